@@ -12,6 +12,9 @@ func apply(t reconcile.Task, slots []reconcile.Slot, out *reconcile.Result) (rec
 	a := applier{t: t, slots: make([]reconcile.Slot, len(slots))}
 	for i, s := range slots {
 		a.slots[i] = reconcile.Slot{Index: s.Index, Closed: s.Closed, Candidates: slices.Clone(s.Candidates)}
+		for k := range a.slots[i].Candidates {
+			a.slots[i].Candidates[k].Again = false // it has been asked about
+		}
 	}
 	for _, s := range out.Stops {
 		a.stop(s)

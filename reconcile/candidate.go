@@ -36,8 +36,10 @@ type Candidate struct {
 	Health Health
 	// Outdated tells that the task's present version asks for another one in its place.
 	Outdated bool
-	// Told tells that it was told to end.
-	Told bool
+	// Told tells that it was told to end, Again that it has, and that another is to follow whatever holds the task.
+	Told, Again bool
+	// Final tells that it has failed for good, whatever attempts there are.
+	Final bool
 	// Migrate tells that it must leave its node.
 	Migrate bool
 	// Away tells that what was recorded of it last is that it is out of reach: if it is seen again, it returns.

@@ -16,9 +16,10 @@ type decider struct {
 	slot *Slot
 	out  *Result
 	d    Decision
-	// lost is the youngest candidate of the seat that was lost; taken tells that the seat ever had any.
-	lost  *Candidate
-	taken bool
+	// lost is the youngest candidate of the seat that was lost, told the youngest that another is to follow; taken tells
+	// that the seat ever had any.
+	lost, told *Candidate
+	taken      bool
 }
 
 // Decide decides about one slot. It adds to out what happens in any case: stops of those that do not keep a seat. What
@@ -66,15 +67,22 @@ func (d *decider) seat(seat Seat) Verdict {
 	var room [8]contender
 	list := d.gather(seat, room[:0])
 	keeper := d.settle(list)
+	if keeper != nil && d.told != nil && keeper.Client == UnknownClient {
+		d.dismiss(keeper) // another was asked for while it is out of reach
+		keeper = nil
+	}
 	switch {
 	case keeper != nil:
 		return d.judge(keeper, seat)
-	case seat == CanarySeat:
+	case seat == CanarySeat && d.told == nil:
 		return Verdict{}
 	case d.slot.Closed:
 		return Verdict{Reason: NodeClosed}
 	case d.lost != nil:
 		return Verdict{Action: Place, Reason: AfterLoss, Holder: d.lost.Order}
+	case d.told != nil:
+		d.d.Weight.Vacant++
+		return Verdict{Action: Place, Reason: AfterStop, Holder: d.told.Order}
 	case d.taken:
 		return d.vacant(Emptied)
 	}
@@ -84,7 +92,7 @@ func (d *decider) seat(seat Seat) Verdict {
 // gather appends to list the candidates that may keep the seat, and stops those that were lost or are canaries of an
 // update that is over.
 func (d *decider) gather(seat Seat, list []contender) []contender {
-	d.lost, d.taken = nil, false
+	d.lost, d.told, d.taken = nil, nil, false
 	for i := range d.slot.Candidates {
 		c := &d.slot.Candidates[i]
 		if own, wanted := d.t.seatOf(c); own != seat {
@@ -95,7 +103,9 @@ func (d *decider) gather(seat Seat, list []contender) []contender {
 			}
 			continue
 		}
-		d.taken = true
+		if d.taken = true; c.Again && (d.told == nil || d.told.Order < c.Order) {
+			d.told = c
+		}
 		switch class, contends := d.admit(c); {
 		case class == Migrating && seat == CanarySeat:
 			d.endQuietly(c, Moved, NoClient)
@@ -136,7 +146,7 @@ func (d *decider) admit(c *Candidate) (Class, bool) {
 		class = Untouched
 	}
 	switch {
-	case class == Ignored || d.t.Batch && c.ended() && d.t.older(c):
+	case class == Ignored || d.t.Batch && c.ended() && d.t.older(c) && !c.Final:
 		d.d.Weight.Ignored++
 		return Ignored, false
 	case class == Lost || class == Expiring:

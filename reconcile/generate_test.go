@@ -122,6 +122,7 @@ func (g *generator) history(c *reconcile.Candidate) {
 		c.UnknownSince, c.Away = g.before(), g.one(2)
 	}
 	c.Told, c.Due = c.Client == reconcile.LostClient || g.one(6), g.one(8)
+	c.Again, c.Final = c.Told && g.one(2), c.Client == reconcile.FailedClient && g.one(8)
 	for range g.IntN(3) {
 		c.Attempts = append(c.Attempts, reconcile.Attempt{At: g.before(), DelayMillis: uint32(g.IntN(20_000))})
 	}

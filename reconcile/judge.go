@@ -66,7 +66,7 @@ func (d *decider) reach(c *contender, v *Verdict) {
 		if c.UnknownSince != 0 {
 			v.Until = c.expires(policy)
 		}
-	case c.ended() && d.t.specOf(c.Candidate).Reschedule.AttemptsMax == 0:
+	case c.Final, c.ended() && d.t.specOf(c.Candidate).Reschedule.AttemptsMax == 0:
 		v.Reason = NotRetried
 	case c.ended():
 		v.Reason = OutOfAttempts

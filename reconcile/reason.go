@@ -34,6 +34,7 @@ const (
 	NeverFilled
 	Emptied
 	AfterLoss
+	AfterStop
 	AfterMove
 	AfterFailure
 	AsCanary
@@ -83,6 +84,7 @@ var reasons = [ReasonCount]string{
 	NeverFilled:      "placed: never filled",
 	Emptied:          "placed: the last instance ended",
 	AfterLoss:        "placed: the last instance was lost",
+	AfterStop:        "placed: the last instance was told to end",
 	AfterMove:        "placed: the last instance must leave its node",
 	AfterFailure:     "placed: the last instance failed or is out of reach",
 	AsCanary:         "placed: canary of the update",

@@ -47,6 +47,13 @@ var stories = []struct {
 	{"keep: failed, and is not tried again", []change{failed, func(t *reconcile.Task, c *reconcile.Candidate) {
 		t.Spec.Reschedule.AttemptsMax = 0
 	}}},
+	{"place: placed: the last instance was told to end", []change{func(t *reconcile.Task, c *reconcile.Candidate) {
+		c.Told, c.Again = true, true
+		t.Update = reconcile.Update{ID: 9, State: reconcile.UpdateFailed} // that holds only what was never asked for
+	}}},
+	{"keep: failed, and is not tried again", []change{failed, func(t *reconcile.Task, c *reconcile.Candidate) {
+		c.Due, c.Final = true, true
+	}}},
 	{"keep: its node is out of reach: waits until another takes its place +30000",
 		[]change{func(t *reconcile.Task, c *reconcile.Candidate) {
 			c.Node = reconcile.NodeDisconnected

@@ -87,6 +87,8 @@ func Inherit(dst []Attempt, policy *terms.Reschedule, attempts []Attempt, next A
 func (t *Task) RetryOf(c *Candidate, disconnecting bool) (Retry, terms.Time) {
 	spec, ended := t.specOf(c), c.FailedAt
 	switch {
+	case c.Final:
+		return Never, 0
 	case disconnecting:
 		ended = t.Now
 	case c.Client == UnknownClient:

@@ -102,12 +102,13 @@ func (f *fold) judge(r facts.SlotRef, slot facts.Slot) {
 
 // ended decides what comes after the end of an allocation.
 func (f *fold) ended(r facts.SlotRef, news *command.Report, slot facts.Slot) {
-	j, stopping := f.s.Job(r.Job), slot.Phase == facts.Stopping
+	j := f.s.Job(r.Job)
+	told := slot.Phase == facts.Stopping || slot.Phase == facts.Away && slot.Cause != facts.NoCause
 	f.rested(r, &slot)
 	slot.Ended, slot.ExitCode, slot.Since, slot.Deadline = news.Ended, news.ExitCode, f.s.Time, 0
 	f.effect(Ended, r, endingWords(news))
 	switch {
-	case stopping, news.Ended == facts.NodeLost && slot.Cause != facts.NoCause:
+	case told:
 		f.vacate(r, slot)
 		return
 	case news.Ended == facts.NodeLost:
@@ -175,20 +176,19 @@ func (f *fold) delay(r facts.SlotRef, slot facts.Slot, delay terms.Time) {
 func (f *fold) succeed(r facts.SlotRef, slot facts.Slot) {
 	slot.Phase, slot.Failures, slot.Health, slot.Cause = facts.Succeeded, 0, facts.Untried, facts.NoCause
 	if r.Seat != facts.MainSeat {
-		main, _ := f.s.SlotAt(seatOf(r, facts.MainSeat))
-		f.s.SetSlot(r, facts.Slot{})
-		if main.Phase.Holds() {
-			f.stop(seatOf(r, facts.MainSeat), facts.ByRival)
-			f.finish(r.Job)
-			return
-		}
-		r.Seat = facts.MainSeat
+		f.settle(r, slot, func(*reconcile.Candidate) {})
+		return
 	}
 	f.s.SetSlot(r, slot)
+	f.hearSuccess(r)
+	f.finish(r.Job)
+}
+
+// hearSuccess lets a policy decide what follows when the last instance of a task has succeeded.
+func (f *fold) hearSuccess(r facts.SlotRef) {
 	if f.hearCompletion(r.Job, int(r.Task)) {
 		f.heed(r)
 	}
-	f.finish(r.Job)
 }
 
 func seatOf(r facts.SlotRef, seat facts.Seat) facts.SlotRef {
@@ -280,29 +280,58 @@ func (f *fold) stop(r facts.SlotRef, cause facts.Cause) {
 	}
 }
 
-// vacate decides what becomes of a seat whose allocation is over because it was told to stop, by the cause.
+// vacate asks what becomes of a seat whose allocation is over because it was told to stop. As long as its job wants
+// one, another follows it, unless it was told to give its place up for good.
 func (f *fold) vacate(r facts.SlotRef, slot facts.Slot) {
-	j := f.s.Job(r.Job)
 	cause := slot.Cause
-	slot.Phase, slot.Since, slot.Deadline, slot.Cause = facts.Stopped, f.s.Time, 0, facts.NoCause
+	slot.Phase, slot.Since, slot.Deadline = facts.Stopped, f.s.Time, 0
 	slot.Ended = endingBy(cause, slot.Ended)
-	unwanted := j.Stop || r.Index >= j.Tasks[r.Task].Desired
-	main, _ := f.s.SlotAt(seatOf(r, facts.MainSeat))
-	if newest, _ := j.Standing(&main); r.Seat == facts.CanarySeat && j.Update.Promoted &&
-		(main.Phase == facts.Waiting || newest && main.Cause != facts.ByUpdate) {
-		unwanted = true // the main seat has or waits for the same
+	final := f.endsPlace(r, cause)
+	if final && cause == facts.ByRunTime {
+		slot.Ended, slot.Health = facts.OutOfTime, facts.Unhealthy
+		slot.Failures++
+		if f.failedByPolicy(r, slot, lifecycle.InstanceFailed) {
+			return
+		}
 	}
-	switch {
-	case r.Seat != facts.MainSeat &&
-		(unwanted || r.Seat == facts.AwaySeat || cause == facts.ByUpdate || cause == facts.ByRival):
+	f.settle(r, slot, func(c *reconcile.Candidate) {
+		if c.Told, c.Again = !final, !final; final {
+			c.Client, c.Final = reconcile.FailedClient, true
+		}
+	})
+	switch left, ok := f.s.SlotAt(r); {
+	case !ok || left.Phase != facts.Stopped:
+	case r.Seat != facts.MainSeat:
 		f.s.SetSlot(r, facts.Slot{})
-	case unwanted:
-		f.s.SetSlot(r, slot)
-	case f.inherited(r, slot):
-	case cause == facts.ByRunTime:
-		f.giveUp(r, slot, facts.OutOfTime)
-	case cause == facts.ByPreemption && j.Spec.KillOnPreempt && !f.hearsEviction(r):
-		f.giveUp(r, slot, facts.Preempted)
+	case f.has(r): // its task is to go, but has its slots still
+		f.follow(r, left)
+	default:
+		left.Cause = facts.NoCause
+		f.s.SetSlot(r, left)
+	}
+	if cause.Evicts() {
+		f.evicted(r)
+	}
+	f.finish(r.Job)
+}
+
+// endsPlace tells whether nothing follows an instance that is wanted still and was told to stop: it ran for as long as
+// it may, or its job ends what gives way.
+func (f *fold) endsPlace(r facts.SlotRef, cause facts.Cause) bool {
+	return f.has(r) && (cause == facts.ByRunTime ||
+		cause == facts.ByPreemption && f.s.Job(r.Job).Spec.KillOnPreempt && !f.hearsEviction(r))
+}
+
+// has tells whether a job goes on and has a slot.
+func (f *fold) has(r facts.SlotRef) bool {
+	j := f.s.Job(r.Job)
+	return !j.Stop && r.Index < j.Tasks[r.Task].Desired
+}
+
+// follow lets a slot wait for what follows the allocation that it had: where, and of which version, is said by why that
+// was told to stop, if it was.
+func (f *fold) follow(r facts.SlotRef, slot facts.Slot) {
+	switch cause := slot.Cause; {
 	case cause == facts.ByUpdate:
 		f.renew(r, slot)
 	case cause.Anew():
@@ -312,20 +341,11 @@ func (f *fold) vacate(r facts.SlotRef, slot facts.Slot) {
 	case cause == facts.ByMove:
 		f.wait(r, slot, facts.AvoidNode)
 	case cause == facts.ByRelease:
-		f.untie(r, slot)
+		slot.Order, slot.Node = 0, 0 // as if it had never had a node
+		f.wait(r, slot, facts.AnyNode)
 	default:
 		f.wait(r, slot, facts.AnyNode)
 	}
-	if cause.Evicts() {
-		f.evicted(r)
-	}
-	f.finish(r.Job)
-}
-
-// untie lets a slot whose volumes were given up wait as if it had never had a node.
-func (f *fold) untie(r facts.SlotRef, slot facts.Slot) {
-	slot.Order, slot.Node = 0, 0
-	f.wait(r, slot, facts.AnyNode)
 }
 
 // endingBy returns how an allocation ended that was told to stop: what its node saw, unless it gave way to others.
@@ -334,41 +354,6 @@ func endingBy(cause facts.Cause, seen facts.Ending) facts.Ending {
 		return facts.Preempted
 	}
 	return seen
-}
-
-// giveUp ends a slot for good, as a failure.
-func (f *fold) giveUp(r facts.SlotRef, slot facts.Slot, ended facts.Ending) {
-	slot.Phase, slot.Ended, slot.Health = facts.Failed, ended, facts.Unhealthy
-	if ended == facts.OutOfTime {
-		slot.Failures++
-		if f.failedByPolicy(r, slot, lifecycle.InstanceFailed) {
-			return
-		}
-	}
-	f.s.SetSlot(r, slot)
-	f.exhausted(r)
-}
-
-// inherited lets whoever has a seat beside the main one of a slot and is to have the main one take it.
-func (f *fold) inherited(r facts.SlotRef, slot facts.Slot) bool {
-	if r.Seat != facts.MainSeat {
-		return false
-	}
-	j := f.s.Job(r.Job)
-	canary, away := seatOf(r, facts.CanarySeat), seatOf(r, facts.AwaySeat)
-	if other, ok := f.s.SlotAt(canary); ok && j.Update.Promoted && other.Phase.Holds() && other.Phase != facts.Stopping {
-		f.s.SetSlot(r, slot)
-		f.s.MoveSeat(canary, facts.MainSeat)
-		return true
-	} else if ok && j.Update.Promoted && other.Phase != facts.Stopping {
-		f.s.SetSlot(canary, facts.Slot{}) // it has nothing any more to take this place with: that waits for the same
-	}
-	if other, ok := f.s.SlotAt(away); ok && other.Phase == facts.Running {
-		f.s.SetSlot(r, slot)
-		f.s.MoveSeat(away, facts.MainSeat)
-		return true
-	}
-	return false
 }
 
 // renew lets a slot wait for an instance of the newest version.

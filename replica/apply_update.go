@@ -50,7 +50,8 @@ func (f *fold) retry(id terms.JobID) {
 		})
 		for _, r := range again {
 			if slot, _ := f.s.SlotAt(r); slot.Phase == facts.Failed {
-				f.renew(r, slot)
+				slot.Cause = facts.ByUpdate
+				f.settle(r, slot, func(c *reconcile.Candidate) { c.Told, c.Again = true, true })
 			} else {
 				f.trust(r, slot)
 			}
@@ -178,16 +179,15 @@ func (f *fold) gotRoom(r facts.SlotRef, slot *facts.Slot) {
 // to the one before if none has had the time to be.
 func (f *fold) fail(j *workload.Job, reason string) {
 	u := j.Update
+	f.setUpdate(j, rollout.End(u, facts.UpdateFailed, reason, f.s.Time))
 	f.dropCanaries(j)
 	good := j.Good(u.To)
 	if good == 0 {
 		good = u.From
 	}
 	if !j.Spec.Update.Rollback || u.State == facts.RollingBackward || u.Before == facts.RollingBackward || good == 0 {
-		f.setUpdate(f.s.Job(j.ID), rollout.End(u, facts.UpdateFailed, reason, f.s.Time))
 		return
 	}
-	f.setUpdate(j, rollout.End(u, facts.UpdateFailed, reason, f.s.Time))
 	f.s.AddVersion(j.ID, facts.JobVersion{Kind: facts.WentBack, Of: good, Spec: j.SpecOf(good)}, f.suits)
 	f.retry(j.ID)
 	f.daemons(j.ID)
@@ -215,18 +215,18 @@ func (f *fold) endCanaries(j *workload.Job) {
 	}
 }
 
-// endSpare ends promoted canaries beside which another allocation of the newest version has come to run meanwhile.
-func (f *fold) endSpare(id terms.JobID) {
+// inheritAll asks about the slots of promoted canaries, as long as there are any: who is to have the main seat, and who
+// ends. Who only comes there is not asked about before it runs.
+func (f *fold) inheritAll(id terms.JobID) {
 	j := f.s.Job(id)
 	for task, t := range j.Tasks {
 		if sum(&t.Canaries) == 0 {
 			continue
 		}
 		for _, r := range f.seats(j, task, facts.CanarySeat) {
-			main, _ := f.s.SlotAt(seatOf(r, facts.MainSeat))
-			canary, _ := f.s.SlotAt(r)
-			if main.Phase == facts.Running && main.Version == j.Version && canary.Phase != facts.Stopping {
-				f.stop(r, facts.ByRival)
+			main := seatOf(r, facts.MainSeat)
+			if slot, _ := f.s.SlotAt(main); slot.Phase != facts.Assigned || slot.Version != j.Version {
+				f.settle(main, slot, func(*reconcile.Candidate) {})
 			}
 		}
 	}
@@ -263,10 +263,9 @@ func (f *fold) steerUpdate(c *command.SteerUpdate) Result {
 		case c.Steering == command.Promote:
 			f.promote(j)
 		default:
-			if c.Steering == command.Abort {
+			if f.setUpdate(j, u); c.Steering == command.Abort {
 				f.dropCanaries(j)
 			}
-			f.setUpdate(f.s.Job(j.ID), u)
 		}
 		f.touch(j.ID)
 		return Result{Job: c.Job}
@@ -280,19 +279,15 @@ func (f *fold) promote(j *workload.Job) {
 	f.setUpdate(j, u)
 	for task := range j.Tasks {
 		for _, r := range f.seats(j, task, facts.CanarySeat) {
-			main := seatOf(r, facts.MainSeat)
-			old, _ := f.s.SlotAt(main)
+			main, _ := f.s.SlotAt(seatOf(r, facts.MainSeat))
 			canary, _ := f.s.SlotAt(r)
-			switch {
-			case !old.Phase.Holds():
-				f.s.MoveSeat(r, facts.MainSeat)
-			case canary.Phase == facts.Running && canary.Health == facts.Healthy:
-				f.stop(main, facts.ByUpdate)
-			case canary.Phase != facts.Stopping:
+			well := canary.Phase == facts.Running && canary.Health == facts.Healthy
+			if main.Phase.Holds() && !well && canary.Phase != facts.Stopping {
 				f.stop(r, facts.ByRival)
 			}
 		}
 	}
+	f.inheritAll(j.ID)
 }
 
 // advance lets the updates of the jobs that were touched go on as far as they may, and the drains.
@@ -331,7 +326,7 @@ func (f *fold) roll(j *workload.Job) {
 	if !j.Update.Promoted && !f.tryCanaries(j) {
 		return
 	}
-	f.endSpare(j.ID)
+	f.inheritAll(j.ID)
 	done, sick, lost := f.rollTasks(j)
 	switch j = f.s.Job(j.ID); {
 	case !j.Update.State.Rolls():

@@ -22,13 +22,12 @@ func (f *fold) settle(r facts.SlotRef, slot facts.Slot, event func(*reconcile.Ca
 			row = slot
 		}
 		c, ok := f.candidate(j, seatOf(r, seat), &row)
-		if !ok {
-			continue
-		}
 		if seat == r.Seat {
 			event(&c)
 		}
-		all = append(all, c)
+		if ok || c.Again || c.Final {
+			all = append(all, c)
+		}
 	}
 	main := seatOf(r, facts.MainSeat)
 	before, _ := f.s.SlotAt(main)
@@ -65,9 +64,6 @@ func (f *fold) question(j *workload.Job, task int) reconcile.Task {
 
 // candidate returns the allocation of a seat as reconcile sees it; ok is false if the seat has none.
 func (f *fold) candidate(j *workload.Job, r facts.SlotRef, slot *facts.Slot) (c reconcile.Candidate, ok bool) {
-	if slot.Order == 0 || slot.Phase == facts.Waiting || slot.Phase == facts.Stopped {
-		return c, false
-	}
 	c = reconcile.Candidate{
 		Order: slot.Order, Version: slot.Version, FailedAt: slot.Since,
 		Client: [facts.PhaseCount]reconcile.Client{
@@ -86,7 +82,9 @@ func (f *fold) candidate(j *workload.Job, r facts.SlotRef, slot *facts.Slot) (c 
 		c.Update = u.Began
 	}
 	if r.Seat == facts.CanarySeat {
-		c.CanaryOf = j.Update.Began
+		if c.CanaryOf = j.Update.Began; slot.Version != j.Update.To {
+			c.CanaryOf = otherUpdate
+		}
 	}
 	switch slot.Phase {
 	case facts.Stopping:
@@ -96,8 +94,11 @@ func (f *fold) candidate(j *workload.Job, r facts.SlotRef, slot *facts.Slot) (c 
 	case facts.Away:
 		c.Away, c.UnknownSince, c.Started, c.Node = true, slot.Since, slot.Since, reconcile.NodeDisconnected
 	}
-	return c, true
+	return c, slot.Order != 0 && slot.Phase != facts.Waiting && slot.Phase != facts.Stopped
 }
+
+// otherUpdate stands for an update that is over.
+const otherUpdate = ^terms.Index(0)
 
 // obeyResult does what reconcile decided about a slot.
 func (f *fold) obeyResult(j *workload.Job, r facts.SlotRef, question *reconcile.Task) {
@@ -109,9 +110,13 @@ func (f *fold) obeyResult(j *workload.Job, r facts.SlotRef, question *reconcile.
 		f.back(r, back.Order)
 	}
 	for _, stop := range f.result.Stops {
-		f.dismiss(r, &stop)
+		f.dismiss(r, &stop, decision.Main.Holder)
 	}
-	f.regain(r, decision)
+	f.inherit(r, decision)
+	if canary, ok := f.s.SlotAt(seatOf(r, facts.CanarySeat)); ok && j.Update.Promoted && !canary.Phase.Holds() &&
+		canary.Order != decision.Main.Holder {
+		f.s.SetSlot(seatOf(r, facts.CanarySeat), facts.Slot{}) // it has nothing to take the main seat with
+	}
 	main, _ := f.s.SlotAt(seatOf(r, facts.MainSeat))
 	canary, _ := f.s.SlotAt(seatOf(r, facts.CanarySeat))
 	switch {
@@ -146,16 +151,23 @@ func (f *fold) away(r facts.SlotRef, order terms.Index, until terms.Time) {
 	f.s.SetSlot(seat, slot)
 }
 
-// regain gives the main seat back to an allocation that is out of reach, if that which had taken its place is lost,
-// too.
-func (f *fold) regain(r facts.SlotRef, d *reconcile.Decision) {
+// inherit gives the main seat to whom it was decided to belong, as soon as nothing else holds it, or what does is lost.
+func (f *fold) inherit(r facts.SlotRef, d *reconcile.Decision) {
 	seat, slot, ok := f.s.SeatOf(r, d.Main.Holder)
-	if main, _ := f.s.SlotAt(seatOf(r, facts.MainSeat)); ok && seat.Seat == facts.AwaySeat && f.unreachable(&main) {
+	main, _ := f.s.SlotAt(seatOf(r, facts.MainSeat))
+	lost := f.unreachable(&main)
+	if !ok || seat.Seat == facts.MainSeat || d.Main.Action == reconcile.Place || main.Phase.Holds() && !lost {
+		return
+	}
+	if lost {
 		main.Phase = facts.Stopped
 		f.s.SetSlot(seatOf(r, facts.MainSeat), main)
 		slot.Deadline = d.Until
 		f.s.SetSlot(seat, slot)
-		f.s.MoveSeat(seat, facts.MainSeat)
+	}
+	f.s.MoveSeat(seat, facts.MainSeat)
+	if slot.Phase == facts.Succeeded {
+		f.hearSuccess(seatOf(r, facts.MainSeat))
 	}
 }
 
@@ -168,14 +180,10 @@ func (f *fold) back(r facts.SlotRef, order terms.Index) {
 	slot.Phase, slot.Deadline, slot.Health = facts.Running, 0, facts.Untried
 	f.s.SetSlot(seat, slot)
 	f.effect(Started, seat, "its node returned")
-	main, _ := f.s.SlotAt(seatOf(r, facts.MainSeat))
-	if seat.Seat == facts.AwaySeat && !main.Phase.Holds() {
-		f.s.MoveSeat(seat, facts.MainSeat)
-	}
 }
 
-// dismiss stops an allocation that does not keep its seat.
-func (f *fold) dismiss(r facts.SlotRef, stop *reconcile.Stopping) {
+// dismiss stops an allocation that does not keep its seat, or the main one to its holder.
+func (f *fold) dismiss(r facts.SlotRef, stop *reconcile.Stopping, holder terms.Index) {
 	seat, slot, ok := f.s.SeatOf(r, stop.Order)
 	switch {
 	case !ok:
@@ -186,9 +194,17 @@ func (f *fold) dismiss(r facts.SlotRef, stop *reconcile.Stopping) {
 		}
 	case slot.Phase.Holds() && stop.Reason == reconcile.Moved:
 		f.stop(seat, facts.ByDrain)
+	case slot.Phase.Holds() && seat.Seat == facts.MainSeat && f.holds(r, facts.CanarySeat, holder):
+		f.stop(seat, facts.ByUpdate)
 	case slot.Phase.Holds():
 		f.stop(seat, facts.ByRival)
 	}
+}
+
+// holds tells whether an allocation is in a seat.
+func (f *fold) holds(r facts.SlotRef, seat facts.Seat, order terms.Index) bool {
+	slot, ok := f.s.SlotAt(seatOf(r, seat))
+	return ok && slot.Order == order && order != 0
 }
 
 // unreachable tells whether the node of an allocation has left, so that nobody would report its end, and it is not
@@ -208,14 +224,14 @@ func (f *fold) fill(j *workload.Job, r facts.SlotRef, v *reconcile.Verdict, ques
 		f.again(r, slot, question)
 	case slot.Phase == facts.Away && slot.Cause != facts.NoCause:
 		// It lives and is told to stop; nothing takes its place before.
-	case fills(v, slot.Phase):
-		f.wait(r, slot, facts.AnyNode)
+	case fills(v, &slot):
+		f.follow(r, slot)
 	case v.Reason == reconcile.WaitsToRetry && slot.Phase != facts.Away:
 		slot.Phase, slot.Deadline = facts.Postponed, v.Until
 		f.s.SetSlot(r, slot)
 		f.effect(Delayed, r, v.Reason.String())
 	case v.Reason.GivenUp():
-		slot.Phase, slot.Health, slot.Deadline = facts.Failed, facts.Unhealthy, 0
+		slot.Phase, slot.Health, slot.Deadline, slot.Cause = facts.Failed, facts.Unhealthy, 0, facts.NoCause
 		f.s.SetSlot(r, slot)
 	case v.Reason == reconcile.NotWanted && !slot.Phase.Final() && slot.Phase != facts.Stopping:
 		slot.Cause = facts.ByScale
@@ -224,10 +240,11 @@ func (f *fold) fill(j *workload.Job, r facts.SlotRef, v *reconcile.Verdict, ques
 }
 
 // fills tells whether what a slot had is over, so that it waits, or is empty as long as its node is closed.
-func fills(v *reconcile.Verdict, p facts.Phase) bool {
-	place, closed := v.Action == reconcile.Place && p != facts.Waiting,
-		v.Reason == reconcile.NodeClosed && p != facts.Stopped
-	return (place || closed) && p != facts.Stopping
+func fills(v *reconcile.Verdict, slot *facts.Slot) bool {
+	over := slot.Phase == facts.Stopped && slot.Cause != facts.NoCause
+	place, closed := v.Action == reconcile.Place && slot.Phase != facts.Waiting,
+		v.Reason == reconcile.NodeClosed && (over || slot.Phase != facts.Stopped)
+	return (place || closed) && slot.Phase != facts.Stopping
 }
 
 // again lets a slot look for another node after a failure, and remembers the attempt.

@@ -154,7 +154,7 @@ func (m *Model) over(s *seat, news *command.Report) {
 	row := s.Slot
 	row.Failures = m.failuresOf(s)
 	row.Ended, row.ExitCode, row.Since, row.Deadline = news.Ended, news.ExitCode, m.time, 0
-	asked := row.Phase == facts.Stopping || news.Ended == facts.NodeLost && row.Cause != facts.NoCause
+	asked := row.Phase == facts.Stopping || row.Phase == facts.Away && row.Cause != facts.NoCause
 	done := s.job().newest().Type == terms.Batch && news.Ended == facts.ByItself && news.ExitCode == 0
 	switch {
 	case asked:
@@ -208,15 +208,16 @@ func (m *Model) failed(s *seat, row facts.Slot, news *command.Report) {
 // succeed notes that batch work is done; whatever else is at it is not needed any more.
 func (m *Model) succeed(s *seat, row facts.Slot) {
 	row.Phase, row.Failures, row.Health, row.Cause = facts.Succeeded, 0, facts.Untried, facts.NoCause
-	main := s.slot.main()
-	if s != main {
-		m.put(s, facts.Slot{})
-		if main.Phase.Holds() {
-			m.stop(main, facts.ByRival)
-			return
-		}
+	if s.kind != facts.MainSeat {
+		m.settle(s, row, func(*reconcile.Candidate) {})
+		return
 	}
-	m.put(main, row)
+	m.put(s, row)
+	m.hearSuccess(s)
+}
+
+// hearSuccess lets a policy decide what follows when a task is complete.
+func (m *Model) hearSuccess(main *seat) {
 	if m.completed(main.slot.task) {
 		m.heeds = append(m.heeds, main)
 	}
@@ -293,35 +294,43 @@ func (m *Model) stop(s *seat, cause facts.Cause) {
 	}
 }
 
-// over tells whether a seat beside the main one is empty for good when what it had has ended for a cause.
-func (s *seat) over(cause facts.Cause) bool {
-	main := s.slot.main()
-	newest, _ := main.standing()
-	has := main.Phase == facts.Waiting || newest && main.Cause != facts.ByUpdate
-	return s.kind == facts.AwaySeat || cause == facts.ByUpdate || cause == facts.ByRival ||
-		s.kind == facts.CanarySeat && s.job().update.Promoted && has
-}
-
-// vacate decides what follows an allocation that was told to stop, by the cause.
+// vacate asks what follows an allocation that was told to stop.
 func (m *Model) vacate(s *seat, row facts.Slot) {
 	cause := row.Cause
-	row.Phase, row.Since, row.Deadline, row.Cause = facts.Stopped, m.time, 0, facts.NoCause
+	row.Phase, row.Since, row.Deadline = facts.Stopped, m.time, 0
 	if cause == facts.ByPreemption {
 		row.Ended = facts.Preempted
 	}
-	m.dropIdle(s)
+	final := m.final(s, cause)
+	if final && cause == facts.ByRunTime {
+		row.Ended, row.Health = facts.OutOfTime, facts.Unhealthy
+		row.Failures++
+		if m.failedByPolicy(s, row, lifecycle.InstanceFailed) {
+			return
+		}
+	}
+	m.settle(s, row, func(c *reconcile.Candidate) {
+		if c.Told, c.Again = !final, !final; final {
+			c.Client, c.Final = reconcile.FailedClient, true
+		}
+	})
 	switch {
-	case s.kind != facts.MainSeat && (s.over(cause) || !s.slot.wanted()):
+	case s.Phase != facts.Stopped:
+	case s.kind != facts.MainSeat:
 		m.put(s, facts.Slot{})
-	case !s.slot.wanted():
-		m.put(s, row)
-	case s.kind == facts.MainSeat && m.heir(s.slot) != nil:
-		heir := m.heir(s.slot)
-		m.put(s, row)
-		m.move(heir, facts.MainSeat)
-	case m.final(s, cause):
-		m.giveUp(s, row, cause == facts.ByRunTime)
-		return
+	case s.slot.wanted():
+		m.await(s, s.Slot)
+	default:
+		s.Cause = facts.NoCause
+	}
+	if cause.Evicts() {
+		m.evicted(s)
+	}
+}
+
+// await lets a seat wait for what follows the allocation that it had, by why that was told to stop.
+func (m *Model) await(s *seat, row facts.Slot) {
+	switch cause := row.Cause; {
 	case cause.Anew():
 		m.anew(s, row)
 	case cause == facts.ByUpdate:
@@ -333,49 +342,13 @@ func (m *Model) vacate(s *seat, row facts.Slot) {
 		wishes := map[facts.Cause]facts.Wish{facts.ByRestart: facts.PreferNode, facts.ByMove: facts.AvoidNode}
 		m.wait(s, row, wishes[cause])
 	}
-	if cause.Evicts() {
-		m.evicted(s)
-	}
-}
-
-// dropIdle forgets a promoted canary that has nothing to take a main seat with.
-func (m *Model) dropIdle(s *seat) {
-	canary := &s.slot.seats[facts.CanarySeat]
-	if s.kind == facts.MainSeat && s.slot.wanted() && s.job().update.Promoted && canary.taken() && !canary.Phase.Holds() {
-		m.put(canary, facts.Slot{})
-	}
 }
 
 // final tells whether a cause ends a seat for good.
 func (m *Model) final(s *seat, cause facts.Cause) bool {
 	eviction, _ := m.policy(s, lifecycle.InstanceEvicted, 0)
-	return cause == facts.ByRunTime || cause == facts.ByPreemption && s.job().newest().KillOnPreempt && eviction == nil
-}
-
-// giveUp ends a seat for good, as a failure.
-func (m *Model) giveUp(s *seat, row facts.Slot, late bool) {
-	row.Phase, row.Health = facts.Failed, facts.Unhealthy
-	if late {
-		row.Ended = facts.OutOfTime
-		row.Failures++
-		if m.failedByPolicy(s, row, lifecycle.InstanceFailed) {
-			return
-		}
-	}
-	m.put(s, row)
-	m.failedByPolicy(s, row, lifecycle.TaskFailed)
-}
-
-// heir returns who takes over the main seat: a canary that was promoted, or one that returned.
-func (m *Model) heir(s *slot) *seat {
-	canary, away := &s.seats[facts.CanarySeat], &s.seats[facts.AwaySeat]
-	switch {
-	case s.task.job.update.Promoted && canary.Phase.Holds() && canary.Phase != facts.Stopping:
-		return canary
-	case away.Phase == facts.Running:
-		return away
-	}
-	return nil
+	killed := s.job().newest().KillOnPreempt && eviction == nil
+	return s.slot.wanted() && (cause == facts.ByRunTime || cause == facts.ByPreemption && killed)
 }
 
 // renew lets a seat wait for an instance of the newest version.

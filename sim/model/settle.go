@@ -28,13 +28,12 @@ func (m *Model) settle(s *seat, row facts.Slot, event func(*reconcile.Candidate)
 			Closed: t.job.newest().Type == terms.Daemon && !m.able(t, m.Nodes[slot.index])}
 		for kind := range slot.seats {
 			c, ok := candidate(&slot.seats[kind])
-			if !ok {
-				continue
-			}
 			if &slot.seats[kind] == s {
 				event(&c)
 			}
-			one.Candidates = append(one.Candidates, c)
+			if ok || c.Again || c.Final {
+				one.Candidates = append(one.Candidates, c)
+			}
 		}
 		all = append(all, one)
 	}
@@ -72,7 +71,9 @@ func candidate(s *seat) (c reconcile.Candidate, ok bool) {
 		Order: s.Order, Version: s.Version, FailedAt: s.Since, Own: s.spec(), Attempts: s.slot.attempts.Latest,
 	}
 	if s.kind == facts.CanarySeat {
-		c.CanaryOf = j.update.Began
+		if c.CanaryOf = j.update.Began; s.Version != j.update.To {
+			c.CanaryOf = ^terms.Index(0)
+		}
 	}
 	switch s.Phase {
 	case facts.Assigned, facts.Delayed:
@@ -121,7 +122,7 @@ func (m *Model) obeyResult(s *slot, question *reconcile.Task, result *reconcile.
 	}
 	for _, stop := range result.Stops {
 		if one := s.ordered(stop.Order); stop.Index == s.index && one != nil {
-			m.dismiss(one, &stop)
+			m.dismiss(one, &stop, decision.Main.Holder)
 		}
 	}
 	m.fillAll(s, &decision, question)
@@ -130,13 +131,10 @@ func (m *Model) obeyResult(s *slot, question *reconcile.Task, result *reconcile.
 // fillAll does with the seats what was decided. A canary that was promoted and waits for its place has the verdict of
 // the main seat.
 func (m *Model) fillAll(s *slot, decision *reconcile.Decision, question *reconcile.Task) {
-	canary, away := &s.seats[facts.CanarySeat], &s.seats[facts.AwaySeat]
-	main := s.main()
-	if lost := main.Phase.Holds() && main.Phase != facts.Away && m.Nodes[main.Node].Peer == ""; lost && away.taken() &&
-		away.Order == decision.Main.Holder {
-		m.put(main, facts.Slot{Phase: facts.Stopped})
-		away.Deadline = decision.Until
-		m.move(away, facts.MainSeat)
+	canary := &s.seats[facts.CanarySeat]
+	m.inherit(s, decision)
+	if s.task.job.update.Promoted && canary.taken() && !canary.Phase.Holds() && canary.Order != decision.Main.Holder {
+		m.put(canary, facts.Slot{})
 	}
 	if holder := decision.Main.Holder; holder != 0 && holder == canary.Order && holder != s.main().Order {
 		m.fill(canary, &decision.Main, question)
@@ -153,18 +151,32 @@ func (m *Model) fillAll(s *slot, decision *reconcile.Decision, question *reconci
 	}
 }
 
+// inherit gives the main seat to whom it was decided to belong, as soon as nothing else holds it, or what does is lost.
+func (m *Model) inherit(s *slot, decision *reconcile.Decision) {
+	main := s.main()
+	lost := main.Phase.Holds() && main.Phase != facts.Away && m.Nodes[main.Node].Peer == ""
+	heir := s.ordered(decision.Main.Holder)
+	if heir == nil || heir == main || decision.Main.Action == reconcile.Place || main.Phase.Holds() && !lost {
+		return
+	}
+	if lost {
+		m.put(main, facts.Slot{Phase: facts.Stopped})
+		heir.Deadline = decision.Until
+	}
+	if m.move(heir, facts.MainSeat); main.Phase == facts.Succeeded {
+		m.hearSuccess(main)
+	}
+}
+
 // back notes that an allocation that was out of reach runs. It has its old seat again unless another has that.
 func (m *Model) back(s *seat) {
 	row := s.Slot
 	row.Phase, row.Deadline, row.Health = facts.Running, 0, facts.Untried
 	m.put(s, row)
-	if s.kind == facts.AwaySeat && !s.slot.main().Phase.Holds() {
-		m.move(s, facts.MainSeat)
-	}
 }
 
-// dismiss ends an allocation that does not keep its seat.
-func (m *Model) dismiss(s *seat, stop *reconcile.Stopping) {
+// dismiss ends an allocation that does not keep its seat, or the main one to its holder.
+func (m *Model) dismiss(s *seat, stop *reconcile.Stopping, holder terms.Index) {
 	over := stop.Client == reconcile.LostClient || stop.Client == reconcile.FailedClient || s.Phase == facts.Failed ||
 		s.Phase.Holds() && s.Phase != facts.Away && m.Nodes[s.Node].Peer == ""
 	switch {
@@ -172,6 +184,9 @@ func (m *Model) dismiss(s *seat, stop *reconcile.Stopping) {
 		m.put(s, facts.Slot{})
 	case !over && s.Phase.Holds() && stop.Reason == reconcile.Moved:
 		m.stop(s, facts.ByDrain)
+	case !over && s.Phase.Holds() && s.kind == facts.MainSeat && holder != 0 &&
+		s.slot.seats[facts.CanarySeat].Order == holder:
+		m.stop(s, facts.ByUpdate)
 	case !over && s.Phase.Holds():
 		m.stop(s, facts.ByRival)
 	}
@@ -187,13 +202,13 @@ func (m *Model) fill(s *seat, v *reconcile.Verdict, question *reconcile.Task) {
 	case v.Action == reconcile.Place && v.Reason == reconcile.AfterFailure:
 		m.again(s, question)
 	case row.Phase == facts.Away && row.Cause != facts.NoCause:
-	case row.Phase != facts.Stopping && emptied(v, row.Phase):
-		m.wait(s, row, facts.AnyNode)
+	case row.Phase != facts.Stopping && emptied(v, &row):
+		m.await(s, row)
 	case v.Reason == reconcile.WaitsToRetry && row.Phase != facts.Away:
 		row.Phase, row.Deadline = facts.Postponed, v.Until
 		m.put(s, row)
 	case v.Reason.GivenUp():
-		row.Phase, row.Health, row.Deadline = facts.Failed, facts.Unhealthy, 0
+		row.Phase, row.Health, row.Deadline, row.Cause = facts.Failed, facts.Unhealthy, 0, facts.NoCause
 		m.put(s, row)
 	case v.Reason == reconcile.NotWanted && !row.Phase.Final() && row.Phase != facts.Stopping:
 		row.Cause = facts.ByScale
@@ -202,11 +217,11 @@ func (m *Model) fill(s *seat, v *reconcile.Verdict, question *reconcile.Task) {
 }
 
 // emptied tells whether a seat is to be empty that is not yet.
-func emptied(v *reconcile.Verdict, p facts.Phase) bool {
+func emptied(v *reconcile.Verdict, row *facts.Slot) bool {
 	if v.Reason == reconcile.NodeClosed {
-		return p != facts.Stopped
+		return row.Phase != facts.Stopped || row.Cause != facts.NoCause
 	}
-	return v.Action == reconcile.Place && p != facts.Waiting
+	return v.Action == reconcile.Place && row.Phase != facts.Waiting
 }
 
 // again lets a slot look for another node, and remembers the attempt. What is out of reach goes aside; of two that are,

@@ -5,6 +5,7 @@ import (
 
 	"starling/cluster/facts"
 	"starling/command"
+	"starling/reconcile"
 	"starling/replica"
 	"starling/terms"
 	"starling/terms/lifecycle"
@@ -36,7 +37,9 @@ func (m *Model) retry(j *Job) {
 		}
 		switch s.Phase {
 		case facts.Failed:
-			m.renew(s, s.Slot)
+			row := s.Slot
+			row.Cause = facts.ByUpdate
+			m.settle(s, row, func(c *reconcile.Candidate) { c.Told, c.Again = true, true })
 			return
 		case facts.Stopping, facts.Stopped, facts.Succeeded:
 			return
@@ -252,7 +255,6 @@ func (m *Model) updateDue(j *Job) {
 // fail ends an update that cannot succeed: it goes back to the last good version, or the one before, if
 // the job asks for that, but only once.
 func (m *Model) fail(j *Job) {
-	m.dropCanaries(j)
 	u, good := j.update, j.good(j.update.To)
 	if good == 0 {
 		good = u.From
@@ -260,6 +262,7 @@ func (m *Model) fail(j *Job) {
 	back := u.State == facts.RollingBackward || u.Before == facts.RollingBackward
 	spec := j.newest()
 	m.conclude(j, facts.UpdateFailed)
+	m.dropCanaries(j)
 	if !spec.Update.Rollback || back || good == 0 {
 		return
 	}
@@ -311,8 +314,8 @@ func (m *Model) steer(j *Job, version uint32, how command.Steering) bool {
 	case command.Fail:
 		m.fail(j)
 	case command.Abort:
-		m.dropCanaries(j)
 		m.conclude(j, facts.UpdateAborted)
+		m.dropCanaries(j)
 	}
 	j.touched = true
 	return true
@@ -323,16 +326,13 @@ func (m *Model) promote(j *Job) {
 	j.update.Promoted, j.update.Tried, j.update.ProgressAt = true, false, m.time
 	for _, t := range j.tasks {
 		for _, s := range t.canaries() {
-			switch main := s.slot.main(); {
-			case !main.Phase.Holds():
-				m.move(s, facts.MainSeat)
-			case s.Phase == facts.Running && s.Health == facts.Healthy:
-				m.stop(main, facts.ByUpdate)
-			case s.Phase != facts.Stopping:
+			well := s.Phase == facts.Running && s.Health == facts.Healthy
+			if s.slot.main().Phase.Holds() && !well && s.Phase != facts.Stopping {
 				m.stop(s, facts.ByRival)
 			}
 		}
 	}
+	m.inheritAll(j)
 }
 
 // advance lets drains go on, and the updates of the jobs to which something happened.
@@ -388,7 +388,7 @@ func (m *Model) roll(j *Job) {
 		}
 		m.promote(j)
 	}
-	m.endSpare(j)
+	m.inheritAll(j)
 	m.rollTasks(j)
 }
 
@@ -455,13 +455,12 @@ func (m *Model) rollTask(t *task) bool {
 	}
 }
 
-// endSpare ends promoted canaries beside which another instance of the newest version runs.
-func (m *Model) endSpare(j *Job) {
+// inheritAll asks about the slots of promoted canaries.
+func (m *Model) inheritAll(j *Job) {
 	for _, t := range j.tasks {
 		for _, s := range t.canaries() {
-			main := &s.slot.seats[facts.MainSeat]
-			if main.Phase == facts.Running && main.Version == j.version() && s.Phase != facts.Stopping {
-				m.stop(s, facts.ByRival)
+			if main := s.slot.main(); main.Phase != facts.Assigned || main.Version != j.version() {
+				m.settle(main, main.Slot, func(*reconcile.Candidate) {})
 			}
 		}
 	}
