@@ -189,7 +189,7 @@ func TestPlanAfterAnAbort(t *testing.T) {
 		spec *terms.Job
 		want string
 	}{
-		{&better, "version 2; main: 4 unchanged, 3 outdated; ABORTED; 1 finding"},
+		{&better, "version 2; main: 1 unchanged, 3 outdated; ABORTED; 1 finding"},
 		{spec, "version 2; tasks.main.command [better] to [work] replaces; 1 step; main: 1 replaced, 3 unchanged"},
 	} {
 		answer, err := c.PlanJob(ctx, one.spec)
@@ -284,6 +284,9 @@ func TestJobHistory(t *testing.T) {
 	if err != nil || len(got.GetVersions()) != 2 || got.GetVersions()[1].GetNumber() != 2 ||
 		!proto.Equal(got.GetVersions()[1].GetSpec(), wire.Spec(other)) {
 		t.Errorf("got %v, %v", got, err)
+	}
+	if old, now := got.GetVersions()[0].GetInstances(), got.GetVersions()[1].GetInstances(); old != 1 || now != 0 {
+		t.Errorf("got %d and %d instances, want the one of the first version", old, now)
 	}
 	diff, err := c.JobDiff(ctx, "web", 0, 0)
 	want := []*starlingv1.Change{{Path: "tasks.main.command", Old: "[work]", New: "[better]", Replaces: true,

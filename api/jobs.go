@@ -198,7 +198,7 @@ func (s *server) JobHistory(ctx context.Context,
 		return nil, err
 	}
 	return &starlingv1.JobHistoryResponse{
-		Index: uint64(state.Index), Time: timestamp(state.Time), Job: jobMessage(j), Versions: versions(j),
+		Index: uint64(state.Index), Time: timestamp(state.Time), Job: jobMessage(j), Versions: versions(state, j),
 	}, nil
 }
 
@@ -240,12 +240,21 @@ func changes(from, to *terms.Job) []*starlingv1.Change {
 }
 
 // versions returns the messages of a job's versions, the oldest first.
-func versions(j *workload.Job) []*starlingv1.JobVersion {
+func versions(state *cluster.State, j *workload.Job) []*starlingv1.JobVersion {
+	instances := map[uint32]uint32{}
+	for task := range j.Tasks {
+		state.EachSlot(j.ID, task, func(_ facts.SlotRef, slot facts.Slot) bool {
+			if slot.Phase.Holds() {
+				instances[slot.Version]++
+			}
+			return true
+		})
+	}
 	var messages []*starlingv1.JobVersion
 	for _, v := range j.Versions {
 		messages = append(messages, &starlingv1.JobVersion{
 			Number: v.Number, Kind: v.Kind.String(), Of: v.Of, BroughtIndex: uint64(v.Index), BroughtAt: timestamp(v.At),
-			Outcome: v.Outcome.String(), Spec: wire.Spec(v.Spec),
+			Outcome: v.Outcome.String(), Spec: wire.Spec(v.Spec), Instances: instances[v.Number],
 		})
 	}
 	return messages

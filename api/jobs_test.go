@@ -32,8 +32,8 @@ func TestJobStatus(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantCounts := &starlingv1.Counts{Desired: 6, Waiting: 2, Assigned: 3, Running: 1}
-	if want := (&starlingv1.Task{Name: "main", Counts: wantCounts, State: "running"}); !proto.Equal(status.GetTasks()[0],
-		want) {
+	if want := (&starlingv1.Task{Name: "main", Counts: wantCounts, State: "running",
+		Changes: &starlingv1.TaskChanges{Place: 2, Ignore: 4}}); !proto.Equal(status.GetTasks()[0], want) {
 		t.Errorf("got task %v, want %v", status.GetTasks()[0], want)
 	}
 	if !proto.Equal(status.GetSpec(), wire.Spec(jobOn("web", 6, "b"))) {

@@ -90,11 +90,10 @@ func taskPlans(before, after *workload.Job) []*starlingv1.TaskPlan {
 				countMoved(plan, a.Phase.Holds(), b.Phase.Holds())
 			case b.Phase == facts.Stopping && a.Phase != facts.Stopping:
 				plan.Stopped++ // its machine is out of reach
+			case b.Phase != facts.Stopping && b.Version != after.Version:
+				plan.Outdated++
 			case b.Phase != facts.Stopping:
 				countKept(plan, before.TaskSpecOf(was, a.Version), after.TaskSpecOf(number, b.Version))
-				if b.Version != after.Version {
-					plan.Outdated++
-				}
 			}
 		}
 		plans = append(plans, plan)

@@ -76,7 +76,7 @@ func taskMessage(j *workload.Job, number int) *starlingv1.Task {
 	t := j.Tasks[number]
 	m := &starlingv1.Task{
 		Name: string(t.Name), Counts: counts(t), Preemption: preemptionMessage(&t.Preemption), State: taskState(j, number),
-		Follows: explain.Follows(j, number),
+		Follows: explain.Follows(j, number), Changes: taskChanges(t),
 	}
 	if t.Seal != (facts.Seal{}) {
 		slot := terms.SlotName{Job: j.Name(), Task: t.Name, Index: t.Seal.Index}
@@ -90,6 +90,20 @@ func taskMessage(j *workload.Job, number int) *starlingv1.Task {
 			m.HeldBy = append(m.HeldBy, string(j.Tasks[before].Name))
 		}
 	}
+	return m
+}
+
+// taskChanges counts what is still to be done for a task.
+func taskChanges(t *workload.Task) *starlingv1.TaskChanges {
+	m := &starlingv1.TaskChanges{
+		Place: t.Counts[facts.Waiting] + t.Counts[facts.Postponed],
+		Stop:  t.Counts[facts.Stopping] + t.Beside[facts.Stopping],
+	}
+	for health := range t.Old {
+		m.Replace += t.Old[health]
+		m.Canaries += t.Canaries[health]
+	}
+	m.Ignore = t.Desired - min(t.Desired, m.Place+m.Replace)
 	return m
 }
 

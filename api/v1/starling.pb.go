@@ -4689,8 +4689,10 @@ type JobVersion struct {
 	BroughtIndex uint64                 `protobuf:"varint,4,opt,name=brought_index,json=broughtIndex,proto3" json:"brought_index,omitempty"`
 	BroughtAt    *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=brought_at,json=broughtAt,proto3" json:"brought_at,omitempty"`
 	// What became of the update to it, as in Update; empty if there was none.
-	Outcome       string   `protobuf:"bytes,6,opt,name=outcome,proto3" json:"outcome,omitempty"`
-	Spec          *JobSpec `protobuf:"bytes,7,opt,name=spec,proto3" json:"spec,omitempty"`
+	Outcome string   `protobuf:"bytes,6,opt,name=outcome,proto3" json:"outcome,omitempty"`
+	Spec    *JobSpec `protobuf:"bytes,7,opt,name=spec,proto3" json:"spec,omitempty"`
+	// The instances that were placed for this version and have not ended.
+	Instances     uint32 `protobuf:"varint,8,opt,name=instances,proto3" json:"instances,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -4772,6 +4774,13 @@ func (x *JobVersion) GetSpec() *JobSpec {
 		return x.Spec
 	}
 	return nil
+}
+
+func (x *JobVersion) GetInstances() uint32 {
+	if x != nil {
+		return x.Instances
+	}
+	return 0
 }
 
 type JobDiffRequest struct {
@@ -5723,7 +5732,9 @@ type Task struct {
 	// How many of its instances virtual peers may run, if such run the job.
 	Share *uint32 `protobuf:"varint,7,opt,name=share,proto3,oneof" json:"share,omitempty"`
 	// What a policy does later because it is complete, as in "restart_job at 06:00:05 UTC (policy of the job)"; empty if none does.
-	Follows       string `protobuf:"bytes,8,opt,name=follows,proto3" json:"follows,omitempty"`
+	Follows string `protobuf:"bytes,8,opt,name=follows,proto3" json:"follows,omitempty"`
+	// What is still to be done for it.
+	Changes       *TaskChanges `protobuf:"bytes,9,opt,name=changes,proto3" json:"changes,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -5814,6 +5825,92 @@ func (x *Task) GetFollows() string {
 	return ""
 }
 
+func (x *Task) GetChanges() *TaskChanges {
+	if x != nil {
+		return x.Changes
+	}
+	return nil
+}
+
+// TaskChanges counts what is still to be done for the instances of a task.
+type TaskChanges struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Those to be placed, to be replaced by the newest version, that are stopping, and that are as asked.
+	Place   uint32 `protobuf:"varint,1,opt,name=place,proto3" json:"place,omitempty"`
+	Replace uint32 `protobuf:"varint,2,opt,name=replace,proto3" json:"replace,omitempty"`
+	Stop    uint32 `protobuf:"varint,3,opt,name=stop,proto3" json:"stop,omitempty"`
+	Ignore  uint32 `protobuf:"varint,4,opt,name=ignore,proto3" json:"ignore,omitempty"`
+	// Those of the newest version that are tried beside others.
+	Canaries      uint32 `protobuf:"varint,5,opt,name=canaries,proto3" json:"canaries,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TaskChanges) Reset() {
+	*x = TaskChanges{}
+	mi := &file_v1_starling_proto_msgTypes[72]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TaskChanges) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TaskChanges) ProtoMessage() {}
+
+func (x *TaskChanges) ProtoReflect() protoreflect.Message {
+	mi := &file_v1_starling_proto_msgTypes[72]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TaskChanges.ProtoReflect.Descriptor instead.
+func (*TaskChanges) Descriptor() ([]byte, []int) {
+	return file_v1_starling_proto_rawDescGZIP(), []int{72}
+}
+
+func (x *TaskChanges) GetPlace() uint32 {
+	if x != nil {
+		return x.Place
+	}
+	return 0
+}
+
+func (x *TaskChanges) GetReplace() uint32 {
+	if x != nil {
+		return x.Replace
+	}
+	return 0
+}
+
+func (x *TaskChanges) GetStop() uint32 {
+	if x != nil {
+		return x.Stop
+	}
+	return 0
+}
+
+func (x *TaskChanges) GetIgnore() uint32 {
+	if x != nil {
+		return x.Ignore
+	}
+	return 0
+}
+
+func (x *TaskChanges) GetCanaries() uint32 {
+	if x != nil {
+		return x.Canaries
+	}
+	return 0
+}
+
 // Preemption tells how an instance gave way.
 type Preemption struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -5832,7 +5929,7 @@ type Preemption struct {
 
 func (x *Preemption) Reset() {
 	*x = Preemption{}
-	mi := &file_v1_starling_proto_msgTypes[72]
+	mi := &file_v1_starling_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5844,7 +5941,7 @@ func (x *Preemption) String() string {
 func (*Preemption) ProtoMessage() {}
 
 func (x *Preemption) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[72]
+	mi := &file_v1_starling_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5857,7 +5954,7 @@ func (x *Preemption) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Preemption.ProtoReflect.Descriptor instead.
 func (*Preemption) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{72}
+	return file_v1_starling_proto_rawDescGZIP(), []int{73}
 }
 
 func (x *Preemption) GetSlot() uint32 {
@@ -5934,7 +6031,7 @@ type Slot struct {
 
 func (x *Slot) Reset() {
 	*x = Slot{}
-	mi := &file_v1_starling_proto_msgTypes[73]
+	mi := &file_v1_starling_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5946,7 +6043,7 @@ func (x *Slot) String() string {
 func (*Slot) ProtoMessage() {}
 
 func (x *Slot) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[73]
+	mi := &file_v1_starling_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5959,7 +6056,7 @@ func (x *Slot) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Slot.ProtoReflect.Descriptor instead.
 func (*Slot) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{73}
+	return file_v1_starling_proto_rawDescGZIP(), []int{74}
 }
 
 func (x *Slot) GetTask() string {
@@ -6092,7 +6189,7 @@ type Port struct {
 
 func (x *Port) Reset() {
 	*x = Port{}
-	mi := &file_v1_starling_proto_msgTypes[74]
+	mi := &file_v1_starling_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6104,7 +6201,7 @@ func (x *Port) String() string {
 func (*Port) ProtoMessage() {}
 
 func (x *Port) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[74]
+	mi := &file_v1_starling_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6117,7 +6214,7 @@ func (x *Port) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Port.ProtoReflect.Descriptor instead.
 func (*Port) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{74}
+	return file_v1_starling_proto_rawDescGZIP(), []int{75}
 }
 
 func (x *Port) GetName() string {
@@ -6144,7 +6241,7 @@ type WhyRequest struct {
 
 func (x *WhyRequest) Reset() {
 	*x = WhyRequest{}
-	mi := &file_v1_starling_proto_msgTypes[75]
+	mi := &file_v1_starling_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6156,7 +6253,7 @@ func (x *WhyRequest) String() string {
 func (*WhyRequest) ProtoMessage() {}
 
 func (x *WhyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[75]
+	mi := &file_v1_starling_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6169,7 +6266,7 @@ func (x *WhyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhyRequest.ProtoReflect.Descriptor instead.
 func (*WhyRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{75}
+	return file_v1_starling_proto_rawDescGZIP(), []int{76}
 }
 
 func (x *WhyRequest) GetMinIndex() uint64 {
@@ -6199,7 +6296,7 @@ type WhyResponse struct {
 
 func (x *WhyResponse) Reset() {
 	*x = WhyResponse{}
-	mi := &file_v1_starling_proto_msgTypes[76]
+	mi := &file_v1_starling_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6211,7 +6308,7 @@ func (x *WhyResponse) String() string {
 func (*WhyResponse) ProtoMessage() {}
 
 func (x *WhyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[76]
+	mi := &file_v1_starling_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6224,7 +6321,7 @@ func (x *WhyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhyResponse.ProtoReflect.Descriptor instead.
 func (*WhyResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{76}
+	return file_v1_starling_proto_rawDescGZIP(), []int{77}
 }
 
 func (x *WhyResponse) GetIndex() uint64 {
@@ -6275,7 +6372,7 @@ type Finding struct {
 
 func (x *Finding) Reset() {
 	*x = Finding{}
-	mi := &file_v1_starling_proto_msgTypes[77]
+	mi := &file_v1_starling_proto_msgTypes[78]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6287,7 +6384,7 @@ func (x *Finding) String() string {
 func (*Finding) ProtoMessage() {}
 
 func (x *Finding) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[77]
+	mi := &file_v1_starling_proto_msgTypes[78]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6300,7 +6397,7 @@ func (x *Finding) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Finding.ProtoReflect.Descriptor instead.
 func (*Finding) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{77}
+	return file_v1_starling_proto_rawDescGZIP(), []int{78}
 }
 
 func (x *Finding) GetTask() string {
@@ -6364,7 +6461,7 @@ type ListPeersRequest struct {
 
 func (x *ListPeersRequest) Reset() {
 	*x = ListPeersRequest{}
-	mi := &file_v1_starling_proto_msgTypes[78]
+	mi := &file_v1_starling_proto_msgTypes[79]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6376,7 +6473,7 @@ func (x *ListPeersRequest) String() string {
 func (*ListPeersRequest) ProtoMessage() {}
 
 func (x *ListPeersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[78]
+	mi := &file_v1_starling_proto_msgTypes[79]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6389,7 +6486,7 @@ func (x *ListPeersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPeersRequest.ProtoReflect.Descriptor instead.
 func (*ListPeersRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{78}
+	return file_v1_starling_proto_rawDescGZIP(), []int{79}
 }
 
 func (x *ListPeersRequest) GetMinIndex() uint64 {
@@ -6429,7 +6526,7 @@ type ListPeersResponse struct {
 
 func (x *ListPeersResponse) Reset() {
 	*x = ListPeersResponse{}
-	mi := &file_v1_starling_proto_msgTypes[79]
+	mi := &file_v1_starling_proto_msgTypes[80]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6441,7 +6538,7 @@ func (x *ListPeersResponse) String() string {
 func (*ListPeersResponse) ProtoMessage() {}
 
 func (x *ListPeersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[79]
+	mi := &file_v1_starling_proto_msgTypes[80]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6454,7 +6551,7 @@ func (x *ListPeersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPeersResponse.ProtoReflect.Descriptor instead.
 func (*ListPeersResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{79}
+	return file_v1_starling_proto_rawDescGZIP(), []int{80}
 }
 
 func (x *ListPeersResponse) GetIndex() uint64 {
@@ -6534,7 +6631,7 @@ type Peer struct {
 
 func (x *Peer) Reset() {
 	*x = Peer{}
-	mi := &file_v1_starling_proto_msgTypes[80]
+	mi := &file_v1_starling_proto_msgTypes[81]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6546,7 +6643,7 @@ func (x *Peer) String() string {
 func (*Peer) ProtoMessage() {}
 
 func (x *Peer) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[80]
+	mi := &file_v1_starling_proto_msgTypes[81]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6559,7 +6656,7 @@ func (x *Peer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Peer.ProtoReflect.Descriptor instead.
 func (*Peer) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{80}
+	return file_v1_starling_proto_rawDescGZIP(), []int{81}
 }
 
 func (x *Peer) GetNode() string {
@@ -6716,7 +6813,7 @@ type TailJournalRequest struct {
 
 func (x *TailJournalRequest) Reset() {
 	*x = TailJournalRequest{}
-	mi := &file_v1_starling_proto_msgTypes[81]
+	mi := &file_v1_starling_proto_msgTypes[82]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6728,7 +6825,7 @@ func (x *TailJournalRequest) String() string {
 func (*TailJournalRequest) ProtoMessage() {}
 
 func (x *TailJournalRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[81]
+	mi := &file_v1_starling_proto_msgTypes[82]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6741,7 +6838,7 @@ func (x *TailJournalRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TailJournalRequest.ProtoReflect.Descriptor instead.
 func (*TailJournalRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{81}
+	return file_v1_starling_proto_rawDescGZIP(), []int{82}
 }
 
 func (x *TailJournalRequest) GetMinIndex() uint64 {
@@ -6784,7 +6881,7 @@ type TailJournalResponse struct {
 
 func (x *TailJournalResponse) Reset() {
 	*x = TailJournalResponse{}
-	mi := &file_v1_starling_proto_msgTypes[82]
+	mi := &file_v1_starling_proto_msgTypes[83]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6796,7 +6893,7 @@ func (x *TailJournalResponse) String() string {
 func (*TailJournalResponse) ProtoMessage() {}
 
 func (x *TailJournalResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[82]
+	mi := &file_v1_starling_proto_msgTypes[83]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6809,7 +6906,7 @@ func (x *TailJournalResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TailJournalResponse.ProtoReflect.Descriptor instead.
 func (*TailJournalResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{82}
+	return file_v1_starling_proto_rawDescGZIP(), []int{83}
 }
 
 func (x *TailJournalResponse) GetIndex() uint64 {
@@ -6858,7 +6955,7 @@ type JournalEntry struct {
 
 func (x *JournalEntry) Reset() {
 	*x = JournalEntry{}
-	mi := &file_v1_starling_proto_msgTypes[83]
+	mi := &file_v1_starling_proto_msgTypes[84]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6870,7 +6967,7 @@ func (x *JournalEntry) String() string {
 func (*JournalEntry) ProtoMessage() {}
 
 func (x *JournalEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[83]
+	mi := &file_v1_starling_proto_msgTypes[84]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6883,7 +6980,7 @@ func (x *JournalEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JournalEntry.ProtoReflect.Descriptor instead.
 func (*JournalEntry) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{83}
+	return file_v1_starling_proto_rawDescGZIP(), []int{84}
 }
 
 func (x *JournalEntry) GetIndex() uint64 {
@@ -6974,7 +7071,7 @@ type CommandWords struct {
 
 func (x *CommandWords) Reset() {
 	*x = CommandWords{}
-	mi := &file_v1_starling_proto_msgTypes[84]
+	mi := &file_v1_starling_proto_msgTypes[85]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6986,7 +7083,7 @@ func (x *CommandWords) String() string {
 func (*CommandWords) ProtoMessage() {}
 
 func (x *CommandWords) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[84]
+	mi := &file_v1_starling_proto_msgTypes[85]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6999,7 +7096,7 @@ func (x *CommandWords) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CommandWords.ProtoReflect.Descriptor instead.
 func (*CommandWords) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{84}
+	return file_v1_starling_proto_rawDescGZIP(), []int{85}
 }
 
 func (x *CommandWords) GetKind() string {
@@ -7055,7 +7152,7 @@ type EffectWords struct {
 
 func (x *EffectWords) Reset() {
 	*x = EffectWords{}
-	mi := &file_v1_starling_proto_msgTypes[85]
+	mi := &file_v1_starling_proto_msgTypes[86]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7067,7 +7164,7 @@ func (x *EffectWords) String() string {
 func (*EffectWords) ProtoMessage() {}
 
 func (x *EffectWords) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[85]
+	mi := &file_v1_starling_proto_msgTypes[86]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7080,7 +7177,7 @@ func (x *EffectWords) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EffectWords.ProtoReflect.Descriptor instead.
 func (*EffectWords) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{85}
+	return file_v1_starling_proto_rawDescGZIP(), []int{86}
 }
 
 func (x *EffectWords) GetKind() string {
@@ -7149,7 +7246,7 @@ type LogsRequest struct {
 
 func (x *LogsRequest) Reset() {
 	*x = LogsRequest{}
-	mi := &file_v1_starling_proto_msgTypes[86]
+	mi := &file_v1_starling_proto_msgTypes[87]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7161,7 +7258,7 @@ func (x *LogsRequest) String() string {
 func (*LogsRequest) ProtoMessage() {}
 
 func (x *LogsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[86]
+	mi := &file_v1_starling_proto_msgTypes[87]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7174,7 +7271,7 @@ func (x *LogsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogsRequest.ProtoReflect.Descriptor instead.
 func (*LogsRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{86}
+	return file_v1_starling_proto_rawDescGZIP(), []int{87}
 }
 
 func (x *LogsRequest) GetMinIndex() uint64 {
@@ -7253,7 +7350,7 @@ type LogsResponse struct {
 
 func (x *LogsResponse) Reset() {
 	*x = LogsResponse{}
-	mi := &file_v1_starling_proto_msgTypes[87]
+	mi := &file_v1_starling_proto_msgTypes[88]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7265,7 +7362,7 @@ func (x *LogsResponse) String() string {
 func (*LogsResponse) ProtoMessage() {}
 
 func (x *LogsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[87]
+	mi := &file_v1_starling_proto_msgTypes[88]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7278,7 +7375,7 @@ func (x *LogsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogsResponse.ProtoReflect.Descriptor instead.
 func (*LogsResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{87}
+	return file_v1_starling_proto_rawDescGZIP(), []int{88}
 }
 
 func (x *LogsResponse) GetIndex() uint64 {
@@ -7325,7 +7422,7 @@ type OutputRequest struct {
 
 func (x *OutputRequest) Reset() {
 	*x = OutputRequest{}
-	mi := &file_v1_starling_proto_msgTypes[88]
+	mi := &file_v1_starling_proto_msgTypes[89]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7337,7 +7434,7 @@ func (x *OutputRequest) String() string {
 func (*OutputRequest) ProtoMessage() {}
 
 func (x *OutputRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[88]
+	mi := &file_v1_starling_proto_msgTypes[89]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7350,7 +7447,7 @@ func (x *OutputRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutputRequest.ProtoReflect.Descriptor instead.
 func (*OutputRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{88}
+	return file_v1_starling_proto_rawDescGZIP(), []int{89}
 }
 
 func (x *OutputRequest) GetOutput() string {
@@ -7398,7 +7495,7 @@ type OutputResponse struct {
 
 func (x *OutputResponse) Reset() {
 	*x = OutputResponse{}
-	mi := &file_v1_starling_proto_msgTypes[89]
+	mi := &file_v1_starling_proto_msgTypes[90]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7410,7 +7507,7 @@ func (x *OutputResponse) String() string {
 func (*OutputResponse) ProtoMessage() {}
 
 func (x *OutputResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[89]
+	mi := &file_v1_starling_proto_msgTypes[90]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7423,7 +7520,7 @@ func (x *OutputResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutputResponse.ProtoReflect.Descriptor instead.
 func (*OutputResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{89}
+	return file_v1_starling_proto_rawDescGZIP(), []int{90}
 }
 
 func (x *OutputResponse) GetData() []byte {
@@ -7442,7 +7539,7 @@ type RulesRequest struct {
 
 func (x *RulesRequest) Reset() {
 	*x = RulesRequest{}
-	mi := &file_v1_starling_proto_msgTypes[90]
+	mi := &file_v1_starling_proto_msgTypes[91]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7454,7 +7551,7 @@ func (x *RulesRequest) String() string {
 func (*RulesRequest) ProtoMessage() {}
 
 func (x *RulesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[90]
+	mi := &file_v1_starling_proto_msgTypes[91]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7467,7 +7564,7 @@ func (x *RulesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RulesRequest.ProtoReflect.Descriptor instead.
 func (*RulesRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{90}
+	return file_v1_starling_proto_rawDescGZIP(), []int{91}
 }
 
 func (x *RulesRequest) GetMinIndex() uint64 {
@@ -7492,7 +7589,7 @@ type RulesResponse struct {
 
 func (x *RulesResponse) Reset() {
 	*x = RulesResponse{}
-	mi := &file_v1_starling_proto_msgTypes[91]
+	mi := &file_v1_starling_proto_msgTypes[92]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7504,7 +7601,7 @@ func (x *RulesResponse) String() string {
 func (*RulesResponse) ProtoMessage() {}
 
 func (x *RulesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[91]
+	mi := &file_v1_starling_proto_msgTypes[92]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7517,7 +7614,7 @@ func (x *RulesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RulesResponse.ProtoReflect.Descriptor instead.
 func (*RulesResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{91}
+	return file_v1_starling_proto_rawDescGZIP(), []int{92}
 }
 
 func (x *RulesResponse) GetIndex() uint64 {
@@ -7561,7 +7658,7 @@ type RulesOfMember struct {
 
 func (x *RulesOfMember) Reset() {
 	*x = RulesOfMember{}
-	mi := &file_v1_starling_proto_msgTypes[92]
+	mi := &file_v1_starling_proto_msgTypes[93]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7573,7 +7670,7 @@ func (x *RulesOfMember) String() string {
 func (*RulesOfMember) ProtoMessage() {}
 
 func (x *RulesOfMember) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[92]
+	mi := &file_v1_starling_proto_msgTypes[93]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7586,7 +7683,7 @@ func (x *RulesOfMember) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RulesOfMember.ProtoReflect.Descriptor instead.
 func (*RulesOfMember) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{92}
+	return file_v1_starling_proto_rawDescGZIP(), []int{93}
 }
 
 func (x *RulesOfMember) GetPeer() string {
@@ -7613,7 +7710,7 @@ type RaiseRulesRequest struct {
 
 func (x *RaiseRulesRequest) Reset() {
 	*x = RaiseRulesRequest{}
-	mi := &file_v1_starling_proto_msgTypes[93]
+	mi := &file_v1_starling_proto_msgTypes[94]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7625,7 +7722,7 @@ func (x *RaiseRulesRequest) String() string {
 func (*RaiseRulesRequest) ProtoMessage() {}
 
 func (x *RaiseRulesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[93]
+	mi := &file_v1_starling_proto_msgTypes[94]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7638,7 +7735,7 @@ func (x *RaiseRulesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RaiseRulesRequest.ProtoReflect.Descriptor instead.
 func (*RaiseRulesRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{93}
+	return file_v1_starling_proto_rawDescGZIP(), []int{94}
 }
 
 func (x *RaiseRulesRequest) GetVersion() uint32 {
@@ -7657,7 +7754,7 @@ type RaiseRulesResponse struct {
 
 func (x *RaiseRulesResponse) Reset() {
 	*x = RaiseRulesResponse{}
-	mi := &file_v1_starling_proto_msgTypes[94]
+	mi := &file_v1_starling_proto_msgTypes[95]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7669,7 +7766,7 @@ func (x *RaiseRulesResponse) String() string {
 func (*RaiseRulesResponse) ProtoMessage() {}
 
 func (x *RaiseRulesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[94]
+	mi := &file_v1_starling_proto_msgTypes[95]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7682,7 +7779,7 @@ func (x *RaiseRulesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RaiseRulesResponse.ProtoReflect.Descriptor instead.
 func (*RaiseRulesResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{94}
+	return file_v1_starling_proto_rawDescGZIP(), []int{95}
 }
 
 func (x *RaiseRulesResponse) GetIndex() uint64 {
@@ -7701,7 +7798,7 @@ type InfoRequest struct {
 
 func (x *InfoRequest) Reset() {
 	*x = InfoRequest{}
-	mi := &file_v1_starling_proto_msgTypes[95]
+	mi := &file_v1_starling_proto_msgTypes[96]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7713,7 +7810,7 @@ func (x *InfoRequest) String() string {
 func (*InfoRequest) ProtoMessage() {}
 
 func (x *InfoRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[95]
+	mi := &file_v1_starling_proto_msgTypes[96]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7726,7 +7823,7 @@ func (x *InfoRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InfoRequest.ProtoReflect.Descriptor instead.
 func (*InfoRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{95}
+	return file_v1_starling_proto_rawDescGZIP(), []int{96}
 }
 
 func (x *InfoRequest) GetMinIndex() uint64 {
@@ -7759,7 +7856,7 @@ type InfoResponse struct {
 
 func (x *InfoResponse) Reset() {
 	*x = InfoResponse{}
-	mi := &file_v1_starling_proto_msgTypes[96]
+	mi := &file_v1_starling_proto_msgTypes[97]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7771,7 +7868,7 @@ func (x *InfoResponse) String() string {
 func (*InfoResponse) ProtoMessage() {}
 
 func (x *InfoResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[96]
+	mi := &file_v1_starling_proto_msgTypes[97]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7784,7 +7881,7 @@ func (x *InfoResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InfoResponse.ProtoReflect.Descriptor instead.
 func (*InfoResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{96}
+	return file_v1_starling_proto_rawDescGZIP(), []int{97}
 }
 
 func (x *InfoResponse) GetIndex() uint64 {
@@ -7856,7 +7953,7 @@ type Wait struct {
 
 func (x *Wait) Reset() {
 	*x = Wait{}
-	mi := &file_v1_starling_proto_msgTypes[97]
+	mi := &file_v1_starling_proto_msgTypes[98]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7868,7 +7965,7 @@ func (x *Wait) String() string {
 func (*Wait) ProtoMessage() {}
 
 func (x *Wait) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[97]
+	mi := &file_v1_starling_proto_msgTypes[98]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7881,7 +7978,7 @@ func (x *Wait) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Wait.ProtoReflect.Descriptor instead.
 func (*Wait) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{97}
+	return file_v1_starling_proto_rawDescGZIP(), []int{98}
 }
 
 func (x *Wait) GetAllocation() string {
@@ -8302,7 +8399,7 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\x05index\x18\x01 \x01(\x04R\x05index\x12.\n" +
 	"\x04time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12\"\n" +
 	"\x03job\x18\x03 \x01(\v2\x10.starling.v1.JobR\x03job\x123\n" +
-	"\bversions\x18\x04 \x03(\v2\x17.starling.v1.JobVersionR\bversions\"\xec\x01\n" +
+	"\bversions\x18\x04 \x03(\v2\x17.starling.v1.JobVersionR\bversions\"\x8a\x02\n" +
 	"\n" +
 	"JobVersion\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\rR\x06number\x12\x12\n" +
@@ -8312,7 +8409,8 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\n" +
 	"brought_at\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\tbroughtAt\x12\x18\n" +
 	"\aoutcome\x18\x06 \x01(\tR\aoutcome\x12(\n" +
-	"\x04spec\x18\a \x01(\v2\x14.starling.v1.JobSpecR\x04spec\"c\n" +
+	"\x04spec\x18\a \x01(\v2\x14.starling.v1.JobSpecR\x04spec\x12\x1c\n" +
+	"\tinstances\x18\b \x01(\rR\tinstances\"c\n" +
 	"\x0eJobDiffRequest\x12\x1b\n" +
 	"\tmin_index\x18\x01 \x01(\x04R\bminIndex\x12\x10\n" +
 	"\x03job\x18\x02 \x01(\tR\x03job\x12\x12\n" +
@@ -8398,7 +8496,7 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\x04spec\x18\x04 \x01(\v2\x14.starling.v1.JobSpecR\x04spec\x12'\n" +
 	"\x05tasks\x18\x05 \x03(\v2\x11.starling.v1.TaskR\x05tasks\x12'\n" +
 	"\x05slots\x18\x06 \x03(\v2\x11.starling.v1.SlotR\x05slots\x12&\n" +
-	"\x0fnext_page_token\x18\a \x01(\tR\rnextPageToken\"\x8b\x02\n" +
+	"\x0fnext_page_token\x18\a \x01(\tR\rnextPageToken\"\xbf\x02\n" +
 	"\x04Task\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12+\n" +
 	"\x06counts\x18\x02 \x01(\v2\x13.starling.v1.CountsR\x06counts\x127\n" +
@@ -8409,8 +8507,15 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\aheld_by\x18\x05 \x03(\tR\x06heldBy\x12\x1b\n" +
 	"\tsealed_by\x18\x06 \x01(\tR\bsealedBy\x12\x19\n" +
 	"\x05share\x18\a \x01(\rH\x00R\x05share\x88\x01\x01\x12\x18\n" +
-	"\afollows\x18\b \x01(\tR\afollowsB\b\n" +
-	"\x06_share\"\x86\x01\n" +
+	"\afollows\x18\b \x01(\tR\afollows\x122\n" +
+	"\achanges\x18\t \x01(\v2\x18.starling.v1.TaskChangesR\achangesB\b\n" +
+	"\x06_share\"\x85\x01\n" +
+	"\vTaskChanges\x12\x14\n" +
+	"\x05place\x18\x01 \x01(\rR\x05place\x12\x18\n" +
+	"\areplace\x18\x02 \x01(\rR\areplace\x12\x12\n" +
+	"\x04stop\x18\x03 \x01(\rR\x04stop\x12\x16\n" +
+	"\x06ignore\x18\x04 \x01(\rR\x06ignore\x12\x1a\n" +
+	"\bcanaries\x18\x05 \x01(\rR\bcanaries\"\x86\x01\n" +
 	"\n" +
 	"Preemption\x12\x12\n" +
 	"\x04slot\x18\x01 \x01(\rR\x04slot\x12\x14\n" +
@@ -8636,7 +8741,7 @@ func file_v1_starling_proto_rawDescGZIP() []byte {
 	return file_v1_starling_proto_rawDescData
 }
 
-var file_v1_starling_proto_msgTypes = make([]protoimpl.MessageInfo, 98)
+var file_v1_starling_proto_msgTypes = make([]protoimpl.MessageInfo, 99)
 var file_v1_starling_proto_goTypes = []any{
 	(*ErrorDetail)(nil),           // 0: starling.v1.ErrorDetail
 	(*Problem)(nil),               // 1: starling.v1.Problem
@@ -8710,33 +8815,34 @@ var file_v1_starling_proto_goTypes = []any{
 	(*JobStatusRequest)(nil),      // 69: starling.v1.JobStatusRequest
 	(*JobStatusResponse)(nil),     // 70: starling.v1.JobStatusResponse
 	(*Task)(nil),                  // 71: starling.v1.Task
-	(*Preemption)(nil),            // 72: starling.v1.Preemption
-	(*Slot)(nil),                  // 73: starling.v1.Slot
-	(*Port)(nil),                  // 74: starling.v1.Port
-	(*WhyRequest)(nil),            // 75: starling.v1.WhyRequest
-	(*WhyResponse)(nil),           // 76: starling.v1.WhyResponse
-	(*Finding)(nil),               // 77: starling.v1.Finding
-	(*ListPeersRequest)(nil),      // 78: starling.v1.ListPeersRequest
-	(*ListPeersResponse)(nil),     // 79: starling.v1.ListPeersResponse
-	(*Peer)(nil),                  // 80: starling.v1.Peer
-	(*TailJournalRequest)(nil),    // 81: starling.v1.TailJournalRequest
-	(*TailJournalResponse)(nil),   // 82: starling.v1.TailJournalResponse
-	(*JournalEntry)(nil),          // 83: starling.v1.JournalEntry
-	(*CommandWords)(nil),          // 84: starling.v1.CommandWords
-	(*EffectWords)(nil),           // 85: starling.v1.EffectWords
-	(*LogsRequest)(nil),           // 86: starling.v1.LogsRequest
-	(*LogsResponse)(nil),          // 87: starling.v1.LogsResponse
-	(*OutputRequest)(nil),         // 88: starling.v1.OutputRequest
-	(*OutputResponse)(nil),        // 89: starling.v1.OutputResponse
-	(*RulesRequest)(nil),          // 90: starling.v1.RulesRequest
-	(*RulesResponse)(nil),         // 91: starling.v1.RulesResponse
-	(*RulesOfMember)(nil),         // 92: starling.v1.RulesOfMember
-	(*RaiseRulesRequest)(nil),     // 93: starling.v1.RaiseRulesRequest
-	(*RaiseRulesResponse)(nil),    // 94: starling.v1.RaiseRulesResponse
-	(*InfoRequest)(nil),           // 95: starling.v1.InfoRequest
-	(*InfoResponse)(nil),          // 96: starling.v1.InfoResponse
-	(*Wait)(nil),                  // 97: starling.v1.Wait
-	(*timestamppb.Timestamp)(nil), // 98: google.protobuf.Timestamp
+	(*TaskChanges)(nil),           // 72: starling.v1.TaskChanges
+	(*Preemption)(nil),            // 73: starling.v1.Preemption
+	(*Slot)(nil),                  // 74: starling.v1.Slot
+	(*Port)(nil),                  // 75: starling.v1.Port
+	(*WhyRequest)(nil),            // 76: starling.v1.WhyRequest
+	(*WhyResponse)(nil),           // 77: starling.v1.WhyResponse
+	(*Finding)(nil),               // 78: starling.v1.Finding
+	(*ListPeersRequest)(nil),      // 79: starling.v1.ListPeersRequest
+	(*ListPeersResponse)(nil),     // 80: starling.v1.ListPeersResponse
+	(*Peer)(nil),                  // 81: starling.v1.Peer
+	(*TailJournalRequest)(nil),    // 82: starling.v1.TailJournalRequest
+	(*TailJournalResponse)(nil),   // 83: starling.v1.TailJournalResponse
+	(*JournalEntry)(nil),          // 84: starling.v1.JournalEntry
+	(*CommandWords)(nil),          // 85: starling.v1.CommandWords
+	(*EffectWords)(nil),           // 86: starling.v1.EffectWords
+	(*LogsRequest)(nil),           // 87: starling.v1.LogsRequest
+	(*LogsResponse)(nil),          // 88: starling.v1.LogsResponse
+	(*OutputRequest)(nil),         // 89: starling.v1.OutputRequest
+	(*OutputResponse)(nil),        // 90: starling.v1.OutputResponse
+	(*RulesRequest)(nil),          // 91: starling.v1.RulesRequest
+	(*RulesResponse)(nil),         // 92: starling.v1.RulesResponse
+	(*RulesOfMember)(nil),         // 93: starling.v1.RulesOfMember
+	(*RaiseRulesRequest)(nil),     // 94: starling.v1.RaiseRulesRequest
+	(*RaiseRulesResponse)(nil),    // 95: starling.v1.RaiseRulesResponse
+	(*InfoRequest)(nil),           // 96: starling.v1.InfoRequest
+	(*InfoResponse)(nil),          // 97: starling.v1.InfoResponse
+	(*Wait)(nil),                  // 98: starling.v1.Wait
+	(*timestamppb.Timestamp)(nil), // 99: google.protobuf.Timestamp
 }
 var file_v1_starling_proto_depIdxs = []int32{
 	1,   // 0: starling.v1.ErrorDetail.problems:type_name -> starling.v1.Problem
@@ -8763,7 +8869,7 @@ var file_v1_starling_proto_depIdxs = []int32{
 	23,  // 21: starling.v1.PlanJobResponse.changes:type_name -> starling.v1.Change
 	24,  // 22: starling.v1.PlanJobResponse.tasks:type_name -> starling.v1.TaskPlan
 	25,  // 23: starling.v1.PlanJobResponse.waves:type_name -> starling.v1.Wave
-	77,  // 24: starling.v1.PlanJobResponse.findings:type_name -> starling.v1.Finding
+	78,  // 24: starling.v1.PlanJobResponse.findings:type_name -> starling.v1.Finding
 	67,  // 25: starling.v1.PlanJobResponse.update:type_name -> starling.v1.Update
 	26,  // 26: starling.v1.Wave.steps:type_name -> starling.v1.Step
 	42,  // 27: starling.v1.PoolSpec.quotas:type_name -> starling.v1.Quota
@@ -8773,121 +8879,122 @@ var file_v1_starling_proto_depIdxs = []int32{
 	48,  // 31: starling.v1.PlanPoolsResponse.entitlements:type_name -> starling.v1.EntitlementChange
 	1,   // 32: starling.v1.PlanPoolsResponse.warnings:type_name -> starling.v1.Problem
 	23,  // 33: starling.v1.PoolChange.changes:type_name -> starling.v1.Change
-	98,  // 34: starling.v1.ListPoolsResponse.time:type_name -> google.protobuf.Timestamp
+	99,  // 34: starling.v1.ListPoolsResponse.time:type_name -> google.protobuf.Timestamp
 	51,  // 35: starling.v1.ListPoolsResponse.capacity:type_name -> starling.v1.Amount
 	52,  // 36: starling.v1.ListPoolsResponse.pools:type_name -> starling.v1.Pool
 	1,   // 37: starling.v1.ListPoolsResponse.warnings:type_name -> starling.v1.Problem
 	41,  // 38: starling.v1.Pool.spec:type_name -> starling.v1.PoolSpec
 	53,  // 39: starling.v1.Pool.uses:type_name -> starling.v1.PoolUse
-	98,  // 40: starling.v1.PoolStatusResponse.time:type_name -> google.protobuf.Timestamp
+	99,  // 40: starling.v1.PoolStatusResponse.time:type_name -> google.protobuf.Timestamp
 	52,  // 41: starling.v1.PoolStatusResponse.pool:type_name -> starling.v1.Pool
 	56,  // 42: starling.v1.PoolStatusResponse.reckonings:type_name -> starling.v1.Reckoning
 	57,  // 43: starling.v1.Reckoning.parts:type_name -> starling.v1.Part
-	98,  // 44: starling.v1.JobHistoryResponse.time:type_name -> google.protobuf.Timestamp
+	99,  // 44: starling.v1.JobHistoryResponse.time:type_name -> google.protobuf.Timestamp
 	65,  // 45: starling.v1.JobHistoryResponse.job:type_name -> starling.v1.Job
 	60,  // 46: starling.v1.JobHistoryResponse.versions:type_name -> starling.v1.JobVersion
-	98,  // 47: starling.v1.JobVersion.brought_at:type_name -> google.protobuf.Timestamp
+	99,  // 47: starling.v1.JobVersion.brought_at:type_name -> google.protobuf.Timestamp
 	2,   // 48: starling.v1.JobVersion.spec:type_name -> starling.v1.JobSpec
 	23,  // 49: starling.v1.JobDiffResponse.changes:type_name -> starling.v1.Change
-	98,  // 50: starling.v1.ListJobsResponse.time:type_name -> google.protobuf.Timestamp
+	99,  // 50: starling.v1.ListJobsResponse.time:type_name -> google.protobuf.Timestamp
 	65,  // 51: starling.v1.ListJobsResponse.jobs:type_name -> starling.v1.Job
 	68,  // 52: starling.v1.Job.counts:type_name -> starling.v1.Counts
-	98,  // 53: starling.v1.Job.submitted_at:type_name -> google.protobuf.Timestamp
-	98,  // 54: starling.v1.Job.finished_at:type_name -> google.protobuf.Timestamp
+	99,  // 53: starling.v1.Job.submitted_at:type_name -> google.protobuf.Timestamp
+	99,  // 54: starling.v1.Job.finished_at:type_name -> google.protobuf.Timestamp
 	67,  // 55: starling.v1.Job.update:type_name -> starling.v1.Update
 	66,  // 56: starling.v1.Job.deed:type_name -> starling.v1.Deed
-	98,  // 57: starling.v1.Deed.at:type_name -> google.protobuf.Timestamp
-	98,  // 58: starling.v1.Update.began_at:type_name -> google.protobuf.Timestamp
-	98,  // 59: starling.v1.Update.progress_at:type_name -> google.protobuf.Timestamp
-	98,  // 60: starling.v1.Update.ended_at:type_name -> google.protobuf.Timestamp
-	98,  // 61: starling.v1.JobStatusResponse.time:type_name -> google.protobuf.Timestamp
+	99,  // 57: starling.v1.Deed.at:type_name -> google.protobuf.Timestamp
+	99,  // 58: starling.v1.Update.began_at:type_name -> google.protobuf.Timestamp
+	99,  // 59: starling.v1.Update.progress_at:type_name -> google.protobuf.Timestamp
+	99,  // 60: starling.v1.Update.ended_at:type_name -> google.protobuf.Timestamp
+	99,  // 61: starling.v1.JobStatusResponse.time:type_name -> google.protobuf.Timestamp
 	65,  // 62: starling.v1.JobStatusResponse.job:type_name -> starling.v1.Job
 	2,   // 63: starling.v1.JobStatusResponse.spec:type_name -> starling.v1.JobSpec
 	71,  // 64: starling.v1.JobStatusResponse.tasks:type_name -> starling.v1.Task
-	73,  // 65: starling.v1.JobStatusResponse.slots:type_name -> starling.v1.Slot
+	74,  // 65: starling.v1.JobStatusResponse.slots:type_name -> starling.v1.Slot
 	68,  // 66: starling.v1.Task.counts:type_name -> starling.v1.Counts
-	72,  // 67: starling.v1.Task.preemption:type_name -> starling.v1.Preemption
-	98,  // 68: starling.v1.Preemption.at:type_name -> google.protobuf.Timestamp
-	98,  // 69: starling.v1.Slot.since:type_name -> google.protobuf.Timestamp
-	98,  // 70: starling.v1.Slot.deadline:type_name -> google.protobuf.Timestamp
-	74,  // 71: starling.v1.Slot.ports:type_name -> starling.v1.Port
-	98,  // 72: starling.v1.WhyResponse.time:type_name -> google.protobuf.Timestamp
-	65,  // 73: starling.v1.WhyResponse.job:type_name -> starling.v1.Job
-	77,  // 74: starling.v1.WhyResponse.findings:type_name -> starling.v1.Finding
-	98,  // 75: starling.v1.Finding.since:type_name -> google.protobuf.Timestamp
-	98,  // 76: starling.v1.Finding.until:type_name -> google.protobuf.Timestamp
-	98,  // 77: starling.v1.ListPeersResponse.time:type_name -> google.protobuf.Timestamp
-	80,  // 78: starling.v1.ListPeersResponse.peers:type_name -> starling.v1.Peer
-	8,   // 79: starling.v1.Peer.capacity:type_name -> starling.v1.Resources
-	8,   // 80: starling.v1.Peer.free:type_name -> starling.v1.Resources
-	10,  // 81: starling.v1.Peer.devices:type_name -> starling.v1.Device
-	7,   // 82: starling.v1.Peer.attributes:type_name -> starling.v1.Variable
-	98,  // 83: starling.v1.Peer.drain_deadline:type_name -> google.protobuf.Timestamp
-	8,   // 84: starling.v1.Peer.kept:type_name -> starling.v1.Resources
-	83,  // 85: starling.v1.TailJournalResponse.entry:type_name -> starling.v1.JournalEntry
-	98,  // 86: starling.v1.JournalEntry.time:type_name -> google.protobuf.Timestamp
-	84,  // 87: starling.v1.JournalEntry.commands:type_name -> starling.v1.CommandWords
-	85,  // 88: starling.v1.JournalEntry.effects:type_name -> starling.v1.EffectWords
-	92,  // 89: starling.v1.RulesResponse.members:type_name -> starling.v1.RulesOfMember
-	98,  // 90: starling.v1.InfoResponse.time:type_name -> google.protobuf.Timestamp
-	97,  // 91: starling.v1.InfoResponse.waits:type_name -> starling.v1.Wait
-	17,  // 92: starling.v1.Starling.SubmitJob:input_type -> starling.v1.SubmitJobRequest
-	19,  // 93: starling.v1.Starling.KillJob:input_type -> starling.v1.KillJobRequest
-	21,  // 94: starling.v1.Starling.PlanJob:input_type -> starling.v1.PlanJobRequest
-	27,  // 95: starling.v1.Starling.SteerUpdate:input_type -> starling.v1.SteerUpdateRequest
-	29,  // 96: starling.v1.Starling.RevertJob:input_type -> starling.v1.RevertJobRequest
-	31,  // 97: starling.v1.Starling.RestartJob:input_type -> starling.v1.RestartJobRequest
-	33,  // 98: starling.v1.Starling.SuspendJob:input_type -> starling.v1.SuspendJobRequest
-	35,  // 99: starling.v1.Starling.SealTask:input_type -> starling.v1.SealTaskRequest
-	37,  // 100: starling.v1.Starling.EndAllocation:input_type -> starling.v1.EndAllocationRequest
-	39,  // 101: starling.v1.Starling.DrainNode:input_type -> starling.v1.DrainNodeRequest
-	43,  // 102: starling.v1.Starling.ChangePools:input_type -> starling.v1.ChangePoolsRequest
-	45,  // 103: starling.v1.Starling.PlanPools:input_type -> starling.v1.PlanPoolsRequest
-	49,  // 104: starling.v1.Starling.ListPools:input_type -> starling.v1.ListPoolsRequest
-	54,  // 105: starling.v1.Starling.PoolStatus:input_type -> starling.v1.PoolStatusRequest
-	58,  // 106: starling.v1.Starling.JobHistory:input_type -> starling.v1.JobHistoryRequest
-	61,  // 107: starling.v1.Starling.JobDiff:input_type -> starling.v1.JobDiffRequest
-	63,  // 108: starling.v1.Starling.ListJobs:input_type -> starling.v1.ListJobsRequest
-	69,  // 109: starling.v1.Starling.JobStatus:input_type -> starling.v1.JobStatusRequest
-	75,  // 110: starling.v1.Starling.Why:input_type -> starling.v1.WhyRequest
-	78,  // 111: starling.v1.Starling.ListPeers:input_type -> starling.v1.ListPeersRequest
-	81,  // 112: starling.v1.Starling.TailJournal:input_type -> starling.v1.TailJournalRequest
-	86,  // 113: starling.v1.Starling.Logs:input_type -> starling.v1.LogsRequest
-	88,  // 114: starling.v1.Starling.Output:input_type -> starling.v1.OutputRequest
-	90,  // 115: starling.v1.Starling.Rules:input_type -> starling.v1.RulesRequest
-	93,  // 116: starling.v1.Starling.RaiseRules:input_type -> starling.v1.RaiseRulesRequest
-	95,  // 117: starling.v1.Starling.Info:input_type -> starling.v1.InfoRequest
-	18,  // 118: starling.v1.Starling.SubmitJob:output_type -> starling.v1.SubmitJobResponse
-	20,  // 119: starling.v1.Starling.KillJob:output_type -> starling.v1.KillJobResponse
-	22,  // 120: starling.v1.Starling.PlanJob:output_type -> starling.v1.PlanJobResponse
-	28,  // 121: starling.v1.Starling.SteerUpdate:output_type -> starling.v1.SteerUpdateResponse
-	30,  // 122: starling.v1.Starling.RevertJob:output_type -> starling.v1.RevertJobResponse
-	32,  // 123: starling.v1.Starling.RestartJob:output_type -> starling.v1.RestartJobResponse
-	34,  // 124: starling.v1.Starling.SuspendJob:output_type -> starling.v1.SuspendJobResponse
-	36,  // 125: starling.v1.Starling.SealTask:output_type -> starling.v1.SealTaskResponse
-	38,  // 126: starling.v1.Starling.EndAllocation:output_type -> starling.v1.EndAllocationResponse
-	40,  // 127: starling.v1.Starling.DrainNode:output_type -> starling.v1.DrainNodeResponse
-	44,  // 128: starling.v1.Starling.ChangePools:output_type -> starling.v1.ChangePoolsResponse
-	46,  // 129: starling.v1.Starling.PlanPools:output_type -> starling.v1.PlanPoolsResponse
-	50,  // 130: starling.v1.Starling.ListPools:output_type -> starling.v1.ListPoolsResponse
-	55,  // 131: starling.v1.Starling.PoolStatus:output_type -> starling.v1.PoolStatusResponse
-	59,  // 132: starling.v1.Starling.JobHistory:output_type -> starling.v1.JobHistoryResponse
-	62,  // 133: starling.v1.Starling.JobDiff:output_type -> starling.v1.JobDiffResponse
-	64,  // 134: starling.v1.Starling.ListJobs:output_type -> starling.v1.ListJobsResponse
-	70,  // 135: starling.v1.Starling.JobStatus:output_type -> starling.v1.JobStatusResponse
-	76,  // 136: starling.v1.Starling.Why:output_type -> starling.v1.WhyResponse
-	79,  // 137: starling.v1.Starling.ListPeers:output_type -> starling.v1.ListPeersResponse
-	82,  // 138: starling.v1.Starling.TailJournal:output_type -> starling.v1.TailJournalResponse
-	87,  // 139: starling.v1.Starling.Logs:output_type -> starling.v1.LogsResponse
-	89,  // 140: starling.v1.Starling.Output:output_type -> starling.v1.OutputResponse
-	91,  // 141: starling.v1.Starling.Rules:output_type -> starling.v1.RulesResponse
-	94,  // 142: starling.v1.Starling.RaiseRules:output_type -> starling.v1.RaiseRulesResponse
-	96,  // 143: starling.v1.Starling.Info:output_type -> starling.v1.InfoResponse
-	118, // [118:144] is the sub-list for method output_type
-	92,  // [92:118] is the sub-list for method input_type
-	92,  // [92:92] is the sub-list for extension type_name
-	92,  // [92:92] is the sub-list for extension extendee
-	0,   // [0:92] is the sub-list for field type_name
+	73,  // 67: starling.v1.Task.preemption:type_name -> starling.v1.Preemption
+	72,  // 68: starling.v1.Task.changes:type_name -> starling.v1.TaskChanges
+	99,  // 69: starling.v1.Preemption.at:type_name -> google.protobuf.Timestamp
+	99,  // 70: starling.v1.Slot.since:type_name -> google.protobuf.Timestamp
+	99,  // 71: starling.v1.Slot.deadline:type_name -> google.protobuf.Timestamp
+	75,  // 72: starling.v1.Slot.ports:type_name -> starling.v1.Port
+	99,  // 73: starling.v1.WhyResponse.time:type_name -> google.protobuf.Timestamp
+	65,  // 74: starling.v1.WhyResponse.job:type_name -> starling.v1.Job
+	78,  // 75: starling.v1.WhyResponse.findings:type_name -> starling.v1.Finding
+	99,  // 76: starling.v1.Finding.since:type_name -> google.protobuf.Timestamp
+	99,  // 77: starling.v1.Finding.until:type_name -> google.protobuf.Timestamp
+	99,  // 78: starling.v1.ListPeersResponse.time:type_name -> google.protobuf.Timestamp
+	81,  // 79: starling.v1.ListPeersResponse.peers:type_name -> starling.v1.Peer
+	8,   // 80: starling.v1.Peer.capacity:type_name -> starling.v1.Resources
+	8,   // 81: starling.v1.Peer.free:type_name -> starling.v1.Resources
+	10,  // 82: starling.v1.Peer.devices:type_name -> starling.v1.Device
+	7,   // 83: starling.v1.Peer.attributes:type_name -> starling.v1.Variable
+	99,  // 84: starling.v1.Peer.drain_deadline:type_name -> google.protobuf.Timestamp
+	8,   // 85: starling.v1.Peer.kept:type_name -> starling.v1.Resources
+	84,  // 86: starling.v1.TailJournalResponse.entry:type_name -> starling.v1.JournalEntry
+	99,  // 87: starling.v1.JournalEntry.time:type_name -> google.protobuf.Timestamp
+	85,  // 88: starling.v1.JournalEntry.commands:type_name -> starling.v1.CommandWords
+	86,  // 89: starling.v1.JournalEntry.effects:type_name -> starling.v1.EffectWords
+	93,  // 90: starling.v1.RulesResponse.members:type_name -> starling.v1.RulesOfMember
+	99,  // 91: starling.v1.InfoResponse.time:type_name -> google.protobuf.Timestamp
+	98,  // 92: starling.v1.InfoResponse.waits:type_name -> starling.v1.Wait
+	17,  // 93: starling.v1.Starling.SubmitJob:input_type -> starling.v1.SubmitJobRequest
+	19,  // 94: starling.v1.Starling.KillJob:input_type -> starling.v1.KillJobRequest
+	21,  // 95: starling.v1.Starling.PlanJob:input_type -> starling.v1.PlanJobRequest
+	27,  // 96: starling.v1.Starling.SteerUpdate:input_type -> starling.v1.SteerUpdateRequest
+	29,  // 97: starling.v1.Starling.RevertJob:input_type -> starling.v1.RevertJobRequest
+	31,  // 98: starling.v1.Starling.RestartJob:input_type -> starling.v1.RestartJobRequest
+	33,  // 99: starling.v1.Starling.SuspendJob:input_type -> starling.v1.SuspendJobRequest
+	35,  // 100: starling.v1.Starling.SealTask:input_type -> starling.v1.SealTaskRequest
+	37,  // 101: starling.v1.Starling.EndAllocation:input_type -> starling.v1.EndAllocationRequest
+	39,  // 102: starling.v1.Starling.DrainNode:input_type -> starling.v1.DrainNodeRequest
+	43,  // 103: starling.v1.Starling.ChangePools:input_type -> starling.v1.ChangePoolsRequest
+	45,  // 104: starling.v1.Starling.PlanPools:input_type -> starling.v1.PlanPoolsRequest
+	49,  // 105: starling.v1.Starling.ListPools:input_type -> starling.v1.ListPoolsRequest
+	54,  // 106: starling.v1.Starling.PoolStatus:input_type -> starling.v1.PoolStatusRequest
+	58,  // 107: starling.v1.Starling.JobHistory:input_type -> starling.v1.JobHistoryRequest
+	61,  // 108: starling.v1.Starling.JobDiff:input_type -> starling.v1.JobDiffRequest
+	63,  // 109: starling.v1.Starling.ListJobs:input_type -> starling.v1.ListJobsRequest
+	69,  // 110: starling.v1.Starling.JobStatus:input_type -> starling.v1.JobStatusRequest
+	76,  // 111: starling.v1.Starling.Why:input_type -> starling.v1.WhyRequest
+	79,  // 112: starling.v1.Starling.ListPeers:input_type -> starling.v1.ListPeersRequest
+	82,  // 113: starling.v1.Starling.TailJournal:input_type -> starling.v1.TailJournalRequest
+	87,  // 114: starling.v1.Starling.Logs:input_type -> starling.v1.LogsRequest
+	89,  // 115: starling.v1.Starling.Output:input_type -> starling.v1.OutputRequest
+	91,  // 116: starling.v1.Starling.Rules:input_type -> starling.v1.RulesRequest
+	94,  // 117: starling.v1.Starling.RaiseRules:input_type -> starling.v1.RaiseRulesRequest
+	96,  // 118: starling.v1.Starling.Info:input_type -> starling.v1.InfoRequest
+	18,  // 119: starling.v1.Starling.SubmitJob:output_type -> starling.v1.SubmitJobResponse
+	20,  // 120: starling.v1.Starling.KillJob:output_type -> starling.v1.KillJobResponse
+	22,  // 121: starling.v1.Starling.PlanJob:output_type -> starling.v1.PlanJobResponse
+	28,  // 122: starling.v1.Starling.SteerUpdate:output_type -> starling.v1.SteerUpdateResponse
+	30,  // 123: starling.v1.Starling.RevertJob:output_type -> starling.v1.RevertJobResponse
+	32,  // 124: starling.v1.Starling.RestartJob:output_type -> starling.v1.RestartJobResponse
+	34,  // 125: starling.v1.Starling.SuspendJob:output_type -> starling.v1.SuspendJobResponse
+	36,  // 126: starling.v1.Starling.SealTask:output_type -> starling.v1.SealTaskResponse
+	38,  // 127: starling.v1.Starling.EndAllocation:output_type -> starling.v1.EndAllocationResponse
+	40,  // 128: starling.v1.Starling.DrainNode:output_type -> starling.v1.DrainNodeResponse
+	44,  // 129: starling.v1.Starling.ChangePools:output_type -> starling.v1.ChangePoolsResponse
+	46,  // 130: starling.v1.Starling.PlanPools:output_type -> starling.v1.PlanPoolsResponse
+	50,  // 131: starling.v1.Starling.ListPools:output_type -> starling.v1.ListPoolsResponse
+	55,  // 132: starling.v1.Starling.PoolStatus:output_type -> starling.v1.PoolStatusResponse
+	59,  // 133: starling.v1.Starling.JobHistory:output_type -> starling.v1.JobHistoryResponse
+	62,  // 134: starling.v1.Starling.JobDiff:output_type -> starling.v1.JobDiffResponse
+	64,  // 135: starling.v1.Starling.ListJobs:output_type -> starling.v1.ListJobsResponse
+	70,  // 136: starling.v1.Starling.JobStatus:output_type -> starling.v1.JobStatusResponse
+	77,  // 137: starling.v1.Starling.Why:output_type -> starling.v1.WhyResponse
+	80,  // 138: starling.v1.Starling.ListPeers:output_type -> starling.v1.ListPeersResponse
+	83,  // 139: starling.v1.Starling.TailJournal:output_type -> starling.v1.TailJournalResponse
+	88,  // 140: starling.v1.Starling.Logs:output_type -> starling.v1.LogsResponse
+	90,  // 141: starling.v1.Starling.Output:output_type -> starling.v1.OutputResponse
+	92,  // 142: starling.v1.Starling.Rules:output_type -> starling.v1.RulesResponse
+	95,  // 143: starling.v1.Starling.RaiseRules:output_type -> starling.v1.RaiseRulesResponse
+	97,  // 144: starling.v1.Starling.Info:output_type -> starling.v1.InfoResponse
+	119, // [119:145] is the sub-list for method output_type
+	93,  // [93:119] is the sub-list for method input_type
+	93,  // [93:93] is the sub-list for extension type_name
+	93,  // [93:93] is the sub-list for extension extendee
+	0,   // [0:93] is the sub-list for field type_name
 }
 
 func init() { file_v1_starling_proto_init() }
@@ -8901,15 +9008,15 @@ func file_v1_starling_proto_init() {
 	file_v1_starling_proto_msgTypes[42].OneofWrappers = []any{}
 	file_v1_starling_proto_msgTypes[57].OneofWrappers = []any{}
 	file_v1_starling_proto_msgTypes[71].OneofWrappers = []any{}
-	file_v1_starling_proto_msgTypes[80].OneofWrappers = []any{}
-	file_v1_starling_proto_msgTypes[86].OneofWrappers = []any{}
+	file_v1_starling_proto_msgTypes[81].OneofWrappers = []any{}
+	file_v1_starling_proto_msgTypes[87].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_v1_starling_proto_rawDesc), len(file_v1_starling_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   98,
+			NumMessages:   99,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

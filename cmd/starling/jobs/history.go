@@ -41,7 +41,7 @@ func newJobHistory(r *remote.Remote) *cobra.Command {
 }
 
 func historyTable(answer *starlingv1.JobHistoryResponse) *console.Table {
-	t := console.NewTable("VERSION", "AGE", "BY", "UPDATE", "CHANGES")
+	t := console.NewTable("VERSION", "AGE", "BY", "UPDATE", "INSTANCES", "CHANGES")
 	before := (*terms.Job)(nil)
 	for _, v := range answer.GetVersions() {
 		by := v.GetKind()
@@ -54,11 +54,11 @@ func historyTable(answer *starlingv1.JobHistoryResponse) *console.Table {
 			changes = changedPaths(jobspec.Diff(before, spec))
 		}
 		t.Row(strconv.FormatUint(uint64(v.GetNumber()), 10), age(v.GetBroughtAt()), by,
-			console.Dash(stateWords(v.GetOutcome())), changes)
+			console.Dash(stateWords(v.GetOutcome())), fmt.Sprint(v.GetInstances()), changes)
 		before = spec
 	}
 	if d := answer.GetJob().GetDeed(); d != nil {
-		t.Row("-", age(d.GetAt()), "decided", "-", d.GetText())
+		t.Row("-", age(d.GetAt()), "decided", "-", "-", d.GetText())
 	}
 	return t
 }

@@ -68,11 +68,11 @@ func drawJob(r *remote.Remote, answer *starlingv1.JobStatusResponse) error {
 				task.GetName(), p.GetSlot(), age(p.GetAt()), p.GetIndex(), p.GetBy(), p.GetRule()))
 		}
 	}
-	tasks := console.NewTable("TASK", "STATE", "WANTED", "INSTANCES", "COMMAND")
+	tasks := console.NewTable("TASK", "STATE", "WANTED", "INSTANCES", "TO DO", "COMMAND")
 	tasks.Colour = r.OutColour
 	for _, task := range answer.GetTasks() {
 		tasks.Row(task.GetName(), stateText(task), fmt.Sprint(task.GetCounts().GetDesired()), tally(task.GetCounts()),
-			commandOf(answer, task.GetName()))
+			toDo(task.GetChanges()), commandOf(answer, task.GetName()))
 	}
 	slots := console.NewTable("INSTANCE", "VERSION", "PHASE", "HEALTH", "NODE", "SINCE", "FAILURES", "LAST END", "PORTS",
 		"WAITS FOR")
@@ -283,6 +283,20 @@ func tally(c *starlingv1.Counts) string {
 		return noInstances
 	}
 	return strings.Join(parts, ", ")
+}
+
+// toDo tells what is still to be done for a task.
+func toDo(c *starlingv1.TaskChanges) string {
+	var parts []string
+	for _, p := range []struct {
+		count uint32
+		what  string
+	}{{c.GetPlace(), "place"}, {c.GetReplace(), "replace"}, {c.GetStop(), "stop"}, {c.GetCanaries(), "canaries"}} {
+		if p.count > 0 {
+			parts = append(parts, fmt.Sprintf("%s %d", p.what, p.count))
+		}
+	}
+	return console.Dash(strings.Join(parts, ", "))
 }
 
 // tallyOf tells how many slots of a job are in which phase. Those of tasks that wait for others count by themselves.
