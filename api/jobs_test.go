@@ -51,7 +51,7 @@ func TestJobStatus(t *testing.T) {
 	want := &starlingv1.Slot{
 		Task: "main", Number: 1, Phase: "running", Node: "b", Order: submitted.GetIndex(), Version: 1,
 		Allocation: fmt.Sprintf("web.main[1]#%d", submitted.GetIndex()), Since: status.GetTime(),
-		Ports: []*starlingv1.Port{{Name: "http", Number: 20001}}, Seat: "main", Health: "untried",
+		Ports: []*starlingv1.Port{{Name: "http", Number: 20001}}, Seat: "main", Health: "starting",
 	}
 	if !proto.Equal(got, want) {
 		t.Errorf("got slot %v, want %v", got, want)
@@ -209,7 +209,7 @@ func TestJobStatusOfAnUpdate(t *testing.T) {
 			slot.GetHealth(), slot.GetWaitsFor()))
 	}
 	wantSlots := []string{
-		"0 main v1 running healthy: the canaries", "0 canary v2 assigned untried: its start",
+		"0 main v1 running healthy: the canaries", "0 canary v2 assigned starting: its start",
 		"1 main v1 running healthy: the canaries",
 	}
 	if !slices.Equal(got, wantSlots) {

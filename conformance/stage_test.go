@@ -141,7 +141,7 @@ func newsOf(slot facts.Slot, say saying) (news command.Report, ok bool) {
 		return command.Report{Ended: facts.ByItself, ExitCode: int32(ends - say)}, true
 	}
 	news.Ready = say == passes
-	return news, slot.Phase == facts.Assigned || news.Ready && slot.Health == facts.Untried
+	return news, slot.Phase == facts.Assigned || news.Ready && slot.Health == facts.Starting
 }
 
 // report writes news of the present allocation of a seat.

@@ -53,7 +53,7 @@ func TestAnInstanceIsReadyWhenItsChecksHavePassed(t *testing.T) {
 		})
 		defer f.stop()
 		s := f.await("a", "it runs", running("web", 1))
-		if got := s.JobOf("web").Tasks[0].Slots.At(0).Health; got != facts.Untried {
+		if got := s.JobOf("web").Tasks[0].Slots.At(0).Health; got != facts.Starting {
 			t.Errorf("an instance that was not asked yet is %s", got)
 		}
 		f.await("a", "it is well", slotWith(func(slot facts.Slot) bool { return slot.Health == facts.Healthy }))

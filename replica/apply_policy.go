@@ -360,7 +360,7 @@ func (f *fold) renewAll(id terms.JobID, tasks []int, cause facts.Cause) {
 
 // anew lets a slot wait for a node as if nothing had been before.
 func (f *fold) anew(r facts.SlotRef, slot facts.Slot) {
-	slot.Failures, slot.Health = 0, facts.Untried
+	slot.Failures, slot.Health = 0, facts.Starting
 	f.s.SetAttempts(r, retries.Attempts{})
 	f.wait(r, slot, facts.AnyNode)
 }

@@ -145,7 +145,7 @@ func (f *fold) failed(r facts.SlotRef, news *command.Report, slot facts.Slot) {
 	})
 	slot.Failures++
 	if slot.Health != facts.Unhealthy {
-		slot.Health = facts.Untried
+		slot.Health = facts.Starting
 	}
 	if j.Update.State.Rolls() && slot.Version == j.Update.To &&
 		rollout.InstanceFailed(slot.Failures, j.Spec.Update.AttemptsMax) {
@@ -174,7 +174,7 @@ func (f *fold) delay(r facts.SlotRef, slot facts.Slot, delay terms.Time) {
 
 // succeed notes that batch work is done. Whatever else has a seat of the slot is not needed any more.
 func (f *fold) succeed(r facts.SlotRef, slot facts.Slot) {
-	slot.Phase, slot.Failures, slot.Health, slot.Cause = facts.Succeeded, 0, facts.Untried, facts.NoCause
+	slot.Phase, slot.Failures, slot.Health, slot.Cause = facts.Succeeded, 0, facts.Starting, facts.NoCause
 	if r.Seat != facts.MainSeat {
 		f.settle(r, slot, func(*reconcile.Candidate) {})
 		return
@@ -362,7 +362,7 @@ func (f *fold) renew(r facts.SlotRef, slot facts.Slot) {
 	if f.s.Job(r.Job).Spec.Update.SameNode {
 		wish = facts.PreferNode
 	}
-	slot.Version, slot.Failures, slot.Health = 0, 0, facts.Untried
+	slot.Version, slot.Failures, slot.Health = 0, 0, facts.Starting
 	f.s.SetAttempts(r, retries.Attempts{})
 	f.wait(r, slot, wish)
 }
@@ -382,7 +382,7 @@ func (f *fold) wait(r facts.SlotRef, slot facts.Slot, wish facts.Wish) {
 		slot.Version = 0
 	}
 	if slot.Health != facts.Unhealthy {
-		slot.Health = facts.Untried
+		slot.Health = facts.Starting
 	}
 	switch {
 	case j.Spec.Type == terms.Daemon:

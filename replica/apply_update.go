@@ -61,7 +61,7 @@ func (f *fold) retry(id terms.JobID) {
 
 // trust forgets that an instance is unhealthy, and gives it the time to be healthy that an update gives a new one.
 func (f *fold) trust(r facts.SlotRef, slot facts.Slot) {
-	slot.Health, slot.Failures = facts.Untried, 0
+	slot.Health, slot.Failures = facts.Starting, 0
 	if limit := f.s.Job(r.Job).Spec.Update.HealthyDeadlineMillis; limit > 0 && slot.Phase == facts.Running {
 		slot.Deadline = f.s.Time + terms.Time(limit)
 	}
@@ -447,7 +447,7 @@ func (f *fold) rollTask(id terms.JobID, task int) (complete bool) {
 			f.stop(facts.SlotRef{Job: id, Task: uint16(task), Index: r.Index}, facts.ByUpdate)
 		}
 		// What goes without holding anything is gone at once, and nobody will report it: the next may follow.
-		if t := f.s.Job(id).Tasks[task]; len(answer.Replacements) == 0 || t.New[facts.Untried]+t.New[facts.Ready] > 0 {
+		if t := f.s.Job(id).Tasks[task]; len(answer.Replacements) == 0 || t.New[facts.Starting]+t.New[facts.Ready] > 0 {
 			return answer.Update.Complete && len(answer.Replacements) == 0
 		}
 	}
@@ -464,7 +464,7 @@ func (f *fold) taskQuestion(j *workload.Job, task int) (reconcile.Task, reconcil
 	rest := reconcile.Tally{
 		Outdated: int32(sum(&t.Old)), Ill: int32(sum(&t.Old) - t.Old[facts.Healthy]),
 		Vacant:   int32(q.Count - min(t.Desired, q.Count)),
-		Unjudged: int32(t.New[facts.Untried] + t.New[facts.Ready]),
+		Unjudged: int32(t.New[facts.Starting] + t.New[facts.Ready]),
 		Healthy:  int32(t.New[facts.Healthy] + borne), Unhealthy: int32(t.New[facts.Unhealthy] - borne),
 		Waiting: int32(uint32(t.Slots.Len()) - t.Desired), // until what is too many has ended
 	}

@@ -255,7 +255,7 @@ func (p *promise) checkTask(before *cluster.State, j, old *workload.Job, task in
 		p.say("the update took %d that were well, and leaves %d of %d; %d may be missing", well, healthy, t.Desired, borne)
 	}
 	promotes := j.Update.Promoted && !old.Update.Promoted
-	if underWay := t.New[facts.Untried] + t.New[facts.Ready]; all > 0 && !promotes && underWay > policy.BatchSize {
+	if underWay := t.New[facts.Starting] + t.New[facts.Ready]; all > 0 && !promotes && underWay > policy.BatchSize {
 		p.say("the update took %d, and has %d under way, in batches of %d", all, underWay, policy.BatchSize)
 	}
 }

@@ -177,7 +177,7 @@ func (f *fold) back(r facts.SlotRef, order terms.Index) {
 	if !ok {
 		return
 	}
-	slot.Phase, slot.Deadline, slot.Health = facts.Running, 0, facts.Untried
+	slot.Phase, slot.Deadline, slot.Health = facts.Running, 0, facts.Starting
 	f.s.SetSlot(seat, slot)
 	f.effect(Started, seat, "its node returned")
 }

@@ -6017,7 +6017,7 @@ type Slot struct {
 	// one, the verdict on the health of one that runs, the end of patience with one that is away.
 	Deadline *timestamppb.Timestamp `protobuf:"bytes,12,opt,name=deadline,proto3" json:"deadline,omitempty"`
 	Ports    []*Port                `protobuf:"bytes,13,rep,name=ports,proto3" json:"ports,omitempty"`
-	// untried, ready, healthy or unhealthy.
+	// starting, ready, healthy or unhealthy.
 	Health string `protobuf:"bytes,14,opt,name=health,proto3" json:"health,omitempty"`
 	// main, canary or away: a slot may have several allocations for a while.
 	Seat string `protobuf:"bytes,15,opt,name=seat,proto3" json:"seat,omitempty"`

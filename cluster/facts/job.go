@@ -56,7 +56,7 @@ func (j *Job) Standing(s *Slot) (newest bool, health Health) {
 	case s.Phase == Succeeded || s.Phase == Stopped:
 		return true, Healthy
 	case s.Phase == Stopping && s.Cause == ByUpdate:
-		return true, Untried
+		return true, Starting
 	case s.Phase == Running || s.Health == Unhealthy:
 		health = s.Health
 	}

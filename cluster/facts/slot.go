@@ -48,8 +48,8 @@ type Health uint8
 
 // The healths.
 const (
-	// Untried means that it has not been ready yet.
-	Untried Health = iota
+	// Starting means that it has not been ready yet.
+	Starting Health = iota
 	// Ready means that it runs and all its checks have passed.
 	Ready
 	// Healthy means that it has been ready for as long as the job wants.
@@ -60,7 +60,7 @@ const (
 )
 
 // String returns the health as people read it.
-func (h Health) String() string { return [...]string{"untried", "ready", "healthy", "unhealthy"}[h] }
+func (h Health) String() string { return [...]string{"starting", "ready", "healthy", "unhealthy"}[h] }
 
 // Wish is what a waiting slot wants of its last node.
 type Wish uint8
@@ -221,7 +221,7 @@ func (s *Slot) Trial() Health {
 	if s.Phase == Running || s.Health == Unhealthy && s.Phase != Stopping {
 		return s.Health
 	}
-	return Untried
+	return Starting
 }
 
 // Empty tells whether a row is that of a seat which has no allocation: what it says is of the last one.

@@ -31,10 +31,10 @@ func (t *Task) tally(j *Job, r facts.SlotRef, s *facts.Slot, more bool) {
 func (t *Task) TallyFrom(j *Job, first, end facts.SlotRef, more bool) {
 	fresh := end.Index - min(max(first.Index, t.Fresh), end.Index)
 	if more {
-		t.New[facts.Untried] += fresh
+		t.New[facts.Starting] += fresh
 	} else {
-		facts.Assert(t.New[facts.Untried] >= fresh, "seats that are counted no more were counted")
-		t.New[facts.Untried] -= fresh
+		facts.Assert(t.New[facts.Starting] >= fresh, "seats that are counted no more were counted")
+		t.New[facts.Starting] -= fresh
 	}
 	for end.Index -= fresh; first.Index < end.Index; first.Index++ {
 		slot := t.Slots.At(int(first.Index))

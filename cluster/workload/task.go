@@ -17,7 +17,7 @@ type Task struct {
 	// Counts are the main seats below Slots.Len per phase, Beside the other seats.
 	Counts, Beside [facts.PhaseCount]uint32
 	// New and Old are the main seats below Desired by health: those of the newest version, or on their way to it, and
-	// those of another. What does not run counts as untried, what succeeded as healthy and new.
+	// those of another. What does not run counts as starting, what succeeded as healthy and new.
 	New, Old [facts.HealthCount]uint32
 	// Canaries are the canary seats by health, counted in the same way.
 	Canaries [facts.HealthCount]uint32

@@ -136,7 +136,7 @@ func (l *load) learn(slots []*starlingv1.Slot) {
 	defer l.mu.Unlock()
 	listed := map[string]time.Time{}
 	for _, slot := range slots {
-		if slot.GetPhase() == "running" && slot.GetHealth() != "untried" && len(slot.GetPorts()) > 0 {
+		if slot.GetPhase() == "running" && slot.GetHealth() != "starting" && len(slot.GetPorts()) > 0 {
 			listed[fmt.Sprintf("http://127.0.0.1:%d/", slot.GetPorts()[0].GetNumber())] = time.Time{}
 		}
 	}

@@ -161,7 +161,7 @@ func (d *dream) rests() bool {
 		return false
 	}
 	for _, t := range j.Tasks {
-		if t.Canaries[facts.Untried]+t.Canaries[facts.Ready] > 0 || t.Completion.Due != 0 {
+		if t.Canaries[facts.Starting]+t.Canaries[facts.Ready] > 0 || t.Completion.Due != 0 {
 			return false
 		}
 		for _, phase := range []facts.Phase{facts.Postponed, facts.Assigned, facts.Delayed, facts.Stopping} {
@@ -188,7 +188,7 @@ func (d *dream) obey() {
 			switch {
 			case a.Phase == facts.Stopping:
 				news.Ended = facts.OnRequest
-			case a.Phase == facts.Assigned, a.Phase == facts.Running && a.Health == facts.Untried:
+			case a.Phase == facts.Assigned, a.Phase == facts.Running && a.Health == facts.Starting:
 				news.Ready = true
 			default:
 				continue
@@ -237,7 +237,7 @@ func (d *dream) awaken() {
 func (d *dream) told(r facts.SlotRef) bool {
 	slot, _ := d.s.SlotAt(r)
 	return slot.Phase == facts.Stopping || slot.Phase == facts.Assigned ||
-		slot.Phase == facts.Running && slot.Health == facts.Untried
+		slot.Phase == facts.Running && slot.Health == facts.Starting
 }
 
 func (d *dream) activate(n facts.NodeIndex) {

@@ -156,7 +156,7 @@ func (e *explainer) turn(slots []held) Finding {
 		f.Details = c.details()
 	default:
 		f.Reason = fmt.Sprintf("run version %d: wait for their turn in the update to version %d", slots[0].slot.Version, u.To)
-		ill := e.task.New[facts.Untried] + e.task.New[facts.Ready] + e.task.New[facts.Unhealthy]
+		ill := e.task.New[facts.Starting] + e.task.New[facts.Ready] + e.task.New[facts.Unhealthy]
 		f.Details = []string{fmt.Sprintf("%s not healthy yet, %d may be at a time",
 			wording.Plural(int(ill), "instance is", "instances are"), e.job.Spec.Update.BatchSize)}
 	}
@@ -179,7 +179,7 @@ func (e *explainer) unwell(slots []held) []held {
 	return slices.DeleteFunc(slots, func(h held) bool {
 		spec := e.job.TaskSpecOf(e.number, h.slot.Version)
 		return h.slot.Health == facts.Ready || h.slot.Health == facts.Healthy ||
-			h.slot.Health == facts.Untried && (spec == nil || len(spec.Checks) == 0)
+			h.slot.Health == facts.Starting && (spec == nil || len(spec.Checks) == 0)
 	})
 }
 

@@ -54,7 +54,7 @@ func waits(j *workload.Job, task int, slot facts.Slot) string {
 func running(j *workload.Job, spec *terms.Task, r facts.SlotRef, slot facts.Slot) string {
 	u := &j.Update
 	switch {
-	case slot.Health == facts.Untried && spec != nil && len(spec.Checks) > 0:
+	case slot.Health == facts.Starting && spec != nil && len(spec.Checks) > 0:
 		return "its checks"
 	case slot.Health == facts.Ready && slot.Deadline != 0:
 		return "its health, at " + wording.Clock(slot.Deadline)

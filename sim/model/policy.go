@@ -320,7 +320,7 @@ func (m *Model) renewAll(j *Job, tasks []*task, cause facts.Cause) {
 
 // anew lets a seat wait as if nothing had been before.
 func (m *Model) anew(s *seat, row facts.Slot) {
-	row.Failures, row.Health = 0, facts.Untried
+	row.Failures, row.Health = 0, facts.Starting
 	s.slot.attempts = retries.Attempts{}
 	m.wait(s, row, facts.AnyNode)
 }

@@ -189,7 +189,7 @@ func (m *Model) failed(s *seat, row facts.Slot, news *command.Report) {
 	case j.update.State.Rolls() && row.Version == j.update.To && most > 0 && row.Failures >= most:
 		row.Health = facts.Unhealthy
 	case row.Health != facts.Unhealthy:
-		row.Health = facts.Untried
+		row.Health = facts.Starting
 	}
 	away := row.Phase == facts.Away
 	if !away && m.failedByPolicy(s, row, lifecycle.InstanceFailed) {
@@ -207,7 +207,7 @@ func (m *Model) failed(s *seat, row facts.Slot, news *command.Report) {
 
 // succeed notes that batch work is done; whatever else is at it is not needed any more.
 func (m *Model) succeed(s *seat, row facts.Slot) {
-	row.Phase, row.Failures, row.Health, row.Cause = facts.Succeeded, 0, facts.Untried, facts.NoCause
+	row.Phase, row.Failures, row.Health, row.Cause = facts.Succeeded, 0, facts.Starting, facts.NoCause
 	if s.kind != facts.MainSeat {
 		m.settle(s, row, func(*reconcile.Candidate) {})
 		return
@@ -357,7 +357,7 @@ func (m *Model) renew(s *seat, row facts.Slot) {
 	if s.job().newest().Update.SameNode {
 		wish = facts.PreferNode
 	}
-	row.Version, row.Failures, row.Health = 0, 0, facts.Untried
+	row.Version, row.Failures, row.Health = 0, 0, facts.Starting
 	s.slot.attempts = retries.Attempts{}
 	m.wait(s, row, wish)
 }
@@ -376,7 +376,7 @@ func (m *Model) wait(s *seat, row facts.Slot, wish facts.Wish) {
 		row.Version = 0
 	}
 	if row.Health != facts.Unhealthy {
-		row.Health = facts.Untried
+		row.Health = facts.Starting
 	}
 	switch {
 	case j.newest().Type == terms.Daemon:

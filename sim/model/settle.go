@@ -171,7 +171,7 @@ func (m *Model) inherit(s *slot, decision *reconcile.Decision) {
 // back notes that an allocation that was out of reach runs. It has its old seat again unless another has that.
 func (m *Model) back(s *seat) {
 	row := s.Slot
-	row.Phase, row.Deadline, row.Health = facts.Running, 0, facts.Untried
+	row.Phase, row.Deadline, row.Health = facts.Running, 0, facts.Starting
 	m.put(s, row)
 }
 

@@ -48,7 +48,7 @@ func (m *Model) retry(j *Job) {
 		if row.Health != facts.Unhealthy {
 			return
 		}
-		row.Health, row.Failures = facts.Untried, 0
+		row.Health, row.Failures = facts.Starting, 0
 		if limit := j.newest().Update.HealthyDeadlineMillis; limit > 0 && row.Phase == facts.Running {
 			row.Deadline = m.time + terms.Time(limit)
 		}
@@ -125,17 +125,17 @@ func (s *seat) standing() (newest bool, health facts.Health) {
 	case s.Phase == facts.Succeeded || s.Phase == facts.Stopped:
 		return true, facts.Healthy
 	case s.Phase == facts.Stopping && s.Cause == facts.ByUpdate:
-		return true, facts.Untried
+		return true, facts.Starting
 	}
 	return s.Version == 0 || s.Version == s.job().version(), s.condition()
 }
 
-// condition is the health of what runs; what does not counts as untried, unless it has failed.
+// condition is the health of what runs; what does not counts as starting, unless it has failed.
 func (s *seat) condition() facts.Health {
 	if s.Phase == facts.Running || s.Health == facts.Unhealthy {
 		return s.Health
 	}
-	return facts.Untried
+	return facts.Starting
 }
 
 // standing is how the main seats of the wanted slots and the canaries of a task are.
@@ -145,7 +145,7 @@ func (t *task) standing() (c standing) {
 	t.each(func(s *seat) {
 		if s.kind == facts.CanarySeat {
 			if s.Phase == facts.Stopping {
-				c.canaries[facts.Untried]++
+				c.canaries[facts.Starting]++
 			} else {
 				c.canaries[s.condition()]++
 			}
@@ -490,7 +490,7 @@ func (j *Job) resizes() bool {
 // underWay returns how many instances of the newest version are not known to be well or ill.
 func (t *task) underWay() uint32 {
 	c := t.standing()
-	return c.newest[facts.Untried] + c.newest[facts.Ready]
+	return c.newest[facts.Starting] + c.newest[facts.Ready]
 }
 
 // resize gives a task so many slots; those that are too many go.

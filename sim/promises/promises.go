@@ -161,8 +161,8 @@ func restOf(s *cluster.State, j *workload.Job) (r rested) {
 // and its batch is not under way already.
 func triesAll(s *cluster.State, j *workload.Job, t *workload.Task) bool {
 	batch, old := j.Spec.Update.BatchSize,
-		t.Old[facts.Untried]+t.Old[facts.Ready]+t.Old[facts.Healthy]+t.Old[facts.Unhealthy]
-	return old <= s.Limits.Trials && (batch == 0 || t.New[facts.Untried]+t.New[facts.Ready] < batch)
+		t.Old[facts.Starting]+t.Old[facts.Ready]+t.Old[facts.Healthy]+t.Old[facts.Unhealthy]
+	return old <= s.Limits.Trials && (batch == 0 || t.New[facts.Starting]+t.New[facts.Ready] < batch)
 }
 
 // checkLacks checks of an update that lacks room that no instance could be replaced on its own machine as far as

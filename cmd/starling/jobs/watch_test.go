@@ -19,7 +19,7 @@ func TestWatchUpdate(t *testing.T) {
 				WaitsFor: "its health, at 06:00:05 UTC"},
 			{Task: "main", Seat: "main", Number: 1, Version: 1, Phase: "running", Health: "healthy", Node: "b",
 				WaitsFor: "its turn"},
-			{Task: "main", Seat: "canary", Number: 1, Phase: "waiting", Health: "untried", WaitsFor: "a machine"},
+			{Task: "main", Seat: "canary", Number: 1, Phase: "waiting", Health: "starting", WaitsFor: "a machine"},
 		},
 	}
 	watchUpdate(p, status)
