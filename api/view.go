@@ -63,9 +63,9 @@ func counts(t *workload.Task) *starlingv1.Counts {
 func add(m *starlingv1.Counts, t *workload.Task) {
 	m.Desired += t.Desired
 	for phase, count := range map[facts.Phase]*uint32{
-		facts.Waiting: &m.Waiting, facts.Postponed: &m.Postponed, facts.Assigned: &m.Assigned,
-		facts.Running: &m.Running,
-		facts.Delayed: &m.Delayed, facts.Stopping: &m.Stopping, facts.Away: &m.Away, facts.Succeeded: &m.Succeeded,
+		facts.Waiting: &m.Waiting, facts.Rescheduling: &m.Rescheduling, facts.Assigned: &m.Assigned,
+		facts.Running:    &m.Running,
+		facts.BackingOff: &m.BackingOff, facts.Stopping: &m.Stopping, facts.Away: &m.Away, facts.Succeeded: &m.Succeeded,
 		facts.Failed: &m.Failed, facts.Stopped: &m.Stopped,
 	} {
 		*count += t.Counts[phase] + t.Beside[phase]
@@ -96,7 +96,7 @@ func taskMessage(j *workload.Job, number int) *starlingv1.Task {
 // taskChanges counts what is still to be done for a task.
 func taskChanges(t *workload.Task) *starlingv1.TaskChanges {
 	m := &starlingv1.TaskChanges{
-		Place: t.Counts[facts.Waiting] + t.Counts[facts.Postponed],
+		Place: t.Counts[facts.Waiting] + t.Counts[facts.Rescheduling],
 		Stop:  t.Counts[facts.Stopping] + t.Beside[facts.Stopping],
 	}
 	for health := range t.Old {

@@ -31,7 +31,7 @@ func audited() *State {
 	}}})
 	s.Assign(facts.KeyOf(j.ID, 0), 0, 2, nil)
 	s.Assign(facts.KeyOf(j.ID, 0), 1, 1, nil)
-	s.SetSlot(facts.SlotRef{Job: 1, Index: 1}, facts.Slot{Order: 10, Phase: facts.Delayed, Deadline: 2000, Version: 1})
+	s.SetSlot(facts.SlotRef{Job: 1, Index: 1}, facts.Slot{Order: 10, Phase: facts.BackingOff, Deadline: 2000, Version: 1})
 	s.Remember("once", facts.Request{Index: 9, Job: "web"})
 	return s
 }

@@ -193,7 +193,7 @@ func (b *books) advance() {
 	default:
 		slot, _ := b.s.SlotAt(r)
 		slot.Deadline = 0
-		if slot.Phase == facts.Postponed {
+		if slot.Phase == facts.Rescheduling {
 			slot.Phase = facts.Stopped
 		}
 		b.s.SetSlot(r, slot)
@@ -202,20 +202,20 @@ func (b *books) advance() {
 
 // next moves a slot on to some phase.
 func (b *books) next(j *workload.Job, r facts.SlotRef, slot facts.Slot) {
-	slot.Phase = []facts.Phase{facts.Running, facts.Delayed, facts.Stopping, facts.Away, facts.Succeeded, facts.Failed,
-		facts.Stopped, facts.Postponed, facts.Waiting}[b.rng.IntN(9)]
+	slot.Phase = []facts.Phase{facts.Running, facts.BackingOff, facts.Stopping, facts.Away, facts.Succeeded, facts.Failed,
+		facts.Stopped, facts.Rescheduling, facts.Waiting}[b.rng.IntN(9)]
 	slot.Deadline, slot.Health = 0, facts.Health(b.rng.IntN(int(facts.HealthCount)))
 	away := r
 	away.Seat = facts.AwaySeat
 	_, taken := b.s.SlotAt(away)
 	switch {
-	case r.Seat != facts.MainSeat && slot.Phase > facts.Away, r.Seat != facts.MainSeat && slot.Phase == facts.Postponed:
+	case r.Seat != facts.MainSeat && slot.Phase > facts.Away, r.Seat != facts.MainSeat && slot.Phase == facts.Rescheduling:
 		slot = facts.Slot{}
 	case slot.Phase == facts.Away && r.Seat == facts.MainSeat && !taken:
 		b.s.SetSlot(r, slot)
 		b.s.MoveSeat(r, facts.AwaySeat)
 		return
-	case slot.Phase == facts.Delayed || slot.Phase == facts.Postponed:
+	case slot.Phase == facts.BackingOff || slot.Phase == facts.Rescheduling:
 		slot.Deadline = b.s.Time + terms.Time(b.rng.IntN(100))
 	case slot.Phase == facts.Waiting && (j.Stop || r.Index >= j.Tasks[r.Task].Desired):
 		slot.Phase = facts.Stopped

@@ -84,7 +84,9 @@ type rankCase struct {
 }
 
 // stages are how far a task is that is in a state; those in other states hold nothing that could be taken.
-var stages = map[string]preempt.Stage{"READY": preempt.Delayed, "PLACING": preempt.Ordered, "RUNNING": preempt.Running}
+var stages = map[string]preempt.Stage{
+	"READY": preempt.BackingOff, "PLACING": preempt.Ordered, "RUNNING": preempt.Running,
+}
 
 func (c *rankCase) run(t *trial, differences tally) {
 	victims, ids, err := c.victims()

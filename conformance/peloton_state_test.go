@@ -246,7 +246,7 @@ func (w *stage) failOften(times uint32) int64 {
 
 // delay returns for how long the only slot waits.
 func (w *stage) delay() int64 {
-	if slot := w.job().Tasks[0].Slots.At(0); slot.Phase == facts.Delayed {
+	if slot := w.job().Tasks[0].Slots.At(0); slot.Phase == facts.BackingOff {
 		return int64(slot.Deadline - w.now)
 	}
 	return 0

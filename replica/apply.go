@@ -162,7 +162,7 @@ func (f *fold) slotDue(r facts.SlotRef) {
 	switch slot.Phase {
 	case facts.Waiting:
 		f.policyDue(r, slot)
-	case facts.Delayed:
+	case facts.BackingOff:
 		if f.s.OrderedNow(r) {
 			slot.Deadline = f.s.Time + 1
 			f.s.SetSlot(r, slot)
@@ -171,7 +171,7 @@ func (f *fold) slotDue(r facts.SlotRef) {
 		slot.Phase, slot.Deadline, slot.Order, slot.Since = facts.Assigned, 0, f.s.Index, f.s.Time
 		f.s.SetSlot(r, slot)
 		f.effect(Placed, r, "started again after its delay")
-	case facts.Postponed:
+	case facts.Rescheduling:
 		if slot.Cause != facts.NoCause {
 			f.policyDue(r, slot)
 			return

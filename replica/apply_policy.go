@@ -13,7 +13,7 @@ import (
 	"starling/terms/lifecycle"
 )
 
-// Policies. What a policy is about is noted in the slot to which it happened: one that failed is postponed until the
+// Policies. What a policy is about is noted in the slot to which it happened: one that failed is rescheduling until the
 // policy's delay is over, one that was evicted waits for a node until then, and nothing follows if it has one before.
 // That a task is complete is noted in its row, and nothing follows if it is not any more before. What follows is done
 // with the entry in which it is due, after the commands.
@@ -48,19 +48,19 @@ func (f *fold) failedByPolicy(r facts.SlotRef, slot facts.Slot, e lifecycle.Even
 		}
 		f.delay(r, slot, delay)
 	case p.Action == lifecycle.RestartInstance:
-		f.postpone(r, slot, 0)
+		f.hold(r, slot, 0)
 	case e == lifecycle.TaskFailed:
 		slot.Cause = facts.ByTaskPolicy
-		f.postpone(r, slot, p.DelayMillis)
+		f.hold(r, slot, p.DelayMillis)
 	default:
-		f.postpone(r, slot, p.DelayMillis)
+		f.hold(r, slot, p.DelayMillis)
 	}
 	return true
 }
 
-// postpone keeps a slot as it is until what a policy says of it is done.
-func (f *fold) postpone(r facts.SlotRef, slot facts.Slot, delay uint32) {
-	slot.Phase, slot.Deadline = facts.Postponed, f.s.Time+terms.Time(delay)
+// hold keeps a slot as it is until what a policy says of it is done.
+func (f *fold) hold(r facts.SlotRef, slot facts.Slot, delay uint32) {
+	slot.Phase, slot.Deadline = facts.Rescheduling, f.s.Time+terms.Time(delay)
 	if slot.Cause != facts.ByTaskPolicy {
 		slot.Cause = facts.ByPolicy
 	}
@@ -68,7 +68,7 @@ func (f *fold) postpone(r facts.SlotRef, slot facts.Slot, delay uint32) {
 	if delay == 0 {
 		f.heed(r)
 	} else {
-		f.effect(Delayed, r, fmt.Sprintf("what a policy says is done in %d ms", delay))
+		f.effect(BackingOff, r, fmt.Sprintf("what a policy says is done in %d ms", delay))
 	}
 }
 
@@ -89,7 +89,7 @@ func (f *fold) evicted(r facts.SlotRef) {
 		slot.Failures++
 		if f.spent(r, &slot) {
 			slot.Ended = evictedBy(slot.Ended)
-			f.postpone(r, slot, 0)
+			f.hold(r, slot, 0)
 			return
 		}
 		f.s.SetSlot(r, slot)
@@ -153,7 +153,7 @@ func (f *fold) hearCompletion(id terms.JobID, task int) (now bool) {
 		return true
 	default:
 		next.Due = f.s.Time + terms.Time(p.DelayMillis)
-		f.effect(Delayed, r, fmt.Sprintf("what a policy says is done in %d ms", p.DelayMillis))
+		f.effect(BackingOff, r, fmt.Sprintf("what a policy says is done in %d ms", p.DelayMillis))
 	}
 	if next != j.Tasks[task].Completion {
 		f.s.SetCompletion(id, task, next)
@@ -230,13 +230,13 @@ func (f *fold) obeyPolicy(r facts.SlotRef, slot facts.Slot) bool {
 		Entry: f.s.Index, At: f.s.Time, Task: r.Task, Index: r.Index, Order: slot.Order, Ended: slot.Ended,
 		ExitCode: slot.ExitCode,
 	}
-	postponed := slot.Phase == facts.Postponed
+	rescheduling := slot.Phase == facts.Rescheduling
 	switch {
-	case postponed && slot.Cause == facts.ByTaskPolicy:
+	case rescheduling && slot.Cause == facts.ByTaskPolicy:
 		deed.Event = lifecycle.TaskFailed
-	case postponed && slot.Cause == facts.ByPolicy && evictedBy(slot.Ended) != slot.Ended:
+	case rescheduling && slot.Cause == facts.ByPolicy && evictedBy(slot.Ended) != slot.Ended:
 		deed.Event = lifecycle.InstanceFailed
-	case postponed && slot.Cause == facts.ByPolicy, slot.Phase == facts.Waiting && slot.Deadline != 0:
+	case rescheduling && slot.Cause == facts.ByPolicy, slot.Phase == facts.Waiting && slot.Deadline != 0:
 		deed.Event = lifecycle.InstanceEvicted
 	case slot.Phase == facts.Succeeded && f.s.Job(r.Job).Complete(int(r.Task)):
 		deed.Event = lifecycle.TaskCompleted
@@ -298,7 +298,7 @@ func mayRestart(restarts, most uint32) bool {
 
 // end ends a job by a verdict. A slot that waits for the verdict has failed.
 func (f *fold) end(r facts.SlotRef, v facts.Verdict) {
-	if slot, _ := f.s.SlotAt(r); slot.Phase == facts.Postponed {
+	if slot, _ := f.s.SlotAt(r); slot.Phase == facts.Rescheduling {
 		slot.Phase, slot.Cause, slot.Deadline, slot.Health = facts.Failed, facts.NoCause, 0, facts.Unhealthy
 		f.s.SetSlot(r, slot)
 	}

@@ -33,7 +33,7 @@ func (f *fold) report(news *command.Report) {
 		f.outputLost(r, slot)
 		return
 	}
-	if !ok || !slot.Phase.Holds() || slot.Phase == facts.Delayed || slot.Node != f.writer.Index {
+	if !ok || !slot.Phase.Holds() || slot.Phase == facts.BackingOff || slot.Node != f.writer.Index {
 		return
 	}
 	f.touch(r.Job)
@@ -167,9 +167,9 @@ func (f *fold) failed(r facts.SlotRef, news *command.Report, slot facts.Slot) {
 
 // delay lets an instance that failed start again on its node later.
 func (f *fold) delay(r facts.SlotRef, slot facts.Slot, delay terms.Time) {
-	slot.Phase, slot.Deadline = facts.Delayed, f.s.Time+delay
+	slot.Phase, slot.Deadline = facts.BackingOff, f.s.Time+delay
 	f.s.SetSlot(r, slot)
-	f.effect(Delayed, r, fmt.Sprintf("failure %d in a row: starts again in %d ms", slot.Failures, delay))
+	f.effect(BackingOff, r, fmt.Sprintf("failure %d in a row: starts again in %d ms", slot.Failures, delay))
 }
 
 // succeed notes that batch work is done. Whatever else has a seat of the slot is not needed any more.
@@ -208,7 +208,7 @@ func (f *fold) lose(r facts.SlotRef) {
 	slot.Ended, slot.ExitCode = facts.NodeLost, 0
 	f.effect(Lost, r, "its node left")
 	switch {
-	case spec.StopsItself() && slot.Phase == facts.Delayed: // nothing of it lives that would have to stop itself
+	case spec.StopsItself() && slot.Phase == facts.BackingOff: // nothing of it lives that would have to stop itself
 		f.wait(r, slot, facts.AnyNode)
 		f.evicted(r)
 	case spec.StopsItself():

@@ -226,7 +226,7 @@ func (u *updating) report() {
 	switch slot.Phase {
 	case facts.Running:
 		news.Ready, news.Ended, news.ExitCode = false, facts.ByItself, 1
-	case facts.Delayed:
+	case facts.BackingOff:
 		news.Order = u.s.Index + 1 // it starts with the entry that tells it
 	}
 	u.write(slot.Node, &command.ReportTasks{Peer: u.s.Node(slot.Node).Peer, Reports: []command.Report{news}})

@@ -55,8 +55,8 @@ const (
 	Ended
 	// Lost: the allocation's node left.
 	Lost
-	// Delayed: the slot will start again on its node later, as Reason tells.
-	Delayed
+	// BackingOff: the slot will start again on its node later, as Reason tells.
+	BackingOff
 	// Stopping: Node was told to end the allocation.
 	Stopping
 	// JobFinished: the job ended, as Reason tells.
@@ -78,6 +78,6 @@ const EffectsMax = 1000
 
 // String returns the kind in a word.
 func (k EffectKind) String() string {
-	return [...]string{"unknown", "joined", "left", "placed", "started", "ended", "lost", "delayed", "stopping",
+	return [...]string{"unknown", "joined", "left", "placed", "started", "ended", "lost", "backing off", "stopping",
 		"job finished", "unhealthy", "update", "gave way", "policy", "more"}[k]
 }

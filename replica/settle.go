@@ -68,10 +68,10 @@ func (f *fold) candidate(j *workload.Job, r facts.SlotRef, slot *facts.Slot) (c 
 		Order: slot.Order, Version: slot.Version, FailedAt: slot.Since,
 		Client: [facts.PhaseCount]reconcile.Client{
 			facts.Assigned: reconcile.PendingClient, facts.Running: reconcile.RunningClient,
-			facts.Delayed:  reconcile.PendingClient,
-			facts.Stopping: reconcile.RunningClient, facts.Away: reconcile.UnknownClient,
-			facts.Postponed: reconcile.FailedClient,
-			facts.Succeeded: reconcile.CompleteClient, facts.Failed: reconcile.FailedClient,
+			facts.BackingOff: reconcile.PendingClient,
+			facts.Stopping:   reconcile.RunningClient, facts.Away: reconcile.UnknownClient,
+			facts.Rescheduling: reconcile.FailedClient,
+			facts.Succeeded:    reconcile.CompleteClient, facts.Failed: reconcile.FailedClient,
 		}[slot.Phase],
 		Own: j.TaskSpecOf(int(r.Task), slot.Version), Attempts: j.Tasks[r.Task].Attempts(r.Index).Latest,
 	}
@@ -227,9 +227,9 @@ func (f *fold) fill(j *workload.Job, r facts.SlotRef, v *reconcile.Verdict, ques
 	case fills(v, &slot):
 		f.follow(r, slot)
 	case v.Reason == reconcile.WaitsToRetry && slot.Phase != facts.Away:
-		slot.Phase, slot.Deadline = facts.Postponed, v.Until
+		slot.Phase, slot.Deadline = facts.Rescheduling, v.Until
 		f.s.SetSlot(r, slot)
-		f.effect(Delayed, r, v.Reason.String())
+		f.effect(BackingOff, r, v.Reason.String())
 	case v.Reason.GivenUp():
 		slot.Phase, slot.Health, slot.Deadline, slot.Cause = facts.Failed, facts.Unhealthy, 0, facts.NoCause
 		f.s.SetSlot(r, slot)

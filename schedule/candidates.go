@@ -122,8 +122,8 @@ func victimOf(s *cluster.State, r facts.SlotRef, slot *facts.Slot, need *terms.A
 // stageOf returns how far an instance is that could give way; ok is false for one that could not.
 func stageOf(phase facts.Phase) (stage preempt.Stage, ok bool) {
 	switch phase {
-	case facts.Delayed:
-		return preempt.Delayed, true
+	case facts.BackingOff:
+		return preempt.BackingOff, true
 	case facts.Assigned:
 		return preempt.Ordered, true
 	case facts.Running:

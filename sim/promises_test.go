@@ -55,7 +55,7 @@ func TestADeadlineIsMetAlthoughTheOneInTurnIsSilent(t *testing.T) {
 		s.wait(delay)
 		s.rates[failStart] = 1000
 		s.submit("web", nil, 1)
-		for s.phases("web") != "delayed" {
+		for s.phases("web") != "backing off" {
 			s.wait(1)
 		}
 		s.rates[failStart] = 0

@@ -201,7 +201,7 @@ func (m *machine) checkUnlisted(id terms.AllocationID) {
 		return
 	}
 	r := facts.SlotRef{Job: j.ID, Task: uint16(j.TaskIndex(id.Slot.Task)), Index: id.Slot.Index}
-	if _, slot, _ := s.SeatOf(r, id.Order); slot.Phase == facts.Delayed {
+	if _, slot, _ := s.SeatOf(r, id.Order); slot.Phase == facts.BackingOff {
 		return // it was reported as failed, by a life that knew no better
 	}
 	for _, member := range roster.Members(s, j, j.TaskIndex(id.Slot.Task)) {

@@ -5427,12 +5427,12 @@ type Counts struct {
 	Waiting       uint32                 `protobuf:"varint,2,opt,name=waiting,proto3" json:"waiting,omitempty"`
 	Assigned      uint32                 `protobuf:"varint,3,opt,name=assigned,proto3" json:"assigned,omitempty"`
 	Running       uint32                 `protobuf:"varint,4,opt,name=running,proto3" json:"running,omitempty"`
-	Delayed       uint32                 `protobuf:"varint,5,opt,name=delayed,proto3" json:"delayed,omitempty"`
+	BackingOff    uint32                 `protobuf:"varint,5,opt,name=backing_off,json=backingOff,proto3" json:"backing_off,omitempty"`
 	Stopping      uint32                 `protobuf:"varint,6,opt,name=stopping,proto3" json:"stopping,omitempty"`
 	Succeeded     uint32                 `protobuf:"varint,7,opt,name=succeeded,proto3" json:"succeeded,omitempty"`
 	Failed        uint32                 `protobuf:"varint,8,opt,name=failed,proto3" json:"failed,omitempty"`
 	Stopped       uint32                 `protobuf:"varint,9,opt,name=stopped,proto3" json:"stopped,omitempty"`
-	Postponed     uint32                 `protobuf:"varint,10,opt,name=postponed,proto3" json:"postponed,omitempty"`
+	Rescheduling  uint32                 `protobuf:"varint,10,opt,name=rescheduling,proto3" json:"rescheduling,omitempty"`
 	Away          uint32                 `protobuf:"varint,11,opt,name=away,proto3" json:"away,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -5496,9 +5496,9 @@ func (x *Counts) GetRunning() uint32 {
 	return 0
 }
 
-func (x *Counts) GetDelayed() uint32 {
+func (x *Counts) GetBackingOff() uint32 {
 	if x != nil {
-		return x.Delayed
+		return x.BackingOff
 	}
 	return 0
 }
@@ -5531,9 +5531,9 @@ func (x *Counts) GetStopped() uint32 {
 	return 0
 }
 
-func (x *Counts) GetPostponed() uint32 {
+func (x *Counts) GetRescheduling() uint32 {
 	if x != nil {
-		return x.Postponed
+		return x.Rescheduling
 	}
 	return 0
 }
@@ -5996,7 +5996,7 @@ type Slot struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
 	Task   string                 `protobuf:"bytes,1,opt,name=task,proto3" json:"task,omitempty"`
 	Number uint32                 `protobuf:"varint,2,opt,name=number,proto3" json:"number,omitempty"`
-	// waiting, postponed, assigned, running, delayed, stopping, away, succeeded, failed or stopped.
+	// waiting, rescheduling, assigned, running, backing off, stopping, away, succeeded, failed or stopped.
 	Phase string `protobuf:"bytes,3,opt,name=phase,proto3" json:"phase,omitempty"`
 	// The node that runs the allocation, or ran the last one; empty if there never was one, and so are the next two.
 	Node string `protobuf:"bytes,4,opt,name=node,proto3" json:"node,omitempty"`
@@ -6013,7 +6013,7 @@ type Slot struct {
 	Failures uint32 `protobuf:"varint,10,opt,name=failures,proto3" json:"failures,omitempty"`
 	// When the phase began.
 	Since *timestamppb.Timestamp `protobuf:"bytes,11,opt,name=since,proto3" json:"since,omitempty"`
-	// When the next thing is due that no node reports: the start of a delayed slot, the look for another node of a postponed
+	// When the next thing is due that no node reports: the start of one that is backing off, the look for another node of one that is rescheduled
 	// one, the verdict on the health of one that runs, the end of patience with one that is away.
 	Deadline *timestamppb.Timestamp `protobuf:"bytes,12,opt,name=deadline,proto3" json:"deadline,omitempty"`
 	Ports    []*Port                `protobuf:"bytes,13,rep,name=ports,proto3" json:"ports,omitempty"`
@@ -7137,7 +7137,7 @@ func (x *CommandWords) GetJob() string {
 // EffectWords is what an entry brought about beyond what its commands say, as people read it.
 type EffectWords struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// joined, left, placed, started, ended, lost, delayed, stopping, job finished or more.
+	// joined, left, placed, started, ended, lost, backing off, stopping, job finished or more.
 	Kind string `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"`
 	// "placed web.server[2] on node b".
 	Text string `protobuf:"bytes,2,opt,name=text,proto3" json:"text,omitempty"`
@@ -8468,19 +8468,20 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\vprogress_at\x18\t \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"progressAt\x125\n" +
 	"\bended_at\x18\n" +
-	" \x01(\v2\x1a.google.protobuf.TimestampR\aendedAt\"\xaa\x02\n" +
+	" \x01(\v2\x1a.google.protobuf.TimestampR\aendedAt\"\xb7\x02\n" +
 	"\x06Counts\x12\x18\n" +
 	"\adesired\x18\x01 \x01(\rR\adesired\x12\x18\n" +
 	"\awaiting\x18\x02 \x01(\rR\awaiting\x12\x1a\n" +
 	"\bassigned\x18\x03 \x01(\rR\bassigned\x12\x18\n" +
-	"\arunning\x18\x04 \x01(\rR\arunning\x12\x18\n" +
-	"\adelayed\x18\x05 \x01(\rR\adelayed\x12\x1a\n" +
+	"\arunning\x18\x04 \x01(\rR\arunning\x12\x1f\n" +
+	"\vbacking_off\x18\x05 \x01(\rR\n" +
+	"backingOff\x12\x1a\n" +
 	"\bstopping\x18\x06 \x01(\rR\bstopping\x12\x1c\n" +
 	"\tsucceeded\x18\a \x01(\rR\tsucceeded\x12\x16\n" +
 	"\x06failed\x18\b \x01(\rR\x06failed\x12\x18\n" +
-	"\astopped\x18\t \x01(\rR\astopped\x12\x1c\n" +
-	"\tpostponed\x18\n" +
-	" \x01(\rR\tpostponed\x12\x12\n" +
+	"\astopped\x18\t \x01(\rR\astopped\x12\"\n" +
+	"\frescheduling\x18\n" +
+	" \x01(\rR\frescheduling\x12\x12\n" +
 	"\x04away\x18\v \x01(\rR\x04away\"\x91\x01\n" +
 	"\x10JobStatusRequest\x12\x1b\n" +
 	"\tmin_index\x18\x01 \x01(\x04R\bminIndex\x12\x10\n" +

@@ -139,7 +139,7 @@ func Effect(e *replica.Effect) string {
 		text = fmt.Sprintf("%s ended on node %s", e.Slot, e.Node)
 	case replica.Lost:
 		text = fmt.Sprintf("lost %s on node %s", e.Slot, e.Node)
-	case replica.Delayed:
+	case replica.BackingOff:
 		text = fmt.Sprintf("%s waits on node %s to start again", e.Slot, e.Node)
 	case replica.Stopping:
 		text = fmt.Sprintf("stopping %s on node %s", e.Slot, e.Node)

@@ -106,7 +106,7 @@ func TestEffects(t *testing.T) {
 			"web.server[2] ended on node b: exited with 1"},
 		{replica.Effect{Kind: replica.Lost, Slot: slot, Order: 7, Node: "b", Reason: "its node left"},
 			"lost web.server[2] on node b: its node left"},
-		{replica.Effect{Kind: replica.Delayed, Slot: slot, Order: 7, Node: "b", Reason: "failure 1 in a row"},
+		{replica.Effect{Kind: replica.BackingOff, Slot: slot, Order: 7, Node: "b", Reason: "failure 1 in a row"},
 			"web.server[2] waits on node b to start again: failure 1 in a row"},
 		{replica.Effect{Kind: replica.Stopping, Slot: slot, Order: 7, Node: "b", Reason: "the job was stopped"},
 			"stopping web.server[2] on node b: the job was stopped"},

@@ -9,14 +9,14 @@ type Phase uint8
 const (
 	// Waiting means that no node has been chosen yet.
 	Waiting Phase = iota
-	// Postponed means that its allocation failed, and that another node will be looked for at its Deadline.
-	Postponed
+	// Rescheduling means that its allocation failed, and that another node will be looked for at its Deadline.
+	Rescheduling
 	// Assigned means that its node was told to run it.
 	Assigned
 	// Running means that its node reported that it runs.
 	Running
-	// Delayed means that it failed and will be started again on its node at its Deadline.
-	Delayed
+	// BackingOff means that it failed and will be started again on its node at its Deadline.
+	BackingOff
 	// Stopping means that its node was told to end it; it holds its room until the node reports the end.
 	Stopping
 	// Away means that its node left and may return until its Deadline; nobody knows whether it runs.
@@ -30,7 +30,7 @@ const (
 
 // String returns the phase as people read it.
 func (p Phase) String() string {
-	return [...]string{"waiting", "postponed", "assigned", "running", "delayed", "stopping", "away", "succeeded",
+	return [...]string{"waiting", "rescheduling", "assigned", "running", "backing off", "stopping", "away", "succeeded",
 		"failed", "stopped"}[p]
 }
 
@@ -108,8 +108,8 @@ const (
 	// ByTermination and ByCompletion: a policy ended the job as a failure, or as a success.
 	ByTermination
 	ByCompletion
-	// ByPolicy and ByTaskPolicy are those of a slot that does not run: it is Postponed until what a policy says is done,
-	// because its instance failed or was evicted, or has failed for good.
+	// ByPolicy and ByTaskPolicy are those of a slot that does not run: it is Rescheduling until what a policy says is
+	// done, because its instance failed or was evicted, or has failed for good.
 	ByPolicy
 	ByTaskPolicy
 	ByRelease
@@ -131,9 +131,10 @@ func (c Cause) String() string {
 type Slot struct {
 	// Order is the index of the entry that ordered the allocation; 0 if there never was one.
 	Order terms.Index
-	// Deadline is when the next thing is due that no node reports: the start of a Delayed slot, the look for another node
-	// of a Postponed one or what a policy says of it, the verdict on the health of one that is Assigned or Running, the
-	// end of patience with one that is Away, what a policy says if a Waiting one has no node by then. 0 is never.
+	// Deadline is when the next thing is due that no node reports: the start of one that is BackingOff, the look for
+	// another node of one that is Rescheduling or what a policy says of it, the verdict on the health of one that is
+	// Assigned or Running, the end of patience with one that is Away, what a policy says if a Waiting one has no node by
+	// then. 0 is never.
 	Deadline terms.Time
 	// Since is when the phase or health began; for Running slots that is the start as the fold learnt it.
 	Since terms.Time
@@ -165,7 +166,7 @@ func (c Cause) Evicts() bool { return c == ByPreemption || c == ByDrain }
 
 // ByPolicy tells whether a policy is to decide what becomes of a slot that does not run.
 func (s *Slot) ByPolicy() bool {
-	return s.Phase == Waiting && s.Deadline != 0 || s.Phase == Postponed && s.Cause != NoCause
+	return s.Phase == Waiting && s.Deadline != 0 || s.Phase == Rescheduling && s.Cause != NoCause
 }
 
 // OwnExitCode is that of the last end if nobody had told the program to end, else 0.
@@ -228,4 +229,4 @@ func (s *Slot) Trial() Health {
 func (s *Slot) Empty() bool { return s.Phase == Waiting || s.Phase == Stopped }
 
 // Found tells whether a slot in this phase is found on its node, now or in a moment.
-func (p Phase) Found() bool { return p == Assigned || p == Running || p == Delayed }
+func (p Phase) Found() bool { return p == Assigned || p == Running || p == BackingOff }

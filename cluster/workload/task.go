@@ -96,12 +96,12 @@ func (t *Task) Live() uint32 {
 
 // living counts the main seats of the task that run or are about to.
 func (t *Task) living() uint32 {
-	return t.Counts[facts.Assigned] + t.Counts[facts.Running] + t.Counts[facts.Delayed] + t.Counts[facts.Away]
+	return t.Counts[facts.Assigned] + t.Counts[facts.Running] + t.Counts[facts.BackingOff] + t.Counts[facts.Away]
 }
 
 // Pending returns how many seats of the task want an allocation that they do not have.
 func (t *Task) Pending() uint32 {
-	return t.Waits() + uint32(t.SpecialWaits()) + t.Counts[facts.Postponed] + t.Beside[facts.Postponed]
+	return t.Waits() + uint32(t.SpecialWaits()) + t.Counts[facts.Rescheduling] + t.Beside[facts.Rescheduling]
 }
 
 // AskFor returns how many instances of the task ask for room: those that wait and may run beside those that do.

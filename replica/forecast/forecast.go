@@ -164,7 +164,7 @@ func (d *dream) rests() bool {
 		if t.Canaries[facts.Starting]+t.Canaries[facts.Ready] > 0 || t.Completion.Due != 0 {
 			return false
 		}
-		for _, phase := range []facts.Phase{facts.Postponed, facts.Assigned, facts.Delayed, facts.Stopping} {
+		for _, phase := range []facts.Phase{facts.Rescheduling, facts.Assigned, facts.BackingOff, facts.Stopping} {
 			if t.Counts[phase]+t.Beside[phase] > 0 {
 				return false
 			}

@@ -332,7 +332,7 @@ func ViewOf(s *cluster.State, self terms.PeerID) []Assignment {
 	view := make([]Assignment, 0, len(node.Held))
 	for _, ref := range node.Held {
 		slot, _ := s.SlotAt(ref)
-		if slot.Phase == facts.Delayed {
+		if slot.Phase == facts.BackingOff {
 			continue
 		}
 		j := s.Job(ref.Job)

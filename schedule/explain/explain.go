@@ -124,10 +124,10 @@ func (e *explainer) findings() []Finding {
 	}
 	add(phases[facts.Assigned], e.assigned)
 	add(e.unwell(phases[facts.Running]), e.ill)
-	add(phases[facts.Delayed], e.delayed)
-	decided, postponed := byPolicy(phases[facts.Postponed])
+	add(phases[facts.BackingOff], e.backingOff)
+	decided, rescheduling := byPolicy(phases[facts.Rescheduling])
 	add(decided, e.decided)
-	add(postponed, e.postponed)
+	add(rescheduling, e.rescheduling)
 	add(phases[facts.Away], e.away)
 	add(phases[facts.Stopping], e.stopping)
 	add(ended(phases[facts.Failed], facts.Preempted), e.displaced)
@@ -203,8 +203,8 @@ func (e *explainer) waitsOnNodes(slots []held) (all []string) {
 	return all
 }
 
-// delayed explains instances that failed and will start again.
-func (e *explainer) delayed(slots []held) Finding {
+// backingOff explains instances that failed and will start again.
+func (e *explainer) backingOff(slots []held) Finding {
 	slices.SortStableFunc(slots, func(a, b held) int { return cmp.Compare(a.slot.Deadline, b.slot.Deadline) })
 	first := slots[0].slot
 	f := Finding{Until: first.Deadline, Since: earliest(slots),

@@ -175,7 +175,7 @@ func (st *story) slot(t *testing.T, d *datadriven.TestData) {
 	}
 	slot, _ := st.s.SlotAt(r)
 	slot.Since = st.s.Time
-	for slot.Phase = 0; slot.Phase.String() != d.CmdArgs[1].Key; slot.Phase++ {
+	for slot.Phase = 0; strings.ReplaceAll(slot.Phase.String(), " ", "-") != d.CmdArgs[1].Key; slot.Phase++ {
 	}
 	for _, arg := range d.CmdArgs[2:] {
 		value := arg.Vals[0]

@@ -90,8 +90,8 @@ func (e *explainer) seat(r facts.SlotRef) string {
 	return fmt.Sprintf("the %s of %s", r.Seat, e.name(r.Index))
 }
 
-// postponed explains instances that failed and are tried on another node later.
-func (e *explainer) postponed(slots []held) Finding {
+// rescheduling explains instances that failed and are tried on another node later.
+func (e *explainer) rescheduling(slots []held) Finding {
 	slices.SortStableFunc(slots, func(a, b held) int { return cmp.Compare(a.slot.Deadline, b.slot.Deadline) })
 	f := Finding{Reason: "out of restarts on their nodes: tried on other nodes later", Until: slots[0].slot.Deadline,
 		Since: earliest(slots)}

@@ -14,14 +14,14 @@ func Slot(j *workload.Job, task int, r facts.SlotRef, slot facts.Slot) string {
 	switch slot.Phase {
 	case facts.Waiting:
 		return waits(j, task, slot)
-	case facts.Postponed:
+	case facts.Rescheduling:
 		if slot.ByPolicy() {
 			return "what a policy says, at " + wording.Clock(slot.Deadline)
 		}
 		return "another machine, at " + wording.Clock(slot.Deadline)
 	case facts.Assigned:
 		return "its start"
-	case facts.Delayed:
+	case facts.BackingOff:
 		return "its restart, at " + wording.Clock(slot.Deadline)
 	case facts.Stopping:
 		return "its end: " + slot.Cause.String()

@@ -24,12 +24,12 @@ func TestSlot(t *testing.T) {
 		want   string
 	}{
 		{rolls, false, 0, facts.Slot{}, "a machine"},
-		{rolls, false, 0, facts.Slot{Phase: facts.Postponed, Deadline: at}, "another machine, at 06:00:05 UTC"},
-		{rolls, false, 0, facts.Slot{Phase: facts.Postponed, Deadline: at, Cause: facts.ByPolicy},
+		{rolls, false, 0, facts.Slot{Phase: facts.Rescheduling, Deadline: at}, "another machine, at 06:00:05 UTC"},
+		{rolls, false, 0, facts.Slot{Phase: facts.Rescheduling, Deadline: at, Cause: facts.ByPolicy},
 			"what a policy says, at 06:00:05 UTC"},
 		{rolls, false, 0, facts.Slot{Deadline: at}, "a machine, or what a policy says at 06:00:05 UTC"},
 		{rolls, false, 0, facts.Slot{Version: 2, Phase: facts.Assigned}, "its start"},
-		{rolls, false, 0, facts.Slot{Version: 2, Phase: facts.Delayed, Deadline: at}, "its restart, at 06:00:05 UTC"},
+		{rolls, false, 0, facts.Slot{Version: 2, Phase: facts.BackingOff, Deadline: at}, "its restart, at 06:00:05 UTC"},
 		{rolls, false, 0, facts.Slot{Version: 1, Phase: facts.Stopping, Cause: facts.ByUpdate},
 			"its end: a new version takes its place"},
 		{rolls, false, 0, facts.Slot{Version: 1, Phase: facts.Away, Deadline: at}, "its machine, until 06:00:05 UTC"},

@@ -72,8 +72,8 @@ type Victim struct {
 type Stage uint8
 
 const (
-	// Delayed holds its room and waits for its next start.
-	Delayed Stage = iota
+	// BackingOff holds its room and waits for its next start.
+	BackingOff Stage = iota
 	// Ordered has a node that did not report it yet.
 	Ordered
 	// Running has been started.

@@ -70,13 +70,13 @@ func TestChooseOrder(t *testing.T) {
 			"0 on 0: 2, 0 on 1: 1",
 		},
 		{
-			"revocable before delayed, ordered, lower priority, later start, and higher slot",
+			"revocable before backing off, ordered, lower priority, later start, and higher slot",
 			Input{Wants: wants(1, 6), Room: plenty, Over: over(0, 9), Nodes: nodes(0), Victims: []Victim{
 				with(runs(1, 0, 0, 1), func(v *Victim) { v.Since = 5 }), with(runs(1, 1, 0, 1), func(v *Victim) { v.Since = 5 }),
 				with(runs(2, 0, 0, 1), func(v *Victim) { v.Priority = 1 }),
 				with(runs(3, 0, 0, 1), func(v *Victim) { v.Revocable, v.Priority = true, 9 }),
 				with(runs(4, 0, 0, 1), func(v *Victim) { v.Stage, v.Priority = Ordered, 9 }),
-				with(runs(5, 0, 0, 1), func(v *Victim) { v.Stage, v.Priority = Delayed, 9 }),
+				with(runs(5, 0, 0, 1), func(v *Victim) { v.Stage, v.Priority = BackingOff, 9 }),
 				with(runs(6, 0, 0, 1), func(v *Victim) { v.Since = 4 }),
 			}},
 			"3[0] as revocable, 5[0] by entitlement, 4[0] by entitlement, 1[1] by entitlement, 1[0] by entitlement, 6[0] by entitlement; 0 on 0: 6",

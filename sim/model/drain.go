@@ -148,7 +148,7 @@ func (m *Model) daemonOn(j *Job, n *Node) {
 		row, able := s.Slot, m.able(t, n)
 		switch {
 		case row.Phase.Holds():
-		case able && row.Phase != facts.Postponed && row.Phase != facts.Failed && row.Phase != facts.Waiting:
+		case able && row.Phase != facts.Rescheduling && row.Phase != facts.Failed && row.Phase != facts.Waiting:
 			m.wait(s, row, facts.OnlyNode)
 		case !able && row.Phase != facts.Stopped:
 			m.wait(s, row, facts.OnlyNode)

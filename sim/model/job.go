@@ -125,7 +125,7 @@ func (j *Job) busy() bool { return slices.ContainsFunc(j.tasks, (*task).busy) }
 func (t *task) busy() bool {
 	busy := false
 	t.each(func(s *seat) {
-		busy = busy || s.Phase.Holds() || s.waits() || s.kind == facts.MainSeat && s.Phase == facts.Postponed
+		busy = busy || s.Phase.Holds() || s.waits() || s.kind == facts.MainSeat && s.Phase == facts.Rescheduling
 	})
 	return busy
 }

@@ -40,7 +40,7 @@ func (m *Model) members(j *Job) string {
 
 // found tells whether what is in a seat is found on its node, now or in a moment.
 func (s *seat) found() bool {
-	return s.Phase == facts.Assigned || s.Phase == facts.Running || s.Phase == facts.Delayed
+	return s.Phase == facts.Assigned || s.Phase == facts.Running || s.Phase == facts.BackingOff
 }
 
 func (m *Model) membersOf(t *task) string {

@@ -52,7 +52,7 @@ func (m *Model) failedByPolicy(s *seat, row facts.Slot, e lifecycle.Event) bool 
 		return true
 	}
 	if p.Action == lifecycle.RestartInstance && !s.outOfRestarts(row.Failures) {
-		row.Phase, row.Deadline = facts.Delayed, m.time+s.restartDelay(row.Failures)
+		row.Phase, row.Deadline = facts.BackingOff, m.time+s.restartDelay(row.Failures)
 		if p.DelayMillis > 0 {
 			row.Deadline = m.time + terms.Time(p.DelayMillis)
 		}
@@ -73,7 +73,7 @@ func (m *Model) failedByPolicy(s *seat, row facts.Slot, e lifecycle.Event) bool 
 
 // ponder leaves a seat as it is until what a policy says is done.
 func (m *Model) ponder(s *seat, row facts.Slot, wait uint32) {
-	row.Phase, row.Deadline = facts.Postponed, m.time+terms.Time(wait)
+	row.Phase, row.Deadline = facts.Rescheduling, m.time+terms.Time(wait)
 	m.put(s, row)
 	if wait == 0 {
 		m.heeds = append(m.heeds, s)
@@ -124,7 +124,7 @@ func (m *Model) evicted(s *seat) {
 
 // byPolicy tells whether a policy is to decide about a seat.
 func (s *seat) byPolicy() bool {
-	return s.Phase == facts.Waiting && s.Deadline > 0 || s.Phase == facts.Postponed && s.Cause > 0
+	return s.Phase == facts.Waiting && s.Deadline > 0 || s.Phase == facts.Rescheduling && s.Cause > 0
 }
 
 // event returns what happened to a seat of which a policy is to decide, 0 for nothing.
@@ -272,7 +272,7 @@ func (t *task) behind(other *task) bool {
 
 // end stops a job, which has failed or succeeded by that.
 func (m *Model) end(s *seat, v facts.Verdict) {
-	if row := s.Slot; row.Phase == facts.Postponed {
+	if row := s.Slot; row.Phase == facts.Rescheduling {
 		row.Phase, row.Cause, row.Deadline, row.Health = facts.Failed, facts.NoCause, 0, facts.Unhealthy
 		m.put(s, row)
 	}

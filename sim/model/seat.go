@@ -35,7 +35,7 @@ func (m *Model) report(s *seat, news *command.Report) {
 		m.outputLost(s)
 		return
 	}
-	if !s.Phase.Holds() || s.Phase == facts.Delayed {
+	if !s.Phase.Holds() || s.Phase == facts.BackingOff {
 		return
 	}
 	s.job().touched = true
@@ -109,7 +109,7 @@ func (m *Model) seatDue(s *seat) {
 		return
 	}
 	switch row.Phase {
-	case facts.Delayed:
+	case facts.BackingOff:
 		if s.slot.ordered(m.index) != nil {
 			row.Deadline = m.time + 1
 			m.put(s, row)
@@ -119,7 +119,7 @@ func (m *Model) seatDue(s *seat) {
 		m.put(s, row)
 	case facts.Away:
 		m.awayDue(s)
-	case facts.Postponed:
+	case facts.Rescheduling:
 		row.Deadline = 0
 		m.settle(s, row, func(c *reconcile.Candidate) { c.Due = true })
 	case facts.Assigned, facts.Running:
@@ -201,7 +201,7 @@ func (m *Model) failed(s *seat, row facts.Slot, news *command.Report) {
 		m.settle(s, row, func(c *reconcile.Candidate) { c.Away = away })
 		return
 	}
-	row.Phase, row.Deadline = facts.Delayed, m.time+s.restartDelay(row.Failures)
+	row.Phase, row.Deadline = facts.BackingOff, m.time+s.restartDelay(row.Failures)
 	m.put(s, row)
 }
 
@@ -231,7 +231,7 @@ func (m *Model) lose(s *seat) {
 	row, rule := s.Slot, s.spec().Disconnect
 	row.Ended, row.ExitCode, row.Failures = facts.NodeLost, 0, m.failuresOf(s)
 	switch {
-	case rule.StopAfterMillis > 0 && row.Phase == facts.Delayed:
+	case rule.StopAfterMillis > 0 && row.Phase == facts.BackingOff:
 		m.wait(s, row, facts.AnyNode)
 		m.evicted(s)
 	case rule.StopAfterMillis > 0:

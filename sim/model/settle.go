@@ -76,7 +76,7 @@ func candidate(s *seat) (c reconcile.Candidate, ok bool) {
 		}
 	}
 	switch s.Phase {
-	case facts.Assigned, facts.Delayed:
+	case facts.Assigned, facts.BackingOff:
 		c.Client = reconcile.PendingClient
 	case facts.Running:
 		c.Client, c.Started = reconcile.RunningClient, s.Since
@@ -85,7 +85,7 @@ func candidate(s *seat) (c reconcile.Candidate, ok bool) {
 	case facts.Away:
 		c.Client, c.Node = reconcile.UnknownClient, reconcile.NodeDisconnected
 		c.Away, c.UnknownSince, c.Started = true, s.Since, s.Since
-	case facts.Postponed:
+	case facts.Rescheduling:
 		c.Client = reconcile.FailedClient
 	case facts.Failed:
 		c.Client = reconcile.FailedClient
@@ -205,7 +205,7 @@ func (m *Model) fill(s *seat, v *reconcile.Verdict, question *reconcile.Task) {
 	case row.Phase != facts.Stopping && emptied(v, &row):
 		m.await(s, row)
 	case v.Reason == reconcile.WaitsToRetry && row.Phase != facts.Away:
-		row.Phase, row.Deadline = facts.Postponed, v.Until
+		row.Phase, row.Deadline = facts.Rescheduling, v.Until
 		m.put(s, row)
 	case v.Reason.GivenUp():
 		row.Phase, row.Health, row.Deadline, row.Cause = facts.Failed, facts.Unhealthy, 0, facts.NoCause

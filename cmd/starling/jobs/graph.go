@@ -250,7 +250,7 @@ func bar(job *starlingv1.Job, spec *starlingv1.TaskSpec, task *starlingv1.Task, 
 		wanted = c.GetDesired()
 	}
 	done, rest := c.GetSucceeded(), &starlingv1.Counts{
-		Running: c.GetRunning(), Assigned: c.GetAssigned(), Delayed: c.GetDelayed(), Postponed: c.GetPostponed(),
+		Running: c.GetRunning(), Assigned: c.GetAssigned(), BackingOff: c.GetBackingOff(), Rescheduling: c.GetRescheduling(),
 		Away:     c.GetAway(),
 		Stopping: c.GetStopping(), Failed: c.GetFailed(), Stopped: c.GetStopped(),
 	}

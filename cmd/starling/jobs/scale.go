@@ -186,7 +186,7 @@ func earlierVersions(ctx context.Context, peer *client.Client,
 func scaled(status *starlingv1.JobStatusResponse) bool {
 	job := status.GetJob()
 	c, u := job.GetCounts(), job.GetUpdate()
-	moving := waitingOf(status) + c.GetAssigned() + c.GetDelayed() + c.GetStopping()
+	moving := waitingOf(status) + c.GetAssigned() + c.GetBackingOff() + c.GetStopping()
 	updates := job.GetType() != "batch" && u.GetFrom() != 0 && !u.GetFinal() && u.GetState() != paused
 	return job.GetFinal() || rests(job) || !updates && moving == 0
 }

@@ -12,7 +12,7 @@ func TestJobWords(t *testing.T) {
 		{span(-time.Second), "0s"}, {span(59 * time.Second), "59s"}, {span(61 * time.Second), "1m01s"},
 		{span(25 * time.Hour), "1d01h"}, {span(90 * time.Minute), "1h30m"},
 		{tally(nil), "no instances"}, {tally(&starlingv1.Counts{Running: 2, Waiting: 1}), "2 running, 1 waiting"},
-		{tally(&starlingv1.Counts{Running: 1, Postponed: 1, Delayed: 1}), "1 running, 1 waiting to restart, 1 postponed"},
+		{tally(&starlingv1.Counts{Running: 1, Rescheduling: 1, BackingOff: 1}), "1 running, 1 backing off, 1 rescheduling"},
 		{age(nil), "-"},
 	} {
 		if c.got != c.want {

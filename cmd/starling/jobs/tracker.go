@@ -68,7 +68,7 @@ func newTracker(peer *client.Client, p *console.Progress, names []string) *track
 func settled(status *starlingv1.JobStatusResponse) bool {
 	job := status.GetJob()
 	c, u := job.GetCounts(), job.GetUpdate()
-	moving := c.GetWaiting() + c.GetAssigned() + c.GetDelayed() + c.GetStopping()
+	moving := c.GetWaiting() + c.GetAssigned() + c.GetBackingOff() + c.GetStopping()
 	updates := u.GetFrom() != 0 && !u.GetFinal() && u.GetState() != paused
 	return job.GetFinal() || rests(job) ||
 		job.GetType() != "batch" && !updates && moving == 0 && c.GetRunning() == c.GetDesired()
