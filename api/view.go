@@ -65,8 +65,9 @@ func add(m *starlingv1.Counts, t *workload.Task) {
 	for phase, count := range map[facts.Phase]*uint32{
 		facts.Waiting: &m.Waiting, facts.Rescheduling: &m.Rescheduling, facts.Assigned: &m.Assigned,
 		facts.Running:    &m.Running,
-		facts.BackingOff: &m.BackingOff, facts.Stopping: &m.Stopping, facts.Away: &m.Away, facts.Succeeded: &m.Succeeded,
-		facts.Failed: &m.Failed, facts.Stopped: &m.Stopped,
+		facts.BackingOff: &m.BackingOff, facts.Stopping: &m.Stopping, facts.Unknown: &m.Unknown,
+		facts.Succeeded: &m.Succeeded,
+		facts.Failed:    &m.Failed, facts.Stopped: &m.Stopped,
 	} {
 		*count += t.Counts[phase] + t.Beside[phase]
 	}
@@ -144,7 +145,7 @@ func preemptionMessage(p *facts.Preemption) *starlingv1.Preemption {
 // slotMessages returns the messages of a slot's seats, the main one first.
 func slotMessages(state *cluster.State, r facts.SlotRef) []*starlingv1.Slot {
 	messages := []*starlingv1.Slot{slotMessage(state, r)}
-	for _, seat := range []facts.Seat{facts.CanarySeat, facts.AwaySeat} {
+	for _, seat := range []facts.Seat{facts.CanarySeat, facts.UnknownSeat} {
 		r.Seat = seat
 		if _, taken := state.SlotAt(r); taken {
 			messages = append(messages, slotMessage(state, r))

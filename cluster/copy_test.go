@@ -202,18 +202,19 @@ func (b *books) advance() {
 
 // next moves a slot on to some phase.
 func (b *books) next(j *workload.Job, r facts.SlotRef, slot facts.Slot) {
-	slot.Phase = []facts.Phase{facts.Running, facts.BackingOff, facts.Stopping, facts.Away, facts.Succeeded, facts.Failed,
-		facts.Stopped, facts.Rescheduling, facts.Waiting}[b.rng.IntN(9)]
+	slot.Phase = []facts.Phase{facts.Running, facts.BackingOff, facts.Stopping, facts.Unknown, facts.Succeeded,
+		facts.Failed, facts.Stopped, facts.Rescheduling, facts.Waiting}[b.rng.IntN(9)]
 	slot.Deadline, slot.Health = 0, facts.Health(b.rng.IntN(int(facts.HealthCount)))
-	away := r
-	away.Seat = facts.AwaySeat
-	_, taken := b.s.SlotAt(away)
+	unknown := r
+	unknown.Seat = facts.UnknownSeat
+	_, taken := b.s.SlotAt(unknown)
 	switch {
-	case r.Seat != facts.MainSeat && slot.Phase > facts.Away, r.Seat != facts.MainSeat && slot.Phase == facts.Rescheduling:
+	case r.Seat != facts.MainSeat && slot.Phase > facts.Unknown,
+		r.Seat != facts.MainSeat && slot.Phase == facts.Rescheduling:
 		slot = facts.Slot{}
-	case slot.Phase == facts.Away && r.Seat == facts.MainSeat && !taken:
+	case slot.Phase == facts.Unknown && r.Seat == facts.MainSeat && !taken:
 		b.s.SetSlot(r, slot)
-		b.s.MoveSeat(r, facts.AwaySeat)
+		b.s.MoveSeat(r, facts.UnknownSeat)
 		return
 	case slot.Phase == facts.BackingOff || slot.Phase == facts.Rescheduling:
 		slot.Deadline = b.s.Time + terms.Time(b.rng.IntN(100))

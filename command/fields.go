@@ -123,7 +123,7 @@ func report(c *codec.Coder, r *Report) {
 	codec.Integer(c, &r.Slot.Job, math.MaxUint32)
 	codec.Integer(c, &r.Slot.Task, math.MaxUint16)
 	codec.Integer(c, &r.Slot.Index, math.MaxUint32)
-	codec.Integer(c, &r.Slot.Seat, uint64(facts.AwaySeat))
+	codec.Integer(c, &r.Slot.Seat, uint64(facts.UnknownSeat))
 	codec.Integer(c, &r.Order, math.MaxUint64)
 	codec.Integer(c, &r.Ended, uint64(facts.EndingCount)-1)
 	c.Signed(&r.ExitCode)

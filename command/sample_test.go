@@ -166,7 +166,7 @@ func (f *filler) fill(v reflect.Value) {
 		reflect.TypeFor[terms.Preemption]():    int(terms.Preemptible),
 		reflect.TypeFor[terms.Survivor]():      int(terms.KeepLongest),
 		reflect.TypeFor[terms.CheckKind]():     int(terms.CheckCommand),
-		reflect.TypeFor[Steering]():            int(Abort), reflect.TypeFor[facts.Seat](): int(facts.AwaySeat),
+		reflect.TypeFor[Steering]():            int(Abort), reflect.TypeFor[facts.Seat](): int(facts.UnknownSeat),
 		reflect.TypeFor[terms.Placement]():     int(terms.Defragment),
 		reflect.TypeFor[terms.Signal]():        int(terms.SignalUser2),
 		reflect.TypeFor[constraint.Operator](): int(constraint.GreaterOrEqual),

@@ -137,7 +137,7 @@ func (t *nomadTask) fill(f *reconcileFile) error {
 		t.ids[c.Order] = a.ID
 		ended := c.Client == reconcile.CompleteClient || c.Client == reconcile.FailedClient ||
 			c.Client == reconcile.LostClient
-		if ended && (c.Told || a.Next != "" && !c.Away) {
+		if ended && (c.Told || a.Next != "" && !c.Unknown) {
 			continue // what has ended by order, or was replaced, is in no slot any more
 		}
 		if at := slices.IndexFunc(t.slots, func(s reconcile.Slot) bool { return s.Index == a.Index }); at >= 0 {
@@ -254,7 +254,7 @@ func (a *nomadAllocation) times(c *reconcile.Candidate) {
 		if h.Client == "unknown" {
 			c.UnknownSince = h.At.time()
 		}
-		c.Away = i == len(a.History)-1 && h.Client == "unknown"
+		c.Unknown = i == len(a.History)-1 && h.Client == "unknown"
 	}
 	if a.Modified != nil {
 		c.FailedAt = a.Modified.time()

@@ -133,7 +133,7 @@ func (w *stage) round(answerOf func(r facts.SlotRef, slot facts.Slot) saying) bo
 // newsOf says an saying, if that is news.
 func newsOf(slot facts.Slot, say saying) (news command.Report, ok bool) {
 	switch {
-	case say == silent || !slot.Phase.Holds() || slot.Phase == facts.BackingOff || slot.Phase == facts.Away:
+	case say == silent || !slot.Phase.Holds() || slot.Phase == facts.BackingOff || slot.Phase == facts.Unknown:
 		return news, false
 	case slot.Phase == facts.Stopping:
 		return command.Report{Ended: facts.OnRequest}, true

@@ -100,7 +100,7 @@ func (c *Core) Guarded() []terms.AllocationID {
 	}
 	var guarded []terms.AllocationID
 	for _, a := range reaction.ViewOf(c.state, c.self) {
-		if a.Spec.StopsItself() && a.Phase != facts.Away {
+		if a.Spec.StopsItself() && a.Phase != facts.Unknown {
 			guarded = append(guarded, a.ID)
 		}
 	}

@@ -37,10 +37,10 @@ func apply(t reconcile.Task, slots []reconcile.Slot, out *reconcile.Result) (rec
 func (a *applier) write(out *reconcile.Result) {
 	for _, r := range out.Disconnects {
 		c := a.find(r)
-		c.Client, c.UnknownSince, c.Away = reconcile.UnknownClient, a.t.Now, true
+		c.Client, c.UnknownSince, c.Unknown = reconcile.UnknownClient, a.t.Now, true
 	}
 	for _, r := range out.Reconnects {
-		a.find(r).Away = false
+		a.find(r).Unknown = false
 	}
 }
 

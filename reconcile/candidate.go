@@ -42,8 +42,8 @@ type Candidate struct {
 	Final bool
 	// Migrate tells that it must leave its node.
 	Migrate bool
-	// Away tells that what was recorded of it last is that it is out of reach: if it is seen again, it returns.
-	Away bool
+	// Unknown tells that what was recorded of it last is that it is out of reach: if it is seen again, it returns.
+	Unknown bool
 	// Due tells that the time has come at which it may be tried again, whatever the clock says.
 	Due bool
 }
@@ -89,5 +89,5 @@ func (c *Candidate) ended() bool {
 
 // returns tells whether it was out of reach and is not marked as seen again.
 func (c *Candidate) returns() bool {
-	return c.Away && (c.Client == UnknownClient || c.Client == RunningClient || c.Client == FailedClient)
+	return c.Unknown && (c.Client == UnknownClient || c.Client == RunningClient || c.Client == FailedClient)
 }

@@ -117,9 +117,9 @@ func (g *generator) update(t *reconcile.Task, c *reconcile.Candidate) {
 func (g *generator) history(c *reconcile.Candidate) {
 	switch {
 	case c.Client == reconcile.UnknownClient:
-		c.UnknownSince, c.Away = g.before(), true
+		c.UnknownSince, c.Unknown = g.before(), true
 	case g.one(5):
-		c.UnknownSince, c.Away = g.before(), g.one(2)
+		c.UnknownSince, c.Unknown = g.before(), g.one(2)
 	}
 	c.Told, c.Due = c.Client == reconcile.LostClient || g.one(6), g.one(8)
 	c.Again, c.Final = c.Told && g.one(2), c.Client == reconcile.FailedClient && g.one(8)

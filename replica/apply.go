@@ -178,7 +178,7 @@ func (f *fold) slotDue(r facts.SlotRef) {
 		}
 		slot.Deadline = 0
 		f.settle(r, slot, func(c *reconcile.Candidate) { c.Due = true })
-	case facts.Away:
+	case facts.Unknown:
 		f.awayDue(r, slot)
 	case facts.Assigned, facts.Running:
 		f.judge(r, slot)

@@ -267,7 +267,7 @@ func (f *fold) endAllocation(c *command.EndAllocation) Result {
 		switch {
 		case !ok || r.Job == 0 || slot.Phase.Final():
 			return refused(facts.NotFound, "%s does not run: it is none of the slot's present allocations", id)
-		case slot.Phase == facts.Stopping || slot.Phase == facts.Away:
+		case slot.Phase == facts.Stopping || slot.Phase == facts.Unknown:
 			return refused(facts.Conflict, "%s is %s already", id, slot.Phase)
 		}
 		spec := j.TaskSpecOf(int(r.Task), slot.Version)

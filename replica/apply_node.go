@@ -58,7 +58,7 @@ func (f *fold) held(n facts.NodeIndex) []facts.SlotRef {
 // leaveNode moves an instance from a drained node.
 func (f *fold) leaveNode(r facts.SlotRef) {
 	slot, _ := f.s.SlotAt(r)
-	if slot.Phase == facts.Stopping || slot.Phase == facts.Away {
+	if slot.Phase == facts.Stopping || slot.Phase == facts.Unknown {
 		return
 	}
 	f.touch(r.Job)

@@ -41,7 +41,7 @@ func (f *fold) report(news *command.Report) {
 	switch {
 	case news.Ended != facts.NotEnded:
 		f.ended(r, news, slot)
-	case slot.Phase == facts.Away:
+	case slot.Phase == facts.Unknown:
 		f.returned(r, news.Ready)
 	case slot.Phase == facts.Assigned:
 		slot.Phase, slot.Since = facts.Running, f.s.Time
@@ -103,7 +103,7 @@ func (f *fold) judge(r facts.SlotRef, slot facts.Slot) {
 // ended decides what comes after the end of an allocation.
 func (f *fold) ended(r facts.SlotRef, news *command.Report, slot facts.Slot) {
 	j := f.s.Job(r.Job)
-	told := slot.Phase == facts.Stopping || slot.Phase == facts.Away && slot.Cause != facts.NoCause
+	told := slot.Phase == facts.Stopping || slot.Phase == facts.Unknown && slot.Cause != facts.NoCause
 	f.rested(r, &slot)
 	slot.Ended, slot.ExitCode, slot.Since, slot.Deadline = news.Ended, news.ExitCode, f.s.Time, 0
 	f.effect(Ended, r, endingWords(news))
@@ -152,14 +152,14 @@ func (f *fold) failed(r facts.SlotRef, news *command.Report, slot facts.Slot) {
 		slot.Health = facts.Unhealthy
 	}
 	restart := j.TaskSpecOf(int(r.Task), slot.Version).Restart
-	away := slot.Phase == facts.Away
-	if !away && f.failedByPolicy(r, slot, lifecycle.InstanceFailed) {
+	unknown := slot.Phase == facts.Unknown
+	if !unknown && f.failedByPolicy(r, slot, lifecycle.InstanceFailed) {
 		return
 	}
-	if away || r.Index >= j.Tasks[r.Task].Desired ||
+	if unknown || r.Index >= j.Tasks[r.Task].Desired ||
 		restart.AttemptsMax != terms.RestartsUnlimited && slot.Failures > restart.AttemptsMax {
 		slot.Phase = facts.Failed
-		f.settle(r, slot, func(c *reconcile.Candidate) { c.Away = away })
+		f.settle(r, slot, func(c *reconcile.Candidate) { c.Unknown = unknown })
 		return
 	}
 	f.delay(r, slot, terms.Time(restart.Delay(slot.Failures)))
@@ -199,7 +199,7 @@ func seatOf(r facts.SlotRef, seat facts.Seat) facts.SlotRef {
 // lose decides what becomes of an allocation whose node left.
 func (f *fold) lose(r facts.SlotRef) {
 	slot, _ := f.s.SlotAt(r)
-	if slot.Phase == facts.Away {
+	if slot.Phase == facts.Unknown {
 		return
 	}
 	f.touch(r.Job)
@@ -213,7 +213,7 @@ func (f *fold) lose(r facts.SlotRef) {
 		f.evicted(r)
 	case spec.StopsItself():
 		// Nothing takes its place until it has certainly stopped itself, whatever is to come then.
-		slot.Phase, slot.Since = facts.Away, f.s.Time
+		slot.Phase, slot.Since = facts.Unknown, f.s.Time
 		slot.Deadline = f.s.Time + selfStopTime(spec)
 		f.s.SetSlot(r, slot)
 	case slot.Phase == facts.Stopping:
@@ -269,7 +269,7 @@ func (f *fold) stop(r facts.SlotRef, cause facts.Cause) {
 		slot.Phase, slot.Deadline = facts.Stopping, 0
 		f.s.SetSlot(r, slot)
 		f.effect(Stopping, r, cause.String())
-	case facts.Away:
+	case facts.Unknown:
 		if f.s.Job(r.Job).MayLive(r, &slot) {
 			f.s.SetSlot(r, slot)
 			return
@@ -371,7 +371,7 @@ func (f *fold) renew(r facts.SlotRef, slot facts.Slot) {
 func (f *fold) wait(r facts.SlotRef, slot facts.Slot, wish facts.Wish) {
 	j := f.s.Job(r.Job)
 	over := j.Update.State.Final() || slot.Version != j.Version // the update that a canary was of
-	if r.Seat == facts.AwaySeat || r.Seat == facts.CanarySeat && over {
+	if r.Seat == facts.UnknownSeat || r.Seat == facts.CanarySeat && over {
 		f.s.SetSlot(r, facts.Slot{})
 		return
 	}

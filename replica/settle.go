@@ -16,7 +16,7 @@ func (f *fold) settle(r facts.SlotRef, slot facts.Slot, event func(*reconcile.Ca
 	var room [3]reconcile.Candidate
 	all := room[:0]
 	closed := question.Daemon && !f.able(j, int(r.Task), facts.NodeIndex(r.Index))
-	for _, seat := range [...]facts.Seat{facts.MainSeat, facts.CanarySeat, facts.AwaySeat} {
+	for _, seat := range [...]facts.Seat{facts.MainSeat, facts.CanarySeat, facts.UnknownSeat} {
 		row, _ := f.s.SlotAt(seatOf(r, seat))
 		if seat == r.Seat {
 			row = slot
@@ -69,7 +69,7 @@ func (f *fold) candidate(j *workload.Job, r facts.SlotRef, slot *facts.Slot) (c 
 		Client: [facts.PhaseCount]reconcile.Client{
 			facts.Assigned: reconcile.PendingClient, facts.Running: reconcile.RunningClient,
 			facts.BackingOff: reconcile.PendingClient,
-			facts.Stopping:   reconcile.RunningClient, facts.Away: reconcile.UnknownClient,
+			facts.Stopping:   reconcile.RunningClient, facts.Unknown: reconcile.UnknownClient,
 			facts.Rescheduling: reconcile.FailedClient,
 			facts.Succeeded:    reconcile.CompleteClient, facts.Failed: reconcile.FailedClient,
 		}[slot.Phase],
@@ -91,8 +91,8 @@ func (f *fold) candidate(j *workload.Job, r facts.SlotRef, slot *facts.Slot) (c 
 		c.Told = true
 	case facts.Running:
 		c.Started = slot.Since
-	case facts.Away:
-		c.Away, c.UnknownSince, c.Started, c.Node = true, slot.Since, slot.Since, reconcile.NodeDisconnected
+	case facts.Unknown:
+		c.Unknown, c.UnknownSince, c.Started, c.Node = true, slot.Since, slot.Since, reconcile.NodeDisconnected
 	}
 	return c, slot.Order != 0 && slot.Phase != facts.Waiting && slot.Phase != facts.Stopped
 }
@@ -104,7 +104,7 @@ const otherUpdate = ^terms.Index(0)
 func (f *fold) obeyResult(j *workload.Job, r facts.SlotRef, question *reconcile.Task) {
 	decision := &f.result.Decisions[0]
 	for _, gone := range f.result.Disconnects {
-		f.away(r, gone.Order, decision.Until)
+		f.unknown(r, gone.Order, decision.Until)
 	}
 	for _, back := range f.result.Reconnects {
 		f.back(r, back.Order)
@@ -133,21 +133,21 @@ func (f *fold) obeyResult(j *workload.Job, r facts.SlotRef, question *reconcile.
 // awaitReturn lets whoever is still out of reach when it was due be looked at again: meanwhile its job may have become
 // more patient.
 func (f *fold) awaitReturn(r facts.SlotRef, d *reconcile.Decision) {
-	for _, seat := range [...]facts.Seat{facts.MainSeat, facts.CanarySeat, facts.AwaySeat} {
-		if slot, _ := f.s.SlotAt(seatOf(r, seat)); slot.Phase == facts.Away && slot.Deadline == 0 {
+	for _, seat := range [...]facts.Seat{facts.MainSeat, facts.CanarySeat, facts.UnknownSeat} {
+		if slot, _ := f.s.SlotAt(seatOf(r, seat)); slot.Phase == facts.Unknown && slot.Deadline == 0 {
 			slot.Deadline = d.Until
 			f.s.SetSlot(seatOf(r, seat), slot)
 		}
 	}
 }
 
-// away notes that an allocation is out of reach until a time at which it is looked at again.
-func (f *fold) away(r facts.SlotRef, order terms.Index, until terms.Time) {
+// unknown notes that an allocation is out of reach until a time at which it is looked at again.
+func (f *fold) unknown(r facts.SlotRef, order terms.Index, until terms.Time) {
 	seat, slot, ok := f.s.SeatOf(r, order)
 	if !ok {
 		return
 	}
-	slot.Phase, slot.Since, slot.Deadline = facts.Away, f.s.Time, until
+	slot.Phase, slot.Since, slot.Deadline = facts.Unknown, f.s.Time, until
 	f.s.SetSlot(seat, slot)
 }
 
@@ -208,9 +208,9 @@ func (f *fold) holds(r facts.SlotRef, seat facts.Seat, order terms.Index) bool {
 }
 
 // unreachable tells whether the node of an allocation has left, so that nobody would report its end, and it is not
-// waited for as away.
+// waited for as unknown.
 func (f *fold) unreachable(slot *facts.Slot) bool {
-	return slot.Phase != facts.Away && slot.Phase.Holds() && f.s.Node(slot.Node).Peer == ""
+	return slot.Phase != facts.Unknown && slot.Phase.Holds() && f.s.Node(slot.Node).Peer == ""
 }
 
 // fill does with a seat what was decided about it.
@@ -222,11 +222,11 @@ func (f *fold) fill(j *workload.Job, r facts.SlotRef, v *reconcile.Verdict, ques
 	switch {
 	case v.Action == reconcile.Place && v.Reason == reconcile.AfterFailure:
 		f.again(r, slot, question)
-	case slot.Phase == facts.Away && slot.Cause != facts.NoCause:
+	case slot.Phase == facts.Unknown && slot.Cause != facts.NoCause:
 		// It lives and is told to stop; nothing takes its place before.
 	case fills(v, &slot):
 		f.follow(r, slot)
-	case v.Reason == reconcile.WaitsToRetry && slot.Phase != facts.Away:
+	case v.Reason == reconcile.WaitsToRetry && slot.Phase != facts.Unknown:
 		slot.Phase, slot.Deadline = facts.Rescheduling, v.Until
 		f.s.SetSlot(r, slot)
 		f.effect(BackingOff, r, v.Reason.String())
@@ -253,13 +253,13 @@ func (f *fold) again(r facts.SlotRef, slot facts.Slot, question *reconcile.Task)
 	next := reconcile.Attempt{At: f.s.Time, DelayMillis: reconcile.NextDelay(policy, before.Latest, slot.Since)}
 	f.s.SetAttempts(r, retries.Attempts{Made: before.Made + 1,
 		Latest: reconcile.Inherit(nil, policy, before.Latest, next)})
-	if slot.Phase == facts.Away {
+	if slot.Phase == facts.Unknown {
 		// Of two that are out of reach the older is given up.
-		f.s.SetSlot(seatOf(r, facts.AwaySeat), facts.Slot{})
+		f.s.SetSlot(seatOf(r, facts.UnknownSeat), facts.Slot{})
 		version := slot.Version
 		slot.Deadline = slot.Since + terms.Time(f.s.Job(r.Job).TaskSpecOf(int(r.Task), version).Disconnect.LostAfterMillis)
 		f.s.SetSlot(r, slot)
-		f.s.MoveSeat(r, facts.AwaySeat)
+		f.s.MoveSeat(r, facts.UnknownSeat)
 		slot, _ = f.s.SlotAt(r)
 		slot.Version = version
 	}

@@ -69,7 +69,7 @@ func (w *World) audit(m *machine) {
 func (w *World) checkLed(s *cluster.State) {
 	for n := range facts.NodeIndex(s.Nodes()) {
 		for _, r := range s.Node(n).Held {
-			if slot, _ := s.SlotAt(r); s.Node(n).Peer == "" && slot.Phase != facts.Away {
+			if slot, _ := s.SlotAt(r); s.Node(n).Peer == "" && slot.Phase != facts.Unknown {
 				w.fail("%s is %s on %s, which has left", s.NameOf(r), slot.Phase, s.Node(n).Name)
 			}
 		}

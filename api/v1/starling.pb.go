@@ -5433,7 +5433,7 @@ type Counts struct {
 	Failed        uint32                 `protobuf:"varint,8,opt,name=failed,proto3" json:"failed,omitempty"`
 	Stopped       uint32                 `protobuf:"varint,9,opt,name=stopped,proto3" json:"stopped,omitempty"`
 	Rescheduling  uint32                 `protobuf:"varint,10,opt,name=rescheduling,proto3" json:"rescheduling,omitempty"`
-	Away          uint32                 `protobuf:"varint,11,opt,name=away,proto3" json:"away,omitempty"`
+	Unknown       uint32                 `protobuf:"varint,11,opt,name=unknown,proto3" json:"unknown,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -5538,9 +5538,9 @@ func (x *Counts) GetRescheduling() uint32 {
 	return 0
 }
 
-func (x *Counts) GetAway() uint32 {
+func (x *Counts) GetUnknown() uint32 {
 	if x != nil {
-		return x.Away
+		return x.Unknown
 	}
 	return 0
 }
@@ -5996,7 +5996,7 @@ type Slot struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
 	Task   string                 `protobuf:"bytes,1,opt,name=task,proto3" json:"task,omitempty"`
 	Number uint32                 `protobuf:"varint,2,opt,name=number,proto3" json:"number,omitempty"`
-	// waiting, rescheduling, assigned, running, backing off, stopping, away, succeeded, failed or stopped.
+	// waiting, rescheduling, assigned, running, backing off, stopping, unknown, succeeded, failed or stopped.
 	Phase string `protobuf:"bytes,3,opt,name=phase,proto3" json:"phase,omitempty"`
 	// The node that runs the allocation, or ran the last one; empty if there never was one, and so are the next two.
 	Node string `protobuf:"bytes,4,opt,name=node,proto3" json:"node,omitempty"`
@@ -6014,12 +6014,12 @@ type Slot struct {
 	// When the phase began.
 	Since *timestamppb.Timestamp `protobuf:"bytes,11,opt,name=since,proto3" json:"since,omitempty"`
 	// When the next thing is due that no node reports: the start of one that is backing off, the look for another node of one that is rescheduled
-	// one, the verdict on the health of one that runs, the end of patience with one that is away.
+	// one, the verdict on the health of one that runs, the end of patience with one that is unknown.
 	Deadline *timestamppb.Timestamp `protobuf:"bytes,12,opt,name=deadline,proto3" json:"deadline,omitempty"`
 	Ports    []*Port                `protobuf:"bytes,13,rep,name=ports,proto3" json:"ports,omitempty"`
 	// starting, ready, healthy or unhealthy.
 	Health string `protobuf:"bytes,14,opt,name=health,proto3" json:"health,omitempty"`
-	// main, canary or away: a slot may have several allocations for a while.
+	// main, canary or unknown: a slot may have several allocations for a while.
 	Seat string `protobuf:"bytes,15,opt,name=seat,proto3" json:"seat,omitempty"`
 	// Why it was told to stop; empty if it was not.
 	Cause string `protobuf:"bytes,16,opt,name=cause,proto3" json:"cause,omitempty"`
@@ -8468,7 +8468,7 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\vprogress_at\x18\t \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"progressAt\x125\n" +
 	"\bended_at\x18\n" +
-	" \x01(\v2\x1a.google.protobuf.TimestampR\aendedAt\"\xb7\x02\n" +
+	" \x01(\v2\x1a.google.protobuf.TimestampR\aendedAt\"\xbd\x02\n" +
 	"\x06Counts\x12\x18\n" +
 	"\adesired\x18\x01 \x01(\rR\adesired\x12\x18\n" +
 	"\awaiting\x18\x02 \x01(\rR\awaiting\x12\x1a\n" +
@@ -8481,8 +8481,8 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\x06failed\x18\b \x01(\rR\x06failed\x12\x18\n" +
 	"\astopped\x18\t \x01(\rR\astopped\x12\"\n" +
 	"\frescheduling\x18\n" +
-	" \x01(\rR\frescheduling\x12\x12\n" +
-	"\x04away\x18\v \x01(\rR\x04away\"\x91\x01\n" +
+	" \x01(\rR\frescheduling\x12\x18\n" +
+	"\aunknown\x18\v \x01(\rR\aunknown\"\x91\x01\n" +
 	"\x10JobStatusRequest\x12\x1b\n" +
 	"\tmin_index\x18\x01 \x01(\x04R\bminIndex\x12\x10\n" +
 	"\x03job\x18\x02 \x01(\tR\x03job\x12\x12\n" +

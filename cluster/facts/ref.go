@@ -59,13 +59,13 @@ const (
 	MainSeat Seat = iota
 	// CanarySeat has one of the new version that is tried beside it.
 	CanarySeat
-	// AwaySeat has the one that filled the slot before its node left.
-	AwaySeat
+	// UnknownSeat has the one that filled the slot before its node left.
+	UnknownSeat
 	SeatCount
 )
 
 // String returns the seat as people read it.
-func (s Seat) String() string { return [...]string{"main", "canary", "away"}[s] }
+func (s Seat) String() string { return [...]string{"main", "canary", "unknown"}[s] }
 
 // SeatKey orders the seats of a task by slot.
 type SeatKey uint64

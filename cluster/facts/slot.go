@@ -19,8 +19,8 @@ const (
 	BackingOff
 	// Stopping means that its node was told to end it; it holds its room until the node reports the end.
 	Stopping
-	// Away means that its node left and may return until its Deadline; nobody knows whether it runs.
-	Away
+	// Unknown means that its node left and may return until its Deadline; nobody knows whether it runs.
+	Unknown
 	// Succeeded, Failed and Stopped are final: it ended well, it is out of attempts, it was stopped on request.
 	Succeeded
 	Failed
@@ -30,12 +30,12 @@ const (
 
 // String returns the phase as people read it.
 func (p Phase) String() string {
-	return [...]string{"waiting", "rescheduling", "assigned", "running", "backing off", "stopping", "away", "succeeded",
+	return [...]string{"waiting", "rescheduling", "assigned", "running", "backing off", "stopping", "unknown", "succeeded",
 		"failed", "stopped"}[p]
 }
 
 // Holds tells whether a slot in this phase takes room on its node.
-func (p Phase) Holds() bool { return p >= Assigned && p <= Away }
+func (p Phase) Holds() bool { return p >= Assigned && p <= Unknown }
 
 // Stays tells whether a slot in this phase takes room on its node and was not told to stop.
 func (p Phase) Stays() bool { return p.Holds() && p != Stopping }
@@ -133,8 +133,8 @@ type Slot struct {
 	Order terms.Index
 	// Deadline is when the next thing is due that no node reports: the start of one that is BackingOff, the look for
 	// another node of one that is Rescheduling or what a policy says of it, the verdict on the health of one that is
-	// Assigned or Running, the end of patience with one that is Away, what a policy says if a Waiting one has no node by
-	// then. 0 is never.
+	// Assigned or Running, the end of patience with one that is Unknown, what a policy says if a Waiting one has no node
+	// by then. 0 is never.
 	Deadline terms.Time
 	// Since is when the phase or health began; for Running slots that is the start as the fold learnt it.
 	Since terms.Time

@@ -180,5 +180,5 @@ func (j *Job) Place(entry terms.Index, at terms.Time, waiting facts.Slot, n fact
 
 // MayLive tells whether nothing may take the place of a seat's allocation before it has certainly stopped itself.
 func (j *Job) MayLive(r facts.SlotRef, s *facts.Slot) bool {
-	return s.Phase == facts.Away && j.TaskSpecOf(int(r.Task), s.Version).StopsItself()
+	return s.Phase == facts.Unknown && j.TaskSpecOf(int(r.Task), s.Version).StopsItself()
 }

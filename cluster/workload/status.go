@@ -61,7 +61,7 @@ func (j *Job) Status() Status {
 		return StatusStopping
 	case j.Suspended:
 		return StatusSuspended
-	case total[facts.Assigned]+total[facts.Running]+total[facts.BackingOff]+total[facts.Stopping]+total[facts.Away] > 0:
+	case total[facts.Assigned]+total[facts.Running]+total[facts.BackingOff]+total[facts.Stopping]+total[facts.Unknown] > 0:
 		return StatusRunning
 	case total[facts.Failed] > 0 && !j.Busy():
 		return StatusFailed

@@ -88,7 +88,7 @@ func (t *Task) SpecialWaits() int {
 // Live returns how many seats of the task hold room.
 func (t *Task) Live() uint32 {
 	count := uint32(0)
-	for phase := facts.Assigned; phase <= facts.Away; phase++ {
+	for phase := facts.Assigned; phase <= facts.Unknown; phase++ {
 		count += t.Counts[phase] + t.Beside[phase]
 	}
 	return count
@@ -96,7 +96,7 @@ func (t *Task) Live() uint32 {
 
 // living counts the main seats of the task that run or are about to.
 func (t *Task) living() uint32 {
-	return t.Counts[facts.Assigned] + t.Counts[facts.Running] + t.Counts[facts.BackingOff] + t.Counts[facts.Away]
+	return t.Counts[facts.Assigned] + t.Counts[facts.Running] + t.Counts[facts.BackingOff] + t.Counts[facts.Unknown]
 }
 
 // Pending returns how many seats of the task want an allocation that they do not have.

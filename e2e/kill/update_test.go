@@ -275,8 +275,8 @@ func (tr *trial) loseRequests() {
 	}
 }
 
-// TestAFrozenPeerReturns freezes a peer, not its tasks, for longer than its pulse lives: its instance is away, another
-// takes its place, and when the peer goes on the original stays, as the policy says.
+// TestAFrozenPeerReturns freezes a peer, not its tasks, for longer than its pulse lives: its instance is unknown,
+// another takes its place, and when the peer goes on the original stays, as the policy says.
 func TestAFrozenPeerReturns(t *testing.T) {
 	t.Parallel()
 	for _, keep := range []terms.Survivor{terms.KeepOriginal, terms.KeepReplacement} {

@@ -263,7 +263,7 @@ func tellEnd(a *Assignment, task *LocalTask, news *command.Report) {
 		news.Ended, news.ExitCode, news.Detail = task.Ended, task.ExitCode, clipped(task.Detail)
 	case a.Phase == facts.Stopping:
 		news.Ended = facts.OnRequest
-	case a.Phase == facts.Away:
+	case a.Phase == facts.Unknown:
 		news.Ended = facts.NodeLost
 	}
 }

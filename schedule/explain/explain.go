@@ -128,7 +128,7 @@ func (e *explainer) findings() []Finding {
 	decided, rescheduling := byPolicy(phases[facts.Rescheduling])
 	add(decided, e.decided)
 	add(rescheduling, e.rescheduling)
-	add(phases[facts.Away], e.away)
+	add(phases[facts.Unknown], e.unknown)
 	add(phases[facts.Stopping], e.stopping)
 	add(ended(phases[facts.Failed], facts.Preempted), e.displaced)
 	add(ended(phases[facts.Failed], facts.OutOfTime), e.overran)

@@ -102,8 +102,8 @@ func (e *explainer) rescheduling(slots []held) Finding {
 	return f
 }
 
-// away explains instances whose node left and may return.
-func (e *explainer) away(slots []held) Finding {
+// unknown explains instances whose node left and may return.
+func (e *explainer) unknown(slots []held) Finding {
 	f := Finding{Reason: "out of reach: the node left the cluster and may return", Until: slots[0].slot.Deadline,
 		Since: earliest(slots)}
 	f.Details = wording.Lines(slots, "instances", func(h held) string {

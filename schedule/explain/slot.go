@@ -25,7 +25,7 @@ func Slot(j *workload.Job, task int, r facts.SlotRef, slot facts.Slot) string {
 		return "its restart, at " + wording.Clock(slot.Deadline)
 	case facts.Stopping:
 		return "its end: " + slot.Cause.String()
-	case facts.Away:
+	case facts.Unknown:
 		return "its machine, until " + wording.Clock(slot.Deadline)
 	case facts.Running:
 		return running(j, spec, r, slot)

@@ -32,7 +32,7 @@ func TestSlot(t *testing.T) {
 		{rolls, false, 0, facts.Slot{Version: 2, Phase: facts.BackingOff, Deadline: at}, "its restart, at 06:00:05 UTC"},
 		{rolls, false, 0, facts.Slot{Version: 1, Phase: facts.Stopping, Cause: facts.ByUpdate},
 			"its end: a new version takes its place"},
-		{rolls, false, 0, facts.Slot{Version: 1, Phase: facts.Away, Deadline: at}, "its machine, until 06:00:05 UTC"},
+		{rolls, false, 0, facts.Slot{Version: 1, Phase: facts.Unknown, Deadline: at}, "its machine, until 06:00:05 UTC"},
 		{rolls, false, 0, facts.Slot{Version: 2, Phase: facts.Running}, "its checks"},
 		{rolls, false, 0, facts.Slot{Version: 2, Phase: facts.Running, Health: facts.Ready, Deadline: at},
 			"its health, at 06:00:05 UTC"},

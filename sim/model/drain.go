@@ -37,7 +37,7 @@ func (m *Model) drainDue(n *Node) {
 }
 
 func (m *Model) leaveNode(s *seat) {
-	if s.Phase != facts.Stopping && s.Phase != facts.Away {
+	if s.Phase != facts.Stopping && s.Phase != facts.Unknown {
 		m.settle(s, s.Slot, func(c *reconcile.Candidate) { c.Migrate = true })
 	}
 }

@@ -448,7 +448,7 @@ func (m *Model) kill(j *Job) bool {
 		switch {
 		case s.slot.index >= s.slot.task.used() || row.Phase.Final() || row.Phase == facts.Stopping:
 			return
-		case row.Phase == facts.Away && s.spec().Disconnect.StopAfterMillis > 0:
+		case row.Phase == facts.Unknown && s.spec().Disconnect.StopAfterMillis > 0:
 			row.Cause = cause
 			m.put(s, row)
 			return
@@ -546,7 +546,7 @@ func (m *Model) endAllocation(j *Job, c *command.EndAllocation) bool {
 			continue
 		}
 		s := t.slots[c.Slot.Index].ordered(c.Order)
-		if s == nil || s.Phase.Final() || s.Phase == facts.Stopping || s.Phase == facts.Away {
+		if s == nil || s.Phase.Final() || s.Phase == facts.Stopping || s.Phase == facts.Unknown {
 			return false
 		}
 		cause := facts.ByRestart

@@ -45,7 +45,7 @@ func (m *Model) report(s *seat, news *command.Report) {
 	switch {
 	case news.Ended != facts.NotEnded:
 		m.over(s, news)
-	case s.Phase == facts.Away:
+	case s.Phase == facts.Unknown:
 		m.returned(s, news.Ready)
 	case s.Phase == facts.Assigned:
 		row := s.Slot
@@ -117,7 +117,7 @@ func (m *Model) seatDue(s *seat) {
 		}
 		row.Phase, row.Deadline, row.Order, row.Since = facts.Assigned, 0, m.index, m.time
 		m.put(s, row)
-	case facts.Away:
+	case facts.Unknown:
 		m.awayDue(s)
 	case facts.Rescheduling:
 		row.Deadline = 0
@@ -154,7 +154,7 @@ func (m *Model) over(s *seat, news *command.Report) {
 	row := s.Slot
 	row.Failures = m.failuresOf(s)
 	row.Ended, row.ExitCode, row.Since, row.Deadline = news.Ended, news.ExitCode, m.time, 0
-	asked := row.Phase == facts.Stopping || row.Phase == facts.Away && row.Cause != facts.NoCause
+	asked := row.Phase == facts.Stopping || row.Phase == facts.Unknown && row.Cause != facts.NoCause
 	done := s.job().newest().Type == terms.Batch && news.Ended == facts.ByItself && news.ExitCode == 0
 	switch {
 	case asked:
@@ -191,14 +191,14 @@ func (m *Model) failed(s *seat, row facts.Slot, news *command.Report) {
 	case row.Health != facts.Unhealthy:
 		row.Health = facts.Starting
 	}
-	away := row.Phase == facts.Away
-	if !away && m.failedByPolicy(s, row, lifecycle.InstanceFailed) {
+	unknown := row.Phase == facts.Unknown
+	if !unknown && m.failedByPolicy(s, row, lifecycle.InstanceFailed) {
 		return
 	}
 	spent := rule.AttemptsMax != terms.RestartsUnlimited && row.Failures > rule.AttemptsMax
-	if away || spent || s.slot.index >= s.slot.task.desired {
+	if unknown || spent || s.slot.index >= s.slot.task.desired {
 		row.Phase = facts.Failed
-		m.settle(s, row, func(c *reconcile.Candidate) { c.Away = away })
+		m.settle(s, row, func(c *reconcile.Candidate) { c.Unknown = unknown })
 		return
 	}
 	row.Phase, row.Deadline = facts.BackingOff, m.time+s.restartDelay(row.Failures)
@@ -225,7 +225,7 @@ func (m *Model) hearSuccess(main *seat) {
 
 // lose decides what becomes of an allocation whose node left.
 func (m *Model) lose(s *seat) {
-	if s.Phase == facts.Away {
+	if s.Phase == facts.Unknown {
 		return
 	}
 	row, rule := s.Slot, s.spec().Disconnect
@@ -235,7 +235,7 @@ func (m *Model) lose(s *seat) {
 		m.wait(s, row, facts.AnyNode)
 		m.evicted(s)
 	case rule.StopAfterMillis > 0:
-		row.Phase, row.Since = facts.Away, m.time
+		row.Phase, row.Since = facts.Unknown, m.time
 		row.Deadline = m.time + terms.Time(rule.StopAfterMillis) + terms.Time(s.spec().StopGraceMillis) + slackMillis
 		m.put(s, row)
 	case row.Phase == facts.Stopping:
@@ -287,7 +287,7 @@ func (m *Model) stop(s *seat, cause facts.Cause) {
 		}
 		row.Phase, row.Deadline = facts.Stopping, 0
 		m.put(s, row)
-	case row.Phase == facts.Away && s.spec().Disconnect.StopAfterMillis > 0:
+	case row.Phase == facts.Unknown && s.spec().Disconnect.StopAfterMillis > 0:
 		m.put(s, row)
 	default:
 		m.vacate(s, row)
@@ -365,7 +365,7 @@ func (m *Model) renew(s *seat, row facts.Slot) {
 // wait lets a seat wait for a node: a daemon's for its own, one with volumes for the one that has them.
 func (m *Model) wait(s *seat, row facts.Slot, wish facts.Wish) {
 	j, t := s.job(), s.slot.task
-	if s.kind == facts.AwaySeat ||
+	if s.kind == facts.UnknownSeat ||
 		s.kind == facts.CanarySeat && (j.update.State.Final() || row.Version != j.version()) {
 		m.put(s, facts.Slot{})
 		return

@@ -82,9 +82,9 @@ func candidate(s *seat) (c reconcile.Candidate, ok bool) {
 		c.Client, c.Started = reconcile.RunningClient, s.Since
 	case facts.Stopping:
 		c.Client, c.Told = reconcile.RunningClient, true
-	case facts.Away:
+	case facts.Unknown:
 		c.Client, c.Node = reconcile.UnknownClient, reconcile.NodeDisconnected
-		c.Away, c.UnknownSince, c.Started = true, s.Since, s.Since
+		c.Unknown, c.UnknownSince, c.Started = true, s.Since, s.Since
 	case facts.Rescheduling:
 		c.Client = reconcile.FailedClient
 	case facts.Failed:
@@ -111,7 +111,7 @@ func (m *Model) obeyResult(s *slot, question *reconcile.Task, result *reconcile.
 	for _, r := range result.Disconnects {
 		if one := s.ordered(r.Order); r.Index == s.index && one != nil {
 			row := one.Slot
-			row.Phase, row.Since, row.Deadline = facts.Away, m.time, decision.Until
+			row.Phase, row.Since, row.Deadline = facts.Unknown, m.time, decision.Until
 			m.put(one, row)
 		}
 	}
@@ -145,7 +145,7 @@ func (m *Model) fillAll(s *slot, decision *reconcile.Decision, question *reconci
 		m.fill(canary, &decision.Canary, question)
 	}
 	for kind := range s.seats {
-		if one := &s.seats[kind]; one.Phase == facts.Away && one.Deadline == 0 {
+		if one := &s.seats[kind]; one.Phase == facts.Unknown && one.Deadline == 0 {
 			one.Deadline = decision.Until
 		}
 	}
@@ -154,7 +154,7 @@ func (m *Model) fillAll(s *slot, decision *reconcile.Decision, question *reconci
 // inherit gives the main seat to whom it was decided to belong, as soon as nothing else holds it, or what does is lost.
 func (m *Model) inherit(s *slot, decision *reconcile.Decision) {
 	main := s.main()
-	lost := main.Phase.Holds() && main.Phase != facts.Away && m.Nodes[main.Node].Peer == ""
+	lost := main.Phase.Holds() && main.Phase != facts.Unknown && m.Nodes[main.Node].Peer == ""
 	heir := s.ordered(decision.Main.Holder)
 	if heir == nil || heir == main || decision.Main.Action == reconcile.Place || main.Phase.Holds() && !lost {
 		return
@@ -178,7 +178,7 @@ func (m *Model) back(s *seat) {
 // dismiss ends an allocation that does not keep its seat, or the main one to its holder.
 func (m *Model) dismiss(s *seat, stop *reconcile.Stopping, holder terms.Index) {
 	over := stop.Client == reconcile.LostClient || stop.Client == reconcile.FailedClient || s.Phase == facts.Failed ||
-		s.Phase.Holds() && s.Phase != facts.Away && m.Nodes[s.Node].Peer == ""
+		s.Phase.Holds() && s.Phase != facts.Unknown && m.Nodes[s.Node].Peer == ""
 	switch {
 	case over && s.kind != facts.MainSeat:
 		m.put(s, facts.Slot{})
@@ -201,10 +201,10 @@ func (m *Model) fill(s *seat, v *reconcile.Verdict, question *reconcile.Task) {
 	switch {
 	case v.Action == reconcile.Place && v.Reason == reconcile.AfterFailure:
 		m.again(s, question)
-	case row.Phase == facts.Away && row.Cause != facts.NoCause:
+	case row.Phase == facts.Unknown && row.Cause != facts.NoCause:
 	case row.Phase != facts.Stopping && emptied(v, &row):
 		m.await(s, row)
-	case v.Reason == reconcile.WaitsToRetry && row.Phase != facts.Away:
+	case v.Reason == reconcile.WaitsToRetry && row.Phase != facts.Unknown:
 		row.Phase, row.Deadline = facts.Rescheduling, v.Until
 		m.put(s, row)
 	case v.Reason.GivenUp():
@@ -231,10 +231,10 @@ func (m *Model) again(s *seat, question *reconcile.Task) {
 	next := retries.Attempt{At: m.time, DelayMillis: reconcile.NextDelay(policy, before.Latest, row.Since)}
 	latest := reconcile.Inherit(nil, policy, before.Latest, next)
 	s.slot.attempts = retries.Attempts{Made: before.Made + 1, Latest: latest[max(0, len(latest)-int(m.limits.Attempts)):]}
-	if row.Phase == facts.Away {
+	if row.Phase == facts.Unknown {
 		version := row.Version
 		s.Deadline = row.Since + terms.Time(s.spec().Disconnect.LostAfterMillis)
-		m.move(s, facts.AwaySeat)
+		m.move(s, facts.UnknownSeat)
 		row = s.Slot
 		row.Version = version
 	}

@@ -521,7 +521,7 @@ func (m *Model) movable(t *task) (all []*seat) {
 		for _, s := range outdated {
 			healthy := s.condition() == facts.Healthy
 			if healthy == ill || looked == most+int(m.limits.Trials) ||
-				s.Phase == facts.Away && s.spec().Disconnect.StopAfterMillis > 0 {
+				s.Phase == facts.Unknown && s.spec().Disconnect.StopAfterMillis > 0 {
 				continue
 			}
 			looked++

@@ -109,7 +109,7 @@ func promisedHealth(s *cluster.State, j *workload.Job, task int, batch uint32) u
 func healthySlots(s *cluster.State, j *workload.Job, task int) uint32 {
 	count, t := uint32(0), j.Tasks[task]
 	for index := range t.Desired {
-		for _, seat := range []facts.Seat{facts.MainSeat, facts.CanarySeat, facts.AwaySeat} {
+		for _, seat := range []facts.Seat{facts.MainSeat, facts.CanarySeat, facts.UnknownSeat} {
 			slot, ok := s.SlotAt(facts.SlotRef{Job: j.ID, Task: uint16(task), Index: index, Seat: seat})
 			gives := slot.Phase == facts.Stopping && slot.Cause == facts.ByPreemption
 			if ok && ((slot.Phase == facts.Running || gives) && slot.Health == facts.Healthy ||
@@ -213,8 +213,8 @@ func (p *Watch) Rest(s *cluster.State) {
 	})
 	for _, n := range s.Draining() {
 		for _, r := range s.Node(n).Held {
-			// What is away keeps its room there until patience with it ends.
-			if slot, _ := s.SlotAt(r); slot.Phase != facts.Away {
+			// What is unknown keeps its room there until patience with it ends.
+			if slot, _ := s.SlotAt(r); slot.Phase != facts.Unknown {
 				p.fail("%s is drained and still has %s", s.Node(n).Name, s.NameOf(r))
 			}
 		}

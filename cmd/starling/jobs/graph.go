@@ -251,7 +251,7 @@ func bar(job *starlingv1.Job, spec *starlingv1.TaskSpec, task *starlingv1.Task, 
 	}
 	done, rest := c.GetSucceeded(), &starlingv1.Counts{
 		Running: c.GetRunning(), Assigned: c.GetAssigned(), BackingOff: c.GetBackingOff(), Rescheduling: c.GetRescheduling(),
-		Away:     c.GetAway(),
+		Unknown:  c.GetUnknown(),
 		Stopping: c.GetStopping(), Failed: c.GetFailed(), Stopped: c.GetStopped(),
 	}
 	if job.GetType() != "batch" {

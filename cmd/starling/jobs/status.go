@@ -271,7 +271,7 @@ func tally(c *starlingv1.Counts) string {
 		phase string
 	}{
 		{c.GetRunning(), "running"}, {c.GetAssigned(), "starting"}, {c.GetWaiting(), "waiting"},
-		{c.GetBackingOff(), "backing off"}, {c.GetRescheduling(), "rescheduling"}, {c.GetAway(), "out of reach"},
+		{c.GetBackingOff(), "backing off"}, {c.GetRescheduling(), "rescheduling"}, {c.GetUnknown(), "unknown"},
 		{c.GetStopping(), "stopping"}, {c.GetSucceeded(), "succeeded"},
 		{c.GetFailed(), "failed"}, {c.GetStopped(), "stopped"},
 	} {
