@@ -158,7 +158,7 @@ func checkForm() form[terms.Check] {
 		bind(durationForm(terms.DelayMillisMax), func(c *spec) *uint32 { return &c.TimeoutMillis }).
 			named("timeout", "The longest wait for an answer.").or("1s"),
 		bind(whole[uint32](0, terms.ArgumentsMax), func(c *spec) *uint32 { return &c.FailuresMax }).
-			named("failures", "How many failures in a row are borne; one more stops the instance as a failure. They count from its start: a program that is slow to begin needs more.").or("3"),
+			named("failures", "How many failures in a row are tolerated; one more stops the instance as a failure. They count from its start: a program that is slow to begin needs more.").or("3"),
 	}, func(r *reader, p place, given map[string]place, c *spec) {
 		kinds := 0
 		for _, name := range terms.CheckKinds()[1:] {

@@ -91,7 +91,7 @@ func meaning(err error) bool {
 			"in a daemon job", "daemon excludes", "needs a batch job", "needs a job that is preemptible",
 			"must be at least the sum",
 			"must have at most 127 characters", "must be the job's own name", "must say within", "would set the same variable",
-			"must be 10 to", ".hosts_env: must be true or false", "does nothing without",
+			"must be 10 to", ".hosts_env: must be true or false", "does nothing without", "must not ask for",
 		} {
 			known = known || strings.Contains(line, reason)
 		}

@@ -243,7 +243,7 @@ func (p *Peer) begin(next life) {
 		close(p.lived)
 	}
 	p.core.Begin(next.peer, next.known.Starts, &p.config.Offer)
-	p.log.Info("life begins", "peer", next.peer, "starts", next.known.Starts, "entry", p.core.state.Index)
+	p.log.Info("joined the journal", "peer", next.peer, "starts", next.known.Starts, "entry", p.core.state.Index)
 }
 
 // revive brings back a pulse that ended although its peer lives. If another node has it now, that one has this life,

@@ -22,7 +22,7 @@ var (
 
 // ErrStalled tells that the journal has taken nothing for a while. What was asked may have become an entry.
 var ErrStalled = errors.New("the journal takes no entries now: bring back most of the nodes that keep it; " +
-	"what was sent may count then, once if it is sent again with the same request_id")
+	"the request may still be executed; repeat it with the same request_id to be sure that it runs once")
 
 // requestsMax bounds the requests that wait in an outbox.
 const requestsMax = 4096

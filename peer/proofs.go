@@ -27,7 +27,7 @@ func (p *Peer) prove(ctx context.Context) {
 		return
 	}
 	if p.life.known.Interrupted {
-		p.log.Warn("a new life begins: the pulse of this one has ended once, so it cannot vouch for tasks with stop_after",
+		p.log.Warn("a new incarnation begins: the pulse of this one has ended, so tasks with stop_after would stop themselves",
 			"peer", p.life.peer)
 		_, over := p.life.peer.Split()
 		p.startLife(ctx, over)

@@ -75,7 +75,7 @@ var reasons = [ReasonCount]string{
 	LacksRoom:        "outdated: its successor lacks room",
 	HeldByUnhealthy:  "held: an instance of the update is unhealthy",
 	HeldByPause:      "held: the update is paused",
-	HeldByFailure:    "frozen: the update failed",
+	HeldByFailure:    "held: the update failed",
 	AwaitsPromotion:  "held: waits until the canaries are promoted",
 	Outdated:         "replaced: outdated",
 	WaitsToRetry:     "failed: waits until it is tried again",

@@ -58,7 +58,7 @@ var stories = []struct {
 		[]change{func(t *reconcile.Task, c *reconcile.Candidate) {
 			c.Node = reconcile.NodeDisconnected
 		}}},
-	{"keep: frozen: the update failed", []change{failed, updating, func(t *reconcile.Task, c *reconcile.Candidate) {
+	{"keep: held: the update failed", []change{failed, updating, func(t *reconcile.Task, c *reconcile.Candidate) {
 		t.Update.State, c.Update, c.Due = reconcile.UpdateFailed, 9, true
 	}}},
 	{"replace: replaced: outdated", []change{outdated}},

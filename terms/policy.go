@@ -111,7 +111,7 @@ type Check struct {
 	Command    []string
 	// IntervalMillis is between two questions, TimeoutMillis the longest wait for an answer.
 	IntervalMillis, TimeoutMillis uint32
-	// FailuresMax is how many failures in a row are borne.
+	// FailuresMax is how many failures in a row are tolerated.
 	FailuresMax uint32
 }
 

@@ -1575,7 +1575,7 @@ type Check struct {
 	Command        []string `protobuf:"bytes,4,rep,name=command,proto3" json:"command,omitempty"`
 	IntervalMillis uint32   `protobuf:"varint,5,opt,name=interval_millis,json=intervalMillis,proto3" json:"interval_millis,omitempty"`
 	TimeoutMillis  uint32   `protobuf:"varint,6,opt,name=timeout_millis,json=timeoutMillis,proto3" json:"timeout_millis,omitempty"`
-	// How many failures in a row are borne.
+	// How many failures in a row are tolerated.
 	FailuresMax   uint32 `protobuf:"varint,7,opt,name=failures_max,json=failuresMax,proto3" json:"failures_max,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -296,7 +296,10 @@ func (e *explainer) failed(slots []held) Finding {
 		}
 	}
 	if u := &e.job.Update; u.State == facts.UpdateFailed && slots[0].slot.Version == u.To {
-		f.Reason = fmt.Sprintf("frozen: the update to version %d failed, and its instances are not tried again", u.To)
+		f.Reason = fmt.Sprintf("the update to version %d failed: its instances are not tried again", u.To)
+		if u.From == 0 {
+			f.Reason = "the deployment failed: its instances are not tried again"
+		}
 	}
 	spent := e.spent
 	if len(slots) == 1 {

@@ -133,7 +133,7 @@ func TestGraphOfLongRow(t *testing.T) {
 
 // TestTallyOfWorkflow keeps what waits for other tasks apart from what waits for room.
 func TestTallyOfWorkflow(t *testing.T) {
-	if got, want := tallyOf(diamond()), "2 running, 4 waiting, 6 succeeded, 5 to come after others"; got != want {
+	if got, want := tallyOf(diamond()), "2 running, 4 waiting, 6 succeeded, 5 blocked by dependencies"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }

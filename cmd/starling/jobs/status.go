@@ -308,7 +308,7 @@ func tallyOf(status *starlingv1.JobStatusResponse) string {
 	}
 	c := proto.CloneOf(status.GetJob().GetCounts())
 	c.Waiting = waiting
-	later := fmt.Sprintf("%d to come after others", held)
+	later := fmt.Sprintf("%d blocked by dependencies", held)
 	if text := tally(c); text != noInstances {
 		return text + ", " + later
 	}
