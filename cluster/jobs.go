@@ -109,8 +109,9 @@ func (s *State) AddJob(spec *terms.Job) *workload.Job {
 		if spec.Type == terms.Daemon {
 			want = 0
 		}
-		s.SetDesired(j.ID, task, want)
+		s.changeTask(j.ID, task, func(t *workload.Task) { s.want(t, j.ID, task, want) })
 	}
+	s.queueAll(j)
 	return j
 }
 

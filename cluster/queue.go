@@ -41,6 +41,18 @@ func (s *State) queue(j *workload.Job, task int) {
 	s.follow(j, task)
 }
 
+// queueAll does so for all tasks of a new job at once.
+func (s *State) queueAll(j *workload.Job) {
+	j.GangWas = j.GangState()
+	u := j.Unit(j.GangWas)
+	for task := range j.Tasks {
+		s.queueTask(j, task, &u)
+	}
+	for task := range j.Tasks {
+		s.follow(j, task)
+	}
+}
+
 func (s *State) queueTask(j *workload.Job, task int, u *workload.Unit) {
 	t, spec := s.editTask(j, task), j.TaskSpecOf(task, j.Version)
 	asks, each := t.AskFor(spec), terms.Amounts{}

@@ -12,33 +12,38 @@ import (
 func (s *State) SetDesired(id terms.JobID, task int, want uint32) {
 	facts.Assert(want <= max(s.Limits.JobInstances, s.Limits.Nodes), "a task wants no more instances than a job may have")
 	s.changeTask(id, task, func(t *workload.Task) {
-		j := s.Job(id)
-		if n := t.Slots.Len(); uint32(n) < want {
-			t.Slots.Resize(s.edition, int(want))
-			t.Counts[facts.Waiting] += want - uint32(n)
-		}
-		old := t.Desired
-		t.Desired = want
-		s.regroup(j)
-		from, to := facts.SlotRef{Job: id, Task: uint16(task), Index: min(old, want)}, facts.SlotRef{Index: max(old, want)}
-		t.TallyFrom(j, from, to, want > old)
-		for index := old; index < min(want, t.Fresh); index++ {
-			r := facts.SlotRef{Job: id, Task: uint16(task), Index: index}
-			if slot := t.Slots.At(int(index)); slot.Phase == facts.Stopped || slot.Phase == facts.Waiting {
-				s.putSlot(j, r, facts.Slot{Order: slot.Order, Node: slot.Node})
-			}
-		}
-		for ; j.Spec.Type == terms.Daemon && t.Fresh < want; t.Fresh++ {
-			// A daemon's slots belong to their nodes: each waits only once its node can have it.
-			s.putSlot(j, facts.SlotRef{Job: id, Task: uint16(task), Index: t.Fresh},
-				facts.Slot{Phase: facts.Stopped, Version: j.Version})
-		}
-		t.CutReturned(want)
-		s.unwish(t, facts.SlotRef{Job: id, Task: uint16(task), Index: want})
-		s.trim(t, facts.SlotRef{Job: id, Task: uint16(task)})
-		t.Blocked, t.SpecialBlocked = false, false
-		s.queue(j, task)
+		s.want(t, id, task, want)
+		s.queue(s.Job(id), task)
 	})
+}
+
+// want gives a task so many slots, and leaves the queue to whoever asks.
+func (s *State) want(t *workload.Task, id terms.JobID, task int, want uint32) {
+	j := s.Job(id)
+	if n := t.Slots.Len(); uint32(n) < want {
+		t.Slots.Resize(s.edition, int(want))
+		t.Counts[facts.Waiting] += want - uint32(n)
+	}
+	old := t.Desired
+	t.Desired = want
+	s.regroup(j)
+	from, to := facts.SlotRef{Job: id, Task: uint16(task), Index: min(old, want)}, facts.SlotRef{Index: max(old, want)}
+	t.TallyFrom(j, from, to, want > old)
+	for index := old; index < min(want, t.Fresh); index++ {
+		r := facts.SlotRef{Job: id, Task: uint16(task), Index: index}
+		if slot := t.Slots.At(int(index)); slot.Phase == facts.Stopped || slot.Phase == facts.Waiting {
+			s.putSlot(j, r, facts.Slot{Order: slot.Order, Node: slot.Node})
+		}
+	}
+	for ; j.Spec.Type == terms.Daemon && t.Fresh < want; t.Fresh++ {
+		// A daemon's slots belong to their nodes: each waits only once its node can have it.
+		s.putSlot(j, facts.SlotRef{Job: id, Task: uint16(task), Index: t.Fresh},
+			facts.Slot{Phase: facts.Stopped, Version: j.Version})
+	}
+	t.CutReturned(want)
+	s.unwish(t, facts.SlotRef{Job: id, Task: uint16(task), Index: want})
+	s.trim(t, facts.SlotRef{Job: id, Task: uint16(task)})
+	t.Blocked, t.SpecialBlocked = false, false
 }
 
 // unwish takes the seats from a slot on out of those that wait for a particular node or version.

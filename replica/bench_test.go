@@ -231,3 +231,34 @@ func (u *updating) report() {
 	}
 	u.write(slot.Node, &command.ReportTasks{Peer: u.s.Node(slot.Node).Peer, Reports: []command.Report{news}})
 }
+
+// BenchmarkGang tells what a job of 64 equal or different instances costs that start together or not at all, and the
+// same job without that.
+func BenchmarkGang(b *testing.B) {
+	const size, jobs = 64, 20
+	for _, kind := range []string{"equal", "different"} {
+		for _, gang := range []uint32{0, size} {
+			b.Run(fmt.Sprintf("%s_together_%d", kind, gang), func(b *testing.B) {
+				empty := clusterOf(1000)
+				all := make([]command.Command, jobs)
+				for i := range all {
+					one := benchJob(fmt.Sprint("j", i), size, terms.Pack, 500)
+					if kind == "different" {
+						one.Spec.Tasks = different(&one.Spec.Tasks[0], i, size)
+					}
+					one.Spec.MinAvailable = gang
+					all[i] = one
+				}
+				for b.Loop() {
+					s := empty.Copy()
+					for i, one := range all {
+						apply(s, uint64(i+2), one)
+					}
+					if held(s) != size*jobs {
+						b.Fatalf("placed %d of %d", held(s), size*jobs)
+					}
+				}
+			})
+		}
+	}
+}

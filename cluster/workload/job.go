@@ -69,6 +69,9 @@ func (j *Job) TaskSpecOf(task int, version uint32) *terms.Task {
 		return nil
 	}
 	name := j.Tasks[task].Name
+	if task < len(spec.Tasks) && spec.Tasks[task].Name == name { // as it is unless a version took or moved tasks
+		return &spec.Tasks[task]
+	}
 	for i := range spec.Tasks {
 		if spec.Tasks[i].Name == name {
 			return &spec.Tasks[i]
