@@ -56,7 +56,7 @@ func (s *State) SetPools(specs []terms.Pool) {
 	next := s.pools.With(specs)
 	for number, spec := range s.pools.Specs {
 		if _, stays := next.Find(spec.Path); !stays {
-			s.SetHunger(number, nil)
+			s.SetStarving(number, nil)
 		}
 	}
 	s.pools = next

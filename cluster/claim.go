@@ -70,26 +70,26 @@ func (s *State) FreeAmounts(n facts.NodeIndex) (free terms.Amounts) {
 	return free
 }
 
-// HungerOf returns since when a pool's work waits for room that others have; ok is false if none does.
-func (s *State) HungerOf(number int) (h facts.Hunger, ok bool) {
-	return s.hungers.Get(s.pools.IDs[number])
+// StarvingOf returns since when a pool's work waits for room that others have; ok is false if none does.
+func (s *State) StarvingOf(number int) (h facts.Starving, ok bool) {
+	return s.starving.Get(s.pools.IDs[number])
 }
 
-// SetHunger notes that a pool's work waits for room that others have; nil that none does.
-func (s *State) SetHunger(number int, h *facts.Hunger) {
+// SetStarving notes that a pool's work waits for room that others have; nil that none does.
+func (s *State) SetStarving(number int, h *facts.Starving) {
 	id := s.pools.IDs[number]
-	if old, ok := s.hungers.Delete(id); ok {
+	if old, ok := s.starving.Delete(id); ok {
 		s.digest -= old.Hash(id)
 	}
 	if h != nil {
-		s.hungers.Set(id, *h)
+		s.starving.Set(id, *h)
 		s.digest += h.Hash(id)
 	}
 }
 
-// HungerDue returns the earliest time at which others are asked to give way; ok is false if there is none.
-func (s *State) HungerDue() (at terms.Time, ok bool) {
-	s.hungers.Scan(func(_ tree.ID, h facts.Hunger) bool {
+// StarvingDue returns the earliest time at which others are asked to give way; ok is false if there is none.
+func (s *State) StarvingDue() (at terms.Time, ok bool) {
+	s.starving.Scan(func(_ tree.ID, h facts.Starving) bool {
 		if !h.Failed && (!ok || h.At < at) {
 			at, ok = h.At, true
 		}

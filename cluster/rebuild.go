@@ -14,8 +14,8 @@ import (
 func (s *State) Facts() *facts.All {
 	f := &facts.All{
 		Head: s.Head, Pools: s.pools, Patience: facts.RowsOf(&s.patience), Claims: facts.RowsOf(&s.claims),
-		Hungers: facts.RowsOf(&s.hungers),
-		Shared:  facts.RowsOf(&s.shared), Ring: s.Membership.Facts(),
+		Starving: facts.RowsOf(&s.starving),
+		Shared:   facts.RowsOf(&s.shared), Ring: s.Membership.Facts(),
 	}
 	f.Grown = slices.Clone(s.Grown)
 	for n := range s.nodes.Len() {
@@ -62,8 +62,8 @@ func Rebuild(f *facts.All) *State {
 	for _, one := range f.Claims {
 		s.SetClaims(one.Key, one.Value)
 	}
-	for _, one := range f.Hungers {
-		s.hungers.Set(one.Key, one.Value)
+	for _, one := range f.Starving {
+		s.starving.Set(one.Key, one.Value)
 		s.digest += one.Value.Hash(one.Key)
 	}
 	for _, one := range f.Shared {

@@ -77,7 +77,7 @@ func (p *turns) placeGang(j *workload.Job) bool {
 		p.rejectGang(j, gang)
 	case blocked && len(p.grown) == 0:
 		p.blockGang(j) // others of the job may wait since then
-		p.hungry(head{job: j.ID, entitled: true}, gang)
+		p.starve(head{job: j.ID, entitled: true}, gang)
 	default:
 		t := p.tryGang(j, blocked)
 		if t.s != nil {
@@ -88,7 +88,7 @@ func (p *turns) placeGang(j *workload.Job) bool {
 			p.rejectGang(j, gang)
 		case t.s == nil:
 			p.blockGang(j)
-			p.hungry(head{job: j.ID, entitled: true}, gang)
+			p.starve(head{job: j.ID, entitled: true}, gang)
 		case p.room(gang) == 0: // members of an older version need more
 			p.await(gang, func() bool { return p.possibleGang(j) })
 		case p.comesLater(j):
@@ -113,7 +113,7 @@ func (p *turns) placeGang(j *workload.Job) bool {
 // rejectGang notes that a gang is not admitted.
 func (p *turns) rejectGang(j *workload.Job, gang *admission.Gang) {
 	p.refuseGang(j)
-	p.hungry(p.refusedHead(head{job: j.ID}, gang), gang)
+	p.starve(p.refusedHead(head{job: j.ID}, gang), gang)
 	p.await(gang, func() bool { return p.possibleGang(j) })
 }
 

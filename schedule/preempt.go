@@ -24,8 +24,8 @@ type head struct {
 	kept     terms.Amounts
 }
 
-// hunger is what is known of those that wait although they are entitled to room, or more important than who has it.
-type hunger struct {
+// starving is what is known of those that wait although they are entitled to room, or more important than who has it.
+type starving struct {
 	evict Evict
 	// heads are they, by pool in the order of their turns.
 	heads [][]head
@@ -39,9 +39,9 @@ type hunger struct {
 	candidates *candidates
 }
 
-// hungry notes that work waits for machines, or for room that less important work of its pool has. What is claimed for
+// starve notes that work waits for machines, or for room that less important work of its pool has. What is claimed for
 // it already is on its way. Revocable work takes what is left: nobody gives way to it, and nothing is kept for it.
-func (p *turns) hungry(h head, gang *admission.Gang) {
+func (p *turns) starve(h head, gang *admission.Gang) {
 	if p.daemons() || p.evict == nil || p.underWay || gang.Revocable ||
 		len(p.heads[p.number]) == int(p.s.Limits.Preemptions) ||
 		p.seeksCompany(&h) {
@@ -95,30 +95,30 @@ func (p *pass) preempt() (finished bool) {
 	moved := p.s.TakeMoved()
 	for _, number := range p.byPatience() {
 		heads := p.heads[number]
-		was, waited := p.s.HungerOf(number)
+		was, waited := p.s.StarvingOf(number)
 		due := p.s.Time + terms.Time(p.s.Pools()[number].PatienceMillis)
 		switch {
 		case len(heads) == 0 && p.excess(number) == terms.Amounts{}:
 			if waited {
-				p.s.SetHunger(number, nil)
+				p.s.SetStarving(number, nil)
 			}
 		case !waited && due > p.s.Time:
-			p.s.SetHunger(number, &facts.Hunger{At: due})
+			p.s.SetStarving(number, &facts.Starving{At: due})
 		case was.Failed && !moved:
 		case was.At > p.s.Time:
-			p.s.SetHunger(number, &facts.Hunger{At: was.At})
+			p.s.SetStarving(number, &facts.Starving{At: was.At})
 		case p.plans == 0:
 			if finished = false; !waited {
 				was.At = p.s.Time
 			}
-			p.s.SetHunger(number, &facts.Hunger{At: was.At})
+			p.s.SetStarving(number, &facts.Starving{At: was.At})
 		default:
 			more := p.preemptForPool(number, heads)
-			next := &facts.Hunger{At: max(due, p.s.Time+1), Failed: true}
+			next := &facts.Starving{At: max(due, p.s.Time+1), Failed: true}
 			if more {
 				next, finished = nil, false
 			}
-			p.s.SetHunger(number, next)
+			p.s.SetStarving(number, next)
 		}
 	}
 	return finished
@@ -131,8 +131,8 @@ func (p *pass) byPatience() []int {
 		numbers[i] = i
 	}
 	slices.SortStableFunc(numbers, func(a, b int) int {
-		first, _ := p.s.HungerOf(a)
-		second, _ := p.s.HungerOf(b)
+		first, _ := p.s.StarvingOf(a)
+		second, _ := p.s.StarvingOf(b)
 		return cmp.Compare(first.At, second.At)
 	})
 	return numbers

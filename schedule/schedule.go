@@ -119,7 +119,7 @@ type pass struct {
 	shorts []short
 	// spots are where instances may go that virtual peers run.
 	spots place.Spots
-	hunger
+	starving
 }
 
 // begin makes ready for a pass, nil if nothing is to be done.
@@ -128,15 +128,15 @@ func begin(s *cluster.State, visit place.Visit, evict Evict) *pass {
 	p := &pass{s: s, visit: visit, left: s.Limits.Placements, gaps: place.NewGaps(s)}
 	p.trimClaims()
 	p.grown = s.TakeGrown()
-	due, hungry := s.HungerDue()
-	if !s.TakeStirred() && len(p.grown) == 0 && !s.Unfinished && (!hungry || due > s.Time) {
+	due, waits := s.StarvingDue()
+	if !s.TakeStirred() && len(p.grown) == 0 && !s.Unfinished && (!waits || due > s.Time) {
 		return nil
 	}
 	p.all = make([]int, s.RoomPages())
 	for page := range p.all {
 		p.all[page] = page
 	}
-	p.hunger, p.spots = hunger{evict: evict, plans: int(s.Limits.Preemptions)}, place.Spots{}
+	p.starving, p.spots = starving{evict: evict, plans: int(s.Limits.Preemptions)}, place.Spots{}
 	return p
 }
 

@@ -145,13 +145,13 @@ func (p *turns) singles(j *workload.Job, key facts.TaskKey, most uint32) {
 	case p.left == 0 || placed == most:
 	case placed == room:
 		p.refused(key, blocked)
-		p.hungry(p.refusedHead(head{job: j.ID, key: key, most: most - placed}, gang), gang)
+		p.starve(p.refusedHead(head{job: j.ID, key: key, most: most - placed}, gang), gang)
 		p.await(gang, func() bool { return q.Possible(1) })
 	default:
 		if !blocked {
 			p.s.SetBlocked(key, true)
 		}
-		p.hungry(head{job: j.ID, key: key, most: room - placed, entitled: true}, gang)
+		p.starve(head{job: j.ID, key: key, most: room - placed, entitled: true}, gang)
 	}
 }
 

@@ -19,11 +19,12 @@ type All struct {
 	Ring *membership.Facts
 	// Requests are in the order in which they were remembered.
 	Requests []Row[string, Request]
-	// Patience is since when tasks with soft constraints wait, Claims what is kept for waiting jobs, Hungers are the pools
-	// whose work waits for room that others have, Shared tells from what the virtual peers of each pool were divided last.
+	// Patience is since when tasks with soft constraints wait, Claims what is kept for waiting jobs, Starving are the
+	// pools whose work waits for room that others have, Shared tells from what the virtual peers of each pool were
+	// divided last.
 	Patience []Row[TaskKey, terms.Time]
 	Claims   []Row[terms.JobID, Claims]
-	Hungers  []Row[tree.ID, Hunger]
+	Starving []Row[tree.ID, Starving]
 	Shared   []Row[tree.ID, uint64]
 }
 

@@ -20,8 +20,8 @@ type Claims struct {
 	Leaving []SlotRef
 }
 
-// Hunger is since when a pool's work waits for room although it is entitled to it, or others are less important.
-type Hunger struct {
+// Starving is since when a pool's work waits for room although it is entitled to it, or others are less important.
+type Starving struct {
 	// At is when others are asked to give way; Failed tells that it was tried, and could not be.
 	At     terms.Time
 	Failed bool

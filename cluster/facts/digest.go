@@ -196,8 +196,8 @@ func (c *Claims) Hash(id terms.JobID) uint64 {
 	return h
 }
 
-// Hash covers the hunger of a pool.
-func (h *Hunger) Hash(id tree.ID) uint64 {
+// Hash covers that a pool starves.
+func (h *Starving) Hash(id tree.ID) uint64 {
 	return hashWords(tagPools, uint64(id)<<1|bit(h.Failed), uint64(h.At))
 }
 

@@ -81,7 +81,7 @@ func (d division) check(t *testing.T) {
 	k := d.k
 	given, slackGiven := d.given()
 	sum, slackSum, leaf := int64(0), int64(0), true
-	hungry, beyond, room := false, false, false
+	starving, beyond, room := false, false, false
 	for i, p := range d.in.Pools {
 		if p.Parent != d.parent {
 			continue
@@ -89,7 +89,7 @@ func (d division) check(t *testing.T) {
 		e, q := &d.traces[i], &p.Spec.Quotas[k]
 		leaf = false
 		sum, slackSum = sum+e.Total[k], slackSum+e.Slack[k]
-		hungry = hungry || e.Total[k] < e.Claim[k] && q.Share > 0
+		starving = starving || e.Total[k] < e.Claim[k] && q.Share > 0
 		beyond = beyond || e.Total[k] > e.Claim[k]
 		room = room || e.Total[k] < q.Limit && q.Share > 0
 		d.checkPool(t, i, q)
@@ -99,7 +99,7 @@ func (d division) check(t *testing.T) {
 		return
 	case sum > given || room && sum < given:
 		t.Errorf("the pools below %d have %d %s of %d", d.parent, sum, k, given)
-	case hungry && beyond:
+	case starving && beyond:
 		t.Errorf("below %d a pool has more %s than it claims while another claims more than it has", d.parent, k)
 	case slackSum > slackGiven:
 		t.Errorf("the pools below %d have slack %d %s of %d", d.parent, slackSum, k, slackGiven)

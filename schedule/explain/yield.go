@@ -97,7 +97,7 @@ func (p *prospect) yields() *yielding {
 	}
 	if next, ok := p.Yielding(p.e.job.Spec.Priority); ok {
 		y.next = next
-		if h, hungry := p.e.s.HungerOf(p.Number); hungry && !h.Failed {
+		if h, starving := p.e.s.StarvingOf(p.Number); starving && !h.Failed {
 			y.at = h.At
 		}
 		return y
