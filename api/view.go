@@ -34,9 +34,11 @@ func jobMessage(j *workload.Job) *starlingv1.Job {
 	for _, t := range j.Tasks {
 		add(m.Counts, t)
 	}
-	m.Update, m.Restarts = updateMessage(&j.Update), j.Fate.Restarts
-	if d := &j.Fate.Last; d.Entry != 0 {
-		m.Deed = &starlingv1.Deed{Index: uint64(d.Entry), At: timestamp(d.At), Text: explain.Deed(j, d)}
+	m.Update, m.Restarts = updateMessage(&j.Update), j.PolicyState.Restarts
+	if d := &j.PolicyState.Last; d.Entry != 0 {
+		m.PolicyAction = &starlingv1.PolicyAction{
+			Index: uint64(d.Entry), At: timestamp(d.At), Text: explain.PolicyAction(j, d),
+		}
 	}
 	return m
 }

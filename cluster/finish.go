@@ -10,7 +10,7 @@ import (
 func (s *State) StopJob(id terms.JobID) {
 	s.changeJob(id, func(j *workload.Job) { j.Stop, j.Changed = true, s.Index })
 	cause := [...]facts.Cause{facts.NoVerdict: facts.ByJob, facts.Terminated: facts.ByTermination,
-		facts.Completed: facts.ByCompletion}[s.Job(id).Fate.Verdict]
+		facts.Completed: facts.ByCompletion}[s.Job(id).PolicyState.Verdict]
 	for task := range s.Job(id).Tasks {
 		var all []facts.SlotRef
 		s.EachSlot(id, task, func(r facts.SlotRef, slot facts.Slot) bool {

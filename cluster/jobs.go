@@ -139,7 +139,7 @@ func (s *State) AddVersion(id terms.JobID, v facts.JobVersion, suits func(facts.
 
 func (s *State) addVersion(j *workload.Job, v facts.JobVersion) {
 	j.Version++
-	j.Fate.Restarts = 0
+	j.PolicyState.Restarts = 0
 	v.Number, v.Index, v.At, v.SpecHash = j.Version, s.Index, s.Time, fingerprint.Job(v.Spec)
 	j.Versions = append(j.Versions, v)
 	j.Spec, j.Changed = v.Spec, s.Index
@@ -235,9 +235,9 @@ func (s *State) SetUpdate(id terms.JobID, u facts.Update, deadline terms.Time) {
 	})
 }
 
-// SetFate replaces what policies made of a job.
-func (s *State) SetFate(id terms.JobID, f facts.Fate) {
-	s.changeJob(id, func(j *workload.Job) { j.Fate = f })
+// SetPolicyState replaces what policies made of a job.
+func (s *State) SetPolicyState(id terms.JobID, f facts.PolicyState) {
+	s.changeJob(id, func(j *workload.Job) { j.PolicyState = f })
 }
 
 // SetRestarts notes how often policies restarted a task in the newest version of its job.

@@ -238,13 +238,13 @@ func (c *policyCase) stale(t *trial) {
 	old, _ := w.s.SlotAt(r)
 	w.exits(r, 77)
 	w.play(always(runs))
-	before := w.job().Fate
+	before := w.job().PolicyState
 	now, _ := w.s.SlotAt(r)
 	news := exitOf(1)
 	news.Order = old.Order
 	w.report(r, news)
-	if w.job().Fate != before || now.Order == old.Order || before.Last.Action != lifecycle.RestartTask {
-		t.Errorf("news of #%d made of %+v %+v, and #%d runs", old.Order, before, w.job().Fate, now.Order)
+	if w.job().PolicyState != before || now.Order == old.Order || before.Last.Action != lifecycle.RestartTask {
+		t.Errorf("news of #%d made of %+v %+v, and #%d runs", old.Order, before, w.job().PolicyState, now.Order)
 	}
 }
 
@@ -314,7 +314,7 @@ func (c *derivationCase) run(t *trial, _ tally) {
 	default:
 		w.exits(r, code)
 	}
-	got := w.job().Fate.Last
+	got := w.job().PolicyState.Last
 	events := append(c.Then.Events, c.Then.Event)
 	want := lifecycle.Event(0)
 	for _, word := range events {

@@ -43,7 +43,7 @@ func (w *stage) phase() string {
 		live += t.Live()
 		restarting = restarting || t.Restarting
 	}
-	final := map[facts.Verdict]string{facts.Terminated: "Terminated", facts.Completed: "Completed"}[j.Fate.Verdict]
+	final := map[facts.Verdict]string{facts.Terminated: "Terminated", facts.Completed: "Completed"}[j.PolicyState.Verdict]
 	switch status := j.Status(); {
 	case j.Finished != 0 && final != "":
 		return final
@@ -101,7 +101,7 @@ func (c *phasesCase) run(t *trial, differences tally) {
 // compare wants the phases in their order among those that were seen.
 func (c *phasesCase) compare(t *trial, w *stage, seen []string, differences tally) {
 	want := c.Then.Phases
-	if w.job().Fate.Last.Action == 0 || w.job().Fate.Last.Action == lifecycle.RestartInstance {
+	if w.job().PolicyState.Last.Action == 0 || w.job().PolicyState.Last.Action == lifecycle.RestartInstance {
 		if slices.Contains(want, "Restarting") {
 			differences.state(t, ownBudget)
 			want = slices.DeleteFunc(slices.Clone(want), func(phase string) bool { return phase == "Restarting" })
@@ -334,7 +334,7 @@ func (c *standCase) comparePhase(t *trial, w *stage, differences tally, action l
 		t.Logf("not compared: a job runs as soon as one instance has a node")
 	case want == "Completed" && got == "Failed" && c.Given.Job.MinSuccess == 0:
 		differences.state(t, strictly)
-	case want == "Restarting" && got == "Pending" && w.job().Fate.Last.Action == action:
+	case want == "Restarting" && got == "Pending" && w.job().PolicyState.Last.Action == action:
 		differences.state(t, atOnce)
 	default:
 		t.Errorf("the job is %s, want %s", got, want)

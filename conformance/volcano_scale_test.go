@@ -193,8 +193,8 @@ func (c *scaleCase) scale(t *trial, differences tally) {
 // quiet lets what was told to end do so, and wants no policy to act on that.
 func (c *scaleCase) quiet(t *trial, w *stage) {
 	w.play(always(runs))
-	if deed := w.job().Fate.Last; deed.Action != 0 || w.job().Finished != 0 || w.job().Stop {
-		t.Errorf("a policy did %s: the job is %s", deed.Action, w.phase())
+	if action := w.job().PolicyState.Last; action.Action != 0 || w.job().Finished != 0 || w.job().Stop {
+		t.Errorf("a policy did %s: the job is %s", action.Action, w.phase())
 	}
 }
 

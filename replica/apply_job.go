@@ -230,9 +230,9 @@ func (f *fold) suspend(id terms.JobID, suspended bool) {
 		f.endAll(id)
 		return
 	}
-	if fate := f.s.Job(id).Fate; fate.Last.Action == lifecycle.Abort {
-		fate.Last = facts.Deed{}
-		f.s.SetFate(id, fate)
+	if state := f.s.Job(id).PolicyState; state.Last.Action == lifecycle.Abort {
+		state.Last = facts.PolicyAction{}
+		f.s.SetPolicyState(id, state)
 	}
 }
 

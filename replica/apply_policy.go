@@ -226,61 +226,61 @@ func (f *fold) policyDue(r facts.SlotRef, slot facts.Slot) {
 
 // obeyPolicy does what the policy says that is about a slot as it is now. It returns false if there is none.
 func (f *fold) obeyPolicy(r facts.SlotRef, slot facts.Slot) bool {
-	deed := facts.Deed{
+	action := facts.PolicyAction{
 		Entry: f.s.Index, At: f.s.Time, Task: r.Task, Index: r.Index, Order: slot.Order, Ended: slot.Ended,
 		ExitCode: slot.ExitCode,
 	}
 	rescheduling := slot.Phase == facts.Rescheduling
 	switch {
 	case rescheduling && slot.Cause == facts.ByTaskPolicy:
-		deed.Event = lifecycle.TaskFailed
+		action.Event = lifecycle.TaskFailed
 	case rescheduling && slot.Cause == facts.ByPolicy && evictedBy(slot.Ended) != slot.Ended:
-		deed.Event = lifecycle.InstanceFailed
+		action.Event = lifecycle.InstanceFailed
 	case rescheduling && slot.Cause == facts.ByPolicy, slot.Phase == facts.Waiting && slot.Deadline != 0:
-		deed.Event = lifecycle.InstanceEvicted
+		action.Event = lifecycle.InstanceEvicted
 	case slot.Phase == facts.Succeeded && f.s.Job(r.Job).Complete(int(r.Task)):
-		deed.Event = lifecycle.TaskCompleted
+		action.Event = lifecycle.TaskCompleted
 	default:
 		return false
 	}
-	p, ofJob, ok := f.heard(r, deed.Event, slot.OwnExitCode())
-	if ok && deed.Event == lifecycle.TaskCompleted {
+	p, ofJob, ok := f.heard(r, action.Event, slot.OwnExitCode())
+	if ok && action.Event == lifecycle.TaskCompleted {
 		f.s.SetCompletion(r.Job, int(r.Task), facts.Completion{Followed: true})
 	}
 	if ok {
-		deed.Action, deed.OfJob = p.Action, ofJob
-		f.act(r, deed)
+		action.Action, action.OfJob = p.Action, ofJob
+		f.act(r, action)
 	}
 	return ok
 }
 
 // act does what follows from an event.
-func (f *fold) act(r facts.SlotRef, deed facts.Deed) {
+func (f *fold) act(r facts.SlotRef, action facts.PolicyAction) {
 	j := f.s.Job(r.Job)
 	f.touch(r.Job)
-	fate, spec := j.Fate, j.TaskSpecOf(int(r.Task), j.Version)
-	switch deed.Action {
+	state, spec := j.PolicyState, j.TaskSpecOf(int(r.Task), j.Version)
+	switch action.Action {
 	case lifecycle.RestartInstance:
-		deed.Spent = true
+		action.Spent = true
 	case lifecycle.RestartTask:
-		deed.Spent = !mayRestart(j.Tasks[r.Task].Restarts, spec.MaxRestarts)
+		action.Spent = !mayRestart(j.Tasks[r.Task].Restarts, spec.MaxRestarts)
 	case lifecycle.RestartJob:
-		deed.Spent = !mayRestart(fate.Restarts, j.Spec.MaxRestarts)
+		action.Spent = !mayRestart(state.Restarts, j.Spec.MaxRestarts)
 	}
-	fate.Last = deed
-	if deed.Action == lifecycle.RestartJob && !deed.Spent {
-		fate.Restarts++
+	state.Last = action
+	if action.Action == lifecycle.RestartJob && !action.Spent {
+		state.Restarts++
 	}
-	f.s.SetFate(j.ID, fate)
-	f.effect(Decided, r, explain.Deed(j, &deed))
+	f.s.SetPolicyState(j.ID, state)
+	f.effect(Decided, r, explain.PolicyAction(j, &action))
 	switch {
-	case deed.Spent, deed.Action == lifecycle.Terminate:
+	case action.Spent, action.Action == lifecycle.Terminate:
 		f.end(r, facts.Terminated)
-	case deed.Action == lifecycle.Complete:
+	case action.Action == lifecycle.Complete:
 		f.end(r, facts.Completed)
-	case deed.Action == lifecycle.Abort:
+	case action.Action == lifecycle.Abort:
 		f.suspend(j.ID, true)
-	case deed.Action == lifecycle.RestartTask:
+	case action.Action == lifecycle.RestartTask:
 		f.s.SetRestarts(j.ID, int(r.Task), j.Tasks[r.Task].Restarts+1)
 		f.renewAll(j.ID, j.Behind(int(r.Task)), facts.ByTaskRestart)
 	default:
@@ -302,9 +302,9 @@ func (f *fold) end(r facts.SlotRef, v facts.Verdict) {
 		slot.Phase, slot.Cause, slot.Deadline, slot.Health = facts.Failed, facts.NoCause, 0, facts.Unhealthy
 		f.s.SetSlot(r, slot)
 	}
-	fate := f.s.Job(r.Job).Fate
-	fate.Verdict = v
-	f.s.SetFate(r.Job, fate)
+	state := f.s.Job(r.Job).PolicyState
+	state.Verdict = v
+	f.s.SetPolicyState(r.Job, state)
 	f.stopJob(f.s.Job(r.Job))
 }
 
@@ -314,9 +314,10 @@ func (f *fold) enough(id terms.JobID) bool {
 	if !j.Enough() {
 		return false
 	}
-	fate := j.Fate
-	fate.Verdict, fate.Last = facts.Completed, facts.Deed{Entry: f.s.Index, At: f.s.Time, Action: lifecycle.Complete}
-	f.s.SetFate(id, fate)
+	state := j.PolicyState
+	state.Verdict = facts.Completed
+	state.Last = facts.PolicyAction{Entry: f.s.Index, At: f.s.Time, Action: lifecycle.Complete}
+	f.s.SetPolicyState(id, state)
 	f.stopJob(f.s.Job(id))
 	return true
 }

@@ -152,9 +152,9 @@ func (f *fold) followJobs() {
 
 // bar stops a job because one that it comes after did not succeed.
 func (f *fold) bar(id terms.JobID, before terms.JobName) {
-	fate := f.s.Job(id).Fate
-	fate.Last = facts.Deed{Entry: f.s.Index, At: f.s.Time, Before: before}
-	f.s.SetFate(id, fate)
+	state := f.s.Job(id).PolicyState
+	state.Last = facts.PolicyAction{Entry: f.s.Index, At: f.s.Time, Before: before}
+	f.s.SetPolicyState(id, state)
 	f.stopJob(f.s.Job(id))
 }
 

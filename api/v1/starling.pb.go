@@ -5092,7 +5092,7 @@ type Job struct {
 	// The latest; absent if there never was one.
 	Update *Update `protobuf:"bytes,13,opt,name=update,proto3" json:"update,omitempty"`
 	// The latest that followed by a policy; absent if nothing ever did.
-	Deed *Deed `protobuf:"bytes,14,opt,name=deed,proto3" json:"deed,omitempty"`
+	PolicyAction *PolicyAction `protobuf:"bytes,14,opt,name=policy_action,json=policyAction,proto3" json:"policy_action,omitempty"`
 	// How often policies restarted all of it in this version.
 	Restarts      uint32 `protobuf:"varint,15,opt,name=restarts,proto3" json:"restarts,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -5220,9 +5220,9 @@ func (x *Job) GetUpdate() *Update {
 	return nil
 }
 
-func (x *Job) GetDeed() *Deed {
+func (x *Job) GetPolicyAction() *PolicyAction {
 	if x != nil {
-		return x.Deed
+		return x.PolicyAction
 	}
 	return nil
 }
@@ -5234,8 +5234,8 @@ func (x *Job) GetRestarts() uint32 {
 	return 0
 }
 
-// Deed is what followed by a policy, or from enough successes.
-type Deed struct {
+// PolicyAction is what followed by a policy, or from enough successes.
+type PolicyAction struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The entry with which it was done.
 	Index uint64                 `protobuf:"varint,1,opt,name=index,proto3" json:"index,omitempty"`
@@ -5246,20 +5246,20 @@ type Deed struct {
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *Deed) Reset() {
-	*x = Deed{}
+func (x *PolicyAction) Reset() {
+	*x = PolicyAction{}
 	mi := &file_v1_starling_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *Deed) String() string {
+func (x *PolicyAction) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*Deed) ProtoMessage() {}
+func (*PolicyAction) ProtoMessage() {}
 
-func (x *Deed) ProtoReflect() protoreflect.Message {
+func (x *PolicyAction) ProtoReflect() protoreflect.Message {
 	mi := &file_v1_starling_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -5271,26 +5271,26 @@ func (x *Deed) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use Deed.ProtoReflect.Descriptor instead.
-func (*Deed) Descriptor() ([]byte, []int) {
+// Deprecated: Use PolicyAction.ProtoReflect.Descriptor instead.
+func (*PolicyAction) Descriptor() ([]byte, []int) {
 	return file_v1_starling_proto_rawDescGZIP(), []int{66}
 }
 
-func (x *Deed) GetIndex() uint64 {
+func (x *PolicyAction) GetIndex() uint64 {
 	if x != nil {
 		return x.Index
 	}
 	return 0
 }
 
-func (x *Deed) GetAt() *timestamppb.Timestamp {
+func (x *PolicyAction) GetAt() *timestamppb.Timestamp {
 	if x != nil {
 		return x.At
 	}
 	return nil
 }
 
-func (x *Deed) GetText() string {
+func (x *PolicyAction) GetText() string {
 	if x != nil {
 		return x.Text
 	}
@@ -8432,7 +8432,7 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\x05index\x18\x01 \x01(\x04R\x05index\x12.\n" +
 	"\x04time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12$\n" +
 	"\x04jobs\x18\x03 \x03(\v2\x10.starling.v1.JobR\x04jobs\x12&\n" +
-	"\x0fnext_page_token\x18\x04 \x01(\tR\rnextPageToken\"\x93\x04\n" +
+	"\x0fnext_page_token\x18\x04 \x01(\tR\rnextPageToken\"\xac\x04\n" +
 	"\x03Job\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\rR\x02id\x12\x12\n" +
@@ -8448,10 +8448,10 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\x0efinished_index\x18\v \x01(\x04R\rfinishedIndex\x12;\n" +
 	"\vfinished_at\x18\f \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"finishedAt\x12+\n" +
-	"\x06update\x18\r \x01(\v2\x13.starling.v1.UpdateR\x06update\x12%\n" +
-	"\x04deed\x18\x0e \x01(\v2\x11.starling.v1.DeedR\x04deed\x12\x1a\n" +
-	"\brestarts\x18\x0f \x01(\rR\brestarts\"\\\n" +
-	"\x04Deed\x12\x14\n" +
+	"\x06update\x18\r \x01(\v2\x13.starling.v1.UpdateR\x06update\x12>\n" +
+	"\rpolicy_action\x18\x0e \x01(\v2\x19.starling.v1.PolicyActionR\fpolicyAction\x12\x1a\n" +
+	"\brestarts\x18\x0f \x01(\rR\brestarts\"d\n" +
+	"\fPolicyAction\x12\x14\n" +
 	"\x05index\x18\x01 \x01(\x04R\x05index\x12*\n" +
 	"\x02at\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x02at\x12\x12\n" +
 	"\x04text\x18\x03 \x01(\tR\x04text\"\xd8\x02\n" +
@@ -8810,7 +8810,7 @@ var file_v1_starling_proto_goTypes = []any{
 	(*ListJobsRequest)(nil),       // 63: starling.v1.ListJobsRequest
 	(*ListJobsResponse)(nil),      // 64: starling.v1.ListJobsResponse
 	(*Job)(nil),                   // 65: starling.v1.Job
-	(*Deed)(nil),                  // 66: starling.v1.Deed
+	(*PolicyAction)(nil),          // 66: starling.v1.PolicyAction
 	(*Update)(nil),                // 67: starling.v1.Update
 	(*Counts)(nil),                // 68: starling.v1.Counts
 	(*JobStatusRequest)(nil),      // 69: starling.v1.JobStatusRequest
@@ -8902,8 +8902,8 @@ var file_v1_starling_proto_depIdxs = []int32{
 	99,  // 53: starling.v1.Job.submitted_at:type_name -> google.protobuf.Timestamp
 	99,  // 54: starling.v1.Job.finished_at:type_name -> google.protobuf.Timestamp
 	67,  // 55: starling.v1.Job.update:type_name -> starling.v1.Update
-	66,  // 56: starling.v1.Job.deed:type_name -> starling.v1.Deed
-	99,  // 57: starling.v1.Deed.at:type_name -> google.protobuf.Timestamp
+	66,  // 56: starling.v1.Job.policy_action:type_name -> starling.v1.PolicyAction
+	99,  // 57: starling.v1.PolicyAction.at:type_name -> google.protobuf.Timestamp
 	99,  // 58: starling.v1.Update.began_at:type_name -> google.protobuf.Timestamp
 	99,  // 59: starling.v1.Update.progress_at:type_name -> google.protobuf.Timestamp
 	99,  // 60: starling.v1.Update.ended_at:type_name -> google.protobuf.Timestamp

@@ -53,8 +53,8 @@ func (j *Job) Hash() uint64 {
 	if j.Suspended {
 		h = mix(h, tagJob)
 	}
-	if j.Fate != (Fate{}) {
-		h = mix(h, j.Fate.Hash())
+	if j.PolicyState != (PolicyState{}) {
+		h = mix(h, j.PolicyState.Hash())
 	}
 	for i := range j.Versions {
 		v := &j.Versions[i]
@@ -163,8 +163,8 @@ func (u *Update) Hash() uint64 {
 		uint64(u.BeganAt), uint64(u.ProgressAt), uint64(u.EndedAt), uint64(u.LookedAt), hashText(tagJob, u.Reason))
 }
 
-// Hash is that of a fate.
-func (f *Fate) Hash() uint64 {
+// Hash covers what policies made of a job.
+func (f *PolicyState) Hash() uint64 {
 	d := &f.Last
 	h := hashWords(tagJob, uint64(f.Verdict)<<32|uint64(f.Restarts), uint64(d.Entry), uint64(d.At),
 		uint64(d.Action)<<8|uint64(d.Event),

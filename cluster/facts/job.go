@@ -20,8 +20,8 @@ type Job struct {
 	Suspended bool
 	// Awaits are those of the jobs it comes after that have not succeeded yet, ordered by name.
 	Awaits []terms.JobName
-	// Fate is what policies, or other jobs, made of it.
-	Fate Fate
+	// PolicyState is what policies, or other jobs, made of it.
+	PolicyState PolicyState
 	// Finished is the entry with which the last slot ended; 0 while it is not finished.
 	Finished   terms.Index
 	FinishedAt terms.Time

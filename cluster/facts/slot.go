@@ -158,8 +158,8 @@ type Slot struct {
 // Anew tells whether what is stopped begins anew as if nothing had been before.
 func (c Cause) Anew() bool { return c == ByTaskRestart || c == ByJobRestart }
 
-// ByFate tells whether an instance is stopped by what a policy made of its task or job.
-func (c Cause) ByFate() bool { return c >= ByTaskRestart && c <= ByCompletion }
+// ByPolicies tells whether an instance is stopped by what a policy made of its task or job.
+func (c Cause) ByPolicies() bool { return c >= ByTaskRestart && c <= ByCompletion }
 
 // Evicts tells whether an instance is stopped through no fault of its own.
 func (c Cause) Evicts() bool { return c == ByPreemption || c == ByDrain }

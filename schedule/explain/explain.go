@@ -273,9 +273,9 @@ func (e *explainer) stopping(slots []held) Finding {
 		}
 		return line
 	})
-	if d := &e.job.Fate.Last; d.Entry != 0 &&
-		slices.ContainsFunc(slots, func(h held) bool { return h.slot.Cause.ByFate() }) {
-		f.Details = append(f.Details, "by a policy: "+Deed(e.job, d))
+	if d := &e.job.PolicyState.Last; d.Entry != 0 &&
+		slices.ContainsFunc(slots, func(h held) bool { return h.slot.Cause.ByPolicies() }) {
+		f.Details = append(f.Details, "by a policy: "+PolicyAction(e.job, d))
 	}
 	if slices.ContainsFunc(slots, func(h held) bool { return h.slot.Cause == facts.ByPreemption }) {
 		f.Details = append(f.Details, e.gaveWay()...)

@@ -114,7 +114,7 @@ func (c *comparison) job(fast *workload.Job, j *Job) {
 	same(c, about{name, "stop"}, fast.Stop, j.stop)
 	same(c, about{name, "jobs that it waits for"}, fmt.Sprint(fast.Awaits), fmt.Sprint(j.awaits))
 	same(c, about{name, "suspended"}, fast.Suspended, j.suspended)
-	same(c, about{name, "fate"}, fast.Fate, j.fate)
+	same(c, about{name, "state"}, fast.PolicyState, j.state)
 	same(c, about{name, "entries"}, [3]terms.Index{fast.Submitted, fast.Changed, fast.Finished},
 		[3]terms.Index{j.submitted, j.changed, j.finished})
 	same(c, about{name, "times"}, [2]terms.Time{fast.SubmittedAt, fast.FinishedAt},

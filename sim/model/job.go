@@ -31,8 +31,8 @@ type Job struct {
 	awaits []terms.JobName
 	// suspended tells that nothing is to run for now.
 	suspended bool
-	// fate is what policies made of it.
-	fate facts.Fate
+	// state is what policies made of it.
+	state facts.PolicyState
 	// expired tells that it is forgotten at the end of the entry, replaced that another job has its name.
 	expired, replaced bool
 	// touched tells that something happened to it in this entry, so that its update is looked at.
@@ -296,7 +296,7 @@ func (m *Model) addVersion(j *Job, v facts.JobVersion) {
 		v.Number = j.version() + 1
 	}
 	j.versions, j.changed = append(j.versions, v), m.index
-	j.fate.Restarts = 0
+	j.state.Restarts = 0
 	for _, t := range j.tasks {
 		t.restarts = 0
 	}
@@ -442,7 +442,7 @@ func (m *Model) kill(j *Job) bool {
 	j.stop, j.changed = true, m.index
 	cause := map[facts.Verdict]facts.Cause{
 		facts.NoVerdict: facts.ByJob, facts.Terminated: facts.ByTermination, facts.Completed: facts.ByCompletion,
-	}[j.fate.Verdict]
+	}[j.state.Verdict]
 	j.each(func(s *seat) {
 		row := s.Slot
 		switch {
@@ -525,8 +525,8 @@ func (m *Model) suspend(j *Job, suspended bool) bool {
 			m.stop(s, facts.BySuspension)
 		}
 	}
-	if !suspended && j.fate.Last.Action == lifecycle.Abort {
-		j.fate.Last = facts.Deed{}
+	if !suspended && j.state.Last.Action == lifecycle.Abort {
+		j.state.Last = facts.PolicyAction{}
 	}
 	return true
 }

@@ -223,7 +223,7 @@ func (m *Model) decide(s *seat) bool {
 		t.completion = facts.Completion{Followed: true}
 	}
 	spent := t.spent(p.Action)
-	j.fate.Last = facts.Deed{
+	j.state.Last = facts.PolicyAction{
 		Entry: m.index, At: m.time, Action: p.Action, Event: e, OfJob: ofJob, Spent: spent,
 		Task: uint16(t.number), Index: s.slot.index, Order: s.Order, Ended: s.Ended, ExitCode: s.ExitCode,
 	}
@@ -244,7 +244,7 @@ func (m *Model) decide(s *seat) bool {
 		}
 		m.renewAll(j, all, facts.ByTaskRestart)
 	default:
-		j.fate.Restarts++
+		j.state.Restarts++
 		m.renewAll(j, j.tasks, facts.ByJobRestart)
 	}
 	return true
@@ -252,7 +252,7 @@ func (m *Model) decide(s *seat) bool {
 
 // spent tells whether an action is a restart, of which none is left.
 func (t *task) spent(a lifecycle.Action) bool {
-	most, restarts := t.job.newest().MaxRestarts, t.job.fate.Restarts
+	most, restarts := t.job.newest().MaxRestarts, t.job.state.Restarts
 	switch a {
 	case lifecycle.RestartInstance:
 		return true // those that are left are used before
@@ -276,7 +276,7 @@ func (m *Model) end(s *seat, v facts.Verdict) {
 		row.Phase, row.Cause, row.Deadline, row.Health = facts.Failed, facts.NoCause, 0, facts.Unhealthy
 		m.put(s, row)
 	}
-	s.job().fate.Verdict = v
+	s.job().state.Verdict = v
 	m.kill(s.job())
 }
 

@@ -346,7 +346,8 @@ func (m *Model) advance() {
 		}
 		m.beginAnew(j)
 		if j.enough() {
-			j.fate.Verdict, j.fate.Last = facts.Completed, facts.Deed{Entry: m.index, At: m.time, Action: lifecycle.Complete}
+			j.state.Verdict = facts.Completed
+			j.state.Last = facts.PolicyAction{Entry: m.index, At: m.time, Action: lifecycle.Complete}
 			m.kill(j)
 			continue
 		}

@@ -126,8 +126,8 @@ func (m *Model) mayFollow(spec *terms.Job) bool {
 
 // succeeded tells whether a job that has ended was neither stopped nor has failed.
 func (j *Job) succeeded() bool {
-	if j.fate.Verdict != facts.NoVerdict {
-		return j.fate.Verdict == facts.Completed
+	if j.state.Verdict != facts.NoVerdict {
+		return j.state.Verdict == facts.Completed
 	}
 	failed := false
 	j.each(func(s *seat) { failed = failed || s.Phase == facts.Failed })
@@ -142,7 +142,7 @@ func (m *Model) followJobs() {
 			switch {
 			case j.finished != 0 || !slices.Contains(j.awaits, name):
 			case !m.closed[i].succeeded():
-				j.fate.Last = facts.Deed{Entry: m.index, At: m.time, Before: name}
+				j.state.Last = facts.PolicyAction{Entry: m.index, At: m.time, Before: name}
 				m.kill(j)
 				m.tidy()
 			default:

@@ -57,7 +57,7 @@ func historyTable(answer *starlingv1.JobHistoryResponse) *console.Table {
 			console.Dash(stateWords(v.GetOutcome())), fmt.Sprint(v.GetInstances()), changes)
 		before = spec
 	}
-	if d := answer.GetJob().GetDeed(); d != nil {
+	if d := answer.GetJob().GetPolicyAction(); d != nil {
 		t.Row("-", age(d.GetAt()), "decided", "-", "-", d.GetText())
 	}
 	return t

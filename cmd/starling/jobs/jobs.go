@@ -76,7 +76,7 @@ func hideEnded(answer *starlingv1.ListJobsResponse) int {
 
 func jobTable(jobs []*starlingv1.Job) *console.Table {
 	columns := []string{"JOB", "TYPE", "STATUS", "VERSION", "WANTED", "INSTANCES", "AGE", "ENDED"}
-	decided := slices.ContainsFunc(jobs, func(job *starlingv1.Job) bool { return job.GetDeed() != nil })
+	decided := slices.ContainsFunc(jobs, func(job *starlingv1.Job) bool { return job.GetPolicyAction() != nil })
 	if decided {
 		columns = append(columns, "DECIDED")
 	}
@@ -89,7 +89,7 @@ func jobTable(jobs []*starlingv1.Job) *console.Table {
 		row := []string{job.GetName(), job.GetType(), job.GetStatus(), strconv.Itoa(int(job.GetVersion())),
 			fmt.Sprint(job.GetCounts().GetDesired()), tally(job.GetCounts()), age(job.GetSubmittedAt()), ended}
 		if decided {
-			row = append(row, console.Dash(job.GetDeed().GetText()))
+			row = append(row, console.Dash(job.GetPolicyAction().GetText()))
 		}
 		t.Row(row...)
 	}

@@ -55,7 +55,7 @@ func drawJob(r *remote.Remote, answer *starlingv1.JobStatusResponse) error {
 	if u := job.GetUpdate(); u.GetFrom() != 0 {
 		head.Row("update", updateText(u))
 	}
-	if d := job.GetDeed(); d != nil {
+	if d := job.GetPolicyAction(); d != nil {
 		head.Row("decided", fmt.Sprintf("%s; %s ago, by entry %d", d.GetText(), age(d.GetAt()), d.GetIndex()))
 	}
 	head.Row("submitted", age(job.GetSubmittedAt())+" ago")

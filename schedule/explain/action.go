@@ -10,8 +10,8 @@ import (
 	"starling/terms/lifecycle"
 )
 
-// Why says what a deed followed from, as in "worker[3] failed with exit code 7 (policy of the task)".
-func Why(j *workload.Job, d *facts.Deed) string {
+// Why says what an action followed from, as in "worker[3] failed with exit code 7 (policy of the task)".
+func Why(j *workload.Job, d *facts.PolicyAction) string {
 	if d.Before != "" {
 		return fmt.Sprintf("job %s, which it comes after, did not succeed", d.Before)
 	}
@@ -38,9 +38,9 @@ func Why(j *workload.Job, d *facts.Deed) string {
 	return what + " (policy of the task)"
 }
 
-// Deed says what followed by a policy and why, as in "task worker is restarted: worker[3] failed with exit code 7
-// (policy of the task)".
-func Deed(j *workload.Job, d *facts.Deed) string {
+// PolicyAction says what followed by a policy and why, as in "task worker is restarted: worker[3] failed with exit
+// code 7 (policy of the task)".
+func PolicyAction(j *workload.Job, d *facts.PolicyAction) string {
 	if d.Before != "" {
 		return "the job is stopped: " + Why(j, d)
 	}
@@ -57,7 +57,7 @@ func Deed(j *workload.Job, d *facts.Deed) string {
 	case d.Spent && d.Action == lifecycle.RestartTask:
 		done = fmt.Sprintf("the job has failed, for task %s %s", task, spent(j.Tasks[d.Task].Restarts))
 	case d.Spent && d.Action == lifecycle.RestartJob:
-		done = "the job has failed, for it " + spent(j.Fate.Restarts)
+		done = "the job has failed, for it " + spent(j.PolicyState.Restarts)
 	}
 	return done + ": " + Why(j, d)
 }
@@ -76,8 +76,8 @@ func spent(restarts uint32) string {
 // End says as what a job has ended, and because of which other job if so: "stopped: job load, which it comes after, did
 // not succeed".
 func End(j *workload.Job) string {
-	if j.Fate.Last.Before != "" {
-		return j.Status().String() + ": " + Why(j, &j.Fate.Last)
+	if j.PolicyState.Last.Before != "" {
+		return j.Status().String() + ": " + Why(j, &j.PolicyState.Last)
 	}
 	return j.Status().String()
 }
@@ -85,9 +85,9 @@ func End(j *workload.Job) string {
 // stopped explains a job that was stopped, by its user, by a policy or by another job.
 func stopped(s *cluster.State, j *workload.Job) Finding {
 	f := Finding{Reason: "the job was stopped on request, and all of it has ended", Since: j.FinishedAt}
-	d := &j.Fate.Last
-	if j.Fate.Verdict != facts.NoVerdict || d.Before != "" {
-		f.Reason = Deed(j, d)
+	d := &j.PolicyState.Last
+	if j.PolicyState.Verdict != facts.NoVerdict || d.Before != "" {
+		f.Reason = PolicyAction(j, d)
 	}
 	if d.Before != "" {
 		f.Details = []string{
@@ -101,7 +101,7 @@ func stopped(s *cluster.State, j *workload.Job) Finding {
 // suspended explains what waits of a job that is suspended.
 func (e *explainer) suspended(first uint32) Finding {
 	f := Finding{Task: e.task.Name, Instances: e.task.Pending(), Slot: first, Reason: "the job is suspended"}
-	if d := &e.job.Fate.Last; d.Action == lifecycle.Abort {
+	if d := &e.job.PolicyState.Last; d.Action == lifecycle.Abort {
 		f.Reason, f.Since = "the job is suspended: "+Why(e.job, d), d.At
 	}
 	f.Details = []string{fmt.Sprintf("would help: starling job resume %s", e.job.Name())}
@@ -110,9 +110,9 @@ func (e *explainer) suspended(first uint32) Finding {
 
 // restarting explains what waits of a task that is restarted.
 func (e *explainer) restarting(first uint32) Finding {
-	d := &e.job.Fate.Last
+	d := &e.job.PolicyState.Last
 	f := Finding{Task: e.task.Name, Instances: e.task.Pending(), Slot: first, Since: d.At,
-		Reason: "begins anew when all that is to end has ended: " + Deed(e.job, d)}
+		Reason: "begins anew when all that is to end has ended: " + PolicyAction(e.job, d)}
 	for _, t := range e.job.Tasks {
 		if live := t.Live(); t.Restarting && live > 0 {
 			f.Details = append(f.Details, fmt.Sprintf("%s of %s not ended yet",

@@ -17,18 +17,18 @@ const (
 	Completed
 )
 
-// Fate is what policies, or other jobs, made of a job. The zero Fate is none.
-type Fate struct {
+// PolicyState is what policies, or other jobs, made of a job. The zero PolicyState is none.
+type PolicyState struct {
 	Verdict Verdict
 	// Restarts is how often they restarted all of it in its newest version.
 	Restarts uint32
 	// Last is the latest that followed.
-	Last Deed
+	Last PolicyAction
 }
 
-// Deed is what followed from a policy, from enough successes, or from the end of a job that this one came after, and
-// why.
-type Deed struct {
+// PolicyAction is what followed from a policy, from enough successes, or from the end of a job that this one came
+// after, and why.
+type PolicyAction struct {
 	// Entry is that of the journal with which it was done, 0 for nothing.
 	Entry  terms.Index
 	At     terms.Time
