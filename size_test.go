@@ -38,7 +38,6 @@ type allowance struct {
 
 // allowances are the packages that are still too large.
 var allowances = []allowance{
-	{"replica", 3200, 17, "what decides about updates and slots is to leave it for reconcile"},
 	{"sim/model", 4588, 19, "it is divided as what it is the twin of"},
 }
 

@@ -15,7 +15,7 @@ import (
 	"starling/cluster"
 	"starling/command"
 	"starling/driver"
-	"starling/replica"
+	"starling/replica/report"
 	"starling/terms"
 	"starling/terms/rules"
 )
@@ -40,21 +40,21 @@ type Backend interface {
 	// Self names the peer's present life; it is empty before the first.
 	Self() terms.PeerID
 	// Status tells what the peer knows of itself.
-	Status() replica.PeerStatus
+	Status() report.PeerStatus
 	// State returns the value at index least or later, as a copy of the caller's own; it waits for it until ctx ends.
 	State(ctx context.Context, least terms.Index) (*cluster.State, error)
 	// Submit appends the command and returns when this peer has folded it.
-	Submit(ctx context.Context, c command.Command) (replica.Receipt, error)
+	Submit(ctx context.Context, c command.Command) (report.Receipt, error)
 	// Follow calls visit with every folded entry from the index on, or from the oldest that is remembered, until ctx
 	// ends or visit returns an error, which it returns.
-	Follow(ctx context.Context, from terms.Index, visit func(*replica.Folded) error) error
+	Follow(ctx context.Context, from terms.Index, visit func(*report.Folded) error) error
 	// Logs reads the output of an allocation that ran on this peer's node; it wraps os.ErrNotExist if none did.
 	Logs(ctx context.Context, allocation string, o driver.LogOptions) (io.ReadCloser, error)
 	// SendOutput writes the output of an instance that is whole on this peer's node; it wraps os.ErrNotExist if there is
 	// none.
 	SendOutput(ctx context.Context, output terms.OutputSet, to io.Writer) error
 	// Pulses returns what the peers publish with their pulses.
-	Pulses(ctx context.Context) ([]replica.PulseView, error)
+	Pulses(ctx context.Context) ([]report.PulseView, error)
 }
 
 // Options are what a server is told besides its peer.

@@ -11,7 +11,7 @@ import (
 	"starling/api/wire"
 	"starling/cluster/facts"
 	"starling/command"
-	"starling/replica"
+	"starling/replica/report"
 	"starling/terms"
 	"starling/terms/rules"
 	"starling/validate"
@@ -162,9 +162,9 @@ func (s *server) KillJob(ctx context.Context, request *starlingv1.KillJobRequest
 }
 
 // submit appends the command, unless there are problems with the request, and returns what became of it.
-func (s *server) submit(ctx context.Context, c command.Command, problems ...terms.Problem) (replica.Receipt, error) {
+func (s *server) submit(ctx context.Context, c command.Command, problems ...terms.Problem) (report.Receipt, error) {
 	if len(problems) > 0 {
-		return replica.Receipt{}, invalid("the request", problems...)
+		return report.Receipt{}, invalid("the request", problems...)
 	}
 	wait, cancel := context.WithTimeout(ctx, s.wait)
 	defer cancel()

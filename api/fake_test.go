@@ -19,6 +19,7 @@ import (
 	"starling/command"
 	"starling/driver"
 	"starling/replica"
+	"starling/replica/report"
 	"starling/terms"
 	"starling/terms/constraint"
 )
@@ -27,7 +28,7 @@ import (
 type herd struct {
 	lock    sync.Mutex
 	state   *cluster.State
-	entries []*replica.Folded
+	entries []*report.Folded
 	// oldest is the first entry that is remembered.
 	oldest terms.Index
 	seq    map[terms.PeerID]uint64
@@ -40,7 +41,7 @@ func newHerd() *herd {
 }
 
 // add folds an entry of the writer.
-func (h *herd) add(writer terms.PeerID, commands ...command.Command) *replica.Folded {
+func (h *herd) add(writer terms.PeerID, commands ...command.Command) *report.Folded {
 	h.lock.Lock()
 	defer h.lock.Unlock()
 	h.seq[writer]++
@@ -49,7 +50,7 @@ func (h *herd) add(writer terms.PeerID, commands ...command.Command) *replica.Fo
 		Cause: h.state.Index, Commands: commands,
 	}
 	outcome := replica.Apply(h.state, h.state.Index+1, e, true)
-	folded := &replica.Folded{
+	folded := &report.Folded{
 		Index: h.state.Index, Entry: e, Outcome: outcome, Digest: h.state.Digest(), Bytes: len(command.Encode(e)),
 	}
 	h.entries = append(h.entries, folded)
@@ -63,7 +64,7 @@ func (h *herd) garble() {
 	h.lock.Lock()
 	defer h.lock.Unlock()
 	outcome := replica.Skip(h.state, h.state.Index+1, "entry has encoding version 9")
-	h.entries = append(h.entries, &replica.Folded{Index: h.state.Index, Outcome: outcome, Digest: h.state.Digest(),
+	h.entries = append(h.entries, &report.Folded{Index: h.state.Index, Outcome: outcome, Digest: h.state.Digest(),
 		Bytes: 3})
 	close(h.changed)
 	h.changed = make(chan struct{})
@@ -73,8 +74,8 @@ func (h *herd) garble() {
 type peer struct {
 	*herd
 	self   terms.PeerID
-	status replica.PeerStatus
-	pulses []replica.PulseView
+	status report.PeerStatus
+	pulses []report.PulseView
 	// failure is what every call returns, if not nil.
 	failure error
 	// stuck peers fold nothing that is submitted.
@@ -85,14 +86,14 @@ type peer struct {
 
 func (h *herd) peer(self terms.PeerID) *peer {
 	return &peer{
-		herd: h, self: self, status: replica.PeerStatus{Self: self, Phase: "member"},
+		herd: h, self: self, status: report.PeerStatus{Self: self, Phase: "member"},
 		logs: map[string]func(context.Context, driver.LogOptions) (io.ReadCloser, error){},
 	}
 }
 
 func (p *peer) Self() terms.PeerID { return p.self }
 
-func (p *peer) Status() replica.PeerStatus {
+func (p *peer) Status() report.PeerStatus {
 	p.lock.Lock()
 	defer p.lock.Unlock()
 	status := p.status
@@ -118,20 +119,20 @@ func (p *peer) State(ctx context.Context, least terms.Index) (*cluster.State, er
 	return nil, p.failure
 }
 
-func (p *peer) Submit(ctx context.Context, c command.Command) (replica.Receipt, error) {
+func (p *peer) Submit(ctx context.Context, c command.Command) (report.Receipt, error) {
 	if p.failure != nil {
-		return replica.Receipt{}, p.failure
+		return report.Receipt{}, p.failure
 	}
 	if p.stuck {
 		<-ctx.Done()
-		return replica.Receipt{}, ctx.Err()
+		return report.Receipt{}, ctx.Err()
 	}
 	folded := p.add(p.self, c)
 	result := folded.Outcome.Results[0]
-	return replica.Receipt{Index: folded.Index, Refusal: result.Refusal, Job: result.Job}, nil
+	return report.Receipt{Index: folded.Index, Refusal: result.Refusal, Job: result.Job}, nil
 }
 
-func (p *peer) Follow(ctx context.Context, from terms.Index, visit func(*replica.Folded) error) error {
+func (p *peer) Follow(ctx context.Context, from terms.Index, visit func(*report.Folded) error) error {
 	if p.failure != nil {
 		return p.failure
 	}
@@ -158,7 +159,7 @@ func (p *peer) Logs(ctx context.Context, allocation string, o driver.LogOptions)
 	return open(ctx, o)
 }
 
-func (p *peer) Pulses(context.Context) ([]replica.PulseView, error) { return p.pulses, p.failure }
+func (p *peer) Pulses(context.Context) ([]report.PulseView, error) { return p.pulses, p.failure }
 
 // writes gives the allocation an output.
 func (p *peer) writes(allocation, output string) {

@@ -15,7 +15,7 @@ import (
 	starlingv1 "starling/api/v1"
 	"starling/api/wire"
 	"starling/command"
-	"starling/replica"
+	"starling/replica/report"
 	"starling/terms"
 )
 
@@ -371,7 +371,7 @@ type leaver struct {
 	left chan error
 }
 
-func (l *leaver) Follow(ctx context.Context, from terms.Index, visit func(*replica.Folded) error) error {
+func (l *leaver) Follow(ctx context.Context, from terms.Index, visit func(*report.Folded) error) error {
 	err := l.peer.Follow(ctx, from, visit)
 	l.left <- err
 	return err

@@ -15,7 +15,7 @@ import (
 	"starling/api/wire"
 	"starling/api/words"
 	"starling/cluster/facts"
-	"starling/replica"
+	"starling/replica/report"
 	"starling/terms"
 )
 
@@ -36,7 +36,7 @@ func (s *server) TailJournal(
 		from = state.Index - last + 1
 	}
 	first := true
-	visit := func(entry *replica.Folded) error {
+	visit := func(entry *report.Folded) error {
 		if first && entry.Index > from {
 			if err := stream.Send(&starlingv1.TailJournalResponse{Index: uint64(entry.Index),
 				OldestIndex: uint64(entry.Index)}); err != nil {
@@ -54,12 +54,12 @@ func (s *server) TailJournal(
 
 // remembered visits the entries from the index on to end, as far as they are remembered. The peer must have folded end:
 // so this does not wait for new ones.
-func (s *server) remembered(ctx context.Context, from, end terms.Index, visit func(*replica.Folded) error) error {
+func (s *server) remembered(ctx context.Context, from, end terms.Index, visit func(*report.Folded) error) error {
 	if from > end {
 		return nil
 	}
 	done := errors.New("all seen")
-	err := s.backend.Follow(ctx, from, func(entry *replica.Folded) error {
+	err := s.backend.Follow(ctx, from, func(entry *report.Folded) error {
 		if entry.Index <= end {
 			if err := visit(entry); err != nil {
 				return err
@@ -76,7 +76,7 @@ func (s *server) remembered(ctx context.Context, from, end terms.Index, visit fu
 	return err
 }
 
-func entryMessage(f *replica.Folded) *starlingv1.JournalEntry {
+func entryMessage(f *report.Folded) *starlingv1.JournalEntry {
 	m := &starlingv1.JournalEntry{
 		Index: uint64(f.Index), Dropped: f.Outcome.Dropped, Digest: digestText(f.Digest), Bytes: uint32(f.Bytes),
 	}
@@ -101,7 +101,7 @@ func entryMessage(f *replica.Folded) *starlingv1.JournalEntry {
 	return m
 }
 
-func effectMessage(e *replica.Effect) *starlingv1.EffectWords {
+func effectMessage(e *report.Effect) *starlingv1.EffectWords {
 	m := &starlingv1.EffectWords{
 		Kind: e.Kind.String(), Text: words.Effect(e), Job: string(e.Slot.Job), Node: string(e.Node), Peer: string(e.Peer),
 	}
@@ -131,7 +131,7 @@ func (s *server) events(w http.ResponseWriter, r *http.Request) {
 		return // who asked has gone
 	}
 	first := true
-	err := s.backend.Follow(r.Context(), from, func(entry *replica.Folded) error {
+	err := s.backend.Follow(r.Context(), from, func(entry *report.Folded) error {
 		if first && entry.Index > from {
 			oldest, err := json.Marshal(struct {
 				Oldest terms.Index `json:"oldest_index"`

@@ -16,8 +16,8 @@ import (
 	"starling/cluster"
 	"starling/cluster/facts"
 	"starling/driver"
-	"starling/replica"
 	"starling/replica/reaction"
+	"starling/replica/report"
 	"starling/terms"
 )
 
@@ -146,11 +146,11 @@ func (s *server) locateAllocation(ctx context.Context, state *cluster.State, id 
 }
 
 // lastPlaced returns the last effect that gave a slot its node, in the remembered entries from one index on to another.
-func (s *server) lastPlaced(ctx context.Context, slot terms.SlotName, from, end terms.Index) (last *replica.Effect,
+func (s *server) lastPlaced(ctx context.Context, slot terms.SlotName, from, end terms.Index) (last *report.Effect,
 	err error) {
-	err = s.remembered(ctx, from, end, func(entry *replica.Folded) error {
+	err = s.remembered(ctx, from, end, func(entry *report.Folded) error {
 		for i := range entry.Outcome.Effects {
-			if e := &entry.Outcome.Effects[i]; e.Kind == replica.Placed && e.Slot == slot {
+			if e := &entry.Outcome.Effects[i]; e.Kind == report.Placed && e.Slot == slot {
 				last = e
 			}
 		}

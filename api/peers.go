@@ -11,7 +11,7 @@ import (
 	"starling/cluster/facts"
 	"starling/cluster/membership"
 	"starling/command"
-	"starling/replica"
+	"starling/replica/report"
 	"starling/terms"
 	"starling/terms/rules"
 )
@@ -56,7 +56,7 @@ func (s *server) ListPeers(ctx context.Context,
 
 // flock is what the peers publish, and what this peer knows to compare it with.
 type flock struct {
-	pulses map[terms.PeerID]replica.PulseView
+	pulses map[terms.PeerID]report.PulseView
 	// joining are the attempts by node.
 	joining map[terms.NodeName]terms.PeerID
 	// digests are this peer's own, at the indexes that pulses tell, as far as it remembers.
@@ -65,9 +65,9 @@ type flock struct {
 	furthest terms.Index
 }
 
-func (s *server) flock(ctx context.Context, state *cluster.State, pulses []replica.PulseView) (*flock, error) {
+func (s *server) flock(ctx context.Context, state *cluster.State, pulses []report.PulseView) (*flock, error) {
 	f := &flock{
-		pulses: map[terms.PeerID]replica.PulseView{}, joining: map[terms.NodeName]terms.PeerID{},
+		pulses: map[terms.PeerID]report.PulseView{}, joining: map[terms.NodeName]terms.PeerID{},
 		digests: map[terms.Index]uint64{state.Index: state.Digest()}, furthest: state.Index,
 	}
 	state.EachAttempt(func(p terms.PeerID, _ membership.Attempt) bool {
@@ -83,7 +83,7 @@ func (s *server) flock(ctx context.Context, state *cluster.State, pulses []repli
 		}
 	}
 	// The pulses tell of a moment ago, so the digests to compare with are those of entries that are remembered.
-	err := s.remembered(ctx, oldest, state.Index, func(entry *replica.Folded) error {
+	err := s.remembered(ctx, oldest, state.Index, func(entry *report.Folded) error {
 		f.digests[entry.Index] = entry.Digest
 		return nil
 	})

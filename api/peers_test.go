@@ -12,7 +12,7 @@ import (
 	"starling/cluster"
 	"starling/cluster/facts"
 	"starling/command"
-	"starling/replica"
+	"starling/replica/report"
 	"starling/terms"
 )
 
@@ -29,7 +29,7 @@ func TestListPeers(t *testing.T) {
 	}
 	now := a.entries[len(a.entries)-1]
 	early := a.entries[3]
-	a.pulses = []replica.PulseView{
+	a.pulses = []report.PulseView{
 		{Peer: "a~1", Alive: true, Index: now.Index, Digest: now.Digest, Address: "127.0.0.1:8"},
 		{Peer: "b~1", Alive: true, Index: early.Index, Digest: early.Digest + 1},
 		{Peer: "c~1", Alive: false, Index: now.Index + 5, Digest: 7},
@@ -80,7 +80,7 @@ func TestListPeers(t *testing.T) {
 
 func TestRefusedOfferIsTold(t *testing.T) {
 	a, _ := pair()
-	a.pulses = []replica.PulseView{{Peer: "a~1", Alive: true},
+	a.pulses = []report.PulseView{{Peer: "a~1", Alive: true},
 		{Peer: "b~1", Alive: true, OfferRefusal: "too many devices"}}
 	got, err := ask(t, a.serve(t)).AllPeers(within(t))
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 	"starling/journal"
 	"starling/replica"
 	"starling/replica/reaction"
+	"starling/replica/report"
 	"starling/terms"
 	"starling/terms/rules"
 )
@@ -133,9 +134,9 @@ func (c *Core) Phase() (Phase, string) {
 // Fold takes the next record of the journal and returns what it did. A record that was folded before is passed over,
 // with ok false, and so is all that comes after Halt has an answer; one that does not follow the last is a gap, which
 // the journal must never show.
-func (c *Core) Fold(r journal.Record, own terms.Time) (folded replica.Folded, ok bool) {
+func (c *Core) Fold(r journal.Record, own terms.Time) (folded report.Folded, ok bool) {
 	if terms.Index(r.Index) <= c.state.Index || c.halted != nil {
-		return replica.Folded{}, false
+		return report.Folded{}, false
 	}
 	c.folding = &r // it stays there if the fold panics
 	if folded, ok = c.fold(&r, own); ok {
@@ -146,15 +147,15 @@ func (c *Core) Fold(r journal.Record, own terms.Time) (folded replica.Folded, ok
 }
 
 // fold folds the next record.
-func (c *Core) fold(r *journal.Record, own terms.Time) (folded replica.Folded, ok bool) {
+func (c *Core) fold(r *journal.Record, own terms.Time) (folded report.Folded, ok bool) {
 	index := terms.Index(r.Index)
-	folded = replica.Folded{Index: index, Bytes: len(r.Payload)}
+	folded = report.Folded{Index: index, Bytes: len(r.Payload)}
 	e, err := command.Decode(r.Payload, c.state.Rules)
 	if errors.Is(err, command.ErrPreRelease) && c.state.Nodes() == 0 {
 		// The whole journal is of that time. Where others have written before it is garbage as any other.
 		c.halted = fmt.Errorf("%w: its journal was begun by a program from before the first release, in format 1: "+
 			"start a new cluster with empty data folders, or run the program that wrote it", ErrProgram)
-		return replica.Folded{}, false
+		return report.Folded{}, false
 	}
 	if err != nil {
 		folded.Outcome = replica.Skip(c.state, index, err.Error())
@@ -186,7 +187,7 @@ func (c *Core) fold(r *journal.Record, own terms.Time) (folded replica.Folded, o
 }
 
 // offered notes a refusal of this peer's offer. The offer is not written again: it would be refused again.
-func (c *Core) offered(f *replica.Folded) {
+func (c *Core) offered(f *report.Folded) {
 	for i, result := range f.Outcome.Results {
 		if f.Entry.Commands[i].Kind() == command.KindVolunteer && result.Refusal.Code != facts.OK {
 			c.offer, c.offerRefusal = nil, result.Refusal.Reason
@@ -204,7 +205,7 @@ var ErrProgram = errors.New("this program does not fit the cluster")
 func (c *Core) Halt() error { return c.halted }
 
 // Request takes a command from a client; answer is called once, maybe at once.
-func (c *Core) Request(one command.Command, answer func(replica.Receipt, error)) {
+func (c *Core) Request(one command.Command, answer func(report.Receipt, error)) {
 	c.outbox.add(request{one, answer})
 }
 

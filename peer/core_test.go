@@ -8,7 +8,7 @@ import (
 	"starling/cluster/facts"
 	"starling/command"
 	"starling/journal"
-	"starling/replica"
+	"starling/replica/report"
 	"starling/terms"
 )
 
@@ -42,7 +42,7 @@ func TestOneEntryIsUnderWayUntilItIsFolded(t *testing.T) {
 		t.Fatal("the offer is not written")
 	}
 	answered := false
-	c.Request(&command.KillJob{Job: "none"}, func(r replica.Receipt, err error) {
+	c.Request(&command.KillJob{Job: "none"}, func(r report.Receipt, err error) {
 		answered = err == nil && r.Refusal.Code == facts.NotFound && r.Index == 3
 	})
 	if again := c.React(1000).Append; again != nil {
@@ -62,14 +62,14 @@ func TestEntryThatNobodyCanReadIsGivenUp(t *testing.T) {
 	c := alone(t)
 	fold(t, c, 2, c.React(1000).Append)
 	var got error
-	c.Request(&command.KillJob{Job: "none"}, func(_ replica.Receipt, err error) { got = err })
+	c.Request(&command.KillJob{Job: "none"}, func(_ report.Receipt, err error) { got = err })
 	r := c.React(1000).Append
 	r.Payload[len(r.Payload)-1] ^= 1
 	fold(t, c, 3, r)
 	if got == nil || !strings.Contains(got.Error(), "checksum") {
 		t.Errorf("answer %v, want that the checksum does not match", got)
 	}
-	c.Request(&command.KillJob{Job: "none"}, func(replica.Receipt, error) {})
+	c.Request(&command.KillJob{Job: "none"}, func(report.Receipt, error) {})
 	if c.React(1000).Append == nil {
 		t.Error("nothing is written any more")
 	}
@@ -110,7 +110,7 @@ func TestStalledJournalKeepsNobodyWaiting(t *testing.T) {
 	fold(t, c, 2, c.React(1000).Append)
 	var got []error
 	ask := func() {
-		c.Request(&command.KillJob{Job: "none"}, func(_ replica.Receipt, err error) { got = append(got, err) })
+		c.Request(&command.KillJob{Job: "none"}, func(_ report.Receipt, err error) { got = append(got, err) })
 	}
 	ask()
 	r := c.React(1000).Append
@@ -141,7 +141,7 @@ func TestRequestsOutliveALife(t *testing.T) {
 	c := alone(t)
 	fold(t, c, 2, c.React(1000).Append)
 	answers := 0
-	c.Request(&command.KillJob{RequestID: "r", Job: "none"}, func(_ replica.Receipt, err error) {
+	c.Request(&command.KillJob{RequestID: "r", Job: "none"}, func(_ report.Receipt, err error) {
 		if err == nil {
 			answers++
 		}
@@ -184,7 +184,7 @@ func TestClockGoesOnFromWhatItWasTold(t *testing.T) {
 func TestNothingIsStartedWithoutAPulse(t *testing.T) {
 	c := alone(t)
 	fold(t, c, 2, c.React(1000).Append)
-	c.Request(&command.SubmitJob{Spec: job("count", terms.Batch, 1, "run", "0")}, func(_ replica.Receipt, err error) {
+	c.Request(&command.SubmitJob{Spec: job("count", terms.Batch, 1, "run", "0")}, func(_ report.Receipt, err error) {
 		if err != nil {
 			t.Error(err)
 		}

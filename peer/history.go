@@ -4,7 +4,7 @@ import (
 	"context"
 	"sync"
 
-	"starling/replica"
+	"starling/replica/report"
 	"starling/terms"
 )
 
@@ -21,7 +21,7 @@ const (
 type history struct {
 	mutex sync.Mutex
 	// entries are the last that were folded, the newest at the end.
-	entries []replica.Folded
+	entries []report.Folded
 	bytes   int
 	changed chan struct{}
 	// digests are those of the last digestsMax entries, by index modulo that; only the loop touches them.
@@ -35,7 +35,7 @@ func (h *history) init() {
 	h.digests = make([]uint64, digestsMax)
 }
 
-func (h *history) add(f replica.Folded) {
+func (h *history) add(f report.Folded) {
 	h.digests[f.Index%digestsMax], h.last = f.Digest, f.Index
 	h.mutex.Lock()
 	defer h.mutex.Unlock()
@@ -43,7 +43,7 @@ func (h *history) add(f replica.Folded) {
 	h.bytes += f.Bytes
 	// The oldest half goes at once, so that the cost of moving is spread over many entries.
 	if len(h.entries) > 2*rememberedMax || h.bytes > 2*rememberedBytesMax {
-		h.entries = append([]replica.Folded(nil), h.entries[len(h.entries)/2:]...)
+		h.entries = append([]report.Folded(nil), h.entries[len(h.entries)/2:]...)
 		h.bytes = 0
 		for i := range h.entries {
 			h.bytes += h.entries[i].Bytes
@@ -65,24 +65,24 @@ func (h *history) knows(index terms.Index) bool {
 }
 
 // differs tells whether a peer published another digest than this one had at the same index.
-func (h *history) differs(view replica.PulseView) bool {
+func (h *history) differs(view report.PulseView) bool {
 	return h.knows(view.Index) && h.digests[view.Index%digestsMax] != view.Digest
 }
 
 // since returns the remembered entries from an index on, and what is closed when there are more.
-func (h *history) since(from terms.Index) ([]replica.Folded, <-chan struct{}) {
+func (h *history) since(from terms.Index) ([]report.Folded, <-chan struct{}) {
 	h.mutex.Lock()
 	defer h.mutex.Unlock()
 	at := len(h.entries)
 	for at > 0 && h.entries[at-1].Index >= from {
 		at--
 	}
-	return append([]replica.Folded(nil), h.entries[at:]...), h.changed
+	return append([]report.Folded(nil), h.entries[at:]...), h.changed
 }
 
 // Follow calls visit with every entry that this peer folds from index from on, beginning with the oldest that it
 // remembers, until ctx ends or visit returns an error.
-func (p *Peer) Follow(ctx context.Context, from terms.Index, visit func(*replica.Folded) error) error {
+func (p *Peer) Follow(ctx context.Context, from terms.Index, visit func(*report.Folded) error) error {
 	for {
 		entries, changed := p.history.since(from)
 		for i := range entries {

@@ -6,7 +6,7 @@ import (
 
 	"starling/cluster/facts"
 	"starling/command"
-	"starling/replica"
+	"starling/replica/report"
 	"starling/terms"
 )
 
@@ -31,7 +31,7 @@ const requestsMax = 4096
 type request struct {
 	command command.Command
 	// answer is called once, with the outcome or an error.
-	answer func(replica.Receipt, error)
+	answer func(report.Receipt, error)
 }
 
 // outbox holds what is to be written. One entry is under way at a time: the next is made when that was folded, so that
@@ -94,7 +94,7 @@ func (b *outbox) refuseNewer(header *command.Entry) {
 			kept = append(kept, r)
 			continue
 		}
-		r.answer(replica.Receipt{Index: header.Cause, Refusal: facts.Refusal{Code: facts.Conflict, Reason: fmt.Sprintf(
+		r.answer(report.Receipt{Index: header.Cause, Refusal: facts.Refusal{Code: facts.Conflict, Reason: fmt.Sprintf(
 			"%s needs version %d of the rules, which are at version %d: raise them with \"starling rules raise\" when the programs "+
 				"of all peers know it", r.command.Kind(), need, header.Rules)}}, nil)
 	}
@@ -105,11 +105,11 @@ func (b *outbox) refuseNewer(header *command.Entry) {
 func (b *outbox) add(r request) {
 	switch {
 	case b.stalled != nil:
-		r.answer(replica.Receipt{}, b.stalled)
+		r.answer(report.Receipt{}, b.stalled)
 	case len(b.waiting) >= requestsMax:
-		r.answer(replica.Receipt{}, ErrOverloaded)
+		r.answer(report.Receipt{}, ErrOverloaded)
 	case command.Size(r.command) > command.EntryBytesMax-1024:
-		r.answer(replica.Receipt{}, ErrTooLarge)
+		r.answer(report.Receipt{}, ErrTooLarge)
 	default:
 		b.waiting = append(b.waiting, r)
 	}
@@ -118,7 +118,7 @@ func (b *outbox) add(r request) {
 // folded takes note of an entry of this writer that was folded, and answers the requests that it carried. It may be
 // another's who leads the same life: then the number is taken, and what is under way will never count. Last is the
 // highest number that counted: a lower one never will.
-func (b *outbox) folded(e *command.Entry, outcome *replica.Outcome, last uint64) {
+func (b *outbox) folded(e *command.Entry, outcome *report.Outcome, last uint64) {
 	if b.underway == nil || b.underway.Seq != e.Seq {
 		return
 	}
@@ -130,7 +130,7 @@ func (b *outbox) folded(e *command.Entry, outcome *replica.Outcome, last uint64)
 	}
 	for i, r := range b.requests { // none if it stalled
 		result := outcome.Results[b.reactions+i]
-		r.answer(replica.Receipt{Index: outcome.Index, Refusal: result.Refusal, Job: result.Job}, nil)
+		r.answer(report.Receipt{Index: outcome.Index, Refusal: result.Refusal, Job: result.Job}, nil)
 	}
 	b.underway, b.requests, b.stalled = nil, nil, nil
 }
@@ -141,7 +141,7 @@ func (b *outbox) unreadable(seq uint64, err error) {
 		return
 	}
 	for _, r := range b.requests {
-		r.answer(replica.Receipt{}, fmt.Errorf("the journal cannot hold this request: %w", err))
+		r.answer(report.Receipt{}, fmt.Errorf("the journal cannot hold this request: %w", err))
 	}
 	b.underway, b.requests, b.stalled = nil, nil, nil
 }
@@ -155,7 +155,7 @@ func (b *outbox) takeBack() {
 // fail answers everybody who waits.
 func (b *outbox) fail(err error) {
 	for _, r := range append(b.requests, b.waiting...) {
-		r.answer(replica.Receipt{}, err)
+		r.answer(report.Receipt{}, err)
 	}
 	b.requests, b.waiting = nil, nil
 }

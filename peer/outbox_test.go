@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"starling/command"
-	"starling/replica"
+	"starling/replica/report"
 	"starling/terms/rules"
 )
 
@@ -13,22 +13,22 @@ import (
 func TestTheNumberOfAnotherIsNotOurs(t *testing.T) {
 	var b outbox
 	answers := 0
-	b.add(request{&command.KillJob{RequestID: "r", Job: "web"}, func(replica.Receipt, error) { answers++ }})
+	b.add(request{&command.KillJob{RequestID: "r", Job: "web"}, func(report.Receipt, error) { answers++ }})
 	if b.next(command.Entry{Writer: "a~1", Time: 5, Rules: rules.First}, []command.Command{&command.TellTime{}},
 		true) == nil {
 		t.Fatal("nothing is written")
 	}
 	theirs := command.Entry{Writer: "a~1", Seq: b.seq, Time: 6, Commands: []command.Command{&command.TellTime{}}}
-	b.folded(&theirs, &replica.Outcome{Results: make([]replica.Result, 1)}, theirs.Seq)
+	b.folded(&theirs, &report.Outcome{Results: make([]report.Result, 1)}, theirs.Seq)
 	if answers > 0 || len(b.waiting) != 1 || b.underway != nil {
 		t.Fatalf("%d answers, %d wait, under way is %v", answers, len(b.waiting), b.underway)
 	}
 	b.next(command.Entry{Writer: "a~1", Time: 7, Rules: rules.First}, nil, true)
-	b.folded(b.underway, &replica.Outcome{Dropped: "it is a repetition"}, 1<<33)
+	b.folded(b.underway, &report.Outcome{Dropped: "it is a repetition"}, 1<<33)
 	if b.next(command.Entry{Writer: "a~1", Time: 8, Rules: rules.First}, nil, true); b.seq <= 1<<33 {
 		t.Fatalf("number %d is below one that counted, and never will", b.seq)
 	}
-	b.folded(b.underway, &replica.Outcome{Results: make([]replica.Result, 1)}, b.seq)
+	b.folded(b.underway, &report.Outcome{Results: make([]report.Result, 1)}, b.seq)
 	if answers != 1 {
 		t.Fatalf("%d answers, want 1", answers)
 	}

@@ -22,8 +22,8 @@ import (
 	"starling/command"
 	"starling/driver"
 	"starling/journal"
-	"starling/replica"
 	"starling/replica/reaction"
+	"starling/replica/report"
 	"starling/secret"
 	"starling/terms"
 )
@@ -355,22 +355,22 @@ const (
 )
 
 // Submit appends the command and returns when this peer has folded it.
-func (p *Peer) Submit(ctx context.Context, c command.Command) (replica.Receipt, error) {
+func (p *Peer) Submit(ctx context.Context, c command.Command) (report.Receipt, error) {
 	type answer struct {
-		receipt replica.Receipt
+		receipt report.Receipt
 		err     error
 	}
 	answers := make(chan answer, 1)
 	p.post(ctx, func() {
-		p.core.Request(c, func(r replica.Receipt, err error) { answers <- answer{r, err} })
+		p.core.Request(c, func(r report.Receipt, err error) { answers <- answer{r, err} })
 	})
 	select {
 	case a := <-answers:
 		return a.receipt, a.err
 	case <-ctx.Done():
-		return replica.Receipt{}, fmt.Errorf("waiting for the journal: %w", ctx.Err())
+		return report.Receipt{}, fmt.Errorf("waiting for the journal: %w", ctx.Err())
 	case <-p.stopped:
-		return replica.Receipt{}, ErrStopped
+		return report.Receipt{}, ErrStopped
 	}
 }
 
@@ -412,8 +412,8 @@ func (p *Peer) answerWaiting() {
 }
 
 // Status tells what the peer knows of itself.
-func (p *Peer) Status(ctx context.Context) replica.PeerStatus {
-	status := make(chan replica.PeerStatus, 1)
+func (p *Peer) Status(ctx context.Context) report.PeerStatus {
+	status := make(chan report.PeerStatus, 1)
 	p.post(ctx, func() {
 		phase, why := p.core.Phase()
 		warnings := p.config.Driver.Warnings()
@@ -434,7 +434,7 @@ func (p *Peer) Status(ctx context.Context) replica.PeerStatus {
 		for _, wait := range p.waits {
 			waits[wait.ID] = wait.Reason
 		}
-		status <- replica.PeerStatus{Self: p.core.Self(), Phase: string(phase), Index: p.core.state.Index,
+		status <- report.PeerStatus{Self: p.core.Self(), Phase: string(phase), Index: p.core.state.Index,
 			OfferRefusal: refusal, Warnings: warnings, Waits: waits}
 	})
 	select {
@@ -443,7 +443,7 @@ func (p *Peer) Status(ctx context.Context) replica.PeerStatus {
 	case <-ctx.Done():
 	case <-p.stopped:
 	}
-	return replica.PeerStatus{Self: p.Self(), Phase: "stopped"}
+	return report.PeerStatus{Self: p.Self(), Phase: "stopped"}
 }
 
 // Ready waits until the peer is a member and its node takes work.

@@ -23,7 +23,7 @@ import (
 	"starling/driver/manifest"
 	"starling/journal"
 	"starling/journal/memory"
-	"starling/replica"
+	"starling/replica/report"
 	"starling/terms"
 )
 
@@ -130,7 +130,7 @@ func (f *flock) await(name, what string, wanted func(*cluster.State) bool) *clus
 	}
 }
 
-func (f *flock) submit(name string, spec terms.Job) replica.Receipt {
+func (f *flock) submit(name string, spec terms.Job) report.Receipt {
 	f.t.Helper()
 	receipt, err := f.peers[name].Submit(context.Background(), &command.SubmitJob{Spec: spec})
 	if err != nil || receipt.Refusal.Code != facts.OK {
@@ -324,7 +324,7 @@ func TestEveryPeerRemembersTheSamePast(t *testing.T) {
 		last := f.await("a", "it succeeded", statusIs("count", workload.StatusSucceeded)).Index
 		digests := map[string][]uint64{}
 		for name, p := range f.peers {
-			err := p.Follow(context.Background(), 1, func(folded *replica.Folded) error {
+			err := p.Follow(context.Background(), 1, func(folded *report.Folded) error {
 				digests[name] = append(digests[name], folded.Digest)
 				if folded.Index == last {
 					return context.Canceled
@@ -363,13 +363,13 @@ func TestHistoryIsBoundedInEntriesAndBytes(t *testing.T) {
 	h := &history{}
 	h.init()
 	for i := range 3 * rememberedMax {
-		h.add(replica.Folded{Index: terms.Index(i + 1), Bytes: 1})
+		h.add(report.Folded{Index: terms.Index(i + 1), Bytes: 1})
 	}
 	if entries, _ := h.since(0); len(entries) > 2*rememberedMax || entries[len(entries)-1].Index != 3*rememberedMax {
 		t.Errorf("remembers %d entries up to %d", len(entries), entries[len(entries)-1].Index)
 	}
 	for i := range 200 {
-		h.add(replica.Folded{Index: terms.Index(3*rememberedMax + i + 1), Bytes: 1 << 20})
+		h.add(report.Folded{Index: terms.Index(3*rememberedMax + i + 1), Bytes: 1 << 20})
 	}
 	if h.bytes > 2*rememberedBytesMax {
 		t.Errorf("remembers %d bytes", h.bytes)

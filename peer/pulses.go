@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"starling/journal"
-	"starling/replica"
+	"starling/replica/report"
 	"starling/terms"
 )
 
@@ -66,7 +66,7 @@ func (p *Peer) pulseSeen(ctx context.Context, news pulseNews) {
 
 // judge decides whether this peer's value is the one that is wrong: it is if at least half of all that live, itself
 // among them, have another. Of two that differ both stop, because nobody knows which is right.
-func (p *Peer) judge(views []replica.PulseView) {
+func (p *Peer) judge(views []report.PulseView) {
 	living, against, at := 0, 0, terms.Index(0)
 	for _, view := range views {
 		living++
@@ -133,8 +133,8 @@ func (p *Peer) shown(token string, index terms.Index, digest uint64, refusal str
 }
 
 // viewOf reads what shown wrote.
-func viewOf(state journal.PulseState) (view replica.PulseView, token string) {
-	view = replica.PulseView{Peer: terms.PeerID(state.ID), Alive: state.Alive}
+func viewOf(state journal.PulseState) (view report.PulseView, token string) {
+	view = report.PulseView{Peer: terms.PeerID(state.ID), Alive: state.Alive}
 	line, refusal, _ := strings.Cut(string(state.Value), "\n")
 	view.OfferRefusal = refusal
 	if n, _ := fmt.Sscanf(line, "%d %x %s %s", &view.Index, &view.Digest, &token, &view.Address); n < 3 {
@@ -144,12 +144,12 @@ func viewOf(state journal.PulseState) (view replica.PulseView, token string) {
 }
 
 // Pulses lists the peers that live, with what they published last.
-func (p *Peer) Pulses(ctx context.Context) ([]replica.PulseView, error) {
+func (p *Peer) Pulses(ctx context.Context) ([]report.PulseView, error) {
 	states, err := p.config.Journal.Pulses(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("listing the pulses: %w", err)
 	}
-	views := make([]replica.PulseView, len(states))
+	views := make([]report.PulseView, len(states))
 	for i, state := range states {
 		views[i], _ = viewOf(state)
 	}

@@ -18,7 +18,7 @@ import (
 	"starling/driver"
 	"starling/driver/fake"
 	"starling/journal"
-	"starling/replica"
+	"starling/replica/report"
 	"starling/terms"
 	"starling/terms/rules"
 )
@@ -105,7 +105,7 @@ func TestRequestThatNeedsNewerRulesIsRefusedAtOnce(t *testing.T) {
 	}
 	var got []string
 	pass := func() {
-		c.Request(&command.PassTime{Millis: 1}, func(r replica.Receipt, err error) {
+		c.Request(&command.PassTime{Millis: 1}, func(r report.Receipt, err error) {
 			got = append(got, r.Refusal.Reason)
 			if err != nil || r.Refusal.Code != facts.OK && r.Refusal.Code != facts.Conflict {
 				t.Errorf("answer %+v, %v", r, err)
@@ -113,7 +113,7 @@ func TestRequestThatNeedsNewerRulesIsRefusedAtOnce(t *testing.T) {
 		})
 	}
 	pass()
-	c.Request(&command.RaiseRules{Version: rules.Next}, func(replica.Receipt, error) {})
+	c.Request(&command.RaiseRules{Version: rules.Next}, func(report.Receipt, error) {})
 	raise := c.React(1000).Append
 	if len(got) != 1 || !strings.Contains(got[0], fmt.Sprintf("needs version %d of the rules", rules.Next)) ||
 		!strings.Contains(got[0], "starling rules raise") {

@@ -8,6 +8,7 @@ import (
 	"starling/command"
 	"starling/plugin/roster"
 	"starling/reconcile"
+	"starling/replica/report"
 	"starling/schedule"
 	"starling/schedule/place"
 	"starling/schedule/preempt"
@@ -22,7 +23,7 @@ type fold struct {
 	entry  *command.Entry
 	// explain tells that effects are wanted.
 	explain bool
-	outcome Outcome
+	outcome report.Outcome
 	// touched are the jobs whose slots changed.
 	touched []terms.JobID
 	// heeds are the slots of which it is due now what a policy says.
@@ -49,11 +50,11 @@ func (f *fold) touch(id terms.JobID) {
 
 // Apply folds the entry at an index, which must be the next, into s. It is total: a command that cannot be obeyed
 // changes nothing and is refused in the outcome, alike on every peer. With explain the outcome lists the effects.
-func Apply(s *cluster.State, index terms.Index, e *command.Entry, explain bool) Outcome {
+func Apply(s *cluster.State, index terms.Index, e *command.Entry, explain bool) report.Outcome {
 	if index != s.Index+1 {
 		panic(fmt.Sprintf("replica: entry %d does not follow entry %d", index, s.Index))
 	}
-	f := &fold{s: s, entry: e, explain: explain, outcome: Outcome{Index: index}}
+	f := &fold{s: s, entry: e, explain: explain, outcome: report.Outcome{Index: index}}
 	s.Index = index
 	visited := s.Visited()
 	if reason := f.admit(); reason != "" {
@@ -62,7 +63,7 @@ func Apply(s *cluster.State, index terms.Index, e *command.Entry, explain bool) 
 	}
 	s.Time = f.timeNow()
 	finished := f.meetDeadlines()
-	f.outcome.Results = make([]Result, len(e.Commands))
+	f.outcome.Results = make([]report.Result, len(e.Commands))
 	for i, c := range e.Commands {
 		f.outcome.Results[i] = f.obey(c)
 	}
@@ -95,12 +96,12 @@ func (f *fold) regroup() {
 }
 
 // Skip folds an entry whose bytes are none that this version of the rules knows: only the index moves.
-func Skip(s *cluster.State, index terms.Index, reason string) Outcome {
+func Skip(s *cluster.State, index terms.Index, reason string) report.Outcome {
 	if index != s.Index+1 {
 		panic(fmt.Sprintf("replica: entry %d does not follow entry %d", index, s.Index))
 	}
 	s.Index = index
-	return Outcome{Index: index, Dropped: reason}
+	return report.Outcome{Index: index, Dropped: reason}
 }
 
 // admit returns why the entry as a whole is passed over, or notes its number and returns "".
@@ -170,7 +171,7 @@ func (f *fold) slotDue(r facts.SlotRef) {
 		}
 		slot.Phase, slot.Deadline, slot.Order, slot.Since = facts.Assigned, 0, f.s.Index, f.s.Time
 		f.s.SetSlot(r, slot)
-		f.effect(Placed, r, "started again after its delay")
+		f.effect(report.Placed, r, "started again after its delay")
 	case facts.Rescheduling:
 		if slot.Cause != facts.NoCause {
 			f.policyDue(r, slot)
@@ -211,7 +212,7 @@ func (f *fold) placed() place.Visit {
 	if !f.explain {
 		return nil
 	}
-	return func(r facts.SlotRef) { f.effect(Placed, r, "") }
+	return func(r facts.SlotRef) { f.effect(report.Placed, r, "") }
 }
 
 // evict tells an instance to give way to a job that is entitled to its room, or more important.
@@ -219,22 +220,22 @@ func (f *fold) evict(r facts.SlotRef, to terms.JobID, rule preempt.Rule) {
 	j := f.s.Job(to)
 	f.s.SetPreemption(r, facts.Preemption{Index: r.Index, At: f.s.Time, Entry: f.s.Index, By: j.Name(),
 		Rule: uint8(rule)})
-	f.effect(GaveWay, r, fmt.Sprintf("to %s: %s", j.Name(), rule))
+	f.effect(report.GaveWay, r, fmt.Sprintf("to %s: %s", j.Name(), rule))
 	f.touch(r.Job)
 	f.stop(r, facts.ByPreemption)
 }
 
 // effect notes an effect on a slot, as it is now.
-func (f *fold) effect(kind EffectKind, r facts.SlotRef, reason string) {
-	if !f.explain || len(f.outcome.Effects) > EffectsMax {
+func (f *fold) effect(kind report.EffectKind, r facts.SlotRef, reason string) {
+	if !f.explain || len(f.outcome.Effects) > report.EffectsMax {
 		return
 	}
-	if len(f.outcome.Effects) == EffectsMax {
-		f.outcome.Effects = append(f.outcome.Effects, Effect{Kind: More})
+	if len(f.outcome.Effects) == report.EffectsMax {
+		f.outcome.Effects = append(f.outcome.Effects, report.Effect{Kind: report.More})
 		return
 	}
 	slot, _ := f.s.SlotAt(r)
-	e := Effect{Kind: kind, Slot: f.s.NameOf(r), Order: slot.Order, Reason: reason}
+	e := report.Effect{Kind: kind, Slot: f.s.NameOf(r), Order: slot.Order, Reason: reason}
 	if slot.Order != 0 {
 		e.Node = f.s.Node(slot.Node).Name
 	}
@@ -242,7 +243,7 @@ func (f *fold) effect(kind EffectKind, r facts.SlotRef, reason string) {
 }
 
 // obey applies one command.
-func (f *fold) obey(c command.Command) Result {
+func (f *fold) obey(c command.Command) report.Result {
 	switch c := c.(type) {
 	case *command.PrepareJoin:
 		return f.prepareJoin(c)
@@ -290,24 +291,22 @@ func (f *fold) obey(c command.Command) Result {
 	panic(fmt.Sprintf("replica: no rule for command %s", c.Kind()))
 }
 
-func refused(code facts.Code, format string, args ...any) Result {
-	return Result{Refusal: facts.Refusal{Code: code, Reason: fmt.Sprintf(format, args...)}}
+func refused(code facts.Code, format string, args ...any) report.Result {
+	return report.Result{Refusal: facts.Refusal{Code: code, Reason: fmt.Sprintf(format, args...)}}
 }
 
 // author refuses what only p itself may write.
-func (f *fold) author(p terms.PeerID) Result {
+func (f *fold) author(p terms.PeerID) report.Result {
 	if f.entry.Writer != p {
 		return refused(facts.Denied, "%s may not write this for %s", f.entry.Writer, p)
 	}
-	return Result{}
+	return report.Result{}
 }
 
 // member refuses what only members may write.
-func (f *fold) member() Result {
+func (f *fold) member() report.Result {
 	if !f.s.IsMember(f.entry.Writer) {
 		return refused(facts.Denied, "%s is not a member", f.entry.Writer)
 	}
-	return Result{}
+	return report.Result{}
 }
-
-func (r Result) refused() bool { return r.Refusal.Code != facts.OK }

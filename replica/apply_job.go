@@ -6,6 +6,7 @@ import (
 	"starling/cluster/facts"
 	"starling/cluster/workload"
 	"starling/command"
+	"starling/replica/report"
 	"starling/schedule/explain"
 	"starling/terms"
 	"starling/terms/lifecycle"
@@ -13,15 +14,15 @@ import (
 )
 
 // once answers a repeated request as it was answered first, and remembers the answer to a new one.
-func (f *fold) once(id string, act func() Result) Result {
-	if r := f.member(); r.refused() {
+func (f *fold) once(id string, act func() report.Result) report.Result {
+	if r := f.member(); r.Refused() {
 		return r
 	}
 	if id == "" {
 		return act()
 	}
 	if known, ok := f.s.RequestOf(id); ok {
-		return Result{Refusal: known.Refusal, Job: known.Job}
+		return report.Result{Refusal: known.Refusal, Job: known.Job}
 	}
 	result := act()
 	f.s.Remember(id, facts.Request{Index: f.s.Index, Refusal: result.Refusal, Job: result.Job})
@@ -29,16 +30,16 @@ func (f *fold) once(id string, act func() Result) Result {
 }
 
 // submitJob keeps a new job, or a new version of one that has not finished.
-func (f *fold) submitJob(c *command.SubmitJob) Result {
+func (f *fold) submitJob(c *command.SubmitJob) report.Result {
 	spec := c.Spec
-	return f.once(c.RequestID, func() Result {
+	return f.once(c.RequestID, func() report.Result {
 		if problems := validate.Job(&spec, f.s.Rules); len(problems) > 0 {
 			return refused(facts.Invalid, "%s: %s", problems[0].Path, problems[0].Reason)
 		}
-		if r := f.poolProblem(&spec); r.refused() {
+		if r := f.poolProblem(&spec); r.Refused() {
 			return r
 		}
-		result := Result{Job: spec.Name}
+		result := report.Result{Job: spec.Name}
 		old := f.s.JobOf(spec.Name)
 		present := uint32(0)
 		if old != nil && old.Finished == 0 {
@@ -49,9 +50,9 @@ func (f *fold) submitJob(c *command.SubmitJob) Result {
 			return refused(facts.Conflict, "job %s is stopping: wait until it has ended", spec.Name)
 		case c.Against != present:
 			return stale(spec.Name, c.Against, present)
-		case present == 0 && f.followProblem(&spec).refused():
+		case present == 0 && f.followProblem(&spec).Refused():
 			return f.followProblem(&spec)
-		case present == 0 && f.limitProblem(nil, &spec).refused():
+		case present == 0 && f.limitProblem(nil, &spec).Refused():
 			return f.limitProblem(nil, &spec)
 		case present == 0:
 			f.addJob(old, &spec)
@@ -59,11 +60,11 @@ func (f *fold) submitJob(c *command.SubmitJob) Result {
 			return refused(facts.Conflict, "job %s has type %s, which cannot change: stop it first", spec.Name, old.Spec.Type)
 		case !slices.Equal(old.Spec.After, spec.After):
 			return refused(facts.Conflict, "what job %s comes after cannot change: stop it first", spec.Name)
-		case sharingProblem(old.Spec, &spec).refused():
+		case sharingProblem(old.Spec, &spec).Refused():
 			return sharingProblem(old.Spec, &spec)
-		case sizeProblem(old, &spec).refused():
+		case sizeProblem(old, &spec).Refused():
 			return sizeProblem(old, &spec)
-		case f.limitProblem(old, &spec).refused():
+		case f.limitProblem(old, &spec).Refused():
 			return f.limitProblem(old, &spec)
 		case !old.Spec.Equal(&spec):
 			f.update(old, facts.JobVersion{Kind: facts.Submitted, Spec: &spec})
@@ -73,7 +74,7 @@ func (f *fold) submitJob(c *command.SubmitJob) Result {
 }
 
 // sizeProblem refuses a version that wants more or fewer of a sealed task, of which no other instances begin.
-func sizeProblem(j *workload.Job, spec *terms.Job) Result {
+func sizeProblem(j *workload.Job, spec *terms.Job) report.Result {
 	for i := range spec.Tasks {
 		t := &spec.Tasks[i]
 		task := j.TaskIndex(t.Name)
@@ -86,11 +87,11 @@ func sizeProblem(j *workload.Job, spec *terms.Job) Result {
 				old.Instances)
 		}
 	}
-	return Result{}
+	return report.Result{}
 }
 
 // stale refuses a write that was made against another version than the present one.
-func stale(name terms.JobName, against, present uint32) Result {
+func stale(name terms.JobName, against, present uint32) report.Result {
 	switch {
 	case present == 0:
 		return refused(facts.Conflict, "job %s does not run: it was changed against version %d", name, against)
@@ -118,16 +119,17 @@ func (f *fold) addJob(old *workload.Job, spec *terms.Job) {
 }
 
 // killJob ends a job for good.
-func (f *fold) killJob(c *command.KillJob) Result {
-	return f.onJob(c.RequestID, c.Job, c.Against, func(j *workload.Job) Result {
+func (f *fold) killJob(c *command.KillJob) report.Result {
+	return f.onJob(c.RequestID, c.Job, c.Against, func(j *workload.Job) report.Result {
 		f.stopJob(j)
-		return Result{Job: c.Job}
+		return report.Result{Job: c.Job}
 	})
 }
 
 // onJob lets a request act on a job that runs, if it has the version that the writer saw; 0 is any.
-func (f *fold) onJob(id string, name terms.JobName, against uint32, act func(*workload.Job) Result) Result {
-	return f.once(id, func() Result {
+func (f *fold) onJob(id string, name terms.JobName, against uint32,
+	act func(*workload.Job) report.Result) report.Result {
+	return f.once(id, func() report.Result {
 		j := f.s.JobOf(name)
 		switch {
 		case j == nil:
@@ -137,7 +139,7 @@ func (f *fold) onJob(id string, name terms.JobName, against uint32, act func(*wo
 		case against != 0 && against != j.Version:
 			return stale(name, against, j.Version)
 		case j.Stop:
-			return Result{Job: name}
+			return report.Result{Job: name}
 		}
 		return act(j)
 	})
@@ -160,7 +162,7 @@ func (f *fold) stopJob(j *workload.Job) {
 	f.s.StopJob(j.ID)
 	for _, r := range running {
 		slot, _ := f.s.SlotAt(r)
-		f.effect(Stopping, r, slot.Cause.String())
+		f.effect(report.Stopping, r, slot.Cause.String())
 	}
 	stopped := f.s.Job(j.ID)
 	if stopped == nil {
@@ -172,49 +174,49 @@ func (f *fold) stopJob(j *workload.Job) {
 	f.endUpdate(stopped)
 	if stopped.Finished != 0 && f.explain {
 		f.outcome.Effects = append(f.outcome.Effects,
-			Effect{Kind: JobFinished, Slot: terms.SlotName{Job: j.Name()}, Reason: explain.End(stopped)})
+			report.Effect{Kind: report.JobFinished, Slot: terms.SlotName{Job: j.Name()}, Reason: explain.End(stopped)})
 	}
 }
 
 // revertJob makes a copy of an earlier version the newest.
-func (f *fold) revertJob(c *command.RevertJob) Result {
-	return f.onJob(c.RequestID, c.Job, c.Against, func(j *workload.Job) Result {
+func (f *fold) revertJob(c *command.RevertJob) report.Result {
+	return f.onJob(c.RequestID, c.Job, c.Against, func(j *workload.Job) report.Result {
 		old := j.SpecOf(c.To)
 		switch {
 		case c.To == 0 || old == nil:
 			return refused(facts.NotFound, "version %d of job %s is not kept", c.To, c.Job)
-		case sizeProblem(j, old).refused():
+		case sizeProblem(j, old).Refused():
 			return sizeProblem(j, old)
 		case !old.Equal(j.Spec):
 			f.update(j, facts.JobVersion{Kind: facts.Reverted, Of: c.To, Spec: old})
 		}
-		return Result{Job: c.Job}
+		return report.Result{Job: c.Job}
 	})
 }
 
 // restartJob replaces instances by ones of the same version, as an update.
-func (f *fold) restartJob(c *command.RestartJob) Result {
-	return f.onJob(c.RequestID, c.Job, c.Against, func(j *workload.Job) Result {
+func (f *fold) restartJob(c *command.RestartJob) report.Result {
+	return f.onJob(c.RequestID, c.Job, c.Against, func(j *workload.Job) report.Result {
 		if c.Task != "" && !slices.ContainsFunc(j.Spec.Tasks, func(t terms.Task) bool { return t.Name == c.Task }) {
 			return refused(facts.NotFound, "job %s has no task %s", c.Job, c.Task)
 		}
 		f.update(j, facts.JobVersion{Kind: facts.Restarted, Of: j.Version, Spec: j.Spec, Task: c.Task})
-		return Result{Job: c.Job}
+		return report.Result{Job: c.Job}
 	})
 }
 
 // suspendJob ends all instances of a job, which wait until it is resumed. An update goes on as far as it may meanwhile,
 // and no deadline runs.
-func (f *fold) suspendJob(c *command.SuspendJob) Result {
-	return f.onJob(c.RequestID, c.Job, c.Against, func(j *workload.Job) Result {
+func (f *fold) suspendJob(c *command.SuspendJob) report.Result {
+	return f.onJob(c.RequestID, c.Job, c.Against, func(j *workload.Job) report.Result {
 		switch {
 		case j.Spec.Type == terms.Daemon:
 			return refused(facts.Conflict, "job %s is a daemon job, which belongs to its machines: stop it instead", c.Job)
 		case j.Suspended != c.Resume:
-			return Result{Job: c.Job}
+			return report.Result{Job: c.Job}
 		}
 		f.suspend(j.ID, !c.Resume)
-		return Result{Job: c.Job}
+		return report.Result{Job: c.Job}
 	})
 }
 
@@ -259,8 +261,8 @@ func (f *fold) endAll(id terms.JobID) {
 }
 
 // endAllocation ends one allocation; another takes its place.
-func (f *fold) endAllocation(c *command.EndAllocation) Result {
-	return f.onJob(c.RequestID, c.Slot.Job, 0, func(j *workload.Job) Result {
+func (f *fold) endAllocation(c *command.EndAllocation) report.Result {
+	return f.onJob(c.RequestID, c.Slot.Job, 0, func(j *workload.Job) report.Result {
 		r, _ := f.s.RefOf(c.Slot)
 		seat, slot, ok := f.s.SeatOf(r, c.Order)
 		id := terms.AllocationID{Slot: c.Slot, Order: c.Order}
@@ -283,6 +285,6 @@ func (f *fold) endAllocation(c *command.EndAllocation) Result {
 			cause = facts.ByMove
 		}
 		f.stop(seat, cause)
-		return Result{Job: c.Slot.Job}
+		return report.Result{Job: c.Slot.Job}
 	})
 }

@@ -6,22 +6,23 @@ import (
 	"starling/cluster/facts"
 	"starling/cluster/workload"
 	"starling/command"
+	"starling/replica/report"
 	"starling/ring"
 	"starling/terms"
 )
 
-func (f *fold) prepareJoin(c *command.PrepareJoin) Result {
-	if r := f.author(c.Joiner); r.refused() {
+func (f *fold) prepareJoin(c *command.PrepareJoin) report.Result {
+	if r := f.author(c.Joiner); r.Refused() {
 		return r
 	}
-	result := Result{Refusal: ring.Prepare(f.s, c.Joiner, c.Attempt)}
+	result := report.Result{Refusal: ring.Prepare(f.s, c.Joiner, c.Attempt)}
 	if _, joins := f.s.Attempt(c.Joiner); joins || f.s.IsMember(c.Joiner) {
 		// Of a new life nothing is kept unless its attempt is.
 		node, incarnation := f.s.NodeOf(c.Joiner.Node()), incarnationOf(c.Joiner)
 		f.s.Wrote(node.Index, incarnation, f.entry.Seq)
 		f.writer = f.s.Node(node.Index)
 	}
-	if !result.refused() {
+	if !result.Refused() {
 		f.joined(c.Joiner)
 	}
 	return result
@@ -32,44 +33,44 @@ func incarnationOf(p terms.PeerID) uint32 {
 	return incarnation
 }
 
-func (f *fold) notifyJoin(c *command.NotifyJoin) Result {
-	return Result{Refusal: ring.Notify(f.s, f.entry.Writer, c.Joiner, c.Attempt)}
+func (f *fold) notifyJoin(c *command.NotifyJoin) report.Result {
+	return report.Result{Refusal: ring.Notify(f.s, f.entry.Writer, c.Joiner, c.Attempt)}
 }
 
-func (f *fold) acceptJoin(c *command.AcceptJoin) Result {
-	if r := f.author(c.Joiner); r.refused() {
+func (f *fold) acceptJoin(c *command.AcceptJoin) report.Result {
+	if r := f.author(c.Joiner); r.Refused() {
 		return r
 	}
-	result := Result{Refusal: ring.Accept(f.s, c.Joiner, c.Observer, c.Attempt)}
-	if !result.refused() {
+	result := report.Result{Refusal: ring.Accept(f.s, c.Joiner, c.Observer, c.Attempt)}
+	if !result.Refused() {
 		f.joined(c.Joiner)
 	}
 	return result
 }
 
-func (f *fold) abortJoin(c *command.AbortJoin) Result {
-	if r := f.author(c.Joiner); r.refused() {
+func (f *fold) abortJoin(c *command.AbortJoin) report.Result {
+	if r := f.author(c.Joiner); r.Refused() {
 		return r
 	}
-	return Result{Refusal: ring.Abort(f.s, c.Joiner, c.Attempt)}
+	return report.Result{Refusal: ring.Abort(f.s, c.Joiner, c.Attempt)}
 }
 
 // joined notes as an effect that the peer is a member now, if it is.
 func (f *fold) joined(p terms.PeerID) {
 	if f.explain && f.s.IsMember(p) {
-		f.outcome.Effects = append(f.outcome.Effects, Effect{Kind: Joined, Peer: p, Node: p.Node()})
+		f.outcome.Effects = append(f.outcome.Effects, report.Effect{Kind: report.Joined, Peer: p, Node: p.Node()})
 	}
 }
 
 // leave takes the peer out and gives what it ran to others.
-func (f *fold) leave(c *command.Leave) Result {
-	result := Result{Refusal: ring.Leave(f.s, c.Peer)}
-	if result.refused() {
+func (f *fold) leave(c *command.Leave) report.Result {
+	result := report.Result{Refusal: ring.Leave(f.s, c.Peer)}
+	if result.Refused() {
 		return result
 	}
 	node := f.s.NodeOf(c.Peer.Node())
 	if f.explain {
-		f.outcome.Effects = append(f.outcome.Effects, Effect{Kind: Left, Peer: c.Peer, Node: node.Name})
+		f.outcome.Effects = append(f.outcome.Effects, report.Effect{Kind: report.Left, Peer: c.Peer, Node: node.Name})
 	}
 	if node.Peer != "" {
 		return result
@@ -105,26 +106,26 @@ func (f *fold) finish(id terms.JobID) {
 	f.endUpdate(j)
 	if f.explain {
 		f.outcome.Effects = append(f.outcome.Effects,
-			Effect{Kind: JobFinished, Slot: terms.SlotName{Job: name}, Reason: j.Status().String()})
+			report.Effect{Kind: report.JobFinished, Slot: terms.SlotName{Job: name}, Reason: j.Status().String()})
 	}
 }
 
 // volunteer takes a member's offer.
-func (f *fold) volunteer(c *command.Volunteer) Result {
-	if r := f.author(c.Peer); r.refused() {
+func (f *fold) volunteer(c *command.Volunteer) report.Result {
+	if r := f.author(c.Peer); r.Refused() {
 		return r
 	}
-	if r := f.member(); r.refused() {
+	if r := f.member(); r.Refused() {
 		return r
 	}
 	offer := c.Offer
 	if reason := offer.Problem(); reason != "" {
 		return refused(facts.Invalid, "offer of %s: %s", c.Peer, reason)
 	}
-	if r := f.offerProblem(&offer); r.refused() {
+	if r := f.offerProblem(&offer); r.Refused() {
 		return r
 	}
 	f.s.SetOffer(f.writer.Index, &offer)
 	f.daemonsOf(f.writer.Index)
-	return Result{}
+	return report.Result{}
 }

@@ -7,13 +7,14 @@ import (
 	"starling/cluster/workload"
 	"starling/command"
 	"starling/reconcile"
+	"starling/replica/report"
 	"starling/schedule/place"
 	"starling/terms"
 )
 
 // drainNode moves what a node runs to others, or takes that back.
-func (f *fold) drainNode(c *command.DrainNode) Result {
-	return f.once(c.RequestID, func() Result {
+func (f *fold) drainNode(c *command.DrainNode) report.Result {
+	return f.once(c.RequestID, func() report.Result {
 		node := f.s.NodeOf(c.Node)
 		if node == nil {
 			return refused(facts.NotFound, "there is no node %s", c.Node)
@@ -30,7 +31,7 @@ func (f *fold) drainNode(c *command.DrainNode) Result {
 		for _, r := range f.s.Node(node.Index).Held {
 			f.touch(r.Job)
 		}
-		return Result{}
+		return report.Result{}
 	})
 }
 

@@ -8,6 +8,7 @@ import (
 	"starling/cluster/retries"
 	"starling/cluster/workload"
 	"starling/reconcile"
+	"starling/replica/report"
 	"starling/schedule/explain"
 	"starling/terms"
 	"starling/terms/lifecycle"
@@ -68,7 +69,7 @@ func (f *fold) hold(r facts.SlotRef, slot facts.Slot, delay uint32) {
 	if delay == 0 {
 		f.heed(r)
 	} else {
-		f.effect(BackingOff, r, fmt.Sprintf("what a policy says is done in %d ms", delay))
+		f.effect(report.BackingOff, r, fmt.Sprintf("what a policy says is done in %d ms", delay))
 	}
 }
 
@@ -153,7 +154,7 @@ func (f *fold) hearCompletion(id terms.JobID, task int) (now bool) {
 		return true
 	default:
 		next.Due = f.s.Time + terms.Time(p.DelayMillis)
-		f.effect(BackingOff, r, fmt.Sprintf("what a policy says is done in %d ms", p.DelayMillis))
+		f.effect(report.BackingOff, r, fmt.Sprintf("what a policy says is done in %d ms", p.DelayMillis))
 	}
 	if next != j.Tasks[task].Completion {
 		f.s.SetCompletion(id, task, next)
@@ -272,7 +273,7 @@ func (f *fold) act(r facts.SlotRef, action facts.PolicyAction) {
 		state.Restarts++
 	}
 	f.s.SetPolicyState(j.ID, state)
-	f.effect(Decided, r, explain.PolicyAction(j, &action))
+	f.effect(report.Decided, r, explain.PolicyAction(j, &action))
 	switch {
 	case action.Spent, action.Action == lifecycle.Terminate:
 		f.end(r, facts.Terminated)

@@ -3,13 +3,14 @@ package replica
 import (
 	"starling/cluster/facts"
 	"starling/command"
+	"starling/replica/report"
 	"starling/terms"
 	"starling/terms/pool"
 )
 
 // changePools changes the tree of resource pools, if the result keeps to the rules and no pool with jobs goes.
-func (f *fold) changePools(c *command.ChangePools) Result {
-	return f.once(c.RequestID, func() Result {
+func (f *fold) changePools(c *command.ChangePools) report.Result {
+	return f.once(c.RequestID, func() report.Result {
 		if present := f.s.PoolsVersion(); c.Against != 0 && c.Against != present {
 			return refused(facts.Conflict, "the pools have version %d by now: they were changed against version %d", present,
 				c.Against)
@@ -27,12 +28,12 @@ func (f *fold) changePools(c *command.ChangePools) Result {
 			return refused(facts.Exhausted, "there would be %d pools, at most %d: remove some", len(changed), most)
 		}
 		f.s.SetPools(changed)
-		return Result{}
+		return report.Result{}
 	})
 }
 
 // poolProblem refuses a job for whose pool there is no leaf.
-func (f *fold) poolProblem(spec *terms.Job) Result {
+func (f *fold) poolProblem(spec *terms.Job) report.Result {
 	path := spec.Name.Pool()
 	number, found := f.s.PoolNumber(path)
 	switch {
@@ -42,11 +43,11 @@ func (f *fold) poolProblem(spec *terms.Job) Result {
 		return refused(facts.Invalid, "pool %s has pools below it, such as %s: jobs live in pools with none below", path,
 			f.s.Pools()[number+1].Path)
 	}
-	return Result{}
+	return report.Result{}
 }
 
 // sharingProblem refuses a new version that shares its pool in another way, on which what runs was admitted.
-func sharingProblem(old, spec *terms.Job) Result {
+func sharingProblem(old, spec *terms.Job) report.Result {
 	for _, field := range [...]struct {
 		name     string
 		old, now bool
@@ -60,5 +61,5 @@ func sharingProblem(old, spec *terms.Job) Result {
 				field.old)
 		}
 	}
-	return Result{}
+	return report.Result{}
 }

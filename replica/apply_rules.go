@@ -7,6 +7,7 @@ import (
 	"starling/cluster/facts"
 	"starling/command"
 	"starling/replica/reaction"
+	"starling/replica/report"
 	"starling/terms"
 	"starling/terms/rules"
 )
@@ -14,12 +15,12 @@ import (
 // raiseRules lets the fold go on by the next version of the rules if the programs of all members know it. The entry
 // itself is folded by the old one to its end, so that a program that knows no other has the value of all up to here,
 // and stops.
-func (f *fold) raiseRules(c *command.RaiseRules) Result {
-	if r := f.member(); r.refused() {
+func (f *fold) raiseRules(c *command.RaiseRules) report.Result {
+	if r := f.member(); r.Refused() {
 		return r
 	}
 	if c.Version == f.s.Rules {
-		return Result{} // a repetition
+		return report.Result{} // a repetition
 	}
 	if c.Version != f.s.Rules+1 {
 		return refused(facts.Conflict, "the rules have version %d, the next is %d, not %d", f.s.Rules, f.s.Rules+1,
@@ -31,7 +32,7 @@ func (f *fold) raiseRules(c *command.RaiseRules) Result {
 			len(all), f.s.Members(), c.Version, list(all))
 	}
 	f.raised = c.Version
-	return Result{}
+	return report.Result{}
 }
 
 // namedMax bounds the members that a refusal names.
@@ -61,9 +62,9 @@ func (f *fold) timeNow() terms.Time {
 }
 
 // passTime lets the value's time pass.
-func (f *fold) passTime(c *command.PassTime) Result {
-	return f.once(c.RequestID, func() Result {
+func (f *fold) passTime(c *command.PassTime) report.Result {
+	return f.once(c.RequestID, func() report.Result {
 		f.s.Time += terms.Time(c.Millis)
-		return Result{}
+		return report.Result{}
 	})
 }

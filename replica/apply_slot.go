@@ -7,6 +7,7 @@ import (
 	"starling/cluster/retries"
 	"starling/command"
 	"starling/reconcile"
+	"starling/replica/report"
 	"starling/rollout"
 	"starling/terms"
 	"starling/terms/lifecycle"
@@ -14,17 +15,17 @@ import (
 )
 
 // reportTasks takes the news of allocations. News of an allocation that is none of the slot's present ones is void.
-func (f *fold) reportTasks(c *command.ReportTasks) Result {
-	if r := f.author(c.Peer); r.refused() {
+func (f *fold) reportTasks(c *command.ReportTasks) report.Result {
+	if r := f.author(c.Peer); r.Refused() {
 		return r
 	}
-	if r := f.member(); r.refused() {
+	if r := f.member(); r.Refused() {
 		return r
 	}
 	for i := range c.Reports {
 		f.report(&c.Reports[i])
 	}
-	return Result{}
+	return report.Result{}
 }
 
 func (f *fold) report(news *command.Report) {
@@ -46,7 +47,7 @@ func (f *fold) report(news *command.Report) {
 	case slot.Phase == facts.Assigned:
 		slot.Phase, slot.Since = facts.Running, f.s.Time
 		f.ready(r, slot, news.Ready)
-		f.effect(Started, r, "")
+		f.effect(report.Started, r, "")
 	case slot.Phase == facts.Running && news.Ready:
 		f.ready(r, slot, true)
 	}
@@ -95,7 +96,7 @@ func (f *fold) judge(r facts.SlotRef, slot facts.Slot) {
 		return
 	case slot.Health != facts.Healthy:
 		slot.Health = facts.Unhealthy
-		f.effect(Unhealthy, r, "it was not healthy in time")
+		f.effect(report.Unhealthy, r, "it was not healthy in time")
 	}
 	f.s.SetSlot(r, slot)
 }
@@ -106,7 +107,7 @@ func (f *fold) ended(r facts.SlotRef, news *command.Report, slot facts.Slot) {
 	told := slot.Phase == facts.Stopping || slot.Phase == facts.Unknown && slot.Cause != facts.NoCause
 	f.rested(r, &slot)
 	slot.Ended, slot.ExitCode, slot.Since, slot.Deadline = news.Ended, news.ExitCode, f.s.Time, 0
-	f.effect(Ended, r, endingWords(news))
+	f.effect(report.Ended, r, endingWords(news))
 	switch {
 	case told:
 		f.vacate(r, slot)
@@ -169,7 +170,7 @@ func (f *fold) failed(r facts.SlotRef, news *command.Report, slot facts.Slot) {
 func (f *fold) delay(r facts.SlotRef, slot facts.Slot, delay terms.Time) {
 	slot.Phase, slot.Deadline = facts.BackingOff, f.s.Time+delay
 	f.s.SetSlot(r, slot)
-	f.effect(BackingOff, r, fmt.Sprintf("failure %d in a row: starts again in %d ms", slot.Failures, delay))
+	f.effect(report.BackingOff, r, fmt.Sprintf("failure %d in a row: starts again in %d ms", slot.Failures, delay))
 }
 
 // succeed notes that batch work is done. Whatever else has a seat of the slot is not needed any more.
@@ -180,15 +181,10 @@ func (f *fold) succeed(r facts.SlotRef, slot facts.Slot) {
 		return
 	}
 	f.s.SetSlot(r, slot)
-	f.hearSuccess(r)
-	f.finish(r.Job)
-}
-
-// hearSuccess lets a policy decide what follows when the last instance of a task has succeeded.
-func (f *fold) hearSuccess(r facts.SlotRef) {
 	if f.hearCompletion(r.Job, int(r.Task)) {
 		f.heed(r)
 	}
+	f.finish(r.Job)
 }
 
 func seatOf(r facts.SlotRef, seat facts.Seat) facts.SlotRef {
@@ -206,7 +202,7 @@ func (f *fold) lose(r facts.SlotRef) {
 	spec := f.s.Job(r.Job).TaskSpecOf(int(r.Task), slot.Version)
 	f.rested(r, &slot)
 	slot.Ended, slot.ExitCode = facts.NodeLost, 0
-	f.effect(Lost, r, "its node left")
+	f.effect(report.Lost, r, "its node left")
 	switch {
 	case spec.StopsItself() && slot.Phase == facts.BackingOff: // nothing of it lives that would have to stop itself
 		f.wait(r, slot, facts.AnyNode)
@@ -268,7 +264,7 @@ func (f *fold) stop(r facts.SlotRef, cause facts.Cause) {
 		}
 		slot.Phase, slot.Deadline = facts.Stopping, 0
 		f.s.SetSlot(r, slot)
-		f.effect(Stopping, r, cause.String())
+		f.effect(report.Stopping, r, cause.String())
 	case facts.Unknown:
 		if f.s.Job(r.Job).MayLive(r, &slot) {
 			f.s.SetSlot(r, slot)
@@ -285,7 +281,9 @@ func (f *fold) stop(r facts.SlotRef, cause facts.Cause) {
 func (f *fold) vacate(r facts.SlotRef, slot facts.Slot) {
 	cause := slot.Cause
 	slot.Phase, slot.Since, slot.Deadline = facts.Stopped, f.s.Time, 0
-	slot.Ended = endingBy(cause, slot.Ended)
+	if cause == facts.ByPreemption {
+		slot.Ended = facts.Preempted // whatever its node saw
+	}
 	final := f.endsPlace(r, cause)
 	if final && cause == facts.ByRunTime {
 		slot.Ended, slot.Health = facts.OutOfTime, facts.Unhealthy
@@ -346,14 +344,6 @@ func (f *fold) follow(r facts.SlotRef, slot facts.Slot) {
 	default:
 		f.wait(r, slot, facts.AnyNode)
 	}
-}
-
-// endingBy returns how an allocation ended that was told to stop: what its node saw, unless it gave way to others.
-func endingBy(cause facts.Cause, seen facts.Ending) facts.Ending {
-	if cause == facts.ByPreemption {
-		return facts.Preempted
-	}
-	return seen
 }
 
 // renew lets a slot wait for an instance of the newest version.

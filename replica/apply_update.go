@@ -8,6 +8,7 @@ import (
 	"starling/cluster/workload"
 	"starling/command"
 	"starling/reconcile"
+	"starling/replica/report"
 	"starling/rollout"
 	"starling/terms"
 )
@@ -72,8 +73,9 @@ func (f *fold) trust(r facts.SlotRef, slot facts.Slot) {
 func (f *fold) begin(j *workload.Job, from uint32) {
 	f.daemons(j.ID)
 	j = f.s.Job(j.ID)
+	outdated := slices.ContainsFunc(j.Tasks, func(t *workload.Task) bool { return sum(&t.Old) > 0 })
 	u := facts.Update{From: from, To: j.Version, Began: f.s.Index,
-		Promoted: j.Spec.Update.Canaries == 0 || outdated(j) == 0}
+		Promoted: j.Spec.Update.Canaries == 0 || !outdated}
 	policy := j.Spec.Update
 	policy.StartPaused = policy.StartPaused && from != 0
 	f.setUpdate(j, rollout.Begin(u, &policy, f.s.Time))
@@ -85,8 +87,8 @@ func (f *fold) setUpdate(j *workload.Job, u facts.Update) {
 	waits, before := j.Suspended || len(j.Awaits) > 0 || u.Tried, j.Update.State
 	f.s.SetUpdate(j.ID, u, rollout.Deadline(&u, &j.Spec.Update, waits))
 	if u.State != before && f.explain {
-		f.outcome.Effects = append(f.outcome.Effects, Effect{
-			Kind: Updating, Slot: terms.SlotName{Job: j.Name()}, Reason: fmt.Sprintf("to version %d: %s", u.To, u.State),
+		f.outcome.Effects = append(f.outcome.Effects, report.Effect{
+			Kind: report.Updating, Slot: terms.SlotName{Job: j.Name()}, Reason: fmt.Sprintf("to version %d: %s", u.To, u.State),
 		})
 	}
 }
@@ -100,13 +102,6 @@ func (f *fold) endUpdate(j *workload.Job) {
 	default:
 		f.setUpdate(j, rollout.Succeed(j.Update, f.s.Time))
 	}
-}
-
-func outdated(j *workload.Job) (count uint32) {
-	for _, t := range j.Tasks {
-		count += sum(&t.Old)
-	}
-	return count
 }
 
 func sum(counts *[facts.HealthCount]uint32) (all uint32) {
@@ -180,7 +175,9 @@ func (f *fold) gotRoom(r facts.SlotRef, slot *facts.Slot) {
 func (f *fold) fail(j *workload.Job, reason string) {
 	u := j.Update
 	f.setUpdate(j, rollout.End(u, facts.UpdateFailed, reason, f.s.Time))
-	f.dropCanaries(j)
+	if !u.Promoted {
+		f.endCanaries(j)
+	}
 	good := j.Good(u.To)
 	if good == 0 {
 		good = u.From
@@ -197,13 +194,6 @@ func (f *fold) fail(j *workload.Job, reason string) {
 	u.LookedAt, u.Promoted, u.Tried = 0, true, false
 	f.setUpdate(j, u)
 	f.touch(j.ID)
-}
-
-// dropCanaries ends the canaries that were not promoted.
-func (f *fold) dropCanaries(j *workload.Job) {
-	if !j.Update.Promoted {
-		f.endCanaries(j)
-	}
 }
 
 // endCanaries ends all canaries. Even promoted ones whose places are not free yet are none of another version.
@@ -245,8 +235,8 @@ func (f *fold) seats(j *workload.Job, task int, seat facts.Seat) []facts.SlotRef
 }
 
 // steerUpdate lets a user steer the update that he saw.
-func (f *fold) steerUpdate(c *command.SteerUpdate) Result {
-	return f.onJob(c.RequestID, c.Job, 0, func(j *workload.Job) Result {
+func (f *fold) steerUpdate(c *command.SteerUpdate) report.Result {
+	return f.onJob(c.RequestID, c.Job, 0, func(j *workload.Job) report.Result {
 		if c.Version != j.Update.To {
 			return refused(facts.Conflict, "the latest update of job %s is that to version %d, not %d", c.Job, j.Update.To,
 				c.Version)
@@ -263,12 +253,12 @@ func (f *fold) steerUpdate(c *command.SteerUpdate) Result {
 		case c.Steering == command.Promote:
 			f.promote(j)
 		default:
-			if f.setUpdate(j, u); c.Steering == command.Abort {
-				f.dropCanaries(j)
+			if f.setUpdate(j, u); c.Steering == command.Abort && !u.Promoted {
+				f.endCanaries(j)
 			}
 		}
 		f.touch(j.ID)
-		return Result{Job: c.Job}
+		return report.Result{Job: c.Job}
 	})
 }
 

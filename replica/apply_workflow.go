@@ -7,6 +7,7 @@ import (
 	"starling/cluster/workload"
 	"starling/command"
 	"starling/replica/reaction"
+	"starling/replica/report"
 	"starling/terms"
 )
 
@@ -48,7 +49,7 @@ func (f *fold) loseOutputsOf(id terms.JobID, task int) bool {
 	})
 	for _, r := range lost {
 		slot, _ := f.s.SlotAt(r)
-		f.effect(Lost, r, "its output went with its node")
+		f.effect(report.Lost, r, "its output went with its node")
 		slot.Ended = facts.NodeLost
 		f.wait(r, slot, facts.AnyNode)
 	}
@@ -60,8 +61,8 @@ func (f *fold) loseOutputsOf(id terms.JobID, task int) bool {
 
 // sealTask lets no more instances of a task begin: who asks has seen the end of its input. The first who asks is
 // granted it, and may ask again. What has begun goes on to its end, also after the end of who asked.
-func (f *fold) sealTask(c *command.SealTask) Result {
-	return f.onJob(c.RequestID, c.Slot.Job, 0, func(j *workload.Job) Result {
+func (f *fold) sealTask(c *command.SealTask) report.Result {
+	return f.onJob(c.RequestID, c.Slot.Job, 0, func(j *workload.Job) report.Result {
 		r, known := f.s.RefOf(c.Slot)
 		id := terms.AllocationID{Slot: c.Slot, Order: c.Order}
 		if !known || r.Job != j.ID {
@@ -73,7 +74,7 @@ func (f *fold) sealTask(c *command.SealTask) Result {
 		case j.Spec.Type != terms.Batch:
 			return refused(facts.Conflict, "job %s is no batch job: only tasks of those come to an end", c.Slot.Job)
 		case t.Seal.Index == r.Index && t.Seal.Order == c.Order && t.Seal != facts.Seal{}:
-			return Result{Job: c.Slot.Job}
+			return report.Result{Job: c.Slot.Job}
 		case slot.Order != c.Order || !slot.Phase.Holds():
 			return refused(facts.NotFound, "%s does not run: it is none of the slot's present allocations", id)
 		case t.Seal != facts.Seal{}:
@@ -86,7 +87,7 @@ func (f *fold) sealTask(c *command.SealTask) Result {
 			facts.Seal{Index: r.Index, Order: c.Order, Entry: f.s.Index, Count: min(t.Fresh, t.Desired)})
 		f.s.SetDesired(j.ID, int(r.Task), min(t.Fresh, t.Desired))
 		f.touch(j.ID)
-		return Result{Job: c.Slot.Job}
+		return report.Result{Job: c.Slot.Job}
 	})
 }
 
@@ -95,7 +96,7 @@ func (f *fold) outputLost(r facts.SlotRef, slot facts.Slot) {
 	if slot.Node != f.writer.Index || !reaction.NeedsOutput(f.s, r, &slot) {
 		return
 	}
-	f.effect(Lost, r, "its output is not on its node any more")
+	f.effect(report.Lost, r, "its output is not on its node any more")
 	slot.Ended = facts.OutputLost
 	f.wait(r, slot, facts.AnyNode)
 	f.touch(r.Job)
@@ -103,7 +104,7 @@ func (f *fold) outputLost(r facts.SlotRef, slot facts.Slot) {
 }
 
 // followProblem refuses a job that comes after others which will not succeed.
-func (f *fold) followProblem(spec *terms.Job) Result {
+func (f *fold) followProblem(spec *terms.Job) report.Result {
 	for _, name := range spec.After {
 		switch j := f.s.JobOf(name); {
 		case j == nil:
@@ -116,7 +117,7 @@ func (f *fold) followProblem(spec *terms.Job) Result {
 				j.Status())
 		}
 	}
-	return Result{}
+	return report.Result{}
 }
 
 // unfinished returns the jobs that a new one has to wait for, ordered by name.

@@ -8,6 +8,7 @@ import (
 	"starling/cluster"
 	"starling/cluster/facts"
 	"starling/command"
+	"starling/replica/report"
 	"starling/terms"
 )
 
@@ -48,7 +49,7 @@ func different(like *terms.Task, job, tasks int) []terms.Task {
 	return all
 }
 
-func apply(s *cluster.State, seq uint64, commands ...command.Command) Outcome {
+func apply(s *cluster.State, seq uint64, commands ...command.Command) report.Outcome {
 	return Apply(s, s.Index+1, &command.Entry{Writer: "m00000~1", Seq: seq, Time: 1, Commands: commands}, false)
 }
 

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"starling/command"
+	"starling/replica/bound"
 	"starling/terms"
 )
 
@@ -14,14 +15,14 @@ func TestRowsVisitedStayWithinTheBound(t *testing.T) {
 	check := func(what string, commands ...command.Command) {
 		t.Helper()
 		seq++
-		before := SizeOf(s)
+		before := bound.SizeOf(s)
 		outcome := apply(s, seq, commands...)
 		for _, result := range outcome.Results {
-			if result.refused() {
+			if result.Refused() {
 				t.Fatalf("%s: %s", what, result.Refusal.Reason)
 			}
 		}
-		most := RowsMax(before, SizeOf(s), len(commands))
+		most := bound.RowsMax(before, bound.SizeOf(s), len(commands))
 		if t.Logf("%s visits %d rows, at most %d", what, outcome.Visited, most); outcome.Visited == 0 ||
 			outcome.Visited > most {
 			t.Errorf("%s visits %d rows, at most %d", what, outcome.Visited, most)

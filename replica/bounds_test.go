@@ -10,6 +10,7 @@ import (
 	"starling/cluster/facts"
 	"starling/command"
 	"starling/replica/reaction"
+	"starling/replica/report"
 	"starling/terms"
 	"starling/terms/rules"
 )
@@ -55,11 +56,11 @@ func TestPlacementGoesOn(t *testing.T) {
 
 func TestEffectsAreBounded(t *testing.T) {
 	s := clusterOf(1)
-	job := small("many", EffectsMax+10)
+	job := small("many", report.EffectsMax+10)
 	job.Spec.Tasks[0].Resources = terms.Resources{}
 	outcome := Apply(s, 1, &command.Entry{Writer: "m00000~1", Seq: 2, Commands: []command.Command{job}}, true)
-	if n := len(outcome.Effects); n != EffectsMax+1 || outcome.Effects[n-1].Kind != More {
-		t.Errorf("%d effects are kept, the last is %s; want %d and more", n, outcome.Effects[n-1].Kind, EffectsMax+1)
+	if n := len(outcome.Effects); n != report.EffectsMax+1 || outcome.Effects[n-1].Kind != report.More {
+		t.Errorf("%d effects are kept, the last is %s; want %d and more", n, outcome.Effects[n-1].Kind, report.EffectsMax+1)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"starling/cluster"
 	"starling/command"
+	"starling/replica/bound"
 	"starling/terms"
 	"starling/terms/rules"
 )
@@ -144,9 +145,9 @@ func (h *history) wild(t testing.TB) {
 	}
 	before, index := h.s.Copy(), h.s.Index
 	digest := before.Digest()
-	size := SizeOf(h.s)
+	size := bound.SizeOf(h.s)
 	outcome := Apply(h.s, index+1, e, h.chance(50))
-	if most := RowsMax(size, SizeOf(h.s), len(e.Commands)); outcome.Visited > most {
+	if most := bound.RowsMax(size, bound.SizeOf(h.s), len(e.Commands)); outcome.Visited > most {
 		t.Fatalf("entry %d %s\nvisits %d rows, at most %d", index+1, told(e), outcome.Visited, most)
 	}
 	if h.s.Index != index+1 {

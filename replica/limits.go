@@ -3,6 +3,7 @@ package replica
 import (
 	"starling/cluster/facts"
 	"starling/cluster/workload"
+	"starling/replica/report"
 	"starling/terms"
 )
 
@@ -10,7 +11,7 @@ import (
 
 // limitProblem refuses a version with which its job, its pool or the cluster would be beyond a limit; old is nil for a
 // new job.
-func (f *fold) limitProblem(old *workload.Job, spec *terms.Job) Result {
+func (f *fold) limitProblem(old *workload.Job, spec *terms.Job) report.Result {
 	l := &f.s.Limits
 	wants, tasks := f.s.WantsWith(old, spec)
 	pool, all := f.s.PoolWants(spec), f.s.Wants()
@@ -61,7 +62,7 @@ func (f *fold) limitProblem(old *workload.Job, spec *terms.Job) Result {
 				kind.Round(all.Amounts[k]), kind, kind.Text(l.ClusterAmount))
 		}
 	}
-	return Result{}
+	return report.Result{}
 }
 
 // atMost writes an amount that may have reached what can be counted.
@@ -73,12 +74,12 @@ func atMost(k terms.Kind, amount int64) string {
 }
 
 // offerProblem refuses an offer with which all nodes would offer more than can be counted.
-func (f *fold) offerProblem(offer *terms.Offer) Result {
+func (f *fold) offerProblem(offer *terms.Offer) report.Result {
 	for k, amount := range f.s.VolunteeredWith(f.writer.Index, offer) {
 		if kind := terms.Kind(k); amount > f.s.Limits.ClusterAmount {
 			return refused(facts.Exhausted, "all nodes would offer %s of %s with %s, at most %s",
 				kind.Round(amount), kind, f.writer.Name, kind.Text(f.s.Limits.ClusterAmount))
 		}
 	}
-	return Result{}
+	return report.Result{}
 }

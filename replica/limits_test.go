@@ -9,6 +9,7 @@ import (
 	"starling/cluster/facts"
 	"starling/cluster/workload"
 	"starling/command"
+	"starling/replica/report"
 	"starling/terms"
 )
 
@@ -80,7 +81,7 @@ func TestLimitsRefuse(t *testing.T) {
 			"all jobs would want 6Ti of disk with it, at most 5Ti"},
 	} {
 		s := limited(c.change)
-		var last Result
+		var last report.Result
 		for _, job := range c.jobs {
 			outcome := Apply(s, s.Index+1,
 				&command.Entry{Writer: "m00000~1", Seq: uint64(s.Index + 1), Commands: []command.Command{job}}, false)

@@ -11,6 +11,7 @@ import (
 	"starling/cluster/gang"
 	"starling/cluster/workload"
 	"starling/command"
+	"starling/replica/report"
 	"starling/schedule/entitle"
 	"starling/terms"
 )
@@ -52,12 +53,12 @@ func newSharing(seed uint64) *sharing {
 	return h
 }
 
-func (h *sharing) write(commands ...command.Command) Outcome {
+func (h *sharing) write(commands ...command.Command) report.Outcome {
 	h.seq++
 	outcome := Apply(h.s, h.s.Index+1, &command.Entry{Writer: "m~1", Seq: h.seq, Time: h.s.Time + 1, Commands: commands},
 		true)
 	for _, e := range outcome.Effects {
-		if e.Kind == GaveWay {
+		if e.Kind == report.GaveWay {
 			h.evicted++
 		}
 	}

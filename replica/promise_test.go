@@ -9,6 +9,7 @@ import (
 	"starling/cluster/facts"
 	"starling/cluster/workload"
 	"starling/command"
+	"starling/replica/report"
 	"starling/terms"
 )
 
@@ -188,7 +189,7 @@ func (p *promise) checkEnd(j *workload.Job) {
 }
 
 // check holds the value after an entry against that before.
-func (p *promise) check(before *cluster.State, outcome Outcome) {
+func (p *promise) check(before *cluster.State, outcome report.Outcome) {
 	for _, line := range p.s.Audit() {
 		p.say("%s", line)
 	}

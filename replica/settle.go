@@ -5,6 +5,7 @@ import (
 	"starling/cluster/retries"
 	"starling/cluster/workload"
 	"starling/reconcile"
+	"starling/replica/report"
 	"starling/terms"
 )
 
@@ -166,8 +167,8 @@ func (f *fold) inherit(r facts.SlotRef, d *reconcile.Decision) {
 		f.s.SetSlot(seat, slot)
 	}
 	f.s.MoveSeat(seat, facts.MainSeat)
-	if slot.Phase == facts.Succeeded {
-		f.hearSuccess(seatOf(r, facts.MainSeat))
+	if slot.Phase == facts.Succeeded && f.hearCompletion(r.Job, int(r.Task)) {
+		f.heed(seatOf(r, facts.MainSeat))
 	}
 }
 
@@ -179,12 +180,13 @@ func (f *fold) back(r facts.SlotRef, order terms.Index) {
 	}
 	slot.Phase, slot.Deadline, slot.Health = facts.Running, 0, facts.Starting
 	f.s.SetSlot(seat, slot)
-	f.effect(Started, seat, "its node returned")
+	f.effect(report.Started, seat, "its node returned")
 }
 
 // dismiss stops an allocation that does not keep its seat, or the main one to its holder.
 func (f *fold) dismiss(r facts.SlotRef, stop *reconcile.Stopping, holder terms.Index) {
 	seat, slot, ok := f.s.SeatOf(r, stop.Order)
+	canary, promoted := f.s.SlotAt(seatOf(r, facts.CanarySeat))
 	switch {
 	case !ok:
 	case stop.Client == reconcile.LostClient || stop.Client == reconcile.FailedClient || slot.Phase == facts.Failed ||
@@ -194,17 +196,11 @@ func (f *fold) dismiss(r facts.SlotRef, stop *reconcile.Stopping, holder terms.I
 		}
 	case slot.Phase.Holds() && stop.Reason == reconcile.Moved:
 		f.stop(seat, facts.ByDrain)
-	case slot.Phase.Holds() && seat.Seat == facts.MainSeat && f.holds(r, facts.CanarySeat, holder):
+	case slot.Phase.Holds() && seat.Seat == facts.MainSeat && promoted && holder != 0 && holder == canary.Order:
 		f.stop(seat, facts.ByUpdate)
 	case slot.Phase.Holds():
 		f.stop(seat, facts.ByRival)
 	}
-}
-
-// holds tells whether an allocation is in a seat.
-func (f *fold) holds(r facts.SlotRef, seat facts.Seat, order terms.Index) bool {
-	slot, ok := f.s.SlotAt(seatOf(r, seat))
-	return ok && slot.Order == order && order != 0
 }
 
 // unreachable tells whether the node of an allocation has left, so that nobody would report its end, and it is not
@@ -229,7 +225,7 @@ func (f *fold) fill(j *workload.Job, r facts.SlotRef, v *reconcile.Verdict, ques
 	case v.Reason == reconcile.WaitsToRetry && slot.Phase != facts.Unknown:
 		slot.Phase, slot.Deadline = facts.Rescheduling, v.Until
 		f.s.SetSlot(r, slot)
-		f.effect(BackingOff, r, v.Reason.String())
+		f.effect(report.BackingOff, r, v.Reason.String())
 	case v.Reason.GivenUp():
 		slot.Phase, slot.Health, slot.Deadline, slot.Cause = facts.Failed, facts.Unhealthy, 0, facts.NoCause
 		f.s.SetSlot(r, slot)

@@ -13,6 +13,7 @@ import (
 	"starling/cluster/facts"
 	"starling/cluster/workload"
 	"starling/command"
+	"starling/replica/report"
 	"starling/schedule/entitle"
 	"starling/terms"
 	"starling/terms/constraint"
@@ -52,7 +53,7 @@ type sights struct{ yielded, compared, forced, copies, beside, strangers, orders
 func newCommons(seed uint64) *commons {
 	c := &commons{story: newStory(), seed: seed, rng: rand.New(rand.NewPCG(seed, 13)), lives: map[terms.NodeName]int{}}
 	c.quiet = true
-	c.folded = func(_ *cluster.State, outcome Outcome) {
+	c.folded = func(_ *cluster.State, outcome report.Outcome) {
 		if outcome.Index > c.began+1000 {
 			panic(fmt.Sprintf("history %d does not come to rest after %s", seed, c.events))
 		}
@@ -60,9 +61,9 @@ func newCommons(seed uint64) *commons {
 		for _, e := range outcome.Effects {
 			c.effects = append(c.effects, fmt.Sprintf("%d %s %s %s %s", outcome.Index, e.Kind, e.Slot, e.Node, e.Reason))
 			switch e.Kind {
-			case Placed:
+			case report.Placed:
 				c.placed = append(c.placed, e.Slot)
-			case GaveWay:
+			case report.GaveWay:
 				c.yielded = append(c.yielded, e.Slot)
 				if slices.Contains(c.placed, e.Slot) && len(c.pools) == 1 && !c.strained {
 					c.say("%s was placed, and gave way", e.Slot)

@@ -15,6 +15,7 @@ import (
 	"starling/cluster/workload"
 	"starling/command"
 	"starling/replica/reaction"
+	"starling/replica/report"
 	"starling/schedule/explain"
 	"starling/terms"
 	"starling/terms/constraint"
@@ -105,7 +106,7 @@ type story struct {
 	quiet  bool
 	shown  bool
 	// folded, unless nil, looks at every entry.
-	folded func(before *cluster.State, outcome Outcome)
+	folded func(before *cluster.State, outcome report.Outcome)
 }
 
 func newStory() *story {
@@ -461,7 +462,7 @@ func (w *story) apply(e *command.Entry) {
 		if result.Job != "" {
 			fmt.Fprintf(&w.out, " %s", result.Job)
 		}
-		if result.refused() {
+		if result.Refused() {
 			fmt.Fprintf(&w.out, " refused, %s: %s", result.Refusal.Code, strings.ReplaceAll(result.Refusal.Reason, "~1", ""))
 		}
 	}

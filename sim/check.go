@@ -9,13 +9,15 @@ import (
 	"starling/cluster/workload"
 	"starling/command"
 	"starling/peer"
-	"starling/replica"
+
+	"starling/replica/bound"
 	"starling/replica/reaction"
+	"starling/replica/report"
 	"starling/terms"
 )
 
 // checkEntry compares what a machine folded with what the first one found, and audits what is new.
-func (w *World) checkEntry(m *machine, folded *replica.Folded) {
+func (w *World) checkEntry(m *machine, folded *report.Folded) {
 	index := int(folded.Index)
 	w.versions.check(m, folded)
 	if index <= len(w.digests) {
@@ -45,13 +47,13 @@ func (w *World) checkEntry(m *machine, folded *replica.Folded) {
 }
 
 // checkWork checks that a new entry was no more work than it may be.
-func (w *World) checkWork(m *machine, folded *replica.Folded) {
+func (w *World) checkWork(m *machine, folded *report.Folded) {
 	before := w.size
-	w.size = replica.SizeOf(m.core.State())
+	w.size = bound.SizeOf(m.core.State())
 	if folded.Entry == nil {
 		return
 	}
-	if most := replica.RowsMax(before, w.size, len(folded.Entry.Commands)); folded.Outcome.Visited > most {
+	if most := bound.RowsMax(before, w.size, len(folded.Entry.Commands)); folded.Outcome.Visited > most {
 		w.fail("entry %d visits %d rows, at most %d", folded.Index, folded.Outcome.Visited, most)
 	}
 }
@@ -77,7 +79,7 @@ func (w *World) checkLed(s *cluster.State) {
 }
 
 // countJoins counts what the new entry did for membership.
-func (w *World) countJoins(folded *replica.Folded) {
+func (w *World) countJoins(folded *report.Folded) {
 	if folded.Outcome.Dropped != "" {
 		return
 	}

@@ -6,7 +6,7 @@ import (
 	"starling/cluster"
 	"starling/cluster/facts"
 	"starling/command"
-	"starling/replica"
+	"starling/replica/report"
 	"starling/sim/wishes"
 	"starling/terms"
 	"starling/terms/rules"
@@ -65,7 +65,7 @@ func (c *clients) work() {
 	case s != nil && c.w.chance(changePools):
 		c.request(c.ChangePools(s))
 	case c.w.chance(raiseRules):
-		c.send(&command.RaiseRules{Version: rules.Next}, func(r replica.Receipt) {
+		c.send(&command.RaiseRules{Version: rules.Next}, func(r report.Receipt) {
 			if r.Refusal.Code == facts.OK && !c.w.versions.on {
 				c.w.fail("the rules were raised although no program knows the next")
 			}
@@ -87,7 +87,7 @@ func (c *clients) request(one command.Command) {
 	if submit, ok := one.(*command.SubmitJob); ok && submit.Spec.KeepMillis > 0 {
 		c.kept[submit.Spec.Name] = true
 	}
-	c.send(one, func(r replica.Receipt) {
+	c.send(one, func(r report.Receipt) {
 		switch one := one.(type) {
 		case *command.SubmitJob:
 			if r.Refusal.Code == facts.OK {
@@ -102,16 +102,16 @@ func (c *clients) request(one command.Command) {
 }
 
 // send gives the command to a machine that runs, and to another after a while if it was not answered.
-func (c *clients) send(one command.Command, done func(replica.Receipt)) {
+func (c *clients) send(one command.Command, done func(report.Receipt)) {
 	answered := false
-	answer := func(r replica.Receipt) {
+	answer := func(r report.Receipt) {
 		if !answered {
 			answered = true
 			done(r)
 		}
 	}
 	if m := c.w.machines[c.w.rng.IntN(len(c.w.machines))]; m.up && m.begun {
-		m.core.Request(one, func(r replica.Receipt, err error) {
+		m.core.Request(one, func(r report.Receipt, err error) {
 			if err == nil {
 				answer(r)
 			}

@@ -7,7 +7,7 @@ import (
 	"starling/command"
 	"starling/journal"
 	"starling/peer"
-	"starling/replica"
+	"starling/replica/report"
 	"starling/terms"
 	"starling/terms/rules"
 )
@@ -135,7 +135,7 @@ func (m *machine) leaveGhost() {
 // goodbye ends a life with a word: the peer asks to leave and comes back in another.
 func (m *machine) goodbye() {
 	if m.begun {
-		m.core.Request(&command.Leave{Peer: m.core.Self()}, func(replica.Receipt, error) {})
+		m.core.Request(&command.Leave{Peer: m.core.Self()}, func(report.Receipt, error) {})
 		m.wake()
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"starling/cluster/facts"
 	"starling/command"
 	"starling/journal"
-	"starling/replica"
+	"starling/replica/report"
 	"starling/sim/wishes"
 	"starling/terms"
 	"starling/terms/rules"
@@ -78,12 +78,12 @@ func (s *script) value() *cluster.State {
 }
 
 // send gives a command to the first machine that runs, and returns when it is answered.
-func (s *script) send(c command.Command) (answer replica.Receipt, failure error) {
+func (s *script) send(c command.Command) (answer report.Receipt, failure error) {
 	s.t.Helper()
 	answered := false
 	for _, m := range s.machines {
 		if m.up && m.begun {
-			m.core.Request(c, func(r replica.Receipt, err error) { answered, answer, failure = true, r, err })
+			m.core.Request(c, func(r report.Receipt, err error) { answered, answer, failure = true, r, err })
 			m.wake()
 			break
 		}

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"starling/command"
-	"starling/replica"
+	"starling/replica/report"
 )
 
 // Trace plays one seed and tells its story: a line for everything that happens, with the milliseconds since the
@@ -24,7 +24,7 @@ func (w *World) tell(who, format string, args ...any) {
 }
 
 // tellEntry writes what an entry said and did.
-func (w *World) tellEntry(folded *replica.Folded) {
+func (w *World) tellEntry(folded *report.Folded) {
 	if w.trace == nil {
 		return
 	}

@@ -9,7 +9,7 @@ import (
 	"starling/command"
 	"starling/journal"
 	"starling/peer"
-	"starling/replica"
+	"starling/replica/report"
 	"starling/terms"
 	"starling/terms/rules"
 )
@@ -102,9 +102,9 @@ func (v *versions) raise() {
 		}
 	}
 	if v.tries%2 == 0 { // the cluster did not do it by itself if a job came too soon
-		v.w.clients.send(&command.RaiseRules{Version: rules.Released}, func(replica.Receipt) {})
+		v.w.clients.send(&command.RaiseRules{Version: rules.Released}, func(report.Receipt) {})
 	}
-	v.w.clients.send(&command.RaiseRules{Version: rules.Next}, func(r replica.Receipt) {
+	v.w.clients.send(&command.RaiseRules{Version: rules.Next}, func(r report.Receipt) {
 		if r.Refusal.Code != facts.OK {
 			v.refused++
 		}
@@ -121,7 +121,7 @@ func (v *versions) early() {
 	pass := &command.PassTime{Millis: uint32(v.between(0, 50))}
 	switch v.rng.IntN(3) {
 	case 0:
-		v.w.clients.send(pass, func(r replica.Receipt) {
+		v.w.clients.send(pass, func(r report.Receipt) {
 			if r.Refusal.Code == facts.OK && (v.raisedAt == 0 || r.Index <= v.raisedAt) {
 				v.w.fail("a command of the next rules was obeyed at entry %d", r.Index)
 			}
@@ -138,7 +138,7 @@ func (v *versions) early() {
 }
 
 // check compares in words what an entry came to with what it came to elsewhere, and sees the raise.
-func (v *versions) check(m *machine, folded *replica.Folded) {
+func (v *versions) check(m *machine, folded *report.Folded) {
 	if !v.on {
 		return
 	}

@@ -12,7 +12,8 @@ import (
 	"math/rand/v2"
 
 	"starling/journal"
-	"starling/replica"
+
+	"starling/replica/bound"
 	"starling/sim/model"
 	"starling/sim/promises"
 	"starling/terms"
@@ -42,7 +43,7 @@ type World struct {
 	// digests are those of the value after each entry, as the first peer found them.
 	digests []uint64
 	// size is that of the value after the last entry.
-	size     replica.Size
+	size     bound.Size
 	machines []*machine
 	pulses   map[terms.PeerID]*pulse
 	// forged has the last number used by each stranger, slanders counts those who spoke once.

@@ -9,7 +9,7 @@ import (
 
 	"starling/cluster/facts"
 	"starling/command"
-	"starling/replica"
+	"starling/replica/report"
 	"starling/terms"
 )
 
@@ -124,36 +124,36 @@ func some(paths []terms.PoolPath) string {
 }
 
 // Effect says what an entry brought about: "placed web.server[2] on node b".
-func Effect(e *replica.Effect) string {
+func Effect(e *report.Effect) string {
 	text := ""
 	switch e.Kind {
-	case replica.Joined:
+	case report.Joined:
 		text = fmt.Sprintf("%s joined", e.Peer)
-	case replica.Left:
+	case report.Left:
 		text = fmt.Sprintf("%s left", e.Peer)
-	case replica.Placed:
+	case report.Placed:
 		text = fmt.Sprintf("placed %s on node %s", e.Slot, e.Node)
-	case replica.Started:
+	case report.Started:
 		text = fmt.Sprintf("%s runs on node %s", e.Slot, e.Node)
-	case replica.Ended:
+	case report.Ended:
 		text = fmt.Sprintf("%s ended on node %s", e.Slot, e.Node)
-	case replica.Lost:
+	case report.Lost:
 		text = fmt.Sprintf("lost %s on node %s", e.Slot, e.Node)
-	case replica.BackingOff:
+	case report.BackingOff:
 		text = fmt.Sprintf("%s waits on node %s to start again", e.Slot, e.Node)
-	case replica.Stopping:
+	case report.Stopping:
 		text = fmt.Sprintf("stopping %s on node %s", e.Slot, e.Node)
-	case replica.JobFinished:
+	case report.JobFinished:
 		text = fmt.Sprintf("job %s finished", e.Slot.Job)
-	case replica.Unhealthy:
+	case report.Unhealthy:
 		text = fmt.Sprintf("%s on node %s counts as failed", e.Slot, e.Node)
-	case replica.GaveWay:
+	case report.GaveWay:
 		return fmt.Sprintf("%s on node %s gives way %s", e.Slot, e.Node, e.Reason)
-	case replica.Decided:
+	case report.Decided:
 		return fmt.Sprintf("job %s: %s", e.Slot.Job, e.Reason)
-	case replica.Updating:
+	case report.Updating:
 		return fmt.Sprintf("update of job %s %s", e.Slot.Job, e.Reason)
-	case replica.More:
+	case report.More:
 		text = "and more that is not listed"
 	default:
 		text = e.Kind.String()

@@ -7,7 +7,7 @@ import (
 	"starling/api/words"
 	"starling/cluster/facts"
 	"starling/command"
-	"starling/replica"
+	"starling/replica/report"
 	"starling/terms"
 	"starling/terms/rules"
 )
@@ -95,50 +95,50 @@ func unreadable(t *testing.T) command.Command {
 func TestEffects(t *testing.T) {
 	slot := terms.SlotName{Job: "web", Task: "server", Index: 2}
 	cases := []struct {
-		effect replica.Effect
+		effect report.Effect
 		want   string
 	}{
-		{replica.Effect{Kind: replica.Joined, Peer: "b~1", Node: "b"}, "b~1 joined"},
-		{replica.Effect{Kind: replica.Left, Peer: "b~1", Node: "b"}, "b~1 left"},
-		{replica.Effect{Kind: replica.Placed, Slot: slot, Order: 7, Node: "b"}, "placed web.server[2] on node b"},
-		{replica.Effect{Kind: replica.Started, Slot: slot, Order: 7, Node: "b"}, "web.server[2] runs on node b"},
-		{replica.Effect{Kind: replica.Ended, Slot: slot, Order: 7, Node: "b", Reason: "exited with 1"},
+		{report.Effect{Kind: report.Joined, Peer: "b~1", Node: "b"}, "b~1 joined"},
+		{report.Effect{Kind: report.Left, Peer: "b~1", Node: "b"}, "b~1 left"},
+		{report.Effect{Kind: report.Placed, Slot: slot, Order: 7, Node: "b"}, "placed web.server[2] on node b"},
+		{report.Effect{Kind: report.Started, Slot: slot, Order: 7, Node: "b"}, "web.server[2] runs on node b"},
+		{report.Effect{Kind: report.Ended, Slot: slot, Order: 7, Node: "b", Reason: "exited with 1"},
 			"web.server[2] ended on node b: exited with 1"},
-		{replica.Effect{Kind: replica.Lost, Slot: slot, Order: 7, Node: "b", Reason: "its node left"},
+		{report.Effect{Kind: report.Lost, Slot: slot, Order: 7, Node: "b", Reason: "its node left"},
 			"lost web.server[2] on node b: its node left"},
-		{replica.Effect{Kind: replica.BackingOff, Slot: slot, Order: 7, Node: "b", Reason: "failure 1 in a row"},
+		{report.Effect{Kind: report.BackingOff, Slot: slot, Order: 7, Node: "b", Reason: "failure 1 in a row"},
 			"web.server[2] waits on node b to start again: failure 1 in a row"},
-		{replica.Effect{Kind: replica.Stopping, Slot: slot, Order: 7, Node: "b", Reason: "the job was stopped"},
+		{report.Effect{Kind: report.Stopping, Slot: slot, Order: 7, Node: "b", Reason: "the job was stopped"},
 			"stopping web.server[2] on node b: the job was stopped"},
-		{replica.Effect{Kind: replica.JobFinished, Slot: terms.SlotName{Job: "web"}, Reason: "stopped"},
+		{report.Effect{Kind: report.JobFinished, Slot: terms.SlotName{Job: "web"}, Reason: "stopped"},
 			"job web finished: stopped"},
-		{replica.Effect{Kind: replica.Unhealthy, Slot: slot, Order: 7, Node: "b", Reason: "it was not healthy in time"},
+		{report.Effect{Kind: report.Unhealthy, Slot: slot, Order: 7, Node: "b", Reason: "it was not healthy in time"},
 			"web.server[2] on node b counts as failed: it was not healthy in time"},
-		{replica.Effect{Kind: replica.Updating, Slot: terms.SlotName{Job: "web"}, Reason: "to version 2: PAUSED"},
+		{report.Effect{Kind: report.Updating, Slot: terms.SlotName{Job: "web"}, Reason: "to version 2: PAUSED"},
 			"update of job web to version 2: PAUSED"},
-		{replica.Effect{Kind: replica.GaveWay, Slot: slot, Order: 7, Node: "b",
+		{report.Effect{Kind: report.GaveWay, Slot: slot, Order: 7, Node: "b",
 			Reason: "to a/nightly: it has a higher priority"},
 			"web.server[2] on node b gives way to a/nightly: it has a higher priority"},
-		{replica.Effect{Kind: replica.Decided, Slot: slot, Order: 7, Node: "b",
+		{report.Effect{Kind: report.Decided, Slot: slot, Order: 7, Node: "b",
 			Reason: "the job is suspended: worker[3] failed: out of memory (policy of the job)"},
 			"job web: the job is suspended: worker[3] failed: out of memory (policy of the job)"},
-		{replica.Effect{Kind: replica.More}, "and more that is not listed"},
+		{report.Effect{Kind: report.More}, "and more that is not listed"},
 	}
-	tried := map[replica.EffectKind]bool{}
+	tried := map[report.EffectKind]bool{}
 	for _, c := range cases {
 		if got := words.Effect(&c.effect); got != c.want {
 			t.Errorf("%s: got %q, want %q", c.effect.Kind, got, c.want)
 		}
 		tried[c.effect.Kind] = true
 	}
-	for kind := replica.Joined; knownEffect(kind); kind++ {
+	for kind := report.Joined; knownEffect(kind); kind++ {
 		if !tried[kind] {
 			t.Errorf("no case for %s", kind)
 		}
 	}
 }
 
-func knownEffect(kind replica.EffectKind) (ok bool) {
+func knownEffect(kind report.EffectKind) (ok bool) {
 	defer func() {
 		if recover() != nil {
 			ok = false

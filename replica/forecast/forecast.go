@@ -13,6 +13,7 @@ import (
 	"starling/command"
 	"starling/replica"
 	"starling/replica/reaction"
+	"starling/replica/report"
 	"starling/terms"
 )
 
@@ -96,7 +97,7 @@ type dream struct {
 	active  []facts.NodeIndex
 	waiting map[facts.NodeIndex]bool
 	// effects are those of the present round.
-	effects []replica.Effect
+	effects []report.Effect
 
 	waves  []Wave
 	listed int
@@ -202,7 +203,7 @@ func (d *dream) obey() {
 }
 
 // fold imagines an entry.
-func (d *dream) fold(writer terms.PeerID, c command.Command, now terms.Time) replica.Outcome {
+func (d *dream) fold(writer terms.PeerID, c command.Command, now terms.Time) report.Outcome {
 	d.entries++
 	name, incarnation := writer.Split()
 	seq := uint64(1)
@@ -213,7 +214,7 @@ func (d *dream) fold(writer terms.PeerID, c command.Command, now terms.Time) rep
 		Writer: writer, Seq: seq, Time: now, Cause: d.s.Index, Commands: []command.Command{c},
 	}, true)
 	for _, e := range outcome.Effects {
-		if e.Kind == replica.More {
+		if e.Kind == report.More {
 			d.cut = true
 			d.awaken()
 		} else if e.Node != "" {
@@ -258,8 +259,8 @@ func (d *dream) note() {
 		e := &d.effects[i]
 		step := last[e.Slot]
 		switch {
-		case e.Kind != replica.Placed && e.Kind != replica.Stopping:
-		case step != nil && e.Kind == replica.Placed && step.Starts == "":
+		case e.Kind != report.Placed && e.Kind != report.Stopping:
+		case step != nil && e.Kind == report.Placed && step.Starts == "":
 			step.take(e)
 		case !begun:
 			begun = true
@@ -282,7 +283,7 @@ func (d *dream) begin() {
 }
 
 // step begins a step of the last wave.
-func (d *dream) step(e *replica.Effect) {
+func (d *dream) step(e *report.Effect) {
 	step := &Step{Slot: e.Slot}
 	step.take(e)
 	d.open[e.Slot] = step
@@ -296,8 +297,8 @@ func (d *dream) step(e *replica.Effect) {
 }
 
 // take adds what an effect tells.
-func (t *Step) take(e *replica.Effect) {
-	if e.Kind == replica.Placed {
+func (t *Step) take(e *report.Effect) {
+	if e.Kind == report.Placed {
 		t.Starts = e.Node
 	} else {
 		t.Stops = e.Node

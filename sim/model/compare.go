@@ -10,7 +10,7 @@ import (
 	"starling/cluster/facts"
 	"starling/cluster/membership"
 	"starling/cluster/workload"
-	"starling/replica"
+	"starling/replica/report"
 	"starling/terms"
 )
 
@@ -22,7 +22,7 @@ type comparison struct {
 }
 
 // Differences compares the value, and what became of the last entry, with the model; nothing is found if all is well.
-func (m *Model) Differences(s *cluster.State, outcome *replica.Outcome) []string {
+func (m *Model) Differences(s *cluster.State, outcome *report.Outcome) []string {
 	c := &comparison{m: m, s: s, found: m.wrongs}
 	c.outcome(outcome)
 	same(c, about{"", "index, time and rules"}, [3]uint64{uint64(s.Index), uint64(s.Time), uint64(s.Rules)},
@@ -52,7 +52,7 @@ func same[T comparable](c *comparison, a about, fast, slow T) {
 	}
 }
 
-func (c *comparison) outcome(o *replica.Outcome) {
+func (c *comparison) outcome(o *report.Outcome) {
 	if same(c, about{"", "dropped"}, o.Dropped != "", c.m.dropped); c.m.dropped {
 		return
 	}

@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"starling/cluster/facts"
-	"starling/replica"
+	"starling/replica/report"
 	"starling/terms"
 	"starling/terms/constraint"
 )
@@ -14,20 +14,20 @@ import (
 // Whether it may place somebody there is checked; that it chose well is for the twins beside packages place, preempt,
 // admission, share and entitle, and for the promises of the simulator. What it keeps for them until the next entry is
 // taken over.
-func (m *Model) follow(outcome *replica.Outcome) {
+func (m *Model) follow(outcome *report.Outcome) {
 	m.left, m.claims = nil, nil // what is kept is for whom the fold says
 	for i := range outcome.Effects {
 		switch e := &outcome.Effects[i]; e.Kind {
-		case replica.Placed:
+		case report.Placed:
 			if slot := m.slotOf(&e.Slot); slot != nil && e.Order == m.index && e.Reason == "" {
 				m.place(slot)
 			}
-		case replica.GaveWay:
+		case report.GaveWay:
 			if slot := m.slotOf(&e.Slot); slot != nil && slot.ordered(e.Order) != nil {
 				m.stop(slot.ordered(e.Order), facts.ByPreemption)
 				m.left = nil
 			}
-		case replica.More:
+		case report.More:
 			m.followRest()
 		}
 	}

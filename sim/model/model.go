@@ -14,7 +14,7 @@ import (
 	"starling/cluster/facts"
 	"starling/cluster/membership"
 	"starling/command"
-	"starling/replica"
+	"starling/replica/report"
 	"starling/terms"
 	"starling/terms/rules"
 )
@@ -107,7 +107,7 @@ func New(limits terms.Limits) *Model {
 }
 
 // Apply folds the next entry, which made of the value what fold is now.
-func (m *Model) Apply(folded *replica.Folded, fold *cluster.State) {
+func (m *Model) Apply(folded *report.Folded, fold *cluster.State) {
 	m.index++
 	m.fold, m.wrongs = fold, nil
 	m.refused, m.told = nil, map[allocation]facts.Cause{}

@@ -11,7 +11,7 @@ import (
 	"starling/cluster/facts"
 	"starling/cluster/workload"
 	"starling/command"
-	"starling/replica"
+	"starling/replica/report"
 	"starling/terms"
 )
 
@@ -36,7 +36,7 @@ func New(fail Fail, told Told) *Watch {
 }
 
 // Entry looks at the value after an entry; told must know of it.
-func (p *Watch) Entry(s *cluster.State, folded *replica.Folded) {
+func (p *Watch) Entry(s *cluster.State, folded *report.Folded) {
 	p.drains = 0
 	for i := range folded.Outcome.Results {
 		if _, drains := folded.Entry.Commands[i].(*command.DrainNode); drains {

@@ -7,7 +7,7 @@ import (
 	"starling/cluster/facts"
 	"starling/cluster/gang"
 	"starling/cluster/workload"
-	"starling/replica"
+	"starling/replica/report"
 	"starling/schedule/entitle"
 	"starling/terms"
 	"starling/terms/pool"
@@ -34,13 +34,13 @@ type sharing struct {
 }
 
 // check looks at the value after an entry.
-func (h *sharing) check(s *cluster.State, effects []replica.Effect) {
+func (h *sharing) check(s *cluster.State, effects []report.Effect) {
 	h.placed, h.lost = map[terms.SlotName]bool{}, map[terms.JobName]bool{}
 	for i := range effects {
 		switch e := &effects[i]; {
-		case e.Kind == replica.Placed && e.Reason == "":
+		case e.Kind == report.Placed && e.Reason == "":
 			h.placed[e.Slot] = true
-		case e.Kind == replica.Ended || e.Kind == replica.Lost:
+		case e.Kind == report.Ended || e.Kind == report.Lost:
 			h.lost[e.Slot.Job] = true
 		}
 	}

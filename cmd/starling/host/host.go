@@ -22,7 +22,7 @@ import (
 	"starling/driver/process"
 	"starling/journal"
 	"starling/peer"
-	"starling/replica"
+	"starling/replica/report"
 	"starling/secret"
 	"starling/terms"
 )
@@ -121,7 +121,7 @@ func Start(ctx context.Context, config Config) (*Host, error) {
 type backend struct{ *peer.Peer }
 
 // Status asks the peer, which answers at once.
-func (b backend) Status() replica.PeerStatus { return b.Peer.Status(context.Background()) }
+func (b backend) Status() report.PeerStatus { return b.Peer.Status(context.Background()) }
 
 // Node is the machine's name.
 func (h *Host) Node() terms.NodeName { return h.config.Node }

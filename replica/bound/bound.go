@@ -1,4 +1,5 @@
-package replica
+// Package bound says how much work the fold of an entry may be, by how large the value is.
+package bound
 
 import (
 	"starling/cluster"

@@ -1,4 +1,4 @@
-package replica
+package report
 
 import (
 	"starling/cluster/facts"
@@ -25,6 +25,9 @@ type Result struct {
 	// Job is the job a command was about.
 	Job terms.JobName
 }
+
+// Refused tells whether the command was refused.
+func (r Result) Refused() bool { return r.Refusal.Code != facts.OK }
 
 // Effect is one change that an entry made beyond what its commands say.
 type Effect struct {

@@ -1,4 +1,4 @@
-package replica
+package report
 
 import (
 	"starling/cluster/facts"
