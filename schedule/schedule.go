@@ -77,7 +77,8 @@ func (p *pass) placeAll() {
 
 // round gives everything that waits a turn: daemons, then every pool with what is not revocable, then with what is.
 func (p *pass) round() {
-	(&turns{pass: p, number: -1}).take()
+	t := &turns{pass: p, number: -1}
+	t.take()
 	for _, revocable := range [...]bool{false, true} {
 		for number := range p.entitled {
 			p.s.Visit(1)
@@ -86,7 +87,7 @@ func (p *pass) round() {
 				continue
 			}
 			pool := admission.PoolOf(p.s, number, &p.entitled[number], p.ceilings.Of(number, revocable))
-			t := &turns{pass: p, number: number, revocable: revocable, admission: admission.New(&pool), looks: heldBackMax}
+			*t = turns{pass: p, number: number, revocable: revocable, admission: admission.New(&pool), looks: heldBackMax}
 			t.findClaimers()
 			t.take()
 			now := p.s.Account(number).Held
