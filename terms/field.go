@@ -130,17 +130,27 @@ func codeFields[T any](c *coder, fields []field[T], v *T) {
 
 // Version returns the lowest version of the encoding that has all fields of the job which are not zero.
 func (s *Job) Version() uint16 {
-	version := versionOf(jobFields[:], s)
+	c, zero := codec.Writer(), new(Task)
+	version := versionOf(c, jobFields[:], s, nil)
 	for i := range s.Tasks {
-		version = max(version, versionOf(taskFields[:], &s.Tasks[i]))
+		version = max(version, versionOf(c, taskFields[:], &s.Tasks[i], zero))
 	}
 	return version
 }
 
-func versionOf[T any](fields []field[T], v *T) uint16 {
-	version, zero := uint16(1), new(T)
+// versionOf returns the lowest version that has all fields of v which differ from the zero value, nil if that is still
+// to be made.
+func versionOf[T any](c *coder, fields []field[T], v, zero *T) uint16 {
+	version := uint16(1)
 	for i := range fields {
-		if f := &fields[i]; f.since > version && !codec.Equal(v, zero, f.code) {
+		f := &fields[i]
+		if f.since <= version {
+			continue
+		}
+		if zero == nil {
+			zero = new(T)
+		}
+		if !codec.Same(c, v, zero, f.code) {
 			version = f.since
 		}
 	}

@@ -54,7 +54,7 @@ func (p *problems) job(s *terms.Job) {
 
 // order adds what is wrong with the order of the tasks.
 func (p *problems) order(s *terms.Job) {
-	sound, gang := len(p.found) == 0, s.HasGang()
+	sound, gang, ordered := len(p.found) == 0, s.HasGang(), false
 	for i := range s.Tasks {
 		p.path = "tasks[" + strconv.Itoa(i) + "]"
 		switch t := &s.Tasks[i]; {
@@ -69,9 +69,9 @@ func (p *problems) order(s *terms.Job) {
 		case gang:
 			p.add("after", "excludes min_available: a gang starts together, and this begins later")
 		}
-		sound = p.after(s, s.Tasks[i].After) && sound
+		sound, ordered = p.after(s, s.Tasks[i].After) && sound, true
 	}
-	if p.path = ""; !sound {
+	if p.path = ""; !sound || !ordered {
 		return
 	}
 	if _, circle := s.Order(); len(circle) > 0 {
