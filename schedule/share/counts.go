@@ -13,11 +13,11 @@ func divide(in *Input) *division {
 	d := newDivision(in)
 	switch in.Scheduler {
 	case JobRoundRobin:
-		d.divide(d.parties, fewest)
+		d.evenly(d.parties)
 	case JobPercentage:
 		sharing, others := d.parts()
-		d.divide(sharing, shortest)
-		d.divide(others, fewest)
+		d.hand(d.admitAll(sharing), shortest)
+		d.evenly(others)
 	case JobPriority:
 		slices.SortStableFunc(d.parties, func(a, b *party) int { return cmp.Compare(b.job.Priority, a.job.Priority) })
 		d.oneByOne()
@@ -135,19 +135,70 @@ func (who *party) gather() {
 // oneByOne gives each job what it can use before it looks at the next.
 func (d *division) oneByOne() {
 	for i := range d.parties {
-		d.divide(d.parties[i:i+1], fewest)
+		d.evenly(d.parties[i : i+1])
 	}
 }
 
-// divide admits the jobs, in order, and gives one unit at a time to the one in front, until nobody can use more.
-func (d *division) divide(parties []*party, less func(a, b *party) bool) {
-	var admitted []*party
+// admitAll gives the jobs, in order, the least that they can do with, and returns those that have it.
+func (d *division) admitAll(parties []*party) (admitted []*party) {
 	for _, who := range parties {
 		if who.least <= d.left && d.admit(who) {
 			d.left -= who.total
 			admitted = append(admitted, who)
 		}
 	}
+	return admitted
+}
+
+// evenly lets the job with the fewest peers have the next one, until nobody can use more.
+func (d *division) evenly(parties []*party) {
+	admitted := d.admitAll(parties)
+	d.raise(admitted)
+	d.hand(admitted, fewest)
+}
+
+// raise lets all jobs that have fewer peers than some number have so many, or what they can use: as many as there are
+// for all. So it comes when they go to the job with the fewest one by one. It needs jobs of one task that may grow, and
+// peers that are alike to all of them.
+func (d *division) raise(admitted []*party) {
+	if len(d.supply.stocks) != 1 || slices.ContainsFunc(admitted, func(who *party) bool {
+		return who.job.Scheduler == TaskColocated || len(who.open.items) > 1
+	}) {
+		return
+	}
+	const mostBits = 31
+	level := Peers(0)
+	for bit := mostBits; bit >= 0; bit-- {
+		taken := Peers(0)
+		for _, who := range admitted {
+			taken += d.lacks(who, level|1<<bit)
+		}
+		if taken <= d.left {
+			level |= 1 << bit
+		}
+	}
+	for _, who := range admitted {
+		if more := d.lacks(who, level); more > 0 {
+			p := who.open.items[0]
+			d.supply.takeAlike(p.row, more)
+			p.count += more
+			who.total += more
+			d.left -= more
+		}
+	}
+}
+
+// lacks returns how many peers a job of one open task takes to have so many, or as many as it can use.
+func (d *division) lacks(who *party, level Peers) Peers {
+	if len(who.open.items) == 0 || len(d.supply.rows[who.open.items[0].row].fits) == 0 {
+		return 0
+	}
+	p := who.open.items[0]
+	return max(0, min(level-who.total, who.most-who.total, p.most-p.count))
+}
+
+// hand gives one unit at a time to the job in front, until nobody can use more.
+func (d *division) hand(admitted []*party, less func(a, b *party) bool) {
 	for q := newQueue(admitted, less); len(q.items) > 0; {
 		who := q.items[0]
 		before := who.total

@@ -163,6 +163,14 @@ func (s *supply) take(r int) bool {
 	return false
 }
 
+// takeAlike takes so many peers for the row, where all are alike and there are as many.
+func (s *supply) takeAlike(r int, count Peers) {
+	s.rows[r].taken[0] += count
+	s.rows[r].total += count
+	s.stocks[0].taken += count
+	s.free -= count
+}
+
 // release gives back one peer of the row, which was the last that was taken: but for exchanges, all is as before.
 func (s *supply) release(r int) {
 	c := slices.IndexFunc(s.rows[r].taken, func(n Peers) bool { return n > 0 })
