@@ -126,6 +126,17 @@ func (tr *trial) wantNeverTwo() (several int) {
 	return several
 }
 
+// awaitBeat waits until the program of an allocation that runs has written that it does.
+func (tr *trial) awaitBeat(slot *starlingv1.Slot) {
+	tr.Helper()
+	tr.eventually(slot.GetAllocation()+" beats", func() string {
+		if _, beat := tr.beats()[slot.GetAllocation()]; !beat {
+			return "no beat of it"
+		}
+		return ""
+	})
+}
+
 // slotOn returns the slot of a job that is on an agent.
 func (tr *trial) slotOn(a *agents.Agent, slots []*starlingv1.Slot) *starlingv1.Slot {
 	tr.Helper()
@@ -193,12 +204,7 @@ func TestStatefulOnAFrozenMachine(t *testing.T) {
 		t.Errorf("after the thaw %v is on agent %s, want slot %d without a failure", back, victim.Node, bound.GetNumber())
 	}
 	tr.wantTasks(append(now, tr.awaitRunning(other, "free")...))
-	tr.eventually("the databases beat again", func() string {
-		if _, beat := tr.beats()[tr.slotOn(victim, now).GetAllocation()]; !beat {
-			return "no beat of " + tr.slotOn(victim, now).GetAllocation()
-		}
-		return ""
-	})
+	tr.awaitBeat(tr.slotOn(victim, now))
 	tr.wantStarts(victim, 2)
 	if several := tr.wantNeverTwo(); several != 2 {
 		t.Errorf("%d slots had several allocations, want the 2 of agent %s, among them %s", several, victim.Node,
@@ -240,6 +246,7 @@ func TestStatefulOnADeadMachine(t *testing.T) {
 	victim, other := tr.Agents[1], tr.Agents[0]
 	tr.submit(tr.stateful("db", "data"))
 	bound := tr.slotOn(victim, tr.awaitRunning(other, "db"))
+	tr.awaitBeat(bound)
 	tr.must(victim.Crash(tr.soon()))
 	tr.wantWaitsFor(other, "db", victim)
 	tr.must(victim.Start())
