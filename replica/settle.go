@@ -115,7 +115,7 @@ func (f *fold) obeyResult(j *workload.Job, r facts.SlotRef, question *reconcile.
 	}
 	f.inherit(r, decision)
 	if canary, ok := f.s.SlotAt(seatOf(r, facts.CanarySeat)); ok && j.Update.Promoted && !canary.Phase.Holds() &&
-		canary.Order != decision.Main.Holder {
+		(canary.Order == 0 || canary.Order != decision.Main.Holder) {
 		f.s.SetSlot(seatOf(r, facts.CanarySeat), facts.Slot{}) // it has nothing to take the main seat with
 	}
 	main, _ := f.s.SlotAt(seatOf(r, facts.MainSeat))

@@ -133,7 +133,8 @@ func (m *Model) obeyResult(s *slot, question *reconcile.Task, result *reconcile.
 func (m *Model) fillAll(s *slot, decision *reconcile.Decision, question *reconcile.Task) {
 	canary := &s.seats[facts.CanarySeat]
 	m.inherit(s, decision)
-	if s.task.job.update.Promoted && canary.taken() && !canary.Phase.Holds() && canary.Order != decision.Main.Holder {
+	if s.task.job.update.Promoted && canary.taken() && !canary.Phase.Holds() &&
+		(canary.Order == 0 || canary.Order != decision.Main.Holder) {
 		m.put(canary, facts.Slot{})
 	}
 	if holder := decision.Main.Holder; holder != 0 && holder == canary.Order && holder != s.main().Order {
