@@ -35,13 +35,7 @@ func (m *Leave) code(c *codec.Coder) { peer(c, &m.Peer) }
 
 func (m *Volunteer) code(c *codec.Coder) {
 	peer(c, &m.Peer)
-	terms.CodeResources(c, &m.Offer.Capacity)
-	codec.List(c, &m.Offer.Attributes, terms.ArgumentsMax, terms.CodeVariable)
-	codec.List(c, &m.Offer.Devices, terms.RequestsPerTaskMax, deviceOffer)
-	codec.Integer(c, &m.Offer.PortFirst, math.MaxUint16)
-	codec.Integer(c, &m.Offer.PortLast, math.MaxUint16)
-	codec.Text(c, &m.Offer.Address, terms.AddressBytesMax)
-	codec.Integer(c, &m.Offer.Rules, math.MaxUint32)
+	m.Offer.Code(c)
 }
 
 func (m *SubmitJob) code(c *codec.Coder) {
@@ -129,10 +123,4 @@ func report(c *codec.Coder, r *Report) {
 	c.Signed(&r.ExitCode)
 	codec.Flags(c, &r.Ready)
 	codec.Text(c, &r.Detail, facts.FailureDetailBytesMax)
-}
-
-func deviceOffer(c *codec.Coder, d *terms.DeviceOffer) {
-	codec.Text(c, &d.Kind, terms.NameBytesMax)
-	codec.Text(c, &d.Model, terms.NameBytesMax)
-	codec.Integer(c, &d.Count, math.MaxUint32)
 }

@@ -222,3 +222,45 @@ func CodeResources(c *coder, r *Resources) {
 		codec.Integer(c, &r[k], math.MaxInt64)
 	}
 }
+
+// Code writes or reads what a node offers.
+func (o *Offer) Code(c *codec.Coder) {
+	CodeResources(c, &o.Capacity)
+	codec.List(c, &o.Attributes, ArgumentsMax, CodeVariable)
+	codec.List(c, &o.Devices, RequestsPerTaskMax, codeDeviceOffer)
+	codec.Integer(c, &o.PortFirst, math.MaxUint16)
+	codec.Integer(c, &o.PortLast, math.MaxUint16)
+	codec.Text(c, &o.Address, AddressBytesMax)
+	codec.Integer(c, &o.Rules, math.MaxUint32)
+}
+
+func codeDeviceOffer(c *coder, d *DeviceOffer) {
+	codec.Text(c, &d.Kind, NameBytesMax)
+	codec.Text(c, &d.Model, NameBytesMax)
+	codec.Integer(c, &d.Count, math.MaxUint32)
+}
+
+// Code writes or reads a pool.
+func (p *Pool) Code(c *codec.Coder) {
+	CodePoolPath(c, &p.Path)
+	for k := range p.Quotas {
+		q := &p.Quotas[k]
+		codec.Integer(c, &q.Reservation, math.MaxInt64)
+		codec.Integer(c, &q.Limit, math.MaxInt64)
+		codec.Integer(c, &q.Share, math.MaxInt64)
+		codec.Flags(c, &q.Static)
+	}
+	codec.Integer(c, &p.ControllerLimit, math.MaxUint8)
+	codec.Integer(c, &p.SlackLimit, math.MaxUint8)
+	codec.Integer(c, &p.PatienceMillis, math.MaxUint32)
+	codec.Integer(c, &p.JobScheduler, uint64(JobPercentage))
+	codec.List(c, &p.Owners, RequestsPerTaskMax, codeOwner)
+}
+
+func codeOwner(c *coder, o *string) { codec.Text(c, o, ownerBytesMax) }
+
+// ownerBytesMax bounds the name of one owner of a pool.
+const ownerBytesMax = 256
+
+// CodePoolPath writes or reads the path of a pool.
+func CodePoolPath(c *codec.Coder, p *PoolPath) { codec.Text(c, p, JobNameBytesMax) }
