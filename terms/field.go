@@ -241,20 +241,20 @@ func codeDeviceOffer(c *coder, d *DeviceOffer) {
 }
 
 // Code writes or reads a pool.
-func (p *Pool) Code(c *codec.Coder) {
-	CodePoolPath(c, &p.Path)
-	for k := range p.Quotas {
-		q := &p.Quotas[k]
+func (s *Pool) Code(c *codec.Coder) {
+	CodePoolPath(c, &s.Path)
+	for k := range s.Quotas {
+		q := &s.Quotas[k]
 		codec.Integer(c, &q.Reservation, math.MaxInt64)
 		codec.Integer(c, &q.Limit, math.MaxInt64)
 		codec.Integer(c, &q.Share, math.MaxInt64)
 		codec.Flags(c, &q.Static)
 	}
-	codec.Integer(c, &p.ControllerLimit, math.MaxUint8)
-	codec.Integer(c, &p.SlackLimit, math.MaxUint8)
-	codec.Integer(c, &p.PatienceMillis, math.MaxUint32)
-	codec.Integer(c, &p.JobScheduler, uint64(JobPercentage))
-	codec.List(c, &p.Owners, RequestsPerTaskMax, codeOwner)
+	codec.Integer(c, &s.ControllerLimit, math.MaxUint8)
+	codec.Integer(c, &s.SlackLimit, math.MaxUint8)
+	codec.Integer(c, &s.PatienceMillis, math.MaxUint32)
+	codec.Integer(c, &s.JobScheduler, uint64(JobPercentage))
+	codec.List(c, &s.Owners, RequestsPerTaskMax, codeOwner)
 }
 
 func codeOwner(c *coder, o *string) { codec.Text(c, o, ownerBytesMax) }
