@@ -22,8 +22,6 @@ const formatPreRelease = 1
 
 const checksumBytes = 4
 
-const peerBytesMax = terms.NameBytesMax + 12
-
 // ErrPreRelease tells that an entry is of the format of programs before the first release.
 var ErrPreRelease = errors.New("entry has format 1, which was written before the first release")
 
@@ -122,7 +120,7 @@ func Decode(data []byte, in rules.Number) (*Entry, error) {
 }
 
 func header(c *codec.Coder, e *Entry) {
-	codec.Text(c, &e.Writer, peerBytesMax)
+	codec.Text(c, &e.Writer, terms.PeerIDBytesMax)
 	codec.Integer(c, &e.Seq, math.MaxUint64)
 	codec.Integer(c, &e.Time, math.MaxInt64>>8)
 	codec.Integer(c, &e.Cause, math.MaxInt64)

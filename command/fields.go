@@ -8,7 +8,7 @@ import (
 	"starling/terms/codec"
 )
 
-func peer(c *codec.Coder, p *terms.PeerID) { codec.Text(c, p, peerBytesMax) }
+func peer(c *codec.Coder, p *terms.PeerID) { codec.Text(c, p, terms.PeerIDBytesMax) }
 
 func (m *PrepareJoin) code(c *codec.Coder) {
 	peer(c, &m.Joiner)

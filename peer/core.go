@@ -8,6 +8,7 @@ import (
 
 	"starling/cluster"
 	"starling/cluster/facts"
+	"starling/cluster/snapshot"
 	"starling/command"
 	"starling/journal"
 	"starling/replica"
@@ -109,8 +110,16 @@ func (c *Core) Self() terms.PeerID { return c.self }
 // State returns the value; it must only be read, and only until the next call.
 func (c *Core) State() *cluster.State { return c.state }
 
-// Rebuild makes the index of the value anew from its facts.
-func (c *Core) Rebuild() { c.state = cluster.Rebuild(c.state.Facts()) }
+// Restore replaces the value by that which a snapshot of it holds, and returns an error if that cannot be read.
+func (c *Core) Restore(data []byte) error {
+	all, err := snapshot.Decode(data, c.Knows)
+	if err != nil {
+		return err
+	}
+	c.state = cluster.Rebuild(all)
+	c.digest = c.state.Digest()
+	return nil
+}
 
 // Phase returns how far the peer is, and why if it diverged.
 func (c *Core) Phase() (Phase, string) {

@@ -7,9 +7,11 @@ import (
 
 	"starling/cluster"
 	"starling/cluster/facts"
+	"starling/cluster/snapshot"
 	"starling/command"
 	"starling/replica/report"
 	"starling/terms"
+	"starling/terms/rules"
 )
 
 // clusterOf returns a value with so many members that each offer 64 cores and 256 GiB.
@@ -132,6 +134,47 @@ func BenchmarkMemory(b *testing.B) {
 		runtime.KeepAlive(empty)
 		runtime.KeepAlive(s)
 	}
+}
+
+// BenchmarkSnapshot writes a snapshot of 100,000 allocations on 10,000 machines, reads it, and makes the value of it;
+// fold makes the same value by folding what brought it.
+func BenchmarkSnapshot(b *testing.B) {
+	s := clusterOf(10_000)
+	fill := func(s *cluster.State) {
+		for i := range 100 {
+			apply(s, uint64(i+2), benchJob(fmt.Sprint("j", i), 1000, terms.Spread, 500))
+		}
+	}
+	empty := s.Copy()
+	fill(s)
+	data := snapshot.Encode(s.Facts())
+	b.Run("write", func(b *testing.B) {
+		for b.Loop() {
+			snapshot.Encode(s.Facts())
+		}
+		b.ReportMetric(float64(len(data)), "bytes")
+	})
+	b.Run("read", func(b *testing.B) {
+		for b.Loop() {
+			if _, err := snapshot.Decode(data, rules.First); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("make", func(b *testing.B) {
+		all, err := snapshot.Decode(data, rules.First)
+		if err != nil {
+			b.Fatal(err)
+		}
+		for b.Loop() {
+			cluster.Rebuild(all)
+		}
+	})
+	b.Run("fold", func(b *testing.B) {
+		for b.Loop() {
+			fill(empty.Copy())
+		}
+	})
 }
 
 func heapBytes() uint64 {

@@ -73,6 +73,9 @@ type JobID uint32
 // NameBytesMax bounds every name.
 const NameBytesMax = 63
 
+// PeerIDBytesMax bounds the id of a peer: a name and an incarnation.
+const PeerIDBytesMax = NameBytesMax + 12
+
 // NewPeerID names the given incarnation of a node.
 func NewPeerID(node NodeName, incarnation uint32) PeerID {
 	return PeerID(string(node) + "~" + strconv.FormatUint(uint64(incarnation), 10))

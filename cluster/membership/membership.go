@@ -3,10 +3,12 @@ package membership
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/tidwall/btree"
 
 	"starling/terms"
+	"starling/terms/codec"
 	"starling/terms/fingerprint"
 )
 
@@ -242,6 +244,27 @@ func (m *Membership) Facts() *Facts {
 		return true
 	})
 	return f
+}
+
+// Code writes or reads the facts.
+func (f *Facts) Code(c *codec.Coder) {
+	peer := func(c *codec.Coder, p *terms.PeerID) { codec.Text(c, p, terms.PeerIDBytesMax) }
+	codec.List(c, &f.watched, math.MaxInt32, func(c *codec.Coder, pair *[2]terms.PeerID) {
+		peer(c, &pair[0])
+		peer(c, &pair[1])
+	})
+	codec.List(c, &f.joiners, math.MaxInt32, peer)
+	if !c.Writing {
+		f.attempts = make([]Attempt, len(f.joiners))
+	}
+	for i := range f.attempts {
+		a := &f.attempts[i]
+		codec.Integer(c, &a.Number, math.MaxUint32)
+		codec.Integer(c, &a.Phase, uint64(Aborted))
+		peer(c, &a.Observer)
+		codec.Integer(c, &a.Began, math.MaxUint64)
+		codec.Integer(c, &a.BeganAt, math.MaxInt64)
+	}
 }
 
 // Restore adds the facts to a membership that has its members and nothing else.

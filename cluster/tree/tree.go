@@ -3,9 +3,11 @@
 package tree
 
 import (
+	"math"
 	"slices"
 
 	"starling/terms"
+	"starling/terms/codec"
 	"starling/terms/fingerprint"
 )
 
@@ -59,11 +61,41 @@ func (p *Pools) With(specs []terms.Pool) *Pools {
 		}
 		next.IDs[i], next.Positions[free] = free, int32(i)
 	}
-	next.Hash = fingerprint.Words(tag, uint64(next.Version))
-	for i := range specs {
-		next.Hash = fingerprint.Mix(next.Hash, fingerprint.Pool(&specs[i]))
-	}
+	next.hash()
 	return next
+}
+
+// Code writes or reads the tree.
+func (p *Pools) Code(c *codec.Coder) {
+	codec.Uint32s(c, &p.Version)
+	codec.List(c, &p.Specs, math.MaxUint16, func(c *codec.Coder, s *terms.Pool) { s.Code(c) })
+	accounts := uint64(len(p.Positions))
+	c.Number(&accounts, math.MaxUint16)
+	if !c.Writing {
+		p.IDs, p.Positions = make([]ID, len(p.Specs)), make([]int32, accounts)
+		for i := range p.Positions {
+			p.Positions[i] = -1
+		}
+	}
+	for i := range p.IDs {
+		codec.Integer(c, &p.IDs[i], math.MaxUint16)
+		switch {
+		case c.Writing || c.Failure != "":
+		case uint64(p.IDs[i]) >= accounts:
+			c.Fail("has pool %s at account %d of %d", p.Specs[i].Path, p.IDs[i], accounts)
+		default:
+			p.Positions[p.IDs[i]] = int32(i)
+		}
+	}
+	p.hash()
+}
+
+// hash sets the hash of the tree.
+func (p *Pools) hash() {
+	p.Hash = fingerprint.Words(tag, uint64(p.Version))
+	for i := range p.Specs {
+		p.Hash = fingerprint.Mix(p.Hash, fingerprint.Pool(&p.Specs[i]))
+	}
 }
 
 // Find returns where a pool stands.

@@ -2,7 +2,9 @@
 package want
 
 import (
+	"math"
 	"starling/terms"
+	"starling/terms/codec"
 	"starling/terms/fingerprint"
 )
 
@@ -38,6 +40,14 @@ func (m Most) With(spec *terms.Task, kind terms.JobType, nodes uint32) Most {
 		m.each[k] = max(m.each[k], amount)
 	}
 	return m
+}
+
+// Code writes or reads it.
+func (m *Most) Code(c *codec.Coder) {
+	codec.Uint32s(c, &m.instances)
+	for k := range m.each {
+		codec.Integer(c, &m.each[k], math.MaxInt64)
+	}
 }
 
 // Hash is a hash of it.
