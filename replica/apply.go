@@ -37,6 +37,8 @@ type fold struct {
 	// deciding is the job of which reconcile has decided about a slot and not all of that is done, 0 if there is none: it
 	// does not end.
 	deciding terms.JobID
+	// settled counts the questions to reconcile.
+	settled int
 	// result is that of the last question to reconcile.
 	result reconcile.Result
 }

@@ -35,7 +35,7 @@ func (f *fold) settle(r facts.SlotRef, slot facts.Slot, event func(*reconcile.Ca
 	f.s.SetSlot(r, slot)
 	reconcile.Reconcile(&question, []reconcile.Slot{{Index: r.Index, Closed: closed, Candidates: all}}, reconcile.Tally{},
 		&f.result)
-	f.deciding = r.Job
+	f.deciding, f.settled = r.Job, f.settled+1
 	f.obeyResult(j, r, &question)
 	f.deciding = 0
 	if before.Phase != facts.Failed {
@@ -101,9 +101,10 @@ func (f *fold) candidate(j *workload.Job, r facts.SlotRef, slot *facts.Slot) (c 
 // otherUpdate stands for an update that is over.
 const otherUpdate = ^terms.Index(0)
 
-// obeyResult does what reconcile decided about a slot.
+// obeyResult does what reconcile decided about a slot. What is told to end may have ended at once, where nobody would
+// hear of it: then reconcile was asked again, and the rest of this answer is void.
 func (f *fold) obeyResult(j *workload.Job, r facts.SlotRef, question *reconcile.Task) {
-	decision := &f.result.Decisions[0]
+	decision, settled := &f.result.Decisions[0], f.settled
 	for _, gone := range f.result.Disconnects {
 		f.unknown(r, gone.Order, decision.Until)
 	}
@@ -111,28 +112,36 @@ func (f *fold) obeyResult(j *workload.Job, r facts.SlotRef, question *reconcile.
 		f.back(r, back.Order)
 	}
 	for _, stop := range f.result.Stops {
-		f.dismiss(r, &stop, decision.Main.Holder)
+		if f.dismiss(r, &stop, decision.Main.Holder); f.settled != settled {
+			return
+		}
 	}
 	f.inherit(r, decision)
 	if canary, ok := f.s.SlotAt(seatOf(r, facts.CanarySeat)); ok && j.Update.Promoted && !canary.Phase.Holds() &&
 		(canary.Order == 0 || canary.Order != decision.Main.Holder) {
 		f.s.SetSlot(seatOf(r, facts.CanarySeat), facts.Slot{}) // it has nothing to take the main seat with
 	}
+	if f.fillMain(j, r, decision, question); f.settled == settled {
+		f.fill(j, seatOf(r, facts.CanarySeat), &decision.Canary, question)
+	}
+	if f.settled == settled {
+		f.awaitReturn(r, decision)
+	}
+}
+
+// fillMain does what was decided about who has the main seat, or has it when it is free.
+func (f *fold) fillMain(j *workload.Job, r facts.SlotRef, d *reconcile.Decision, question *reconcile.Task) {
 	main, _ := f.s.SlotAt(seatOf(r, facts.MainSeat))
 	canary, _ := f.s.SlotAt(seatOf(r, facts.CanarySeat))
 	switch {
-	case main.Order != canary.Order && decision.Main.Holder != 0 &&
-		decision.Main.Holder == canary.Order: // promoted, and waits for its place
-		f.fill(j, seatOf(r, facts.CanarySeat), &decision.Main, question)
-	case !main.ByPolicy() || decision.Main.Reason == reconcile.NotWanted:
-		f.fill(j, seatOf(r, facts.MainSeat), &decision.Main, question)
+	case main.Order != canary.Order && d.Main.Holder != 0 && d.Main.Holder == canary.Order: // promoted, and waits
+		f.fill(j, seatOf(r, facts.CanarySeat), &d.Main, question)
+	case !main.ByPolicy() || d.Main.Reason == reconcile.NotWanted:
+		f.fill(j, seatOf(r, facts.MainSeat), &d.Main, question)
 	}
-	f.fill(j, seatOf(r, facts.CanarySeat), &decision.Canary, question)
-	f.awaitReturn(r, decision)
 }
 
-// awaitReturn lets whoever is still out of reach when it was due be looked at again: meanwhile its job may have become
-// more patient.
+// awaitReturn lets whoever is still out of reach be looked at again: its job may have become more patient.
 func (f *fold) awaitReturn(r facts.SlotRef, d *reconcile.Decision) {
 	for _, seat := range [...]facts.Seat{facts.MainSeat, facts.CanarySeat, facts.UnknownSeat} {
 		if slot, _ := f.s.SlotAt(seatOf(r, seat)); slot.Phase == facts.Unknown && slot.Deadline == 0 {
@@ -144,10 +153,7 @@ func (f *fold) awaitReturn(r facts.SlotRef, d *reconcile.Decision) {
 
 // unknown notes that an allocation is out of reach until a time at which it is looked at again.
 func (f *fold) unknown(r facts.SlotRef, order terms.Index, until terms.Time) {
-	seat, slot, ok := f.s.SeatOf(r, order)
-	if !ok {
-		return
-	}
+	seat, slot, _ := f.s.SeatOf(r, order)
 	slot.Phase, slot.Since, slot.Deadline = facts.Unknown, f.s.Time, until
 	f.s.SetSlot(seat, slot)
 }
@@ -174,10 +180,7 @@ func (f *fold) inherit(r facts.SlotRef, d *reconcile.Decision) {
 
 // back notes that an allocation that was out of reach runs.
 func (f *fold) back(r facts.SlotRef, order terms.Index) {
-	seat, slot, ok := f.s.SeatOf(r, order)
-	if !ok {
-		return
-	}
+	seat, slot, _ := f.s.SeatOf(r, order)
 	slot.Phase, slot.Deadline, slot.Health = facts.Running, 0, facts.Starting
 	f.s.SetSlot(seat, slot)
 	f.effect(report.Started, seat, "its node returned")

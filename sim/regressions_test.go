@@ -104,6 +104,7 @@ var seedsThatFoundBugs = []struct {
 	{4159663511, "an update whose batch was under way for ever was said to lack room"},
 	{4159695272, "the pulse of a life that was interrupted was given up for another long after the faults, when work came"},
 	{3107461113, "a canary that waited when nothing was left to try outlived its update"},
+	{3107491013, "an answer of reconcile was obeyed to its end though what it said first had led to another"},
 	{3803928144, "a canary of an update that had failed began anew with all of its job, and waited for ever"},
 }
 

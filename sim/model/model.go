@@ -14,6 +14,7 @@ import (
 	"starling/cluster/facts"
 	"starling/cluster/membership"
 	"starling/command"
+	"starling/reconcile"
 	"starling/replica/report"
 	"starling/terms"
 	"starling/terms/rules"
@@ -39,6 +40,8 @@ type Model struct {
 	Jobs, ended []*Job
 	// heeds are the seats of which it is due now what a policy says.
 	heeds []*seat
+	// asked is the last question to reconcile.
+	asked *reconcile.Task
 	// lacking tells that the update that rolls lacks room for who could take the place of what runs.
 	lacking bool
 	// changed are the jobs with a new version whose instances have not been looked at.

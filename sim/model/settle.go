@@ -39,6 +39,7 @@ func (m *Model) settle(s *seat, row facts.Slot, event func(*reconcile.Candidate)
 	}
 	question, result := m.question(t), reconcile.Result{}
 	reconcile.Reconcile(&question, all, reconcile.Tally{}, &result)
+	m.asked = &question
 	m.obeyResult(s.slot, &question, &result)
 	if before != facts.Failed && main.Phase == facts.Failed {
 		m.failedByPolicy(main, main.Slot, lifecycle.TaskFailed)
@@ -100,7 +101,7 @@ func candidate(s *seat) (c reconcile.Candidate, ok bool) {
 	return c, s.Order != 0
 }
 
-// obeyResult does what was decided about one slot.
+// obeyResult does what was decided about one slot, until there is a later decision.
 func (m *Model) obeyResult(s *slot, question *reconcile.Task, result *reconcile.Result) {
 	decision := reconcile.Decision{}
 	for _, d := range result.Decisions {
@@ -124,12 +125,14 @@ func (m *Model) obeyResult(s *slot, question *reconcile.Task, result *reconcile.
 		if one := s.ordered(stop.Order); stop.Index == s.index && one != nil {
 			m.dismiss(one, &stop, decision.Main.Holder)
 		}
+		if m.asked != question {
+			return
+		}
 	}
 	m.fillAll(s, &decision, question)
 }
 
-// fillAll does with the seats what was decided. A canary that was promoted and waits for its place has the verdict of
-// the main seat.
+// fillAll does with the seats what was decided. A promoted canary that waits for its place has the main seat's verdict.
 func (m *Model) fillAll(s *slot, decision *reconcile.Decision, question *reconcile.Task) {
 	canary := &s.seats[facts.CanarySeat]
 	m.inherit(s, decision)
@@ -146,11 +149,13 @@ func (m *Model) fillAll(s *slot, decision *reconcile.Decision, question *reconci
 		m.fill(canary, &decision.Canary, question)
 	}
 	for kind := range s.seats {
-		if one := &s.seats[kind]; one.Phase == facts.Unknown && one.Deadline == 0 {
+		if one := &s.seats[kind]; one.forgotten() && m.asked == question {
 			one.Deadline = decision.Until
 		}
 	}
 }
+
+func (s *seat) forgotten() bool { return s.Phase == facts.Unknown && s.Deadline == 0 }
 
 // inherit gives the main seat to whom it was decided to belong, as soon as nothing else holds it, or what does is lost.
 func (m *Model) inherit(s *slot, decision *reconcile.Decision) {
@@ -195,7 +200,7 @@ func (m *Model) dismiss(s *seat, stop *reconcile.Stopping, holder terms.Index) {
 
 // fill does with a seat what was decided about it.
 func (m *Model) fill(s *seat, v *reconcile.Verdict, question *reconcile.Task) {
-	if s.slot.gone() {
+	if s.slot.gone() || m.asked != question {
 		return
 	}
 	row := s.Slot
