@@ -475,10 +475,12 @@ func (m *Model) kill(j *Job) bool {
 	return true
 }
 
-// used returns how many slots ever had an allocation; those of a daemon all belong to their nodes.
+// used returns how many slots ever had an allocation, be it one whose volumes were given up; those of a daemon all
+// belong to their nodes.
 func (t *task) used() uint32 {
+	fresh := func(row *facts.Slot) bool { return row.Order == 0 && row.Since == 0 }
 	n := len(t.slots)
-	for ; n > 0 && t.job.newest().Type != terms.Daemon && t.slots[n-1].main().Order == 0; n-- {
+	for ; n > 0 && t.job.newest().Type != terms.Daemon && fresh(&t.slots[n-1].main().Slot); n-- {
 	}
 	return uint32(n)
 }
