@@ -6,13 +6,17 @@
 //  1. Every record has an index; the first is 1 and there are no gaps.
 //  2. All readers see the same records in the same order, however late or slow they read.
 //  3. A record whose Append returned nil is never lost and never moves.
-//  4. Appending the same (Writer, Seq) twice leaves one record: a resend is safe.
+//  4. Appending the same (Writer, Seq) twice leaves one record: a resend is safe. That of a record that was trimmed may
+//     be kept as another: readers pass over it, by its Seq.
 //  5. Records of one writer appear in the order of their Seq if each was appended after the one before it returned.
-//  6. A pulse ends no earlier than its owner stopped renewing it, and within its time to live after that.
+//  6. A snapshot stands for all records up to its index once Trim has returned nil: those may be gone, and no other
+//     record is. The records after it keep their indexes.
+//  7. A pulse ends no earlier than its owner stopped renewing it, and within its time to live after that.
 package journal
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"strings"
@@ -28,6 +32,9 @@ const PayloadBytesMax = 1 << 20
 // ValueBytesMax bounds what a pulse publishes; Publish refuses more with ErrTooLarge.
 const ValueBytesMax = 1 << 10
 
+// ChunkBytesMax bounds a chunk of a snapshot; PutChunk refuses a larger one with ErrTooLarge.
+const ChunkBytesMax = 512 << 10
+
 // nameBytesMax bounds the name of a writer or a pulse.
 const nameBytesMax = 255
 
@@ -41,6 +48,12 @@ var (
 	ErrPulseTaken = errors.New("a pulse with this identity exists already")
 	// ErrNoPulse is returned when a pulse to be adopted has ended, or one to be published is no longer its owner's.
 	ErrNoPulse = errors.New("no pulse with this identity exists")
+	// ErrTrimmed ends a Follow to which records are missing that were trimmed: read the snapshot, follow from behind it.
+	ErrTrimmed = errors.New("records were trimmed that are wanted here: a snapshot stands for them")
+	// ErrNoChunk is returned for a chunk that is not there: it was never put, or a later snapshot stands by now.
+	ErrNoChunk = errors.New("the journal has no such chunk of a snapshot")
+	// ErrAhead is returned when a snapshot is to stand for records that the journal does not have. Nothing was trimmed.
+	ErrAhead = errors.New("the snapshot is ahead of the journal")
 	// ErrClosed is returned by every method after Close.
 	ErrClosed = errors.New("journal is closed")
 )
@@ -54,6 +67,16 @@ type Record struct {
 	Seq uint64
 	// Payload is never changed by anybody once handed over.
 	Payload []byte
+}
+
+// Snapshot is what stands for the records up to an index.
+type Snapshot struct {
+	// Index is that of the last record it stands for, 0 if there is no snapshot.
+	Index Index
+	// Chunks is how many chunks it is kept in, numbered from 0.
+	Chunks uint32
+	// Sum is the SHA-256 of the chunks, one after the other.
+	Sum [sha256.Size]byte
 }
 
 // Check returns ErrName or ErrTooLarge for a record that no journal takes.
@@ -85,12 +108,29 @@ type Journal interface {
 
 	// Follow calls deliver with every record from index from on (from 0 and 1 mean all), in order, without gap or
 	// repeat, in batches of at least one. It blocks until ctx ends or deliver returns an error, and returns that
-	// error; outages of the engine are waited out. A slow deliver slows only this reader, and loses nothing.
+	// error; outages of the engine are waited out. A slow deliver slows only this reader, and loses nothing. It returns
+	// ErrTrimmed when the next record to deliver was trimmed.
 	Follow(ctx context.Context, from Index, deliver func([]Record) error) error
 
 	// Head returns the index of the last record known to be durable, 0 for an empty journal. It is
 	// linearizable: a record whose Append returned before Head was called is counted.
 	Head(ctx context.Context) (Index, error)
+
+	// PutChunk keeps a chunk of a snapshot of the value after record at; it replaces one of the same number. Chunks are
+	// kept until a later snapshot stands.
+	PutChunk(ctx context.Context, at Index, number uint32, chunk []byte) error
+
+	// Chunk returns a chunk, or ErrNoChunk.
+	Chunk(ctx context.Context, at Index, number uint32) ([]byte, error)
+
+	// Trim lets a snapshot whose chunks were put stand for all records up to its index, and deletes those, and what was
+	// put for earlier snapshots. It returns ErrNoChunk if a chunk is missing and ErrAhead if the index is above the head;
+	// into a journal that never had a record it may go at any index, and the first record comes after it. Where a later
+	// snapshot stands, that one stays. After another error call it again: the snapshot may stand already.
+	Trim(ctx context.Context, s Snapshot) error
+
+	// Snapshot returns the snapshot that stands, one of index 0 if there is none.
+	Snapshot(ctx context.Context) (Snapshot, error)
 
 	// Pulse creates the pulse of id (adopt false; ErrPulseTaken if there is one) or takes over an existing one
 	// without a moment in which it ended (adopt true; ErrNoPulse if there is none), and keeps renewing it until
@@ -133,4 +173,13 @@ type Pulse interface {
 	End(ctx context.Context) error
 	// Abandon stops renewing without deleting, as a crash would: the pulse lives until its time to live is over.
 	Abandon()
+}
+
+// CheckChunk returns ErrTooLarge for a chunk that no journal takes.
+func CheckChunk(at Index, number uint32, chunk []byte) error {
+	if len(chunk) > ChunkBytesMax {
+		return fmt.Errorf("chunk %d of the snapshot at %d has %d bytes, at most %d: %w", number, at, len(chunk),
+			ChunkBytesMax, ErrTooLarge)
+	}
+	return nil
 }

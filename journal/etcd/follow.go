@@ -32,6 +32,7 @@ type reader struct {
 	journal *Journal
 	from    journal.Index // what lies before is counted, but not delivered
 	last    position
+	trimmed cut // as it was when the last scan began
 	deliver func([]journal.Record) error
 	writers map[string]string // one string per writer, whatever the number of records
 }
@@ -67,7 +68,7 @@ func (r *reader) run(ctx context.Context) error {
 		if refused, ok := errors.AsType[deliverError](err); ok {
 			return refused
 		}
-		if errors.Is(err, errDamaged) || ctx.Err() != nil {
+		if errors.Is(err, errDamaged) || errors.Is(err, journal.ErrTrimmed) || ctx.Err() != nil {
 			return err
 		}
 		if err == nil || r.last != before {

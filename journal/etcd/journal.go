@@ -14,8 +14,11 @@
 // carries the version of the head, so a reader that misses one knows it before it delivers the next, and reads
 // again; one that hears nothing looks at the head now and then.
 //
-// A pulse is a key that is attached to a lease, to a new one when the engine has a new leader. The engine's history is
-// compacted, records are never deleted.
+// The key `journal/snapshot` says up to which record a snapshot stands for them, and the revision of that one. It is
+// put first; then the records up to that revision are deleted. So what a cut that was broken off has left counts for
+// nobody, and goes with the next cut. A journal that begins with a snapshot of another counts from there.
+//
+// A pulse is a key that is attached to a lease, to a new one when the engine has a new leader.
 package etcd
 
 import (
@@ -142,7 +145,7 @@ func (j *Journal) Append(ctx context.Context, r journal.Record) error {
 func (j *Journal) Head(ctx context.Context) (journal.Index, error) {
 	during, done := j.during(ctx, attemptMax)
 	defer done()
-	head, err := j.head(during)
+	head, _, err := j.ends(during)
 	if err != nil {
 		return 0, j.failed(ctx, "read the head", err)
 	}
@@ -155,16 +158,22 @@ type position struct {
 	revision int64
 }
 
-// head returns the position of the last record.
-func (j *Journal) head(ctx context.Context) (position, error) {
-	got, err := j.client.Get(ctx, j.keys.head)
+// ends returns the position of the last record, and up to where records were trimmed.
+func (j *Journal) ends(ctx context.Context) (head position, trimmed cut, err error) {
+	got, err := j.client.Txn(ctx).Then(clientv3.OpGet(j.keys.head), clientv3.OpGet(j.keys.snapshot)).Commit()
 	if err != nil {
-		return position{}, err
+		return head, trimmed, err
 	}
-	if len(got.Kvs) == 0 {
-		return position{revision: got.Header.Revision}, nil
+	if kvs := got.Responses[1].GetResponseRange().Kvs; len(kvs) > 0 {
+		if trimmed, err = decodeCut(kvs[0]); err != nil {
+			return head, trimmed, err
+		}
 	}
-	return position{index: journal.Index(got.Kvs[0].Version), revision: got.Kvs[0].ModRevision}, nil
+	head = position{index: trimmed.Base, revision: got.Header.Revision}
+	if kvs := got.Responses[0].GetResponseRange().Kvs; len(kvs) > 0 {
+		head = position{index: trimmed.Base + journal.Index(kvs[0].Version), revision: kvs[0].ModRevision}
+	}
+	return head, trimmed, nil
 }
 
 // Close implements journal.Journal.
@@ -228,23 +237,36 @@ func remedied(err error) error {
 
 // keyspace names the keys.
 type keyspace struct {
-	journal string // begins head and records, which are watched together
-	head    string
-	records string
-	pulses  string
+	journal  string // begins head, snapshot and records, which are watched together
+	head     string
+	snapshot string
+	records  string
+	chunks   string
+	pulses   string
 }
 
 func newKeyspace(prefix string) keyspace {
 	return keyspace{
-		journal: prefix + "journal/",
-		head:    prefix + "journal/head",
-		records: prefix + "journal/record/",
-		pulses:  prefix + "pulse/",
+		journal:  prefix + "journal/",
+		head:     prefix + "journal/head",
+		snapshot: prefix + "journal/snapshot",
+		records:  prefix + "journal/record/",
+		chunks:   prefix + "snapshot/",
+		pulses:   prefix + "pulse/",
 	}
 }
 
 func (k keyspace) record(writer string, seq uint64) string {
 	return fmt.Sprintf("%s%s/%016x", k.records, writer, seq)
+}
+
+// chunksAt begins the keys of the chunks of a snapshot; those of earlier ones are less.
+func (k keyspace) chunksAt(at journal.Index) string {
+	return fmt.Sprintf("%s%016x/", k.chunks, uint64(at))
+}
+
+func (k keyspace) chunk(at journal.Index, number uint32) string {
+	return fmt.Sprintf("%s%08x", k.chunksAt(at), number)
 }
 
 func (k keyspace) pulse(id string) string {

@@ -30,46 +30,62 @@ type entry struct {
 // scan delivers all records that are there now and were not delivered.
 //
 // It lists all keys, because the engine has no index by revision that outlives a compaction, but fetches only what
-// is to be delivered. Records are only ever added, so it need not read at one revision: what the head counted when
-// the scan began is found by every later read.
+// is to be delivered. Records are added, and those up to a cut deleted after that was told, so it need not read at one
+// revision: what the head counted when the scan began is found by every later read, or the cut has moved.
 func (r *reader) scan(ctx context.Context) error {
-	head, err := r.journal.head(ctx)
+	head, trimmed, err := r.journal.ends(ctx)
 	if err != nil {
 		return err
 	}
-	if head.index < r.last.index {
+	r.trimmed = trimmed
+	next := max(r.last.index+1, r.from, 1)
+	switch {
+	case head.index < r.last.index:
 		return fmt.Errorf("%d records were read, it has %d: %w", r.last.index, head.index, errDamaged)
+	case next <= trimmed.Index:
+		return journal.ErrTrimmed
+	case head.index == trimmed.Index:
+		return r.pass(nil, head)
 	}
-	if head.index == 0 {
-		r.last = head
-		return nil
-	}
-	entries, err := r.list(ctx, head)
+	entries, err := r.journal.list(ctx, trimmed.Revision, head.revision)
 	if err != nil {
 		return err
 	}
-	if r.last.index > 0 && entries[r.last.index-1].revision != r.last.revision {
-		return fmt.Errorf("record %d has moved: %w", r.last.index, errDamaged)
+	if len(entries) != int(head.index-trimmed.Index) {
+		return r.missing(ctx, "it counted %d records and has %d", head.index-trimmed.Index, len(entries))
 	}
-	next := max(r.last.index+1, r.from)
+	if known := r.last.index; known > trimmed.Index && entries[known-trimmed.Index-1].revision != r.last.revision {
+		return fmt.Errorf("record %d has moved: %w", known, errDamaged)
+	}
 	if next > head.index {
 		return r.pass(nil, head)
 	}
-	return r.fetch(ctx, entries[next-1:], next)
+	return r.fetch(ctx, entries[next-trimmed.Index-1:], next)
 }
 
-// list returns where all records up to head lie, in their order: entry i is that of index i+1.
-func (r *reader) list(ctx context.Context, head position) ([]entry, error) {
-	entries := make([]entry, 0, head.index)
-	end := clientv3.GetPrefixRangeEnd(r.journal.keys.records)
-	for key := r.journal.keys.records; ; {
-		page, err := r.journal.client.Get(ctx, key,
-			clientv3.WithRange(end), clientv3.WithKeysOnly(), clientv3.WithLimit(keysPerPage))
+// missing tells why something is not there: it was trimmed after the scan began, which then begins anew, or it is lost.
+func (r *reader) missing(ctx context.Context, format string, a ...any) error {
+	switch _, now, err := r.journal.ends(ctx); {
+	case err != nil:
+		return err
+	case now != r.trimmed:
+		return errRescan
+	}
+	return fmt.Errorf(format+": %w", append(a, errDamaged)...)
+}
+
+// list returns where all records lie that were put after one revision and until another, in their order.
+func (j *Journal) list(ctx context.Context, after, until int64) ([]entry, error) {
+	var entries []entry
+	end := clientv3.GetPrefixRangeEnd(j.keys.records)
+	for key := j.keys.records; ; {
+		page, err := j.client.Get(ctx, key, clientv3.WithRange(end), clientv3.WithKeysOnly(), clientv3.WithLimit(keysPerPage))
 		if err != nil {
 			return nil, err
 		}
+		entries = slices.Grow(entries, len(page.Kvs))
 		for _, kv := range page.Kvs {
-			if kv.ModRevision <= head.revision {
+			if kv.ModRevision > after && kv.ModRevision <= until {
 				entries = append(entries, entry{kv.ModRevision, string(kv.Key)})
 			}
 		}
@@ -77,9 +93,6 @@ func (r *reader) list(ctx context.Context, head position) ([]entry, error) {
 			break
 		}
 		key = string(page.Kvs[len(page.Kvs)-1].Key) + "\x00"
-	}
-	if len(entries) != int(head.index) {
-		return nil, fmt.Errorf("it counted %d records and has %d: %w", head.index, len(entries), errDamaged)
 	}
 	slices.SortFunc(entries, func(a, b entry) int { return cmp.Compare(a.revision, b.revision) })
 	return entries, nil
@@ -118,7 +131,7 @@ func (r *reader) read(ctx context.Context, entries []entry, next journal.Index) 
 	for i, e := range entries {
 		kvs := got.Responses[i].GetResponseRange().Kvs
 		if len(kvs) != 1 || kvs[0].ModRevision != e.revision {
-			return nil, 0, fmt.Errorf("record %s is gone or changed: %w", e.key, errDamaged)
+			return nil, 0, r.missing(ctx, "record %s is gone or changed", e.key)
 		}
 		if records[i], err = r.record(kvs[0].Key, kvs[0].Value, next+journal.Index(i)); err != nil {
 			return nil, 0, err

@@ -28,7 +28,7 @@ const (
 // watch delivers what is appended after the last record, until the watch ends or cannot be trusted any more.
 func (r *reader) watch(ctx context.Context) error {
 	f := r.journal.watch(ctx, r.journal.keys.journal,
-		clientv3.WithPrefix(), clientv3.WithRev(r.last.revision+1), clientv3.WithCreatedNotify())
+		clientv3.WithPrefix(), clientv3.WithRev(r.last.revision+1), clientv3.WithCreatedNotify(), clientv3.WithFilterDelete())
 	defer f.close()
 	// Until the engine has answered there is nothing to compare with the head: then the next attempt, at another
 	// member, must come soon.
@@ -72,7 +72,7 @@ func (r *reader) watch(ctx context.Context) error {
 func (r *reader) lookAtHead(ctx context.Context) (position, error) {
 	during, done := context.WithTimeout(ctx, readMax)
 	defer done()
-	head, err := r.journal.head(during)
+	head, _, err := r.journal.ends(during)
 	if err == nil && head.index < r.last.index {
 		return head, fmt.Errorf("%d records were read, it has %d: %w", r.last.index, head.index, errDamaged)
 	}
@@ -87,32 +87,9 @@ func (r *reader) take(answer clientv3.WatchResponse) error {
 	if err := answer.Err(); err != nil {
 		return fmt.Errorf("%w: %w", errInterrupted, err)
 	}
-	var batch []journal.Record
-	last := r.last
-	var appended *mvccpb.KeyValue // the record at the revision of the event, once that was seen
-	for _, event := range answer.Events {
-		kv := event.Kv
-		if event.Type != mvccpb.PUT || kv.ModRevision <= last.revision {
-			continue
-		}
-		if string(kv.Key) != r.journal.keys.head {
-			appended = kv
-			continue
-		}
-		// The version of the head is the index of the record that was put with it.
-		index := journal.Index(kv.Version)
-		if appended == nil || appended.ModRevision != kv.ModRevision || index != last.index+1 {
-			return fmt.Errorf("index %d after %d: %w", index, last.index, errRescan)
-		}
-		record, err := r.record(appended.Key, appended.Value, index)
-		if err != nil {
-			return err
-		}
-		batch = append(batch, record)
-		last = position{index, kv.ModRevision}
-	}
-	if last == r.last {
-		return nil
+	batch, last, err := r.batch(answer.Events)
+	if err != nil || last == r.last {
+		return err
 	}
 	if err := r.pass(batch, last); err != nil {
 		return err
@@ -123,6 +100,41 @@ func (r *reader) take(answer clientv3.WatchResponse) error {
 		return fmt.Errorf("%d revisions behind: %w", behind, errRescan)
 	}
 	return nil
+}
+
+// batch returns the records that events show, and the position of the last of them.
+func (r *reader) batch(events []*clientv3.Event) (batch []journal.Record, last position, err error) {
+	last = r.last
+	var appended *mvccpb.KeyValue // the record at the revision of the event, once that was seen
+	for _, event := range events {
+		kv := event.Kv
+		if kv.ModRevision <= last.revision {
+			continue
+		}
+		switch string(kv.Key) {
+		case r.journal.keys.snapshot:
+			if trimmed, err := decodeCut(kv); err != nil || trimmed.Index > last.index {
+				return nil, last, fmt.Errorf("what follows was trimmed: %w", errRescan)
+			}
+			continue
+		case r.journal.keys.head:
+		default:
+			appended = kv
+			continue
+		}
+		// The head was put as often as there are records until this one.
+		index := r.trimmed.Base + journal.Index(kv.Version)
+		if appended == nil || appended.ModRevision != kv.ModRevision || index != last.index+1 {
+			return nil, last, fmt.Errorf("index %d after %d: %w", index, last.index, errRescan)
+		}
+		record, err := r.record(appended.Key, appended.Value, index)
+		if err != nil {
+			return nil, last, err
+		}
+		batch = append(batch, record)
+		last = position{index, kv.ModRevision}
+	}
+	return batch, last, nil
 }
 
 // feed stands between a watch and a reader that may be slow: etcd's client would keep any amount of events for it.

@@ -33,6 +33,7 @@ func New() *Journal {
 	return (&store{
 		appended: make(chan struct{}),
 		seen:     make(map[identity]struct{}),
+		chunks:   make(map[chunk][]byte),
 		pulses:   make(map[string]*state),
 	}).open()
 }
@@ -61,7 +62,10 @@ func (j *Journal) Follow(ctx context.Context, from journal.Index, deliver func([
 		if err := j.usable(ctx); err != nil {
 			return err
 		}
-		batch, appended := j.store.read(next)
+		batch, appended, err := j.store.read(next)
+		if err != nil {
+			return err
+		}
 		if len(batch) > 0 {
 			if err := deliver(batch); err != nil {
 				return err
@@ -115,8 +119,10 @@ type identity struct {
 // store is what all journals made by Open share.
 type store struct {
 	mu       sync.Mutex
-	records  []journal.Record // record i has index i+1; never changed, only appended to
-	appended chan struct{}    // closed and replaced at every append
+	snapshot journal.Snapshot
+	chunks   map[chunk][]byte
+	records  []journal.Record // those after the snapshot; never changed, only appended to and cut
+	appended chan struct{}    // closed and replaced at every append, and when something is trimmed
 	seen     map[identity]struct{}
 	pulses   map[string]*state // every pulse that lives, ever lived, or is watched
 }
@@ -134,29 +140,40 @@ func (s *store) append(r journal.Record) {
 		return
 	}
 	s.seen[id] = struct{}{}
-	r.Index = journal.Index(len(s.records) + 1)
+	r.Index = s.end() + 1
 	s.records = append(s.records, r)
+	s.wake()
+}
+
+// wake lets all readers look again.
+func (s *store) wake() {
 	close(s.appended)
 	s.appended = make(chan struct{})
 }
 
-// read returns a batch that begins at index next, or none and the channel that tells of the next append.
-func (s *store) read(next journal.Index) ([]journal.Record, <-chan struct{}) {
+// read returns a batch that begins at index next, or none and the channel that tells of the next change.
+func (s *store) read(next journal.Index) ([]journal.Record, <-chan struct{}, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if next > journal.Index(len(s.records)) {
-		return nil, s.appended
+	switch {
+	case next <= s.snapshot.Index:
+		return nil, nil, journal.ErrTrimmed
+	case next > s.end():
+		return nil, s.appended, nil
 	}
-	rest := s.records[next-1:]
+	rest := s.records[next-s.snapshot.Index-1:]
 	n := min(len(rest), batchRecordsMax)
-	return rest[:n:n], s.appended
+	return rest[:n:n], s.appended, nil
 }
 
 func (s *store) head() journal.Index {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return journal.Index(len(s.records))
+	return s.end()
 }
+
+// end is the index of the last record.
+func (s *store) end() journal.Index { return s.snapshot.Index + journal.Index(len(s.records)) }
 
 // errTimeToLive is returned for a pulse that could not live.
 var errTimeToLive = errors.New("time to live must be above zero")
