@@ -260,13 +260,13 @@ func (k keyspace) record(writer string, seq uint64) string {
 	return fmt.Sprintf("%s%s/%016x", k.records, writer, seq)
 }
 
-// chunksAt begins the keys of the chunks of a snapshot; those of earlier ones are less.
-func (k keyspace) chunksAt(at journal.Index) string {
+// chunksFrom begins the keys of the chunks of snapshots at an index; those of earlier ones are less.
+func (k keyspace) chunksFrom(at journal.Index) string {
 	return fmt.Sprintf("%s%016x/", k.chunks, uint64(at))
 }
 
-func (k keyspace) chunk(at journal.Index, number uint32) string {
-	return fmt.Sprintf("%s%08x", k.chunksAt(at), number)
+func (k keyspace) chunk(s journal.Snapshot, number uint32) string {
+	return fmt.Sprintf("%s%x/%08x", k.chunksFrom(s.Index), s.Sum, number)
 }
 
 func (k keyspace) pulse(id string) string {
