@@ -6,6 +6,7 @@ import (
 	"starling/cluster/facts"
 	"starling/cluster/workload"
 	"starling/command"
+	"starling/replica/limits"
 	"starling/replica/report"
 	"starling/ring"
 	"starling/terms"
@@ -122,7 +123,7 @@ func (f *fold) volunteer(c *command.Volunteer) report.Result {
 	if reason := offer.Problem(); reason != "" {
 		return refused(facts.Invalid, "offer of %s: %s", c.Peer, reason)
 	}
-	if r := f.offerProblem(&offer); r.Refused() {
+	if r := limits.Offer(f.s, f.writer, &offer); r.Refused() {
 		return r
 	}
 	f.s.SetOffer(f.writer.Index, &offer)
