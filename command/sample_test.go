@@ -73,6 +73,8 @@ func commands() []Command {
 				{Reservation: 3000, Limit: 4000, Share: 2, Static: true},
 			}, ControllerLimit: 50, SlackLimit: 20, PatienceMillis: 1000, JobScheduler: terms.JobRoundRobin,
 				Owners: []string{"team"}}}, Gone: []terms.PoolPath{"shop/old"}},
+		&VouchSnapshot{facts.Snapshot{Index: 10_000, Digest: 7, Chunks: 3,
+			Sum: [32]byte([]byte("the SHA-256 of all of its chunks"))}},
 	}
 }
 

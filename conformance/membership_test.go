@@ -210,7 +210,7 @@ func (r *replayed) apply(e *logEntry, written step) {
 	one := r.command(written, r.numberOf(written))
 	if one == nil {
 		r.tally.note(noCommand)
-		replica.Skip(r.s, index, noCommand.reason)
+		replica.Skip(r.s, index, 0, noCommand.reason)
 		return
 	}
 	r.fold(r.s, e.Writer, one)

@@ -25,9 +25,10 @@ type history struct {
 	bytes   int
 	changed chan struct{}
 	// digests are those of the last digestsMax entries, by index modulo that; only the loop touches them.
-	digests   []uint64
-	last      terms.Index
-	published terms.Index
+	digests []uint64
+	// first and last are the entries between which digests are known.
+	first, last terms.Index
+	published   terms.Index
 }
 
 func (h *history) init() {
@@ -59,9 +60,14 @@ func (h *history) wake() {
 	h.changed = make(chan struct{})
 }
 
+// restart goes on behind entries that were not folded, with the digest after the last of them.
+func (h *history) restart(at terms.Index, digest uint64) {
+	h.digests[at%digestsMax], h.first, h.last = digest, at, at
+}
+
 // knows tells whether the digest at an index is remembered.
 func (h *history) knows(index terms.Index) bool {
-	return index > 0 && index <= h.last && index+digestsMax > h.last
+	return index > 0 && index >= h.first && index <= h.last && index+digestsMax > h.last
 }
 
 // differs tells whether a peer published another digest than this one had at the same index.

@@ -46,6 +46,8 @@ type Config struct {
 	Reports, Version string
 	// Secret is the cluster's, from which the keys of jobs come; nil refuses what needs some.
 	Secret *secret.Secret
+	// Limits are those of the cluster: alike for all of its peers.
+	Limits terms.Limits
 	Log    *slog.Logger
 }
 
@@ -99,7 +101,7 @@ type stateWaiter struct {
 func Start(ctx context.Context, config Config) *Peer {
 	ctx, cancel := context.WithCancel(ctx)
 	p := &Peer{
-		config: config, log: config.Log.With("node", string(config.Node)), core: NewCore(terms.DefaultLimits()),
+		config: config, log: config.Log.With("node", string(config.Node)), core: NewCore(config.Limits),
 		calls: make(chan func()), inbox: make(chan []journal.Record), pulses: make(chan pulseNews), lives: make(chan life),
 		watching: map[terms.PeerID]context.CancelFunc{}, cancel: cancel, stopped: make(chan struct{}),
 		starts: make(chan struct{}, startsMax), lived: make(chan struct{}),
@@ -135,19 +137,27 @@ func (p *Peer) Err() error { return p.failure }
 // Self returns the identity of the peer's present life, "" before the first.
 func (p *Peer) Self() terms.PeerID { return *p.self.Load() }
 
-// follow brings the journal's records to the loop.
+// follow brings the journal's records to the loop, or a snapshot in the place of those that were trimmed.
 func (p *Peer) follow(ctx context.Context) {
-	err := p.config.Journal.Follow(ctx, 1, func(records []journal.Record) error {
-		select {
-		case p.inbox <- records:
-			return nil
-		case <-ctx.Done():
-			return ctx.Err()
+	next := journal.Index(1)
+	for ctx.Err() == nil {
+		err := p.config.Journal.Follow(ctx, next, func(records []journal.Record) error {
+			select {
+			case p.inbox <- records:
+				next = records[len(records)-1].Index + 1
+				return nil
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		})
+		if errors.Is(err, journal.ErrTrimmed) {
+			next = p.restore(ctx)
+			continue
 		}
-	})
-	if ctx.Err() == nil {
-		p.log.Error("following the journal ended", "error", err)
-		p.cancel()
+		if ctx.Err() == nil {
+			p.log.Error("following the journal ended", "error", err)
+			p.cancel()
+		}
 	}
 }
 
@@ -316,6 +326,7 @@ func (p *Peer) react(ctx context.Context, timer *time.Timer) {
 		p.driverChanged(ctx)
 	}
 	p.deleteSets(ctx, &work)
+	p.snapshot(ctx, work.Snapshot)
 	p.renew(ctx, work.Renew)
 	p.probe(work.Probe)
 	p.watch(ctx, work.Watch)

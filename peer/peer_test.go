@@ -35,25 +35,36 @@ type flock struct {
 	ids      map[string]*MemoryIdentity
 	peers    map[string]*Peer
 	journals map[string]journal.Journal
+	limits   terms.Limits
 	// lost tells that nobody answers who asks for an output.
 	lost atomic.Bool
 }
 
 func newFlock(t *testing.T, names ...string) *flock {
+	return newFlockWithin(t, terms.DefaultLimits(), names...)
+}
+
+// newFlockWithin starts a cluster with limits.
+func newFlockWithin(t *testing.T, limits terms.Limits, names ...string) *flock {
 	f := &flock{
 		t: t, shared: memory.New(), machines: map[string]*fake.Machine{}, ids: map[string]*MemoryIdentity{},
-		peers: map[string]*Peer{}, journals: map[string]journal.Journal{},
+		peers: map[string]*Peer{}, journals: map[string]journal.Journal{}, limits: limits,
 	}
 	for _, name := range names {
-		f.machines[name] = fake.NewMachine(script)
-		f.machines[name].Volumes = filepath.Join(t.TempDir(), name)
-		f.ids[name] = &MemoryIdentity{}
-		f.start(name)
+		f.add(name)
 	}
 	for _, name := range names {
 		f.ready(name)
 	}
 	return f
+}
+
+// add starts a peer on a new machine.
+func (f *flock) add(name string) {
+	f.machines[name] = fake.NewMachine(script)
+	f.machines[name].Volumes = filepath.Join(f.t.TempDir(), name)
+	f.ids[name] = &MemoryIdentity{}
+	f.start(name)
 }
 
 // script lets a task end with the exit code that its first argument says, or run on without one.
@@ -88,7 +99,7 @@ func (f *flock) startOn(name string, j journal.Journal) {
 		Node: terms.NodeName(name), Journal: f.journals[name], Driver: fake.Open(f.machines[name]), Identity: f.ids[name],
 		Offer: terms.Offer{Capacity: terms.Resources{4000, 4 << 30, 1 << 40}, PortFirst: 20000, PortLast: 20100,
 			Rules: RulesNewest, Address: name, Attributes: []terms.EnvVar{{Name: "node", Value: name}}},
-		PulseTTL: 3 * time.Second, Fetch: f.fetch, Log: slog.New(slog.DiscardHandler),
+		PulseTTL: 3 * time.Second, Fetch: f.fetch, Log: slog.New(slog.DiscardHandler), Limits: f.limits,
 	})
 }
 

@@ -5,6 +5,7 @@ import (
 
 	"starling/cluster"
 	"starling/cluster/facts"
+	"starling/cluster/snapshot"
 	"starling/command"
 	"starling/plugin/roster"
 	"starling/reconcile"
@@ -58,11 +59,19 @@ func Apply(s *cluster.State, index terms.Index, e *command.Entry, explain bool) 
 	}
 	f := &fold{s: s, entry: e, explain: explain, outcome: report.Outcome{Index: index}}
 	s.Index = index
-	visited := s.Visited()
-	if reason := f.admit(); reason != "" {
-		f.outcome.Dropped = reason
-		return f.outcome
+	if f.outcome.Dropped = f.admit(); f.outcome.Dropped == "" {
+		f.run()
 	}
+	if !f.vouches() {
+		snapshot.Count(&s.Head, e.Bytes)
+	}
+	return f.outcome
+}
+
+// run does what the commands of the entry ask for, and what follows.
+func (f *fold) run() {
+	s, e := f.s, f.entry
+	visited := s.Visited()
 	s.Time = f.timeNow()
 	finished := f.meetDeadlines()
 	f.outcome.Results = make([]report.Result, len(e.Commands))
@@ -78,7 +87,6 @@ func Apply(s *cluster.State, index terms.Index, e *command.Entry, explain bool) 
 	s.ForgetJobs()
 	s.Rules = max(s.Rules, f.raised)
 	f.outcome.Visited = s.Visited() - visited
-	return f.outcome
 }
 
 // awaitGivers sets the deadlines of the updates of jobs that gave way anew, for they try less than before.
@@ -97,12 +105,13 @@ func (f *fold) regroup() {
 	}
 }
 
-// Skip folds an entry whose bytes are none that this version of the rules knows: only the index moves.
-func Skip(s *cluster.State, index terms.Index, reason string) report.Outcome {
+// Skip folds a record of so many bytes that are no entry which this version of the rules knows: only the index moves.
+func Skip(s *cluster.State, index terms.Index, bytes int, reason string) report.Outcome {
 	if index != s.Index+1 {
 		panic(fmt.Sprintf("replica: entry %d does not follow entry %d", index, s.Index))
 	}
 	s.Index = index
+	snapshot.Count(&s.Head, bytes)
 	return report.Outcome{Index: index, Dropped: reason}
 }
 
@@ -285,6 +294,8 @@ func (f *fold) obey(c command.Command) report.Result {
 		return f.drainNode(c)
 	case *command.ChangePools:
 		return f.changePools(c)
+	case *command.VouchSnapshot:
+		return f.vouch(c)
 	case *command.PassTime:
 		return f.passTime(c)
 	case *command.Unreadable:
@@ -294,7 +305,7 @@ func (f *fold) obey(c command.Command) report.Result {
 }
 
 func refused(code facts.Code, format string, args ...any) report.Result {
-	return report.Result{Refusal: facts.Refusal{Code: code, Reason: fmt.Sprintf(format, args...)}}
+	return report.Refuse(code, format, args...)
 }
 
 // author refuses what only p itself may write.

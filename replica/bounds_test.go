@@ -114,7 +114,7 @@ func TestApplyWantsTheNextEntry(t *testing.T) {
 func TestSkip(t *testing.T) {
 	s := clusterOf(1)
 	before := s.Copy()
-	if outcome := Skip(s, 1, "no entry"); outcome.Index != 1 || outcome.Dropped != "no entry" || s.Index != 1 {
+	if outcome := Skip(s, 1, 9, "no entry"); outcome.Index != 1 || outcome.Dropped != "no entry" || s.Index != 1 {
 		t.Errorf("Skip() = %+v at index %d", outcome, s.Index)
 	}
 	if s.Index = 0; s.Digest() != before.Digest() {

@@ -113,8 +113,12 @@ func (m *machine) deliver() {
 	m.wake()
 }
 
-// foldNext folds the next record.
+// foldNext folds the next record, or takes the snapshot that stands for it.
 func (m *machine) foldNext() {
+	if m.trimmed() {
+		m.restore()
+		return
+	}
 	folded, ok := m.core.Fold(m.w.records[m.cursor], m.own())
 	m.cursor++
 	if !ok {

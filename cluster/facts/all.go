@@ -42,6 +42,7 @@ type Head struct {
 	// RequestNext counts the requests that were remembered.
 	RequestNext uint64
 	Undone
+	Snapshots Snapshots
 }
 
 // Undone is what an entry leaves to do for the next.

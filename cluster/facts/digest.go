@@ -23,6 +23,7 @@ const (
 	tagPools
 	tagBlocked
 	tagShared
+	tagSnapshots
 )
 
 // Hash covers a seat; of one that was never used it is 0.
@@ -152,6 +153,9 @@ func (f *Head) Hash(rows, ring, pools uint64) uint64 {
 		f.RequestNext, bit(f.Unfinished)|bit(f.Stirred)<<1|bit(f.Moved)<<2, f.Holds, pools)
 	for _, n := range f.Grown {
 		h = mix(h, uint64(n))
+	}
+	if snapshots := f.Snapshots.Hash(); snapshots != 0 {
+		h = mix(h, snapshots)
 	}
 	return h
 }

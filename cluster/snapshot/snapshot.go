@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"starling/cluster/facts"
 	"starling/cluster/membership"
@@ -63,6 +64,9 @@ func Decode(data []byte, knows rules.Number) (*facts.All, error) {
 	return f, nil
 }
 
+// Chunks returns the bytes in pieces of a size; the last may be shorter.
+func Chunks(data []byte, size int) [][]byte { return slices.Collect(slices.Chunk(data, size)) }
+
 func index[T ~uint64](c *coder, all ...*T) {
 	for _, v := range all {
 		codec.Integer(c, v, math.MaxUint64)
@@ -87,11 +91,27 @@ func head(c *coder, h *facts.Head) {
 	index(c, &h.RequestNext, &h.Holds)
 	codec.Flags(c, &h.Unfinished, &h.Stirred, &h.Moved)
 	codec.List(c, &h.Grown, rowsMax, node)
+	snapshots(c, &h.Snapshots)
+}
+
+func snapshots(c *coder, n *facts.Snapshots) {
+	codec.Uint32s(c, &n.Entries)
+	index(c, &n.Bytes)
+	index(c, &n.Due)
+	times(c, &n.DueAt)
+	codec.List(c, &n.Vouches, rowsMax, func(c *coder, v *facts.Vouch) {
+		text(c, &v.Peer)
+		v.Snapshot.Code(c)
+	})
+	n.Confirmed.Code(c)
+	text(c, &n.By)
 }
 
 func limits(c *coder, l *terms.Limits) {
 	codec.Uint32s(c, &l.Jobs, &l.FinishedJobs, &l.FinishedSlots, &l.Tasks, &l.JobInstances, &l.Instances, &l.Gang,
 		&l.Versions, &l.Attempts, &l.Requests, &l.Nodes, &l.Lives, &l.Pools, &l.Placements, &l.Preemptions, &l.Trials)
+	codec.Uint32s(c, &l.SnapshotEntries, &l.ChunkBytes)
+	index(c, &l.SnapshotBytes)
 	codec.Integer(c, &l.JobAmount, math.MaxInt64)
 	codec.Integer(c, &l.PoolAmount, math.MaxInt64)
 	codec.Integer(c, &l.ClusterAmount, math.MaxInt64)

@@ -41,6 +41,12 @@ type trial struct {
 // begin starts a cluster of three, which ends with the test.
 func begin(t *testing.T, ttl time.Duration) *trial {
 	t.Helper()
+	return beginWith(t, ttl, os.Getenv(binaryVariable))
+}
+
+// beginWith does it with a program.
+func beginWith(t *testing.T, ttl time.Duration, binary string) *trial {
+	t.Helper()
 	if runtime.GOOS != "linux" {
 		t.Skip("finds processes by Linux's /proc, and counts on a task's end with its supervisor's")
 	}
@@ -54,7 +60,7 @@ func begin(t *testing.T, ttl time.Duration) *trial {
 	_, err := secret.LoadOrMake(secretFile)
 	tr.must(err)
 	tr.Flock, err = agents.New(agents.Config{
-		Binary: os.Getenv(binaryVariable), Folder: folder, Nodes: []string{"a", "b", "c"}, PulseTTL: ttl,
+		Binary: binary, Folder: folder, Nodes: []string{"a", "b", "c"}, PulseTTL: ttl,
 		Flags: []string{"--capacity-cpu", "4", "--capacity-memory", "2Gi", "--secret-file", secretFile},
 	})
 	if err != nil {

@@ -28,6 +28,8 @@ type Observed struct {
 	Lost []terms.AllocationID
 	// Offer is what the node gives; nil for none.
 	Offer *terms.Offer
+	// Snapshot is about the snapshot that is due.
+	Snapshot Snapshot
 	// Renewing tells that files are being replaced: no others are asked for until that is done.
 	Renewing bool
 	// Folder returns where an allocation finds the files about its job's members; nil is nowhere.
@@ -92,6 +94,7 @@ type Reactions struct {
 	DeleteVolumes []terms.VolumeSet
 	// DeleteOutputs lists the outputs that nobody will ask for.
 	DeleteOutputs []terms.OutputSet
+	Snapshots     Snapshots
 	// Watch lists all pulses that must be watched now, ordered.
 	Watch []terms.PeerID
 	// AskAgain is the time at which to ask again although nothing changed; 0 for never.
@@ -120,6 +123,7 @@ func React(self terms.PeerID, s *cluster.State, o *Observed) Reactions {
 	r.tasks()
 	r.volumes()
 	r.outputs()
+	r.snapshot()
 	r.time()
 	return r.out
 }

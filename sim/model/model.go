@@ -112,8 +112,7 @@ func New(limits terms.Limits) *Model {
 // Apply folds the next entry, which made of the value what fold is now.
 func (m *Model) Apply(folded *report.Folded, fold *cluster.State) {
 	m.index++
-	m.fold, m.wrongs = fold, nil
-	m.refused, m.told = nil, map[allocation]facts.Cause{}
+	m.fold, m.wrongs, m.refused, m.told = fold, nil, nil, map[allocation]facts.Cause{}
 	e := folded.Entry
 	m.dropped = e == nil || !m.takes(e)
 	if m.dropped {
@@ -126,8 +125,9 @@ func (m *Model) Apply(folded *report.Folded, fold *cluster.State) {
 	m.closed, m.heeds, m.changed = nil, nil, nil
 	m.meetDeadlines()
 	m.tidy()
-	for _, c := range e.Commands {
-		m.refused = append(m.refused, !m.obey(e.Writer, c))
+	for i, c := range e.Commands {
+		vouches := c.Kind() == command.KindVouchSnapshot // the simulator checks what comes of it
+		m.refused = append(m.refused, vouches && folded.Outcome.Results[i].Refused() || !vouches && !m.obey(e.Writer, c))
 		m.tidy()
 	}
 	m.heedAll()

@@ -103,7 +103,7 @@ func Start(ctx context.Context, config Config) (*Host, error) {
 		Node: config.Node, Journal: config.Journal, Driver: tasks, Offer: config.Offer, PulseTTL: config.Pulse,
 		Secret:  config.Secret,
 		Fetch:   client.NewOutputs().Fetch,
-		Reports: config.Folder, Version: config.Version,
+		Reports: config.Folder, Version: config.Version, Limits: clusterLimits(),
 		Identity: peer.FileIdentity{Path: filepath.Join(config.Folder, "identity.json")}, Log: config.Log,
 	})
 	handler := api.NewServer(backend{h.Peer},
