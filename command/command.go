@@ -40,7 +40,7 @@ type Entry struct {
 	Cause    terms.Index
 	Commands []Command
 	// Bytes is how many its encoding has. Decode sets it.
-	Bytes int
+	Bytes uint32
 }
 
 // Kind names a command in the encoding.

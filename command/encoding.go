@@ -82,7 +82,7 @@ func Decode(data []byte, in rules.Number) (*Entry, error) {
 	if len(data) <= checksumBytes || len(data) > EntryBytesMax {
 		return nil, fmt.Errorf("entry has %d bytes, must have %d to %d", len(data), checksumBytes+1, EntryBytesMax)
 	}
-	e := &Entry{Bytes: len(data)}
+	e := &Entry{Bytes: uint32(len(data))}
 	data, sum := data[:len(data)-checksumBytes], binary.LittleEndian.Uint32(data[len(data)-checksumBytes:])
 	switch {
 	case sum != checksum(data):

@@ -27,7 +27,7 @@ func TestRoundTrip(t *testing.T) {
 		e := f.entry()
 		data := Encode(e)
 		got, err := Decode(data, rules.Next)
-		e.Rules, e.Bytes = Needs(e.Commands), len(data)
+		e.Rules, e.Bytes = Needs(e.Commands), uint32(len(data))
 		if err != nil || !reflect.DeepEqual(got, e) {
 			t.Fatalf("Decode(Encode(%+v)) = %+v, %v", e, got, err)
 		}
@@ -184,7 +184,7 @@ func TestRulesOpenWhatTheyHave(t *testing.T) {
 		t.Errorf("under the first rules: %v, want that it needs the next", err)
 	}
 	got, err := Decode(Encode(e), rules.Next)
-	if e.Rules, e.Bytes = rules.Next, len(Encode(e)); err != nil || !reflect.DeepEqual(got, e) {
+	if e.Rules, e.Bytes = rules.Next, uint32(len(Encode(e))); err != nil || !reflect.DeepEqual(got, e) {
 		t.Errorf("under the next rules: %+v, %v", got, err)
 	}
 	// A header that says too little opens nothing.
@@ -274,7 +274,7 @@ func TestLimitsFit(t *testing.T) {
 		e.Commands = append(e.Commands, &TellTime{})
 	}
 	got, err := Decode(Encode(e), rules.First)
-	if e.Rules, e.Bytes = rules.First, len(Encode(e)); err != nil || !reflect.DeepEqual(got, e) {
+	if e.Rules, e.Bytes = rules.First, uint32(len(Encode(e))); err != nil || !reflect.DeepEqual(got, e) {
 		t.Errorf("the largest entry comes back with error %v", err)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"starling/cluster/facts"
 	"starling/command"
 	"starling/journal"
+	"starling/peer/plant"
 	"starling/replica"
 	"starling/replica/reaction"
 	"starling/replica/report"
@@ -172,7 +173,7 @@ func (c *Core) fold(r *journal.Record, own terms.Time) (folded report.Folded, ok
 	folded.Entry = e
 	folded.Outcome = replica.Apply(c.state, index, e, c.Explain)
 	c.mark()
-	plant(e)
+	plant.Bug(e)
 	folded.Digest = c.state.Digest()
 	c.clock.heard(c.state.Time, own)
 	if e.Writer == c.self {

@@ -57,7 +57,7 @@ func (p *Peer) pulseSeen(ctx context.Context, news pulseNews) {
 		return
 	}
 	p.core.PulseSeen(news.peer, news.state.Alive)
-	if view, _ := viewOf(news.state); view.Alive && p.history.differs(view) {
+	if view, _ := viewOf(news.state); view.Alive && p.history.differs(view.Index, view.Digest) {
 		p.log.Warn("a digest differs; asking the others", "peer", news.peer, "index", view.Index)
 		p.group.Go(func() {
 			// By then everybody has published what was folded when this difference was seen.
@@ -66,24 +66,6 @@ func (p *Peer) pulseSeen(ctx context.Context, news pulseNews) {
 				p.post(ctx, func() { p.judge(views) })
 			}
 		})
-	}
-}
-
-// judge decides whether this peer's value is the one that is wrong: it is if at least half of all that live, itself
-// among them, have another. Of two that differ both stop, because nobody knows which is right.
-func (p *Peer) judge(views []report.PulseView) {
-	living, against, at := 0, 0, terms.Index(0)
-	for _, view := range views {
-		living++
-		if view.Peer != p.core.Self() && p.history.differs(view) {
-			against++
-			at = view.Index
-		}
-	}
-	if 2*against >= living && against > 0 {
-		reason := fmt.Sprintf("the value of this peer differs from that of %d of %d at entry %d: it does nothing any more; restart it to read the journal anew", against, living, at)
-		p.log.Error(reason)
-		p.core.Diverge(reason)
 	}
 }
 

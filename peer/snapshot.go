@@ -126,7 +126,13 @@ func (c *Core) Restore(s facts.Snapshot, data []byte, own terms.Time) {
 		c.halted = fmt.Errorf("the snapshot of entry %d: %w", s.Index, err)
 		return
 	}
-	c.state, c.marked, c.trimmed = cluster.Rebuild(all), marked{}, s.Index
+	c.trimmed = s.Index
+	c.replace(cluster.Rebuild(all), own)
+}
+
+// replace goes on with another value.
+func (c *Core) replace(s *cluster.State, own terms.Time) {
+	c.state, c.marked = s, marked{}
 	c.digest = c.state.Digest()
 	c.clock.heard(c.state.Time, own)
 	name, incarnation := c.self.Split()
@@ -138,27 +144,31 @@ func (c *Core) Restore(s facts.Snapshot, data []byte, own terms.Time) {
 // snapshotPause is how long to wait before something is tried again that could not be done for a snapshot.
 const snapshotPause = time.Second
 
-// restore gives the loop the snapshot that stands, and returns what follows it in the journal.
-func (p *Peer) restore(ctx context.Context) (next journal.Index) {
-	for ctx.Err() == nil {
-		s, err := p.config.Journal.Snapshot(ctx)
-		data := []byte(nil)
-		if err == nil {
-			data, err = p.read(ctx, s)
-		}
-		if err == nil {
-			p.post(ctx, func() { p.restored(s, data) })
-			return s.Index + 1
-		}
-		p.log.Warn("the snapshot cannot be read; trying again", "error", err) // another may stand by now
-		pause(ctx, snapshotPause)
+// standing reads the snapshot that stands.
+func standing(ctx context.Context, j journal.Journal) (d delivery, err error) {
+	if d.snapshot, err = j.Snapshot(ctx); err == nil {
+		d.data, err = chunksOf(ctx, j, d.snapshot)
 	}
-	return 0
+	return d, err
 }
 
+// chunksOf returns the chunks of a snapshot, one after the other.
+func chunksOf(ctx context.Context, j journal.Journal, s journal.Snapshot) ([]byte, error) {
+	var data bytes.Buffer
+	for number := range s.Chunks {
+		chunk, err := j.Chunk(ctx, s, number)
+		if err != nil {
+			return nil, err
+		}
+		data.Write(chunk)
+	}
+	return data.Bytes(), nil
+}
+
+// restored goes on from a snapshot.
 func (p *Peer) restored(s journal.Snapshot, data []byte) {
 	began, from := time.Now(), p.core.state.Index
-	p.core.Restore(facts.Snapshot{Index: terms.Index(s.Index), Chunks: s.Chunks, Sum: s.Sum}, data, now())
+	p.core.Restore(named(s), data, now())
 	if p.core.Halt() == nil {
 		p.history.restart(p.core.state.Index, p.core.digest)
 		p.log.Info("went on from a snapshot", "from", from, "to", p.core.state.Index, "bytes", len(data),
@@ -167,17 +177,9 @@ func (p *Peer) restored(s journal.Snapshot, data []byte) {
 	p.answerWaiting()
 }
 
-// read returns the chunks of a snapshot, one after the other.
-func (p *Peer) read(ctx context.Context, s journal.Snapshot) ([]byte, error) {
-	var data bytes.Buffer
-	for number := range s.Chunks {
-		chunk, err := p.config.Journal.Chunk(ctx, s, number)
-		if err != nil {
-			return nil, err
-		}
-		data.Write(chunk)
-	}
-	return data.Bytes(), nil
+// named is a snapshot as the value names it, but for its digest, which the journal does not know.
+func named(s journal.Snapshot) facts.Snapshot {
+	return facts.Snapshot{Index: terms.Index(s.Index), Chunks: s.Chunks, Sum: s.Sum}
 }
 
 // snapshot does beside the loop what is to be done for a snapshot.
@@ -214,7 +216,7 @@ func (p *Peer) perform(ctx context.Context, work *SnapshotWork) (own facts.Snaps
 			}
 		}
 	}
-	data, err := p.read(ctx, kept(own))
+	data, err := chunksOf(ctx, p.config.Journal, kept(own))
 	switch {
 	case err != nil && !errors.Is(err, journal.ErrNoChunk):
 		return facts.Snapshot{}, err

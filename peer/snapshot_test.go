@@ -22,7 +22,7 @@ func few() terms.Limits {
 // trimmed runs a cluster until its journal was trimmed, and returns up to where.
 func trimmed(t *testing.T, names ...string) (*flock, journal.Snapshot) {
 	f := newFlockWithin(t, few(), names...)
-	for i := range 12 {
+	for i := range 30 {
 		f.submit(names[0], job(fmt.Sprint("early-", i), terms.Batch, 1, "true", "0"))
 	}
 	f.await(names[0], "a snapshot is confirmed", func(s *cluster.State) bool { return s.Snapshots.Confirmed.Index > 0 })
@@ -59,20 +59,23 @@ func TestTrim(t *testing.T) {
 			f.ready(name)
 			f.await(name, "the last job is known", func(s *cluster.State) bool { return s.JobOf("late") != nil })
 		}
-		want, got := f.await("a", "", all), f.await("d", "", all)
-		for got.Index != want.Index {
-			want, got = f.await("a", "", since(got)), f.await("d", "", since(want))
-		}
-		if got.Digest() != want.Digest() {
-			t.Errorf("the new machine has digest %016x at entry %d, the old one %016x", got.Digest(), got.Index, want.Digest())
-		}
+		f.wantEqual("a", "d")
 	})
 }
 
-func all(*cluster.State) bool { return true }
-
-func since(other *cluster.State) func(*cluster.State) bool {
-	return func(s *cluster.State) bool { return s.Index >= other.Index }
+// wantEqual compares the values of two peers at the same entry.
+func (f *flock) wantEqual(one, other string) {
+	f.t.Helper()
+	a, b := &cluster.State{}, &cluster.State{}
+	for {
+		a = f.await(one, "", func(s *cluster.State) bool { return s.Index >= b.Index })
+		if b = f.await(other, "", func(s *cluster.State) bool { return s.Index >= a.Index }); a.Index == b.Index {
+			break
+		}
+	}
+	if a.Digest() != b.Digest() {
+		f.t.Errorf("at entry %d %s has digest %016x, %s has %016x", a.Index, one, a.Digest(), other, b.Digest())
+	}
 }
 
 // TestDamagedSnapshot starts a machine where what stands for the journal is damaged: it stops, and says so.

@@ -63,7 +63,7 @@ func Apply(s *cluster.State, index terms.Index, e *command.Entry, explain bool) 
 		f.run()
 	}
 	if !f.vouches() {
-		snapshot.Count(&s.Head, e.Bytes)
+		snapshot.Count(&s.Head, uint64(e.Bytes))
 	}
 	return f.outcome
 }
@@ -111,7 +111,7 @@ func Skip(s *cluster.State, index terms.Index, bytes int, reason string) report.
 		panic(fmt.Sprintf("replica: entry %d does not follow entry %d", index, s.Index))
 	}
 	s.Index = index
-	snapshot.Count(&s.Head, bytes)
+	snapshot.Count(&s.Head, uint64(bytes))
 	return report.Outcome{Index: index, Dropped: reason}
 }
 

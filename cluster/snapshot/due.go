@@ -17,12 +17,12 @@ const VouchesMin = 3
 const overdue = 4
 
 // Count counts a record of so many bytes that was folded, and lets a snapshot be due if it is time.
-func Count(h *facts.Head, bytes int) {
+func Count(h *facts.Head, bytes uint64) {
 	if h.Rules < rules.Snapshots {
 		return
 	}
 	n, most, mostBytes := &h.Snapshots, h.Limits.SnapshotEntries, h.Limits.SnapshotBytes
-	n.Entries, n.Bytes = n.Entries+1, n.Bytes+uint64(bytes)
+	n.Entries, n.Bytes = n.Entries+1, n.Bytes+bytes
 	if n.Due != 0 {
 		most, mostBytes = overdue*most, overdue*mostBytes
 	}

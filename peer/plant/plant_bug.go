@@ -1,6 +1,7 @@
 //go:build plantedbug
 
-package peer
+// Package plant is where a program that is built to try it has a bug in its fold.
+package plant
 
 import (
 	"slices"
@@ -8,8 +9,8 @@ import (
 	"starling/command"
 )
 
-// plant panics when the job "planted-bug" is to be stopped. It is built so to try what follows a bug of the fold.
-func plant(e *command.Entry) {
+// Bug panics when the job "planted-bug" is to be stopped. It is built so to try what follows a bug of the fold.
+func Bug(e *command.Entry) {
 	if slices.ContainsFunc(e.Commands, func(one command.Command) bool {
 		kill, ok := one.(*command.KillJob)
 		return ok && kill.Job == "planted-bug"
