@@ -95,9 +95,9 @@ func (s *State) account(id tree.ID) Account {
 func (s *State) editAccount(id tree.ID) *Account {
 	s.Stirred, s.Moved, s.visited = true, true, s.visited+1
 	if int(id) >= s.accounts.Len() {
-		s.accounts.Resize(s.edition, int(id)+1)
+		s.accounts.Resize(s.epoch, int(id)+1)
 	}
-	return s.accounts.Edit(s.edition, int(id))
+	return s.accounts.Edit(s.epoch, int(id))
 }
 
 // asks notes that so many more instances ask for room, or fewer.

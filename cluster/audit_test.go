@@ -57,8 +57,8 @@ func TestAudit(t *testing.T) {
 		name, want string
 		plant      func(*State)
 	}{
-		{"free room", "free room of node a", func(s *State) { s.rooms.Take(s.edition, 0, terms.Resources{1, 0, 0}) }},
-		{"eligibility", "eligibility of node b", func(s *State) { s.rooms.Set(s.edition, 1, s.Free(1), false) }},
+		{"free room", "free room of node a", func(s *State) { s.rooms.Take(s.epoch, 0, terms.Resources{1, 0, 0}) }},
+		{"eligibility", "eligibility of node b", func(s *State) { s.rooms.Set(s.epoch, 1, s.Free(1), false) }},
 		{"held slots", "slots of node a", func(s *State) { row(s, 0).Held = row(s, 0).Held[:1] }},
 		{"a port given twice", "gave port 8000 twice", func(s *State) { row(s, 0).Ports[1].Number = 8000 }},
 		{"a port not given", "has 0 ports, wants 1", func(s *State) { row(s, 1).Ports = nil }},

@@ -45,7 +45,7 @@ func (s *State) EachDaemon(visit func(terms.JobID) bool) { s.daemons.Scan(visit)
 
 func (s *State) editJob(id terms.JobID) *workload.Job {
 	j := s.Job(id)
-	if own := j.Own(s.edition); own != j {
+	if own := j.Own(s.epoch); own != j {
 		s.jobs.Set(id, own)
 		return own
 	}
@@ -55,7 +55,7 @@ func (s *State) editJob(id terms.JobID) *workload.Job {
 func (s *State) editTask(j *workload.Job, task int) *workload.Task {
 	s.visited++
 	t := j.Tasks[task]
-	if own := t.Own(s.edition); own != t {
+	if own := t.Own(s.epoch); own != t {
 		j.Tasks[task] = own
 		return own
 	}
@@ -89,7 +89,7 @@ func (s *State) changeTask(id terms.JobID, task int, change func(*workload.Task)
 // AddJob keeps a new job with all its slots waiting. The name must be free.
 func (s *State) AddJob(spec *terms.Job) *workload.Job {
 	s.LastJob++
-	j := workload.NewJob(s.edition, facts.Job{ID: s.LastJob, Submitted: s.Index, SubmittedAt: s.Time})
+	j := workload.NewJob(s.epoch, facts.Job{ID: s.LastJob, Submitted: s.Index, SubmittedAt: s.Time})
 	number, found := s.pools.Find(spec.Name.Pool())
 	if facts.Assert(found || spec.Type == terms.Daemon, "the pool of a job is there"); found {
 		j.Pool = s.pools.IDs[number]
@@ -145,7 +145,7 @@ func (s *State) addVersion(j *workload.Job, v facts.JobVersion) {
 	j.Spec, j.Changed = v.Spec, s.Index
 	for i := range v.Spec.Tasks {
 		if name := v.Spec.Tasks[i].Name; j.TaskIndex(name) < 0 {
-			t := workload.NewTask(s.edition, name)
+			t := workload.NewTask(s.epoch, name)
 			t.Row = t.RowHash(j.ID, len(j.Tasks))
 			s.digest += t.Row
 			j.Tasks = append(j.Tasks, t)

@@ -13,8 +13,8 @@ import (
 // Node is a machine as it stands in the value: its facts, and what follows from them and from the slots. Only the
 // methods of State change it.
 type Node struct {
-	edition *vector.Edition
-	Index   facts.NodeIndex
+	epoch *vector.Epoch
+	Index facts.NodeIndex
 	facts.Node
 	// Class numbers the nodes with equal attributes and devices.
 	Class uint32
@@ -92,9 +92,9 @@ func (s *State) EnsureNode(name terms.NodeName) *Node {
 		return n
 	}
 	facts.Assert(s.nodes.Len() == s.nodeNames.Len(), "each node has one name")
-	n := &Node{edition: s.edition, Index: facts.NodeIndex(s.nodes.Len()), Node: facts.Node{Name: name}}
-	s.nodes.Resize(s.edition, s.nodes.Len()+1)
-	s.nodes.Set(s.edition, int(n.Index), n)
+	n := &Node{epoch: s.epoch, Index: facts.NodeIndex(s.nodes.Len()), Node: facts.Node{Name: name}}
+	s.nodes.Resize(s.epoch, s.nodes.Len()+1)
+	s.nodes.Set(s.epoch, int(n.Index), n)
 	s.nodeNames.Set(name, n.Index)
 	n.row = n.hash()
 	s.digest += n.row
@@ -105,15 +105,15 @@ func (s *State) EnsureNode(name terms.NodeName) *Node {
 func (s *State) editNode(n facts.NodeIndex) *Node {
 	s.visited++
 	row := s.nodes.At(int(n))
-	if row.edition != s.edition {
+	if row.epoch != s.epoch {
 		clone := *row
-		clone.edition = s.edition
+		clone.epoch = s.epoch
 		clone.Sessions = append([]facts.Session(nil), row.Sessions...)
 		clone.Held = append(make([]facts.SlotRef, 0, len(row.Held)+8), row.Held...)
 		clone.Ports = append([]facts.PortUse(nil), row.Ports...)
 		clone.Devices = append([]facts.DeviceUse(nil), row.Devices...)
 		row = &clone
-		s.nodes.Set(s.edition, int(n), row)
+		s.nodes.Set(s.epoch, int(n), row)
 	}
 	return row
 }
@@ -182,7 +182,7 @@ func (s *State) SetOffer(n facts.NodeIndex, offer *terms.Offer) {
 			free = free.Plus(offer.Capacity)
 			row.offerHash = fingerprint.Offer(offer)
 			row.Class = s.classOf(offer)
-			s.rooms.SetPurpose(s.edition, n, offer.Purpose())
+			s.rooms.SetPurpose(s.epoch, n, offer.Purpose())
 		}
 		s.setFree(n, free, offer != nil && !row.Drain.On)
 	})

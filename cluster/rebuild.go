@@ -91,7 +91,7 @@ func (s *State) rebuildNode(n facts.NodeIndex, f facts.Node) {
 			return
 		}
 		row.offerHash, row.Class = fingerprint.Offer(f.Offer), s.classOf(f.Offer)
-		s.rooms.SetPurpose(s.edition, n, f.Offer.Purpose())
+		s.rooms.SetPurpose(s.epoch, n, f.Offer.Purpose())
 		s.setFree(n, f.Offer.Capacity, !f.Drain.On)
 		for k, amount := range f.Offer.Amounts() {
 			s.volunteered[k] += amount
@@ -104,10 +104,10 @@ func (s *State) rebuildNode(n facts.NodeIndex, f facts.Node) {
 }
 
 func (s *State) rebuildJob(f *facts.WholeJob) {
-	j := workload.NewJob(s.edition, f.Job)
+	j := workload.NewJob(s.epoch, f.Job)
 	j.Versions, j.Spec = slices.Clone(f.Versions), f.Versions[len(f.Versions)-1].Spec
 	for i := range f.Tasks {
-		t := workload.NewTask(s.edition, f.Tasks[i].Name)
+		t := workload.NewTask(s.epoch, f.Tasks[i].Name)
 		t.Task, t.FailureHash = f.Tasks[i].Task, f.Tasks[i].Failure.Hash()
 		if t.Failure == (facts.Failure{}) {
 			t.FailureHash = 0
@@ -171,7 +171,7 @@ func (s *State) rebuildStanding(j *workload.Job) {
 
 func (s *State) rebuildTask(j *workload.Job, task int, f *facts.WholeTask) {
 	t, r := j.Tasks[task], facts.SlotRef{Job: j.ID, Task: uint16(task)}
-	t.Slots.Resize(s.edition, f.Length)
+	t.Slots.Resize(s.epoch, f.Length)
 	t.Counts[facts.Waiting] = uint32(f.Length)
 	t.TallyFrom(j, r, facts.SlotRef{Index: t.Desired}, true)
 	for index, slot := range f.Slots {

@@ -39,11 +39,11 @@ func (s *State) EachRoomOf(some division.Page, kept terms.Purpose, need *terms.R
 }
 
 // Tighten makes the upper bound of a page of rooms exact, so that the next search passes it over.
-func (s *State) Tighten(page int, kept terms.Purpose) { s.rooms.Tighten(s.edition, page, kept) }
+func (s *State) Tighten(page int, kept terms.Purpose) { s.rooms.Tighten(s.epoch, page, kept) }
 
 // setFree replaces what the node has left and whether it takes work, and notes that it may have grown.
 func (s *State) setFree(n facts.NodeIndex, free terms.Resources, eligible bool) {
-	if s.rooms.Set(s.edition, n, free, eligible); eligible {
+	if s.rooms.Set(s.epoch, n, free, eligible); eligible {
 		s.Grown = append(s.Grown, n)
 	}
 }
@@ -79,7 +79,7 @@ func (s *State) hold(j *workload.Job, spec *terms.Task, r facts.SlotRef, n facts
 // occupy takes the room of a slot's allocation, which has its ports and devices.
 func (s *State) occupy(j *workload.Job, spec *terms.Task, r facts.SlotRef, n facts.NodeIndex) {
 	before := s.Free(n)
-	s.rooms.Take(s.edition, n, spec.Resources)
+	s.rooms.Take(s.epoch, n, spec.Resources)
 	row := s.editNode(n)
 	if j.Spec.Type != terms.Batch {
 		row.lasting = row.lasting.Plus(spec.Resources)

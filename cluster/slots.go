@@ -21,7 +21,7 @@ func (s *State) SetDesired(id terms.JobID, task int, want uint32) {
 func (s *State) want(t *workload.Task, id terms.JobID, task int, want uint32) {
 	j := s.Job(id)
 	if n := t.Slots.Len(); uint32(n) < want {
-		t.Slots.Resize(s.edition, int(want))
+		t.Slots.Resize(s.epoch, int(want))
 		t.Counts[facts.Waiting] += want - uint32(n)
 	}
 	old := t.Desired
@@ -70,7 +70,7 @@ func (s *State) trim(t *workload.Task, r facts.SlotRef) {
 		s.drop(t, r)
 	}
 	if n < t.Slots.Len() {
-		t.Slots.Resize(s.edition, n)
+		t.Slots.Resize(s.epoch, n)
 		t.Fresh = min(t.Fresh, uint32(n))
 	}
 }

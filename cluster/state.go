@@ -22,7 +22,7 @@ import (
 // every change. Rebuild makes the index anew. It is not safe for concurrent use: other goroutines take copies of it
 // Frozen.
 type State struct {
-	edition *vector.Edition
+	epoch *vector.Epoch
 	facts.Head
 	membership.Membership
 
@@ -111,7 +111,7 @@ func NewState() *State { return NewStateWithin(terms.DefaultLimits()) }
 func NewStateWithin(limits terms.Limits) *State {
 	unlocked := btree.Options{NoLocks: true}
 	return &State{
-		edition: new(vector.Edition), Head: facts.Head{Rules: rules.First, Limits: limits},
+		epoch: new(vector.Epoch), Head: facts.Head{Rules: rules.First, Limits: limits},
 		digest: fingerprint.Limits(&limits), pools: tree.First(),
 		turns: *btree.NewBTreeGOptions(func(a, b workload.Turn) bool { return a.Before(&b) }, unlocked),
 		deadlines: *btree.NewBTreeGOptions(func(a, b due) bool {
@@ -129,7 +129,7 @@ func NewStateWithin(limits terms.Limits) *State {
 // changes them: s is marked for that, so that nobody else may use it meanwhile. What many are to copy, Freeze.
 func (s *State) Copy() *State {
 	c := *s
-	s.edition, c.edition = new(vector.Edition), new(vector.Edition)
+	s.epoch, c.epoch = new(vector.Epoch), new(vector.Epoch)
 	c.Membership = s.Membership.Copy()
 	c.jobs, c.jobNames, c.finished = *s.jobs.Copy(), *s.jobNames.Copy(), *s.finished.Copy()
 	c.turns, c.deadlines, c.followers = *s.turns.Copy(), *s.deadlines.Copy(), *s.followers.Copy()

@@ -19,8 +19,8 @@ import (
 
 // headcount counts the instances with one label, or of one task.
 type headcount struct {
-	edition *vector.Edition
-	census  *census.Census[facts.NodeIndex]
+	epoch  *vector.Epoch
+	census *census.Census[facts.NodeIndex]
 	// more and fewer are the blocked tasks that may fit somewhere when there are more instances, or fewer.
 	more, fewer *btree.Set[facts.TaskKey]
 }
@@ -78,11 +78,11 @@ func (s *State) editHeads(heads string) *headcount {
 	h, ok := s.headcounts.Get(heads)
 	switch {
 	case !ok:
-		h = &headcount{edition: s.edition, census: census.New[facts.NodeIndex](), more: new(btree.Set[facts.TaskKey]),
+		h = &headcount{epoch: s.epoch, census: census.New[facts.NodeIndex](), more: new(btree.Set[facts.TaskKey]),
 			fewer: new(btree.Set[facts.TaskKey])}
-	case h.edition != s.edition:
+	case h.epoch != s.epoch:
 		more, fewer := *h.more, *h.fewer // their Copy marks what it copies, and others may be reading
-		h = &headcount{edition: s.edition, census: h.census.Copy(), more: more.Copy(), fewer: fewer.Copy()}
+		h = &headcount{epoch: s.epoch, census: h.census.Copy(), more: more.Copy(), fewer: fewer.Copy()}
 	default:
 		return h
 	}

@@ -22,7 +22,7 @@ type rare struct {
 	attempts *btree.Map[uint32, retries.Attempts]
 }
 
-// seldom returns what few tasks have, for changing; the task must be of the present edition.
+// seldom returns what few tasks have, for changing; the task must be of the present epoch.
 func (t *Task) seldom() *rare {
 	if t.rare == nil {
 		t.rare = &rare{

@@ -72,7 +72,7 @@ func (t *Task) putMain(j *Job, r facts.SlotRef, old, next *facts.Slot) {
 	facts.Assert(t.Counts[old.Phase] > 0, "the phase of a slot was counted")
 	t.Counts[old.Phase]--
 	t.Counts[next.Phase]++
-	t.Slots.Set(t.edition, int(r.Index), *next)
+	t.Slots.Set(t.epoch, int(r.Index), *next)
 	if r.Index < t.Desired {
 		t.tally(j, r, old, false)
 		t.tally(j, r, next, true)

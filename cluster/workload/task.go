@@ -10,7 +10,7 @@ import (
 
 // Task is a task as it stands in the value: its facts, its slots, and what follows from them.
 type Task struct {
-	edition *vector.Edition
+	epoch *vector.Epoch
 	facts.Task
 	// Slots are the main seats.
 	Slots vector.Of[facts.Slot]
@@ -39,19 +39,19 @@ type Task struct {
 	nameHash, FailureHash uint64
 }
 
-// NewTask returns a task of a name, of an edition.
-func NewTask(e *vector.Edition, name terms.TaskName) *Task {
-	return &Task{edition: e, Task: facts.Task{Name: name}, Returned: new(btree.Set[uint32]),
+// NewTask returns a task of a name, of an epoch.
+func NewTask(e *vector.Epoch, name terms.TaskName) *Task {
+	return &Task{epoch: e, Task: facts.Task{Name: name}, Returned: new(btree.Set[uint32]),
 		nameHash: facts.NameHash(name)}
 }
 
-// Own returns the task for changing in an edition: itself if it was made there, else a copy.
-func (t *Task) Own(e *vector.Edition) *Task {
-	if t.edition == e {
+// Own returns the task for changing in an epoch: itself if it was made there, else a copy.
+func (t *Task) Own(e *vector.Epoch) *Task {
+	if t.epoch == e {
 		return t
 	}
 	clone := *t
-	clone.edition = e
+	clone.epoch = e
 	shared := *t.Returned // its Copy marks what it copies, and that others may be reading
 	clone.Returned, clone.rare = shared.Copy(), t.rare.copy()
 	return &clone
