@@ -207,10 +207,10 @@ func TestPoolStatus(t *testing.T) {
 	}
 	answer, err := c.PoolStatus(ctx, "Simulation")
 	if err != nil || answer.GetParent() != "" ||
-		len(answer.GetReckonings()) != int(terms.AmountCount)-1 { // nobody has virtual peers
+		len(answer.GetExplanations()) != int(terms.AmountCount)-1 { // nobody has virtual peers
 		t.Fatalf("got %v, %v", answer, err)
 	}
-	r := answer.GetReckonings()[terms.CPU]
+	r := answer.GetExplanations()[terms.CPU]
 	if r.GetDivided() != 8000 || len(r.GetParts()) != 3 || len(r.GetSentences()) < 4 {
 		t.Errorf("got %v", r)
 	}

@@ -4276,7 +4276,7 @@ type PoolStatusResponse struct {
 	// Empty at the top of the tree.
 	Parent string `protobuf:"bytes,4,opt,name=parent,proto3" json:"parent,omitempty"`
 	// Of every kind that the cluster has, or that the pool reserves, holds or asks for.
-	Reckonings    []*Reckoning `protobuf:"bytes,5,rep,name=reckonings,proto3" json:"reckonings,omitempty"`
+	Explanations  []*PoolExplanation `protobuf:"bytes,5,rep,name=explanations,proto3" json:"explanations,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -4339,15 +4339,15 @@ func (x *PoolStatusResponse) GetParent() string {
 	return ""
 }
 
-func (x *PoolStatusResponse) GetReckonings() []*Reckoning {
+func (x *PoolStatusResponse) GetExplanations() []*PoolExplanation {
 	if x != nil {
-		return x.Reckonings
+		return x.Explanations
 	}
 	return nil
 }
 
-// Reckoning is how a pool's entitlement to one kind came about.
-type Reckoning struct {
+// PoolExplanation is how a pool's entitlement to one kind came about.
+type PoolExplanation struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Kind  string                 `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"`
 	// What the parent is entitled to, or the cluster has.
@@ -4360,20 +4360,20 @@ type Reckoning struct {
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *Reckoning) Reset() {
-	*x = Reckoning{}
+func (x *PoolExplanation) Reset() {
+	*x = PoolExplanation{}
 	mi := &file_v1_starling_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *Reckoning) String() string {
+func (x *PoolExplanation) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*Reckoning) ProtoMessage() {}
+func (*PoolExplanation) ProtoMessage() {}
 
-func (x *Reckoning) ProtoReflect() protoreflect.Message {
+func (x *PoolExplanation) ProtoReflect() protoreflect.Message {
 	mi := &file_v1_starling_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -4385,33 +4385,33 @@ func (x *Reckoning) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use Reckoning.ProtoReflect.Descriptor instead.
-func (*Reckoning) Descriptor() ([]byte, []int) {
+// Deprecated: Use PoolExplanation.ProtoReflect.Descriptor instead.
+func (*PoolExplanation) Descriptor() ([]byte, []int) {
 	return file_v1_starling_proto_rawDescGZIP(), []int{56}
 }
 
-func (x *Reckoning) GetKind() string {
+func (x *PoolExplanation) GetKind() string {
 	if x != nil {
 		return x.Kind
 	}
 	return ""
 }
 
-func (x *Reckoning) GetDivided() int64 {
+func (x *PoolExplanation) GetDivided() int64 {
 	if x != nil {
 		return x.Divided
 	}
 	return 0
 }
 
-func (x *Reckoning) GetParts() []*Part {
+func (x *PoolExplanation) GetParts() []*Part {
 	if x != nil {
 		return x.Parts
 	}
 	return nil
 }
 
-func (x *Reckoning) GetSentences() []string {
+func (x *PoolExplanation) GetSentences() []string {
 	if x != nil {
 		return x.Sentences
 	}
@@ -8363,16 +8363,14 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\x11slack_entitlement\x18\t \x01(\x03R\x10slackEntitlement\"D\n" +
 	"\x11PoolStatusRequest\x12\x1b\n" +
 	"\tmin_index\x18\x01 \x01(\x04R\bminIndex\x12\x12\n" +
-	"\x04path\x18\x02 \x01(\tR\x04path\"\xd1\x01\n" +
+	"\x04path\x18\x02 \x01(\tR\x04path\"\xdb\x01\n" +
 	"\x12PoolStatusResponse\x12\x14\n" +
 	"\x05index\x18\x01 \x01(\x04R\x05index\x12.\n" +
 	"\x04time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12%\n" +
 	"\x04pool\x18\x03 \x01(\v2\x11.starling.v1.PoolR\x04pool\x12\x16\n" +
-	"\x06parent\x18\x04 \x01(\tR\x06parent\x126\n" +
-	"\n" +
-	"reckonings\x18\x05 \x03(\v2\x16.starling.v1.ReckoningR\n" +
-	"reckonings\"\x80\x01\n" +
-	"\tReckoning\x12\x12\n" +
+	"\x06parent\x18\x04 \x01(\tR\x06parent\x12@\n" +
+	"\fexplanations\x18\x05 \x03(\v2\x1c.starling.v1.PoolExplanationR\fexplanations\"\x86\x01\n" +
+	"\x0fPoolExplanation\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x18\n" +
 	"\adivided\x18\x02 \x01(\x03R\adivided\x12'\n" +
 	"\x05parts\x18\x03 \x03(\v2\x11.starling.v1.PartR\x05parts\x12\x1c\n" +
@@ -8800,7 +8798,7 @@ var file_v1_starling_proto_goTypes = []any{
 	(*PoolUse)(nil),               // 53: starling.v1.PoolUse
 	(*PoolStatusRequest)(nil),     // 54: starling.v1.PoolStatusRequest
 	(*PoolStatusResponse)(nil),    // 55: starling.v1.PoolStatusResponse
-	(*Reckoning)(nil),             // 56: starling.v1.Reckoning
+	(*PoolExplanation)(nil),       // 56: starling.v1.PoolExplanation
 	(*Part)(nil),                  // 57: starling.v1.Part
 	(*JobHistoryRequest)(nil),     // 58: starling.v1.JobHistoryRequest
 	(*JobHistoryResponse)(nil),    // 59: starling.v1.JobHistoryResponse
@@ -8888,8 +8886,8 @@ var file_v1_starling_proto_depIdxs = []int32{
 	53,  // 39: starling.v1.Pool.uses:type_name -> starling.v1.PoolUse
 	99,  // 40: starling.v1.PoolStatusResponse.time:type_name -> google.protobuf.Timestamp
 	52,  // 41: starling.v1.PoolStatusResponse.pool:type_name -> starling.v1.Pool
-	56,  // 42: starling.v1.PoolStatusResponse.reckonings:type_name -> starling.v1.Reckoning
-	57,  // 43: starling.v1.Reckoning.parts:type_name -> starling.v1.Part
+	56,  // 42: starling.v1.PoolStatusResponse.explanations:type_name -> starling.v1.PoolExplanation
+	57,  // 43: starling.v1.PoolExplanation.parts:type_name -> starling.v1.Part
 	99,  // 44: starling.v1.JobHistoryResponse.time:type_name -> google.protobuf.Timestamp
 	65,  // 45: starling.v1.JobHistoryResponse.job:type_name -> starling.v1.Job
 	60,  // 46: starling.v1.JobHistoryResponse.versions:type_name -> starling.v1.JobVersion

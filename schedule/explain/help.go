@@ -8,7 +8,7 @@ import (
 	"starling/cluster/facts"
 	"starling/cluster/workload"
 	"starling/schedule/entitle"
-	"starling/schedule/entitle/reckoning"
+	"starling/schedule/entitle/explanation"
 	"starling/schedule/explain/wording"
 	"starling/terms"
 	"starling/terms/pool"
@@ -176,22 +176,22 @@ func (p *prospect) advantage() (all hints) {
 
 // admission says what may let the pool admit the work.
 func (p *prospect) admission() (all hints) {
-	book := reckoning.Of(p.e.s)
+	pools := explanation.Of(p.e.s)
 	for i := range p.bounds {
 		b := &p.bounds[i]
 		switch b.by {
 		case byEntitlement:
-			all = append(all, p.entitle(book, b)...)
+			all = append(all, p.entitle(pools, b)...)
 		case bySlack:
-			all = append(all, p.slacken(book, b)...)
+			all = append(all, p.slacken(pools, b)...)
 		case byReservation:
-			all = append(all, []hint{p.reserve(book, p.Number, b), anew("preemptible: true", func(j *terms.Job, _ *terms.Task) {
+			all = append(all, []hint{p.reserve(pools, p.Number, b), anew("preemptible: true", func(j *terms.Job, _ *terms.Task) {
 				j.Preemption = terms.Preemptible
 			})})
 		case byCeiling:
 			all = append(all, []hint{p.limit(b.above, b.kind, b.missing())})
 		case byControllers:
-			all = append(all, []hint{p.controllers(b), p.reserve(book, p.Number, b)})
+			all = append(all, []hint{p.controllers(b), p.reserve(pools, p.Number, b)})
 		}
 	}
 	return append(all, p.ends())
@@ -209,20 +209,20 @@ func (p *prospect) ends() (group []hint) {
 }
 
 // entitle says what may raise the entitlement of the pool, up its branch of the tree.
-func (p *prospect) entitle(book *reckoning.Book, b *bound) (all hints) {
+func (p *prospect) entitle(pools *explanation.Pools, b *bound) (all hints) {
 	tree, k := p.e.s.Pools(), b.kind
 	parents := pool.Tree(tree).Parents()
 	var group []hint
 	for at := p.Number; at >= 0; at = parents[at] {
-		if over := book.Use(at, k).Held + b.need - tree[at].Quotas[k].Limit; over > 0 {
+		if over := pools.Use(at, k).Held + b.need - tree[at].Quotas[k].Limit; over > 0 {
 			all = append(all, []hint{p.limit(tree[at].Path, k, over)})
 		}
-		cut := book.Trace(at).Cut[k]
+		cut := pools.Trace(at).Cut[k]
 		if cut == entitle.ByShare {
 			group = append(group, p.share(at, k))
 		}
 		if cut == entitle.ByShare || cut == entitle.ByParent {
-			group = append(group, p.reserve(book, at, b))
+			group = append(group, p.reserve(pools, at, b))
 		}
 		if cut != entitle.ByParent {
 			break
@@ -233,7 +233,7 @@ func (p *prospect) entitle(book *reckoning.Book, b *bound) (all hints) {
 
 // slacken says what may raise what revocable work of the pool may hold. Of the kinds that are not overcommitted that is
 // a part of what the pool reserves.
-func (p *prospect) slacken(book *reckoning.Book, b *bound) hints {
+func (p *prospect) slacken(pools *explanation.Pools, b *bound) hints {
 	group := []hint{p.nodes(b)}
 	percent, reserved := p.spec.SlackLimit, p.spec.Quotas[b.kind].Reservation
 	if !b.kind.Overcommitted() && percent != terms.NoPercent {
@@ -245,7 +245,7 @@ func (p *prospect) slacken(book *reckoning.Book, b *bound) hints {
 		}
 		if percent > 0 {
 			whole := ((b.held+b.need)*100 + int64(percent) - 1) / int64(percent)
-			group = append(group, p.reserved(book, p.Number, b.kind, whole-reserved))
+			group = append(group, p.reserved(pools, p.Number, b.kind, whole-reserved))
 		}
 	}
 	return hints{group, {anew("revocable: false", func(j *terms.Job, _ *terms.Task) { j.Revocable = false })}}
@@ -297,7 +297,7 @@ func (p *prospect) limit(path terms.PoolPath, k terms.Kind, more int64) hint {
 // share is a hint at a share, as large as the largest beside the pool.
 func (p *prospect) share(at int, k terms.Kind) hint {
 	tree, most := p.e.s.Pools(), int64(1)
-	for _, i := range reckoning.Of(p.e.s).Siblings(at) {
+	for _, i := range explanation.Of(p.e.s).Siblings(at) {
 		most = max(most, tree[i].Quotas[k].Share)
 	}
 	path := tree[at].Path
@@ -317,13 +317,13 @@ func (p *prospect) controllers(b *bound) hint {
 
 // reserve says how much more would have to be reserved for a pool: what is missing, or as much as is needed if that is
 // more.
-func (p *prospect) reserve(book *reckoning.Book, at int, b *bound) hint {
-	h := p.reserved(book, at, b.kind, b.missing())
+func (p *prospect) reserve(pools *explanation.Pools, at int, b *bound) hint {
+	h := p.reserved(pools, at, b.kind, b.missing())
 	if b.by == byReservation && p.spec.Quotas[b.kind].Reservation == 0 {
-		return p.reserved(book, at, b.kind, b.held+b.need)
+		return p.reserved(pools, at, b.kind, b.held+b.need)
 	}
 	if b.missing() < b.need {
-		more := p.reserved(book, at, b.kind, b.need)
+		more := p.reserved(pools, at, b.kind, b.need)
 		h.instead = &more
 	}
 	return h
@@ -331,13 +331,13 @@ func (p *prospect) reserve(book *reckoning.Book, at int, b *bound) hint {
 
 // reserved is a hint at more that is reserved for a pool. What is not there is taken from the pools beside it, where it
 // is idle first.
-func (p *prospect) reserved(book *reckoning.Book, at int, k terms.Kind, more int64) hint {
+func (p *prospect) reserved(pools *explanation.Pools, at int, k terms.Kind, more int64) hint {
 	tree := p.e.s.Pools()
 	left := p.e.s.Capacity()[k]
 	if parent := pool.Tree(tree).Parents()[at]; parent >= 0 {
 		left = tree[parent].Quotas[k].Reservation
 	}
-	beside := book.Siblings(at)
+	beside := pools.Siblings(at)
 	for _, i := range beside {
 		left -= tree[i].Quotas[k].Reservation
 	}
@@ -345,7 +345,7 @@ func (p *prospect) reserved(book *reckoning.Book, at int, k terms.Kind, more int
 	if left < more {
 		text += ", with less for the pools beside it"
 	}
-	idle := func(i int) int64 { return tree[i].Quotas[k].Reservation - book.Use(i, k).Held }
+	idle := func(i int) int64 { return tree[i].Quotas[k].Reservation - pools.Use(i, k).Held }
 	slices.SortStableFunc(beside, func(i, j int) int { return cmp.Compare(idle(j), idle(i)) })
 	return ofPool(text, func(tree []terms.Pool) {
 		tree[at].Quotas[k].Reservation += more

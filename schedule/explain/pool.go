@@ -9,7 +9,7 @@ import (
 	"starling/cluster/gang"
 	"starling/schedule"
 	"starling/schedule/admission"
-	"starling/schedule/entitle/reckoning"
+	"starling/schedule/entitle/explanation"
 	"starling/schedule/explain/wording"
 	"starling/terms"
 )
@@ -175,19 +175,19 @@ func (p *prospect) details(said string) []string {
 
 // uses says of each kind that is needed how the pool stands, but for what is said already.
 func (p *prospect) uses(said string) (all []string) {
-	book := reckoning.Of(p.e.s)
+	pools := explanation.Of(p.e.s)
 	for k, need := range p.Unit.Need {
 		if need > 0 {
-			all = append(all, p.use(book, terms.Kind(k), said))
+			all = append(all, p.use(pools, terms.Kind(k), said))
 		}
 	}
 	return all
 }
 
 // use is uses for one kind.
-func (p *prospect) use(book *reckoning.Book, kind terms.Kind, said string) string {
+func (p *prospect) use(pools *explanation.Pools, kind terms.Kind, said string) string {
 	quota := &p.spec.Quotas[kind]
-	u := book.Use(p.Number, kind)
+	u := pools.Use(p.Number, kind)
 	line := fmt.Sprintf("pool %s is entitled to %s%s and holds %s", p.path, wording.Amount(kind, u.Entitled),
 		whole(kind, u.Entitled), wording.Amount(kind, u.Held))
 	if u.Borrowed > 0 {

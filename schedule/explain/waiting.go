@@ -8,7 +8,7 @@ import (
 
 	"starling/cluster"
 	"starling/cluster/facts"
-	"starling/schedule/explain/allotment"
+	"starling/schedule/explain/shares"
 	"starling/schedule/explain/wording"
 	"starling/terms"
 	"starling/terms/constraint"
@@ -26,7 +26,7 @@ func (e *explainer) waiting(key facts.TaskKey, returned []held) Finding {
 	case e.job.Version == 1:
 		f.Since = e.job.SubmittedAt
 	}
-	if a := c.allotment; a != nil && c.possible > 0 && e.served() && !e.crowded() {
+	if a := c.shares; a != nil && c.possible > 0 && e.served() && !e.crowded() {
 		f.Reason, f.Details = a.Reason(), append(e.before(returned), c.allotted(p)...)
 		return f
 	}
@@ -134,10 +134,10 @@ type survey struct {
 	largest terms.Resources
 	// exclusive nodes are kept for others, crowded ones have as many instances as the task allows.
 	exclusive, crowded int
-	// allotment is that of a task that virtual peers run. Those that it has and does not use are on meant nodes, which
+	// shares explains the virtual peers of a task that they run. Those that it has and does not use are on meant nodes,
 	// come first among the misses; 0 if they may be on any.
-	allotment *allotment.Allotment
-	meant     int
+	shares *shares.Explanation
+	meant  int
 	// kept nodes have room that is kept for others.
 	kept   int
 	misses []miss

@@ -239,7 +239,7 @@ disk, gpu or peers; without it all is told of those of which the pool gets less 
 // explainPool tells the arithmetic of one kind, or of all of which the pool has or wants some.
 func explainPool(w io.Writer, answer *starlingv1.PoolStatusResponse, only string) error {
 	first := true
-	for _, one := range answer.GetReckonings() {
+	for _, one := range answer.GetExplanations() {
 		k, known := pool.Kind(one.GetKind())
 		if !known || only != "" && only != one.GetKind() {
 			continue
@@ -272,7 +272,7 @@ func explainPool(w io.Writer, answer *starlingv1.PoolStatusResponse, only string
 }
 
 // isCut tells whether a pool gets less than it asks for.
-func isCut(one *starlingv1.Reckoning, path string) bool {
+func isCut(one *starlingv1.PoolExplanation, path string) bool {
 	for _, p := range one.GetParts() {
 		if p.GetPath() == path {
 			return p.GetCut() != ""
@@ -282,7 +282,7 @@ func isCut(one *starlingv1.Reckoning, path string) bool {
 }
 
 // partTable lists what each of the pools got that divide what their parent has.
-func partTable(k terms.Kind, one *starlingv1.Reckoning, self string) *console.Table {
+func partTable(k terms.Kind, one *starlingv1.PoolExplanation, self string) *console.Table {
 	t := console.NewTable("  POOL", "ASKS FOR", "RESERVED", "GETS", "SHARE", "GETS", "LEFT OVER", "ENTITLED", "CUT BY")
 	for _, p := range one.GetParts() {
 		name := "  " + p.GetPath()
