@@ -16,7 +16,7 @@ import (
 
 // help says what may let an instance run, and more that may only together with that: a node is of no use to work that
 // its pool does not admit.
-func (c *survey) help(p *prospect) (all, more hints) {
+func (c *survey) help(p *queueForecast) (all, more hints) {
 	switch {
 	case c.offers == 0:
 		return hints{{c.another("a node that takes work: starling agent on a machine makes it one", 1)}}, nil
@@ -42,7 +42,7 @@ func (c *survey) help(p *prospect) (all, more hints) {
 }
 
 // room says what may make room on nodes.
-func (c *survey) room(p *prospect) (group []hint) {
+func (c *survey) room(p *queueForecast) (group []hint) {
 	if p.gathers() {
 		return c.more(p.gang.Members-p.gang.Fit, "that one of its gang needs")
 	}
@@ -146,10 +146,12 @@ func (c *survey) smaller() hint {
 }
 
 // served tells whether others give way to the work already, or will.
-func (p *prospect) served() bool { return p != nil && len(p.yielding.told)+len(p.yielding.next) > 0 }
+func (p *queueForecast) served() bool {
+	return p != nil && len(p.yielding.told)+len(p.yielding.next) > 0
+}
 
 // advantage says what the job could say of itself to have room sooner.
-func (p *prospect) advantage() (all hints) {
+func (p *queueForecast) advantage() (all hints) {
 	urgent := func(above uint32, text string) []hint {
 		return []hint{ofJob(text, func(j *terms.Job, _ *terms.Task) { j.Priority = above + 1 })}
 	}
@@ -175,7 +177,7 @@ func (p *prospect) advantage() (all hints) {
 }
 
 // admission says what may let the pool admit the work.
-func (p *prospect) admission() (all hints) {
+func (p *queueForecast) admission() (all hints) {
 	pools := explanation.Of(p.e.s)
 	for i := range p.bounds {
 		b := &p.bounds[i]
@@ -198,7 +200,7 @@ func (p *prospect) admission() (all hints) {
 }
 
 // ends are jobs whose end may let the pool admit the work.
-func (p *prospect) ends() (group []hint) {
+func (p *queueForecast) ends() (group []hint) {
 	if j := p.occupant(); j != nil {
 		group = append(group, endOf(j.Name()))
 	}
@@ -209,7 +211,7 @@ func (p *prospect) ends() (group []hint) {
 }
 
 // entitle says what may raise the entitlement of the pool, up its branch of the tree.
-func (p *prospect) entitle(pools *explanation.Pools, b *bound) (all hints) {
+func (p *queueForecast) entitle(pools *explanation.Pools, b *bound) (all hints) {
 	tree, k := p.e.s.Pools(), b.kind
 	parents := pool.Tree(tree).Parents()
 	var group []hint
@@ -233,7 +235,7 @@ func (p *prospect) entitle(pools *explanation.Pools, b *bound) (all hints) {
 
 // slacken says what may raise what revocable work of the pool may hold. Of the kinds that are not overcommitted that is
 // a part of what the pool reserves.
-func (p *prospect) slacken(pools *explanation.Pools, b *bound) hints {
+func (p *queueForecast) slacken(pools *explanation.Pools, b *bound) hints {
 	group := []hint{p.nodes(b)}
 	percent, reserved := p.spec.SlackLimit, p.spec.Quotas[b.kind].Reservation
 	if !b.kind.Overcommitted() && percent != terms.NoPercent {
@@ -261,7 +263,7 @@ func percentOf(amount, whole int64) terms.Percent {
 }
 
 // nodes is a hint at nodes that bring what is missing, or as much as is needed if that is more.
-func (p *prospect) nodes(b *bound) hint {
+func (p *queueForecast) nodes(b *bound) hint {
 	of := func(amount_ int64) hint {
 		brought := terms.Amounts{}
 		brought[b.kind] = amount_
@@ -278,7 +280,7 @@ func (p *prospect) nodes(b *bound) hint {
 }
 
 // change edits one pool of a tree.
-func (p *prospect) change(path terms.PoolPath, edit func(*terms.Pool)) func([]terms.Pool) {
+func (p *queueForecast) change(path terms.PoolPath, edit func(*terms.Pool)) func([]terms.Pool) {
 	return func(tree []terms.Pool) {
 		if at, found := pool.Tree(tree).Find(path); found {
 			edit(&tree[at])
@@ -287,7 +289,7 @@ func (p *prospect) change(path terms.PoolPath, edit func(*terms.Pool)) func([]te
 }
 
 // limit is a hint at a limit that is higher by so much.
-func (p *prospect) limit(path terms.PoolPath, k terms.Kind, more int64) hint {
+func (p *queueForecast) limit(path terms.PoolPath, k terms.Kind, more int64) hint {
 	return ofPool(fmt.Sprintf("a limit of pool %s that is %s higher", path, wording.Amount(k, more)),
 		p.change(path, func(s *terms.Pool) {
 			s.Quotas[k].Limit += more
@@ -295,7 +297,7 @@ func (p *prospect) limit(path terms.PoolPath, k terms.Kind, more int64) hint {
 }
 
 // share is a hint at a share, as large as the largest beside the pool.
-func (p *prospect) share(at int, k terms.Kind) hint {
+func (p *queueForecast) share(at int, k terms.Kind) hint {
 	tree, most := p.e.s.Pools(), int64(1)
 	for _, i := range explanation.Of(p.e.s).Siblings(at) {
 		most = max(most, tree[i].Quotas[k].Share)
@@ -306,7 +308,7 @@ func (p *prospect) share(at int, k terms.Kind) hint {
 }
 
 // controllers is a hint at more that controllers may hold.
-func (p *prospect) controllers(b *bound) hint {
+func (p *queueForecast) controllers(b *bound) hint {
 	part := percentOf(b.held+b.need, p.spec.Quotas[b.kind].Reservation)
 	text := fmt.Sprintf("a controller_limit of pool %s of %d percent", p.path, part)
 	if part == terms.NoPercent {
@@ -317,7 +319,7 @@ func (p *prospect) controllers(b *bound) hint {
 
 // reserve says how much more would have to be reserved for a pool: what is missing, or as much as is needed if that is
 // more.
-func (p *prospect) reserve(pools *explanation.Pools, at int, b *bound) hint {
+func (p *queueForecast) reserve(pools *explanation.Pools, at int, b *bound) hint {
 	h := p.reserved(pools, at, b.kind, b.missing())
 	if b.by == byReservation && p.spec.Quotas[b.kind].Reservation == 0 {
 		return p.reserved(pools, at, b.kind, b.held+b.need)
@@ -331,7 +333,7 @@ func (p *prospect) reserve(pools *explanation.Pools, at int, b *bound) hint {
 
 // reserved is a hint at more that is reserved for a pool. What is not there is taken from the pools beside it, where it
 // is idle first.
-func (p *prospect) reserved(pools *explanation.Pools, at int, k terms.Kind, more int64) hint {
+func (p *queueForecast) reserved(pools *explanation.Pools, at int, k terms.Kind, more int64) hint {
 	tree := p.e.s.Pools()
 	left := p.e.s.Capacity()[k]
 	if parent := pool.Tree(tree).Parents()[at]; parent >= 0 {
@@ -361,7 +363,7 @@ func (p *prospect) reserved(pools *explanation.Pools, at int, k terms.Kind, more
 
 // occupant returns the job of the pool whose end would make the room within all its bounds, nil if there is none. What
 // is bound by less leaves room in fewer bounds.
-func (p *prospect) occupant() *workload.Job {
+func (p *queueForecast) occupant() *workload.Job {
 	if len(p.bounds) == 0 {
 		return nil
 	}

@@ -17,7 +17,7 @@ import (
 // waiting explains instances in a lane that have no node, by holding the task against its pool and against every node.
 // Returned are those among them that had one before.
 func (e *explainer) waiting(key facts.TaskKey, returned []held) Finding {
-	c, p := e.survey(), e.prospect(key)
+	c, p := e.survey(), e.queueForecast(key)
 	c.aim()
 	f := Finding{Slot: e.task.Fresh}
 	switch {
@@ -40,7 +40,7 @@ func (e *explainer) waiting(key facts.TaskKey, returned []held) Finding {
 
 // reason says what keeps the task from running: that there are no nodes for it, its own bounds, its pool, or that the
 // nodes are full.
-func (c *survey) reason(p *prospect) string {
+func (c *survey) reason(p *queueForecast) string {
 	switch {
 	case c.offers == 0 || c.possible == 0:
 		return c.verdict()

@@ -18,8 +18,8 @@ import (
 // What people are told of work that waits. Everything here takes time in proportion to the cluster, and a value of its
 // own.
 
-// Outlook is what lies before waiting work of a job.
-type Outlook struct {
+// QueueForecast is what lies before waiting work of a job: what comes first in its pool, and what may give way to it.
+type QueueForecast struct {
 	pass *pass
 	head head
 	turn workload.Turn
@@ -31,8 +31,8 @@ type Outlook struct {
 	Unit admission.Gang
 }
 
-// NewOutlook looks at a lane of a task that waits in a pool; ok is false for others. It changes s.
-func NewOutlook(s *cluster.State, key facts.TaskKey) (o *Outlook, ok bool) {
+// NewQueueForecast returns that of a lane of a task that waits in a pool; ok is false for others. It changes s.
+func NewQueueForecast(s *cluster.State, key facts.TaskKey) (o *QueueForecast, ok bool) {
 	id, task := key.Split()
 	j := s.Job(id)
 	number := s.PoolOf(j)
@@ -43,7 +43,7 @@ func NewOutlook(s *cluster.State, key facts.TaskKey) (o *Outlook, ok bool) {
 	p := &pass{s: s, left: s.Limits.Placements, gaps: place.NewGaps(s),
 		entitled: entitle.Entitlements(entitle.Of(s)), ceilings: admission.CeilingsOf(s, nil)}
 	p.heads = make([][]head, len(p.entitled))
-	o = &Outlook{pass: p, job: j, Number: number,
+	o = &QueueForecast{pass: p, job: j, Number: number,
 		Pool: admission.PoolOf(s, number, &p.entitled[number], p.ceilings.Of(number, j.Spec.Revocable))}
 	o.turn, _ = s.NextTurn(s.FirstTurn(number), func(t workload.Turn) bool { return t.Key == key })
 	o.Unit = *admission.GangOf(j, o.turn.Need, 1)
@@ -68,7 +68,7 @@ type Queue struct {
 
 // Queue lets those before the work have their turns, as if no node had room for any. What is revocable comes after all
 // else.
-func (o *Outlook) Queue() *Queue {
+func (o *QueueForecast) Queue() *Queue {
 	q := &Queue{}
 	seen := map[terms.JobID]bool{o.job.ID: true}
 	for _, revocable := range [...]bool{false, true} {
@@ -94,7 +94,7 @@ func (o *Outlook) Queue() *Queue {
 }
 
 // eachTurn visits the lanes that wait in the pool, revocable or not, in their order.
-func (o *Outlook) eachTurn(revocable bool, visit func(workload.Turn)) {
+func (o *QueueForecast) eachTurn(revocable bool, visit func(workload.Turn)) {
 	all := func(t workload.Turn) bool { return (t.Class == terms.Revocable) == revocable }
 	for at, ok := o.pass.s.NextTurn(o.pass.s.FirstTurn(o.Number), all); ok; at, ok = o.pass.s.NextTurn(at, all) {
 		visit(at)
@@ -102,7 +102,7 @@ func (o *Outlook) eachTurn(revocable bool, visit func(workload.Turn)) {
 }
 
 // precedes tells whether a lane that is revocable or not comes before the work.
-func (o *Outlook) precedes(t *workload.Turn, revocable bool) bool {
+func (o *QueueForecast) precedes(t *workload.Turn, revocable bool) bool {
 	if revocable != o.Unit.Revocable {
 		return !revocable
 	}
@@ -110,7 +110,7 @@ func (o *Outlook) precedes(t *workload.Turn, revocable bool) bool {
 }
 
 // let lets one lane have its turn, and notes if room is kept for it.
-func (o *Outlook) let(t *turns, turn workload.Turn, q *Queue) {
+func (o *QueueForecast) let(t *turns, turn workload.Turn, q *Queue) {
 	kept := t.admission.Awaits(turn.Class)
 	t.turn(turn)
 	if !kept && t.admission.Awaits(turn.Class) {
@@ -175,7 +175,7 @@ func (p *turns) roomiest(j *workload.Job) (best *place.Domain) {
 }
 
 // Contest is who could give way to the work.
-func (o *Outlook) Contest() *preempt.Input { return o.pass.input(o.Number, &o.head) }
+func (o *QueueForecast) Contest() *preempt.Input { return o.pass.input(o.Number, &o.head) }
 
 // Yielding is an instance that gives way to the work, by a rule.
 type Yielding struct {
@@ -184,7 +184,7 @@ type Yielding struct {
 }
 
 // Yielding returns who would give way to the work if its job had a priority; ok is false if nothing lets it run.
-func (o *Outlook) Yielding(priority uint32) (all []Yielding, ok bool) {
+func (o *QueueForecast) Yielding(priority uint32) (all []Yielding, ok bool) {
 	in := o.Contest()
 	in.Priority, in.Victims = priority, slices.Clone(in.Victims)
 	for i := range in.Victims {
