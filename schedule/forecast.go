@@ -212,8 +212,8 @@ func DivisionOf(s *cluster.State, id terms.JobID) (d *Division, ok bool) {
 			d, ok = &Division{x.Pool, x.in}, true
 		}
 	})
-	if ok && d.Ground != nil {
-		d.Ground.Bound(d.In)
+	if ok && d.NodeGroups != nil {
+		d.NodeGroups.Bound(d.In)
 	}
 	return d, ok
 }

@@ -63,7 +63,7 @@ func (p *pass) placeAll() {
 	for before := p.left + 1; (before != p.left || p.dropped) && p.left > 0; {
 		before, p.dropped, p.retrying = p.left, false, nil
 		clear(p.heads)
-		for _, x := range p.grounded {
+		for _, x := range p.grouped {
 			p.settle(x)
 		}
 		if p.s.Waiting() > 0 {
@@ -114,8 +114,8 @@ type pass struct {
 	ceilings *admission.Ceilings
 	// outgrown are the blocked lanes that were not admitted to try the nodes that have grown.
 	outgrown []facts.TaskKey
-	// grounded are the pools whose shares depend on where virtual peers are.
-	grounded []*sharing
+	// grouped are the pools whose shares depend on where virtual peers are.
+	grouped []*sharing
 	// shorts are the daemons of which instances found no room on their nodes.
 	shorts []short
 	// spots are where instances may go that virtual peers run.

@@ -66,7 +66,7 @@ func Job(s *cluster.State, j *workload.Job, said Said, try Try) []Finding {
 // Obstacles returns what keeps a task of a job from the nodes, whatever its pool says.
 func Obstacles(s *cluster.State, j *workload.Job, task int) []Obstacle {
 	e := &explainer{s: s, job: j, task: j.Tasks[task], spec: j.TaskSpecOf(task, j.Version), number: task}
-	return e.survey().obstacles()
+	return e.diagnosis().obstacles()
 }
 
 // explainer looks at one task.

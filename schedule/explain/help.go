@@ -16,7 +16,7 @@ import (
 
 // help says what may let an instance run, and more that may only together with that: a node is of no use to work that
 // its pool does not admit.
-func (c *survey) help(p *queueForecast) (all, more hints) {
+func (c *diagnosis) help(p *queueForecast) (all, more hints) {
 	switch {
 	case c.offers == 0:
 		return hints{{c.another("a node that takes work: starling agent on a machine makes it one", 1)}}, nil
@@ -42,7 +42,7 @@ func (c *survey) help(p *queueForecast) (all, more hints) {
 }
 
 // room says what may make room on nodes.
-func (c *survey) room(p *queueForecast) (group []hint) {
+func (c *diagnosis) room(p *queueForecast) (group []hint) {
 	if p.gathers() {
 		return c.more(p.gang.Members-p.gang.Fit, "that one of its gang needs")
 	}
@@ -58,7 +58,7 @@ const endsMax = 4
 
 // ends are those jobs on a node whose end may make the room there: what is enough by its resources first, then the
 // least important and of equal ones the youngest.
-func (c *survey) ends(m *miss) []hint {
+func (c *diagnosis) ends(m *miss) []hint {
 	type other struct {
 		job    *workload.Job
 		enough int
@@ -91,7 +91,7 @@ func (c *survey) ends(m *miss) []hint {
 }
 
 // another is a hint at nodes that have all that an instance needs and are else like the nearest.
-func (c *survey) another(text string, count uint32) hint {
+func (c *diagnosis) another(text string, count uint32) hint {
 	o := c.offer(1, terms.Amounts{})
 	h := hint{text: text}
 	for range count {
@@ -101,7 +101,7 @@ func (c *survey) another(text string, count uint32) hint {
 }
 
 // more is a hint at so many nodes, or at two or four times as many if that is too few: other work may come before it.
-func (c *survey) more(count uint32, needs string) []hint {
+func (c *diagnosis) more(count uint32, needs string) []hint {
 	var all []hint
 	for ; len(all) < 3 && (count <= nodesMax || len(all) == 0); count *= 2 {
 		text := "another node that has all " + needs
@@ -117,7 +117,7 @@ func (c *survey) more(count uint32, needs string) []hint {
 const nodesMax = 24
 
 // smaller is a hint at a task that could run on the nearest node.
-func (c *survey) smaller() hint {
+func (c *diagnosis) smaller() hint {
 	node := c.misses[0].node
 	text := fmt.Sprintf("a task that needs no more than %s has", node.Name)
 	around := &surroundings{c.e.s, c.e.spec, node}
@@ -267,7 +267,7 @@ func (p *queueForecast) nodes(b *bound) hint {
 	of := func(amount_ int64) hint {
 		brought := terms.Amounts{}
 		brought[b.kind] = amount_
-		c := newSurvey(p.e)
+		c := newDiagnosis(p.e)
 		return hint{text: fmt.Sprintf("nodes with %s more", wording.Amount(b.kind, amount_)),
 			trial: Trial{Nodes: []terms.Offer{c.offer(1, brought)}}}
 	}

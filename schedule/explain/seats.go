@@ -67,7 +67,7 @@ func (e *explainer) onlyNode(r facts.SlotRef, slot facts.Slot) Finding {
 	case node.Drain.On:
 		f.Details = append(f.Details, "the node is drained")
 	case !place.Fits(e.s, facts.KeyOf(e.job.ID, e.number), slot.Node):
-		c := newSurvey(e)
+		c := newDiagnosis(e)
 		c.visit(node)
 		for _, m := range c.misses {
 			f.Details = append(f.Details, fmt.Sprintf("%s: %s", node.Name, strings.Join(m.words, ", ")))
@@ -150,7 +150,7 @@ func (e *explainer) turn(slots []held) Finding {
 		f.Details = []string{fmt.Sprintf("would help: starling job update promote %s, once the canaries are healthy",
 			e.job.Name())}
 	case u.LookedAt != 0 && e.spec != nil:
-		c := e.without(slots[0]).survey()
+		c := e.without(slots[0]).diagnosis()
 		f.Reason = fmt.Sprintf("run version %d until version %d has room in their place: %s", slots[0].slot.Version, u.To,
 			c.verdict())
 		f.Details = c.details()

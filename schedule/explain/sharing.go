@@ -13,7 +13,7 @@ import (
 )
 
 // aim finds out which virtual peers the task has, and on which nodes are those that it does not use.
-func (c *survey) aim() {
+func (c *diagnosis) aim() {
 	a, ok := shares.Of(c.e.s.Copy(), c.e.job, c.e.number)
 	if !ok {
 		return
@@ -49,7 +49,7 @@ func (c *survey) aim() {
 
 // leaving returns how many instances of the pool's jobs have been told to end, if only virtual peers are lacking that
 // are the task's by the counts.
-func (c *survey) leaving(p *queueForecast) (count int) {
+func (c *diagnosis) leaving(p *queueForecast) (count int) {
 	if p == nil || c.shares == nil || c.e.served() || len(p.bounds) == 0 ||
 		slices.ContainsFunc(p.bounds, func(b bound) bool { return b.kind != terms.VirtualPeers }) {
 		return 0
@@ -65,7 +65,7 @@ func (c *survey) leaving(p *queueForecast) (count int) {
 }
 
 // allotted says how it came that the task has no more virtual peers, and what would get it more.
-func (c *survey) allotted(p *queueForecast) (all []string) {
+func (c *diagnosis) allotted(p *queueForecast) (all []string) {
 	if p == nil {
 		return c.shares.Details()
 	}

@@ -17,7 +17,7 @@ import (
 // waiting explains instances in a lane that have no node, by holding the task against its pool and against every node.
 // Returned are those among them that had one before.
 func (e *explainer) waiting(key facts.TaskKey, returned []held) Finding {
-	c, p := e.survey(), e.queueForecast(key)
+	c, p := e.diagnosis(), e.queueForecast(key)
 	c.aim()
 	f := Finding{Slot: e.task.Fresh}
 	switch {
@@ -40,7 +40,7 @@ func (e *explainer) waiting(key facts.TaskKey, returned []held) Finding {
 
 // reason says what keeps the task from running: that there are no nodes for it, its own bounds, its pool, or that the
 // nodes are full.
-func (c *survey) reason(p *queueForecast) string {
+func (c *diagnosis) reason(p *queueForecast) string {
 	switch {
 	case c.offers == 0 || c.possible == 0:
 		return c.verdict()
@@ -66,7 +66,7 @@ func (c *survey) reason(p *queueForecast) string {
 }
 
 // verdict says what of the nodes is short.
-func (c *survey) verdict() string {
+func (c *diagnosis) verdict() string {
 	switch {
 	case c.offers == 0 && c.nodes == 0:
 		return "no node is in the cluster"
@@ -92,7 +92,7 @@ func (e *explainer) served() bool {
 }
 
 // softEnd returns when the first soft constraint that fails somewhere ends, 0 if none does.
-func (c *survey) softEnd() (end terms.Time) {
+func (c *diagnosis) softEnd() (end terms.Time) {
 	for i := range c.e.spec.Constraints {
 		k := &c.e.spec.Constraints[i]
 		if at := c.e.s.SoftEnds(c.e.key(), k); k.Soft && c.constraints[i] > 0 && (end == 0 || at < end) {
@@ -113,8 +113,8 @@ func ofNodes(some, all int) string {
 	return fmt.Sprintf("%d of %s", some, wording.Plural(all, "node", "nodes"))
 }
 
-// survey is what became of holding a task against all nodes, without stopping at the first obstacle.
-type survey struct {
+// diagnosis is what came of holding a task against all nodes, without stopping at the first obstacle.
+type diagnosis struct {
 	e *explainer
 	// s is the value without what is kept for the job itself.
 	s *cluster.State
@@ -162,8 +162,8 @@ func (m *miss) add(hard bool, format string, args ...any) {
 	m.words = append(m.words, fmt.Sprintf(format, args...))
 }
 
-func (e *explainer) survey() *survey {
-	c := newSurvey(e)
+func (e *explainer) diagnosis() *diagnosis {
+	c := newDiagnosis(e)
 	for n := range e.s.Nodes() {
 		c.visit(e.s.Node(facts.NodeIndex(n)))
 	}
@@ -173,8 +173,8 @@ func (e *explainer) survey() *survey {
 	return c
 }
 
-func newSurvey(e *explainer) *survey {
-	c, spec := &survey{e: e, s: e.s, claimants: map[facts.NodeIndex][]string{}}, e.spec
+func newDiagnosis(e *explainer) *diagnosis {
+	c, spec := &diagnosis{e: e, s: e.s, claimants: map[facts.NodeIndex][]string{}}, e.spec
 	if _, claims := e.s.ClaimsOf(e.job.ID); claims {
 		c.s = e.s.Copy()
 		c.s.SetClaims(e.job.ID, facts.Claims{})
@@ -194,7 +194,7 @@ func newSurvey(e *explainer) *survey {
 }
 
 // visit holds the task against one node.
-func (c *survey) visit(node *cluster.Node) {
+func (c *diagnosis) visit(node *cluster.Node) {
 	if node.Offer == nil && node.Peer == "" {
 		c.gone++
 		return
@@ -219,7 +219,7 @@ func (c *survey) visit(node *cluster.Node) {
 	c.misses = append(c.misses, m)
 }
 
-func (c *survey) checkConstraints(m *miss) {
+func (c *diagnosis) checkConstraints(m *miss) {
 	exclusive := false
 	p := &surroundings{c.e.s, c.e.spec, m.node}
 	for i := range c.e.spec.Constraints {
@@ -242,7 +242,7 @@ func (c *survey) checkConstraints(m *miss) {
 }
 
 // ended tells whether a soft constraint does not hold any more.
-func (c *survey) ended(k *constraint.Constraint) bool {
+func (c *diagnosis) ended(k *constraint.Constraint) bool {
 	return k.Soft && c.e.s.SoftEnds(c.e.key(), k) <= c.e.s.Time
 }
 
@@ -296,7 +296,7 @@ func (p *surroundings) around(k *constraint.Constraint) string {
 	return " without " + k.Within
 }
 
-func (c *survey) checkResources(m *miss) {
+func (c *diagnosis) checkResources(m *miss) {
 	need, free := c.e.spec.Resources, c.s.Free(m.node.Index)
 	claimed, whole := c.s.Node(m.node.Index).Claimed(), c.s.Unheld(m.node.Index)
 	if !need.Fits(&free) && need.Fits(&whole) {
@@ -327,7 +327,7 @@ func (c *survey) checkResources(m *miss) {
 	}
 }
 
-func (c *survey) checkDevices(m *miss) {
+func (c *diagnosis) checkDevices(m *miss) {
 	for i, d := range c.e.spec.Devices {
 		offered := m.node.DeviceOf(d.Kind)
 		one := terms.DeviceRequest{Kind: d.Kind, Amount: min(d.Amount, terms.WholeDevice)}
@@ -349,7 +349,7 @@ func (c *survey) checkDevices(m *miss) {
 	}
 }
 
-func (c *survey) checkPorts(m *miss) {
+func (c *diagnosis) checkPorts(m *miss) {
 	offer := m.node.Offer
 	choices, free, size := 0, m.node.PortsFree(), int(offer.PortLast)-int(offer.PortFirst)+1
 	if offer.PortLast == 0 {
@@ -382,7 +382,7 @@ func (c *survey) checkPorts(m *miss) {
 }
 
 // holder returns which slot has a port.
-func (c *survey) holder(node *cluster.Node, number uint16) string {
+func (c *diagnosis) holder(node *cluster.Node, number uint16) string {
 	for _, use := range node.Ports {
 		if use.Number == number {
 			return c.e.s.NameOf(use.Slot).String()
@@ -392,7 +392,7 @@ func (c *survey) holder(node *cluster.Node, number uint16) string {
 }
 
 // details returns the proof: the count of each obstacle, and the nearest misses.
-func (c *survey) details() (proof []string) {
+func (c *diagnosis) details() (proof []string) {
 	if c.offers > 0 {
 		proof = append(proof, fmt.Sprintf("needs %s per instance", c.needs()))
 	}
@@ -417,7 +417,7 @@ func (c *survey) details() (proof []string) {
 }
 
 // obstacles returns everything that keeps some node from running the task.
-func (c *survey) obstacles() []Obstacle {
+func (c *diagnosis) obstacles() []Obstacle {
 	var found []Obstacle
 	count := func(nodes int, format string, args ...any) {
 		if nodes > 0 {
@@ -459,7 +459,7 @@ func (c *survey) obstacles() []Obstacle {
 }
 
 // needs returns what a node must have for one instance.
-func (c *survey) needs() string {
+func (c *diagnosis) needs() string {
 	var parts []string
 	for k, value := range c.e.spec.Resources {
 		if value > 0 {

@@ -28,7 +28,7 @@ func TestSurveyAgreesWithPlacement(t *testing.T) {
 				schedule.Run(s, nil, nil)
 			}
 			e := &explainer{s: s, job: j, task: j.Tasks[0], spec: &j.Spec.Tasks[0]}
-			c := e.survey()
+			c := e.diagnosis()
 			missed := map[facts.NodeIndex]bool{}
 			for _, m := range c.misses {
 				missed[m.node.Index] = true

@@ -206,7 +206,7 @@ func (p *queueForecast) urgent() uint32 {
 }
 
 // contest says who gives way to the work, or why nobody does.
-func (p *queueForecast) contest(c *survey) []string {
+func (p *queueForecast) contest(c *diagnosis) []string {
 	if p == nil {
 		return nil
 	}

@@ -128,7 +128,7 @@ func (a *Explanation) without(job int) *share.Input {
 	in := a.with(func(jobs []share.Job) { jobs[job].Tasks = nil })
 	each := a.demand()
 	less := max(a.d.Entitled-sum(each)+each[job], 0)
-	if a.d.Ground != nil {
+	if a.d.NodeGroups != nil {
 		in.Spare += less
 		return in
 	}
@@ -153,11 +153,11 @@ func (a *Explanation) More() (more share.Peers, here bool) {
 			low = middle
 		}
 	}
-	return more, a.d.Ground == nil || a.d.In.Spare >= more && a.tried(a.larger(more, false))
+	return more, a.d.NodeGroups == nil || a.d.In.Spare >= more && a.tried(a.larger(more, false))
 }
 
 // Tagged tells whether the pool divides its peers by what their machines can run.
-func (a *Explanation) Tagged() bool { return a.d.Ground != nil }
+func (a *Explanation) Tagged() bool { return a.d.NodeGroups != nil }
 
 // demand returns how many peers each job of the pool could use: it is entitled to no more than all of them.
 func (a *Explanation) demand() []share.Peers {
@@ -177,10 +177,10 @@ func (a *Explanation) larger(more share.Peers, fresh bool) *share.Input {
 	pool := a.d.Pool
 	pool.Entitled = max(pool.Entitled, min(pool.Entitled+more, sum(a.demand())))
 	in := share.Of(a.s, &pool)
-	if pool.Ground == nil {
+	if pool.NodeGroups == nil {
 		return in
 	}
-	pool.Ground.Bound(in)
+	pool.NodeGroups.Bound(in)
 	if !fresh {
 		return in
 	}
@@ -211,7 +211,7 @@ type Spot struct {
 // Spots returns where those instances of the task are to go that wait although it has virtual peers for them; none if
 // that does not matter to the pool.
 func (a *Explanation) Spots() (spots []Spot) {
-	if a.d.Ground == nil {
+	if a.d.NodeGroups == nil {
 		return nil
 	}
 	plan := share.Plan{}
@@ -223,14 +223,14 @@ func (a *Explanation) Spots() (spots []Spot) {
 		}
 		plan.Peers = append(plan.Peers, counts)
 	}
-	come, _ := a.d.Ground.Settle(a.d.In, &plan)
+	come, _ := a.d.NodeGroups.Settle(a.d.In, &plan)
 	for _, c := range come {
 		if c.Place != (share.Place{Job: a.job, Task: a.task}) {
 			continue
 		}
 		spot := Spot{Count: uint32(c.Peers)}
 		for n := range facts.NodeIndex(a.s.Nodes()) {
-			if a.d.Ground.Of(n) == c.Group {
+			if a.d.NodeGroups.Of(n) == c.Group {
 				spot.Nodes = append(spot.Nodes, n)
 			}
 		}
