@@ -155,7 +155,7 @@ func (a *audit) node(kept, anew *Node) {
 	same(a, what("free room"), a.kept.Free(kept.Index), a.anew.Free(anew.Index))
 	same(a, what("eligibility"), a.kept.Eligible(kept.Index), a.anew.Eligible(anew.Index))
 	same(a, what("held by services"), kept.lasting, anew.lasting)
-	same(a, what("claimed"), kept.claimed, anew.claimed)
+	same(a, what("nominated"), kept.nominated, anew.nominated)
 	same(a, what("given to pools"), kept.given, anew.given)
 }
 

@@ -121,7 +121,7 @@ func (s *State) ForgetJobs() {
 
 // forgetJob drops a finished job and all that is kept of it.
 func (s *State) forgetJob(id terms.JobID) {
-	s.SetClaims(id, facts.Claims{})
+	s.SetNomination(id, facts.Nomination{})
 	s.changeJob(id, func(j *workload.Job) { s.dropUpdateDeadline(j) })
 	j := s.Job(id)
 	facts.Assert(j.Finished != 0 && s.finishedSlots >= j.SlotCount(), "only jobs that have ended are forgotten")

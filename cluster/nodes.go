@@ -22,16 +22,16 @@ type Node struct {
 	Held []facts.SlotRef
 	// lasting is what services hold here, which do not end by themselves.
 	lasting terms.Resources
-	// claimed is kept for work that waits.
-	claimed terms.Amounts
+	// nominated is kept for work that waits.
+	nominated terms.Amounts
 	// given is what the node adds to what pools divide.
 	given terms.Amounts
 	// offerHash is that of the offer, row what the node's row adds to the digest of the value.
 	offerHash, row uint64
 }
 
-// Claimed returns what of a node is kept for work that waits.
-func (n *Node) Claimed() terms.Amounts { return n.claimed }
+// Nominated returns what of a node is kept for work that waits.
+func (n *Node) Nominated() terms.Amounts { return n.nominated }
 
 // DeviceTimes returns for how many instances with the request the node has devices left, at most most.
 func (n *Node) DeviceTimes(q *terms.DeviceRequest, most uint32) uint32 {
@@ -49,8 +49,8 @@ func (n *Node) DeviceTimes(q *terms.DeviceRequest, most uint32) uint32 {
 	})
 	if k, ok := terms.DeviceKind(q.Kind); ok {
 		// What is kept for others is taken from the devices that nobody has, and then from what is left of the others.
-		whole := min(unused, uint32((n.claimed[k]+int64(terms.WholeDevice)-1)/int64(terms.WholeDevice)))
-		rest -= max(n.claimed[k]-int64(whole)*int64(terms.WholeDevice), 0)
+		whole := min(unused, uint32((n.nominated[k]+int64(terms.WholeDevice)-1)/int64(terms.WholeDevice)))
+		rest -= max(n.nominated[k]-int64(whole)*int64(terms.WholeDevice), 0)
 		unused, shares = unused-whole, min(shares, uint32(max(rest, 0)/int64(q.Amount)))
 	}
 	if q.Share() {

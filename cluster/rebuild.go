@@ -13,7 +13,7 @@ import (
 // Facts returns the facts of the value; they do not change with it.
 func (s *State) Facts() *facts.All {
 	f := &facts.All{
-		Head: s.Head, Pools: s.pools, Patience: facts.RowsOf(&s.patience), Claims: facts.RowsOf(&s.claims),
+		Head: s.Head, Pools: s.pools, Patience: facts.RowsOf(&s.patience), Nominations: facts.RowsOf(&s.nominations),
 		Starving: facts.RowsOf(&s.starving),
 		Shared:   facts.RowsOf(&s.shared), Ring: s.Membership.Facts(),
 	}
@@ -59,8 +59,8 @@ func Rebuild(f *facts.All) *State {
 	for n := range facts.NodeIndex(len(f.Nodes)) {
 		s.countGiven(n)
 	}
-	for _, one := range f.Claims {
-		s.SetClaims(one.Key, one.Value)
+	for _, one := range f.Nominations {
+		s.SetNomination(one.Key, one.Value)
 	}
 	for _, one := range f.Starving {
 		s.starving.Set(one.Key, one.Value)

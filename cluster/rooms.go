@@ -97,7 +97,7 @@ func (s *State) occupy(j *workload.Job, spec *terms.Task, r facts.SlotRef, n fac
 func (s *State) countMoved(row *Node, spec *terms.Task, before terms.Resources) {
 	after := s.Free(row.Index)
 	if slices.Min(before[:]) < 0 || slices.Min(after[:]) < 0 || len(spec.Devices) > 0 ||
-		row.claimed != (terms.Amounts{}) || !s.Eligible(row.Index) {
+		row.nominated != (terms.Amounts{}) || !s.Eligible(row.Index) {
 		s.countGiven(row.Index)
 	}
 }

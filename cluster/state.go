@@ -27,12 +27,13 @@ type State struct {
 	membership.Membership
 
 	// The facts: jobs and nodes with those in their rows, and the tables. patience is since when tasks with soft
-	// constraints wait, claims what is kept for waiting jobs, starving are the pools whose work waits for room that others
-	// have, shared tells from what the virtual peers of each pool were divided last, pools is the tree of resource pools.
+	// constraints wait, nominations what is kept for waiting jobs, starving are the pools whose work waits for room that
+	// others have, shared tells from what the virtual peers of each pool were divided last, pools is the tree of resource
+	// pools.
 	jobs         btree.Map[terms.JobID, *workload.Job]
 	nodes        vector.Of[*Node]
 	patience     btree.Map[facts.TaskKey, terms.Time]
-	claims       btree.Map[terms.JobID, facts.Claims]
+	nominations  btree.Map[terms.JobID, facts.Nomination]
 	starving     btree.Map[tree.ID, facts.Starving]
 	shared       btree.Map[tree.ID, uint64]
 	pools        *tree.Pools
@@ -136,7 +137,7 @@ func (s *State) Copy() *State {
 	c.daemons, c.workflows, c.sharers, c.draining = *s.daemons.Copy(), *s.workflows.Copy(), *s.sharers.Copy(),
 		*s.draining.Copy()
 	c.shapes, c.nodeNames, c.classes = *s.shapes.Copy(), *s.nodeNames.Copy(), *s.classes.Copy()
-	c.claims, c.starving, c.priorities, c.shared = *s.claims.Copy(), *s.starving.Copy(), *s.priorities.Copy(),
+	c.nominations, c.starving, c.priorities, c.shared = *s.nominations.Copy(), *s.starving.Copy(), *s.priorities.Copy(),
 		*s.shared.Copy()
 	c.headcounts, c.heeds, c.lapses, c.patience = *s.headcounts.Copy(), *s.heeds.Copy(), *s.lapses.Copy(),
 		*s.patience.Copy()

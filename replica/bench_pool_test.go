@@ -112,7 +112,7 @@ func BenchmarkPreemption(b *testing.B) {
 					s := full.Copy()
 					b.StartTimer()
 					apply(s, 100, benchJob("mine/job", wanted, terms.Pack, 6000))
-					if claims, _ := s.ClaimsOf(s.JobOf("mine/job").ID); claims.Patient || len(claims.Seats) == 0 {
+					if nomination, _ := s.NominationOf(s.JobOf("mine/job").ID); nomination.Patient || len(nomination.Seats) == 0 {
 						b.Fatal("nobody gives way")
 					}
 				}

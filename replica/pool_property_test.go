@@ -185,7 +185,7 @@ func (h *sharing) robbed(entitled []entitle.Entitlement) (found []string) {
 
 // keptForOthers tells whether room is kept for other work than a job: that is not there for it.
 func (h *sharing) keptForOthers(id terms.JobID) bool {
-	return slices.ContainsFunc(h.s.ClaimingJobs(), func(other terms.JobID) bool { return other != id })
+	return slices.ContainsFunc(h.s.NominatedJobs(), func(other terms.JobID) bool { return other != id })
 }
 
 // within tells whether a need fits beside what is held.

@@ -435,11 +435,11 @@ func (c *commons) checkMissing(p *party, task int) {
 	}
 }
 
-// kept returns how many peers of a node are claimed, but for a job.
+// kept returns how many peers of a node are kept, but for a job.
 func (c *commons) kept(n facts.NodeIndex, job terms.JobID) (count int) {
-	for _, id := range c.s.ClaimingJobs() {
-		claims, _ := c.s.ClaimsOf(id)
-		for _, seat := range claims.Seats {
+	for _, id := range c.s.NominatedJobs() {
+		nomination, _ := c.s.NominationOf(id)
+		for _, seat := range nomination.Seats {
 			if seat.Node == n && id != job {
 				count += int(seat.Count)
 			}

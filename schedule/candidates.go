@@ -182,13 +182,13 @@ func (p *pass) input(number int, h *head) *preempt.Input {
 		}
 	}
 	// What comes free for those of the pool to whom somebody gives way already is theirs.
-	for _, id := range p.s.ClaimingJobs() {
-		claims, _ := p.s.ClaimsOf(id)
+	for _, id := range p.s.NominatedJobs() {
+		nomination, _ := p.s.NominationOf(id)
 		other := p.s.Job(id)
-		if claims.Patient || other == nil || other.Spec.Revocable != in.Revocable || p.s.PoolOf(other) != number {
+		if nomination.Patient || other == nil || other.Spec.Revocable != in.Revocable || p.s.PoolOf(other) != number {
 			continue
 		}
-		for _, seat := range claims.Seats {
+		for _, seat := range nomination.Seats {
 			for k := range in.Room {
 				in.Room[k] -= seat.Need[k] * int64(seat.Count)
 			}
@@ -219,10 +219,10 @@ func (p *pass) lower(in *preempt.Input, h *head) {
 	if ceilings == nil {
 		return
 	}
-	for _, id := range p.s.ClaimingJobs() {
-		claims, _ := p.s.ClaimsOf(id)
-		if number := p.s.PoolOf(p.s.Job(id)); number >= 0 && !claims.Patient {
-			for _, seat := range claims.Seats {
+	for _, id := range p.s.NominatedJobs() {
+		nomination, _ := p.s.NominationOf(id)
+		if number := p.s.PoolOf(p.s.Job(id)); number >= 0 && !nomination.Patient {
+			for _, seat := range nomination.Seats {
 				ceilings.Charge(number, &terms.Work{NonSlack: seat.Need}, int64(seat.Count))
 			}
 		}

@@ -39,7 +39,7 @@ func NewQueueForecast(s *cluster.State, key facts.TaskKey) (o *QueueForecast, ok
 	if number < 0 || !s.Queued(key) {
 		return nil, false
 	}
-	s.SetClaims(id, facts.Claims{}) // what is kept for the job is free to it
+	s.SetNomination(id, facts.Nomination{}) // what is kept for the job is free to it
 	p := &pass{s: s, left: s.Limits.Placements, gaps: place.NewGaps(s),
 		entitled: entitle.Entitlements(entitle.Of(s)), ceilings: admission.CeilingsOf(s, nil)}
 	p.heads = make([][]head, len(p.entitled))
@@ -130,7 +130,7 @@ type GangRoom struct {
 
 // RoomOfGang returns the room for the gang of a job. It changes s.
 func RoomOfGang(s *cluster.State, j *workload.Job) GangRoom {
-	s.SetClaims(j.ID, facts.Claims{})
+	s.SetNomination(j.ID, facts.Nomination{})
 	p := &pass{s: s, left: s.Limits.Placements, gaps: place.NewGaps(s), all: make([]int, s.RoomPages())}
 	for page := range p.all {
 		p.all[page] = page
@@ -151,7 +151,7 @@ func RoomOfGang(s *cluster.State, j *workload.Job) GangRoom {
 	if d != nil {
 		r.Value = d.Value
 	}
-	m := &members{turns: &turns{pass: p}, job: j.ID, domain: d, claims: &facts.Claims{}, trial: trial{s: s}}
+	m := &members{turns: &turns{pass: p}, job: j.ID, domain: d, nomination: &facts.Nomination{}, trial: trial{s: s}}
 	beyond := j.MissingAny()
 	for task := range j.Tasks {
 		r.Fit += m.place(task, j.Missing(task))

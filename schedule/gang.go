@@ -228,7 +228,7 @@ type trial struct {
 	refused bool
 }
 
-// tryGang tries to place the missing members: first where room is claimed for them, for that was found to be enough for
+// tryGang tries to place the missing members: first where room is kept for them, for that was found to be enough for
 // all tasks together, and one task after the other might not find it; then in each domain in which they may be
 // together.
 func (p *turns) tryGang(j *workload.Job, tried bool) (t trial) {
@@ -240,17 +240,17 @@ func (p *turns) tryGang(j *workload.Job, tried bool) (t trial) {
 		}
 	}
 	refused := false
-	try := func(d *place.Domain, claims *facts.Claims) bool {
-		t = p.tryMembers(j, d, claims)
+	try := func(d *place.Domain, nomination *facts.Nomination) bool {
+		t = p.tryMembers(j, d, nomination)
 		refused = refused || t.refused
 		return t.s != nil
 	}
-	claimed := len(p.claims.Seats) > 0
-	if claimed && j.Spec.Within == "" && try(nil, &p.claims) {
+	nominated := len(p.nomination.Seats) > 0
+	if nominated && j.Spec.Within == "" && try(nil, &p.nomination) {
 		return t
 	}
 	for _, d := range p.domains(j, tried) {
-		if claimed && j.Spec.Within != "" && try(d, &p.claims) || try(d, &facts.Claims{}) {
+		if nominated && j.Spec.Within != "" && try(d, &p.nomination) || try(d, &facts.Nomination{}) {
 			return t
 		}
 	}
@@ -259,8 +259,9 @@ func (p *turns) tryGang(j *workload.Job, tried bool) (t trial) {
 
 // tryMembers places the missing members on a copy: those of each task, and then of the first tasks as many as the gang
 // needs beyond them.
-func (p *turns) tryMembers(j *workload.Job, d *place.Domain, claims *facts.Claims) trial {
-	m := &members{turns: p, job: j.ID, domain: d, claims: claims, trial: trial{s: p.s.Copy(), spots: p.spots.Fork(j)}}
+func (p *turns) tryMembers(j *workload.Job, d *place.Domain, nomination *facts.Nomination) trial {
+	m := &members{turns: p, job: j.ID, domain: d, nomination: nomination,
+		trial: trial{s: p.s.Copy(), spots: p.spots.Fork(j)}}
 	defer func() { p.s.Visit(int(m.trial.s.Visited() - p.s.Visited())) }()
 	for task := range j.Tasks {
 		if missing := j.Missing(task); m.place(task, missing) < missing {
@@ -291,9 +292,9 @@ func (p *turns) tryMembers(j *workload.Job, d *place.Domain, claims *facts.Claim
 type members struct {
 	*turns
 	trial
-	job    terms.JobID
-	domain *place.Domain
-	claims *facts.Claims
+	job        terms.JobID
+	domain     *place.Domain
+	nomination *facts.Nomination
 }
 
 // more places up to most instances of a task as far as its pool admits them.
@@ -325,7 +326,7 @@ func (m *members) place(task int, most uint32) (placed uint32) {
 	if q.Gaps = m.gaps; m.domain != nil {
 		pages = m.domain.Pages
 	}
-	placed = q.Claimed(m.claims, most)
+	placed = q.Nominated(m.nomination, most)
 	placed += q.Among(pages, most-placed)
 	if placed < most {
 		some, _ := q.Lane(true).Special(pages, most-placed)

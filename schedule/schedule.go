@@ -40,12 +40,12 @@ func Run(s *cluster.State, visit place.Visit, evict Evict) (finished bool) {
 		return true
 	}
 	p.divide()
-	p.trimClaims() // some may run less than before
+	p.trimNominations() // some may run less than before
 	p.grown = united(p.grown, s.TakeGrown())
 	p.placeAll()
 	s.TakeStirred() // the next entry looks again at what follows from here on
 	finished = p.left == 0 || p.preemptForDaemons() && p.left > 0 && p.preempt()
-	p.trimClaims()
+	p.trimNominations()
 	p.shorts = nil
 	if p.grown = s.TakeGrown(); len(p.grown) > 0 && p.left > 0 {
 		p.placeAll()
@@ -55,9 +55,9 @@ func Run(s *cluster.State, visit place.Visit, evict Evict) (finished bool) {
 	return finished && p.left > 0 && len(p.later) == 0
 }
 
-// placeAll takes rounds until one places nothing and gives no claim back: what is placed may let others in, those that
-// asked for neighbours, and those for whom no room was kept as long as something before them could take it. Placing
-// again would change nothing then.
+// placeAll takes rounds until one places nothing and gives no nomination up: what is placed may let others in, those
+// that asked for neighbours, and those for whom no room was kept as long as something before them could take it.
+// Placing again would change nothing then.
 func (p *pass) placeAll() {
 	p.heads = make([][]head, len(p.s.Pools()))
 	for before := p.left + 1; (before != p.left || p.dropped) && p.left > 0; {
@@ -88,7 +88,7 @@ func (p *pass) round() {
 			}
 			pool := admission.PoolOf(p.s, number, &p.entitled[number], p.ceilings.Of(number, revocable))
 			*t = turns{pass: p, number: number, revocable: revocable, admission: admission.New(&pool), looks: heldBackMax}
-			t.findClaimers()
+			t.findNominated()
 			t.take()
 			now := p.s.Account(number).Held
 			p.ceilings.Charge(number, &account.Held, -1)
@@ -105,7 +105,7 @@ type pass struct {
 	// left is how much this entry may still place.
 	left uint32
 	// all are the pages of nodes, grown those with nodes that have more room than with the last entry or round, regrown
-	// those of which claims were lifted in this round.
+	// those of which nominations were lifted in this round.
 	all, grown, regrown []int
 	gaps                *place.Gaps
 	// later are the lanes with seats of slots that were ordered with this entry already.
@@ -127,7 +127,7 @@ type pass struct {
 func begin(s *cluster.State, visit place.Visit, evict Evict) *pass {
 	s.WakeLapsed()
 	p := &pass{s: s, visit: visit, left: s.Limits.Placements, gaps: place.NewGaps(s)}
-	p.trimClaims()
+	p.trimNominations()
 	p.grown = s.TakeGrown()
 	due, waits := s.StarvingDue()
 	if !s.TakeStirred() && len(p.grown) == 0 && !s.Unfinished && (!waits || due > s.Time) {

@@ -29,11 +29,11 @@ type turns struct {
 	gang terms.JobID
 	// underWay tells that others gave way to the job whose turn it is.
 	underWay bool
-	// claimers are the jobs to which others give way, holding those of them that have had a turn: from then on the pool
+	// nominated are the jobs to which others give way, holding those of them that have had a turn: from then on the pool
 	// keeps for them what the others free.
-	claimers, holding []terms.JobID
-	// claims is what was claimed for the job that has its turn.
-	claims facts.Claims
+	nominated, holding []terms.JobID
+	// nomination is what is kept for the job that has its turn.
+	nomination facts.Nomination
 }
 
 // daemons tells whether the turns are those of daemons.
@@ -59,10 +59,10 @@ func (p *turns) wanted(t workload.Turn) bool {
 	switch {
 	case p.daemons():
 		// What is kept for a daemon is given up with its turn when nobody leaves for it any more, wherever the last one was.
-		return !t.Blocked || len(p.grown) > 0 || p.claimsFor(jobOf(t.Key))
+		return !t.Blocked || len(p.grown) > 0 || p.isNominated(jobOf(t.Key))
 	case (t.Class == terms.Revocable) != p.revocable:
 		return false
-	case len(p.claimers) > 0 && slices.Contains(p.claimers, jobOf(t.Key)):
+	case len(p.nominated) > 0 && slices.Contains(p.nominated, jobOf(t.Key)):
 		return true
 	case p.admission.Fits(t.Class, &t.Need,
 		p.admission.Guarantees() && p.admission.Passes(p.s.Job(jobOf(t.Key)).Spec.RunsAtMost())):
@@ -75,9 +75,9 @@ func (p *turns) wanted(t workload.Turn) bool {
 	return !t.Blocked || len(p.grown) > 0 || len(p.heads[p.number]) < int(p.s.Limits.Preemptions)
 }
 
-// claimsFor tells whether room is kept for a job.
-func (p *pass) claimsFor(id terms.JobID) bool {
-	_, ok := p.s.ClaimsOf(id)
+// isNominated tells whether room is kept for a job.
+func (p *pass) isNominated(id terms.JobID) bool {
+	_, ok := p.s.NominationOf(id)
 	return ok
 }
 
@@ -92,16 +92,16 @@ func (p *turns) refused(key facts.TaskKey, blocked bool) {
 func (p *turns) turn(t workload.Turn) (gangPlaced bool) {
 	id, task := t.Key.Split()
 	j := p.s.Job(id)
-	claims, lifted := p.lift(id)
-	if p.claims = claims; lifted {
-		p.release(j, claims)
-		before := p.runsOn(id, claims.Seats)
+	nomination, lifted := p.lift(id)
+	if p.nomination = nomination; lifted {
+		p.release(j, nomination)
+		before := p.runsOn(id, nomination.Seats)
 		defer func() {
-			p.restore(id, claims, before)
+			p.restore(id, nomination, before)
 			p.hold(id)
 		}()
 	}
-	p.underWay = lifted && !claims.Patient
+	p.underWay = lifted && !nomination.Patient
 	switch j.GangState() {
 	case gang.Absent, gang.Growing:
 		if p.gang == id {
@@ -137,7 +137,7 @@ func (p *turns) singles(j *workload.Job, key facts.TaskKey, most uint32) {
 	gang := admission.GangOf(j, q.Spec.Amounts(), most)
 	room, placed := p.room(gang), uint32(0)
 	if room > 0 && (!blocked || len(p.grown) > 0) {
-		placed = q.Claimed(&p.claims, min(room, p.left, most))
+		placed = q.Nominated(&p.nomination, min(room, p.left, most))
 		placed += q.Among(p.pages(blocked), min(room, p.left)-placed)
 		p.took(gang, placed)
 	}

@@ -182,7 +182,7 @@ func (r Request) Hash(id string) uint64 {
 }
 
 // Hash covers what is kept for a job.
-func (c *Claims) Hash(id terms.JobID) uint64 {
+func (c *Nomination) Hash(id terms.JobID) uint64 {
 	h := hashWords(tagPools, uint64(id), bit(c.Patient))
 	for _, seat := range c.Seats {
 		h = mix(h, hashWords(tagPools, uint64(seat.Task)<<32|uint64(seat.Node), uint64(seat.Count)))

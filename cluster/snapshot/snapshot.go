@@ -168,7 +168,7 @@ func (s *specs) all(c *coder, f *facts.All) {
 		index(c, &row.Key)
 		times(c, &row.Value)
 	})
-	codec.List(c, &f.Claims, rowsMax, claims)
+	codec.List(c, &f.Nominations, rowsMax, nomination)
 	codec.List(c, &f.Starving, rowsMax, func(c *coder, row *facts.Row[tree.ID, facts.Starving]) {
 		codec.Integer(c, &row.Key, math.MaxUint32)
 		times(c, &row.Value.At)
@@ -188,10 +188,10 @@ func request(c *coder, row *facts.Row[string, facts.Request]) {
 	text(c, &row.Value.Job)
 }
 
-func claims(c *coder, row *facts.Row[terms.JobID, facts.Claims]) {
+func nomination(c *coder, row *facts.Row[terms.JobID, facts.Nomination]) {
 	codec.Integer(c, &row.Key, math.MaxUint32)
 	codec.Flags(c, &row.Value.Patient)
-	codec.List(c, &row.Value.Seats, rowsMax, func(c *coder, seat *facts.Claim) {
+	codec.List(c, &row.Value.Seats, rowsMax, func(c *coder, seat *facts.NominatedSeat) {
 		task := uint64(seat.Task)
 		c.Number(&task, math.MaxUint16)
 		seat.Task = int(task)

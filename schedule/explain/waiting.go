@@ -118,8 +118,8 @@ type diagnosis struct {
 	e *explainer
 	// s is the value without what is kept for the job itself.
 	s *cluster.State
-	// claimants are the jobs for which something of a node is kept.
-	claimants map[facts.NodeIndex][]string
+	// nominated are the jobs for which something of a node is kept.
+	nominated map[facts.NodeIndex][]string
 	// nodes are in the cluster, offers have volunteered, able could take an instance now, possible could if they were
 	// empty. Gone have left.
 	nodes, offers, able, possible, gone int
@@ -174,16 +174,16 @@ func (e *explainer) diagnosis() *diagnosis {
 }
 
 func newDiagnosis(e *explainer) *diagnosis {
-	c, spec := &diagnosis{e: e, s: e.s, claimants: map[facts.NodeIndex][]string{}}, e.spec
-	if _, claims := e.s.ClaimsOf(e.job.ID); claims {
+	c, spec := &diagnosis{e: e, s: e.s, nominated: map[facts.NodeIndex][]string{}}, e.spec
+	if _, nomination := e.s.NominationOf(e.job.ID); nomination {
 		c.s = e.s.Copy()
-		c.s.SetClaims(e.job.ID, facts.Claims{})
+		c.s.SetNomination(e.job.ID, facts.Nomination{})
 	}
-	for _, id := range c.s.ClaimingJobs() {
-		claims, _ := c.s.ClaimsOf(id)
-		for _, seat := range claims.Seats {
-			if name := string(c.s.Job(id).Name()); !slices.Contains(c.claimants[seat.Node], name) {
-				c.claimants[seat.Node] = append(c.claimants[seat.Node], name)
+	for _, id := range c.s.NominatedJobs() {
+		nomination, _ := c.s.NominationOf(id)
+		for _, seat := range nomination.Seats {
+			if name := string(c.s.Job(id).Name()); !slices.Contains(c.nominated[seat.Node], name) {
+				c.nominated[seat.Node] = append(c.nominated[seat.Node], name)
 			}
 		}
 	}
@@ -298,7 +298,7 @@ func (p *surroundings) around(k *constraint.Constraint) string {
 
 func (c *diagnosis) checkResources(m *miss) {
 	need, free := c.e.spec.Resources, c.s.Free(m.node.Index)
-	claimed, whole := c.s.Node(m.node.Index).Claimed(), c.s.Unheld(m.node.Index)
+	nominated, whole := c.s.Node(m.node.Index).Nominated(), c.s.Unheld(m.node.Index)
 	if !need.Fits(&free) && need.Fits(&whole) {
 		c.kept++
 	}
@@ -314,9 +314,9 @@ func (c *diagnosis) checkResources(m *miss) {
 		c.short[k]++
 		switch {
 		case need[k] > offered:
-		case claimed[k] > 0:
-			m.add(false, "%s short, with %s kept for %s", wording.Amount(kind, short), wording.Amount(kind, claimed[k]),
-				wording.Some(c.claimants[m.node.Index]))
+		case nominated[k] > 0:
+			m.add(false, "%s short, with %s kept for %s", wording.Amount(kind, short), wording.Amount(kind, nominated[k]),
+				wording.Some(c.nominated[m.node.Index]))
 			continue
 		default:
 			m.add(false, "%s short", wording.Amount(kind, short))

@@ -15,11 +15,11 @@ import (
 
 // yielding is what becomes of those who have the room that waiting work needs.
 type yielding struct {
-	// told were told to give way, and have not ended. Their room is claimed, as claims says; if those are patient, nobody
+	// told were told to give way, and have not ended. Their room is kept, as nomination says; if that is patient, nobody
 	// was told.
-	told   []held
-	names  []string
-	claims facts.Claims
+	told       []held
+	names      []string
+	nomination facts.Nomination
 	// next would give way, from a time on if that is known.
 	next []schedule.Yielding
 	at   terms.Time
@@ -87,8 +87,8 @@ func (f *flock) add(id terms.JobID, count int) {
 // yields finds out who gives way to the work, or why nobody does.
 func (p *queueForecast) yields() *yielding {
 	y := &yielding{}
-	y.claims, _ = p.e.s.ClaimsOf(p.e.job.ID)
-	if len(y.claims.Seats) > 0 && !y.claims.Patient {
+	y.nomination, _ = p.e.s.NominationOf(p.e.job.ID)
+	if len(y.nomination.Seats) > 0 && !y.nomination.Patient {
 		y.note(p.e)
 		return y
 	}
@@ -112,10 +112,10 @@ func (p *queueForecast) fixed() bool {
 	return slices.ContainsFunc(p.bounds, func(b bound) bool { return b.by == byReservation || b.by == byControllers })
 }
 
-// note lists those who were told to give way where room is claimed for the job.
+// note lists those who were told to give way where room is kept for the job.
 func (y *yielding) note(e *explainer) {
-	nodes := make([]facts.NodeIndex, 0, len(y.claims.Seats))
-	for _, seat := range y.claims.Seats {
+	nodes := make([]facts.NodeIndex, 0, len(y.nomination.Seats))
+	for _, seat := range y.nomination.Seats {
 		nodes = append(nodes, seat.Node)
 	}
 	slices.Sort(nodes)
@@ -242,10 +242,10 @@ func (p *queueForecast) contest(c *diagnosis) []string {
 // kept says what is kept for the work already.
 func (y *yielding) kept(e *explainer) []string {
 	how := "kept for it as it comes free"
-	if y.claims.Patient {
+	if y.nomination.Patient {
 		how = "kept for it until enough has ended there"
 	}
-	return wording.Lines(y.claims.Seats, "nodes", func(c facts.Claim) string {
+	return wording.Lines(y.nomination.Seats, "nodes", func(c facts.NominatedSeat) string {
 		var parts []string
 		for k, need := range c.Need {
 			if need > 0 {

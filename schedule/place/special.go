@@ -85,15 +85,15 @@ func (q *Search) wished(slot *facts.Slot, pages []int) (n facts.NodeIndex, found
 	return q.best(pages)
 }
 
-// Claimed places up to most instances where room is claimed for them.
-func (q *Search) Claimed(claims *facts.Claims, most uint32) (placed uint32) {
-	if q.Spec == nil || len(claims.Seats) == 0 {
+// Nominated places up to most instances where room is kept for them.
+func (q *Search) Nominated(nomination *facts.Nomination, most uint32) (placed uint32) {
+	if q.Spec == nil || len(nomination.Seats) == 0 {
 		return 0
 	}
 	most = min(most, q.task().Waits())
 	q.s.Divide(q.key, q.Spec)
 	_, task := q.key.Split()
-	for _, seat := range claims.Seats {
+	for _, seat := range nomination.Seats {
 		for left := seat.Count; seat.Task == task && left > 0 && placed < most && q.fitsNow(seat.Node); left-- {
 			q.assign(seat.Node, 1)
 			if q.domain != nil && q.domain.any {

@@ -352,11 +352,11 @@ func (g *NodeGroups) expected(plan *Plan, running []Running, usable []Peers) (al
 		has[r.Place] += r.Peers
 	}
 	for i, id := range g.jobs {
-		claims, _ := g.s.ClaimsOf(id)
-		if claims.Patient {
+		nomination, _ := g.s.NominationOf(id)
+		if nomination.Patient {
 			continue
 		}
-		for _, seat := range claims.Seats {
+		for _, seat := range nomination.Seats {
 			group, place := g.of[seat.Node], Place{i, slices.Index(g.s.Job(id).Order(), seat.Task)}
 			if group == none || place.Task == none {
 				continue
@@ -372,12 +372,12 @@ func (g *NodeGroups) expected(plan *Plan, running []Running, usable []Peers) (al
 	return all
 }
 
-// kept returns what is claimed for jobs of the pool.
+// kept returns what is kept for jobs of the pool.
 func (g *NodeGroups) kept() map[facts.NodeIndex]terms.Amounts {
 	kept := map[facts.NodeIndex]terms.Amounts{}
 	for _, id := range g.jobs {
-		claims, _ := g.s.ClaimsOf(id)
-		for _, seat := range claims.Seats {
+		nomination, _ := g.s.NominationOf(id)
+		for _, seat := range nomination.Seats {
 			sum := kept[seat.Node]
 			for k, amount := range seat.Need {
 				sum[k] += amount * int64(seat.Count)

@@ -15,7 +15,7 @@ import (
 // admission, share and entitle, and for the promises of the simulator. What it keeps for them until the next entry is
 // taken over.
 func (m *Model) follow(outcome *report.Outcome) {
-	m.left, m.claims = nil, nil // what is kept is for whom the fold says
+	m.left, m.nominations = nil, nil // what is kept is for whom the fold says
 	for i := range outcome.Effects {
 		switch e := &outcome.Effects[i]; e.Kind {
 		case report.Placed:
@@ -68,9 +68,9 @@ func (m *Model) eachSeat(visit func(s *seat, now *facts.Slot)) {
 
 // takeOver takes over what the fold keeps for those that wait.
 func (m *Model) takeOver() {
-	for _, id := range m.fold.ClaimingJobs() {
-		kept, _ := m.fold.ClaimsOf(id)
-		m.claims = append(m.claims, kept)
+	for _, id := range m.fold.NominatedJobs() {
+		kept, _ := m.fold.NominationOf(id)
+		m.nominations = append(m.nominations, kept)
 	}
 	for _, n := range m.Nodes {
 		n.portNext = m.fold.Node(n.number).PortNext

@@ -34,7 +34,7 @@ func (m *Model) Idle() string {
 				}
 				admits := func(need terms.Amounts) bool { return gate.Room(admission.GangOf(fast, need, 1)) > 0 }
 				found, refused := m.idle(rooms, j, admits)
-				if found == "" && i == 0 && !revocable && len(m.claims) == 0 &&
+				if found == "" && i == 0 && !revocable && len(m.nominations) == 0 &&
 					m.limits.Preemptions >= terms.DefaultLimits().Preemptions {
 					found = m.starving(j, entitled, admits)
 				}

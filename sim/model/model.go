@@ -56,8 +56,8 @@ type Model struct {
 	// pools is the tree of resource pools, each directly before those below it.
 	pools        []terms.Pool
 	poolsVersion uint32
-	// claims are what is kept for jobs.
-	claims []facts.Claims
+	// nominations are what is kept for jobs.
+	nominations []facts.Nomination
 	// fold is the value as the fold has it after the entry, wrongs is what it may not have done with that.
 	fold   *cluster.State
 	wrongs []string

@@ -70,7 +70,7 @@ func (m *Model) empty(n *Node) *room {
 
 // kept returns what of a node is kept for those that wait.
 func (m *Model) kept(n *Node) (sum terms.Amounts) {
-	for _, c := range m.claims {
+	for _, c := range m.nominations {
 		for _, one := range c.Seats {
 			for k, amount := range one.Need {
 				if one.Node == n.number {
