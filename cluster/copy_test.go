@@ -23,7 +23,7 @@ type books struct {
 func (b *books) change() {
 	b.s.Index++
 	b.s.Time += terms.Time(b.rng.IntN(1000))
-	b.s.WakeLapsed()
+	b.s.WakeTimedOut()
 	b.s.TakeGrown()
 	switch b.rng.IntN(13) {
 	case 12:

@@ -199,7 +199,7 @@ func (s *State) SetOffer(n facts.NodeIndex, offer *terms.Offer) {
 				s.tryAnew(r.Job) // its instances may be in another domain now
 			}
 		}
-		s.moveHeads(n, old)
+		s.moveCounters(n, old)
 	}
 }
 

@@ -102,7 +102,7 @@ func (s *State) enqueue(old *workload.Turn, turn workload.Turn, waits bool) {
 		s.Stirred = true
 	}
 	if !stays {
-		s.attend(key, turn.Key != 0, turn.Blocked)
+		s.resubscribe(key, turn.Key != 0, turn.Blocked)
 	}
 }
 

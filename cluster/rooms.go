@@ -86,7 +86,7 @@ func (s *State) occupy(j *workload.Job, spec *terms.Task, r facts.SlotRef, n fac
 	}
 	row.Held = append(row.Held, r)
 	if len(spec.Labels) > 0 || countsOwn(spec) {
-		s.countHead(spec, r, n, 1)
+		s.countAt(spec, r, n, 1)
 	}
 	s.countShape(spec, 1)
 	s.countMoved(row, spec, before)
@@ -116,7 +116,7 @@ func (s *State) release(j *workload.Job, spec *terms.Task, r facts.SlotRef, n fa
 	row.Held[at] = row.Held[last]
 	row.Held = row.Held[:last]
 	if len(spec.Labels) > 0 || countsOwn(spec) {
-		s.countHead(spec, r, n, -1)
+		s.countAt(spec, r, n, -1)
 	}
 	s.countShape(spec, -1)
 	if len(spec.Ports)+len(spec.Devices) > 0 {

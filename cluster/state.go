@@ -60,10 +60,10 @@ type State struct {
 	daemons, workflows, sharers btree.Set[terms.JobID]
 	// followers are the jobs that wait for others.
 	followers btree.BTreeG[follower]
-	// headcounts, heeds and lapses tell what runs around nodes and who waits for it to change.
-	headcounts btree.Map[string, *headcount]
-	heeds      btree.Map[facts.TaskKey, heed]
-	lapses     btree.BTreeG[lapse]
+	// counters, wakeUps and timeouts tell what runs around nodes and who waits for it to change.
+	counters btree.Map[string, *counter]
+	wakeUps  btree.Map[facts.TaskKey, wakeUp]
+	timeouts btree.BTreeG[timeout]
 	// shapes are those of what holds devices.
 	shapes btree.Map[string, Shape]
 	// accounts is what the jobs of each pool hold and ask for, at its tree.ID. Offered is what nodes hold, and what those
@@ -118,7 +118,7 @@ func NewStateWithin(limits terms.Limits) *State {
 		deadlines: *btree.NewBTreeGOptions(func(a, b due) bool {
 			return a.at < b.at || a.at == b.at && a.slot.Compare(b.slot) < 0
 		}, unlocked),
-		lapses: *btree.NewBTreeGOptions(func(a, b lapse) bool {
+		timeouts: *btree.NewBTreeGOptions(func(a, b timeout) bool {
 			return a.at < b.at || a.at == b.at && a.key < b.key
 		}, unlocked),
 		followers: *btree.NewBTreeGOptions(follower.before, unlocked),
@@ -139,7 +139,7 @@ func (s *State) Copy() *State {
 	c.shapes, c.nodeNames, c.classes = *s.shapes.Copy(), *s.nodeNames.Copy(), *s.classes.Copy()
 	c.nominations, c.starving, c.priorities, c.shared = *s.nominations.Copy(), *s.starving.Copy(), *s.priorities.Copy(),
 		*s.shared.Copy()
-	c.headcounts, c.heeds, c.lapses, c.patience = *s.headcounts.Copy(), *s.heeds.Copy(), *s.lapses.Copy(),
+	c.counters, c.wakeUps, c.timeouts, c.patience = *s.counters.Copy(), *s.wakeUps.Copy(), *s.timeouts.Copy(),
 		*s.patience.Copy()
 	c.requests, c.requestOrder = *s.requests.Copy(), *s.requestOrder.Copy()
 	c.Grown, c.regrouped, c.expired = slices.Clone(s.Grown), slices.Clone(s.regrouped), slices.Clone(s.expired)
@@ -174,8 +174,8 @@ func (s *State) NextDeadline() (at terms.Time, ok bool) {
 	}
 	first, ok := s.deadlines.Min()
 	at = first.at
-	if lapse, lapses := s.lapses.Min(); lapses && (!ok || lapse.at < at) {
-		at, ok = lapse.at, true
+	if timeout, timeouts := s.timeouts.Min(); timeouts && (!ok || timeout.at < at) {
+		at, ok = timeout.at, true
 	}
 	if due, starving := s.StarvingDue(); starving && (!ok || due < at) {
 		at, ok = due, true

@@ -26,8 +26,8 @@ type fold struct {
 	outcome report.Outcome
 	// touched are the jobs whose slots changed.
 	touched []terms.JobID
-	// heeds are the slots of which it is due now what a policy says.
-	heeds []facts.SlotRef
+	// duePolicies are the slots of which it is due now what a policy says.
+	duePolicies []facts.SlotRef
 	// over are the jobs that have ended with the entry, in that order.
 	over []verdict
 	// raised is the number that the rules have from the next entry on, 0 if they stay.
@@ -69,7 +69,7 @@ func Apply(s *cluster.State, index terms.Index, e *command.Entry, explain bool) 
 	for i, c := range e.Commands {
 		f.outcome.Results[i] = f.obey(c)
 	}
-	f.heedAll()
+	f.runDuePolicies()
 	f.advance()
 	f.followJobs()
 	s.Unfinished = !schedule.Run(s, f.placed(), f.evict) || !finished

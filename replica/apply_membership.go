@@ -90,7 +90,7 @@ func (f *fold) leave(c *command.Leave) report.Result {
 func (f *fold) finish(id terms.JobID) {
 	j := f.s.Job(id)
 	if j.Finished != 0 || id == f.deciding ||
-		slices.ContainsFunc(f.heeds, func(r facts.SlotRef) bool { return r.Job == id }) {
+		slices.ContainsFunc(f.duePolicies, func(r facts.SlotRef) bool { return r.Job == id }) {
 		return
 	}
 	f.abandon(j)

@@ -182,7 +182,7 @@ func (f *fold) succeed(r facts.SlotRef, slot facts.Slot) {
 	}
 	f.s.SetSlot(r, slot)
 	if f.hearCompletion(r.Job, int(r.Task)) {
-		f.heed(r)
+		f.notePolicyDue(r)
 	}
 	f.finish(r.Job)
 }

@@ -174,7 +174,7 @@ func (f *fold) inherit(r facts.SlotRef, d *reconcile.Decision) {
 	}
 	f.s.MoveSeat(seat, facts.MainSeat)
 	if slot.Phase == facts.Succeeded && f.hearCompletion(r.Job, int(r.Task)) {
-		f.heed(seatOf(r, facts.MainSeat))
+		f.notePolicyDue(seatOf(r, facts.MainSeat))
 	}
 }
 

@@ -125,7 +125,7 @@ type pass struct {
 
 // begin makes ready for a pass, nil if nothing is to be done.
 func begin(s *cluster.State, visit place.Visit, evict Evict) *pass {
-	s.WakeLapsed()
+	s.WakeTimedOut()
 	p := &pass{s: s, visit: visit, left: s.Limits.Placements, gaps: place.NewGaps(s)}
 	p.trimNominations()
 	p.grown = s.TakeGrown()

@@ -120,7 +120,7 @@ const nodesMax = 24
 func (c *diagnosis) smaller() hint {
 	node := c.misses[0].node
 	text := fmt.Sprintf("a task that needs no more than %s has", node.Name)
-	around := &surroundings{c.e.s, c.e.spec, node}
+	around := &nodeView{c.e.s, c.e.spec, node}
 	_, exclusive := node.Offer.Attribute(terms.ExclusiveAttribute)
 	return ofJob(text, func(_ *terms.Job, t *terms.Task) {
 		for k := range t.Resources {

@@ -221,7 +221,7 @@ func (c *diagnosis) visit(node *cluster.Node) {
 
 func (c *diagnosis) checkConstraints(m *miss) {
 	exclusive := false
-	p := &surroundings{c.e.s, c.e.spec, m.node}
+	p := &nodeView{c.e.s, c.e.spec, m.node}
 	for i := range c.e.spec.Constraints {
 		k := &c.e.spec.Constraints[i]
 		exclusive = exclusive || k.Mentions(terms.ExclusiveAttribute)
@@ -246,25 +246,25 @@ func (c *diagnosis) ended(k *constraint.Constraint) bool {
 	return k.Soft && c.e.s.SoftEnds(c.e.key(), k) <= c.e.s.Time
 }
 
-// surroundings answer constraints about a node.
-type surroundings struct {
+// nodeView answers constraints about a node.
+type nodeView struct {
 	s    *cluster.State
 	task *terms.Task
 	node *cluster.Node
 }
 
 // Attribute returns the value of an attribute of the node and whether it has it.
-func (p *surroundings) Attribute(name string) (value string, exists bool) {
+func (p *nodeView) Attribute(name string) (value string, exists bool) {
 	return p.node.Offer.Attribute(name)
 }
 
 // Instances returns how many instances a constraint about a label counts.
-func (p *surroundings) Instances(k *constraint.Constraint) uint32 {
+func (p *nodeView) Instances(k *constraint.Constraint) uint32 {
 	return p.s.Instances(p.task, k, p.node)
 }
 
 // failing says what is there instead of what a constraint asks for.
-func (p *surroundings) failing(k *constraint.Constraint) string {
+func (p *nodeView) failing(k *constraint.Constraint) string {
 	var words []string
 	k.EachLeaf(func(leaf *constraint.Constraint) {
 		if leaf.Holds(p) {
@@ -285,7 +285,7 @@ func (p *surroundings) failing(k *constraint.Constraint) string {
 }
 
 // around says where a constraint counts.
-func (p *surroundings) around(k *constraint.Constraint) string {
+func (p *nodeView) around(k *constraint.Constraint) string {
 	value, exists := p.Attribute(k.Within)
 	switch {
 	case k.Within == "":
