@@ -126,7 +126,7 @@ func (a *audit) given(j *workload.Job, r facts.SlotRef, slot *facts.Slot) {
 func (a *audit) totals() {
 	kept, anew := a.kept, a.anew
 	same(a, "the digest of the rows", kept.digest, anew.digest)
-	sameAll(a, "the queue", kept.turns.Items(), anew.turns.Items())
+	sameAll(a, "the queue", kept.waiting.Items(), anew.waiting.Items())
 	sameAll(a, "deadlines", kept.deadlines.Items(), anew.deadlines.Items())
 	sameAll(a, "finished jobs", kept.finished.Items(), anew.finished.Items())
 	same(a, "slots of finished jobs", kept.finishedSlots, anew.finishedSlots)

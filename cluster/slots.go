@@ -201,7 +201,7 @@ func (s *State) takeRoom(j *workload.Job, r facts.SlotRef, old, next *facts.Slot
 				true // what is within reach again, or does not end after all, may give way
 		}
 		// By when it has ended is known now, and what waits may pass others for that.
-		s.Stirred = s.Stirred || next.Phase == facts.Running && s.turns.Len() > 0 &&
+		s.Stirred = s.Stirred || next.Phase == facts.Running && s.waiting.Len() > 0 &&
 			j.TaskSpecOf(int(r.Task), next.Version).MaxRunMillis > 0
 	}
 }

@@ -48,8 +48,8 @@ type State struct {
 	// of all.
 	finished      btree.BTreeG[finished]
 	finishedSlots uint32
-	// turns is the queue of what waits.
-	turns btree.BTreeG[workload.Turn]
+	// waiting is the queue of what waits.
+	waiting btree.BTreeG[workload.QueueEntry]
 	// LackRoom are the jobs of which updates lack room, those first that have not looked for it for the longest time; some
 	// lack none any more.
 	LackRoom []terms.JobID
@@ -114,7 +114,7 @@ func NewStateWithin(limits terms.Limits) *State {
 	return &State{
 		epoch: new(vector.Epoch), Head: facts.Head{Rules: rules.First, Limits: limits},
 		digest: fingerprint.Limits(&limits), pools: tree.First(),
-		turns: *btree.NewBTreeGOptions(func(a, b workload.Turn) bool { return a.Before(&b) }, unlocked),
+		waiting: *btree.NewBTreeGOptions(func(a, b workload.QueueEntry) bool { return a.Before(&b) }, unlocked),
 		deadlines: *btree.NewBTreeGOptions(func(a, b due) bool {
 			return a.at < b.at || a.at == b.at && a.slot.Compare(b.slot) < 0
 		}, unlocked),
@@ -133,7 +133,7 @@ func (s *State) Copy() *State {
 	s.epoch, c.epoch = new(vector.Epoch), new(vector.Epoch)
 	c.Membership = s.Membership.Copy()
 	c.jobs, c.jobNames, c.finished = *s.jobs.Copy(), *s.jobNames.Copy(), *s.finished.Copy()
-	c.turns, c.deadlines, c.followers = *s.turns.Copy(), *s.deadlines.Copy(), *s.followers.Copy()
+	c.waiting, c.deadlines, c.followers = *s.waiting.Copy(), *s.deadlines.Copy(), *s.followers.Copy()
 	c.daemons, c.workflows, c.sharers, c.draining = *s.daemons.Copy(), *s.workflows.Copy(), *s.sharers.Copy(),
 		*s.draining.Copy()
 	c.shapes, c.nodeNames, c.classes = *s.shapes.Copy(), *s.nodeNames.Copy(), *s.classes.Copy()

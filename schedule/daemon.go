@@ -11,7 +11,7 @@ import (
 	"starling/terms"
 )
 
-// short is a lane of a daemon of which instances found no room on nodes of some pages.
+// short is a queue entry of a daemon of which instances found no room on nodes of some pages.
 type short struct {
 	key   facts.TaskKey
 	pages []int

@@ -20,10 +20,10 @@ import (
 
 // QueueForecast is what lies before waiting work of a job: what comes first in its pool, and what may give way to it.
 type QueueForecast struct {
-	pass *pass
-	head head
-	turn workload.Turn
-	job  *workload.Job
+	pass  *pass
+	head  head
+	entry workload.QueueEntry
+	job   *workload.Job
 	// Pool is the pool of the job as admission sees it, Number its place in the tree.
 	Pool   admission.Pool
 	Number int
@@ -31,7 +31,7 @@ type QueueForecast struct {
 	Unit admission.Gang
 }
 
-// NewQueueForecast returns that of a lane of a task that waits in a pool; ok is false for others. It changes s.
+// NewQueueForecast returns that of a queue entry of a task that waits in a pool; ok is false for others. It changes s.
 func NewQueueForecast(s *cluster.State, key facts.TaskKey) (o *QueueForecast, ok bool) {
 	id, task := key.Split()
 	j := s.Job(id)
@@ -45,8 +45,8 @@ func NewQueueForecast(s *cluster.State, key facts.TaskKey) (o *QueueForecast, ok
 	p.heads = make([][]head, len(p.entitled))
 	o = &QueueForecast{pass: p, job: j, Number: number,
 		Pool: admission.PoolOf(s, number, &p.entitled[number], p.ceilings.Of(number, j.Spec.Revocable))}
-	o.turn, _ = s.NextTurn(s.FirstTurn(number), func(t workload.Turn) bool { return t.Key == key })
-	o.Unit = *admission.GangOf(j, o.turn.Need, 1)
+	o.entry, _ = s.NextInQueue(s.QueueStart(number), func(t workload.QueueEntry) bool { return t.Key == key })
+	o.Unit = *admission.GangOf(j, o.entry.Need, 1)
 	if o.head = (head{job: id}); j.GangState() < gang.Growing {
 		o.head.key, o.head.most = key, j.Tasks[task].Asks()
 	}
@@ -72,9 +72,9 @@ func (o *QueueForecast) Queue() *Queue {
 	q := &Queue{}
 	seen := map[terms.JobID]bool{o.job.ID: true}
 	for _, revocable := range [...]bool{false, true} {
-		t := &turns{pass: o.pass, number: o.Number, revocable: revocable, admission: admission.New(&o.Pool),
+		t := &queuePass{pass: o.pass, number: o.Number, revocable: revocable, admission: admission.New(&o.Pool),
 			looks: heldBackMax}
-		o.eachTurn(revocable, func(next workload.Turn) {
+		o.eachEntry(revocable, func(next workload.QueueEntry) {
 			id, _ := next.Key.Split()
 			before := o.precedes(&next, revocable)
 			if before && revocable == o.Unit.Revocable && t.wanted(next) && id != o.job.ID {
@@ -93,28 +93,28 @@ func (o *QueueForecast) Queue() *Queue {
 	return q
 }
 
-// eachTurn visits the lanes that wait in the pool, revocable or not, in their order.
-func (o *QueueForecast) eachTurn(revocable bool, visit func(workload.Turn)) {
-	all := func(t workload.Turn) bool { return (t.Class == terms.Revocable) == revocable }
-	for at, ok := o.pass.s.NextTurn(o.pass.s.FirstTurn(o.Number), all); ok; at, ok = o.pass.s.NextTurn(at, all) {
+// eachEntry visits the queue entries of the pool, revocable or not, in their order.
+func (o *QueueForecast) eachEntry(revocable bool, visit func(workload.QueueEntry)) {
+	all := func(t workload.QueueEntry) bool { return (t.Class == terms.Revocable) == revocable }
+	for at, ok := o.pass.s.NextInQueue(o.pass.s.QueueStart(o.Number), all); ok; at, ok = o.pass.s.NextInQueue(at, all) {
 		visit(at)
 	}
 }
 
-// precedes tells whether a lane that is revocable or not comes before the work.
-func (o *QueueForecast) precedes(t *workload.Turn, revocable bool) bool {
+// precedes tells whether a queue entry that is revocable or not comes before the work.
+func (o *QueueForecast) precedes(t *workload.QueueEntry, revocable bool) bool {
 	if revocable != o.Unit.Revocable {
 		return !revocable
 	}
-	return t.Before(&o.turn)
+	return t.Before(&o.entry)
 }
 
-// let lets one lane have its turn, and notes if room is kept for it.
-func (o *QueueForecast) let(t *turns, turn workload.Turn, q *Queue) {
-	kept := t.admission.Awaits(turn.Class)
-	t.turn(turn)
-	if !kept && t.admission.Awaits(turn.Class) {
-		id, _ := turn.Key.Split()
+// let serves one entry of the queue, and notes if room is kept for it.
+func (o *QueueForecast) let(t *queuePass, entry workload.QueueEntry, q *Queue) {
+	kept := t.admission.Awaits(entry.Class)
+	t.serve(entry)
+	if !kept && t.admission.Awaits(entry.Class) {
+		id, _ := entry.Key.Split()
 		q.First = append(q.First, id)
 	}
 }
@@ -146,12 +146,13 @@ func RoomOfGang(s *cluster.State, j *workload.Job) GangRoom {
 	r.Uniform = tasks == 1
 	var d *place.Domain
 	if r.Attribute != "" {
-		d = (&turns{pass: p}).roomiest(j)
+		d = (&queuePass{pass: p}).roomiest(j)
 	}
 	if d != nil {
 		r.Value = d.Value
 	}
-	m := &members{turns: &turns{pass: p}, job: j.ID, domain: d, nomination: &facts.Nomination{}, trial: trial{s: s}}
+	m := &members{queuePass: &queuePass{pass: p}, job: j.ID, domain: d, nomination: &facts.Nomination{},
+		trial: trial{s: s}}
 	beyond := j.MissingAny()
 	for task := range j.Tasks {
 		r.Fit += m.place(task, j.Missing(task))
@@ -164,7 +165,7 @@ func RoomOfGang(s *cluster.State, j *workload.Job) GangRoom {
 }
 
 // roomiest returns the domain with room for the most members of a gang; nil if there is none.
-func (p *turns) roomiest(j *workload.Job) (best *place.Domain) {
+func (p *queuePass) roomiest(j *workload.Job) (best *place.Domain) {
 	most := int64(-1)
 	for _, r := range p.rooms(j, false) {
 		if members := r.members(j); members > most {

@@ -16,7 +16,7 @@ import (
 // head is work that waits although its pool is entitled to room for it, or has less important work.
 type head struct {
 	job terms.JobID
-	// key is the lane of single instances of which at most most may run; 0 is the gang of the job.
+	// key is the queue entry of single instances of which at most most may run; 0 is the gang of the job.
 	key  facts.TaskKey
 	most uint32
 	// entitled tells that the pool has room for it; kept is what the pool keeps for work before it.
@@ -41,7 +41,7 @@ type starving struct {
 
 // starve notes that work waits for machines, or for room that less important work of its pool has. What is kept for
 // it already is on its way. Revocable work takes what is left: nobody gives way to it, and nothing is kept for it.
-func (p *turns) starve(h head, gang *admission.Gang) {
+func (p *queuePass) starve(h head, gang *admission.Gang) {
 	if p.daemons() || p.evict == nil || p.underWay || gang.Revocable ||
 		len(p.heads[p.number]) == int(p.s.Limits.Preemptions) ||
 		p.seeksCompany(&h) {
@@ -62,7 +62,7 @@ func (p *turns) starve(h head, gang *admission.Gang) {
 
 // refusedHead returns work that is not admitted. It may be entitled to more than it gets, for another pool below the
 // same limit still holds it; then so much of it may run.
-func (p *turns) refusedHead(h head, gang *admission.Gang) head {
+func (p *queuePass) refusedHead(h head, gang *admission.Gang) head {
 	if p.daemons() {
 		return h
 	}
@@ -177,7 +177,8 @@ func (p *pass) shed(number int) {
 	if over == (terms.Amounts{}) {
 		return
 	}
-	first, _ := p.s.NextTurn(p.s.FirstTurn(number), func(t workload.Turn) bool { return t.Class != terms.Revocable })
+	firm := func(t workload.QueueEntry) bool { return t.Class != terms.Revocable }
+	first, _ := p.s.NextInQueue(p.s.QueueStart(number), firm)
 	id, _ := first.Key.Split()
 	var own []preempt.Victim
 	c := p.look()
@@ -326,7 +327,7 @@ func (p *pass) lift(id terms.JobID) (nomination facts.Nomination, lifted bool) {
 }
 
 // findNominated lists the jobs of the pool to which others give way.
-func (p *turns) findNominated() {
+func (p *queuePass) findNominated() {
 	for _, id := range p.s.NominatedJobs() {
 		j := p.s.Job(id)
 		if nomination, _ := p.s.NominationOf(id); j != nil && !nomination.Patient && p.s.PoolOf(j) == p.number &&
@@ -338,7 +339,7 @@ func (p *turns) findNominated() {
 
 // hold keeps what is kept for a job in its pool as well, from those behind it. Otherwise one of them is admitted
 // into what the first who gave way has freed, and all did so in vain.
-func (p *turns) hold(id terms.JobID) {
+func (p *queuePass) hold(id terms.JobID) {
 	nomination, ok := p.s.NominationOf(id)
 	if !ok || nomination.Patient || p.daemons() {
 		return
@@ -350,7 +351,7 @@ func (p *turns) hold(id terms.JobID) {
 }
 
 // release gives a job back what was kept for it.
-func (p *turns) release(j *workload.Job, nomination facts.Nomination) {
+func (p *queuePass) release(j *workload.Job, nomination facts.Nomination) {
 	at := slices.Index(p.holding, j.ID)
 	if at < 0 {
 		return
@@ -435,7 +436,7 @@ func (p *pass) handOver(id terms.JobID, leaving []facts.SlotRef) {
 }
 
 // retries tells whether a job is to try again with the next round to take what was freed for it: what was kept there
-// for others with patience is given up. That is so for all lanes of the job, whose turns follow each other.
+// for others with patience is given up. That is so for all queue entries of the job, which follow each other.
 func (p *pass) retries(id terms.JobID, seats []facts.NominatedSeat) bool {
 	if p.dropPatient(seats) {
 		p.retrying = append(p.retrying, id)

@@ -77,7 +77,7 @@ func (p *pass) placeAll() {
 
 // round gives everything that waits a turn: daemons, then every pool with what is not revocable, then with what is.
 func (p *pass) round() {
-	t := &turns{pass: p, number: -1}
+	t := &queuePass{pass: p, number: -1}
 	t.take()
 	for _, revocable := range [...]bool{false, true} {
 		for number := range p.entitled {
@@ -87,7 +87,7 @@ func (p *pass) round() {
 				continue
 			}
 			pool := admission.PoolOf(p.s, number, &p.entitled[number], p.ceilings.Of(number, revocable))
-			*t = turns{pass: p, number: number, revocable: revocable, admission: admission.New(&pool), looks: heldBackMax}
+			*t = queuePass{pass: p, number: number, revocable: revocable, admission: admission.New(&pool), looks: heldBackMax}
 			t.findNominated()
 			t.take()
 			now := p.s.Account(number).Held
@@ -108,11 +108,11 @@ type pass struct {
 	// those of which nominations were lifted in this round.
 	all, grown, regrown []int
 	gaps                *place.Gaps
-	// later are the lanes with seats of slots that were ordered with this entry already.
+	// later are the queue entries with seats of slots that were ordered with this entry already.
 	later    []facts.TaskKey
 	entitled []entitle.Entitlement
 	ceilings *admission.Ceilings
-	// outgrown are the blocked lanes that were not admitted to try the nodes that have grown.
+	// outgrown are the blocked queue entries that were not admitted to try the nodes that have grown.
 	outgrown []facts.TaskKey
 	// grouped are the pools whose shares depend on where virtual peers are.
 	grouped []*sharing
@@ -153,7 +153,7 @@ func (p *pass) leave() {
 	}
 }
 
-// unblock lets lanes try all nodes.
+// unblock lets queue entries try all nodes.
 func (p *pass) unblock(keys []facts.TaskKey) {
 	for _, key := range keys {
 		p.s.SetBlocked(key, false)

@@ -141,9 +141,9 @@ func SharedHash(id tree.ID, fingerprint uint64) uint64 {
 	return hashWords(tagShared, uint64(id), fingerprint)
 }
 
-// BlockedHash is what a lane of a task adds to the digest, in which all nodes were tried or not.
-func BlockedHash(lane TaskKey, blocked bool) uint64 {
-	return bit(blocked) * hashWords(tagBlocked, uint64(lane))
+// BlockedHash is what an entry of a task adds to the digest, in which all nodes were tried or not.
+func BlockedHash(entry TaskKey, blocked bool) uint64 {
+	return bit(blocked) * hashWords(tagBlocked, uint64(entry))
 }
 
 // Hash is the digest of a value whose rows have such a sum of hashes, and whose ring and pools such hashes.

@@ -26,8 +26,8 @@ type Task struct {
 	// Asked is how many instances ask for room, AskedEach what one takes: as the account of the pool has it.
 	Asked     uint32
 	AskedEach terms.Amounts
-	// Turn and SpecialTurn are where its lanes stand in the queue, zero where nothing waits.
-	Turn, SpecialTurn Turn
+	// QueueEntry and SpecialEntry are where it stands in the queue, zero where nothing waits.
+	QueueEntry, SpecialEntry QueueEntry
 	// rare is what few tasks have; nil for the others.
 	rare *rare
 	// WasComplete tells, in a job whose tasks have an order, whether it was so when the tasks after it were looked at
@@ -131,14 +131,14 @@ type Counted struct {
 	newest, old, canaries [facts.HealthCount]uint32
 	asked                 uint32
 	askedEach             terms.Amounts
-	turn, special         Turn
+	entry, special        QueueEntry
 	complete              bool
 	digest                uint64
 }
 
 // Counted returns what the task counts of its slots, and how it stands in the queue.
 func (t *Task) Counted() Counted {
-	return Counted{t.Counts, t.Beside, t.New, t.Old, t.Canaries, t.Asked, t.AskedEach, t.Turn, t.SpecialTurn,
+	return Counted{t.Counts, t.Beside, t.New, t.Old, t.Canaries, t.Asked, t.AskedEach, t.QueueEntry, t.SpecialEntry,
 		t.WasComplete, t.Digest}
 }
 

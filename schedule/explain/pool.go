@@ -49,7 +49,7 @@ const (
 	byCeiling
 )
 
-// queueForecast returns what is known of a lane of the task; nil if it waits in no pool.
+// queueForecast returns what is known of a queue entry of the task; nil if it waits in no pool.
 func (e *explainer) queueForecast(key facts.TaskKey) *queueForecast {
 	o, ok := schedule.NewQueueForecast(e.s.Copy(), key)
 	if !ok {

@@ -130,8 +130,8 @@ func (e *explainer) outdated() []held {
 	return slots
 }
 
-// turn explains why instances still run an older version.
-func (e *explainer) turn(slots []held) Finding {
+// notYetUpdated explains why instances still run an older version.
+func (e *explainer) notYetUpdated(slots []held) Finding {
 	u := &e.job.Update
 	f := Finding{Since: u.BeganAt}
 	switch {

@@ -14,8 +14,8 @@ import (
 	"starling/terms/constraint"
 )
 
-// waiting explains instances in a lane that have no node, by holding the task against its pool and against every node.
-// Returned are those among them that had one before.
+// waiting explains instances of a queue entry that have no node, by holding the task against its pool and against every
+// node. Returned are those among them that had one before.
 func (e *explainer) waiting(key facts.TaskKey, returned []held) Finding {
 	c, p := e.diagnosis(), e.queueForecast(key)
 	c.aim()

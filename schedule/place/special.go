@@ -46,8 +46,9 @@ func (q *Search) Special(pages []int, most uint32) (placed uint32, finished bool
 	return placed, finished
 }
 
-// Lane turns the search to the seats that wait for a particular node or version, or to the main ones among them.
-func (q *Search) Lane(members bool) *Search {
+// SpecialSeats turns the search to the seats that wait for a particular node or version, or to the main ones among
+// them.
+func (q *Search) SpecialSeats(members bool) *Search {
 	q.key, q.members = q.key.Special(), members
 	return q
 }

@@ -18,7 +18,7 @@ type Spot struct {
 	left   []uint32
 }
 
-// of returns the spots of a lane's task, nil if it may go anywhere.
+// of returns the spots of the task, nil if it may go anywhere.
 func (s Spots) of(key facts.TaskKey) *Spot {
 	id, task := key.Split()
 	return s[facts.KeyOf(id, task)]

@@ -75,7 +75,7 @@ func (m *Model) softEnd(t *task, special bool, c *constraint.Constraint) terms.T
 	return m.time + terms.Time(c.PatienceMillis)
 }
 
-// queued tells whether a lane of a task waits to be placed.
+// queued tells whether the one or the other queue entry of a task waits to be placed.
 func (t *task) queued(special bool) (found bool) {
 	t.each(func(s *seat) { found = found || s.waits() && s.special() == special })
 	return found && t.asks() > 0

@@ -16,8 +16,8 @@ import (
 // them.
 const heldBackMax = 8
 
-// turns gives those that wait in one pool their turns.
-type turns struct {
+// queuePass goes through the queue of one pool.
+type queuePass struct {
 	*pass
 	number    int
 	revocable bool
@@ -36,25 +36,25 @@ type turns struct {
 	nomination facts.Nomination
 }
 
-// daemons tells whether the turns are those of daemons.
-func (p *turns) daemons() bool { return p.number < 0 }
+// daemons tells whether the queue is that of daemons.
+func (p *queuePass) daemons() bool { return p.number < 0 }
 
-func (p *turns) take() {
-	for at := p.s.FirstTurn(p.number); p.left > 0; {
-		next, ok := p.s.NextTurn(at, p.wanted)
+func (p *queuePass) take() {
+	for at := p.s.QueueStart(p.number); p.left > 0; {
+		next, ok := p.s.NextInQueue(at, p.wanted)
 		if !ok {
 			return
 		}
-		if at = next; p.turn(next) {
-			// The job's lanes have their turns as single instances, from the first on.
+		if at = next; p.serve(next) {
+			// The tasks of the job are served as single instances, from the first on.
 			id, _ := next.Key.Split()
 			at.Key = facts.KeyOf(id, 0) - 1
 		}
 	}
 }
 
-// wanted tells whether something may come of a turn: it may be admitted, or room may be kept for it.
-func (p *turns) wanted(t workload.Turn) bool {
+// wanted tells whether something may come of an entry of the queue: it may be admitted, or room may be kept for it.
+func (p *queuePass) wanted(t workload.QueueEntry) bool {
 	p.s.Visit(1)
 	switch {
 	case p.daemons():
@@ -81,16 +81,16 @@ func (p *pass) isNominated(id terms.JobID) bool {
 	return ok
 }
 
-// refused notes that a lane is not admitted. If nodes have grown, it is to try all when it is.
-func (p *turns) refused(key facts.TaskKey, blocked bool) {
+// refused notes that an entry of the queue is not admitted. If nodes have grown, it is to try all when it is.
+func (p *queuePass) refused(key facts.TaskKey, blocked bool) {
 	if blocked && len(p.grown) > 0 {
 		p.outgrown = append(p.outgrown, key)
 	}
 }
 
-// turn places what it can of one lane of a task, or the gang of its job; then it returns true.
-func (p *turns) turn(t workload.Turn) (gangPlaced bool) {
-	id, task := t.Key.Split()
+// serve places what it can of one entry of the queue, or the gang of its job; then it returns true.
+func (p *queuePass) serve(entry workload.QueueEntry) (gangPlaced bool) {
+	id, task := entry.Key.Split()
 	j := p.s.Job(id)
 	nomination, lifted := p.lift(id)
 	if p.nomination = nomination; lifted {
@@ -110,15 +110,15 @@ func (p *turns) turn(t workload.Turn) (gangPlaced bool) {
 		p.gang = id
 		return p.placeGang(j)
 	case gang.Broken:
-		p.singles(j, t.Key, min(j.Tasks[task].Asks(), lacks(j, t.Key)))
+		p.singles(j, entry.Key, min(j.Tasks[task].Asks(), lacks(j, entry.Key)))
 	default:
-		p.singles(j, t.Key, j.Tasks[task].Asks())
+		p.singles(j, entry.Key, j.Tasks[task].Asks())
 	}
 	return false
 }
 
-// singles places up to most instances of one lane of a task, each by itself.
-func (p *turns) singles(j *workload.Job, key facts.TaskKey, most uint32) {
+// singles places up to most instances of one queue entry of a task, each by itself.
+func (p *queuePass) singles(j *workload.Job, key facts.TaskKey, most uint32) {
 	if !p.s.Queued(key) {
 		return
 	}
@@ -155,8 +155,9 @@ func (p *turns) singles(j *workload.Job, key facts.TaskKey, most uint32) {
 	}
 }
 
-// pages returns the nodes on which a lane is tried: one for which all were tried before only those that have grown.
-func (p *turns) pages(blocked bool) []int {
+// pages returns the nodes on which an entry of the queue is tried: one for which all were tried before only those that
+// have grown.
+func (p *queuePass) pages(blocked bool) []int {
 	if blocked {
 		return p.grown
 	}
@@ -164,9 +165,9 @@ func (p *turns) pages(blocked bool) []int {
 }
 
 // special places up to most seats that wait for a particular node or version.
-func (p *turns) special(j *workload.Job, key facts.TaskKey, most uint32) {
+func (p *queuePass) special(j *workload.Job, key facts.TaskKey, most uint32) {
 	blocked := p.s.Blocked(key)
-	q, refused := place.NewSearch(p.s, key, p.visit).Within(p.spots).Lane(j.GangState() == gang.Broken), false
+	q, refused := place.NewSearch(p.s, key, p.visit).Within(p.spots).SpecialSeats(j.GangState() == gang.Broken), false
 	q.Gaps = p.gaps
 	q.Admit = func(spec *terms.Task, later bool) bool {
 		gang := admission.GangOf(j, spec.Amounts(), 1)
@@ -205,7 +206,7 @@ func (p *turns) special(j *workload.Job, key facts.TaskKey, most uint32) {
 }
 
 // room returns how many of the equal gangs are admitted now.
-func (p *turns) room(g *admission.Gang) uint32 {
+func (p *queuePass) room(g *admission.Gang) uint32 {
 	if p.daemons() {
 		return g.Count
 	}
@@ -213,7 +214,7 @@ func (p *turns) room(g *admission.Gang) uint32 {
 }
 
 // took notes that so many of the equal gangs were placed.
-func (p *turns) took(g *admission.Gang, count uint32) {
+func (p *queuePass) took(g *admission.Gang, count uint32) {
 	p.left -= count
 	if !p.daemons() {
 		p.admission.Take(g, count)
@@ -221,7 +222,7 @@ func (p *turns) took(g *admission.Gang, count uint32) {
 }
 
 // await keeps room for a gang that has to wait, if it is the first of its class and nodes could ever have it.
-func (p *turns) await(g *admission.Gang, possible func() bool) {
+func (p *queuePass) await(g *admission.Gang, possible func() bool) {
 	if p.daemons() || p.looks == 0 {
 		return
 	}
