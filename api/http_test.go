@@ -405,7 +405,7 @@ func TestStalledReaders(t *testing.T) {
 			a, _ := pair()
 			watched := &leaver{peer: a, left: make(chan error, 1)}
 			s := newServer(watched, Options{})
-			s.patience = 50 * time.Millisecond
+			s.readerTimeout = 50 * time.Millisecond
 			listener, err := Listen("127.0.0.1:0", false)
 			if err != nil {
 				t.Fatal(err)

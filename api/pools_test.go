@@ -31,7 +31,7 @@ func maps() []terms.Pool {
 
 func TestPoolMessages(t *testing.T) {
 	full := poolOf("a/b", 1, 2)
-	full.ControllerLimit, full.SlackLimit, full.PatienceMillis, full.Owners = 0, 0, 0, []string{"maps"}
+	full.ControllerLimit, full.SlackLimit, full.PreemptionDelayMillis, full.Owners = 0, 0, 0, []string{"maps"}
 	for k := range full.Quotas {
 		full.Quotas[k] = terms.Quota{Reservation: int64(k), Limit: 7, Static: true}
 	}

@@ -179,49 +179,49 @@ func withMedia(next http.Handler) http.Handler {
 	})
 }
 
-// withPatience lets go of a reader who takes nothing for too long, and would hold a stream for ever. Only writing has
-// a deadline: a stream may be quiet for as long as it likes.
-func withPatience(next http.Handler, patience time.Duration) http.Handler {
+// withReaderTimeout lets go of a reader who takes nothing for too long, and would hold a stream for ever. Only writing
+// has a deadline: a stream may be quiet for as long as it likes.
+func withReaderTimeout(next http.Handler, readerTimeout time.Duration) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		patient := &patientWriter{ResponseWriter: w, control: http.NewResponseController(w), patience: patience}
-		patient.within(0) // the connection may have carried another request
-		next.ServeHTTP(patient, r)
-		patient.within(patience) // for what is still to be flushed
+		timed := &timedWriter{ResponseWriter: w, control: http.NewResponseController(w), readerTimeout: readerTimeout}
+		timed.within(0) // the connection may have carried another request
+		next.ServeHTTP(timed, r)
+		timed.within(readerTimeout) // for what is still to be flushed
 	})
 }
 
-type patientWriter struct {
+type timedWriter struct {
 	http.ResponseWriter
-	control  *http.ResponseController
-	patience time.Duration
+	control       *http.ResponseController
+	readerTimeout time.Duration
 }
 
 // within sets the time for what is written from now on, 0 for any. That it cannot be set only means that a stalled
 // reader is kept.
-func (p *patientWriter) within(patience time.Duration) {
+func (p *timedWriter) within(readerTimeout time.Duration) {
 	deadline := time.Time{}
-	if patience > 0 {
-		deadline = time.Now().Add(patience)
+	if readerTimeout > 0 {
+		deadline = time.Now().Add(readerTimeout)
 	}
 	_ = p.control.SetWriteDeadline(deadline)
 }
 
 // Write gives every piece its own time.
-func (p *patientWriter) Write(data []byte) (int, error) {
-	p.within(p.patience)
+func (p *timedWriter) Write(data []byte) (int, error) {
+	p.within(p.readerTimeout)
 	defer p.within(0)
 	return p.ResponseWriter.Write(data)
 }
 
 // Flush sends what was written; an error shows again with the next Write.
-func (p *patientWriter) Flush() { _ = p.FlushError() }
+func (p *timedWriter) Flush() { _ = p.FlushError() }
 
 // FlushError is for http.ResponseController.
-func (p *patientWriter) FlushError() error {
-	p.within(p.patience)
+func (p *timedWriter) FlushError() error {
+	p.within(p.readerTimeout)
 	defer p.within(0)
 	return p.control.Flush()
 }
 
 // Unwrap is for http.ResponseController.
-func (p *patientWriter) Unwrap() http.ResponseWriter { return p.ResponseWriter }
+func (p *timedWriter) Unwrap() http.ResponseWriter { return p.ResponseWriter }

@@ -15,7 +15,7 @@ import (
 )
 
 // What runs around a node: how many instances with each label, and of each task that counts its own, and who waits for
-// these numbers to change. All of it follows from the slots, but for the times in patience.
+// these numbers to change. All of it follows from the slots, but for the times in softSince.
 
 // counter counts the instances with one label, or of one task.
 type counter struct {
@@ -221,9 +221,9 @@ func (s *State) resubscribe(key facts.TaskKey, waits, blocked bool) {
 	switch {
 	case waits && blocked:
 		s.subscribe(key, s.Job(id).RulesOf(task, key.IsSpecial()))
-	case !waits && s.patience.Len() > 0:
-		if since, ok := s.patience.Delete(key); ok {
-			s.digest -= facts.PatienceHash(key, since)
+	case !waits && s.softSince.Len() > 0:
+		if since, ok := s.softSince.Delete(key); ok {
+			s.digest -= facts.SoftSinceHash(key, since)
 		}
 	}
 }
@@ -274,33 +274,33 @@ func (s *State) unsubscribe(key facts.TaskKey) {
 	}
 }
 
-// softEnd returns when a soft constraint of a waiting task ends, and begins to count its patience.
+// softEnd returns when a soft constraint of a waiting task ends, and begins to count.
 func (s *State) softEnd(key facts.TaskKey, c *constraint.Constraint) terms.Time {
 	if !c.Soft {
 		return 0
 	}
-	since, ok := s.patience.Get(key)
+	since, ok := s.softSince.Get(key)
 	if !ok {
 		since = s.Time
-		s.patience.Set(key, since)
-		s.digest += facts.PatienceHash(key, since)
+		s.softSince.Set(key, since)
+		s.digest += facts.SoftSinceHash(key, since)
 	}
-	return since + terms.Time(c.PatienceMillis)
+	return since + terms.Time(c.SoftTimeoutMillis)
 }
 
 // SoftEnds returns when a soft constraint of a task ends if it goes on waiting.
 func (s *State) SoftEnds(key facts.TaskKey, c *constraint.Constraint) terms.Time {
-	since, ok := s.PatientSince(key)
+	since, ok := s.SoftSince(key)
 	if !ok {
 		since = s.Time
 	}
-	return since + terms.Time(c.PatienceMillis)
+	return since + terms.Time(c.SoftTimeoutMillis)
 }
 
-// PatientSince returns since when a task has waited as far as its soft constraints are concerned; ok is false while
+// SoftSince returns since when a task has waited as far as its soft constraints are concerned; ok is false while
 // that does not count.
-func (s *State) PatientSince(key facts.TaskKey) (since terms.Time, ok bool) {
-	return s.patience.Get(key)
+func (s *State) SoftSince(key facts.TaskKey) (since terms.Time, ok bool) {
+	return s.softSince.Get(key)
 }
 
 // WakeTimedOut lets the tasks of which a soft constraint has ended try all nodes.

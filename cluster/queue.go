@@ -78,7 +78,7 @@ func (s *State) queueTask(j *workload.Job, task int, u *workload.Unit) {
 	s.enqueue(&t.SpecialEntry, entry, t.SpecialWaits() > 0 && asks > 0)
 }
 
-// enqueue puts an entry of a task where it belongs. What is there already stays: the end of its patience may be due.
+// enqueue puts an entry of a task where it belongs. What is there already stays: its soft timeout may be due.
 func (s *State) enqueue(old *workload.QueueEntry, entry workload.QueueEntry, waits bool) {
 	if !waits {
 		entry = workload.QueueEntry{}

@@ -33,7 +33,7 @@ func rich(seed uint64) *State {
 		{Name: "side", Instances: 2, Devices: []terms.DeviceRequest{{Kind: "gpu", Amount: 500}},
 			Constraints: []constraint.Constraint{
 				{Label: "app", Values: []string{"rich"}, Operator: constraint.Greater, Count: 7, Within: "zone", Soft: true,
-					PatienceMillis: 9}}},
+					SoftTimeoutMillis: 9}}},
 	}}
 	j := b.s.AddJob(spec)
 	b.s.Divide(facts.KeyOf(j.ID, 0), &spec.Tasks[0])

@@ -13,7 +13,7 @@ import (
 // Facts returns the facts of the value; they do not change with it.
 func (s *State) Facts() *facts.All {
 	f := &facts.All{
-		Head: s.Head, Pools: s.pools, Patience: facts.RowsOf(&s.patience), Nominations: facts.RowsOf(&s.nominations),
+		Head: s.Head, Pools: s.pools, SoftSince: facts.RowsOf(&s.softSince), Nominations: facts.RowsOf(&s.nominations),
 		Starving: facts.RowsOf(&s.starving),
 		Shared:   facts.RowsOf(&s.shared), Ring: s.Membership.Facts(),
 	}
@@ -46,9 +46,9 @@ func Rebuild(f *facts.All) *State {
 		s.rebuildNode(facts.NodeIndex(n), f.Nodes[n])
 	}
 	s.Membership.Restore(f.Ring)
-	for _, one := range f.Patience {
-		s.patience.Set(one.Key, one.Value)
-		s.digest += facts.PatienceHash(one.Key, one.Value)
+	for _, one := range f.SoftSince {
+		s.softSince.Set(one.Key, one.Value)
+		s.digest += facts.SoftSinceHash(one.Key, one.Value)
 	}
 	for i := range f.Jobs {
 		s.rebuildJob(&f.Jobs[i])

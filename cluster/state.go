@@ -26,13 +26,13 @@ type State struct {
 	facts.Head
 	membership.Membership
 
-	// The facts: jobs and nodes with those in their rows, and the tables. patience is since when tasks with soft
+	// The facts: jobs and nodes with those in their rows, and the tables. softSince is since when tasks with soft
 	// constraints wait, nominations what is kept for waiting jobs, starving are the pools whose work waits for room that
 	// others have, shared tells from what the virtual peers of each pool were divided last, pools is the tree of resource
 	// pools.
 	jobs         btree.Map[terms.JobID, *workload.Job]
 	nodes        vector.Of[*Node]
-	patience     btree.Map[facts.TaskKey, terms.Time]
+	softSince    btree.Map[facts.TaskKey, terms.Time]
 	nominations  btree.Map[terms.JobID, facts.Nomination]
 	starving     btree.Map[tree.ID, facts.Starving]
 	shared       btree.Map[tree.ID, uint64]
@@ -139,8 +139,8 @@ func (s *State) Copy() *State {
 	c.shapes, c.nodeNames, c.classes = *s.shapes.Copy(), *s.nodeNames.Copy(), *s.classes.Copy()
 	c.nominations, c.starving, c.priorities, c.shared = *s.nominations.Copy(), *s.starving.Copy(), *s.priorities.Copy(),
 		*s.shared.Copy()
-	c.counters, c.wakeUps, c.timeouts, c.patience = *s.counters.Copy(), *s.wakeUps.Copy(), *s.timeouts.Copy(),
-		*s.patience.Copy()
+	c.counters, c.wakeUps, c.timeouts, c.softSince = *s.counters.Copy(), *s.wakeUps.Copy(), *s.timeouts.Copy(),
+		*s.softSince.Copy()
 	c.requests, c.requestOrder = *s.requests.Copy(), *s.requestOrder.Copy()
 	c.Grown, c.regrouped, c.expired = slices.Clone(s.Grown), slices.Clone(s.regrouped), slices.Clone(s.expired)
 	return &c

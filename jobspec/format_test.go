@@ -293,7 +293,7 @@ func constraintDrawn(t *rapid.T, depth int) constraint.Constraint {
 		c.Values = valuesDrawn(t, c.Operator)
 	}
 	if depth == constraint.DepthMax && rapid.Bool().Draw(t, "soft") {
-		c.Soft, c.PatienceMillis = true, rapid.Uint32Range(0, constraint.PatienceMillisMax).Draw(t, "patience")
+		c.Soft, c.SoftTimeoutMillis = true, rapid.Uint32Range(0, constraint.SoftTimeoutMillisMax).Draw(t, "timeout")
 	}
 	return c
 }

@@ -212,7 +212,7 @@ func (h *history) job() terms.Job {
 			t.Constraints = append(t.Constraints,
 				constraint.Constraint{Label: "app", Values: []string{fmt.Sprint(h.rng.IntN(2))},
 					Operator: operators[h.rng.IntN(3)], Count: uint32(h.rng.IntN(3)), Within: []string{"", "size"}[h.rng.IntN(2)],
-					Soft: h.chance(50), PatienceMillis: uint32(h.rng.IntN(3000))})
+					Soft: h.chance(50), SoftTimeoutMillis: uint32(h.rng.IntN(3000))})
 		}
 		if h.chance(10) {
 			t.PerNodeMax, t.SpreadOver = uint32(1+h.rng.IntN(2)), "size"

@@ -39,7 +39,7 @@ func newKeeping(seed uint64) *keeping {
 	change := &command.ChangePools{}
 	for _, path := range []terms.PoolPath{"a", "b", "c", terms.DefaultPool} {
 		p := terms.NewPool(path)
-		p.PatienceMillis = uint32(h.rng.IntN(2) * 1000)
+		p.PreemptionDelayMillis = uint32(h.rng.IntN(2) * 1000)
 		p.Quotas[terms.CPU] = terms.Quota{Reservation: int64(h.rng.IntN(25)), Share: int64(h.rng.IntN(3)),
 			Limit: terms.Unlimited}
 		change.Pools = append(change.Pools, p)
@@ -96,7 +96,7 @@ func (h *keeping) ends(phase facts.Phase, most int) {
 func (h *keeping) quietly(do func()) (wrong string) {
 	before, entitled, index, picture := map[terms.JobID]uint32{}, h.entitledToKept(), h.s.Index, h.picture()
 	for _, id := range h.s.NominatedJobs() {
-		if kept, _ := h.s.NominationOf(id); !kept.Patient && entitled[h.s.PoolOf(h.s.Job(id))] && !h.outranked(h.s.Job(id)) {
+		if kept, _ := h.s.NominationOf(id); !kept.Backfill && entitled[h.s.PoolOf(h.s.Job(id))] && !h.outranked(h.s.Job(id)) {
 			before[id] = seatsOf(&kept)
 			h.kept++
 		}
@@ -139,7 +139,7 @@ func (h *keeping) entitledToKept() map[int]bool {
 		}
 	}
 	for _, id := range h.s.NominatedJobs() {
-		if nomination, _ := h.s.NominationOf(id); !nomination.Patient && h.s.PoolOf(h.s.Job(id)) >= 0 {
+		if nomination, _ := h.s.NominationOf(id); !nomination.Backfill && h.s.PoolOf(h.s.Job(id)) >= 0 {
 			left[h.s.PoolOf(h.s.Job(id))] -= int64(seatsOf(&nomination)) * nomination.Seats[0].Need[terms.CPU]
 		}
 	}
@@ -162,7 +162,7 @@ func (h *keeping) unbacked() string {
 		for _, id := range h.s.NominatedJobs() {
 			nomination, _ := h.s.NominationOf(id)
 			for _, seat := range nomination.Seats {
-				if seat.Node == n && !nomination.Patient {
+				if seat.Node == n && !nomination.Backfill {
 					left -= int64(seat.Count) * seat.Need[terms.CPU]
 				}
 			}

@@ -35,7 +35,7 @@ func newSharing(seed uint64) *sharing {
 	change := &command.ChangePools{}
 	for _, path := range []terms.PoolPath{"a", "b", "c", "c/d", "c/e", "default"} {
 		p := terms.NewPool(path)
-		p.PatienceMillis = uint32(h.rng.IntN(2) * 1000)
+		p.PreemptionDelayMillis = uint32(h.rng.IntN(2) * 1000)
 		for k := range p.Quotas[:2] {
 			q := &p.Quotas[k]
 			*q = terms.Quota{Reservation: int64(h.rng.IntN(5)), Share: int64(h.rng.IntN(4)), Static: h.rng.IntN(4) == 0,

@@ -141,7 +141,7 @@ func (f *fold) fillMain(j *workload.Job, r facts.SlotRef, d *reconcile.Decision,
 	}
 }
 
-// awaitReturn lets whoever is still out of reach be looked at again: its job may have become more patient.
+// awaitReturn lets whoever is still out of reach be looked at again: its job may now wait longer for it.
 func (f *fold) awaitReturn(r facts.SlotRef, d *reconcile.Decision) {
 	for _, seat := range [...]facts.Seat{facts.MainSeat, facts.CanarySeat, facts.UnknownSeat} {
 		if slot, _ := f.s.SlotAt(seatOf(r, seat)); slot.Phase == facts.Unknown && slot.Deadline == 0 {

@@ -77,7 +77,7 @@ func newCommons(seed uint64) *commons {
 	change := &command.ChangePools{}
 	for i := range max(c.rng.IntN(5)-1, 1) {
 		p := terms.NewPool(terms.PoolPath(string(rune('x' + i))))
-		p.JobScheduler, p.PatienceMillis = terms.JobScheduler(c.rng.IntN(4)), 0
+		p.JobScheduler, p.PreemptionDelayMillis = terms.JobScheduler(c.rng.IntN(4)), 0
 		q := &p.Quotas[terms.VirtualPeers]
 		q.Reservation, q.Share = int64(c.rng.IntN(5)*int(terms.WholeDevice)), int64(1+c.rng.IntN(3))
 		if c.chance(20) {

@@ -185,7 +185,7 @@ func (p *pass) input(number int, h *head) *preempt.Input {
 	for _, id := range p.s.NominatedJobs() {
 		nomination, _ := p.s.NominationOf(id)
 		other := p.s.Job(id)
-		if nomination.Patient || other == nil || other.Spec.Revocable != in.Revocable || p.s.PoolOf(other) != number {
+		if nomination.Backfill || other == nil || other.Spec.Revocable != in.Revocable || p.s.PoolOf(other) != number {
 			continue
 		}
 		for _, seat := range nomination.Seats {
@@ -221,7 +221,7 @@ func (p *pass) lower(in *preempt.Input, h *head) {
 	}
 	for _, id := range p.s.NominatedJobs() {
 		nomination, _ := p.s.NominationOf(id)
-		if number := p.s.PoolOf(p.s.Job(id)); number >= 0 && !nomination.Patient {
+		if number := p.s.PoolOf(p.s.Job(id)); number >= 0 && !nomination.Backfill {
 			for _, seat := range nomination.Seats {
 				ceilings.Charge(number, &terms.Work{NonSlack: seat.Need}, int64(seat.Count))
 			}

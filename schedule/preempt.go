@@ -87,16 +87,16 @@ func (p *pass) seeksCompany(h *head) (seeks bool) {
 	return seeks
 }
 
-// preempt lets others give way to the work that is entitled to their room, pool by pool, when its patience is over; the
-// pool that has waited longest comes first. Where nobody could give way it looks again only when something is
+// preempt lets others give way to the work that is entitled to their room, pool by pool, when its preemption delay is
+// over; the pool that has waited longest comes first. Where nobody could give way it looks again only when something is
 // different. It returns false if there is more to do.
 func (p *pass) preempt() (finished bool) {
 	finished = true
 	moved := p.s.TakeMoved()
-	for _, number := range p.byPatience() {
+	for _, number := range p.byPreemptionDelay() {
 		heads := p.heads[number]
 		was, waited := p.s.StarvingOf(number)
-		due := p.s.Time + terms.Time(p.s.Pools()[number].PatienceMillis)
+		due := p.s.Time + terms.Time(p.s.Pools()[number].PreemptionDelayMillis)
 		switch {
 		case len(heads) == 0 && p.excess(number) == terms.Amounts{}:
 			if waited {
@@ -124,8 +124,8 @@ func (p *pass) preempt() (finished bool) {
 	return finished
 }
 
-// byPatience returns the numbers of the pools, those first whose patience ended or ends first.
-func (p *pass) byPatience() []int {
+// byPreemptionDelay returns the numbers of the pools, those first whose preemption delay ended or ends first.
+func (p *pass) byPreemptionDelay() []int {
 	numbers := make([]int, len(p.heads))
 	for i := range numbers {
 		numbers[i] = i
@@ -149,7 +149,7 @@ func (p *pass) preemptForPool(number int, heads []head) (more bool) {
 		p.plans--
 		h := &heads[i]
 		switch nomination, nominated := p.s.NominationOf(h.job); {
-		case nominated && !nomination.Patient: // for another task of the job
+		case nominated && !nomination.Backfill: // for another task of the job
 		case p.lacksNodes(h):
 		case p.giveWay(number, h):
 			more = i == int(p.s.Limits.Preemptions)-1
@@ -239,7 +239,7 @@ func (p *pass) giveWay(number int, h *head) bool {
 // keeps tells whether nodes are kept for work of a pool as they empty by themselves.
 func (p *pass) keeps(number int) bool {
 	for _, id := range p.s.NominatedJobs() {
-		if nomination, _ := p.s.NominationOf(id); nomination.Patient && p.s.PoolOf(p.s.Job(id)) == number {
+		if nomination, _ := p.s.NominationOf(id); nomination.Backfill && p.s.PoolOf(p.s.Job(id)) == number {
 			return true
 		}
 	}
@@ -258,7 +258,7 @@ func (p *pass) keep(number int, h *head) {
 	}
 	in.Victims = p.candidates.ending()
 	if plan, ok := p.inDomain(h, in, preempt.Choose); ok && len(plan.Victims) > 0 {
-		p.s.SetNomination(h.job, facts.Nomination{Patient: true, Seats: p.seats(h, in, plan.Seats)})
+		p.s.SetNomination(h.job, facts.Nomination{Backfill: true, Seats: p.seats(h, in, plan.Seats)})
 		p.s.Stir()
 		p.candidates = nil
 	}
@@ -330,7 +330,7 @@ func (p *pass) lift(id terms.JobID) (nomination facts.Nomination, lifted bool) {
 func (p *queuePass) findNominated() {
 	for _, id := range p.s.NominatedJobs() {
 		j := p.s.Job(id)
-		if nomination, _ := p.s.NominationOf(id); j != nil && !nomination.Patient && p.s.PoolOf(j) == p.number &&
+		if nomination, _ := p.s.NominationOf(id); j != nil && !nomination.Backfill && p.s.PoolOf(j) == p.number &&
 			j.Spec.Revocable == p.revocable {
 			p.nominated = append(p.nominated, id)
 		}
@@ -341,7 +341,7 @@ func (p *queuePass) findNominated() {
 // into what the first who gave way has freed, and all did so in vain.
 func (p *queuePass) hold(id terms.JobID) {
 	nomination, ok := p.s.NominationOf(id)
-	if !ok || nomination.Patient || p.daemons() {
+	if !ok || nomination.Backfill || p.daemons() {
 		return
 	}
 	p.holding = append(p.holding, id)
@@ -383,10 +383,10 @@ func (p *pass) restore(id terms.JobID, nomination facts.Nomination, before []uin
 	for i, now := range p.runsOn(id, left) {
 		left[i].Count -= min(left[i].Count, now-min(now, before[i]))
 	}
-	kept := p.trimmed(id, facts.Nomination{Patient: nomination.Patient, Seats: left, Leaving: nomination.Leaving})
+	kept := p.trimmed(id, facts.Nomination{Backfill: nomination.Backfill, Seats: left, Leaving: nomination.Leaving})
 	// What has come free is kept until the last has left, those of the pool too that leave for other jobs of it: a gang
 	// needs all of it, and what the pool may hold goes to the first.
-	if !nomination.Patient && !p.awaits(&nomination) && !p.awaitsBeside(id) && !p.retries(id, kept.Seats) {
+	if !nomination.Backfill && !p.awaits(&nomination) && !p.awaitsBeside(id) && !p.retries(id, kept.Seats) {
 		kept = facts.Nomination{}
 	}
 	if len(kept.Seats) == 0 {
@@ -403,7 +403,7 @@ func (p *pass) beside(id terms.JobID) []terms.JobID {
 	number := p.s.PoolOf(p.s.Job(id))
 	return slices.DeleteFunc(slices.Clone(p.s.NominatedJobs()), func(other terms.JobID) bool {
 		nomination, _ := p.s.NominationOf(other)
-		return other == id || nomination.Patient || p.s.PoolOf(p.s.Job(other)) != number
+		return other == id || nomination.Backfill || p.s.PoolOf(p.s.Job(other)) != number
 	})
 }
 
@@ -436,20 +436,20 @@ func (p *pass) handOver(id terms.JobID, leaving []facts.SlotRef) {
 }
 
 // retries tells whether a job is to try again with the next round to take what was freed for it: what was kept there
-// for others with patience is given up. That is so for all queue entries of the job, which follow each other.
+// for others without preemption is given up. That is so for all queue entries of the job, which follow each other.
 func (p *pass) retries(id terms.JobID, seats []facts.NominatedSeat) bool {
-	if p.dropPatient(seats) {
+	if p.dropBackfill(seats) {
 		p.retrying = append(p.retrying, id)
 	}
 	return slices.Contains(p.retrying, id)
 }
 
-// dropPatient gives up what is kept on some nodes for work for which nothing was stopped, and tells whether that was
+// dropBackfill gives up what is kept on some nodes for work for which nothing was stopped, and tells whether that was
 // anything: it counts on room that comes free later, and may not have what was freed for others.
-func (p *pass) dropPatient(seats []facts.NominatedSeat) (dropped bool) {
+func (p *pass) dropBackfill(seats []facts.NominatedSeat) (dropped bool) {
 	for _, id := range p.s.NominatedJobs() {
 		nomination, _ := p.s.NominationOf(id)
-		if nomination.Patient && slices.ContainsFunc(nomination.Seats, func(seat facts.NominatedSeat) bool {
+		if nomination.Backfill && slices.ContainsFunc(nomination.Seats, func(seat facts.NominatedSeat) bool {
 			return slices.ContainsFunc(seats, func(other facts.NominatedSeat) bool { return other.Node == seat.Node })
 		}) {
 			p.s.SetNomination(id, facts.Nomination{})
@@ -477,9 +477,9 @@ func (p *pass) trimmed(id terms.JobID, nomination facts.Nomination) (kept facts.
 	for task, t := range j.Tasks {
 		left[task] = t.Asks()
 	}
-	kept.Patient, kept.Leaving = nomination.Patient, nomination.Leaving
+	kept.Backfill, kept.Leaving = nomination.Backfill, nomination.Leaving
 	for _, seat := range nomination.Seats {
-		if seat.Count = min(seat.Count, left[seat.Task]); !nomination.Patient && p.s.Eligible(seat.Node) {
+		if seat.Count = min(seat.Count, left[seat.Task]); !nomination.Backfill && p.s.Eligible(seat.Node) {
 			seat.Count = min(seat.Count, p.backed(id, &seat, kept.Seats))
 		}
 		if seat.Count == 0 || !p.s.Eligible(seat.Node) {
@@ -488,7 +488,7 @@ func (p *pass) trimmed(id terms.JobID, nomination facts.Nomination) (kept facts.
 		left[seat.Task] -= seat.Count
 		kept.Seats = append(kept.Seats, seat)
 	}
-	if nomination.Patient && len(kept.Seats) < len(nomination.Seats) {
+	if nomination.Backfill && len(kept.Seats) < len(nomination.Seats) {
 		return facts.Nomination{} // elsewhere there may be room sooner
 	}
 	return kept
@@ -511,7 +511,7 @@ func (p *pass) backed(id terms.JobID, of *facts.NominatedSeat, own []facts.Nomin
 	}
 	promised := own
 	for _, other := range p.s.NominatedJobs() {
-		if nomination, _ := p.s.NominationOf(other); other != id && !nomination.Patient {
+		if nomination, _ := p.s.NominationOf(other); other != id && !nomination.Backfill {
 			promised = slices.Concat(promised, nomination.Seats)
 		}
 	}

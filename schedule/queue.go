@@ -101,7 +101,7 @@ func (p *queuePass) serve(entry workload.QueueEntry) (gangPlaced bool) {
 			p.hold(id)
 		}()
 	}
-	p.underWay = lifted && !nomination.Patient
+	p.underWay = lifted && !nomination.Backfill
 	switch j.GangState() {
 	case gang.Absent, gang.Growing:
 		if p.gang == id {
@@ -197,7 +197,7 @@ func (p *queuePass) special(j *workload.Job, key facts.TaskKey, most uint32) {
 	}
 	switch waits := taskOf(p.s, key).SpecialWaits() > 0; {
 	case !finished:
-		p.s.SetBlocked(key, true)        // its patience begins
+		p.s.SetBlocked(key, true)        // its soft timeout begins
 		p.s.SetBlocked(key, placed == 0) // the next round may admit more with what was placed
 		p.later = append(p.later, key)
 	case waits && placed < most && !blocked && !refused:

@@ -182,12 +182,12 @@ func lost(d terms.DeviceOffer, left []int64, free terms.Resources, shapes []clus
 	return total - served, useless
 }
 
-// rules returns what must hold of a node; once patience is over, soft rules count no more.
-func rules(s *cluster.State, key facts.TaskKey, patiently bool) []constraint.Constraint {
+// rules returns what must hold of a node; once they have timed out, soft rules count no more.
+func rules(s *cluster.State, key facts.TaskKey, telling bool) []constraint.Constraint {
 	var all []constraint.Constraint
 	id, task := key.Split()
 	for _, c := range s.Job(id).TaskSpecOf(task, s.Job(id).Version).Constraints {
-		if !patiently || !c.Soft || s.SoftEnds(key, &c) > s.Time {
+		if !telling || !c.Soft || s.SoftEnds(key, &c) > s.Time {
 			all = append(all, c)
 		}
 	}
@@ -521,7 +521,7 @@ func (c *scene) rules(t *terms.Task) {
 	}
 	for i := range t.Constraints {
 		if c.rng.IntN(3) == 0 {
-			t.Constraints[i].Soft, t.Constraints[i].PatienceMillis = true, uint32(c.rng.IntN(4)*1000)
+			t.Constraints[i].Soft, t.Constraints[i].SoftTimeoutMillis = true, uint32(c.rng.IntN(4)*1000)
 		}
 	}
 	if c.rng.IntN(5) == 0 {

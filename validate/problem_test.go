@@ -27,7 +27,7 @@ func sound() *job {
 		Ports: []terms.PortRequest{{Name: "http", Number: 0}, {Name: "admin", Number: 8080}},
 		Constraints: []constraint.Constraint{{Attribute: "zone", Operator: constraint.In, Values: []string{"a", "b"}},
 			{Label: "app", Operator: constraint.Less, Values: []string{"web"}, Count: 3, Within: "rack", Soft: true,
-				PatienceMillis: 1000}},
+				SoftTimeoutMillis: 1000}},
 		Labels: []terms.EnvVar{{Name: "app", Value: "web"}, {Name: "tier", Value: ""}}, PerNodeMax: 2, SpreadOver: "rack",
 		Placement: terms.Spread, StopGraceMillis: 5000,
 		Restart: terms.Restart{AttemptsMax: 3, DelayMillis: 1000, DelayMaxMillis: 60000, ResetMillis: 600000},

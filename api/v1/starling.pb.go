@@ -1234,10 +1234,10 @@ type Constraint struct {
 	All []*Constraint `protobuf:"bytes,7,rep,name=all,proto3" json:"all,omitempty"`
 	Any []*Constraint `protobuf:"bytes,8,rep,name=any,proto3" json:"any,omitempty"`
 	// Holds until an instance has waited for so long, and is a preference from then on.
-	Soft           bool   `protobuf:"varint,9,opt,name=soft,proto3" json:"soft,omitempty"`
-	PatienceMillis uint32 `protobuf:"varint,10,opt,name=patience_millis,json=patienceMillis,proto3" json:"patience_millis,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	Soft              bool   `protobuf:"varint,9,opt,name=soft,proto3" json:"soft,omitempty"`
+	SoftTimeoutMillis uint32 `protobuf:"varint,10,opt,name=soft_timeout_millis,json=softTimeoutMillis,proto3" json:"soft_timeout_millis,omitempty"`
+	unknownFields     protoimpl.UnknownFields
+	sizeCache         protoimpl.SizeCache
 }
 
 func (x *Constraint) Reset() {
@@ -1333,9 +1333,9 @@ func (x *Constraint) GetSoft() bool {
 	return false
 }
 
-func (x *Constraint) GetPatienceMillis() uint32 {
+func (x *Constraint) GetSoftTimeoutMillis() uint32 {
 	if x != nil {
-		return x.PatienceMillis
+		return x.SoftTimeoutMillis
 	}
 	return 0
 }
@@ -3248,8 +3248,8 @@ type PoolSpec struct {
 	ControllerLimit *uint32 `protobuf:"varint,3,opt,name=controller_limit,json=controllerLimit,proto3,oneof" json:"controller_limit,omitempty"`
 	SlackLimit      *uint32 `protobuf:"varint,4,opt,name=slack_limit,json=slackLimit,proto3,oneof" json:"slack_limit,omitempty"`
 	// How long work that the pool is entitled to waits before others give way; absent for 1000.
-	PatienceMillis *uint32  `protobuf:"varint,5,opt,name=patience_millis,json=patienceMillis,proto3,oneof" json:"patience_millis,omitempty"`
-	Owners         []string `protobuf:"bytes,6,rep,name=owners,proto3" json:"owners,omitempty"`
+	PreemptionDelayMillis *uint32  `protobuf:"varint,5,opt,name=preemption_delay_millis,json=preemptionDelayMillis,proto3,oneof" json:"preemption_delay_millis,omitempty"`
+	Owners                []string `protobuf:"bytes,6,rep,name=owners,proto3" json:"owners,omitempty"`
 	// How its virtual peers are divided among its jobs: "priority" (if absent), "greedy", "round-robin" or "percentage".
 	JobScheduler  string `protobuf:"bytes,7,opt,name=job_scheduler,json=jobScheduler,proto3" json:"job_scheduler,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -3314,9 +3314,9 @@ func (x *PoolSpec) GetSlackLimit() uint32 {
 	return 0
 }
 
-func (x *PoolSpec) GetPatienceMillis() uint32 {
-	if x != nil && x.PatienceMillis != nil {
-		return *x.PatienceMillis
+func (x *PoolSpec) GetPreemptionDelayMillis() uint32 {
+	if x != nil && x.PreemptionDelayMillis != nil {
+		return *x.PreemptionDelayMillis
 	}
 	return 0
 }
@@ -6014,7 +6014,7 @@ type Slot struct {
 	// When the phase began.
 	Since *timestamppb.Timestamp `protobuf:"bytes,11,opt,name=since,proto3" json:"since,omitempty"`
 	// When the next thing is due that no node reports: the start of one that is backing off, the look for another node of one that is rescheduled
-	// one, the verdict on the health of one that runs, the end of patience with one that is unknown.
+	// one, the verdict on the health of one that runs, the timeout of one that is unknown.
 	Deadline *timestamppb.Timestamp `protobuf:"bytes,12,opt,name=deadline,proto3" json:"deadline,omitempty"`
 	Ports    []*Port                `protobuf:"bytes,13,rep,name=ports,proto3" json:"ports,omitempty"`
 	// starting, ready, healthy or unhealthy.
@@ -8118,7 +8118,7 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\x05model\x18\x03 \x01(\tR\x05model\"9\n" +
 	"\vPortRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
-	"\x06number\x18\x02 \x01(\rR\x06number\"\xb5\x02\n" +
+	"\x06number\x18\x02 \x01(\rR\x06number\"\xbc\x02\n" +
 	"\n" +
 	"Constraint\x12\x1c\n" +
 	"\tattribute\x18\x01 \x01(\tR\tattribute\x12\x1a\n" +
@@ -8129,9 +8129,9 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\x05count\x18\x06 \x01(\rR\x05count\x12)\n" +
 	"\x03all\x18\a \x03(\v2\x17.starling.v1.ConstraintR\x03all\x12)\n" +
 	"\x03any\x18\b \x03(\v2\x17.starling.v1.ConstraintR\x03any\x12\x12\n" +
-	"\x04soft\x18\t \x01(\bR\x04soft\x12'\n" +
-	"\x0fpatience_millis\x18\n" +
-	" \x01(\rR\x0epatienceMillis\"\x9c\x01\n" +
+	"\x04soft\x18\t \x01(\bR\x04soft\x12.\n" +
+	"\x13soft_timeout_millis\x18\n" +
+	" \x01(\rR\x11softTimeoutMillis\"\x9c\x01\n" +
 	"\aRestart\x12!\n" +
 	"\fattempts_max\x18\x01 \x01(\rR\vattemptsMax\x12!\n" +
 	"\fdelay_millis\x18\x02 \x01(\rR\vdelayMillis\x12(\n" +
@@ -8279,19 +8279,19 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\x05drain\x18\x03 \x01(\bR\x05drain\x12'\n" +
 	"\x0fdeadline_millis\x18\x04 \x01(\rR\x0edeadlineMillis\")\n" +
 	"\x11DrainNodeResponse\x12\x14\n" +
-	"\x05index\x18\x01 \x01(\x04R\x05index\"\xc4\x02\n" +
+	"\x05index\x18\x01 \x01(\x04R\x05index\"\xdb\x02\n" +
 	"\bPoolSpec\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x12*\n" +
 	"\x06quotas\x18\x02 \x03(\v2\x12.starling.v1.QuotaR\x06quotas\x12.\n" +
 	"\x10controller_limit\x18\x03 \x01(\rH\x00R\x0fcontrollerLimit\x88\x01\x01\x12$\n" +
 	"\vslack_limit\x18\x04 \x01(\rH\x01R\n" +
-	"slackLimit\x88\x01\x01\x12,\n" +
-	"\x0fpatience_millis\x18\x05 \x01(\rH\x02R\x0epatienceMillis\x88\x01\x01\x12\x16\n" +
+	"slackLimit\x88\x01\x01\x12;\n" +
+	"\x17preemption_delay_millis\x18\x05 \x01(\rH\x02R\x15preemptionDelayMillis\x88\x01\x01\x12\x16\n" +
 	"\x06owners\x18\x06 \x03(\tR\x06owners\x12#\n" +
 	"\rjob_scheduler\x18\a \x01(\tR\fjobSchedulerB\x13\n" +
 	"\x11_controller_limitB\x0e\n" +
-	"\f_slack_limitB\x12\n" +
-	"\x10_patience_millis\"\x9f\x01\n" +
+	"\f_slack_limitB\x1a\n" +
+	"\x18_preemption_delay_millis\"\x9f\x01\n" +
 	"\x05Quota\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\tR\x04kind\x12 \n" +
 	"\vreservation\x18\x02 \x01(\x03R\vreservation\x12\x19\n" +

@@ -104,7 +104,7 @@ func constraintMessages(all []constraint.Constraint) []*starlingv1.Constraint {
 		messages = append(messages, &starlingv1.Constraint{
 			Attribute: c.Attribute, Label: c.Label, Within: c.Within, Operator: c.Operator.String(), Values: c.Values,
 			Count: c.Count,
-			All:   constraintMessages(c.All), Any: constraintMessages(c.Any), Soft: c.Soft, PatienceMillis: c.PatienceMillis,
+			All:   constraintMessages(c.All), Any: constraintMessages(c.Any), Soft: c.Soft, SoftTimeoutMillis: c.SoftTimeoutMillis,
 		})
 	}
 	return messages
@@ -250,7 +250,7 @@ func constraintsOf(messages []*starlingv1.Constraint) []constraint.Constraint {
 			Attribute: one.GetAttribute(), Label: one.GetLabel(), Within: one.GetWithin(),
 			Operator: operatorOf(one.GetOperator()),
 			Values:   one.GetValues(), Count: one.GetCount(), All: constraintsOf(one.GetAll()), Any: constraintsOf(one.GetAny()),
-			Soft: one.GetSoft(), PatienceMillis: one.GetPatienceMillis(),
+			Soft: one.GetSoft(), SoftTimeoutMillis: one.GetSoftTimeoutMillis(),
 		})
 	}
 	return all

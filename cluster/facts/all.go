@@ -19,10 +19,10 @@ type All struct {
 	Ring *membership.Facts
 	// Requests are in the order in which they were remembered.
 	Requests []Row[string, Request]
-	// Patience is since when tasks with soft constraints wait, Nominations what is kept for waiting jobs, Starving are the
-	// pools whose work waits for room that others have, Shared tells from what the virtual peers of each pool were
+	// SoftSince is since when tasks with soft constraints wait, Nominations what is kept for waiting jobs, Starving are
+	// the pools whose work waits for room that others have, Shared tells from what the virtual peers of each pool were
 	// divided last.
-	Patience    []Row[TaskKey, terms.Time]
+	SoftSince   []Row[TaskKey, terms.Time]
 	Nominations []Row[terms.JobID, Nomination]
 	Starving    []Row[tree.ID, Starving]
 	Shared      []Row[tree.ID, uint64]

@@ -19,7 +19,7 @@ const (
 	tagRequest
 	tagState
 	tagAttempts
-	tagPatience
+	tagSoftSince
 	tagPools
 	tagBlocked
 	tagShared
@@ -131,9 +131,9 @@ func hashText(tag uint64, texts ...string) uint64 { return fingerprint.Text(tag,
 
 func bit(b bool) uint64 { return fingerprint.Bit(b) }
 
-// PatienceHash is what the patience of a task adds to the digest.
-func PatienceHash(key TaskKey, since terms.Time) uint64 {
-	return hashWords(tagPatience, uint64(key), uint64(since))
+// SoftSinceHash is what the wait of a task with soft constraints adds to the digest.
+func SoftSinceHash(key TaskKey, since terms.Time) uint64 {
+	return hashWords(tagSoftSince, uint64(key), uint64(since))
 }
 
 // SharedHash is what the fingerprint from which a pool was divided adds to the digest.
@@ -183,7 +183,7 @@ func (r Request) Hash(id string) uint64 {
 
 // Hash covers what is kept for a job.
 func (c *Nomination) Hash(id terms.JobID) uint64 {
-	h := hashWords(tagPools, uint64(id), bit(c.Patient))
+	h := hashWords(tagPools, uint64(id), bit(c.Backfill))
 	for _, seat := range c.Seats {
 		h = mix(h, hashWords(tagPools, uint64(seat.Task)<<32|uint64(seat.Node), uint64(seat.Count)))
 		for _, need := range seat.Need {

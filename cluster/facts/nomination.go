@@ -13,9 +13,9 @@ type NominatedSeat struct {
 
 // Nomination is what is kept for the waiting work of a job. Nobody else is given that room.
 type Nomination struct {
-	// Patient tells that nobody was told to give way: what runs there ends by itself.
-	Patient bool
-	Seats   []NominatedSeat
+	// Backfill tells that nothing was told to give way: what runs there ends by itself.
+	Backfill bool
+	Seats    []NominatedSeat
 	// Leaving are those who were told to give way: on these nodes, or elsewhere for the sake of the pool.
 	Leaving []SlotRef
 }

@@ -133,7 +133,7 @@ type Slot struct {
 	Order terms.Index
 	// Deadline is when the next thing is due that no node reports: the start of one that is BackingOff, the look for
 	// another node of one that is Rescheduling or what a policy says of it, the verdict on the health of one that is
-	// Assigned or Running, the end of patience with one that is Unknown, what a policy says if a Waiting one has no node
+	// Assigned or Running, the timeout of one that is Unknown, what a policy says if a Waiting one has no node
 	// by then. 0 is never.
 	Deadline terms.Time
 	// Since is when the phase or health began; for Running slots that is the start as the fold learnt it.

@@ -164,7 +164,7 @@ func (s *specs) all(c *coder, f *facts.All) {
 	codec.List(c, &f.Nodes, rowsMax, nodeRow)
 	codec.List(c, &f.Jobs, rowsMax, s.job)
 	codec.List(c, &f.Requests, rowsMax, request)
-	codec.List(c, &f.Patience, rowsMax, func(c *coder, row *facts.Row[facts.TaskKey, terms.Time]) {
+	codec.List(c, &f.SoftSince, rowsMax, func(c *coder, row *facts.Row[facts.TaskKey, terms.Time]) {
 		index(c, &row.Key)
 		times(c, &row.Value)
 	})
@@ -190,7 +190,7 @@ func request(c *coder, row *facts.Row[string, facts.Request]) {
 
 func nomination(c *coder, row *facts.Row[terms.JobID, facts.Nomination]) {
 	codec.Integer(c, &row.Key, math.MaxUint32)
-	codec.Flags(c, &row.Value.Patient)
+	codec.Flags(c, &row.Value.Backfill)
 	codec.List(c, &row.Value.Seats, rowsMax, func(c *coder, seat *facts.NominatedSeat) {
 		task := uint64(seat.Task)
 		c.Number(&task, math.MaxUint16)

@@ -143,7 +143,7 @@ func peerKilled(t *testing.T) {
 	b := &bench{folder: folder, Driver: open(t, folder)}
 	defer b.Close()
 	var cancel context.CancelFunc
-	b.ctx, cancel = context.WithTimeout(context.Background(), patience)
+	b.ctx, cancel = context.WithTimeout(context.Background(), testTimeout)
 	defer cancel()
 	for id, started := range vouched {
 		lock := folder + "." + strings.TrimSuffix(strings.TrimPrefix(id, "task["), "]")
@@ -257,11 +257,11 @@ func TestOneDriver(t *testing.T) {
 func TestSupervisorBroken(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
-		script   string
-		patience time.Duration
-		want     string
+		script      string
+		testTimeout time.Duration
+		want        string
 	}{
-		"ends":  {"echo out of order >&2", patience, "out of order"},
+		"ends":  {"echo out of order >&2", testTimeout, "out of order"},
 		"hangs": {"exec sleep 1000", 50 * time.Millisecond, context.DeadlineExceeded.Error()},
 	} {
 		folder := t.TempDir()
@@ -270,7 +270,7 @@ func TestSupervisorBroken(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer d.Close()
-		ctx, cancel := context.WithTimeout(context.Background(), test.patience)
+		ctx, cancel := context.WithTimeout(context.Background(), test.testTimeout)
 		defer cancel()
 		err = d.Start(ctx, driver.Task{ID: "task", Command: []string{"/bin/true"}})
 		if err == nil || !strings.Contains(err.Error(), test.want) {

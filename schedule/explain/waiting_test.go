@@ -101,7 +101,7 @@ func randomTask(r *rand.Rand) terms.Task {
 		t.Constraints = append(t.Constraints,
 			constraint.Constraint{Label: "app", Operator: constraint.LessOrEqual, Count: uint32(r.IntN(3)),
 				Values: []string{"a"},
-				Within: []string{"", "zone"}[r.IntN(2)], Soft: r.IntN(3) == 0, PatienceMillis: uint32(r.IntN(2))})
+				Within: []string{"", "zone"}[r.IntN(2)], Soft: r.IntN(3) == 0, SoftTimeoutMillis: uint32(r.IntN(2))})
 	}
 	if r.IntN(4) == 0 {
 		t.PerNodeMax = 1

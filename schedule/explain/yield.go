@@ -15,8 +15,8 @@ import (
 
 // yielding is what becomes of those who have the room that waiting work needs.
 type yielding struct {
-	// told were told to give way, and have not ended. Their room is kept, as nomination says; if that is patient, nobody
-	// was told.
+	// told were told to give way, and have not ended. Their room is kept, as nomination says; if that is a backfill
+	// reservation, nothing was told.
 	told       []held
 	names      []string
 	nomination facts.Nomination
@@ -88,7 +88,7 @@ func (f *flock) add(id terms.JobID, count int) {
 func (p *queueForecast) yields() *yielding {
 	y := &yielding{}
 	y.nomination, _ = p.e.s.NominationOf(p.e.job.ID)
-	if len(y.nomination.Seats) > 0 && !y.nomination.Patient {
+	if len(y.nomination.Seats) > 0 && !y.nomination.Backfill {
 		y.note(p.e)
 		return y
 	}
@@ -242,7 +242,7 @@ func (p *queueForecast) contest(c *diagnosis) []string {
 // kept says what is kept for the work already.
 func (y *yielding) kept(e *explainer) []string {
 	how := "kept for it as it comes free"
-	if y.nomination.Patient {
+	if y.nomination.Backfill {
 		how = "kept for it until enough has ended there"
 	}
 	return wording.Lines(y.nomination.Seats, "nodes", func(c facts.NominatedSeat) string {
@@ -260,8 +260,8 @@ func (y *yielding) kept(e *explainer) []string {
 func (y *yielding) announce(p *queueForecast) (all []string) {
 	when := "when its turn has come"
 	if y.at > 0 {
-		when = fmt.Sprintf("at %s, if nothing comes free until then (the patience of pool %s is %s)", wording.Clock(y.at), p.path,
-			wording.Duration(terms.Time(p.spec.PatienceMillis)))
+		when = fmt.Sprintf("at %s, if nothing comes free until then (the preemption delay of pool %s is %s)", wording.Clock(y.at), p.path,
+			wording.Duration(terms.Time(p.spec.PreemptionDelayMillis)))
 	}
 	for rule, why := range [...]string{
 		preempt.ByRevocable: "revocable", preempt.ByEntitlement: "of a pool above its entitlement",

@@ -353,7 +353,7 @@ func (g *NodeGroups) expected(plan *Plan, running []Running, usable []Peers) (al
 	}
 	for i, id := range g.jobs {
 		nomination, _ := g.s.NominationOf(id)
-		if nomination.Patient {
+		if nomination.Backfill {
 			continue
 		}
 		for _, seat := range nomination.Seats {

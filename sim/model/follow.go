@@ -82,8 +82,8 @@ func (m *Model) takeOver() {
 				if special {
 					key = key.Special()
 				}
-				since, begun := m.fold.PatientSince(key)
-				*t.patienceOf(special) = patience{begun, since}
+				since, begun := m.fold.SoftSince(key)
+				*t.softWaitOf(special) = softWait{begun, since}
 			}
 		}
 	}

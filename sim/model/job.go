@@ -55,8 +55,8 @@ type task struct {
 	completion facts.Completion
 	// sealed tells whether no more instances begin.
 	sealed facts.Seal
-	// patience is that of the seats that take any node, and of the others.
-	patience [2]patience
+	// softWait is that of the seats that take any node, and of the others.
+	softWait [2]softWait
 }
 
 // slot is the place of one instance, with its seats.
@@ -158,7 +158,7 @@ func (m *Model) put(s *seat, row facts.Slot) {
 	}
 	s.job().touched = true
 	s.slot.task.trim()
-	s.job().endPatience()
+	s.job().endSoftWait()
 }
 
 func (t *task) trim() {
@@ -184,7 +184,7 @@ func (m *Model) move(from *seat, to facts.Seat) {
 		from.Slot = facts.Slot{Order: target.Order, Node: target.Node, Phase: facts.Stopped}
 	}
 	from.job().touched = true
-	from.job().endPatience()
+	from.job().endSoftWait()
 }
 
 func (j *Job) newest() *terms.Job { return j.versions[len(j.versions)-1].Spec }
@@ -311,7 +311,7 @@ func (m *Model) addVersion(j *Job, v facts.JobVersion) {
 	for _, t := range j.tasks {
 		m.adopt(t)
 	}
-	j.endPatience()
+	j.endSoftWait()
 	m.dropVersions(j)
 }
 
@@ -422,7 +422,7 @@ func (m *Model) want(t *task, count uint32) {
 		}
 	})
 	t.trim()
-	t.job.endPatience() // others may come after it
+	t.job.endSoftWait() // others may come after it
 }
 
 // onJob lets a request act on a job that runs, if it has the version that the writer saw; 0 is any.
@@ -513,7 +513,7 @@ func (m *Model) suspend(j *Job, suspended bool) bool {
 	if j.update.State.Rolls() {
 		j.update.ProgressAt = m.time
 	}
-	j.endPatience()
+	j.endSoftWait()
 	var all []*seat
 	j.each(func(s *seat) {
 		if suspended && (s.byPolicy() || s.Phase.Holds() && s.Phase != facts.Stopping) {

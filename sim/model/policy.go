@@ -314,7 +314,7 @@ func (m *Model) renewAll(j *Job, tasks []*task, cause facts.Cause) {
 			}
 		}
 	}
-	j.endPatience()
+	j.endSoftWait()
 	m.loseOutputs(j)
 }
 
@@ -332,7 +332,7 @@ func (m *Model) beginAnew(j *Job) {
 	for _, t := range j.tasks {
 		if t.restarting && !alive {
 			t.restarting = false
-			j.endPatience()
+			j.endSoftWait()
 		}
 	}
 }

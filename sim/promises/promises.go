@@ -25,7 +25,7 @@ type Told func(r facts.SlotRef, order terms.Index) facts.Cause
 type Watch struct {
 	fail Fail
 	told Told
-	// drains is how many nodes this entry drained: of two drains of a node the first may have had no patience.
+	// drains is how many nodes this entry drained: of two drains of a node the first may have had no deadline.
 	drains  int
 	sharing sharing
 }
@@ -213,7 +213,7 @@ func (p *Watch) Rest(s *cluster.State) {
 	})
 	for _, n := range s.Draining() {
 		for _, r := range s.Node(n).Held {
-			// What is unknown keeps its room there until patience with it ends.
+			// What is unknown keeps its room there until its timeout.
 			if slot, _ := s.SlotAt(r); slot.Phase != facts.Unknown {
 				p.fail("%s is drained and still has %s", s.Node(n).Name, s.NameOf(r))
 			}

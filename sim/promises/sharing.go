@@ -109,7 +109,7 @@ func (h *sharing) backed(s *cluster.State) {
 		nomination, _ := s.NominationOf(id)
 		for _, seat := range nomination.Seats {
 			for k, lack := range unkept(s, seat.Node) {
-				if !nomination.Patient && seat.Need[k] > 0 && lack > 0 {
+				if !nomination.Backfill && seat.Need[k] > 0 && lack > 0 {
 					h.fail("%s lacks %d of %s of what is kept there", s.Node(seat.Node).Name, lack, terms.Kind(k))
 				}
 			}
@@ -134,7 +134,7 @@ func unkept(s *cluster.State, n facts.NodeIndex) (lack terms.Resources) {
 		nomination, _ := s.NominationOf(id)
 		for _, seat := range nomination.Seats {
 			for k := range lack {
-				if seat.Node == n && !nomination.Patient {
+				if seat.Node == n && !nomination.Backfill {
 					lack[k] += seat.Need[k] * int64(seat.Count)
 				}
 			}

@@ -162,7 +162,7 @@ func drawPool(r *remote.Remote, answer *starlingv1.PoolStatusResponse) error {
 	head := console.NewTable("pool", string(spec.Path))
 	head.Row("jobs", fmt.Sprint(p.GetJobs()))
 	head.Row("owners", console.Dash(strings.Join(spec.Owners, ", ")))
-	head.Row("patience", jobspec.FormatDuration(int64(spec.PatienceMillis)))
+	head.Row("preemption delay", jobspec.FormatDuration(int64(spec.PreemptionDelayMillis)))
 	head.Row("job scheduler", spec.JobScheduler.String())
 	head.Row("slack limit", percentText(spec.SlackLimit))
 	head.Row("controller limit", percentText(spec.ControllerLimit))
