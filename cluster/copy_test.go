@@ -68,7 +68,7 @@ func (b *books) join() {
 	n := b.node()
 	p := terms.NewPeerID(n.Name, n.Departed+1)
 	switch attempt, ok := b.s.Attempt(p); {
-	case n.Peer != "" && b.s.Stitching(n.Peer) == "" && b.s.Members() > 2:
+	case n.Peer != "" && b.s.Handshake(n.Peer) == "" && b.s.Members() > 2:
 		watcher, watched := b.s.Watcher(n.Peer), b.s.Watched(n.Peer)
 		b.s.SetWatched(n.Peer, "")
 		b.s.SetWatched(watcher, watched)
@@ -233,7 +233,7 @@ func dump(s *State) string {
 	out := &strings.Builder{}
 	fmt.Fprintln(out, s.Index, s.Time, s.Unfinished, s.Digest())
 	s.EachMember(func(p terms.PeerID) bool {
-		fmt.Fprintln(out, p, s.Watched(p), s.Watcher(p), s.Stitching(p))
+		fmt.Fprintln(out, p, s.Watched(p), s.Watcher(p), s.Handshake(p))
 		return true
 	})
 	s.EachAttempt(func(p terms.PeerID, a membership.Attempt) bool {

@@ -17,7 +17,7 @@ func TestAuditFindsPlantedFaults(t *testing.T) {
 		{"a ring of one of two", "no single cycle", func(m *Membership) { m.watched.Set("a~1", "a~1") }},
 		{"watched by two", "no single cycle", func(m *Membership) { m.watchers.Delete("a~1") }},
 		{"an open member", "is open", func(m *Membership) { m.open.Insert("a~1") }},
-		{"an observer without a joiner", "who stitches", func(m *Membership) { m.stitching.Delete("a~1") }},
+		{"an observer without a joiner", "which takes in", func(m *Membership) { m.handshakes.Delete("a~1") }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			m := Membership{}
