@@ -114,11 +114,11 @@ func (p *Peer) putFiles(order *reaction.Order, task *driver.Task) (refusal strin
 	if order.Members == 0 {
 		return ""
 	}
-	if odd := p.oddSecret(order.Outfit.Files); odd != "" {
+	if odd := p.oddSecret(order.Environment.Files); odd != "" {
 		return clipped(odd)
 	}
 	files, err := p.fileSet(&reaction.Renewal{
-		ID: order.ID, Job: order.Volumes.Job, Version: order.Members, Files: order.Outfit.Files, User: order.Spec.User,
+		ID: order.ID, Job: order.Volumes.Job, Version: order.Members, Files: order.Environment.Files, User: order.Spec.User,
 	})
 	if err != nil {
 		return clipped(err.Error())
@@ -176,7 +176,7 @@ func (p *Peer) taskOf(order reaction.Order) driver.Task {
 			Set: order.Volumes.String(), Name: v.Name, Variable: "STARLING_VOLUME_" + terms.VariableName(v.Name),
 		})
 	}
-	for _, e := range slices.Concat(order.Outfit.Env, order.Spec.Env) { // what a job sets itself wins
+	for _, e := range slices.Concat(order.Environment.Env, order.Spec.Env) { // what a job sets itself wins
 		env.set(e.Name, e.Value)
 	}
 	return driver.Task{

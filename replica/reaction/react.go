@@ -61,10 +61,10 @@ type Order struct {
 	Devices   []facts.DeviceUse
 	// Volumes is the set of the slot's volumes.
 	Volumes terms.VolumeSet
-	// Outfit is what it starts with because of its job's plugins, of the list of members in version Members; 0 without
-	// plugins.
-	Outfit  plugin.Outfit
-	Members terms.Index
+	// Environment is what it starts with because of its job's plugins, of the list of members in version Members; 0
+	// without plugins.
+	Environment plugin.Environment
+	Members     terms.Index
 	// Refusal says why it cannot be started, "" if it can.
 	Refusal string
 }
