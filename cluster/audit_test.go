@@ -81,7 +81,7 @@ func TestAudit(t *testing.T) {
 		{"ill slots", "ill slots of task server", recountAsNew},
 		{"particular waits", "particular waits of task server", func(s *State) {
 			s.SetSlot(facts.SlotRef{Job: 1, Index: 1}, facts.Slot{Order: 10, Phase: facts.Failed, Version: 1})
-			s.SetSlot(facts.SlotRef{Job: 1, Index: 1}, facts.Slot{Order: 10, Wish: facts.OnlyNode})
+			s.SetSlot(facts.SlotRef{Job: 1, Index: 1}, facts.Slot{Order: 10, Preference: facts.OnlyNode})
 			task(s).CutSpecial(facts.SlotRef{Job: 1})
 		}},
 		{"digest of rows", "the digest of the rows", func(s *State) { s.digest++ }},

@@ -222,7 +222,7 @@ func (b *books) next(j *workload.Job, r facts.SlotRef, slot facts.Slot) {
 		slot.Phase = facts.Stopped
 	case slot.Phase == facts.Waiting:
 		slot.Version = []uint32{0, slot.Version}[b.rng.IntN(2)]
-		slot.Wish = facts.Wish(b.rng.IntN(4))
+		slot.Preference = facts.NodePreference(b.rng.IntN(4))
 	}
 	b.s.SetSlot(r, slot)
 	b.s.FinishIfDone(r.Job)

@@ -44,7 +44,7 @@ func (s *State) StopSlot(r facts.SlotRef, cause facts.Cause) {
 		return
 	}
 	held := slot.Phase == facts.Assigned || slot.Phase == facts.Running || slot.Phase == facts.Stopping
-	slot.Phase, slot.Since, slot.Deadline, slot.Wish, slot.Cause = facts.Stopped, s.Time, 0, facts.AnyNode, cause
+	slot.Phase, slot.Since, slot.Deadline, slot.Preference, slot.Cause = facts.Stopped, s.Time, 0, facts.AnyNode, cause
 	switch {
 	case held:
 		slot.Phase = facts.Stopping

@@ -348,17 +348,17 @@ func (f *fold) follow(r facts.SlotRef, slot facts.Slot) {
 
 // renew lets a slot wait for an instance of the newest version.
 func (f *fold) renew(r facts.SlotRef, slot facts.Slot) {
-	wish := facts.AnyNode
+	prefer := facts.AnyNode
 	if f.s.Job(r.Job).Spec.Update.SameNode {
-		wish = facts.PreferNode
+		prefer = facts.PreferNode
 	}
 	slot.Version, slot.Failures, slot.Health = 0, 0, facts.Starting
 	f.s.SetAttempts(r, retries.Attempts{})
-	f.wait(r, slot, wish)
+	f.wait(r, slot, prefer)
 }
 
 // wait lets a slot wait for a node, which is its last one if its volumes are there.
-func (f *fold) wait(r facts.SlotRef, slot facts.Slot, wish facts.Wish) {
+func (f *fold) wait(r facts.SlotRef, slot facts.Slot, prefer facts.NodePreference) {
 	j := f.s.Job(r.Job)
 	over := j.Update.State.Final() || slot.Version != j.Version // the update that a canary was of
 	if r.Seat == facts.UnknownSeat || r.Seat == facts.CanarySeat && over {
@@ -366,7 +366,7 @@ func (f *fold) wait(r facts.SlotRef, slot facts.Slot, wish facts.Wish) {
 		return
 	}
 	spec := j.TaskSpecOf(int(r.Task), slot.Version)
-	slot.Phase, slot.Wish, slot.Deadline, slot.Since, slot.Cause = facts.Waiting, wish, 0, f.s.Time, facts.NoCause
+	slot.Phase, slot.Preference, slot.Deadline, slot.Since, slot.Cause = facts.Waiting, prefer, 0, f.s.Time, facts.NoCause
 	if r.Seat == facts.MainSeat &&
 		(slot.Version == j.Version || slot.Version != 0 && j.ChangeOf(int(r.Task), slot.Version) != terms.Replace) {
 		slot.Version = 0
@@ -376,12 +376,12 @@ func (f *fold) wait(r facts.SlotRef, slot facts.Slot, wish facts.Wish) {
 	}
 	switch {
 	case j.Spec.Type == terms.Daemon:
-		slot.Wish, slot.Node = facts.OnlyNode, facts.NodeIndex(r.Index)
+		slot.Preference, slot.Node = facts.OnlyNode, facts.NodeIndex(r.Index)
 		if !f.able(j, int(r.Task), slot.Node) {
 			slot.Phase, slot.Version = facts.Stopped, j.Version
 		}
 	case spec != nil && len(spec.Volumes) > 0 && slot.Order != 0:
-		slot.Wish = facts.OnlyNode
+		slot.Preference = facts.OnlyNode
 	}
 	f.s.SetSlot(r, slot)
 }

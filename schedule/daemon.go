@@ -38,7 +38,7 @@ func (p *pass) preemptForDaemons() (finished bool) {
 		var waiting []facts.NodeIndex
 		taskOf(p.s, one.key).EachSpecial(id, task, func(_ facts.SlotRef, slot facts.Slot) bool {
 			_, tried := slices.BinarySearch(one.pages, int(slot.Node)/cluster.NodesPerPage)
-			if tried && slot.Wish == facts.OnlyNode && slot.Version == 0 {
+			if tried && slot.Preference == facts.OnlyNode && slot.Version == 0 {
 				waiting = append(waiting, slot.Node)
 			}
 			return true

@@ -47,7 +47,7 @@ func plain(s *cluster.State) {
 
 func anywhere(facts.NodeIndex) bool { return true }
 
-// plainSpecial places the seats of a task that wish something of their last node.
+// plainSpecial places the seats of a task that prefer something about their last node.
 func plainSpecial(s *cluster.State, key facts.TaskKey, shapes []cluster.Shape) (placed bool) {
 	var all []facts.SlotRef
 	id, task := key.Split()
@@ -62,7 +62,7 @@ func plainSpecial(s *cluster.State, key facts.TaskKey, shapes []cluster.Shape) (
 		tries := [][]func(facts.NodeIndex) bool{
 			facts.AnyNode: {anywhere}, facts.PreferNode: {there, anywhere}, facts.AvoidNode: {elsewhere, there},
 			facts.OnlyNode: {there},
-		}[slot.Wish]
+		}[slot.Preference]
 		for _, among := range tries {
 			if n, ok := choose(s, key, choice{among: among, shapes: shapes}); ok {
 				s.AssignSpecial(r, n, nil)
@@ -560,7 +560,7 @@ func (c *scene) end(s *cluster.State, n facts.NodeIndex) {
 		if c.rng.IntN(2) == 0 {
 			slot, _ := s.SlotAt(r)
 			slot.Phase = []facts.Phase{facts.Waiting, facts.Succeeded}[c.rng.IntN(2)]
-			slot.Version, slot.Wish = 0, facts.Wish(c.rng.IntN(int(facts.OnlyNode)+1))
+			slot.Version, slot.Preference = 0, facts.NodePreference(c.rng.IntN(int(facts.OnlyNode)+1))
 			s.SetSlot(r, slot)
 		}
 	}

@@ -31,7 +31,7 @@ func (s *Slot) Hash(r SlotRef) uint64 {
 		return 0
 	}
 	h := mix(mix(tagSlot, uint64(r.Job)<<32|uint64(r.Index)),
-		uint64(r.Task)|uint64(r.Seat)<<16|uint64(s.Health)<<24|uint64(s.Wish)<<32|uint64(s.Cause)<<40)
+		uint64(r.Task)|uint64(r.Seat)<<16|uint64(s.Health)<<24|uint64(s.Preference)<<32|uint64(s.Cause)<<40)
 	h = mix(h, uint64(s.Order))
 	h = mix(h, uint64(s.Deadline))
 	h = mix(h, uint64(s.Since))

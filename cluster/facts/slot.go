@@ -62,13 +62,13 @@ const (
 // String returns the health as people read it.
 func (h Health) String() string { return [...]string{"starting", "ready", "healthy", "unhealthy"}[h] }
 
-// Wish is what a waiting slot wants of its last node.
-type Wish uint8
+// NodePreference is what a waiting slot prefers about its last node.
+type NodePreference uint8
 
-// The wishes.
+// The preferences.
 const (
-	// AnyNode wishes nothing.
-	AnyNode Wish = iota
+	// AnyNode prefers none.
+	AnyNode NodePreference = iota
 	// PreferNode takes the last node if it has room.
 	PreferNode
 	// AvoidNode takes the last node only if no other has room.
@@ -149,10 +149,10 @@ type Slot struct {
 	ExitCode int32
 	Phase    Phase
 	// Ended tells how the last allocation ended.
-	Ended  Ending
-	Health Health
-	Wish   Wish
-	Cause  Cause
+	Ended      Ending
+	Health     Health
+	Preference NodePreference
+	Cause      Cause
 }
 
 // Anew tells whether what is stopped begins anew as if nothing had been before.
@@ -215,7 +215,7 @@ func (e Ending) String() string {
 }
 
 // Special tells whether a waiting slot wants a particular node or version.
-func (s *Slot) Special() bool { return s.Version != 0 || s.Wish != AnyNode }
+func (s *Slot) Special() bool { return s.Version != 0 || s.Preference != AnyNode }
 
 // Trial returns how a canary counts.
 func (s *Slot) Trial() Health {

@@ -121,6 +121,6 @@ func slot(c *coder, s *facts.Slot) {
 	codec.Integer(c, &s.Phase, uint64(facts.PhaseCount)-1)
 	codec.Integer(c, &s.Ended, uint64(facts.EndingCount)-1)
 	codec.Integer(c, &s.Health, uint64(facts.HealthCount)-1)
-	codec.Integer(c, &s.Wish, uint64(facts.OnlyNode))
+	codec.Integer(c, &s.Preference, uint64(facts.OnlyNode))
 	codec.Integer(c, &s.Cause, uint64(facts.ByRelease))
 }

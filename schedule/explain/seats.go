@@ -15,7 +15,7 @@ import (
 // plain returns the slots that wait for any node.
 func plain(slots []held) []held {
 	return slices.DeleteFunc(slices.Clone(slots),
-		func(h held) bool { return h.slot.Wish != facts.AnyNode || h.slot.Version != 0 })
+		func(h held) bool { return h.slot.Preference != facts.AnyNode || h.slot.Version != 0 })
 }
 
 // special explains seats that wait for a particular node, or for a particular version.
@@ -23,7 +23,7 @@ func (e *explainer) special() []Finding {
 	var found []Finding
 	e.task.EachSpecial(e.job.ID, e.number, func(r facts.SlotRef, slot facts.Slot) bool {
 		f := e.anyNode(r, slot)
-		if slot.Wish == facts.OnlyNode {
+		if slot.Preference == facts.OnlyNode {
 			f = e.onlyNode(r, slot)
 		}
 		f.Task, f.Instances, f.Slot, f.Since = e.task.Name, 1, r.Index, slot.Since

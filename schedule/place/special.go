@@ -68,8 +68,8 @@ func (q *Search) specials() []facts.SlotRef {
 
 // wished returns the node for one seat by what it wishes of its last one.
 func (q *Search) wished(slot *facts.Slot, pages []int) (n facts.NodeIndex, found bool) {
-	last := (slot.Order != 0 || slot.Wish == facts.OnlyNode) && q.fitsNow(slot.Node)
-	switch slot.Wish {
+	last := (slot.Order != 0 || slot.Preference == facts.OnlyNode) && q.fitsNow(slot.Node)
+	switch slot.Preference {
 	case facts.OnlyNode:
 		return slot.Node, last
 	case facts.PreferNode:

@@ -121,7 +121,7 @@ func (m *Model) place(slot *slot) {
 	switch j := s.job(); {
 	case asks == 0:
 		m.wrong("%v was placed, and nothing of its task asks for room", s.ref())
-	case s.Wish == facts.OnlyNode && now.Node != s.Node:
+	case s.Preference == facts.OnlyNode && now.Node != s.Node:
 		m.wrong("%v was placed on node %d, and runs only on %d", s.ref(), now.Node, s.Node)
 	default:
 		version := s.Version

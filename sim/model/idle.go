@@ -92,7 +92,7 @@ func (m *Model) idle(rooms []*room, j *Job, admits func(terms.Amounts) bool) (fo
 			refused = true
 			return
 		}
-		may := func(r *room) bool { return s.Wish != facts.OnlyNode || r.node.number == s.Node }
+		may := func(r *room) bool { return s.Preference != facts.OnlyNode || r.node.number == s.Node }
 		if m.firstRoom(rooms, s.search(), may) != nil {
 			found = fmt.Sprintf("%v waits although there is room", s.ref())
 		}

@@ -457,7 +457,7 @@ func (m *Model) kill(j *Job) bool {
 		if row.Phase == facts.Assigned || row.Phase == facts.Running {
 			next = facts.Stopping
 		}
-		row.Phase, row.Since, row.Deadline, row.Wish, row.Cause = next, m.time, 0, facts.AnyNode, cause
+		row.Phase, row.Since, row.Deadline, row.Preference, row.Cause = next, m.time, 0, facts.AnyNode, cause
 		if row.Version == 0 {
 			row.Version = j.version()
 		}

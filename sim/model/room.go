@@ -109,7 +109,7 @@ func (s *seat) ref() facts.SlotRef {
 }
 
 // special tells whether a waiting seat wants a particular node or version.
-func (s *seat) special() bool { return s.Version != 0 || s.Wish != facts.AnyNode }
+func (s *seat) special() bool { return s.Version != 0 || s.Preference != facts.AnyNode }
 
 // fits tells whether one instance can go to the node.
 func (r *room) fits(spec *terms.Task) bool {
