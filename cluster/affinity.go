@@ -310,7 +310,7 @@ func (s *State) WakeTimedOut() {
 		if !ok || first.at > s.Time {
 			return
 		}
-		s.Moved = true
+		s.PreemptionDirty = true
 		s.SetBlocked(first.key, false)
 	}
 }

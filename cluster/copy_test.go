@@ -24,7 +24,7 @@ func (b *books) change() {
 	b.s.Index++
 	b.s.Time += terms.Time(b.rng.IntN(1000))
 	b.s.WakeTimedOut()
-	b.s.TakeGrown()
+	b.s.TakeDirtyPages()
 	switch b.rng.IntN(13) {
 	case 12:
 		b.canary()

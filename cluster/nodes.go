@@ -189,7 +189,7 @@ func (s *State) SetOffer(n facts.NodeIndex, offer *terms.Offer) {
 	s.countGiven(n)
 	if old == nil || offer == nil || old.Address != offer.Address {
 		for _, r := range s.Node(n).Held {
-			s.regroup(s.Job(r.Job))
+			s.markRosterDirty(s.Job(r.Job))
 		}
 	}
 	if old == nil || offer == nil || !slices.Equal(old.Attributes, offer.Attributes) {
@@ -244,7 +244,7 @@ func (s *State) countGiven(n facts.NodeIndex) {
 	for k := range given {
 		s.offered[k] += given[k] - row.given[k]
 	}
-	s.Stirred, s.Moved = true, s.Moved || given != row.given
+	s.PlacementDirty, s.PreemptionDirty = true, s.PreemptionDirty || given != row.given
 	facts.Assert(slices.Min(s.offered[:]) >= 0, "what is offered is not negative")
 	row.given = given
 }

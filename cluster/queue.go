@@ -26,7 +26,7 @@ func (s *State) queue(j *workload.Job, task int) {
 	state := j.GangState()
 	changed := state != j.GangWas
 	// How many a gang lacks tells how many of a task come first.
-	s.Stirred = s.Stirred || state == gang.Broken
+	s.PlacementDirty = s.PlacementDirty || state == gang.Broken
 	u := j.Unit(state)
 	for other := range j.Tasks {
 		if changed {
@@ -99,7 +99,7 @@ func (s *State) enqueue(old *workload.QueueEntry, entry workload.QueueEntry, wai
 	stays := old.Key != 0 && entry.Key != 0 && old.Blocked == entry.Blocked
 	*old = entry
 	if !entry.Blocked {
-		s.Stirred = true
+		s.PlacementDirty = true
 	}
 	if !stays {
 		s.resubscribe(key, entry.Key != 0, entry.Blocked)
@@ -172,21 +172,21 @@ func (s *State) QueuedKeys() []facts.TaskKey {
 	return keys
 }
 
-// TakeMoved tells whether more or less was held, asked for or given since it was called last.
-func (s *State) TakeMoved() bool {
-	moved := s.Moved
-	s.Moved = false
+// TakePreemptionDirty tells whether more or less was held, asked for or given since it was called last.
+func (s *State) TakePreemptionDirty() bool {
+	moved := s.PreemptionDirty
+	s.PreemptionDirty = false
 	return moved
 }
 
-// Stir lets placement look again with the next entry.
-func (s *State) Stir() { s.Stirred = true }
+// MarkPlacementDirty lets placement look again with the next entry.
+func (s *State) MarkPlacementDirty() { s.PlacementDirty = true }
 
-// TakeStirred tells whether more or less was held, asked for or offered since it was called last.
-func (s *State) TakeStirred() bool {
-	stirred := s.Stirred
-	s.Stirred = false
-	return stirred
+// TakePlacementDirty tells whether more or less was held, asked for or offered since it was called last.
+func (s *State) TakePlacementDirty() bool {
+	dirty := s.PlacementDirty
+	s.PlacementDirty = false
+	return dirty
 }
 
 // Sharers returns the jobs whose instances virtual peers run and that have not finished, the oldest first.
@@ -197,7 +197,7 @@ func (s *State) setSharing(j *workload.Job) {
 	s.setShared(j.Pool, 0) // its tasks are others, or have no shares
 	if j.Spec.Shares() {
 		s.sharers.Insert(j.ID)
-		s.Stirred = true
+		s.PlacementDirty = true
 		return
 	}
 	s.sharers.Delete(j.ID)
@@ -208,9 +208,9 @@ func (s *State) setSharing(j *workload.Job) {
 	}
 }
 
-// stirShares lets placement look at what virtual peers run of a job: what is over needs none.
-func (s *State) stirShares(j *workload.Job, old, next facts.Phase) {
-	s.Stirred = s.Stirred || old != next && j.Spec.Shares()
+// markSharesDirty lets placement look at what virtual peers run of a job: what is over needs none.
+func (s *State) markSharesDirty(j *workload.Job, old, next facts.Phase) {
+	s.PlacementDirty = s.PlacementDirty || old != next && j.Spec.Shares()
 }
 
 // SetShare bounds the instances of a task that run at a time. Those that run already stay.

@@ -17,7 +17,7 @@ func (s *State) Facts() *facts.All {
 		Starving: facts.RowsOf(&s.starving),
 		Shared:   facts.RowsOf(&s.shared), Ring: s.Membership.Facts(),
 	}
-	f.Grown = slices.Clone(s.Grown)
+	f.DirtyNodes = slices.Clone(s.DirtyNodes)
 	for n := range s.nodes.Len() {
 		f.Nodes = append(f.Nodes, s.nodes.At(n).Node.Clone())
 	}
@@ -75,8 +75,8 @@ func Rebuild(f *facts.All) *State {
 	}
 	slices.SortStableFunc(s.LackRoom,
 		func(a, b terms.JobID) int { return int(s.Job(a).Update.LookedAt) - int(s.Job(b).Update.LookedAt) })
-	s.Undone, s.regrouped = f.Undone, nil
-	s.Grown = slices.Clone(f.Grown)
+	s.Undone, s.dirtyRosters = f.Undone, nil
+	s.DirtyNodes = slices.Clone(f.DirtyNodes)
 	return s
 }
 

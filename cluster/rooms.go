@@ -44,7 +44,7 @@ func (s *State) Tighten(page int, kept terms.Purpose) { s.rooms.Tighten(s.epoch,
 // setFree replaces what the node has left and whether it takes work, and notes that it may have grown.
 func (s *State) setFree(n facts.NodeIndex, free terms.Resources, eligible bool) {
 	if s.rooms.Set(s.epoch, n, free, eligible); eligible {
-		s.Grown = append(s.Grown, n)
+		s.DirtyNodes = append(s.DirtyNodes, n)
 	}
 }
 
@@ -54,13 +54,13 @@ func (s *State) Yields(n facts.NodeIndex) terms.Resources {
 	return row.Offer.Capacity.Minus(row.lasting)
 }
 
-// TakeGrown returns the pages with nodes that got more room since it was called last, in order and each once.
-func (s *State) TakeGrown() []int {
-	pages := make([]int, len(s.Grown))
-	for i, n := range s.Grown {
+// TakeDirtyPages returns the pages with nodes that got more room since it was called last, in order and each once.
+func (s *State) TakeDirtyPages() []int {
+	pages := make([]int, len(s.DirtyNodes))
+	for i, n := range s.DirtyNodes {
 		pages[i] = int(n) / vector.PageRows
 	}
-	s.Grown = s.Grown[:0]
+	s.DirtyNodes = s.DirtyNodes[:0]
 	slices.Sort(pages)
 	return slices.Compact(pages)
 }

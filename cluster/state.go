@@ -85,9 +85,9 @@ type State struct {
 	// digest is the sum over the rows.
 	digest uint64
 
-	// expired are the jobs that are forgotten at the end of the entry, regrouped those whose list of members may have
+	// expired are the jobs that are forgotten at the end of the entry, dirtyRosters those whose list of members may have
 	// changed; none between two entries.
-	expired, regrouped []terms.JobID
+	expired, dirtyRosters []terms.JobID
 	// visited counts rows that were changed or that a pass looked at; nothing depends on it.
 	visited uint64
 }
@@ -142,7 +142,8 @@ func (s *State) Copy() *State {
 	c.counters, c.wakeUps, c.timeouts, c.softSince = *s.counters.Copy(), *s.wakeUps.Copy(), *s.timeouts.Copy(),
 		*s.softSince.Copy()
 	c.requests, c.requestOrder = *s.requests.Copy(), *s.requestOrder.Copy()
-	c.Grown, c.regrouped, c.expired = slices.Clone(s.Grown), slices.Clone(s.regrouped), slices.Clone(s.expired)
+	c.DirtyNodes, c.dirtyRosters, c.expired = slices.Clone(s.DirtyNodes), slices.Clone(s.dirtyRosters),
+		slices.Clone(s.expired)
 	return &c
 }
 

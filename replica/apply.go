@@ -74,7 +74,7 @@ func Apply(s *cluster.State, index terms.Index, e *command.Entry, explain bool) 
 	f.followJobs()
 	s.Unfinished = !schedule.Run(s, f.placed(), f.evict) || !finished
 	f.awaitGivers()
-	f.regroup()
+	f.noteRosters()
 	s.ForgetJobs()
 	s.Rules = max(s.Rules, f.raised)
 	f.outcome.Visited = s.Visited() - visited
@@ -90,9 +90,9 @@ func (f *fold) awaitGivers() {
 	}
 }
 
-// regroup notes which lists of members this entry has changed.
-func (f *fold) regroup() {
-	for _, id := range f.s.TakeRegrouped() {
+// noteRosters notes which lists of members this entry has changed.
+func (f *fold) noteRosters() {
+	for _, id := range f.s.TakeDirtyRosters() {
 		f.s.SetRoster(id, roster.Sum(f.s, f.s.Job(id)))
 	}
 }

@@ -48,7 +48,7 @@ func (p *pass) divide() {
 func (p *pass) divideAgain() {
 	p.eachSharing(func(x *sharing) {
 		if !x.divided {
-			p.s.Stir()
+			p.s.MarkPlacementDirty()
 		}
 	})
 }
@@ -213,6 +213,6 @@ func (p *pass) yield(victims []preempt.Victim, count uint32, jobs []terms.JobID)
 			rule = preempt.ByTaskShare
 		}
 		p.evict(r, to, rule)
-		p.s.Stir()
+		p.s.MarkPlacementDirty()
 	}
 }

@@ -92,7 +92,7 @@ func (p *pass) seeksCompany(h *head) (seeks bool) {
 // different. It returns false if there is more to do.
 func (p *pass) preempt() (finished bool) {
 	finished = true
-	moved := p.s.TakeMoved()
+	moved := p.s.TakePreemptionDirty()
 	for _, number := range p.byPreemptionDelay() {
 		heads := p.heads[number]
 		was, waited := p.s.StarvingOf(number)
@@ -207,7 +207,7 @@ func (p *pass) evictAll(victims []preempt.Victim, all []preempt.Chosen, to terms
 	for _, chosen := range all {
 		p.evict(victims[chosen.Victim].Slot, to, chosen.Rule)
 	}
-	p.s.Stir()
+	p.s.MarkPlacementDirty()
 	p.candidates = nil
 }
 
@@ -259,7 +259,7 @@ func (p *pass) keep(number int, h *head) {
 	in.Victims = p.candidates.ending()
 	if plan, ok := p.inDomain(h, in, preempt.Choose); ok && len(plan.Victims) > 0 {
 		p.s.SetNomination(h.job, facts.Nomination{Backfill: true, Seats: p.seats(h, in, plan.Seats)})
-		p.s.Stir()
+		p.s.MarkPlacementDirty()
 		p.candidates = nil
 	}
 }
@@ -394,7 +394,7 @@ func (p *pass) restore(id terms.JobID, nomination facts.Nomination, before []uin
 	}
 	p.s.SetNomination(id, kept)
 	p.dropped = p.dropped || !slices.Equal(kept.Seats, nomination.Seats)
-	pages := p.s.TakeGrown()
+	pages := p.s.TakeDirtyPages()
 	p.grown, p.regrown = united(p.grown, pages), united(p.regrown, pages)
 }
 

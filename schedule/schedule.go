@@ -41,13 +41,13 @@ func Run(s *cluster.State, visit place.Visit, evict Evict) (finished bool) {
 	}
 	p.divide()
 	p.trimNominations() // some may run less than before
-	p.grown = united(p.grown, s.TakeGrown())
+	p.grown = united(p.grown, s.TakeDirtyPages())
 	p.placeAll()
-	s.TakeStirred() // the next entry looks again at what follows from here on
+	s.TakePlacementDirty() // the next entry looks again at what follows from here on
 	finished = p.left == 0 || p.preemptForDaemons() && p.left > 0 && p.preempt()
 	p.trimNominations()
 	p.shorts = nil
-	if p.grown = s.TakeGrown(); len(p.grown) > 0 && p.left > 0 {
+	if p.grown = s.TakeDirtyPages(); len(p.grown) > 0 && p.left > 0 {
 		p.placeAll()
 	}
 	p.leave()
@@ -128,9 +128,9 @@ func begin(s *cluster.State, visit place.Visit, evict Evict) *pass {
 	s.WakeTimedOut()
 	p := &pass{s: s, visit: visit, left: s.Limits.Placements, gaps: place.NewGaps(s)}
 	p.trimNominations()
-	p.grown = s.TakeGrown()
+	p.grown = s.TakeDirtyPages()
 	due, waits := s.StarvingDue()
-	if !s.TakeStirred() && len(p.grown) == 0 && !s.Unfinished && (!waits || due > s.Time) {
+	if !s.TakePlacementDirty() && len(p.grown) == 0 && !s.Unfinished && (!waits || due > s.Time) {
 		return nil
 	}
 	p.all = make([]int, s.RoomPages())

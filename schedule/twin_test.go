@@ -18,7 +18,7 @@ import (
 // plain places like Waiting, but one instance at a time, looking at every node each time, working out from the slots
 // what is free and what runs where, and giving everybody a turn until nobody finds a node: the dumb twin.
 func plain(s *cluster.State) {
-	s.TakeGrown()
+	s.TakeDirtyPages()
 	shapes := shapesOf(s)
 	for placed := true; placed; {
 		placed = false
@@ -626,9 +626,9 @@ func TestTwin(t *testing.T) {
 // done returns the digest of a value but for what it notes for the next look.
 func done(s *cluster.State) uint64 {
 	s = s.Copy()
-	s.TakeStirred()
-	s.TakeMoved()
-	s.TakeGrown()
+	s.TakePlacementDirty()
+	s.TakePreemptionDirty()
+	s.TakeDirtyPages()
 	return s.Digest()
 }
 

@@ -48,11 +48,11 @@ type Head struct {
 type Undone struct {
 	// Unfinished tells that work was left over for the next entry.
 	Unfinished bool
-	// Stirred tells that more or less is held, asked for or offered since placement last looked, Moved the same of held,
-	// asked for or given since it was looked for who gives way.
-	Stirred, Moved bool
-	// Grown are the nodes that got more room since placement last looked.
-	Grown []NodeIndex
+	// PlacementDirty tells that more or less is held, asked for or offered since placement last looked, PreemptionDirty
+	// the same of held, asked for or given since it was looked for who gives way.
+	PlacementDirty, PreemptionDirty bool
+	// DirtyNodes are the nodes that got more room since placement last looked.
+	DirtyNodes []NodeIndex
 	// Holds counts how often room was taken.
 	Holds uint64
 }

@@ -149,8 +149,8 @@ func BlockedHash(entry TaskKey, blocked bool) uint64 {
 // Hash is the digest of a value whose rows have such a sum of hashes, and whose ring and pools such hashes.
 func (f *Head) Hash(rows, ring, pools uint64) uint64 {
 	h := hashWords(tagState, rows, ring, uint64(f.Index), uint64(f.Time), uint64(f.Rules), uint64(f.LastJob),
-		f.RequestNext, bit(f.Unfinished)|bit(f.Stirred)<<1|bit(f.Moved)<<2, f.Holds, pools)
-	for _, n := range f.Grown {
+		f.RequestNext, bit(f.Unfinished)|bit(f.PlacementDirty)<<1|bit(f.PreemptionDirty)<<2, f.Holds, pools)
+	for _, n := range f.DirtyNodes {
 		h = mix(h, uint64(n))
 	}
 	return h

@@ -85,8 +85,8 @@ func head(c *coder, h *facts.Head) {
 	limits(c, &h.Limits)
 	codec.Integer(c, &h.LastJob, math.MaxUint32)
 	index(c, &h.RequestNext, &h.Holds)
-	codec.Flags(c, &h.Unfinished, &h.Stirred, &h.Moved)
-	codec.List(c, &h.Grown, rowsMax, node)
+	codec.Flags(c, &h.Unfinished, &h.PlacementDirty, &h.PreemptionDirty)
+	codec.List(c, &h.DirtyNodes, rowsMax, node)
 }
 
 func limits(c *coder, l *terms.Limits) {
