@@ -263,7 +263,7 @@ func dump(s *State) string {
 				fmt.Fprint(out, r, slot)
 				return true
 			})
-			t.EachBeside(j.ID, 0, func(r facts.SlotRef, slot facts.Slot) bool {
+			t.EachSecondary(j.ID, 0, func(r facts.SlotRef, slot facts.Slot) bool {
 				fmt.Fprint(out, r, slot, t.Attempts(r.Index))
 				return true
 			})

@@ -181,7 +181,7 @@ func (s *State) rebuildTask(j *workload.Job, task int, f *facts.WholeTask) {
 			t.Returned.Insert(r.Index)
 		}
 	}
-	for _, one := range f.Beside {
+	for _, one := range f.Secondary {
 		s.rebuildSeat(j, one.Key.In(j.ID, task), one.Value)
 	}
 	for _, one := range f.Attempts {

@@ -64,7 +64,7 @@ func (s *State) trim(t *workload.Task, r facts.SlotRef) {
 	n := t.Slots.Len()
 	for ; uint32(n) > t.Desired; n-- {
 		r.Index, r.Seat = uint32(n-1), facts.MainSeat
-		if slot := t.Slots.At(n - 1); slot.Phase.Holds() || t.HeldBeside(r) {
+		if slot := t.Slots.At(n - 1); slot.Phase.Holds() || t.SecondaryHeld(r) {
 			break
 		}
 		s.drop(t, r)
@@ -129,7 +129,7 @@ func (s *State) EachSlot(id terms.JobID, task int, visit func(facts.SlotRef, fac
 			return
 		}
 	}
-	t.EachBeside(id, task, visit)
+	t.EachSecondary(id, task, visit)
 }
 
 // NameOf returns the slot's name.

@@ -583,7 +583,7 @@ func (w *story) jobs() {
 			for index := range t.Slots.Len() {
 				fmt.Fprint(&w.out, " ", w.seat(j, t.Slots.At(index)))
 			}
-			t.EachBeside(j.ID, i, func(r facts.SlotRef, slot facts.Slot) bool {
+			t.EachSecondary(j.ID, i, func(r facts.SlotRef, slot facts.Slot) bool {
 				fmt.Fprintf(&w.out, " %s %d: %s", r.Seat, r.Index, w.seat(j, slot))
 				return true
 			})

@@ -120,7 +120,7 @@ func (p *pass) level(jobs []terms.JobID) {
 // beyond tells whether more of a task runs, and was not told to stop, than its share.
 func beyond(t *workload.Task) bool {
 	share, _ := t.Share()
-	return t.Live()-t.Counts[facts.Stopping]-t.Beside[facts.Stopping] > share
+	return t.Live()-t.Counts[facts.Stopping]-t.Secondary[facts.Stopping] > share
 }
 
 // fits returns what tells whether a node could run a task as far as the machine goes.

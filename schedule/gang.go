@@ -19,7 +19,7 @@ func (p *queuePass) missing(j *workload.Job) (members uint32, blocked, ready boo
 	spare, beyond := uint32(0), j.MissingAny()
 	for task, t := range j.Tasks {
 		missing := j.Missing(task)
-		asks := min(t.Waits()+uint32(t.SpecialWaits())-t.Beside[facts.Waiting], t.Asks())
+		asks := min(t.Waits()+uint32(t.SpecialWaits())-t.Secondary[facts.Waiting], t.Asks())
 		if asks < missing {
 			return 0, false, false
 		}

@@ -386,7 +386,7 @@ func (p *pass) restore(id terms.JobID, nomination facts.Nomination, before []uin
 	kept := p.trimmed(id, facts.Nomination{Backfill: nomination.Backfill, Seats: left, Leaving: nomination.Leaving})
 	// What has come free is kept until the last has left, those of the pool too that leave for other jobs of it: a gang
 	// needs all of it, and what the pool may hold goes to the first.
-	if !nomination.Backfill && !p.awaits(&nomination) && !p.awaitsBeside(id) && !p.retries(id, kept.Seats) {
+	if !nomination.Backfill && !p.awaits(&nomination) && !p.othersAwait(id) && !p.retries(id, kept.Seats) {
 		kept = facts.Nomination{}
 	}
 	if len(kept.Seats) == 0 {
@@ -407,8 +407,8 @@ func (p *pass) beside(id terms.JobID) []terms.JobID {
 	})
 }
 
-// awaitsBeside tells whether anything has still to leave for another job of the same pool.
-func (p *pass) awaitsBeside(id terms.JobID) bool {
+// othersAwait tells whether anything has still to leave for another job of the same pool.
+func (p *pass) othersAwait(id terms.JobID) bool {
 	return slices.ContainsFunc(p.beside(id), func(other terms.JobID) bool {
 		nomination, _ := p.s.NominationOf(other)
 		return p.awaits(&nomination)

@@ -69,9 +69,9 @@ type WholeTask struct {
 	// Length is how many slots there are.
 	Length int
 	Slots  []Slot
-	// Beside are the seats that are not main ones, Attempts the looks of slots for another node after failures.
-	Beside   []Row[SeatKey, Slot]
-	Attempts []Row[uint32, retries.Attempts]
+	// Secondary are the seats that are not main ones, Attempts the looks of slots for another node after failures.
+	Secondary []Row[SeatKey, Slot]
+	Attempts  []Row[uint32, retries.Attempts]
 }
 
 // Row is a row of a table, with its key.

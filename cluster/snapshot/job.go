@@ -77,7 +77,7 @@ func task(c *coder, t *facts.WholeTask) {
 	c.Number(&length, math.MaxUint32)
 	t.Length = int(length)
 	codec.List(c, &t.Slots, rowsMax, slot)
-	codec.List(c, &t.Beside, rowsMax, func(c *coder, row *facts.Row[facts.SeatKey, facts.Slot]) {
+	codec.List(c, &t.Secondary, rowsMax, func(c *coder, row *facts.Row[facts.SeatKey, facts.Slot]) {
 		index(c, &row.Key)
 		slot(c, &row.Value)
 	})

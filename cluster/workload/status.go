@@ -43,7 +43,7 @@ func (j *Job) Status() Status {
 	var total [facts.PhaseCount]uint32
 	for _, t := range j.Tasks {
 		for phase := range t.Counts {
-			total[phase] += t.Counts[phase] + t.Beside[phase]
+			total[phase] += t.Counts[phase] + t.Secondary[phase]
 		}
 	}
 	switch {

@@ -166,7 +166,7 @@ func (d *simulation) rests() bool {
 			return false
 		}
 		for _, phase := range []facts.Phase{facts.Rescheduling, facts.Assigned, facts.BackingOff, facts.Stopping} {
-			if t.Counts[phase]+t.Beside[phase] > 0 {
+			if t.Counts[phase]+t.Secondary[phase] > 0 {
 				return false
 			}
 		}

@@ -75,7 +75,7 @@ func running(s *cluster.State, job terms.JobName, task terms.TaskName) uint32 {
 		return 0
 	}
 	t := j.Tasks[j.TaskIndex(task)]
-	return t.Counts[facts.Running] + t.Beside[facts.Running]
+	return t.Counts[facts.Running] + t.Secondary[facts.Running]
 }
 
 // do does what may help. It returns false if that would be refused.

@@ -134,7 +134,7 @@ func (y *yielding) protect(p *queueForecast) {
 	p.e.s.EachJob(func(j *workload.Job) bool {
 		running := 0
 		for _, t := range j.Tasks {
-			running += int(t.Live() - t.Counts[facts.Stopping] - t.Beside[facts.Stopping])
+			running += int(t.Live() - t.Counts[facts.Stopping] - t.Secondary[facts.Stopping])
 		}
 		switch {
 		case j.ID == p.e.job.ID:

@@ -250,7 +250,7 @@ func (h *sharing) together(s *cluster.State, j *workload.Job) {
 // stopping tells whether any instance of a job was told to stop: the others need not stay near it.
 func stopping(j *workload.Job) bool {
 	return slices.ContainsFunc(j.Tasks,
-		func(t *workload.Task) bool { return t.Counts[facts.Stopping]+t.Beside[facts.Stopping] > 0 })
+		func(t *workload.Task) bool { return t.Counts[facts.Stopping]+t.Secondary[facts.Stopping] > 0 })
 }
 
 // first checks that nobody was placed where an instance of a job that comes before him has room: as far as that can be
