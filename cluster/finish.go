@@ -9,8 +9,8 @@ import (
 // StopJob asks a job that is not finished to end: what waits is dropped, and what its node has is to stop.
 func (s *State) StopJob(id terms.JobID) {
 	s.changeJob(id, func(j *workload.Job) { j.Stop, j.Changed = true, s.Index })
-	cause := [...]facts.Cause{facts.NoVerdict: facts.ByJob, facts.Terminated: facts.ByTermination,
-		facts.Completed: facts.ByCompletion}[s.Job(id).PolicyState.Verdict]
+	cause := [...]facts.Cause{facts.NoOutcome: facts.ByJob, facts.Terminated: facts.ByTermination,
+		facts.Completed: facts.ByCompletion}[s.Job(id).PolicyState.Outcome]
 	for task := range s.Job(id).Tasks {
 		var all []facts.SlotRef
 		s.EachSlot(id, task, func(r facts.SlotRef, slot facts.Slot) bool {

@@ -29,7 +29,7 @@ type fold struct {
 	// duePolicies are the slots of which it is due now what a policy says.
 	duePolicies []facts.SlotRef
 	// over are the jobs that have ended with the entry, in that order.
-	over []verdict
+	over []jobEnd
 	// raised is the number that the rules have from the next entry on, 0 if they stay.
 	raised rules.Number
 	// lacking tells that the update that rolls lacks room for instances that could take the place of earlier ones.

@@ -102,7 +102,7 @@ func (f *fold) finish(id terms.JobID) {
 	if j = f.s.Job(id); j == nil || j.Finished == 0 {
 		return
 	}
-	f.over = append(f.over, verdict{name, j.Status() == workload.StatusSucceeded})
+	f.over = append(f.over, jobEnd{name, j.Status() == workload.StatusSucceeded})
 	f.endUpdate(j)
 	if f.explain {
 		f.outcome.Effects = append(f.outcome.Effects,

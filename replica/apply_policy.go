@@ -297,14 +297,14 @@ func mayRestart(restarts, most uint32) bool {
 	return most == terms.RestartsUnlimited || restarts < most
 }
 
-// end ends a job by a verdict. A slot that waits for the verdict has failed.
-func (f *fold) end(r facts.SlotRef, v facts.Verdict) {
+// end ends a job with an outcome. A slot that waits for it has failed.
+func (f *fold) end(r facts.SlotRef, v facts.PolicyOutcome) {
 	if slot, _ := f.s.SlotAt(r); slot.Phase == facts.Rescheduling {
 		slot.Phase, slot.Cause, slot.Deadline, slot.Health = facts.Failed, facts.NoCause, 0, facts.Unhealthy
 		f.s.SetSlot(r, slot)
 	}
 	state := f.s.Job(r.Job).PolicyState
-	state.Verdict = v
+	state.Outcome = v
 	f.s.SetPolicyState(r.Job, state)
 	f.stopJob(f.s.Job(r.Job))
 }
@@ -316,7 +316,7 @@ func (f *fold) enough(id terms.JobID) bool {
 		return false
 	}
 	state := j.PolicyState
-	state.Verdict = facts.Completed
+	state.Outcome = facts.Completed
 	state.Last = facts.PolicyAction{Entry: f.s.Index, At: f.s.Time, Action: lifecycle.Complete}
 	f.s.SetPolicyState(id, state)
 	f.stopJob(f.s.Job(id))

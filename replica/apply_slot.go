@@ -72,7 +72,7 @@ func (f *fold) ready(r facts.SlotRef, slot facts.Slot, ready bool) {
 	f.s.SetSlot(r, slot)
 }
 
-// judge gives the verdict on the health of an instance whose time has come: it has been ready for long enough, or it is
+// judge decides on the health of an instance whose time has come: it has been ready for long enough, or it is
 // too late.
 func (f *fold) judge(r facts.SlotRef, slot facts.Slot) {
 	j := f.s.Job(r.Job)

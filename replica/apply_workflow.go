@@ -131,8 +131,8 @@ func (f *fold) unfinished(spec *terms.Job) (names []terms.JobName) {
 	return names
 }
 
-// verdict is how a job has ended.
-type verdict struct {
+// jobEnd is how a job has ended.
+type jobEnd struct {
 	job       terms.JobName
 	succeeded bool
 }

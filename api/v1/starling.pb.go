@@ -6014,7 +6014,7 @@ type Slot struct {
 	// When the phase began.
 	Since *timestamppb.Timestamp `protobuf:"bytes,11,opt,name=since,proto3" json:"since,omitempty"`
 	// When the next thing is due that no node reports: the start of one that is backing off, the look for another node of one that is rescheduled
-	// one, the verdict on the health of one that runs, the timeout of one that is unknown.
+	// one, the decision on the health of one that runs, the timeout of one that is unknown.
 	Deadline *timestamppb.Timestamp `protobuf:"bytes,12,opt,name=deadline,proto3" json:"deadline,omitempty"`
 	Ports    []*Port                `protobuf:"bytes,13,rep,name=ports,proto3" json:"ports,omitempty"`
 	// starting, ready, healthy or unhealthy.

@@ -166,7 +166,7 @@ func (u *Update) Hash() uint64 {
 // Hash covers what policies made of a job.
 func (f *PolicyState) Hash() uint64 {
 	d := &f.Last
-	h := hashWords(tagJob, uint64(f.Verdict)<<32|uint64(f.Restarts), uint64(d.Entry), uint64(d.At),
+	h := hashWords(tagJob, uint64(f.Outcome)<<32|uint64(f.Restarts), uint64(d.Entry), uint64(d.At),
 		uint64(d.Action)<<8|uint64(d.Event),
 		bit(d.OfJob)<<1|bit(d.Spent), uint64(d.Task)<<32|uint64(d.Index), uint64(d.Order),
 		uint64(d.Ended)<<32|uint64(uint32(d.ExitCode)))

@@ -132,7 +132,7 @@ type Slot struct {
 	// Order is the index of the entry that ordered the allocation; 0 if there never was one.
 	Order terms.Index
 	// Deadline is when the next thing is due that no node reports: the start of one that is BackingOff, the look for
-	// another node of one that is Rescheduling or what a policy says of it, the verdict on the health of one that is
+	// another node of one that is Rescheduling or what a policy says of it, the decision on the health of one that is
 	// Assigned or Running, the timeout of one that is Unknown, what a policy says if a Waiting one has no node
 	// by then. 0 is never.
 	Deadline terms.Time

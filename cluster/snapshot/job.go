@@ -37,7 +37,7 @@ func (s *specs) version(c *coder, v *facts.JobVersion) {
 }
 
 func policyState(c *coder, p *facts.PolicyState) {
-	codec.Integer(c, &p.Verdict, uint64(facts.Completed))
+	codec.Integer(c, &p.Outcome, uint64(facts.Completed))
 	codec.Uint32s(c, &p.Restarts)
 	a := &p.Last
 	index(c, &a.Entry, &a.Order)

@@ -47,9 +47,9 @@ func (j *Job) Status() Status {
 		}
 	}
 	switch {
-	case j.Finished != 0 && j.PolicyState.Verdict == facts.Completed:
+	case j.Finished != 0 && j.PolicyState.Outcome == facts.Completed:
 		return StatusSucceeded
-	case j.Finished != 0 && j.PolicyState.Verdict == facts.Terminated:
+	case j.Finished != 0 && j.PolicyState.Outcome == facts.Terminated:
 		return StatusFailed
 	case j.Finished != 0 && j.Stop:
 		return StatusStopped

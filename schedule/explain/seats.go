@@ -152,7 +152,7 @@ func (e *explainer) notYetUpdated(slots []held) Finding {
 	case u.LookedAt != 0 && e.spec != nil:
 		c := e.without(slots[0]).diagnosis()
 		f.Reason = fmt.Sprintf("run version %d until version %d has room in their place: %s", slots[0].slot.Version, u.To,
-			c.verdict())
+			c.shortage())
 		f.Details = c.details()
 	default:
 		f.Reason = fmt.Sprintf("run version %d: wait for their turn in the update to version %d", slots[0].slot.Version, u.To)

@@ -43,7 +43,7 @@ func (e *explainer) waiting(key facts.TaskKey, returned []held) Finding {
 func (c *diagnosis) reason(p *queueForecast) string {
 	switch {
 	case c.offers == 0 || c.possible == 0:
-		return c.verdict()
+		return c.shortage()
 	case c.e.crowded():
 		return fmt.Sprintf("waits for the end of others: %d run, and no more may at a time", c.e.spec.MaxRunning)
 	case c.leaving(p) > 0:
@@ -62,11 +62,11 @@ func (c *diagnosis) reason(p *queueForecast) string {
 		return fmt.Sprintf("waits for room where its virtual peers are: %s: %s", c.misses[0].node.Name,
 			strings.Join(c.misses[0].words, ", "))
 	}
-	return "waits for room: " + c.verdict()
+	return "waits for room: " + c.shortage()
 }
 
-// verdict says what of the nodes is short.
-func (c *diagnosis) verdict() string {
+// shortage says what of the nodes is short.
+func (c *diagnosis) shortage() string {
 	switch {
 	case c.offers == 0 && c.nodes == 0:
 		return "no node is in the cluster"

@@ -440,9 +440,9 @@ func (m *Model) onJob(name terms.JobName, against uint32, act func(*Job) bool) b
 // kill ends a job: what waits is dropped, what runs is to stop, and what may run out of reach is waited for.
 func (m *Model) kill(j *Job) bool {
 	j.stop, j.changed = true, m.index
-	cause := map[facts.Verdict]facts.Cause{
-		facts.NoVerdict: facts.ByJob, facts.Terminated: facts.ByTermination, facts.Completed: facts.ByCompletion,
-	}[j.state.Verdict]
+	cause := map[facts.PolicyOutcome]facts.Cause{
+		facts.NoOutcome: facts.ByJob, facts.Terminated: facts.ByTermination, facts.Completed: facts.ByCompletion,
+	}[j.state.Outcome]
 	j.each(func(s *seat) {
 		row := s.Slot
 		switch {

@@ -74,7 +74,7 @@ func (m *Model) ready(s *seat, ready bool) {
 	}
 }
 
-// judge gives the verdict on an instance whose time has come.
+// judge decides on an instance whose time has come.
 func (m *Model) judge(s *seat) {
 	j, row := s.job(), s.Slot
 	row.Deadline = 0
