@@ -233,7 +233,7 @@ func (p *pass) lower(in *preempt.Input, h *head) {
 		}
 	}
 	if above, end, left, short := ceilings.Short(in.Pool, &need); short && h.entitled {
-		in.Room, in.Circle = left, preempt.Circle{First: above, End: end}
+		in.Room, in.Subtree = left, preempt.Subtree{First: above, End: end}
 		return
 	}
 	left := ceilings.Of(in.Pool, false)

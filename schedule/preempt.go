@@ -249,7 +249,7 @@ func (p *pass) keeps(number int) bool {
 // keep nominates nodes for work for which nobody gives way: those where the least has to end by itself.
 func (p *pass) keep(number int, h *head) {
 	in := p.input(number, h)
-	in.Revocable, in.Over, in.Gangs, in.Circle = false, nil, nil, preempt.Circle{}
+	in.Revocable, in.Over, in.Gangs, in.Subtree = false, nil, nil, preempt.Subtree{}
 	for k := range in.Room {
 		in.Room[k] = terms.Unlimited
 	}

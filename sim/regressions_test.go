@@ -388,7 +388,7 @@ func (s *scribe) admit(t *testing.T, writers ...terms.PeerID) {
 
 // start lets all instances that were ordered run and be ready.
 func (s *scribe) start() {
-	for _, p := range slices.Clone(s.model.Circle) {
+	for _, p := range slices.Clone(s.model.Ring) {
 		c := &command.ReportTasks{Peer: p}
 		for _, seat := range s.model.Seats() {
 			if s.model.Nodes[seat.Node].Peer == p {

@@ -66,9 +66,9 @@ func (c *comparison) outcome(o *report.Outcome) {
 }
 
 func (c *comparison) ring() {
-	same(c, about{"", "members"}, c.s.Members(), len(c.m.Circle))
-	for i, p := range c.m.Circle {
-		next := c.m.Circle[(i+1)%len(c.m.Circle)]
+	same(c, about{"", "members"}, c.s.Members(), len(c.m.Ring))
+	for i, p := range c.m.Ring {
+		next := c.m.Ring[(i+1)%len(c.m.Ring)]
 		if next == p {
 			next = ""
 		}
