@@ -41,10 +41,10 @@ func NewQueueForecast(s *cluster.State, key facts.TaskKey) (o *QueueForecast, ok
 	}
 	s.SetNomination(id, facts.Nomination{}) // what is kept for the job is free to it
 	p := &pass{s: s, left: s.Limits.Placements, gaps: place.NewGaps(s),
-		entitled: entitle.Entitlements(entitle.Of(s)), ceilings: admission.CeilingsOf(s, nil)}
+		entitled: entitle.Entitlements(entitle.Of(s)), ancestorLimits: admission.AncestorLimitsOf(s, nil)}
 	p.heads = make([][]head, len(p.entitled))
 	o = &QueueForecast{pass: p, job: j, Number: number,
-		Pool: admission.PoolOf(s, number, &p.entitled[number], p.ceilings.Of(number, j.Spec.Revocable))}
+		Pool: admission.PoolOf(s, number, &p.entitled[number], p.ancestorLimits.Of(number, j.Spec.Revocable))}
 	o.entry, _ = s.NextInQueue(s.QueueStart(number), func(t workload.QueueEntry) bool { return t.Key == key })
 	o.Unit = *admission.GangOf(j, o.entry.Need, 1)
 	if o.head = (head{job: id}); j.GangState() < gang.Growing {

@@ -67,7 +67,7 @@ func (p *pass) placeAll() {
 			p.settle(x)
 		}
 		if p.s.Waiting() > 0 {
-			p.entitled, p.ceilings = entitle.Entitlements(entitle.Of(p.s)), admission.CeilingsOf(p.s, nil)
+			p.entitled, p.ancestorLimits = entitle.Entitlements(entitle.Of(p.s)), admission.AncestorLimitsOf(p.s, nil)
 			p.round()
 		}
 		p.unblock(p.outgrown)
@@ -86,13 +86,13 @@ func (p *pass) round() {
 			if account.Asking == 0 || revocable && account.AskingRevocable == 0 {
 				continue
 			}
-			pool := admission.PoolOf(p.s, number, &p.entitled[number], p.ceilings.Of(number, revocable))
+			pool := admission.PoolOf(p.s, number, &p.entitled[number], p.ancestorLimits.Of(number, revocable))
 			*t = queuePass{pass: p, number: number, revocable: revocable, admission: admission.New(&pool), looks: heldBackMax}
 			t.findNominated()
 			t.take()
 			now := p.s.Account(number).Held
-			p.ceilings.Charge(number, &account.Held, -1)
-			p.ceilings.Charge(number, &now, 1)
+			p.ancestorLimits.Charge(number, &account.Held, -1)
+			p.ancestorLimits.Charge(number, &now, 1)
 			entitle.TakeFirm(p.s.Pools(), p.entitled, number, now.NonPreemptible.Minus(account.Held.NonPreemptible))
 		}
 	}
@@ -109,9 +109,9 @@ type pass struct {
 	all, grown, regrown []int
 	gaps                *place.Gaps
 	// later are the queue entries with seats of slots that were ordered with this entry already.
-	later    []facts.TaskKey
-	entitled []entitle.Entitlement
-	ceilings *admission.Ceilings
+	later          []facts.TaskKey
+	entitled       []entitle.Entitlement
+	ancestorLimits *admission.AncestorLimits
 	// outgrown are the blocked queue entries that were not admitted to try the nodes that have grown.
 	outgrown []facts.TaskKey
 	// grouped are the pools whose shares depend on where virtual peers are.

@@ -8,8 +8,8 @@
 // The pool keeps nothing for a gang that would not fit even if all work were done that ends by itself: nobody waits
 // for what may never come. It is asked again whenever there is more.
 //
-// Besides its own bounds a leaf has a ceiling, what the limits of the pools above it leave. Others below those share
-// it.
+// Besides its own bounds a leaf has an ancestor limit, what the limits of the pools above it leave. Others below those
+// share it.
 //
 // The pool waits for one gang of each class, the first: what bounds the non-preemptible does not hold up the others.
 // When the first has been admitted, the next one of its class is the first.

@@ -190,7 +190,7 @@ func (p *queueForecast) admission() (all hints) {
 			all = append(all, []hint{p.reserve(pools, p.Number, b), anew("preemptible: true", func(j *terms.Job, _ *terms.Task) {
 				j.Preemption = terms.Preemptible
 			})})
-		case byCeiling:
+		case byAncestorLimit:
 			all = append(all, []hint{p.limit(b.above, b.kind, b.missing())})
 		case byControllers:
 			all = append(all, []hint{p.controllers(b), p.reserve(pools, p.Number, b)})

@@ -46,7 +46,7 @@ const (
 	bySlack
 	byReservation
 	byControllers
-	byCeiling
+	byAncestorLimit
 )
 
 // queueForecast returns what is known of a queue entry of the task; nil if it waits in no pool.
@@ -91,7 +91,7 @@ func (p *queueForecast) exceeded() (all []bound) {
 
 // lowered returns the limits of pools above that leave less than the pool is entitled to.
 func (p *queueForecast) lowered() (all []bound) {
-	above, _, left, short := admission.CeilingsOf(p.e.s, nil).Short(p.Number, &p.Unit.Need)
+	above, _, left, short := admission.AncestorLimitsOf(p.e.s, nil).Short(p.Number, &p.Unit.Need)
 	if !short {
 		return nil
 	}
@@ -99,7 +99,7 @@ func (p *queueForecast) lowered() (all []bound) {
 		if need > left[k] && need <= p.Pool.Entitlement.NonSlack[k]-p.Pool.Allocated.NonSlack[k] {
 			spec := &p.e.s.Pools()[above]
 			most := spec.Quotas[k].Limit
-			all = append(all, bound{by: byCeiling, kind: terms.Kind(k), most: most, held: most - left[k], need: need,
+			all = append(all, bound{by: byAncestorLimit, kind: terms.Kind(k), most: most, held: most - left[k], need: need,
 				above: spec.Path})
 		}
 	}
@@ -124,7 +124,7 @@ func (p *queueForecast) bound(b *bound) string {
 			most, held, need)
 	case byControllers:
 		return fmt.Sprintf("controllers of pool %s may hold %s and hold %s: %s more is needed", p.path, most, held, need)
-	case byCeiling:
+	case byAncestorLimit:
 		return fmt.Sprintf("the pools below %s may hold %s together and hold %s: another has to give back %s", b.above, most,
 			held,
 			wording.Amount(b.kind, b.missing()))

@@ -19,10 +19,10 @@ import (
 // promises of their own.
 func (m *Model) Idle() string {
 	rooms := m.rooms()
-	entitled, ceilings := entitle.Entitlements(entitle.Of(m.fold)), admission.CeilingsOf(m.fold, nil)
+	entitled, ancestorLimits := entitle.Entitlements(entitle.Of(m.fold)), admission.AncestorLimitsOf(m.fold, nil)
 	for _, revocable := range []bool{false, true} {
 		for number := range m.pools {
-			pool := admission.PoolOf(m.fold, number, &entitled[number], ceilings.Of(number, revocable))
+			pool := admission.PoolOf(m.fold, number, &entitled[number], ancestorLimits.Of(number, revocable))
 			gate := admission.New(&pool)
 			for i, j := range m.waiting(number, revocable) {
 				fast := m.fold.Job(j.ID)
