@@ -120,7 +120,7 @@ func taskState(j *workload.Job, number int) string {
 		return "running"
 	case j.Stop:
 		return "stopped"
-	case slices.Contains(j.Vain(), number):
+	case slices.Contains(j.Unreachable(), number):
 		return "will not run"
 	case j.Held(number):
 		return "held"

@@ -548,7 +548,7 @@ func (f *fold) wanted(j *workload.Job, task int) uint32 {
 		return 0
 	case j.Spec.Type == terms.Daemon:
 		return j.Tasks[task].Desired
-	case slices.Contains(j.Vain(), task):
+	case slices.Contains(j.Unreachable(), task):
 		return 0
 	}
 	return j.Wants(task)

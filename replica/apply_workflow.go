@@ -13,7 +13,7 @@ import (
 
 // abandon wants nothing any more of tasks that come after what has failed.
 func (f *fold) abandon(j *workload.Job) {
-	for _, task := range j.Vain() {
+	for _, task := range j.Unreachable() {
 		if t := f.s.Job(j.ID).Tasks[task]; t.Desired > 0 && t.Live() == 0 && !j.Stop {
 			f.s.SetDesired(j.ID, task, 0)
 			f.touch(j.ID)

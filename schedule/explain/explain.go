@@ -116,7 +116,7 @@ func (e *explainer) findings() []Finding {
 	if !e.job.Idle(e.number) {
 		found = append(found, e.special()...)
 	}
-	if f, vain := e.vain(); vain {
+	if f, unreachable := e.unreachable(); unreachable {
 		found = append(found, f)
 	}
 	if f, follows := e.completed(); follows {
