@@ -78,7 +78,7 @@ var seedsThatFoundBugs = []struct {
 	{3677800148, "an update that takes away thousands of slots that wait, one at a time, counted all of them again for each"},
 	{402400741, "the model took a seat that is to go, and waits for the one behind it, for one on its way to a node"},
 	{402447812, "who starts again on his node after a roll back was taken for placed, away from the rest of his job"},
-	{3461899596, "a start that one life had ordered was vouched for by the next"},
+	{3461899596, "a start that one life had ordered was proved wanted by the next"},
 	{3277531293, "what was kept for a daemon was not given up when the last who left for it was on another node"},
 	{3277487758, "a drained instance was of a task that the newest version lacks"},
 	{3277537202, "the choice of who gives way to a daemon cost the square of the instances on its node"},

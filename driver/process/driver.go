@@ -208,7 +208,7 @@ func (d *Driver) Tasks() []driver.Status {
 	return all
 }
 
-// status returns the task and its status; nil if no Start has vouched for it.
+// status returns the task and its status; nil if no Start has confirmed it.
 func (d *Driver) status(id string) (*task, driver.Status) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
