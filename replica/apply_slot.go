@@ -105,7 +105,7 @@ func (f *fold) judge(r facts.SlotRef, slot facts.Slot) {
 func (f *fold) ended(r facts.SlotRef, news *command.Report, slot facts.Slot) {
 	j := f.s.Job(r.Job)
 	told := slot.Phase == facts.Stopping || slot.Phase == facts.Unknown && slot.Cause != facts.NoCause
-	f.rested(r, &slot)
+	f.resetFailures(r, &slot)
 	slot.Ended, slot.ExitCode, slot.Since, slot.Deadline = news.Ended, news.ExitCode, f.s.Time, 0
 	f.effect(report.Ended, r, endingWords(news))
 	switch {
@@ -126,8 +126,8 @@ func (f *fold) ended(r facts.SlotRef, news *command.Report, slot facts.Slot) {
 	f.failed(r, news, slot)
 }
 
-// rested forgets the failures of an instance that has run for long enough when it ends, however that is.
-func (f *fold) rested(r facts.SlotRef, slot *facts.Slot) {
+// resetFailures forgets the failures of an instance that has run for long enough when it ends, however that is.
+func (f *fold) resetFailures(r facts.SlotRef, slot *facts.Slot) {
 	if slot.Phase != facts.Running {
 		return
 	}
@@ -200,7 +200,7 @@ func (f *fold) lose(r facts.SlotRef) {
 	}
 	f.touch(r.Job)
 	spec := f.s.Job(r.Job).TaskSpecOf(int(r.Task), slot.Version)
-	f.rested(r, &slot)
+	f.resetFailures(r, &slot)
 	slot.Ended, slot.ExitCode = facts.NodeLost, 0
 	f.effect(report.Lost, r, "its node left")
 	switch {
@@ -254,7 +254,7 @@ func (f *fold) returned(r facts.SlotRef, ready bool) {
 func (f *fold) stop(r facts.SlotRef, cause facts.Cause) {
 	slot, _ := f.s.SlotAt(r)
 	if cause != facts.ByRunTime { // to run for too long is a failure itself
-		f.rested(r, &slot)
+		f.resetFailures(r, &slot)
 	}
 	slot.Cause = cause
 	switch slot.Phase {

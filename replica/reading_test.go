@@ -128,7 +128,7 @@ func TestReadersWriteNothing(t *testing.T) {
 			r.all(g.s)
 			g.settle()
 		}
-		c := newCommons(seed)
+		c := newSharedPool(seed)
 		for range 6 {
 			c.step()
 			r.all(c.s)

@@ -132,8 +132,8 @@ func eachSlot(s *cluster.State, j *workload.Job, visit func(r facts.SlotRef, slo
 	}
 }
 
-// rested is what the seats of a job show at rest.
-type rested struct {
+// atRest is what the seats of a job show at rest.
+type atRest struct {
 	// waits tells that something waits for room, ill that something runs and is not healthy.
 	waits, ill bool
 	canaries   int
@@ -141,7 +141,7 @@ type rested struct {
 	empty string
 }
 
-func restOf(s *cluster.State, j *workload.Job) (r rested) {
+func restOf(s *cluster.State, j *workload.Job) (r atRest) {
 	r.waits = slices.ContainsFunc(j.Tasks, func(t *workload.Task) bool { return t.Waits() > 0 })
 	eachSlot(s, j, func(ref facts.SlotRef, slot *facts.Slot) {
 		r.waits = r.waits || slot.Phase == facts.Waiting
