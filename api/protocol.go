@@ -30,7 +30,7 @@ func (c strictJSON) Name() string { return c.name }
 func (c strictJSON) Marshal(message any) ([]byte, error) {
 	m, ok := message.(proto.Message)
 	if !ok {
-		return nil, fmt.Errorf("%T is no message", message)
+		return nil, fmt.Errorf("%T is not a message", message)
 	}
 	return marshalJSON(m)
 }
@@ -40,12 +40,12 @@ func (c strictJSON) Unmarshal(data []byte, message any) error {
 	m, ok := message.(proto.Message)
 	switch {
 	case !ok:
-		return fmt.Errorf("%T is no message", message)
+		return fmt.Errorf("%T is not a message", message)
 	case len(data) == 0:
 		return errors.New("the body is empty: send a JSON object, at least {}")
 	}
 	if err := protojson.Unmarshal(data, m); err != nil {
-		return fmt.Errorf("the body is no %s: %w", m.ProtoReflect().Descriptor().Name(), err)
+		return fmt.Errorf("the body is not a %s: %w", m.ProtoReflect().Descriptor().Name(), err)
 	}
 	return nil
 }

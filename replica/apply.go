@@ -118,7 +118,7 @@ func (f *fold) admit() string {
 	case f.entry.Seq == 0:
 		return "its number is 0"
 	case incarnation == 0 || terms.NameProblem(string(name), true) != "":
-		return fmt.Sprintf("its writer %q is no name of a peer", f.entry.Writer)
+		return fmt.Sprintf("its writer %q is not a name of a peer", f.entry.Writer)
 	case node == nil && !joins:
 		return fmt.Sprintf("its writer %s is not known", f.entry.Writer)
 	case node == nil:

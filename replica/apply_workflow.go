@@ -72,7 +72,7 @@ func (f *fold) sealTask(c *command.SealTask) report.Result {
 		slot, _ := f.s.SlotAt(r)
 		switch {
 		case j.Spec.Type != terms.Batch:
-			return refused(facts.Conflict, "job %s is no batch job: only tasks of those come to an end", c.Slot.Job)
+			return refused(facts.Conflict, "job %s is not a batch job: only tasks of those come to an end", c.Slot.Job)
 		case t.Seal.Index == r.Index && t.Seal.Order == c.Order && t.Seal != facts.Seal{}:
 			return report.Result{Job: c.Slot.Job}
 		case slot.Order != c.Order || !slot.Phase.Holds():

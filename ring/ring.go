@@ -31,7 +31,7 @@ func refuse(code facts.Code, format string, args ...any) facts.Refusal {
 func Prepare(s *cluster.State, joiner terms.PeerID, number uint32) facts.Refusal {
 	name, incarnation := joiner.Split()
 	if reason := terms.NameProblem(string(name), true); reason != "" || incarnation == 0 {
-		return refuse(facts.Invalid, "%q is no name of a peer: the node's name %s", joiner, reason)
+		return refuse(facts.Invalid, "%q is not a name of a peer: the node's name %s", joiner, reason)
 	}
 	node := s.NodeOf(name)
 	last, _ := s.Attempt(joiner)

@@ -312,7 +312,7 @@ func (m *Membership) Audit() (found []string) {
 		}
 	}
 	if length+1 != m.Members() || m.watched.Len() != m.Members() || m.watchers.Len() != m.Members() {
-		say("the ring is no single cycle of the %d members", m.Members())
+		say("the ring is not a single cycle of the %d members", m.Members())
 	}
 	return found
 }

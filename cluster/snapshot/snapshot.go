@@ -44,7 +44,7 @@ func Decode(data []byte, knows rules.Number) (*facts.All, error) {
 	case len(data) == 0:
 		return nil, errors.New("the snapshot is empty")
 	case data[0] == 0:
-		return nil, errors.New("this is no snapshot: it begins with 0")
+		return nil, errors.New("this is not a snapshot: it begins with 0")
 	case data[0] > format:
 		return nil, fmt.Errorf("format %d: %w", data[0], ErrNewer)
 	}

@@ -323,7 +323,7 @@ func (a *Assignment) order() Order {
 }
 
 // ViewOf returns all that a machine has to know of the value to do its part: the allocations it is to run or to end.
-// A peer that is no member yet has those of the node's earlier life: it may go on with them once it is.
+// A peer that is not a member yet has those of the node's earlier life: it may go on with them once it is.
 func ViewOf(s *cluster.State, self terms.PeerID) []Assignment {
 	node := s.NodeOf(self.Node())
 	if node == nil {

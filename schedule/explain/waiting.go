@@ -444,7 +444,7 @@ func (c *diagnosis) obstacles() []Obstacle {
 		} else {
 			count(c.deviceless[i], "there are fewer than %s", wording.Devices(d.Kind, d.Amount))
 		}
-		count(c.models[i], "%s is no %s", d.Kind, strings.Join(d.Models, " or "))
+		count(c.models[i], "%s is not %s", d.Kind, strings.Join(d.Models, " or "))
 		if d.Kind == terms.VirtualPeers.String() {
 			count(c.devices[i], "all virtual peers are taken")
 		} else {

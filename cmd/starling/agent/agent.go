@@ -301,7 +301,7 @@ func (a *agent) tellMissing(urls []string) {
 	}
 	text := "waiting for the quorum: no majority answers; all are reachable"
 	if len(missing) > 0 {
-		text = "waiting for the quorum: nobody answers at " + strings.Join(missing, ", ")
+		text = "waiting for the quorum: no answer from " + strings.Join(missing, ", ")
 	}
 	a.log.Warn(text)
 	a.Hint("%s", text)

@@ -124,7 +124,7 @@ replace those whose machine does not satisfy a new rule, or starts or stops some
 func versionOf(command *cobra.Command, text string) (uint32, error) {
 	version, err := strconv.ParseUint(strings.TrimPrefix(text, "v"), 10, 32)
 	if err != nil || version == 0 {
-		return 0, usage.Error(command, fmt.Errorf("%q is no VERSION: write its number, from 1", text))
+		return 0, usage.Error(command, fmt.Errorf("%q is not a VERSION: write its number, from 1", text))
 	}
 	return uint32(version), nil
 }

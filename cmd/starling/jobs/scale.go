@@ -67,7 +67,7 @@ func sizesOf(command *cobra.Command, r *remote.Remote, args []string) (job strin
 		readings = slices.DeleteFunc(readings, func(t target.Target) bool { return t.Number >= 0 })
 		switch {
 		case !found || unnamed != nil || len(readings) == 0 || wrong != nil && !integer.MatchString(text):
-			return "", nil, usage.Error(command, fmt.Errorf("%q is no JOB=NUMBER or JOB/TASK=NUMBER", arg))
+			return "", nil, usage.Error(command, fmt.Errorf("%q is not a JOB=NUMBER or JOB/TASK=NUMBER", arg))
 		case wrong != nil || number > terms.InstancesMax:
 			return "", nil, usage.Error(command, fmt.Errorf("%q: the NUMBER must be from 0 to %d", arg, terms.InstancesMax))
 		}

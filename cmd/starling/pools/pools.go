@@ -217,7 +217,7 @@ disk, gpu or peers; without it all is told of those of which the pool gets less 
 			}
 			if len(args) == 2 {
 				if _, known := pool.Kind(args[1]); !known {
-					return usage.Error(command, fmt.Errorf("%q is no KIND: write cpu, memory, disk, gpu or peers", args[1]))
+					return usage.Error(command, fmt.Errorf("%q is not a KIND: write cpu, memory, disk, gpu or peers", args[1]))
 				}
 			}
 			return nil
@@ -266,7 +266,7 @@ func explainPool(w io.Writer, answer *starlingv1.PoolStatusResponse, only string
 		}
 	}
 	if first && only != "" {
-		fmt.Fprintf(w, "the cluster has no %s, and nobody here asks for any\n", only)
+		fmt.Fprintf(w, "the cluster has no %s, and nothing here asks for any\n", only)
 	}
 	return nil
 }
