@@ -122,14 +122,6 @@ func (m *Membership) Handshake(p terms.PeerID) terms.PeerID {
 	return q
 }
 
-// Handshakes returns how many joins are under way.
-func (m *Membership) Handshakes() int { return m.handshakes.Len() }
-
-// EachHandshake visits observers and their joiners in the order of the observers.
-func (m *Membership) EachHandshake(visit func(observer, joiner terms.PeerID) bool) {
-	m.handshakes.Scan(visit)
-}
-
 // Attempt returns a peer's present attempt to join; ok is false if it has none.
 func (m *Membership) Attempt(p terms.PeerID) (a Attempt, ok bool) { return m.joining.Get(p) }
 
