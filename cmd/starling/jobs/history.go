@@ -1,6 +1,7 @@
 package jobs
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"strconv"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"starling/api/client"
 	starlingv1 "starling/api/v1"
 	"starling/api/wire"
 	"starling/cmd/starling/console"
@@ -24,19 +26,13 @@ func newJobHistory(r *remote.Remote) *cobra.Command {
 		Short:             "List the versions of a job, the newest last",
 		Args:              usage.OneArgument("job's NAME"),
 		ValidArgsFunction: target.CompleteJob(r),
-		RunE: func(command *cobra.Command, args []string) error {
-			ctx, cancel := remote.AnswerContext(command)
-			defer cancel()
-			peer, err := r.Dial()
-			if err != nil {
-				return err
-			}
+		RunE: r.Asking(func(ctx context.Context, peer *client.Client, args []string) error {
 			answer, err := peer.JobHistory(ctx, terms.JobName(target.JobName(args[0])))
 			if err != nil {
 				return err
 			}
 			return r.Show(answer, func() *console.Table { return historyTable(answer) })
-		},
+		}),
 	}
 }
 

@@ -117,13 +117,9 @@ func scale(ctx context.Context, r *remote.Remote, job string, sizes []jobspec.Si
 		r.Hint("%s: its update is paused, and stays so: the new number comes with `starling job update resume %s`", job, job)
 		options.detach = true
 	}
-	if options.detach {
-		_, err := fmt.Fprintln(r.Out, job)
-		return err
-	}
 	t := newTracker(peer, console.NewProgress(r.Console, []string{job}), []string{job})
 	t.reached = scaled
-	return follow(ctx, r, t, options.timeout, following{t.wait, results})
+	return followOne(ctx, r, t, options)
 }
 
 // rescaled returns the job with its new numbers, nil if it has them already.

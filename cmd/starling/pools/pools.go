@@ -42,13 +42,7 @@ func newList(r *remote.Remote) *cobra.Command {
 		Long:              "List the pools, all or those whose paths begin with PATH, with what they use, may use now and reserve of each kind.",
 		Args:              usage.AtMostOne("PATH"),
 		ValidArgsFunction: completePool(r),
-		RunE: func(command *cobra.Command, args []string) error {
-			ctx, cancel := remote.AnswerContext(command)
-			defer cancel()
-			peer, err := r.Dial()
-			if err != nil {
-				return err
-			}
+		RunE: r.Asking(func(ctx context.Context, peer *client.Client, args []string) error {
 			answer, err := peer.AllPools(ctx, append(args, "")[0])
 			if err != nil {
 				return err
@@ -57,7 +51,7 @@ func newList(r *remote.Remote) *cobra.Command {
 				r.Hint("warning: %s: %s", w.GetPath(), w.GetReason())
 			}
 			return r.Show(answer, func() *console.Table { return poolTable(answer, len(args) == 0) })
-		},
+		}),
 	}
 }
 
