@@ -134,8 +134,8 @@ type diagnosis struct {
 	largest terms.Resources
 	// exclusive nodes are kept for others, crowded ones have as many instances as the task allows.
 	exclusive, crowded int
-	// shares explains the virtual peers of a task that they run. Those that it has and does not use are on meant nodes,
-	// come first among the misses; 0 if they may be on any.
+	// shares explains how many virtual peers the task has, if such run it. Those that it does not use are on meant nodes,
+	// which come first among the misses; 0 if they may be on any.
 	shares *shares.Explanation
 	meant  int
 	// kept nodes have room that is kept for others.
