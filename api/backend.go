@@ -31,8 +31,8 @@ const (
 	chunkBytes = 32 << 10
 	// waitMax bounds how long a request waits for an index or for its entry.
 	waitMax = 30 * time.Second
-	// patienceMax bounds how long a reader may take nothing before he is let go.
-	patienceMax = 30 * time.Second
+	// readerTimeoutMax bounds how long a reader may take nothing before he is let go.
+	readerTimeoutMax = 30 * time.Second
 )
 
 // Backend is what the API needs of a peer. An error that is not the context's means that the peer cannot answer now.

@@ -24,8 +24,8 @@ type server struct {
 	options Options
 	// peers is how other peers are reached.
 	peers *http.Transport
-	// wait bounds how long a request waits for an index or for its entry, patience how long for a reader.
-	wait, patience time.Duration
+	// wait bounds how long a request waits for an index or for its entry, readerTimeout how long for a reader.
+	wait, readerTimeout time.Duration
 	// imagining has a place for every request under way that folds or places on a copy of the value, which may take long.
 	imagining chan struct{}
 }
@@ -40,7 +40,7 @@ func NewServer(backend Backend, options Options) http.Handler {
 
 func newServer(backend Backend, options Options) *server {
 	return &server{
-		backend: backend, options: options, peers: wire.Transport(), wait: waitMax, patience: patienceMax,
+		backend: backend, options: options, peers: wire.Transport(), wait: waitMax, readerTimeout: readerTimeoutMax,
 		imagining: make(chan struct{}, imaginedMax),
 	}
 }
@@ -62,7 +62,7 @@ func (s *server) handler() http.Handler {
 		writeFailure(w, http.StatusNotFound, &wire.Failure{Code: wire.NotFound, Reason: fmt.Sprintf(
 			"nothing is at %s %s: try GET /healthz, GET /v1/events or POST %sInfo", r.Method, r.URL.Path, path)})
 	})
-	return http.NewCrossOriginProtection().Handler(withHost(withPatience(mux, s.patience)))
+	return http.NewCrossOriginProtection().Handler(withHost(withReaderTimeout(mux, s.readerTimeout)))
 }
 
 // recovered turns a panic, which is a bug, into an answer without its details.
@@ -154,9 +154,9 @@ func Serve(ctx context.Context, listener net.Listener, handler http.Handler) err
 	case <-ctx.Done():
 	}
 	stop(errStopping)
-	patience, cancel := context.WithTimeout(context.WithoutCancel(ctx), endMax)
+	limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), endMax)
 	defer cancel()
-	if err := running.Shutdown(patience); err != nil {
+	if err := running.Shutdown(limit); err != nil {
 		_ = running.Close() // what is left has had its time
 	}
 	if err := <-ended; !errors.Is(err, http.ErrServerClosed) {

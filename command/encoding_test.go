@@ -102,7 +102,7 @@ func TestDecodeRefuses(t *testing.T) {
 		{"a short writer", seal(format, 1, 3, 'a'), "entry ends within a text"},
 		{"a long writer", seal(append([]byte{format, 1, 76}, strings.Repeat("a", 80)...)...),
 			"entry holds 76 where at most 75 is allowed"},
-		{"a writer that is no UTF-8", seal(format, 1, 1, 0xff, 1, 0, 0, 0), "entry holds a text that is no UTF-8"},
+		{"a writer that is not UTF-8", seal(format, 1, 1, 0xff, 1, 0, 0, 0), "entry holds a text that is not UTF-8"},
 		{"a time beyond all", seal(format, 1, 0, 1, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1, 0, 0),
 			"entry holds 144115188075855871 where at most 36028797018963967 is allowed"},
 		{"a number of eleven bytes", seal(format, 1, 0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1),

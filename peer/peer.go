@@ -402,7 +402,7 @@ func (p *Peer) append(ctx context.Context, r journal.Record) {
 				return
 			}
 			p.log.Warn("append failed; trying again", "seq", r.Seq, "error", err)
-			if time.Since(began) >= appendPatience {
+			if time.Since(began) >= stallTimeout {
 				p.post(ctx, func() { p.core.Stall(r.Seq, err) })
 			}
 			pause(ctx, wait)
@@ -413,9 +413,9 @@ func (p *Peer) append(ctx context.Context, r journal.Record) {
 // Limits of time.
 const (
 	appendTimeout = 5 * time.Second
-	// appendPatience is longer than an election of the journal's engine takes.
-	appendPatience = 5 * time.Second
-	publishEvery   = time.Second
+	// stallTimeout is longer than an election of the journal's engine takes.
+	stallTimeout = 5 * time.Second
+	publishEvery = time.Second
 )
 
 // Submit appends the command and returns when this peer has folded it.

@@ -425,7 +425,7 @@ func TestRequestIsAnsweredWithoutAJournal(t *testing.T) {
 		submit := &command.SubmitJob{RequestID: "once", Spec: job("count", terms.Batch, 1, "run", "0")}
 		for range 2 {
 			_, err := f.peers["a"].Submit(context.Background(), submit)
-			if took := time.Since(before); !errors.Is(err, ErrStalled) || took > 2*appendPatience {
+			if took := time.Since(before); !errors.Is(err, ErrStalled) || took > 2*stallTimeout {
 				t.Errorf("got %v after %v, want that the journal stalls", err, took)
 			}
 		}

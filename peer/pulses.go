@@ -195,20 +195,20 @@ func (p *Peer) proved(at uptime.Moment) {
 }
 
 // firstProof completes a task that wants proofs; false if it must not be started now.
-func (p *Peer) firstProof(ctx context.Context, vouching journal.Pulse, task *driver.Task) bool {
+func (p *Peer) firstProof(ctx context.Context, pulse journal.Pulse, task *driver.Task) bool {
 	if task.Proofs.StopAfter == 0 {
 		return true
 	}
-	if vouching == nil {
+	if pulse == nil {
 		return false
 	}
-	at, err := proof(ctx, vouching)
+	at, err := proof(ctx, pulse)
 	task.Proofs.First = at
 	return err == nil
 }
 
-// vouching is the pulse that may vouch for tasks; nil if there is none now.
-func (p *Peer) vouching() journal.Pulse {
+// provingPulse is the pulse that may prove tasks wanted; nil if there is none now.
+func (p *Peer) provingPulse() journal.Pulse {
 	if p.life.known.Interrupted {
 		return nil
 	}

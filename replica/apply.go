@@ -27,10 +27,10 @@ type fold struct {
 	outcome report.Outcome
 	// touched are the jobs whose slots changed.
 	touched []terms.JobID
-	// heeds are the slots of which it is due now what a policy says.
-	heeds []facts.SlotRef
+	// duePolicies are the slots of which it is due now what a policy says.
+	duePolicies []facts.SlotRef
 	// over are the jobs that have ended with the entry, in that order.
-	over []verdict
+	over []jobEnd
 	// raised is the number that the rules have from the next entry on, 0 if they stay.
 	raised rules.Number
 	// lacking tells that the update that rolls lacks room for instances that could take the place of earlier ones.
@@ -78,12 +78,12 @@ func (f *fold) run() {
 	for i, c := range e.Commands {
 		f.outcome.Results[i] = f.obey(c)
 	}
-	f.heedAll()
+	f.runDuePolicies()
 	f.advance()
 	f.followJobs()
 	s.Unfinished = !schedule.Run(s, f.placed(), f.evict) || !finished
 	f.awaitGivers()
-	f.regroup()
+	f.noteRosters()
 	s.ForgetJobs()
 	s.Rules = max(s.Rules, f.raised)
 	f.outcome.Visited = s.Visited() - visited
@@ -98,9 +98,9 @@ func (f *fold) awaitGivers() {
 	}
 }
 
-// regroup notes which lists of members this entry has changed.
-func (f *fold) regroup() {
-	for _, id := range f.s.TakeRegrouped() {
+// noteRosters notes which lists of members this entry has changed.
+func (f *fold) noteRosters() {
+	for _, id := range f.s.TakeDirtyRosters() {
 		f.s.SetRoster(id, roster.Sum(f.s, f.s.Job(id)))
 	}
 }
@@ -127,7 +127,7 @@ func (f *fold) admit() string {
 	case f.entry.Seq == 0:
 		return "its number is 0"
 	case incarnation == 0 || terms.NameProblem(string(name), true) != "":
-		return fmt.Sprintf("its writer %q is no name of a peer", f.entry.Writer)
+		return fmt.Sprintf("its writer %q is not a name of a peer", f.entry.Writer)
 	case node == nil && !joins:
 		return fmt.Sprintf("its writer %s is not known", f.entry.Writer)
 	case node == nil:

@@ -170,7 +170,7 @@ func (f *fold) stopJob(j *workload.Job) {
 		return
 	}
 	if stopped.Finished != 0 {
-		f.over = append(f.over, verdict{j.Name(), stopped.Status() == workload.StatusSucceeded})
+		f.over = append(f.over, jobEnd{j.Name(), stopped.Status() == workload.StatusSucceeded})
 	}
 	f.endUpdate(stopped)
 	if stopped.Finished != 0 && f.explain {

@@ -93,7 +93,7 @@ func TestReactKeepsBadOffersBack(t *testing.T) {
 	s := clusterOf(1)
 	offer := &terms.Offer{Attributes: []terms.EnvVar{{Name: "zone", Value: "\xff"}}}
 	if commands := reaction.React("m00000~1", s, &reaction.Observed{Offer: offer}).Commands; len(commands) > 0 {
-		t.Errorf("an offer that is no UTF-8 is written: %v", commands)
+		t.Errorf("an offer that is not UTF-8 is written: %v", commands)
 	}
 }
 

@@ -1234,10 +1234,10 @@ type Constraint struct {
 	All []*Constraint `protobuf:"bytes,7,rep,name=all,proto3" json:"all,omitempty"`
 	Any []*Constraint `protobuf:"bytes,8,rep,name=any,proto3" json:"any,omitempty"`
 	// Holds until an instance has waited for so long, and is a preference from then on.
-	Soft           bool   `protobuf:"varint,9,opt,name=soft,proto3" json:"soft,omitempty"`
-	PatienceMillis uint32 `protobuf:"varint,10,opt,name=patience_millis,json=patienceMillis,proto3" json:"patience_millis,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	Soft              bool   `protobuf:"varint,9,opt,name=soft,proto3" json:"soft,omitempty"`
+	SoftTimeoutMillis uint32 `protobuf:"varint,10,opt,name=soft_timeout_millis,json=softTimeoutMillis,proto3" json:"soft_timeout_millis,omitempty"`
+	unknownFields     protoimpl.UnknownFields
+	sizeCache         protoimpl.SizeCache
 }
 
 func (x *Constraint) Reset() {
@@ -1333,9 +1333,9 @@ func (x *Constraint) GetSoft() bool {
 	return false
 }
 
-func (x *Constraint) GetPatienceMillis() uint32 {
+func (x *Constraint) GetSoftTimeoutMillis() uint32 {
 	if x != nil {
-		return x.PatienceMillis
+		return x.SoftTimeoutMillis
 	}
 	return 0
 }
@@ -3248,8 +3248,8 @@ type PoolSpec struct {
 	ControllerLimit *uint32 `protobuf:"varint,3,opt,name=controller_limit,json=controllerLimit,proto3,oneof" json:"controller_limit,omitempty"`
 	SlackLimit      *uint32 `protobuf:"varint,4,opt,name=slack_limit,json=slackLimit,proto3,oneof" json:"slack_limit,omitempty"`
 	// How long work that the pool is entitled to waits before others give way; absent for 1000.
-	PatienceMillis *uint32  `protobuf:"varint,5,opt,name=patience_millis,json=patienceMillis,proto3,oneof" json:"patience_millis,omitempty"`
-	Owners         []string `protobuf:"bytes,6,rep,name=owners,proto3" json:"owners,omitempty"`
+	PreemptionDelayMillis *uint32  `protobuf:"varint,5,opt,name=preemption_delay_millis,json=preemptionDelayMillis,proto3,oneof" json:"preemption_delay_millis,omitempty"`
+	Owners                []string `protobuf:"bytes,6,rep,name=owners,proto3" json:"owners,omitempty"`
 	// How its virtual peers are divided among its jobs: "priority" (if absent), "greedy", "round-robin" or "percentage".
 	JobScheduler  string `protobuf:"bytes,7,opt,name=job_scheduler,json=jobScheduler,proto3" json:"job_scheduler,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -3314,9 +3314,9 @@ func (x *PoolSpec) GetSlackLimit() uint32 {
 	return 0
 }
 
-func (x *PoolSpec) GetPatienceMillis() uint32 {
-	if x != nil && x.PatienceMillis != nil {
-		return *x.PatienceMillis
+func (x *PoolSpec) GetPreemptionDelayMillis() uint32 {
+	if x != nil && x.PreemptionDelayMillis != nil {
+		return *x.PreemptionDelayMillis
 	}
 	return 0
 }
@@ -4276,7 +4276,7 @@ type PoolStatusResponse struct {
 	// Empty at the top of the tree.
 	Parent string `protobuf:"bytes,4,opt,name=parent,proto3" json:"parent,omitempty"`
 	// Of every kind that the cluster has, or that the pool reserves, holds or asks for.
-	Reckonings    []*Reckoning `protobuf:"bytes,5,rep,name=reckonings,proto3" json:"reckonings,omitempty"`
+	Explanations  []*PoolExplanation `protobuf:"bytes,5,rep,name=explanations,proto3" json:"explanations,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -4339,15 +4339,15 @@ func (x *PoolStatusResponse) GetParent() string {
 	return ""
 }
 
-func (x *PoolStatusResponse) GetReckonings() []*Reckoning {
+func (x *PoolStatusResponse) GetExplanations() []*PoolExplanation {
 	if x != nil {
-		return x.Reckonings
+		return x.Explanations
 	}
 	return nil
 }
 
-// Reckoning is how a pool's entitlement to one kind came about.
-type Reckoning struct {
+// PoolExplanation is how a pool's entitlement to one kind came about.
+type PoolExplanation struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Kind  string                 `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"`
 	// What the parent is entitled to, or the cluster has.
@@ -4360,20 +4360,20 @@ type Reckoning struct {
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *Reckoning) Reset() {
-	*x = Reckoning{}
+func (x *PoolExplanation) Reset() {
+	*x = PoolExplanation{}
 	mi := &file_v1_starling_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *Reckoning) String() string {
+func (x *PoolExplanation) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*Reckoning) ProtoMessage() {}
+func (*PoolExplanation) ProtoMessage() {}
 
-func (x *Reckoning) ProtoReflect() protoreflect.Message {
+func (x *PoolExplanation) ProtoReflect() protoreflect.Message {
 	mi := &file_v1_starling_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -4385,33 +4385,33 @@ func (x *Reckoning) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use Reckoning.ProtoReflect.Descriptor instead.
-func (*Reckoning) Descriptor() ([]byte, []int) {
+// Deprecated: Use PoolExplanation.ProtoReflect.Descriptor instead.
+func (*PoolExplanation) Descriptor() ([]byte, []int) {
 	return file_v1_starling_proto_rawDescGZIP(), []int{56}
 }
 
-func (x *Reckoning) GetKind() string {
+func (x *PoolExplanation) GetKind() string {
 	if x != nil {
 		return x.Kind
 	}
 	return ""
 }
 
-func (x *Reckoning) GetDivided() int64 {
+func (x *PoolExplanation) GetDivided() int64 {
 	if x != nil {
 		return x.Divided
 	}
 	return 0
 }
 
-func (x *Reckoning) GetParts() []*Part {
+func (x *PoolExplanation) GetParts() []*Part {
 	if x != nil {
 		return x.Parts
 	}
 	return nil
 }
 
-func (x *Reckoning) GetSentences() []string {
+func (x *PoolExplanation) GetSentences() []string {
 	if x != nil {
 		return x.Sentences
 	}
@@ -6014,7 +6014,7 @@ type Slot struct {
 	// When the phase began.
 	Since *timestamppb.Timestamp `protobuf:"bytes,11,opt,name=since,proto3" json:"since,omitempty"`
 	// When the next thing is due that no node reports: the start of one that is backing off, the look for another node of one that is rescheduled
-	// one, the verdict on the health of one that runs, the end of patience with one that is unknown.
+	// one, the decision on the health of one that runs, the timeout of one that is unknown.
 	Deadline *timestamppb.Timestamp `protobuf:"bytes,12,opt,name=deadline,proto3" json:"deadline,omitempty"`
 	Ports    []*Port                `protobuf:"bytes,13,rep,name=ports,proto3" json:"ports,omitempty"`
 	// starting, ready, healthy or unhealthy.
@@ -8118,7 +8118,7 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\x05model\x18\x03 \x01(\tR\x05model\"9\n" +
 	"\vPortRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
-	"\x06number\x18\x02 \x01(\rR\x06number\"\xb5\x02\n" +
+	"\x06number\x18\x02 \x01(\rR\x06number\"\xbc\x02\n" +
 	"\n" +
 	"Constraint\x12\x1c\n" +
 	"\tattribute\x18\x01 \x01(\tR\tattribute\x12\x1a\n" +
@@ -8129,9 +8129,9 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\x05count\x18\x06 \x01(\rR\x05count\x12)\n" +
 	"\x03all\x18\a \x03(\v2\x17.starling.v1.ConstraintR\x03all\x12)\n" +
 	"\x03any\x18\b \x03(\v2\x17.starling.v1.ConstraintR\x03any\x12\x12\n" +
-	"\x04soft\x18\t \x01(\bR\x04soft\x12'\n" +
-	"\x0fpatience_millis\x18\n" +
-	" \x01(\rR\x0epatienceMillis\"\x9c\x01\n" +
+	"\x04soft\x18\t \x01(\bR\x04soft\x12.\n" +
+	"\x13soft_timeout_millis\x18\n" +
+	" \x01(\rR\x11softTimeoutMillis\"\x9c\x01\n" +
 	"\aRestart\x12!\n" +
 	"\fattempts_max\x18\x01 \x01(\rR\vattemptsMax\x12!\n" +
 	"\fdelay_millis\x18\x02 \x01(\rR\vdelayMillis\x12(\n" +
@@ -8279,19 +8279,19 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\x05drain\x18\x03 \x01(\bR\x05drain\x12'\n" +
 	"\x0fdeadline_millis\x18\x04 \x01(\rR\x0edeadlineMillis\")\n" +
 	"\x11DrainNodeResponse\x12\x14\n" +
-	"\x05index\x18\x01 \x01(\x04R\x05index\"\xc4\x02\n" +
+	"\x05index\x18\x01 \x01(\x04R\x05index\"\xdb\x02\n" +
 	"\bPoolSpec\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x12*\n" +
 	"\x06quotas\x18\x02 \x03(\v2\x12.starling.v1.QuotaR\x06quotas\x12.\n" +
 	"\x10controller_limit\x18\x03 \x01(\rH\x00R\x0fcontrollerLimit\x88\x01\x01\x12$\n" +
 	"\vslack_limit\x18\x04 \x01(\rH\x01R\n" +
-	"slackLimit\x88\x01\x01\x12,\n" +
-	"\x0fpatience_millis\x18\x05 \x01(\rH\x02R\x0epatienceMillis\x88\x01\x01\x12\x16\n" +
+	"slackLimit\x88\x01\x01\x12;\n" +
+	"\x17preemption_delay_millis\x18\x05 \x01(\rH\x02R\x15preemptionDelayMillis\x88\x01\x01\x12\x16\n" +
 	"\x06owners\x18\x06 \x03(\tR\x06owners\x12#\n" +
 	"\rjob_scheduler\x18\a \x01(\tR\fjobSchedulerB\x13\n" +
 	"\x11_controller_limitB\x0e\n" +
-	"\f_slack_limitB\x12\n" +
-	"\x10_patience_millis\"\x9f\x01\n" +
+	"\f_slack_limitB\x1a\n" +
+	"\x18_preemption_delay_millis\"\x9f\x01\n" +
 	"\x05Quota\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\tR\x04kind\x12 \n" +
 	"\vreservation\x18\x02 \x01(\x03R\vreservation\x12\x19\n" +
@@ -8363,16 +8363,14 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\x11slack_entitlement\x18\t \x01(\x03R\x10slackEntitlement\"D\n" +
 	"\x11PoolStatusRequest\x12\x1b\n" +
 	"\tmin_index\x18\x01 \x01(\x04R\bminIndex\x12\x12\n" +
-	"\x04path\x18\x02 \x01(\tR\x04path\"\xd1\x01\n" +
+	"\x04path\x18\x02 \x01(\tR\x04path\"\xdb\x01\n" +
 	"\x12PoolStatusResponse\x12\x14\n" +
 	"\x05index\x18\x01 \x01(\x04R\x05index\x12.\n" +
 	"\x04time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12%\n" +
 	"\x04pool\x18\x03 \x01(\v2\x11.starling.v1.PoolR\x04pool\x12\x16\n" +
-	"\x06parent\x18\x04 \x01(\tR\x06parent\x126\n" +
-	"\n" +
-	"reckonings\x18\x05 \x03(\v2\x16.starling.v1.ReckoningR\n" +
-	"reckonings\"\x80\x01\n" +
-	"\tReckoning\x12\x12\n" +
+	"\x06parent\x18\x04 \x01(\tR\x06parent\x12@\n" +
+	"\fexplanations\x18\x05 \x03(\v2\x1c.starling.v1.PoolExplanationR\fexplanations\"\x86\x01\n" +
+	"\x0fPoolExplanation\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x18\n" +
 	"\adivided\x18\x02 \x01(\x03R\adivided\x12'\n" +
 	"\x05parts\x18\x03 \x03(\v2\x11.starling.v1.PartR\x05parts\x12\x1c\n" +
@@ -8800,7 +8798,7 @@ var file_v1_starling_proto_goTypes = []any{
 	(*PoolUse)(nil),               // 53: starling.v1.PoolUse
 	(*PoolStatusRequest)(nil),     // 54: starling.v1.PoolStatusRequest
 	(*PoolStatusResponse)(nil),    // 55: starling.v1.PoolStatusResponse
-	(*Reckoning)(nil),             // 56: starling.v1.Reckoning
+	(*PoolExplanation)(nil),       // 56: starling.v1.PoolExplanation
 	(*Part)(nil),                  // 57: starling.v1.Part
 	(*JobHistoryRequest)(nil),     // 58: starling.v1.JobHistoryRequest
 	(*JobHistoryResponse)(nil),    // 59: starling.v1.JobHistoryResponse
@@ -8888,8 +8886,8 @@ var file_v1_starling_proto_depIdxs = []int32{
 	53,  // 39: starling.v1.Pool.uses:type_name -> starling.v1.PoolUse
 	99,  // 40: starling.v1.PoolStatusResponse.time:type_name -> google.protobuf.Timestamp
 	52,  // 41: starling.v1.PoolStatusResponse.pool:type_name -> starling.v1.Pool
-	56,  // 42: starling.v1.PoolStatusResponse.reckonings:type_name -> starling.v1.Reckoning
-	57,  // 43: starling.v1.Reckoning.parts:type_name -> starling.v1.Part
+	56,  // 42: starling.v1.PoolStatusResponse.explanations:type_name -> starling.v1.PoolExplanation
+	57,  // 43: starling.v1.PoolExplanation.parts:type_name -> starling.v1.Part
 	99,  // 44: starling.v1.JobHistoryResponse.time:type_name -> google.protobuf.Timestamp
 	65,  // 45: starling.v1.JobHistoryResponse.job:type_name -> starling.v1.Job
 	60,  // 46: starling.v1.JobHistoryResponse.versions:type_name -> starling.v1.JobVersion

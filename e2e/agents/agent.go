@@ -101,7 +101,7 @@ func (a *Agent) Ready(ctx context.Context) error {
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("agent %s is no member yet: %w, %v\n%s", a.Node, ctx.Err(), err, a.Said())
+			return fmt.Errorf("agent %s is not a member yet: %w, %v\n%s", a.Node, ctx.Err(), err, a.Said())
 		case <-a.ended:
 			return fmt.Errorf("agent %s has ended:\n%s", a.Node, a.Said())
 		case <-time.After(20 * time.Millisecond):

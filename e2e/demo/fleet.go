@@ -125,12 +125,12 @@ func (f *fleet) end(ctx context.Context) error {
 	for _, a := range f.agents {
 		_ = a.process.Signal(syscall.SIGTERM) // it may have ended
 	}
-	patience, cancel := context.WithTimeout(ctx, 10*time.Second)
+	limit, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	for _, a := range f.agents {
 		select {
 		case <-a.ended:
-		case <-patience.Done():
+		case <-limit.Done():
 			errs = append(errs, fmt.Errorf("agent %s does not end on SIGTERM", a.name))
 		}
 		if _, err := a.kill(); err != nil {

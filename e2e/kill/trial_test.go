@@ -25,8 +25,8 @@ import (
 	"starling/terms"
 )
 
-// patience bounds every wait. What is waited for usually takes a few seconds; it is long only for busy machines.
-const patience = 60 * time.Second
+// timeout bounds every wait. What is waited for usually takes a few seconds; it is long only for busy machines.
+const timeout = 60 * time.Second
 
 // trial is one test's cluster with its witnesses.
 type trial struct {
@@ -88,7 +88,7 @@ func (tr *trial) hold(path string) (release func()) {
 
 // end leaves nothing behind, and tells what the agents logged if the test failed.
 func (tr *trial) end() {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
 	if err := tr.Stop(ctx); err != nil {
 		tr.Error(err)
@@ -106,9 +106,9 @@ func tail(text string, lines int) string {
 	return strings.Join(all[max(0, len(all)-lines):], "")
 }
 
-// soon returns a context that ends with the test's patience.
+// soon returns a context that ends with the test's timeout.
 func (tr *trial) soon() context.Context {
-	ctx, cancel := context.WithTimeout(tr.Context(), patience)
+	ctx, cancel := context.WithTimeout(tr.Context(), timeout)
 	tr.Cleanup(cancel)
 	return ctx
 }
@@ -124,14 +124,14 @@ func (tr *trial) must(err error) {
 // eventually looks until there is nothing to complain of any more, and fails with the last complaint.
 func (tr *trial) eventually(what string, complaint func() string) {
 	tr.Helper()
-	deadline := time.Now().Add(patience)
+	deadline := time.Now().Add(timeout)
 	for {
 		text := complaint()
 		if text == "" {
 			return
 		}
 		if time.Now().After(deadline) {
-			tr.Fatalf("%s: not within %v: %s", what, patience, text)
+			tr.Fatalf("%s: not within %v: %s", what, timeout, text)
 		}
 		time.Sleep(20 * time.Millisecond)
 	}

@@ -63,10 +63,10 @@ type Order struct {
 	Devices   []facts.DeviceUse
 	// Volumes is the set of the slot's volumes.
 	Volumes terms.VolumeSet
-	// Outfit is what it starts with because of its job's plugins, of the list of members in version Members; 0 without
-	// plugins.
-	Outfit  plugin.Outfit
-	Members terms.Index
+	// Environment is what it starts with because of its job's plugins, of the list of members in version Members; 0
+	// without plugins.
+	Environment plugin.Environment
+	Members     terms.Index
 	// Refusal says why it cannot be started, "" if it can.
 	Refusal string
 }
@@ -327,7 +327,7 @@ func (a *Assignment) order() Order {
 }
 
 // ViewOf returns all that a machine has to know of the value to do its part: the allocations it is to run or to end.
-// A peer that is no member yet has those of the node's earlier life: it may go on with them once it is.
+// A peer that is not a member yet has those of the node's earlier life: it may go on with them once it is.
 func ViewOf(s *cluster.State, self terms.PeerID) []Assignment {
 	node := s.NodeOf(self.Node())
 	if node == nil {

@@ -31,8 +31,8 @@ type Model struct {
 	raised     rules.Number
 	limits     terms.Limits
 	unfinished bool
-	// Circle is the ring: every member watches the next, the last the first; one alone watches nobody.
-	Circle   []terms.PeerID
+	// Ring is the ring: every member watches the next, the last the first; one alone watches nobody.
+	Ring     []terms.PeerID
 	Attempts map[terms.PeerID]membership.Attempt
 	// Nodes stand at their numbers.
 	Nodes []*Node
@@ -56,8 +56,8 @@ type Model struct {
 	// pools is the tree of resource pools, each directly before those below it.
 	pools        []terms.Pool
 	poolsVersion uint32
-	// claims are what is kept for jobs.
-	claims []facts.Claims
+	// nominations are what is kept for jobs.
+	nominations []facts.Nomination
 	// fold is the value as the fold has it after the entry, wrongs is what it may not have done with that.
 	fold   *cluster.State
 	wrongs []string
@@ -169,7 +169,7 @@ func (m *Model) takes(e *command.Entry) bool {
 
 // obey applies one command and tells whether it was obeyed.
 func (m *Model) obey(writer terms.PeerID, c command.Command) bool {
-	member := slices.Contains(m.Circle, writer)
+	member := slices.Contains(m.Ring, writer)
 	switch c := c.(type) {
 	case *command.PrepareJoin:
 		return writer == c.Joiner && m.begins(c.Joiner, c.Attempt)

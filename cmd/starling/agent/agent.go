@@ -163,7 +163,7 @@ func (a *agent) start(ctx context.Context) error {
 	for _, warning := range a.host.Warnings() {
 		a.Hint("warning: %s", warning)
 	}
-	return patiently(ctx, a.host.Ready, func() {
+	return telling(ctx, a.host.Ready, func() {
 		status := a.host.Status(ctx)
 		if status.OfferRefusal != "" {
 			a.Hint("warning: a member that gives nothing, because its offer is refused: %s", status.OfferRefusal)
@@ -236,15 +236,15 @@ func (a *agent) openJournal(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	err = patiently(ctx, a.member.Ready, func() { a.tellMissing(slices.Sorted(maps.Values(a.config.Members))) })
+	err = telling(ctx, a.member.Ready, func() { a.tellMissing(slices.Sorted(maps.Values(a.config.Members))) })
 	if err == nil {
 		a.journal = a.member.Journal()
 	}
 	return err
 }
 
-// patiently waits for something, and tells again and again when it takes long.
-func patiently(ctx context.Context, wait func(context.Context) error, tell func()) error {
+// telling waits for something, and tells again and again when it takes long.
+func telling(ctx context.Context, wait func(context.Context) error, tell func()) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	ended := make(chan error, 1)
@@ -253,14 +253,14 @@ func patiently(ctx context.Context, wait func(context.Context) error, tell func(
 		select {
 		case err := <-ended:
 			return err
-		case <-time.After(quorumPatience):
+		case <-time.After(quorumDelay):
 			tell()
 		}
 	}
 }
 
-// quorumPatience is how long to wait before saying for what, and then again.
-const quorumPatience = 2 * time.Second
+// quorumDelay is how long to wait before saying for what, and then again.
+const quorumDelay = 2 * time.Second
 
 // reachJournal connects to the quorum as a client, again and again until that works.
 func (a *agent) reachJournal(ctx context.Context) error {
@@ -269,7 +269,7 @@ func (a *agent) reachJournal(ctx context.Context) error {
 		return exit.Fail(exit.Usage, "%w", err)
 	}
 	for {
-		short, cancel := context.WithTimeout(ctx, quorumPatience)
+		short, cancel := context.WithTimeout(ctx, quorumDelay)
 		opened, err := etcd.Open(short, etcd.ClientConfig{Endpoints: a.config.Endpoints, TLS: secure})
 		cancel()
 		if err == nil {
@@ -301,7 +301,7 @@ func (a *agent) tellMissing(urls []string) {
 	}
 	text := "waiting for the quorum: no majority answers; all are reachable"
 	if len(missing) > 0 {
-		text = "waiting for the quorum: nobody answers at " + strings.Join(missing, ", ")
+		text = "waiting for the quorum: no answer from " + strings.Join(missing, ", ")
 	}
 	a.log.Warn(text)
 	a.Hint("%s", text)

@@ -21,7 +21,7 @@ import (
 func (h *Host) ServeNames(ctx context.Context, address string, insecure bool) error {
 	at, err := netip.ParseAddrPort(strings.Replace(address, "localhost:", "127.0.0.1:", 1))
 	if err != nil {
-		return fmt.Errorf("%w: %q is no IP:PORT such as 127.0.0.1:5300", ErrAddress, address)
+		return fmt.Errorf("%w: %q is not an IP:PORT such as 127.0.0.1:5300", ErrAddress, address)
 	}
 	if !insecure && !at.Addr().Unmap().IsLoopback() {
 		return fmt.Errorf("%w: answer names on %s: it is not loopback: use 127.0.0.1, or pass --insecure if all who can reach it may know what "+

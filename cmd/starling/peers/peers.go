@@ -4,12 +4,14 @@ package peers
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"starling/api/client"
 	starlingv1 "starling/api/v1"
 	"starling/cmd/starling/console"
 	"starling/cmd/starling/remote"
@@ -26,13 +28,7 @@ func newRing(r *remote.Remote) *cobra.Command {
 		Use:   "peers",
 		Short: "Show the ring: who watches whom, what each gives, how far each has read",
 		Args:  usage.NoArguments,
-		RunE: func(command *cobra.Command, _ []string) error {
-			ctx, cancel := remote.AnswerContext(command)
-			defer cancel()
-			peer, err := r.Dial()
-			if err != nil {
-				return err
-			}
+		RunE: r.Asking(func(ctx context.Context, peer *client.Client, _ []string) error {
 			answer, err := peer.AllPeers(ctx)
 			if err != nil {
 				return err
@@ -46,7 +42,7 @@ func newRing(r *remote.Remote) *cobra.Command {
 				}
 			}
 			return nil
-		},
+		}),
 	}
 }
 

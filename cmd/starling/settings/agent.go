@@ -131,7 +131,7 @@ func setPath(field func(*Agent) *string) func(*Agent, []string) error {
 
 func setAddress(c *Agent, texts []string) error {
 	if _, err := netip.ParseAddrPort(strings.Replace(texts[0], "localhost:", "127.0.0.1:", 1)); err != nil {
-		return fmt.Errorf("%q is no IP:PORT such as 127.0.0.1:7460", texts[0])
+		return fmt.Errorf("%q is not an IP:PORT such as 127.0.0.1:7460", texts[0])
 	}
 	c.Address = texts[0]
 	return nil
@@ -139,7 +139,7 @@ func setAddress(c *Agent, texts []string) error {
 
 func setAdvertise(c *Agent, texts []string) error {
 	if _, _, err := net.SplitHostPort(texts[0]); err != nil {
-		return fmt.Errorf("%q is no HOST:PORT", texts[0])
+		return fmt.Errorf("%q is not a HOST:PORT", texts[0])
 	}
 	c.Advertise = texts[0]
 	return nil
@@ -148,7 +148,7 @@ func setAdvertise(c *Agent, texts []string) error {
 func setDNS(c *Agent, texts []string) error {
 	c.DNS = texts[0]
 	if _, _, err := net.SplitHostPort(c.DNS); err != nil {
-		return fmt.Errorf("%q is no HOST:PORT such as 127.0.0.1:5300", c.DNS)
+		return fmt.Errorf("%q is not a HOST:PORT such as 127.0.0.1:5300", c.DNS)
 	}
 	return nil
 }
@@ -164,7 +164,7 @@ func setInsecure(c *Agent, texts []string) (err error) {
 func etcdURL(text string) error {
 	u, err := url.Parse(text)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Port() == "" || u.Path != "" {
-		return fmt.Errorf("%q is no URL such as http://10.0.0.1:2380", text)
+		return fmt.Errorf("%q is not a URL such as http://10.0.0.1:2380", text)
 	}
 	return nil
 }
@@ -230,7 +230,7 @@ func setAttributes(c *Agent, texts []string) error {
 	for _, text := range texts {
 		name, value, found := strings.Cut(text, "=")
 		if !found || name == "" {
-			return fmt.Errorf("%q is no NAME=VALUE", text)
+			return fmt.Errorf("%q is not a NAME=VALUE", text)
 		}
 		c.Attributes[name] = value
 	}
@@ -245,7 +245,7 @@ func setDevices(c *Agent, texts []string) error {
 		number, err := strconv.ParseUint(count, 10, 16)
 		isWrong := err != nil || terms.NameProblem(kind, false) != "" || told && terms.NameProblem(model, false) != ""
 		if isWrong {
-			return fmt.Errorf("%q is no KIND=COUNT such as gpu=2, or KIND=COUNT:MODEL such as gpu=2:A100", text)
+			return fmt.Errorf("%q is not a KIND=COUNT such as gpu=2, or KIND=COUNT:MODEL such as gpu=2:A100", text)
 		}
 		if slices.ContainsFunc(c.Devices, func(d terms.DeviceOffer) bool { return d.Kind == kind }) {
 			return fmt.Errorf("%q gives devices of kind %s a second time: give each kind once", text, kind)
@@ -267,7 +267,7 @@ func Ports(text string) (first, last uint16, err error) {
 	from, err1 := strconv.ParseUint(low, 10, 16)
 	to, err2 := strconv.ParseUint(high, 10, 16)
 	if err1 != nil || err2 != nil || from == 0 || from > to {
-		return 0, 0, fmt.Errorf("%q is no range of ports such as 20000-29999", text)
+		return 0, 0, fmt.Errorf("%q is not a range of ports such as 20000-29999", text)
 	}
 	return uint16(from), uint16(to), nil
 }

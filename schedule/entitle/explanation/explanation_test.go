@@ -1,4 +1,4 @@
-package reckoning
+package explanation
 
 import (
 	"fmt"

@@ -18,9 +18,9 @@ type part struct {
 	number int
 }
 
-// pour divides an amount among the parts by weight, so that none gets more than its most: water in connected vessels.
-// It returns what is left when all have their most. Weights and mosts are above 0. The parts may be reordered.
-func pour(amount int64, parts []part) int64 {
+// apportion divides an amount among the parts by weight, so that none gets more than its most: water in connected
+// vessels. It returns what is left when all have their most. Weights and mosts are above 0. The parts may be reordered.
+func apportion(amount int64, parts []part) int64 {
 	wanted, weights := int64(0), uint64(0)
 	for i := range parts {
 		wanted = plus(wanted, parts[i].most)

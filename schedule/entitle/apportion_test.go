@@ -10,8 +10,8 @@ import (
 	"starling/terms"
 )
 
-// pourBig divides like pour, round by round, in numbers without bounds.
-func pourBig(amount int64, parts []part) {
+// apportionBig divides like apportion, round by round, in numbers without bounds.
+func apportionBig(amount int64, parts []part) {
 	left, open := big.NewInt(amount), slices.Clone(parts)
 	for len(open) > 0 {
 		weights := new(big.Int)
@@ -56,8 +56,8 @@ func TestPourLarge(t *testing.T) {
 			}
 		}
 		amount, want := size(), slices.Clone(parts)
-		pourBig(amount, want)
-		pour(amount, parts)
+		apportionBig(amount, want)
+		apportion(amount, parts)
 		for _, p := range parts {
 			if p.got != want[p.number].got {
 				t.Fatalf("of %d part %d got %d, want %d: %+v", amount, p.number, p.got, want[p.number].got, want)

@@ -2,8 +2,8 @@ package facts
 
 import "starling/terms"
 
-// Claim is room on a node that is kept for instances of a waiting task.
-type Claim struct {
+// NominatedSeat is room on a node that is kept for instances of a waiting task.
+type NominatedSeat struct {
 	Task  int
 	Node  NodeIndex
 	Count uint32
@@ -11,11 +11,11 @@ type Claim struct {
 	Need terms.Amounts
 }
 
-// Claims are what is kept for the waiting work of a job. Nobody else is given that room.
-type Claims struct {
-	// Patient tells that nobody was told to give way: what runs there ends by itself.
-	Patient bool
-	Seats   []Claim
+// Nomination is what is kept for the waiting work of a job. Nobody else is given that room.
+type Nomination struct {
+	// Backfill tells that nothing was told to give way: what runs there ends by itself.
+	Backfill bool
+	Seats    []NominatedSeat
 	// Leaving are those who were told to give way: on these nodes, or elsewhere for the sake of the pool.
 	Leaving []SlotRef
 }

@@ -8,10 +8,10 @@ import (
 	"starling/terms"
 )
 
-// rare is what only a few slots of a few tasks have.
-type rare struct {
-	// beside holds the seats that are not main ones.
-	beside *btree.Map[facts.SeatKey, facts.Slot]
+// extras are what only a few slots of a few tasks have.
+type extras struct {
+	// secondary holds the seats that are not main ones.
+	secondary *btree.Map[facts.SeatKey, facts.Slot]
 	// special are the seats that wait for a particular node or version.
 	special *btree.Set[facts.SeatKey]
 	// outdated are the main seats below Desired that an update has to move: those that Task.Old counts.
@@ -22,32 +22,32 @@ type rare struct {
 	attempts *btree.Map[uint32, retries.Attempts]
 }
 
-// seldom returns what few tasks have, for changing; the task must be of the present edition.
-func (t *Task) seldom() *rare {
-	if t.rare == nil {
-		t.rare = &rare{
+// ownExtras returns what few tasks have, for changing; the task must be of the present epoch.
+func (t *Task) ownExtras() *extras {
+	if t.extras == nil {
+		t.extras = &extras{
 			new(btree.Map[facts.SeatKey, facts.Slot]), new(btree.Set[facts.SeatKey]), new(btree.Set[uint32]),
 			new(btree.Set[uint32]), new(btree.Map[uint32, retries.Attempts]),
 		}
 	}
-	return t.rare
+	return t.extras
 }
 
 // copy returns a copy that shares rows. Each Copy marks what it copies, and others may be reading: so it copies copies.
-func (r *rare) copy() *rare {
+func (r *extras) copy() *extras {
 	if r == nil {
 		return nil
 	}
-	beside, special, outdated, ill, attempts := *r.beside, *r.special, *r.outdated, *r.ill, *r.attempts
-	return &rare{beside.Copy(), special.Copy(), outdated.Copy(), ill.Copy(), attempts.Copy()}
+	secondary, special, outdated, ill, attempts := *r.secondary, *r.special, *r.outdated, *r.ill, *r.attempts
+	return &extras{secondary.Copy(), special.Copy(), outdated.Copy(), ill.Copy(), attempts.Copy()}
 }
 
 // orNone returns what few tasks have, and none of it of a task without.
-func (r *rare) orNone() *rare {
+func (r *extras) orNone() *extras {
 	if r != nil {
 		return r
 	}
-	return &rare{special: new(btree.Set[facts.SeatKey]), outdated: new(btree.Set[uint32]), ill: new(btree.Set[uint32])}
+	return &extras{special: new(btree.Set[facts.SeatKey]), outdated: new(btree.Set[uint32]), ill: new(btree.Set[uint32])}
 }
 
 // SeatAt returns a seat of the task, zero if it is empty.
@@ -55,20 +55,20 @@ func (t *Task) SeatAt(r facts.SlotRef) facts.Slot {
 	if r.Seat == facts.MainSeat {
 		return t.Slots.At(int(r.Index))
 	}
-	if t.rare == nil {
+	if t.extras == nil {
 		return facts.Slot{}
 	}
-	slot, _ := t.rare.beside.Get(facts.KeyOfSeat(r))
+	slot, _ := t.extras.secondary.Get(facts.KeyOfSeat(r))
 	return slot
 }
 
 // EachSpecial visits the seats that wait for a particular node or version, lowest slot first, until visit returns
 // false; visit must not change the task.
 func (t *Task) EachSpecial(job terms.JobID, task int, visit func(facts.SlotRef, facts.Slot) bool) {
-	if t.rare == nil {
+	if t.extras == nil {
 		return
 	}
-	t.rare.special.Scan(func(key facts.SeatKey) bool {
+	t.extras.special.Scan(func(key facts.SeatKey) bool {
 		r := key.In(job, task)
 		return visit(r, t.SeatAt(r))
 	})
@@ -77,12 +77,12 @@ func (t *Task) EachSpecial(job terms.JobID, task int, visit func(facts.SlotRef, 
 // EachOutdated visits the slots that an update has to move, or those of them that are not well, from one on and then
 // those before it, until visit returns false; visit must not change the task.
 func (t *Task) EachOutdated(ill bool, from uint32, visit func(index uint32) bool) {
-	if t.rare == nil {
+	if t.extras == nil {
 		return
 	}
-	set, goesOn := t.rare.outdated, true
+	set, goesOn := t.extras.outdated, true
 	if ill {
-		set = t.rare.ill
+		set = t.extras.ill
 	}
 	set.Ascend(from, func(index uint32) bool { goesOn = visit(index); return goesOn })
 	if goesOn {
@@ -90,17 +90,17 @@ func (t *Task) EachOutdated(ill bool, from uint32, visit func(index uint32) bool
 	}
 }
 
-// EachBeside visits the seats that are not main ones, lowest slot first, until visit returns false; visit must not
+// EachSecondary visits the seats that are not main ones, lowest slot first, until visit returns false; visit must not
 // change the task.
-func (t *Task) EachBeside(job terms.JobID, task int, visit func(facts.SlotRef, facts.Slot) bool) {
-	if t.rare != nil {
-		t.rare.beside.Scan(func(key facts.SeatKey, slot facts.Slot) bool { return visit(key.In(job, task), slot) })
+func (t *Task) EachSecondary(job terms.JobID, task int, visit func(facts.SlotRef, facts.Slot) bool) {
+	if t.extras != nil {
+		t.extras.secondary.Scan(func(key facts.SeatKey, slot facts.Slot) bool { return visit(key.In(job, task), slot) })
 	}
 }
 
-// HeldBeside tells whether a seat beside the main one of a slot holds room.
-func (t *Task) HeldBeside(r facts.SlotRef) bool {
-	for r.Seat = facts.MainSeat + 1; r.Seat < facts.SeatCount && t.rare != nil; r.Seat++ {
+// SecondaryHeld tells whether a seat beside the main one of a slot holds room.
+func (t *Task) SecondaryHeld(r facts.SlotRef) bool {
+	for r.Seat = facts.MainSeat + 1; r.Seat < facts.SeatCount && t.extras != nil; r.Seat++ {
 		if slot := t.SeatAt(r); slot.Phase.Holds() {
 			return true
 		}
@@ -110,8 +110,8 @@ func (t *Task) HeldBeside(r facts.SlotRef) bool {
 
 // Attempts returns the slot's looks for another node.
 func (t *Task) Attempts(index uint32) (all retries.Attempts) {
-	if t.rare != nil {
-		all, _ = t.rare.attempts.Get(index)
+	if t.extras != nil {
+		all, _ = t.extras.attempts.Get(index)
 	}
 	return all
 }
@@ -121,9 +121,9 @@ func (t *Task) SetAttempts(r facts.SlotRef, all retries.Attempts) uint64 {
 	old := t.Attempts(r.Index)
 	switch {
 	case all.Made > 0:
-		t.seldom().attempts.Set(r.Index, all)
-	case t.rare != nil:
-		t.rare.attempts.Delete(r.Index)
+		t.ownExtras().attempts.Set(r.Index, all)
+	case t.extras != nil:
+		t.extras.attempts.Delete(r.Index)
 	}
 	return facts.AttemptsHash(r, all) - facts.AttemptsHash(r, old)
 }
@@ -134,10 +134,10 @@ func (t *Task) CutSpecial(from facts.SlotRef) (r facts.SlotRef, ok bool) {
 	if t.SpecialWaits() == 0 {
 		return r, false
 	}
-	key, _ := t.rare.special.GetAt(t.SpecialWaits() - 1)
+	key, _ := t.extras.special.GetAt(t.SpecialWaits() - 1)
 	if r = key.In(from.Job, int(from.Task)); r.Index < from.Index {
 		return r, false
 	}
-	t.rare.special.Delete(key)
+	t.extras.special.Delete(key)
 	return r, true
 }

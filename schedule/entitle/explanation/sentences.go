@@ -1,4 +1,4 @@
-package reckoning
+package explanation
 
 import (
 	"fmt"
@@ -10,7 +10,7 @@ import (
 
 // teller tells of one pool and kind.
 type teller struct {
-	*Book
+	*Pools
 	number   int
 	kind     terms.Kind
 	use      Use
@@ -21,9 +21,9 @@ type teller struct {
 }
 
 // Sentences tells how a pool's entitlement of one kind came about, what keeps it from more, and what would help.
-func (b *Book) Sentences(number int, k terms.Kind) []string {
+func (b *Pools) Sentences(number int, k terms.Kind) []string {
 	t := &teller{
-		Book: b, number: number, kind: k, use: b.Use(number, k), trace: &b.traces[number],
+		Pools: b, number: number, kind: k, use: b.Use(number, k), trace: &b.traces[number],
 		quota:    &b.in.Pools[number].Spec.Quotas[k],
 		siblings: b.Siblings(number),
 	}

@@ -18,12 +18,12 @@ import (
 // What people are told of work that waits. Everything here takes time in proportion to the cluster, and a value of its
 // own.
 
-// Outlook is what lies before waiting work of a job.
-type Outlook struct {
-	pass *pass
-	head head
-	turn workload.Turn
-	job  *workload.Job
+// QueueForecast is what lies before waiting work of a job: what comes first in its pool, and what may give way to it.
+type QueueForecast struct {
+	pass  *pass
+	head  head
+	entry workload.QueueEntry
+	job   *workload.Job
 	// Pool is the pool of the job as admission sees it, Number its place in the tree.
 	Pool   admission.Pool
 	Number int
@@ -31,22 +31,22 @@ type Outlook struct {
 	Unit admission.Gang
 }
 
-// NewOutlook looks at a lane of a task that waits in a pool; ok is false for others. It changes s.
-func NewOutlook(s *cluster.State, key facts.TaskKey) (o *Outlook, ok bool) {
+// NewQueueForecast returns that of a queue entry of a task that waits in a pool; ok is false for others. It changes s.
+func NewQueueForecast(s *cluster.State, key facts.TaskKey) (o *QueueForecast, ok bool) {
 	id, task := key.Split()
 	j := s.Job(id)
 	number := s.PoolOf(j)
 	if number < 0 || !s.Queued(key) {
 		return nil, false
 	}
-	s.SetClaims(id, facts.Claims{}) // what is kept for the job is free to it
+	s.SetNomination(id, facts.Nomination{}) // what is kept for the job is free to it
 	p := &pass{s: s, left: s.Limits.Placements, gaps: place.NewGaps(s),
-		entitled: entitle.Entitlements(entitle.Of(s)), ceilings: admission.CeilingsOf(s, nil)}
+		entitled: entitle.Entitlements(entitle.Of(s)), ancestorLimits: admission.AncestorLimitsOf(s, nil)}
 	p.heads = make([][]head, len(p.entitled))
-	o = &Outlook{pass: p, job: j, Number: number,
-		Pool: admission.PoolOf(s, number, &p.entitled[number], p.ceilings.Of(number, j.Spec.Revocable))}
-	o.turn, _ = s.NextTurn(s.FirstTurn(number), func(t workload.Turn) bool { return t.Key == key })
-	o.Unit = *admission.GangOf(j, o.turn.Need, 1)
+	o = &QueueForecast{pass: p, job: j, Number: number,
+		Pool: admission.PoolOf(s, number, &p.entitled[number], p.ancestorLimits.Of(number, j.Spec.Revocable))}
+	o.entry, _ = s.NextInQueue(s.QueueStart(number), func(t workload.QueueEntry) bool { return t.Key == key })
+	o.Unit = *admission.GangOf(j, o.entry.Need, 1)
 	if o.head = (head{job: id}); j.GangState() < gang.Growing {
 		o.head.key, o.head.most = key, j.Tasks[task].Asks()
 	}
@@ -68,13 +68,13 @@ type Queue struct {
 
 // Queue lets those before the work have their turns, as if no node had room for any. What is revocable comes after all
 // else.
-func (o *Outlook) Queue() *Queue {
+func (o *QueueForecast) Queue() *Queue {
 	q := &Queue{}
 	seen := map[terms.JobID]bool{o.job.ID: true}
 	for _, revocable := range [...]bool{false, true} {
-		t := &turns{pass: o.pass, number: o.Number, revocable: revocable, admission: admission.New(&o.Pool),
+		t := &queuePass{pass: o.pass, number: o.Number, revocable: revocable, admission: admission.New(&o.Pool),
 			looks: heldBackMax}
-		o.eachTurn(revocable, func(next workload.Turn) {
+		o.eachEntry(revocable, func(next workload.QueueEntry) {
 			id, _ := next.Key.Split()
 			before := o.precedes(&next, revocable)
 			if before && revocable == o.Unit.Revocable && t.wanted(next) && id != o.job.ID {
@@ -93,28 +93,28 @@ func (o *Outlook) Queue() *Queue {
 	return q
 }
 
-// eachTurn visits the lanes that wait in the pool, revocable or not, in their order.
-func (o *Outlook) eachTurn(revocable bool, visit func(workload.Turn)) {
-	all := func(t workload.Turn) bool { return (t.Class == terms.Revocable) == revocable }
-	for at, ok := o.pass.s.NextTurn(o.pass.s.FirstTurn(o.Number), all); ok; at, ok = o.pass.s.NextTurn(at, all) {
+// eachEntry visits the queue entries of the pool, revocable or not, in their order.
+func (o *QueueForecast) eachEntry(revocable bool, visit func(workload.QueueEntry)) {
+	all := func(t workload.QueueEntry) bool { return (t.Class == terms.Revocable) == revocable }
+	for at, ok := o.pass.s.NextInQueue(o.pass.s.QueueStart(o.Number), all); ok; at, ok = o.pass.s.NextInQueue(at, all) {
 		visit(at)
 	}
 }
 
-// precedes tells whether a lane that is revocable or not comes before the work.
-func (o *Outlook) precedes(t *workload.Turn, revocable bool) bool {
+// precedes tells whether a queue entry that is revocable or not comes before the work.
+func (o *QueueForecast) precedes(t *workload.QueueEntry, revocable bool) bool {
 	if revocable != o.Unit.Revocable {
 		return !revocable
 	}
-	return t.Before(&o.turn)
+	return t.Before(&o.entry)
 }
 
-// let lets one lane have its turn, and notes if room is kept for it.
-func (o *Outlook) let(t *turns, turn workload.Turn, q *Queue) {
-	kept := t.admission.Awaits(turn.Class)
-	t.turn(turn)
-	if !kept && t.admission.Awaits(turn.Class) {
-		id, _ := turn.Key.Split()
+// let serves one entry of the queue, and notes if room is kept for it.
+func (o *QueueForecast) let(t *queuePass, entry workload.QueueEntry, q *Queue) {
+	kept := t.admission.Awaits(entry.Class)
+	t.serve(entry)
+	if !kept && t.admission.Awaits(entry.Class) {
+		id, _ := entry.Key.Split()
 		q.First = append(q.First, id)
 	}
 }
@@ -130,7 +130,7 @@ type GangRoom struct {
 
 // RoomOfGang returns the room for the gang of a job. It changes s.
 func RoomOfGang(s *cluster.State, j *workload.Job) GangRoom {
-	s.SetClaims(j.ID, facts.Claims{})
+	s.SetNomination(j.ID, facts.Nomination{})
 	p := &pass{s: s, left: s.Limits.Placements, gaps: place.NewGaps(s), all: make([]int, s.RoomPages())}
 	for page := range p.all {
 		p.all[page] = page
@@ -146,12 +146,13 @@ func RoomOfGang(s *cluster.State, j *workload.Job) GangRoom {
 	r.Uniform = tasks == 1
 	var d *place.Domain
 	if r.Attribute != "" {
-		d = (&turns{pass: p}).roomiest(j)
+		d = (&queuePass{pass: p}).roomiest(j)
 	}
 	if d != nil {
 		r.Value = d.Value
 	}
-	m := &members{turns: &turns{pass: p}, job: j.ID, domain: d, claims: &facts.Claims{}, trial: trial{s: s}}
+	m := &members{queuePass: &queuePass{pass: p}, job: j.ID, domain: d, nomination: &facts.Nomination{},
+		trial: trial{s: s}}
 	beyond := j.MissingAny()
 	for task := range j.Tasks {
 		r.Fit += m.place(task, j.Missing(task))
@@ -164,7 +165,7 @@ func RoomOfGang(s *cluster.State, j *workload.Job) GangRoom {
 }
 
 // roomiest returns the domain with room for the most members of a gang; nil if there is none.
-func (p *turns) roomiest(j *workload.Job) (best *place.Domain) {
+func (p *queuePass) roomiest(j *workload.Job) (best *place.Domain) {
 	most := int64(-1)
 	for _, r := range p.rooms(j, false) {
 		if members := r.members(j); members > most {
@@ -175,7 +176,7 @@ func (p *turns) roomiest(j *workload.Job) (best *place.Domain) {
 }
 
 // Contest is who could give way to the work.
-func (o *Outlook) Contest() *preempt.Input { return o.pass.input(o.Number, &o.head) }
+func (o *QueueForecast) Contest() *preempt.Input { return o.pass.input(o.Number, &o.head) }
 
 // Yielding is an instance that gives way to the work, by a rule.
 type Yielding struct {
@@ -184,7 +185,7 @@ type Yielding struct {
 }
 
 // Yielding returns who would give way to the work if its job had a priority; ok is false if nothing lets it run.
-func (o *Outlook) Yielding(priority uint32) (all []Yielding, ok bool) {
+func (o *QueueForecast) Yielding(priority uint32) (all []Yielding, ok bool) {
 	in := o.Contest()
 	in.Priority, in.Victims = priority, slices.Clone(in.Victims)
 	for i := range in.Victims {
@@ -212,8 +213,8 @@ func DivisionOf(s *cluster.State, id terms.JobID) (d *Division, ok bool) {
 			d, ok = &Division{x.Pool, x.in}, true
 		}
 	})
-	if ok && d.Ground != nil {
-		d.Ground.Bound(d.In)
+	if ok && d.NodeGroups != nil {
+		d.NodeGroups.Bound(d.In)
 	}
 	return d, ok
 }

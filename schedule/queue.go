@@ -16,8 +16,8 @@ import (
 // them.
 const heldBackMax = 8
 
-// turns gives those that wait in one pool their turns.
-type turns struct {
+// queuePass goes through the queue of one pool.
+type queuePass struct {
 	*pass
 	number    int
 	revocable bool
@@ -29,40 +29,40 @@ type turns struct {
 	gang terms.JobID
 	// underWay tells that others gave way to the job whose turn it is.
 	underWay bool
-	// claimers are the jobs to which others give way, holding those of them that have had a turn: from then on the pool
+	// nominated are the jobs to which others give way, holding those of them that have had a turn: from then on the pool
 	// keeps for them what the others free.
-	claimers, holding []terms.JobID
-	// claims is what was claimed for the job that has its turn.
-	claims facts.Claims
+	nominated, holding []terms.JobID
+	// nomination is what is kept for the job that has its turn.
+	nomination facts.Nomination
 }
 
-// daemons tells whether the turns are those of daemons.
-func (p *turns) daemons() bool { return p.number < 0 }
+// daemons tells whether the queue is that of daemons.
+func (p *queuePass) daemons() bool { return p.number < 0 }
 
-func (p *turns) take() {
-	for at := p.s.FirstTurn(p.number); p.left > 0; {
-		next, ok := p.s.NextTurn(at, p.wanted)
+func (p *queuePass) take() {
+	for at := p.s.QueueStart(p.number); p.left > 0; {
+		next, ok := p.s.NextInQueue(at, p.wanted)
 		if !ok {
 			return
 		}
-		if at = next; p.turn(next) {
-			// The job's lanes have their turns as single instances, from the first on.
+		if at = next; p.serve(next) {
+			// The tasks of the job are served as single instances, from the first on.
 			id, _ := next.Key.Split()
 			at.Key = facts.KeyOf(id, 0) - 1
 		}
 	}
 }
 
-// wanted tells whether something may come of a turn: it may be admitted, or room may be kept for it.
-func (p *turns) wanted(t workload.Turn) bool {
+// wanted tells whether something may come of an entry of the queue: it may be admitted, or room may be kept for it.
+func (p *queuePass) wanted(t workload.QueueEntry) bool {
 	p.s.Visit(1)
 	switch {
 	case p.daemons():
 		// What is kept for a daemon is given up with its turn when nobody leaves for it any more, wherever the last one was.
-		return !t.Blocked || len(p.grown) > 0 || p.claimsFor(jobOf(t.Key))
+		return !t.Blocked || len(p.grown) > 0 || p.isNominated(jobOf(t.Key))
 	case (t.Class == terms.Revocable) != p.revocable:
 		return false
-	case len(p.claimers) > 0 && slices.Contains(p.claimers, jobOf(t.Key)):
+	case len(p.nominated) > 0 && slices.Contains(p.nominated, jobOf(t.Key)):
 		return true
 	case p.admission.Fits(t.Class, &t.Need,
 		p.admission.Guarantees() && p.admission.Passes(p.s.Job(jobOf(t.Key)).Spec.RunsAtMost())):
@@ -75,33 +75,33 @@ func (p *turns) wanted(t workload.Turn) bool {
 	return !t.Blocked || len(p.grown) > 0 || len(p.heads[p.number]) < int(p.s.Limits.Preemptions)
 }
 
-// claimsFor tells whether room is kept for a job.
-func (p *pass) claimsFor(id terms.JobID) bool {
-	_, ok := p.s.ClaimsOf(id)
+// isNominated tells whether room is kept for a job.
+func (p *pass) isNominated(id terms.JobID) bool {
+	_, ok := p.s.NominationOf(id)
 	return ok
 }
 
-// refused notes that a lane is not admitted. If nodes have grown, it is to try all when it is.
-func (p *turns) refused(key facts.TaskKey, blocked bool) {
+// refused notes that an entry of the queue is not admitted. If nodes have grown, it is to try all when it is.
+func (p *queuePass) refused(key facts.TaskKey, blocked bool) {
 	if blocked && len(p.grown) > 0 {
 		p.outgrown = append(p.outgrown, key)
 	}
 }
 
-// turn places what it can of one lane of a task, or the gang of its job; then it returns true.
-func (p *turns) turn(t workload.Turn) (gangPlaced bool) {
-	id, task := t.Key.Split()
+// serve places what it can of one entry of the queue, or the gang of its job; then it returns true.
+func (p *queuePass) serve(entry workload.QueueEntry) (gangPlaced bool) {
+	id, task := entry.Key.Split()
 	j := p.s.Job(id)
-	claims, lifted := p.lift(id)
-	if p.claims = claims; lifted {
-		p.release(j, claims)
-		before := p.runsOn(id, claims.Seats)
+	nomination, lifted := p.lift(id)
+	if p.nomination = nomination; lifted {
+		p.release(j, nomination)
+		before := p.runsOn(id, nomination.Seats)
 		defer func() {
-			p.restore(id, claims, before)
+			p.restore(id, nomination, before)
 			p.hold(id)
 		}()
 	}
-	p.underWay = lifted && !claims.Patient
+	p.underWay = lifted && !nomination.Backfill
 	switch j.GangState() {
 	case gang.Absent, gang.Growing:
 		if p.gang == id {
@@ -110,15 +110,15 @@ func (p *turns) turn(t workload.Turn) (gangPlaced bool) {
 		p.gang = id
 		return p.placeGang(j)
 	case gang.Broken:
-		p.singles(j, t.Key, min(j.Tasks[task].Asks(), lacks(j, t.Key)))
+		p.singles(j, entry.Key, min(j.Tasks[task].Asks(), lacks(j, entry.Key)))
 	default:
-		p.singles(j, t.Key, j.Tasks[task].Asks())
+		p.singles(j, entry.Key, j.Tasks[task].Asks())
 	}
 	return false
 }
 
-// singles places up to most instances of one lane of a task, each by itself.
-func (p *turns) singles(j *workload.Job, key facts.TaskKey, most uint32) {
+// singles places up to most instances of one queue entry of a task, each by itself.
+func (p *queuePass) singles(j *workload.Job, key facts.TaskKey, most uint32) {
 	if !p.s.Queued(key) {
 		return
 	}
@@ -137,7 +137,7 @@ func (p *turns) singles(j *workload.Job, key facts.TaskKey, most uint32) {
 	gang := admission.GangOf(j, q.Spec.Amounts(), most)
 	room, placed := p.room(gang), uint32(0)
 	if room > 0 && (!blocked || len(p.grown) > 0) {
-		placed = q.Claimed(&p.claims, min(room, p.left, most))
+		placed = q.Nominated(&p.nomination, min(room, p.left, most))
 		placed += q.Among(p.pages(blocked), min(room, p.left)-placed)
 		p.took(gang, placed)
 	}
@@ -155,8 +155,9 @@ func (p *turns) singles(j *workload.Job, key facts.TaskKey, most uint32) {
 	}
 }
 
-// pages returns the nodes on which a lane is tried: one for which all were tried before only those that have grown.
-func (p *turns) pages(blocked bool) []int {
+// pages returns the nodes on which an entry of the queue is tried: one for which all were tried before only those that
+// have grown.
+func (p *queuePass) pages(blocked bool) []int {
 	if blocked {
 		return p.grown
 	}
@@ -164,9 +165,9 @@ func (p *turns) pages(blocked bool) []int {
 }
 
 // special places up to most seats that wait for a particular node or version.
-func (p *turns) special(j *workload.Job, key facts.TaskKey, most uint32) {
+func (p *queuePass) special(j *workload.Job, key facts.TaskKey, most uint32) {
 	blocked := p.s.Blocked(key)
-	q, refused := place.NewSearch(p.s, key, p.visit).Within(p.spots).Lane(j.GangState() == gang.Broken), false
+	q, refused := place.NewSearch(p.s, key, p.visit).Within(p.spots).SpecialSeats(j.GangState() == gang.Broken), false
 	q.Gaps = p.gaps
 	q.Admit = func(spec *terms.Task, later bool) bool {
 		gang := admission.GangOf(j, spec.Amounts(), 1)
@@ -196,7 +197,7 @@ func (p *turns) special(j *workload.Job, key facts.TaskKey, most uint32) {
 	}
 	switch waits := taskOf(p.s, key).SpecialWaits() > 0; {
 	case !finished:
-		p.s.SetBlocked(key, true)        // its patience begins
+		p.s.SetBlocked(key, true)        // its soft timeout begins
 		p.s.SetBlocked(key, placed == 0) // the next round may admit more with what was placed
 		p.later = append(p.later, key)
 	case waits && placed < most && !blocked && !refused:
@@ -205,7 +206,7 @@ func (p *turns) special(j *workload.Job, key facts.TaskKey, most uint32) {
 }
 
 // room returns how many of the equal gangs are admitted now.
-func (p *turns) room(g *admission.Gang) uint32 {
+func (p *queuePass) room(g *admission.Gang) uint32 {
 	if p.daemons() {
 		return g.Count
 	}
@@ -213,7 +214,7 @@ func (p *turns) room(g *admission.Gang) uint32 {
 }
 
 // took notes that so many of the equal gangs were placed.
-func (p *turns) took(g *admission.Gang, count uint32) {
+func (p *queuePass) took(g *admission.Gang, count uint32) {
 	p.left -= count
 	if !p.daemons() {
 		p.admission.Take(g, count)
@@ -221,7 +222,7 @@ func (p *turns) took(g *admission.Gang, count uint32) {
 }
 
 // await keeps room for a gang that has to wait, if it is the first of its class and nodes could ever have it.
-func (p *turns) await(g *admission.Gang, possible func() bool) {
+func (p *queuePass) await(g *admission.Gang, possible func() bool) {
 	if p.daemons() || p.looks == 0 {
 		return
 	}

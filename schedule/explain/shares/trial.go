@@ -1,4 +1,4 @@
-package allotment
+package shares
 
 import (
 	"cmp"
@@ -20,12 +20,12 @@ const (
 )
 
 // tried tells whether the task has more by another input.
-func (a *Allotment) tried(in *share.Input) bool {
+func (a *Explanation) tried(in *share.Input) bool {
 	return a.has(share.Counts(in)) > a.has(a.plan)
 }
 
 // with returns the input with other jobs.
-func (a *Allotment) with(change func(jobs []share.Job)) *share.Input {
+func (a *Explanation) with(change func(jobs []share.Job)) *share.Input {
 	in := *a.d.In
 	in.Jobs = slices.Clone(in.Jobs)
 	change(in.Jobs)
@@ -41,7 +41,7 @@ type Help struct {
 }
 
 // Help says what of the job, or of other jobs, would get the task more.
-func (a *Allotment) Help() (all []Help) {
+func (a *Explanation) Help() (all []Help) {
 	if s := a.mine().Scheduler; s == share.TaskFixed || s == share.TaskGreedy {
 		if a.tried(a.with(func(jobs []share.Job) { jobs[a.job].Scheduler = share.TaskRoundRobin })) {
 			all = append(all, Help{Text: "another task_scheduler, such as round-robin",
@@ -67,7 +67,7 @@ func (a *Allotment) Help() (all []Help) {
 }
 
 // priority returns the lowest priority with which the task has more.
-func (a *Allotment) priority() (level int, ok bool) {
+func (a *Explanation) priority() (level int, ok bool) {
 	var levels []int
 	for i := range a.d.In.Jobs {
 		if p := a.d.In.Jobs[i].Priority; i != a.job && p >= a.mine().Priority && p < terms.PriorityMax {
@@ -85,7 +85,7 @@ func (a *Allotment) priority() (level int, ok bool) {
 
 // part returns the smallest percent above its own with which the task has more. A job that has none because of its part
 // is told the largest below first, which takes nothing from others.
-func (a *Allotment) part() (part int, ok bool) {
+func (a *Explanation) part() (part int, ok bool) {
 	try := func(percent int) bool {
 		return a.tried(a.with(func(jobs []share.Job) { jobs[a.job].Part = share.BasisPoints(percent) * whole / 100 }))
 	}
@@ -105,7 +105,7 @@ func (a *Allotment) part() (part int, ok bool) {
 
 // ender returns a job whose end would get the task more, nil if there is none: of those that have peers the least
 // important, and of equal ones the youngest.
-func (a *Allotment) ender() *workload.Job {
+func (a *Explanation) ender() *workload.Job {
 	var others []int
 	for i := range a.d.In.Jobs {
 		if i != a.job && sum(a.plan.Peers[i]) > 0 {
@@ -124,11 +124,11 @@ func (a *Allotment) ender() *workload.Job {
 }
 
 // without returns the input without a job. The pool is entitled to what the others can use.
-func (a *Allotment) without(job int) *share.Input {
+func (a *Explanation) without(job int) *share.Input {
 	in := a.with(func(jobs []share.Job) { jobs[job].Tasks = nil })
 	each := a.demand()
 	less := max(a.d.Entitled-sum(each)+each[job], 0)
-	if a.d.Ground != nil {
+	if a.d.NodeGroups != nil {
 		in.Spare += less
 		return in
 	}
@@ -139,7 +139,7 @@ func (a *Allotment) without(job int) *share.Input {
 // More returns how many peers more the pool would have to have for the task to have more, all on one new machine on
 // which all tasks can run; 0 if that would not help. Here tells that those that are there would do, if the pool were
 // entitled to them.
-func (a *Allotment) More() (more share.Peers, here bool) {
+func (a *Explanation) More() (more share.Peers, here bool) {
 	works := func(more share.Peers) bool { return a.tried(a.larger(more, true)) }
 	for more = 1; !works(more); more *= 2 {
 		if more >= moreMax {
@@ -153,14 +153,14 @@ func (a *Allotment) More() (more share.Peers, here bool) {
 			low = middle
 		}
 	}
-	return more, a.d.Ground == nil || a.d.In.Spare >= more && a.tried(a.larger(more, false))
+	return more, a.d.NodeGroups == nil || a.d.In.Spare >= more && a.tried(a.larger(more, false))
 }
 
 // Tagged tells whether the pool divides its peers by what their machines can run.
-func (a *Allotment) Tagged() bool { return a.d.Ground != nil }
+func (a *Explanation) Tagged() bool { return a.d.NodeGroups != nil }
 
 // demand returns how many peers each job of the pool could use: it is entitled to no more than all of them.
-func (a *Allotment) demand() []share.Peers {
+func (a *Explanation) demand() []share.Peers {
 	pool := a.d.Pool
 	pool.Entitled = math.MaxUint32
 	each := make([]share.Peers, len(a.d.Jobs))
@@ -173,14 +173,14 @@ func (a *Allotment) demand() []share.Peers {
 }
 
 // larger returns the input with so many peers more, on a new machine or of those that are there.
-func (a *Allotment) larger(more share.Peers, fresh bool) *share.Input {
+func (a *Explanation) larger(more share.Peers, fresh bool) *share.Input {
 	pool := a.d.Pool
 	pool.Entitled = max(pool.Entitled, min(pool.Entitled+more, sum(a.demand())))
 	in := share.Of(a.s, &pool)
-	if pool.Ground == nil {
+	if pool.NodeGroups == nil {
 		return in
 	}
-	pool.Ground.Bound(in)
+	pool.NodeGroups.Bound(in)
 	if !fresh {
 		return in
 	}
@@ -210,8 +210,8 @@ type Spot struct {
 
 // Spots returns where those instances of the task are to go that wait although it has virtual peers for them; none if
 // that does not matter to the pool.
-func (a *Allotment) Spots() (spots []Spot) {
-	if a.d.Ground == nil {
+func (a *Explanation) Spots() (spots []Spot) {
+	if a.d.NodeGroups == nil {
 		return nil
 	}
 	plan := share.Plan{}
@@ -223,14 +223,14 @@ func (a *Allotment) Spots() (spots []Spot) {
 		}
 		plan.Peers = append(plan.Peers, counts)
 	}
-	come, _ := a.d.Ground.Settle(a.d.In, &plan)
+	come, _ := a.d.NodeGroups.Settle(a.d.In, &plan)
 	for _, c := range come {
 		if c.Place != (share.Place{Job: a.job, Task: a.task}) {
 			continue
 		}
 		spot := Spot{Count: uint32(c.Peers)}
 		for n := range facts.NodeIndex(a.s.Nodes()) {
-			if a.d.Ground.Of(n) == c.Group {
+			if a.d.NodeGroups.Of(n) == c.Group {
 				spot.Nodes = append(spot.Nodes, n)
 			}
 		}

@@ -1,7 +1,7 @@
-// Package allotment tells why a task of a job has as many virtual peers as it has, and what would get it more.
+// Package shares tells why a task of a job has as many virtual peers as it has, and what would get it more.
 //
 // It makes the counts of the pool again, as they are and as they would be. What it says would help, it has tried.
-package allotment
+package shares
 
 import (
 	"cmp"
@@ -17,8 +17,8 @@ import (
 	"starling/terms"
 )
 
-// Allotment is what one task has, in the division of its pool.
-type Allotment struct {
+// Explanation is of what one task has, in the division of its pool.
+type Explanation struct {
 	s     *cluster.State
 	d     *schedule.Division
 	j     *workload.Job
@@ -30,29 +30,29 @@ type Allotment struct {
 }
 
 // Of looks at a task whose instances virtual peers run; ok is false for others.
-func Of(s *cluster.State, j *workload.Job, task int) (a *Allotment, ok bool) {
+func Of(s *cluster.State, j *workload.Job, task int) (a *Explanation, ok bool) {
 	d, ok := schedule.DivisionOf(s, j.ID)
 	if !ok {
 		return nil, false
 	}
-	a = &Allotment{s: s, d: d, j: j, path: s.Pools()[d.Number].Path, order: j.Order(), plan: share.Counts(d.In)}
+	a = &Explanation{s: s, d: d, j: j, path: s.Pools()[d.Number].Path, order: j.Order(), plan: share.Counts(d.In)}
 	a.job = slices.Index(d.Jobs, j.ID)
 	a.task = slices.Index(a.order, task)
 	return a, a.task >= 0
 }
 
 // mine returns what the input says of the job, own what it says of the task.
-func (a *Allotment) mine() *share.Job { return &a.d.In.Jobs[a.job] }
+func (a *Explanation) mine() *share.Job { return &a.d.In.Jobs[a.job] }
 
-func (a *Allotment) own() *share.Task { return &a.mine().Tasks[a.task] }
+func (a *Explanation) own() *share.Task { return &a.mine().Tasks[a.task] }
 
 // has returns how many peers a plan gives the task.
-func (a *Allotment) has(p share.Plan) share.Peers { return p.Peers[a.job][a.task] }
+func (a *Explanation) has(p share.Plan) share.Peers { return p.Peers[a.job][a.task] }
 
-func (a *Allotment) name(task int) terms.TaskName { return a.j.Tasks[a.order[task]].Name }
+func (a *Explanation) name(task int) terms.TaskName { return a.j.Tasks[a.order[task]].Name }
 
 // open returns the tasks that take peers now, by their places in the order.
-func (a *Allotment) open() (open []int) {
+func (a *Explanation) open() (open []int) {
 	for i := range a.mine().Tasks {
 		if a.mine().Tasks[i].State == share.Open {
 			open = append(open, i)
@@ -62,7 +62,7 @@ func (a *Allotment) open() (open []int) {
 }
 
 // needed returns those tasks that have to be covered for the job to run.
-func (a *Allotment) needed() (needed []int) {
+func (a *Explanation) needed() (needed []int) {
 	for _, i := range a.open() {
 		if t := &a.mine().Tasks[i]; !a.mine().CoverageOptional || t.Min > 0 {
 			needed = append(needed, i)
@@ -72,7 +72,7 @@ func (a *Allotment) needed() (needed []int) {
 }
 
 // Reason says in a sentence why the task has no more.
-func (a *Allotment) Reason() string {
+func (a *Explanation) Reason() string {
 	needed := a.needed()
 	mine, all := sum(a.plan.Peers[a.job]), a.given()
 	switch {
@@ -96,7 +96,7 @@ func (a *Allotment) Reason() string {
 }
 
 // earlier says what the tasks before it have.
-func (a *Allotment) earlier() string {
+func (a *Explanation) earlier() string {
 	var names []string
 	for i, n := range a.plan.Peers[a.job][:a.task] {
 		if n > 0 {
@@ -107,7 +107,7 @@ func (a *Allotment) earlier() string {
 }
 
 // together says what the job needs at least.
-func (a *Allotment) together(open []int) string {
+func (a *Explanation) together(open []int) string {
 	var each []string
 	need, ones := share.Peers(0), true
 	for _, i := range open {
@@ -127,7 +127,7 @@ func (a *Allotment) together(open []int) string {
 }
 
 // rare tells of a task that too few peers can run for the job to run; "" if there is none.
-func (a *Allotment) rare(open []int) string {
+func (a *Explanation) rare(open []int) string {
 	for _, i := range open {
 		least := max(a.mine().Tasks[i].Min, 1)
 		if fit, all := a.fit(&a.mine().Tasks[i]); fit < least {
@@ -138,7 +138,7 @@ func (a *Allotment) rare(open []int) string {
 }
 
 // fit returns how many of all peers are on machines that can run a task.
-func (a *Allotment) fit(t *share.Task) (fit, all share.Peers) {
+func (a *Explanation) fit(t *share.Task) (fit, all share.Peers) {
 	for _, g := range a.d.In.Groups {
 		if all += g.Peers; len(t.Tags) == 0 || slices.Contains(g.Tags, t.Tags[0]) {
 			fit += g.Peers
@@ -148,7 +148,7 @@ func (a *Allotment) fit(t *share.Task) (fit, all share.Peers) {
 }
 
 // copies says what a copy of the colocated job takes, and what there is.
-func (a *Allotment) copies(open []int) string {
+func (a *Explanation) copies(open []int) string {
 	largest, holds := share.Peers(0), share.Peers(0)
 	for i, g := range a.d.In.Groups {
 		if largest = max(largest, g.Peers); int(g.Peers) >= len(open) && i < len(a.mine().Copies) {
@@ -166,7 +166,7 @@ func (a *Allotment) copies(open []int) string {
 }
 
 // Details say how the pool stands, who comes first in it, and what else bounds the task.
-func (a *Allotment) Details() (all []string) {
+func (a *Explanation) Details() (all []string) {
 	open, none := a.open(), sum(a.plan.Peers[a.job]) == 0
 	if none {
 		all = append(all, fmt.Sprintf("pool %s divides %s among %s (by %s): %d are given", a.path,
@@ -201,7 +201,7 @@ func (a *Allotment) Details() (all []string) {
 }
 
 // first returns the jobs that have peers and come first by the rule of the pool.
-func (a *Allotment) first() (names []string) {
+func (a *Explanation) first() (names []string) {
 	for _, i := range a.ranked() {
 		if i == a.job {
 			break
@@ -214,7 +214,7 @@ func (a *Allotment) first() (names []string) {
 }
 
 // why says by what another job comes first, if not by its age alone.
-func (a *Allotment) why(job int) string {
+func (a *Explanation) why(job int) string {
 	other := &a.d.In.Jobs[job]
 	switch {
 	case a.d.In.Scheduler == share.JobPriority && other.Priority > a.mine().Priority:
@@ -226,7 +226,7 @@ func (a *Allotment) why(job int) string {
 }
 
 // ranked returns the jobs in the order in which the pool admits them.
-func (a *Allotment) ranked() []int {
+func (a *Explanation) ranked() []int {
 	order := make([]int, len(a.d.In.Jobs))
 	for i := range order {
 		order[i] = i
@@ -245,7 +245,7 @@ func (a *Allotment) ranked() []int {
 }
 
 // before returns the parts of the jobs that are before it and ask for peers.
-func (a *Allotment) before() (stated share.BasisPoints) {
+func (a *Explanation) before() (stated share.BasisPoints) {
 	for _, i := range a.ranked() {
 		if i == a.job {
 			break
@@ -258,7 +258,7 @@ func (a *Allotment) before() (stated share.BasisPoints) {
 }
 
 // given returns how many peers the jobs have.
-func (a *Allotment) given() (all share.Peers) {
+func (a *Explanation) given() (all share.Peers) {
 	for _, tasks := range a.plan.Peers {
 		all += sum(tasks)
 	}

@@ -6,16 +6,16 @@ import (
 	"starling/terms/pool"
 )
 
-// Ceilings tells what pools with others below them leave to those. All that are below a limit are entitled to no more
-// than that together, but one may still hold what another, which asked later, is entitled to.
-type Ceilings struct {
+// AncestorLimits tells what pools with others below them leave to those. All that are below a limit are entitled to no
+// more than that together, but one may still hold what another, which asked later, is entitled to.
+type AncestorLimits struct {
 	parents []int
 	// left is, by pool, how much more may be held below its limit, there and below.
 	left []terms.Amounts
 }
 
-// CeilingsOf returns those of a value, as if what stops in each pool had stopped; nil if no pool has a limit.
-func CeilingsOf(s *cluster.State, stopping []terms.Work) *Ceilings {
+// AncestorLimitsOf returns those of a value, as if what stops in each pool had stopped; nil if no pool has a limit.
+func AncestorLimitsOf(s *cluster.State, stopping []terms.Work) *AncestorLimits {
 	tree := pool.Tree(s.Pools())
 	limited := false
 	for number := range tree { // a function of a pool would copy each to the heap
@@ -24,7 +24,7 @@ func CeilingsOf(s *cluster.State, stopping []terms.Work) *Ceilings {
 	if !limited {
 		return nil
 	}
-	c := &Ceilings{parents: tree.Parents(), left: make([]terms.Amounts, len(tree))}
+	c := &AncestorLimits{parents: tree.Parents(), left: make([]terms.Amounts, len(tree))}
 	for number := range tree {
 		for k := range terms.AmountCount {
 			c.left[number][k] = tree[number].Quotas[k].Limit
@@ -40,7 +40,7 @@ func CeilingsOf(s *cluster.State, stopping []terms.Work) *Ceilings {
 }
 
 // Charge notes that a pool holds so much more, so many times.
-func (c *Ceilings) Charge(number int, work *terms.Work, times int64) {
+func (c *AncestorLimits) Charge(number int, work *terms.Work, times int64) {
 	for ; c != nil && number >= 0; number = c.parents[number] {
 		for k := range terms.AmountCount {
 			amount := work.NonSlack[k]
@@ -53,7 +53,7 @@ func (c *Ceilings) Charge(number int, work *terms.Work, times int64) {
 }
 
 // Of returns how much more a pool may hold below the limits of those above it; nil if there are none.
-func (c *Ceilings) Of(number int, revocable bool) *terms.Amounts {
+func (c *AncestorLimits) Of(number int, revocable bool) *terms.Amounts {
 	if c == nil {
 		return nil
 	}
@@ -71,7 +71,7 @@ func (c *Ceilings) Of(number int, revocable bool) *terms.Amounts {
 
 // Short returns the first pool above one that lacks something of what is needed below its limit, what that leaves, and
 // where in the tree the pools below it end.
-func (c *Ceilings) Short(number int, need *terms.Amounts) (above, end int, left terms.Amounts, short bool) {
+func (c *AncestorLimits) Short(number int, need *terms.Amounts) (above, end int, left terms.Amounts, short bool) {
 	if c == nil {
 		return 0, 0, left, false
 	}

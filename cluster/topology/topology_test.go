@@ -1,4 +1,4 @@
-package census
+package topology
 
 import "testing"
 
@@ -7,7 +7,7 @@ func racks(n int) string { return []string{"a", "a", "b", ""}[n] }
 
 func rackOf(n int) func(string) string { return func(string) string { return racks(n) } }
 
-func TestCensus(t *testing.T) {
+func TestCounts(t *testing.T) {
 	c := New[int]()
 	c.Add(0, 2, rackOf(0))
 	c.Add(2, 1, rackOf(2))

@@ -1,6 +1,6 @@
-// Package reckoning tells people what each resource pool uses, and how its entitlement came about: in numbers, and in
+// Package explanation tells people what each resource pool uses, and how its entitlement came about: in numbers, and in
 // sentences with all the numbers that led to it and what would change it.
-package reckoning
+package explanation
 
 import (
 	"starling/cluster"
@@ -8,20 +8,20 @@ import (
 	"starling/terms"
 )
 
-// Book is what there is to tell of all pools at one index.
-type Book struct {
+// Pools explains all pools at one index.
+type Pools struct {
 	in     *entitle.Input
 	traces []entitle.Trace
 	// held and asked are those of each pool, with all that is below it.
 	held, asked []terms.Work
 }
 
-// Of returns the book of a value.
-func Of(s *cluster.State) *Book { return New(entitle.Of(s)) }
+// Of explains the pools of a value.
+func Of(s *cluster.State) *Pools { return New(entitle.Of(s)) }
 
-// New returns the book of what entitlements depend on.
-func New(in *entitle.Input) *Book {
-	b := &Book{
+// New explains the pools by what entitlements depend on.
+func New(in *entitle.Input) *Pools {
+	b := &Pools{
 		in: in, traces: entitle.Traces(in), held: make([]terms.Work, len(in.Pools)), asked: make([]terms.Work, len(in.Pools)),
 	}
 	for i := len(in.Pools) - 1; i >= 0; i-- {
@@ -59,7 +59,7 @@ type Use struct {
 }
 
 // Use returns what a pool uses of a kind.
-func (b *Book) Use(number int, k terms.Kind) Use {
+func (b *Pools) Use(number int, k terms.Kind) Use {
 	t, held, asked := &b.traces[number], &b.held[number], &b.asked[number]
 	u := Use{
 		Held: held.NonSlack[k], Asked: asked.NonSlack[k], SlackHeld: held.Slack[k], SlackAsked: asked.Slack[k],
@@ -75,10 +75,10 @@ func (b *Book) Use(number int, k terms.Kind) Use {
 }
 
 // Trace returns how the entitlement of a pool came about.
-func (b *Book) Trace(number int) *entitle.Trace { return &b.traces[number] }
+func (b *Pools) Trace(number int) *entitle.Trace { return &b.traces[number] }
 
 // Divided returns what is divided among a pool and its siblings: what its parent is entitled to, or the capacity.
-func (b *Book) Divided(number int, k terms.Kind) int64 {
+func (b *Pools) Divided(number int, k terms.Kind) int64 {
 	if parent := b.in.Pools[number].Parent; parent >= 0 {
 		return b.traces[parent].Total[k]
 	}
@@ -86,7 +86,7 @@ func (b *Book) Divided(number int, k terms.Kind) int64 {
 }
 
 // Siblings returns all pools with the same parent as one, itself among them.
-func (b *Book) Siblings(number int) []int {
+func (b *Pools) Siblings(number int) []int {
 	var all []int
 	for i := range b.in.Pools {
 		if max(b.in.Pools[i].Parent, -1) == max(b.in.Pools[number].Parent, -1) {
@@ -97,12 +97,12 @@ func (b *Book) Siblings(number int) []int {
 }
 
 // Leaf tells whether nothing is below a pool.
-func (b *Book) Leaf(number int) bool {
+func (b *Pools) Leaf(number int) bool {
 	return number+1 == len(b.in.Pools) || b.in.Pools[number+1].Parent != number
 }
 
 // Matters tells whether there is anything to say of a kind: the pool may have some, or asks for some.
-func (b *Book) Matters(number int, k terms.Kind) bool {
+func (b *Pools) Matters(number int, k terms.Kind) bool {
 	u := b.Use(number, k)
 	return b.in.Capacity[k]+u.Held+u.Asked+u.SlackHeld+u.SlackAsked+b.in.Pools[number].Spec.Quotas[k].Reservation > 0
 }

@@ -11,10 +11,10 @@ import (
 	"starling/terms/fingerprint"
 )
 
-// Ground is where the virtual peers are, for a pool whose jobs mind: one that has tasks which run on some machines
-// only, or a job of which each copy runs on one machine. Nodes are grouped by which tasks they can run, or each is a
-// group.
-type Ground struct {
+// NodeGroups is where the virtual peers are, for a pool to whose jobs that matters: one that has tasks which run on
+// some machines only, or a job of which each copy runs on one machine. Nodes are grouped by which tasks they can run,
+// or each is a group.
+type NodeGroups struct {
 	s    *cluster.State
 	jobs []terms.JobID
 	// each tells that each node is a group of its own.
@@ -39,9 +39,9 @@ type ask struct {
 // Fits returns what tells whether a node, as such, can run a task.
 type Fits func(facts.TaskKey) func(facts.NodeIndex) bool
 
-// NewGround returns where the peers are, nil if that does not matter to the jobs of the pool.
-func NewGround(s *cluster.State, jobs []terms.JobID, fits Fits) *Ground {
-	g := &Ground{s: s, jobs: jobs}
+// NewNodeGroups returns where the peers are, nil if that does not matter to the jobs of the pool.
+func NewNodeGroups(s *cluster.State, jobs []terms.JobID, fits Fits) *NodeGroups {
+	g := &NodeGroups{s: s, jobs: jobs}
 	for _, id := range jobs {
 		j := s.Job(id)
 		g.each = g.each || j.Spec.TaskScheduler == terms.TaskColocated
@@ -54,7 +54,7 @@ func NewGround(s *cluster.State, jobs []terms.JobID, fits Fits) *Ground {
 	if !g.each && len(g.asks) == 0 {
 		return nil
 	}
-	g.survey()
+	g.group()
 	return g
 }
 
@@ -67,7 +67,7 @@ func asks(t *terms.Task) bool {
 func lasting(c constraint.Constraint) bool { return !c.Soft && !c.Social() }
 
 // ask returns the number of what a task requires, none if nothing.
-func (g *Ground) ask(t *terms.Task) int {
+func (g *NodeGroups) ask(t *terms.Task) int {
 	if g == nil || !asks(t) {
 		return none
 	}
@@ -77,9 +77,9 @@ func (g *Ground) ask(t *terms.Task) int {
 	})
 }
 
-// survey groups the nodes. Those of a class are alike, unless somebody asks for a node by its name or for several
+// group groups the nodes. Those of a class are alike, unless somebody asks for a node by its name or for several
 // devices.
-func (g *Ground) survey() {
+func (g *NodeGroups) group() {
 	named := slices.ContainsFunc(g.asks, func(a ask) bool {
 		return len(a.spec.Devices) > 1 ||
 			slices.ContainsFunc(a.spec.Constraints,
@@ -118,7 +118,7 @@ func (g *Ground) survey() {
 }
 
 // tags tells which requirements a node fits.
-func (g *Ground) tags(n facts.NodeIndex) (tags []string) {
+func (g *NodeGroups) tags(n facts.NodeIndex) (tags []string) {
 	for i := range g.asks {
 		if g.asks[i].fits(n) {
 			tags = append(tags, strconv.Itoa(i))
@@ -129,7 +129,7 @@ func (g *Ground) tags(n facts.NodeIndex) (tags []string) {
 
 // peers returns how many peers of a node the pool may count on: those that it offers if it takes work, and all that
 // work for the pool.
-func (g *Ground) peers(node *cluster.Node) Peers {
+func (g *NodeGroups) peers(node *cluster.Node) Peers {
 	if node.Offer == nil {
 		return 0
 	}
@@ -151,19 +151,19 @@ func (g *Ground) peers(node *cluster.Node) Peers {
 }
 
 // runs tells whether a virtual peer of the pool runs a slot.
-func (g *Ground) runs(r facts.SlotRef, slot *facts.Slot) bool {
+func (g *NodeGroups) runs(r facts.SlotRef, slot *facts.Slot) bool {
 	_, own := slices.BinarySearch(g.jobs, r.Job)
 	return own && slot.Phase.Holds() && g.s.Job(r.Job).SpecOf(slot.Version).Shares()
 }
 
 // Of returns the group of a node, below 0 for one without peers.
-func (g *Ground) Of(n facts.NodeIndex) int { return g.of[n] }
+func (g *NodeGroups) Of(n facts.NodeIndex) int { return g.of[n] }
 
 // Groups returns how many groups there are.
-func (g *Ground) Groups() int { return len(g.groups) }
+func (g *NodeGroups) Groups() int { return len(g.groups) }
 
-// fingerprint tells grounds apart, as far as the counts depend on them beside the groups.
-func (g *Ground) fingerprint() (h uint64) {
+// fingerprint tells node groups apart, as far as the counts depend on them beside the groups.
+func (g *NodeGroups) fingerprint() (h uint64) {
 	if !g.each {
 		return 0
 	}
@@ -180,7 +180,7 @@ func (g *Ground) fingerprint() (h uint64) {
 
 // Bound bounds the copies of colocated jobs, unless they are, by what each machine holds of them if it runs nothing
 // else.
-func (g *Ground) Bound(in *Input) {
+func (g *NodeGroups) Bound(in *Input) {
 	for i, id := range g.jobs {
 		job, j, need := &in.Jobs[i], g.s.Job(id), terms.Resources{}
 		if job.Scheduler != TaskColocated || job.Copies != nil {
@@ -205,7 +205,7 @@ type Change = Running
 // Settle returns who is to come to which group, and who is to leave which, for the plan of an input to be met. Who
 // leaves follows from the counts alone. If nobody has to, those who come go where other work leaves them room; if there
 // is no way, some are sent where it does not, and wait until it gives way.
-func (g *Ground) Settle(in *Input, plan *Plan) (come, leave []Change) {
+func (g *NodeGroups) Settle(in *Input, plan *Plan) (come, leave []Change) {
 	running, usable, bounded := g.running(), g.usable(), *in
 	expected := g.expected(plan, running, usable)
 	after := g.settleAll(in, plan, expected, usable)
@@ -228,7 +228,7 @@ func (g *Ground) Settle(in *Input, plan *Plan) (come, leave []Change) {
 
 // settleAll settles with all peers, those first on which nobody else is: a group of which not all is usable is two, and
 // the second comes behind all groups.
-func (g *Ground) settleAll(in *Input, plan *Plan, running []Running, usable []Peers) (after []Running) {
+func (g *NodeGroups) settleAll(in *Input, plan *Plan, running []Running, usable []Peers) (after []Running) {
 	parted, count := *in, len(in.Groups)
 	parted.Groups = slices.Clone(in.Groups)
 	// whole is the group that a second is of.
@@ -283,7 +283,7 @@ func total(all []Running) (peers Peers) {
 }
 
 // running returns what runs of the jobs and was not told to stop, by task and then group.
-func (g *Ground) running() (all []Running) {
+func (g *NodeGroups) running() (all []Running) {
 	at := make([]int, len(g.groups))
 	for i, id := range g.jobs {
 		for k, task := range g.s.Job(id).Order() {
@@ -309,7 +309,7 @@ func (g *Ground) running() (all []Running) {
 }
 
 // usable returns how many peers of each group work for the pool, or could now as far as other work leaves them room.
-func (g *Ground) usable() []Peers {
+func (g *NodeGroups) usable() []Peers {
 	usable, least := make([]Peers, len(g.groups)), g.least()
 	kept := g.kept()
 	for n, group := range g.of {
@@ -343,7 +343,7 @@ func (g *Ground) usable() []Peers {
 // expected returns what runs, and that for which others leave a place, as if it ran there: otherwise it is sent
 // elsewhere, the place is given up, and they left in vain. No task has more than the plan says by it, and no group more
 // than is usable.
-func (g *Ground) expected(plan *Plan, running []Running, usable []Peers) (all []Running) {
+func (g *NodeGroups) expected(plan *Plan, running []Running, usable []Peers) (all []Running) {
 	all = slices.Clip(running)
 	taken := make([]Peers, len(g.groups))
 	has := map[Place]Peers{}
@@ -352,11 +352,11 @@ func (g *Ground) expected(plan *Plan, running []Running, usable []Peers) (all []
 		has[r.Place] += r.Peers
 	}
 	for i, id := range g.jobs {
-		claims, _ := g.s.ClaimsOf(id)
-		if claims.Patient {
+		nomination, _ := g.s.NominationOf(id)
+		if nomination.Backfill {
 			continue
 		}
-		for _, seat := range claims.Seats {
+		for _, seat := range nomination.Seats {
 			group, place := g.of[seat.Node], Place{i, slices.Index(g.s.Job(id).Order(), seat.Task)}
 			if group == none || place.Task == none {
 				continue
@@ -372,12 +372,12 @@ func (g *Ground) expected(plan *Plan, running []Running, usable []Peers) (all []
 	return all
 }
 
-// kept returns what is claimed for jobs of the pool.
-func (g *Ground) kept() map[facts.NodeIndex]terms.Amounts {
+// kept returns what is kept for jobs of the pool.
+func (g *NodeGroups) kept() map[facts.NodeIndex]terms.Amounts {
 	kept := map[facts.NodeIndex]terms.Amounts{}
 	for _, id := range g.jobs {
-		claims, _ := g.s.ClaimsOf(id)
-		for _, seat := range claims.Seats {
+		nomination, _ := g.s.NominationOf(id)
+		for _, seat := range nomination.Seats {
 			sum := kept[seat.Node]
 			for k, amount := range seat.Need {
 				sum[k] += amount * int64(seat.Count)
@@ -389,7 +389,7 @@ func (g *Ground) kept() map[facts.NodeIndex]terms.Amounts {
 }
 
 // least returns the least of each kind that any task of the jobs takes.
-func (g *Ground) least() (least terms.Amounts) {
+func (g *NodeGroups) least() (least terms.Amounts) {
 	for k := range least {
 		least[k] = terms.Unlimited
 	}

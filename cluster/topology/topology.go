@@ -1,5 +1,5 @@
-// Package census counts instances by place: on each node, and on all nodes with the same value of an attribute.
-package census
+// Package topology counts instances by place: on each node, and on all nodes with the same value of an attribute.
+package topology
 
 import (
 	"cmp"
@@ -7,8 +7,8 @@ import (
 	"github.com/tidwall/btree"
 )
 
-// Census counts some instances. The zero Census counts none.
-type Census[Node cmp.Ordered] struct {
+// Counts is how many of some instances are where. The zero Counts has none.
+type Counts[Node cmp.Ordered] struct {
 	nodes   *btree.Map[Node, uint32]
 	regions []region
 }
@@ -19,15 +19,15 @@ type region struct {
 	counts    *btree.Map[string, uint32]
 }
 
-// New returns a census that counts nothing yet.
-func New[Node cmp.Ordered]() *Census[Node] {
-	return &Census[Node]{nodes: new(btree.Map[Node, uint32])}
+// New returns counts of nothing yet.
+func New[Node cmp.Ordered]() *Counts[Node] {
+	return &Counts[Node]{nodes: new(btree.Map[Node, uint32])}
 }
 
-// Copy returns a census that is equal to c, for changing, in constant time. From then on c must not change: others may
+// Copy returns counts that are equal to c, for changing, in constant time. From then on c must not change: others may
 // be reading it.
-func (c *Census[Node]) Copy() *Census[Node] {
-	clone := &Census[Node]{nodes: copied(c.nodes), regions: append([]region(nil), c.regions...)}
+func (c *Counts[Node]) Copy() *Counts[Node] {
+	clone := &Counts[Node]{nodes: copied(c.nodes), regions: append([]region(nil), c.regions...)}
 	for i := range clone.regions {
 		clone.regions[i].counts = copied(clone.regions[i].counts)
 	}
@@ -40,16 +40,16 @@ func copied[K cmp.Ordered](m *btree.Map[K, uint32]) *btree.Map[K, uint32] {
 }
 
 // Empty tells whether nothing is counted.
-func (c *Census[Node]) Empty() bool { return c.nodes.Len() == 0 }
+func (c *Counts[Node]) Empty() bool { return c.nodes.Len() == 0 }
 
 // On returns how many instances a node has.
-func (c *Census[Node]) On(n Node) uint32 {
+func (c *Counts[Node]) On(n Node) uint32 {
 	count, _ := c.nodes.Get(n)
 	return count
 }
 
 // Each visits the nodes with instances, in order.
-func (c *Census[Node]) Each(visit func(n Node, count uint32)) {
+func (c *Counts[Node]) Each(visit func(n Node, count uint32)) {
 	c.nodes.Scan(func(n Node, count uint32) bool {
 		visit(n, count)
 		return true
@@ -57,7 +57,7 @@ func (c *Census[Node]) Each(visit func(n Node, count uint32)) {
 }
 
 // Add counts so many instances more on a node; ValueOf returns the value that the node has of an attribute.
-func (c *Census[Node]) Add(n Node, change int, valueOf func(attribute string) string) {
+func (c *Counts[Node]) Add(n Node, change int, valueOf func(attribute string) string) {
 	add(c.nodes, n, change)
 	for _, r := range c.regions {
 		add(r.counts, valueOf(r.attribute), change)
@@ -74,9 +74,9 @@ func add[K cmp.Ordered](counts *btree.Map[K, uint32], at K, change int) {
 }
 
 // Divided tells whether instances are counted by the values of an attribute.
-func (c *Census[Node]) Divided(attribute string) bool { return c.region(attribute) != nil }
+func (c *Counts[Node]) Divided(attribute string) bool { return c.region(attribute) != nil }
 
-func (c *Census[Node]) region(attribute string) *region {
+func (c *Counts[Node]) region(attribute string) *region {
 	for i := range c.regions {
 		if c.regions[i].attribute == attribute {
 			return &c.regions[i]
@@ -86,20 +86,20 @@ func (c *Census[Node]) region(attribute string) *region {
 }
 
 // Divide counts by the values of an attribute from now on; ValueOf returns the value that a node has.
-func (c *Census[Node]) Divide(attribute string, valueOf func(Node) string) {
+func (c *Counts[Node]) Divide(attribute string, valueOf func(Node) string) {
 	r := region{attribute, new(btree.Map[string, uint32])}
 	c.Each(func(n Node, count uint32) { add(r.counts, valueOf(n), int(count)) })
 	c.regions = append(c.regions, r)
 }
 
 // Within returns how many instances the nodes with a value of an attribute have; Divided must be true of it.
-func (c *Census[Node]) Within(attribute, value string) uint32 {
+func (c *Counts[Node]) Within(attribute, value string) uint32 {
 	count, _ := c.region(attribute).counts.Get(value)
 	return count
 }
 
 // Move counts one instance with other values of the attributes, because its node has others now.
-func (c *Census[Node]) Move(from, to func(attribute string) string) {
+func (c *Counts[Node]) Move(from, to func(attribute string) string) {
 	for _, r := range c.regions {
 		if old, now := from(r.attribute), to(r.attribute); old != now {
 			add(r.counts, old, -1)
@@ -108,9 +108,9 @@ func (c *Census[Node]) Move(from, to func(attribute string) string) {
 	}
 }
 
-// Same tells whether a census agrees with one that counts by node alone; ValueOf returns the value that a node has of
-// an attribute. It takes time in proportion to the census.
-func (c *Census[Node]) Same(plain *Census[Node], valueOf func(n Node, attribute string) string) bool {
+// Same tells whether counts agree with some by node alone; ValueOf returns the value that a node has of
+// an attribute. It takes time in proportion to them.
+func (c *Counts[Node]) Same(plain *Counts[Node], valueOf func(n Node, attribute string) string) bool {
 	same := c.nodes.Len() == plain.nodes.Len()
 	for _, r := range c.regions {
 		fresh := New[Node]()

@@ -6,52 +6,54 @@ import (
 	"starling/terms"
 )
 
-// ClaimsOf returns what is kept for a job; ok is false if nothing is.
-func (s *State) ClaimsOf(id terms.JobID) (c facts.Claims, ok bool) { return s.claims.Get(id) }
+// NominationOf returns what is kept for a job; ok is false if nothing is.
+func (s *State) NominationOf(id terms.JobID) (c facts.Nomination, ok bool) {
+	return s.nominations.Get(id)
+}
 
-// ClaimingJobs returns the jobs for which room is kept, oldest first.
-func (s *State) ClaimingJobs() []terms.JobID { return s.claims.Keys() }
+// NominatedJobs returns the jobs for which room is kept, oldest first.
+func (s *State) NominatedJobs() []terms.JobID { return s.nominations.Keys() }
 
-// SetClaims replaces what is kept for a job; no seats keep nothing.
-func (s *State) SetClaims(id terms.JobID, c facts.Claims) {
-	if old, ok := s.claims.Get(id); ok {
+// SetNomination replaces what is kept for a job; no seats keep nothing.
+func (s *State) SetNomination(id terms.JobID, c facts.Nomination) {
+	if old, ok := s.nominations.Get(id); ok {
 		s.keep(old.Seats, -1)
 		s.digest -= old.Hash(id)
-		s.claims.Delete(id)
+		s.nominations.Delete(id)
 	}
 	if len(c.Seats) > 0 {
 		s.keep(c.Seats, 1)
 		s.digest += c.Hash(id)
-		s.claims.Set(id, c)
+		s.nominations.Set(id, c)
 	}
 }
 
 // keep takes room from what others see as free, or gives it back.
-func (s *State) keep(seats []facts.Claim, times int64) {
+func (s *State) keep(seats []facts.NominatedSeat, times int64) {
 	for i := range seats {
 		seat := &seats[i]
 		row, free := s.editNode(seat.Node), s.Free(seat.Node)
 		for k := range seat.Need {
 			amount := seat.Need[k] * int64(seat.Count) * times
-			if row.claimed[k] += amount; k < int(terms.KindCount) {
+			if row.nominated[k] += amount; k < int(terms.KindCount) {
 				free[k] -= amount
 			}
 		}
-		facts.Assert(row.claimed.Within(terms.Unlimited), "what is kept on a node is not negative")
+		facts.Assert(row.nominated.Within(terms.Unlimited), "what is kept on a node is not negative")
 		s.setFree(seat.Node, free, s.Eligible(seat.Node))
 	}
 }
 
-// Unheld returns what nobody holds of a node, claimed or not.
+// Unheld returns what nobody holds of a node, kept for others or not.
 func (s *State) Unheld(n facts.NodeIndex) terms.Resources {
 	free, row := s.Free(n), s.Node(n)
 	for k := range free {
-		free[k] += row.claimed[k]
+		free[k] += row.nominated[k]
 	}
 	return free
 }
 
-// FreeAmounts returns what a node has left of all that pools divide, without what is claimed.
+// FreeAmounts returns what a node has left of all that pools divide, without what is kept for others.
 func (s *State) FreeAmounts(n facts.NodeIndex) (free terms.Amounts) {
 	row := s.Node(n)
 	if row.Offer != nil {
@@ -63,7 +65,7 @@ func (s *State) FreeAmounts(n facts.NodeIndex) (free terms.Amounts) {
 		}
 	}
 	for k := terms.GPU; k < terms.AmountCount; k++ {
-		free[k] -= row.claimed[k]
+		free[k] -= row.nominated[k]
 	}
 	rest := s.Free(n)
 	copy(free[:], rest[:])
