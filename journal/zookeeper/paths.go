@@ -1,0 +1,108 @@
+package zookeeper
+
+import (
+	"fmt"
+	"iter"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"starling/journal"
+)
+
+// paths names the nodes.
+type paths struct {
+	chroot   string // "" for none
+	shards   string
+	writers  string
+	snapshot string
+	pulses   string
+	owners   string
+}
+
+func newPaths(chroot string) paths {
+	chroot = strings.TrimSuffix(chroot, "/")
+	return paths{
+		chroot: chroot, shards: chroot + "/shard", writers: chroot + "/writer", snapshot: chroot + "/snapshot",
+		pulses: chroot + "/pulse", owners: chroot + "/owner",
+	}
+}
+
+// parents are the nodes that are there for others, in the order in which they can be made.
+func (p paths) parents() iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for i := 1; i <= len(p.chroot); i++ {
+			if (i == len(p.chroot) || p.chroot[i] == '/') && !yield(p.chroot[:i]) {
+				return
+			}
+		}
+		for _, at := range []string{p.shards, p.writers, p.snapshot, p.pulses, p.owners} {
+			if !yield(at) {
+				return
+			}
+		}
+	}
+}
+
+// shardNode names a shard. Names are in the order of the numbers.
+func shardNode(number uint64) string { return fmt.Sprintf("%010d", number) }
+
+func (p paths) shard(number uint64) string { return p.shards + "/" + shardNode(number) }
+
+func (p paths) records(shard uint64) string { return p.shard(shard) + "/record" }
+
+func (p paths) parts(shard uint64) string { return p.shard(shard) + "/part" }
+
+func (p paths) record(shard uint64, sequence int) string {
+	return p.records(shard) + "/" + recordNode(sequence)
+}
+
+// recordPrefix begins the names of records; the ensemble appends ten digits.
+const recordPrefix = "r"
+
+func recordNode(sequence int) string { return fmt.Sprintf("%s%010d", recordPrefix, sequence) }
+
+// sequenceOf returns the number that the ensemble has given to a record.
+func sequenceOf(path string) (int, error) {
+	name := path[strings.LastIndexByte(path, '/')+1:]
+	sequence, err := strconv.Atoi(strings.TrimPrefix(name, recordPrefix))
+	if err != nil {
+		return 0, fmt.Errorf("node %s is not a record: %w", path, errDamaged)
+	}
+	return sequence, nil
+}
+
+func (p paths) writer(name string) string { return p.writers + "/" + escaped(name) }
+
+// appended names the node that tells of a record that it was appended.
+func (p paths) appended(writer string, seq uint64) string {
+	return fmt.Sprintf("%s/%016x", p.writer(writer), seq)
+}
+
+// chunksAt names the node of a snapshot. Names are in the order of the indexes.
+func (p paths) chunksAt(at journal.Index) string {
+	return fmt.Sprintf("%s/%016x", p.snapshot, uint64(at))
+}
+
+func (p paths) chunk(at journal.Index, number uint32) string {
+	return fmt.Sprintf("%s/%08x", p.chunksAt(at), number)
+}
+
+func (p paths) pulse(id string) string { return p.pulses + "/" + escaped(id) }
+
+func (p paths) owner(session int64) string {
+	return fmt.Sprintf("%s/%016x", p.owners, uint64(session))
+}
+
+// escaped makes a node's name of any name: ZooKeeper takes no control characters and neither "." nor "..".
+func escaped(name string) string {
+	return strings.ReplaceAll(url.QueryEscape(name), ".", "%2E")
+}
+
+func unescaped(node string) (string, error) {
+	name, err := url.QueryUnescape(node)
+	if err != nil {
+		return "", fmt.Errorf("node %q has not the name of a pulse: %w", node, errDamaged)
+	}
+	return name, nil
+}
