@@ -38,8 +38,8 @@ type trial struct {
 	written terms.Index
 }
 
-// begin starts a cluster of three, which ends with the test.
-func begin(t *testing.T, ttl time.Duration) *trial {
+// begin starts a cluster of three, which ends with the test. The flags say what keeps the journal, if not the agents.
+func begin(t *testing.T, ttl time.Duration, journal ...string) *trial {
 	t.Helper()
 	if runtime.GOOS != "linux" {
 		t.Skip("finds processes by Linux's /proc, and counts on a task's end with its supervisor's")
@@ -54,7 +54,7 @@ func begin(t *testing.T, ttl time.Duration) *trial {
 	_, err := secret.LoadOrMake(secretFile)
 	tr.must(err)
 	tr.Flock, err = agents.New(agents.Config{
-		Binary: os.Getenv(binaryVariable), Folder: folder, Nodes: []string{"a", "b", "c"}, PulseTTL: ttl,
+		Binary: os.Getenv(binaryVariable), Folder: folder, Nodes: []string{"a", "b", "c"}, PulseTTL: ttl, Journal: journal,
 		Flags: []string{"--capacity-cpu", "4", "--capacity-memory", "2Gi", "--secret-file", secretFile},
 	})
 	if err != nil {

@@ -58,6 +58,9 @@ const (
 	shardRecords = 4096
 )
 
+// ErrRefused is what Open returns where waiting does not help: the ensemble has answered, and does not serve us so.
+var ErrRefused = errors.New("the ensemble cannot be used so")
+
 // errDamaged ends a Follow: no reading again can mend what the ensemble holds.
 var errDamaged = errors.New("this is not the whole journal; was the ensemble restored from a backup, replaced, or written to by others?")
 
@@ -129,12 +132,23 @@ func (j *Journal) prepare(ctx context.Context) error {
 		}
 	}
 	for at := range j.paths.parents() {
-		_, err := ask(ctx, j, func(c *zk.Conn) (string, error) { return c.Create(at, nil, zk.FlagPersistent, j.acl) })
-		if err != nil && !errors.Is(err, zk.ErrNodeExists) {
+		if err := j.makeParent(ctx, at); err != nil {
 			return fmt.Errorf("create %s: %w", at, err)
 		}
 	}
 	_, err = j.present(ctx)
+	return err
+}
+
+// makeParent makes a node that may be there, in a place where nobody but its owner may make any.
+func (j *Journal) makeParent(ctx context.Context, path string) error {
+	exists, err := ask(ctx, j, func(c *zk.Conn) (bool, error) {
+		exists, _, err := c.Exists(path)
+		return exists, err
+	})
+	if err == nil && !exists {
+		_, err = j.make(ctx, path)
+	}
 	return err
 }
 
@@ -304,8 +318,9 @@ func (j *Journal) failed(ctx context.Context, operation string, err error) error
 func remedied(err error) error {
 	switch {
 	case errors.Is(err, zk.ErrNoAuth):
-		return fmt.Errorf("%w; what is there is for another user: give the user and password with which it was made", err)
-	case !isAnswer(err) && !errors.Is(err, errSession):
+		return fmt.Errorf("%w: %w; what is there is for another user: give the user and password with which it was made",
+			ErrRefused, err)
+	case !isAnswer(err) && !errors.Is(err, ErrRefused):
 		return fmt.Errorf("%w; are most of its servers running, and reachable from here?", err)
 	}
 	return err

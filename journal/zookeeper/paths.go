@@ -3,12 +3,44 @@ package zookeeper
 import (
 	"fmt"
 	"iter"
+	"net"
 	"net/url"
+	"regexp"
 	"strconv"
 	"strings"
 
 	"starling/journal"
 )
+
+// ChrootDefault is where the journal is kept if nothing else is said.
+const ChrootDefault = "/starling"
+
+// Parse reads how an ensemble is written: "10.0.0.1:2181,10.0.0.2:2181/starling".
+func Parse(text string) (servers []string, chroot string, err error) {
+	list, below, found := strings.Cut(text, "/")
+	if chroot = ChrootDefault; found {
+		chroot = "/" + below
+	}
+	for name := range strings.SplitSeq(chroot[1:], "/") {
+		if name == "" || name == "." || name == ".." || name != unprintable.ReplaceAllString(name, "") {
+			return nil, "", fmt.Errorf("chroot %q must be names such as /starling, each without space", chroot)
+		}
+	}
+	if chroot == "/zookeeper" || strings.HasPrefix(chroot, "/zookeeper/") {
+		return nil, "", fmt.Errorf("chroot %q is ZooKeeper's own", chroot)
+	}
+	for server := range strings.SplitSeq(list, ",") {
+		host, port, err := net.SplitHostPort(server)
+		if err != nil || host == "" || port == "" {
+			return nil, "", fmt.Errorf("server %q must be HOST:PORT, such as 10.0.0.1:2181", server)
+		}
+		servers = append(servers, server)
+	}
+	return servers, chroot, nil
+}
+
+// unprintable is what ZooKeeper does not take in a name, or people would not see there.
+var unprintable = regexp.MustCompile(`[^[:graph:]]`)
 
 // paths names the nodes.
 type paths struct {

@@ -16,23 +16,22 @@ import (
 // next tick, and a server tells the leader twice in a tick which of its clients live.
 const sessionMargin = time.Second
 
-// errSession is returned for a pulse that the ensemble's sessions cannot keep.
-var errSession = errors.New("the ensemble's limits of sessions do not allow it")
-
 // sessionTimeout returns for how long the session of a pulse shall outlive its connection.
 func sessionTimeout(ttl time.Duration) time.Duration {
 	return max(ttl-sessionMargin, ttl/2)
 }
 
-// keeps returns an error if the ensemble has granted less or more than a pulse needs.
+// keeps returns ErrRefused if the ensemble has granted less or more than a pulse needs.
 func keeps(s *session, ttl time.Duration) error {
-	switch granted := s.timeout(); {
+	granted := s.timeout()
+	other := (granted + sessionMargin).Round(time.Second)
+	switch {
 	case granted > ttl:
-		return fmt.Errorf("a pulse of %v: sessions last at least %v, so give pulses %v or more, or the servers a lower "+
-			"tickTime or minSessionTimeout: %w", ttl, granted, (granted + sessionMargin).Round(time.Second), errSession)
+		return fmt.Errorf("%w: sessions last at least %v there, so pulses cannot end after %v: let them live %v, "+
+			"or give the servers a lower tickTime or minSessionTimeout", ErrRefused, granted, ttl, other)
 	case granted < s.asked:
-		return fmt.Errorf("a pulse of %v: sessions last at most %v, so give pulses %v or less, or the servers a higher "+
-			"tickTime or maxSessionTimeout: %w", ttl, granted, (granted + sessionMargin).Round(time.Second), errSession)
+		return fmt.Errorf("%w: sessions last at most %v there, so pulses cannot live for %v: let them live %v, "+
+			"or give the servers a higher tickTime or maxSessionTimeout", ErrRefused, granted, ttl, other)
 	}
 	return nil
 }
@@ -89,7 +88,7 @@ func (j *Journal) Pulse(ctx context.Context, id string, ttl time.Duration, adopt
 	case err == nil:
 		j.group.Go(p.run)
 		return p, nil
-	case errors.Is(err, journal.ErrNoPulse), errors.Is(err, journal.ErrPulseTaken), errors.Is(err, errSession):
+	case errors.Is(err, journal.ErrNoPulse), errors.Is(err, journal.ErrPulseTaken), errors.Is(err, ErrRefused):
 		err = fmt.Errorf("pulse %s: %w", id, err)
 	default:
 		err = j.failed(ctx, "pulse "+id, err)

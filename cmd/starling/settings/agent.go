@@ -19,6 +19,7 @@ import (
 	"starling/api/client"
 	"starling/jobspec"
 	"starling/journal/etcd"
+	"starling/journal/zookeeper"
 	"starling/terms"
 )
 
@@ -42,6 +43,8 @@ type Agent struct {
 	EtcdListen string
 	// Certificates are for etcd beyond this machine.
 	Certificates etcd.Certificates
+	// ZooKeeper is the ensemble that keeps the journal instead; it has no servers if etcd does.
+	ZooKeeper zookeeper.Config
 	// SecretFile holds the cluster's secret, "" for none.
 	SecretFile string
 	// Pulse is how long a silent peer is taken to live.
@@ -96,6 +99,10 @@ func all() []setting {
 		{"etcd.key", scalar, "PEM `FILE` of its key", setPath(func(c *Agent) *string { return &c.Certificates.KeyFile })},
 		{"etcd.ca", scalar, "PEM `FILE` of who signs the nodes' certificates",
 			setPath(func(c *Agent) *string { return &c.Certificates.CAFile })},
+		{"zookeeper.servers", scalar,
+			"`HOST:PORT,...` of an ensemble of ZooKeeper, and /CHROOT, if that keeps the journal instead of etcd (default /starling)",
+			setZooKeeper},
+		{"zookeeper.auth_file", scalar, "`FILE` with USER:PASSWORD for it, for digest authentication", setZooKeeperAuth},
 		{"secret_file", scalar, "`FILE` of the cluster's secret, the same on all nodes, for jobs with the plugins ssh and mpi", setPath(func(c *Agent) *string { return &c.SecretFile })},
 		{"pulse_ttl", scalar, "`DURATION` after which a silent peer counts as dead (default 5s)", setPulse},
 		{"capacity.cpu", scalar, "`CORES` to give to tasks (default: all)", setCapacity(terms.CPU, jobspec.ParseCPU)},
@@ -205,6 +212,24 @@ func setEndpoints(c *Agent, texts []string) error {
 func setEtcdListen(c *Agent, texts []string) error {
 	c.EtcdListen = texts[0]
 	return etcdURL(texts[0])
+}
+
+func setZooKeeper(c *Agent, texts []string) (err error) {
+	c.ZooKeeper.Servers, c.ZooKeeper.Chroot, err = zookeeper.Parse(texts[0])
+	return err
+}
+
+func setZooKeeperAuth(c *Agent, texts []string) error {
+	data, err := os.ReadFile(texts[0])
+	if err != nil {
+		return err
+	}
+	c.ZooKeeper.Auth = strings.TrimSpace(string(data))
+	user, password, _ := strings.Cut(c.ZooKeeper.Auth, ":")
+	if user == "" || password == "" || strings.Contains(password, "\n") {
+		return fmt.Errorf("%s must hold one line USER:PASSWORD", texts[0])
+	}
+	return nil
 }
 
 func setPulse(c *Agent, texts []string) error {
