@@ -75,12 +75,16 @@ func place(e *ensemble.Ensemble) zookeeper.Config {
 	}
 }
 
+// The contracts run side by side, after all that disturbs servers: they wait most of the time.
+
 func TestContract(t *testing.T) {
+	t.Parallel()
 	journaltest.Run(t, harness(one, 0))
 }
 
 // TestContractSmallShards has shards of a few records, so that each test crosses many.
 func TestContractSmallShards(t *testing.T) {
+	t.Parallel()
 	journaltest.Run(t, harness(one, 3))
 }
 
@@ -88,6 +92,7 @@ func TestContractEnsemble(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes as long as TestContract, and three servers")
 	}
+	t.Parallel()
 	journaltest.Run(t, harness(three, 0))
 }
 
