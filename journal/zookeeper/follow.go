@@ -34,12 +34,13 @@ type reader struct {
 	writers map[string]string // one string per writer, whatever the number of records
 
 	placed   bool
-	doubted  bool  // since the last place was found, the ensemble looked damaged
-	shard    shard // of the last record, or the next
-	sequence int   // of the last record there, -1 if none was read
-	listed   []int // records there that are not read yet, as far as it was necessary to list them
-	atOnce   int   // how many records to fetch next
-	sealing  <-chan zk.Event
+	doubted  bool            // since the last place was found, the ensemble looked damaged
+	shard    shard           // of the last record, or the next
+	sequence int             // of the last record there, -1 if none was read
+	listed   []int           // records there that are not read yet, as far as it was necessary to list them
+	atOnce   int             // how many records to fetch next
+	sealing  <-chan zk.Event // tells when the shard is sealed, or trimmed; nil if nothing does
+	coming   <-chan zk.Event // tells when the next record comes, as far as its name can be guessed; nil if nothing does
 }
 
 // Follow implements journal.Journal.
@@ -141,7 +142,7 @@ func (r *reader) place(ctx context.Context) error {
 		r.sequence = sequences[skip-1]
 	}
 	r.last, r.placed, r.sealing = r.shard.Base+journal.Index(skip), true, nil
-	r.doubted = false
+	r.doubted, r.coming = false, nil
 	return nil
 }
 
@@ -196,7 +197,7 @@ func (r *reader) fetch(ctx context.Context) (int, error) {
 	if !guessed {
 		r.listed = r.listed[n:]
 	}
-	r.sequence = sequences[n-1]
+	r.sequence, r.coming = sequences[n-1], nil
 	return n, r.pass(records[:n])
 }
 
@@ -237,25 +238,16 @@ func (r *reader) wait(ctx context.Context) error {
 			return r.compare(ctx)
 		}
 	}
-	s, err := r.journal.session(ctx)
-	if err != nil {
-		return err
-	}
-	type coming struct {
-		exists bool
-		hint   <-chan zk.Event
-	}
-	next, err := answered(ctx, s, func(c *zk.Conn) (coming, error) {
-		exists, _, hint, err := c.ExistsW(r.journal.paths.record(r.shard.number, r.sequence+1))
-		return coming{exists, hint}, err
-	})
-	if err != nil || next.exists {
-		return err
+	if r.coming == nil {
+		if exists, err := r.await(ctx); err != nil || exists {
+			return err
+		}
 	}
 	timer := time.NewTimer(r.journal.checkEvery)
 	defer timer.Stop()
 	select {
-	case e := <-next.hint:
+	case e := <-r.coming:
+		r.coming = nil
 		if e.Type == zk.EventNodeCreated {
 			return nil
 		}
@@ -266,6 +258,26 @@ func (r *reader) wait(ctx context.Context) error {
 		return ctx.Err()
 	}
 	return r.compare(ctx)
+}
+
+// await watches for the record after the last, unless that is there.
+func (r *reader) await(ctx context.Context) (exists bool, err error) {
+	s, err := r.journal.session(ctx)
+	if err != nil {
+		return false, err
+	}
+	type answer struct {
+		exists bool
+		coming <-chan zk.Event
+	}
+	got, err := answered(ctx, s, func(c *zk.Conn) (answer, error) {
+		exists, _, coming, err := c.ExistsW(r.journal.paths.record(r.shard.number, r.sequence+1))
+		return answer{exists, coming}, err
+	})
+	if err == nil && !got.exists {
+		r.coming = got.coming
+	}
+	return got.exists, err
 }
 
 // compare compares how many records were read of the shard with how many there are, and goes on to the next shard after
@@ -333,6 +345,6 @@ func (r *reader) goOn(ctx context.Context, sealed shard) error {
 	if next.Base != r.last { // a journal that began with a snapshot, or another one
 		return errMoved
 	}
-	r.shard, r.sequence, r.listed, r.sealing = next, -1, nil, nil
+	r.shard, r.sequence, r.listed, r.sealing, r.coming = next, -1, nil, nil, nil
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -66,18 +67,19 @@ func (s *session) look(c *zk.Conn, path string) (node, error) {
 	return node{data, stat, hint}, nil
 }
 
-// hint returns what tells of the next change of a node, nil if nothing does.
+// hint returns what tells of the next change of a node, nil if nothing does. It forgets what has happened.
 func (s *session) hint(path string) <-chan zk.Event {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	hint := s.hints[path]
-	select {
-	case <-hint: // has happened; the library closes what it has told
-		delete(s.hints, path)
-		return nil
-	default:
-		return hint
-	}
+	maps.DeleteFunc(s.hints, func(_ string, hint <-chan zk.Event) bool {
+		select {
+		case <-hint: // the library closes what it has told
+			return true
+		default:
+			return false
+		}
+	})
+	return s.hints[path]
 }
 
 // watcher is one WatchPulse.
