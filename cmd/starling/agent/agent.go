@@ -28,7 +28,6 @@ import (
 	"starling/cmd/starling/usage"
 	"starling/journal"
 	"starling/journal/etcd"
-	"starling/journal/zookeeper"
 	"starling/secret"
 	"starling/terms"
 )
@@ -82,6 +81,7 @@ An ensemble of ZooKeeper may keep the journal instead, for those who have one. T
   zookeeper:
     servers: 10.0.0.7:2181,10.0.0.8:2181,10.0.0.9:2181/starling
     auth_file: /etc/starling/zookeeper.auth   # one line USER:PASSWORD; what is made there is for this user alone
+    cert: /etc/starling/a.pem                 # with key and ca, for servers that want TLS
 
 Its sessions must be able to end within pulse_ttl less a second: with its tickTime of 2000 that is 5s or more. A pulse
 ends up to one tickTime late, so 1000 or less is better.
@@ -228,6 +228,9 @@ func (a *agent) offer() (terms.Offer, error) {
 
 // openJournal starts this node's member of the quorum, or reaches the quorum as a client, and waits until it answers.
 func (a *agent) openJournal(ctx context.Context) error {
+	if len(a.config.ZooKeeper.Servers) > 0 {
+		return a.reachZooKeeper(ctx)
+	}
 	peerURL, isMember := a.config.Members[string(a.config.Node)]
 	if !isMember {
 		return a.reachJournal(ctx)
@@ -272,54 +275,37 @@ func patiently(ctx context.Context, wait func(context.Context) error, tell func(
 // quorumPatience is how long to wait before saying for what, and then again.
 const quorumPatience = 2 * time.Second
 
-// reachJournal connects to the quorum as a client, or to what keeps the journal instead.
+// reachJournal connects to the quorum as a client, again and again until that works.
 func (a *agent) reachJournal(ctx context.Context) error {
-	if ensemble := a.config.ZooKeeper; len(ensemble.Servers) > 0 {
-		ensemble.PulseTTL = a.config.Pulse
-		return a.reach(ctx, ensemble.Servers, func(ctx context.Context) (journal.Journal, error) {
-			return zookeeper.Open(ctx, ensemble)
-		})
-	}
 	secure, err := a.config.ClientTLS()
 	if err != nil {
 		return exit.Fail(exit.Usage, "%w", err)
 	}
-	return a.reach(ctx, a.config.Endpoints, func(ctx context.Context) (journal.Journal, error) {
-		return etcd.Open(ctx, etcd.ClientConfig{Endpoints: a.config.Endpoints, TLS: secure})
-	})
-}
-
-// reach opens the journal that servers keep, again and again until that works.
-func (a *agent) reach(ctx context.Context, servers []string,
-	open func(context.Context) (journal.Journal, error)) error {
 	for {
 		short, cancel := context.WithTimeout(ctx, quorumPatience)
-		opened, err := open(short)
+		opened, err := etcd.Open(short, etcd.ClientConfig{Endpoints: a.config.Endpoints, TLS: secure})
 		cancel()
 		if err == nil {
 			a.journal = opened
 			return nil
 		}
-		if errors.Is(err, zookeeper.ErrRefused) {
-			return exit.Fail(exit.Usage, "%w", err)
-		}
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
 		a.log.Warn("the journal cannot be reached", "error", err)
-		a.tellMissing(servers)
+		a.tellMissing(a.config.Endpoints)
 	}
 }
 
-// tellMissing says which of the quorum's members, given as URLs or as HOST:PORT, do not answer.
-func (a *agent) tellMissing(servers []string) {
+// tellMissing says which of the quorum's members do not answer.
+func (a *agent) tellMissing(urls []string) {
 	var missing []string
-	for _, at := range servers {
-		_, address, isURL := strings.Cut(at, "://")
-		if !isURL {
-			address = at
+	for _, at := range urls {
+		u, err := url.Parse(at)
+		if err != nil {
+			continue
 		}
-		connection, err := net.DialTimeout("tcp", address, time.Second)
+		connection, err := net.DialTimeout("tcp", u.Host, time.Second)
 		if err != nil {
 			missing = append(missing, at)
 			continue

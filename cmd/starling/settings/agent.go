@@ -44,7 +44,8 @@ type Agent struct {
 	// Certificates are for etcd beyond this machine.
 	Certificates etcd.Certificates
 	// ZooKeeper is the ensemble that keeps the journal instead; it has no servers if etcd does.
-	ZooKeeper zookeeper.Config
+	ZooKeeper      zookeeper.Config
+	ZooKeeperFiles zookeeper.Files
 	// SecretFile holds the cluster's secret, "" for none.
 	SecretFile string
 	// Pulse is how long a silent peer is taken to live.
@@ -103,6 +104,12 @@ func all() []setting {
 			"`HOST:PORT,...` of an ensemble of ZooKeeper, and /CHROOT, if that keeps the journal instead of etcd (default /starling)",
 			setZooKeeper},
 		{"zookeeper.auth_file", scalar, "`FILE` with USER:PASSWORD for it, for digest authentication", setZooKeeperAuth},
+		{"zookeeper.cert", scalar, "PEM `FILE` of this node's certificate, for servers that want TLS",
+			setPath(func(c *Agent) *string { return &c.ZooKeeperFiles.CertFile })},
+		{"zookeeper.key", scalar, "PEM `FILE` of its key",
+			setPath(func(c *Agent) *string { return &c.ZooKeeperFiles.KeyFile })},
+		{"zookeeper.ca", scalar, "PEM `FILE` of who signs the servers' certificates",
+			setPath(func(c *Agent) *string { return &c.ZooKeeperFiles.CAFile })},
 		{"secret_file", scalar, "`FILE` of the cluster's secret, the same on all nodes, for jobs with the plugins ssh and mpi", setPath(func(c *Agent) *string { return &c.SecretFile })},
 		{"pulse_ttl", scalar, "`DURATION` after which a silent peer counts as dead (default 5s)", setPulse},
 		{"capacity.cpu", scalar, "`CORES` to give to tasks (default: all)", setCapacity(terms.CPU, jobspec.ParseCPU)},
@@ -212,24 +219,6 @@ func setEndpoints(c *Agent, texts []string) error {
 func setEtcdListen(c *Agent, texts []string) error {
 	c.EtcdListen = texts[0]
 	return etcdURL(texts[0])
-}
-
-func setZooKeeper(c *Agent, texts []string) (err error) {
-	c.ZooKeeper.Servers, c.ZooKeeper.Chroot, err = zookeeper.Parse(texts[0])
-	return err
-}
-
-func setZooKeeperAuth(c *Agent, texts []string) error {
-	data, err := os.ReadFile(texts[0])
-	if err != nil {
-		return err
-	}
-	c.ZooKeeper.Auth = strings.TrimSpace(string(data))
-	user, password, _ := strings.Cut(c.ZooKeeper.Auth, ":")
-	if user == "" || password == "" || strings.Contains(password, "\n") {
-		return fmt.Errorf("%s must hold one line USER:PASSWORD", texts[0])
-	}
-	return nil
 }
 
 func setPulse(c *Agent, texts []string) error {

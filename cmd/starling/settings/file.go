@@ -57,7 +57,7 @@ func Declare(command *cobra.Command) {
 
 // contradictions lists what cannot be meant together.
 func (c *Agent) contradictions() []error {
-	var problems []error
+	problems := c.completeZooKeeper()
 	files := c.Certificates
 	if set := []string{files.CertFile, files.KeyFile, files.CAFile}; slices.Contains(set, "") &&
 		files != (etcd.Certificates{}) {
@@ -65,12 +65,7 @@ func (c *Agent) contradictions() []error {
 	}
 	_, member := c.Members[string(c.Node)]
 	switch {
-	case len(c.ZooKeeper.Servers) > 0 && (len(c.Members) > 0 || len(c.Endpoints) > 0):
-		problems = append(problems, fmt.Errorf("zookeeper, etcd: one of them keeps the journal: "+
-			"drop zookeeper.servers, or etcd.members and etcd.endpoints"))
 	case len(c.ZooKeeper.Servers) > 0:
-	case c.ZooKeeper.Auth != "":
-		problems = append(problems, fmt.Errorf("zookeeper: auth_file is for zookeeper.servers, which are not given"))
 	case len(c.Members) == 0 && len(c.Endpoints) == 0:
 		problems = append(problems, fmt.Errorf("etcd: nothing says where the journal is\n"+
 			"hint: list the nodes that form the quorum under etcd.members, or say with etcd.endpoints where it is, or with\n"+

@@ -130,6 +130,8 @@ func TestAgentConfigRefuses(t *testing.T) {
 		{"both", smallConfig + "  endpoints: ['http://h:1']", "drop etcd.endpoints"},
 		{"etcd and ZooKeeper", smallConfig + "zookeeper: {servers: 'h:2181'}", "one of them keeps the journal"},
 		{"user without ZooKeeper", "node: a\nzookeeper: {auth_file: file_test.go}", "must hold one line USER:PASSWORD"},
+		{"TLS without ZooKeeper", smallConfig + "zookeeper: {ca: none}", "give zookeeper.servers"},
+		{"half of TLS", "node: a\nzookeeper: {servers: 'h:1', ca: none}", "cert, key and ca belong together"},
 		{"ZooKeeper's port", "node: a\nzookeeper: {servers: 'h:1,h'}", `:2:22: zookeeper.servers: server "h" must be HOST:PORT`},
 		{"ZooKeeper's chroot", "node: a\nzookeeper: {servers: 'h:1/a//b'}", `chroot "/a//b" must be names`},
 		{"pulse", smallConfig + "pulse_ttl: 500ms", "pulse_ttl: must be in whole seconds"},

@@ -16,20 +16,14 @@ import (
 )
 
 const (
-	// library holds ZooKeeper, and names what it needs.
+	// library holds ZooKeeper and names most of what it needs: not what TLS does, and what tells standard error of errors.
 	library = "/usr/share/java/zookeeper.jar"
+	needed  = "/usr/share/java/netty-codec.jar:/usr/share/java/slf4j-simple.jar"
 	// patience bounds how long a server may take until it serves.
 	patience = 60 * time.Second
 	// TickMillis is what the servers measure time in: sessions last two ticks at least, and end with a tick.
 	TickMillis = 500
 )
-
-// logging lets servers tell of what is wrong, to standard error.
-const logging = `log4j.rootLogger=ERROR, console
-log4j.appender.console=org.apache.log4j.ConsoleAppender
-log4j.appender.console.layout=org.apache.log4j.PatternLayout
-log4j.appender.console.layout.ConversionPattern=%d{ISO8601} %p %c{1}: %m%n
-`
 
 // Need skips a test where there is no ZooKeeper. On the machine that checks everything it fails.
 func Need(t testing.TB) {
@@ -81,7 +75,7 @@ func New(folder string, servers int) (*Ensemble, error) {
 		config := fmt.Sprintf("tickTime=%d\ninitLimit=20\nsyncLimit=6\ndataDir=%s\nclientPort=%d\nclientPortAddress=127.0.0.1\n"+
 			"maxClientCnxns=0\nadmin.enableServer=false\n4lw.commands.whitelist=srvr\nsnapCount=20000\n%s",
 			TickMillis, filepath.Join(s.folder, "data"), ports[3*i], members.String())
-		files := map[string]string{"zoo.cfg": config, "log4j.properties": logging, "data/myid": fmt.Sprintln(i + 1)}
+		files := map[string]string{"zoo.cfg": config, "data/myid": fmt.Sprintln(i + 1)}
 		for name, text := range files {
 			path := filepath.Join(s.folder, name)
 			if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
@@ -115,6 +109,31 @@ func freePorts(n int) ([]int, error) {
 		free = append(free, port)
 	}
 	return free, nil
+}
+
+// Secure lets servers that do not run yet take clients over TLS, too, and returns where. The files are PEM: the key and
+// the certificate of the servers, and those of who signs the clients'.
+func (e *Ensemble) Secure(keyStore, trustStore string) ([]string, error) {
+	ports, err := freePorts(len(e.Servers))
+	if err != nil {
+		return nil, err
+	}
+	var addresses []string
+	for i, s := range e.Servers {
+		config, err := os.OpenFile(filepath.Join(s.folder, "zoo.cfg"), os.O_WRONLY|os.O_APPEND, 0)
+		if err != nil {
+			return nil, err
+		}
+		defer config.Close()
+		_, err = fmt.Fprintf(config, "secureClientPort=%d\nsecureClientPortAddress=127.0.0.1\n"+
+			"serverCnxnFactory=org.apache.zookeeper.server.NettyServerCnxnFactory\n"+
+			"ssl.keyStore.location=%s\nssl.trustStore.location=%s\n", ports[i], keyStore, trustStore)
+		if err != nil {
+			return nil, err
+		}
+		addresses = append(addresses, fmt.Sprintf("127.0.0.1:%d", ports[i]))
+	}
+	return addresses, nil
 }
 
 // Addresses are where clients reach the servers.
@@ -174,7 +193,7 @@ func (s *Server) Start() error {
 	}
 	defer said.Close()
 	// It begins in a third of the time if it does not compile what it will hardly run.
-	command := exec.Command("java", "-Xmx512m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp", s.folder+":"+library,
+	command := exec.Command("java", "-Xmx512m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp", library+":"+needed, "-Dorg.slf4j.simpleLogger.defaultLogLevel=error",
 		"org.apache.zookeeper.server.quorum.QuorumPeerMain", filepath.Join(s.folder, "zoo.cfg"))
 	command.Stdout, command.Stderr = said, said
 	command.SysProcAttr = dieWithParent()
