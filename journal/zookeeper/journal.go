@@ -174,7 +174,7 @@ func (j *Journal) mainSession() (*session, error) {
 	if j.ctx.Err() != nil {
 		return nil, journal.ErrClosed
 	}
-	if j.main == nil || j.main.ended.happened() {
+	if j.main == nil || j.main.ctx.Err() != nil {
 		asked := sessionDefault
 		if j.config.PulseTTL > 0 {
 			asked = sessionTimeout(j.config.PulseTTL)
@@ -211,7 +211,7 @@ func ask[A any](ctx context.Context, j *Journal, question func(*zk.Conn) (A, err
 func isAnswer(err error) bool {
 	for _, answer := range []error{
 		zk.ErrNoNode, zk.ErrNodeExists, zk.ErrBadVersion, zk.ErrNotEmpty, zk.ErrNoAuth, zk.ErrInvalidACL, zk.ErrInvalidPath,
-		zk.ErrNoChildrenForEphemerals, zk.ErrBadArguments, zk.ErrAuthFailed, errDamaged, journal.ErrTrimmed,
+		zk.ErrNoChildrenForEphemerals, zk.ErrBadArguments, zk.ErrAuthFailed, errDamaged,
 	} {
 		if errors.Is(err, answer) {
 			return true

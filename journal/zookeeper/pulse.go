@@ -136,7 +136,7 @@ func (p *pulse) begin(ctx context.Context, adopt bool) error {
 		if err == nil {
 			return nil
 		}
-		if isAnswer(err) && !isRace(err) || p.session.ended.happened() {
+		if isAnswer(err) && !isRace(err) || p.session.ctx.Err() != nil {
 			return err
 		}
 		if over := wait(ctx, pause); over != nil {
@@ -192,7 +192,7 @@ func (p *pulse) run() {
 	defer p.release()
 	for p.ctx.Err() == nil {
 		n, err := p.journal.look(p.ctx, p.owner)
-		if err == nil && n.stat == nil && errors.Is(p.owned(p.ctx), zk.ErrNoNode) || p.session.ended.happened() {
+		if err == nil && n.stat == nil && errors.Is(p.owned(p.ctx), zk.ErrNoNode) || p.session.ctx.Err() != nil {
 			if p.ctx.Err() == nil {
 				close(p.lost)
 			}
@@ -201,7 +201,7 @@ func (p *pulse) run() {
 		timer := time.NewTimer(lookEvery)
 		select {
 		case <-n.changed:
-		case <-p.session.ended.done:
+		case <-p.session.ctx.Done():
 		case <-timer.C:
 		case <-p.ctx.Done():
 		}

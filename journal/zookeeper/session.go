@@ -25,44 +25,23 @@ type session struct {
 	asked  time.Duration // how long it shall outlive its connection
 	brief  bool          // it ends with its first connection
 
-	ctx    context.Context // until nothing is to be sent any more
-	cancel context.CancelFunc
-	began  event // the ensemble has granted it
-	usable event // it has shown who asks, too
-	ended  event // the ensemble has ended it, or it will not be used again
-
-	granted atomic.Int64 // nanoseconds for which it outlives its connection
-	failed  int          // connections tried since the last that worked; only the library's loop asks
+	ctx     context.Context // until the ensemble has ended it, or nothing is to be sent any more
+	cancel  context.CancelFunc
+	begun   bool          // whether began is closed; only the library's loop asks
+	began   chan struct{} // closed when the ensemble has granted it
+	usable  chan struct{} // closed when it has shown who asks, too
+	granted atomic.Int64  // nanoseconds for which it outlives its connection
+	failed  int           // connections tried since the last that worked; only the library's loop asks
 
 	mu    sync.Mutex
 	hints map[string]<-chan zk.Event // of watched nodes
-}
-
-// event happens once.
-type event struct {
-	once *sync.Once
-	done chan struct{}
-}
-
-func newEvent() event { return event{new(sync.Once), make(chan struct{})} }
-
-func (e *event) happen() { e.once.Do(func() { close(e.done) }) }
-
-func (e *event) happened() bool {
-	select {
-	case <-e.done:
-		return true
-	default:
-		return false
-	}
 }
 
 // newSession begins a session, and returns before a server has answered.
 func newSession(ctx context.Context, config *Config, asked time.Duration, brief bool) (*session, error) {
 	s := &session{
 		config: config, asked: asked, brief: brief,
-		began: newEvent(), usable: newEvent(), ended: newEvent(),
-		hints: make(map[string]<-chan zk.Event),
+		began: make(chan struct{}), usable: make(chan struct{}), hints: make(map[string]<-chan zk.Event),
 	}
 	s.ctx, s.cancel = context.WithCancel(ctx)
 	var err error
@@ -80,18 +59,18 @@ func (s *session) heard(e zk.Event) {
 	if e.Type != zk.EventSession {
 		return
 	}
-	over := false
 	switch e.State {
 	case zk.StateHasSession:
-		s.began.happen()
+		if !s.begun {
+			s.begun = true
+			close(s.began)
+		}
 	case zk.StateDisconnected:
-		over = s.brief && s.began.happened()
+		if s.brief && s.begun {
+			s.cancel()
+		}
 	case zk.StateExpired:
-		over = true // the library would begin another
-	}
-	if over {
-		s.cancel()
-		s.ended.happen()
+		s.cancel() // the library would begin another
 	}
 }
 
@@ -99,11 +78,12 @@ func (s *session) heard(e zk.Event) {
 // ensemble, if that still can be said. It returns when nothing of the session runs any more.
 func (s *session) tend(over <-chan struct{}) {
 	select {
-	case <-s.began.done:
+	case <-s.began:
 		if s.config.Auth != "" && s.conn.AddAuth("digest", []byte(s.config.Auth)) != nil {
 			s.cancel()
+			break
 		}
-		s.usable.happen()
+		close(s.usable)
 	case <-over:
 	case <-s.ctx.Done():
 	}
@@ -111,7 +91,6 @@ func (s *session) tend(over <-chan struct{}) {
 	case <-over:
 	case <-s.ctx.Done():
 	}
-	s.ended.happen()
 	s.conn.Close()
 	s.cancel()
 	for range s.events {
@@ -121,9 +100,9 @@ func (s *session) tend(over <-chan struct{}) {
 // ready waits until the session can be used.
 func (s *session) ready(ctx context.Context) error {
 	select {
-	case <-s.usable.done:
+	case <-s.usable:
 		return nil
-	case <-s.ended.done:
+	case <-s.ctx.Done():
 		return zk.ErrConnectionClosed
 	case <-ctx.Done():
 		return ctx.Err()
