@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -21,8 +22,10 @@ const (
 	needed  = "/usr/share/java/netty-codec.jar:/usr/share/java/slf4j-simple.jar"
 	// patience bounds how long a server may take until it serves.
 	patience = 60 * time.Second
-	// TickMillis is what the servers measure time in: sessions last two ticks at least, and end with a tick.
-	TickMillis = 500
+	// lookEvery is how often it is looked whether it does.
+	lookEvery = 20 * time.Millisecond
+	// tickMillis is what the servers measure time in: sessions last two ticks at least, and end with a tick.
+	tickMillis = 500
 )
 
 // Need skips a test where there is no ZooKeeper. On the machine that checks everything it fails.
@@ -74,7 +77,7 @@ func New(folder string, servers int) (*Ensemble, error) {
 		s := &Server{Address: fmt.Sprintf("127.0.0.1:%d", ports[3*i]), folder: filepath.Join(folder, fmt.Sprint(i+1))}
 		config := fmt.Sprintf("tickTime=%d\ninitLimit=20\nsyncLimit=6\ndataDir=%s\nclientPort=%d\nclientPortAddress=127.0.0.1\n"+
 			"maxClientCnxns=0\nadmin.enableServer=false\n4lw.commands.whitelist=srvr\nsnapCount=20000\n%s",
-			TickMillis, filepath.Join(s.folder, "data"), ports[3*i], members.String())
+			tickMillis, filepath.Join(s.folder, "data"), ports[3*i], members.String())
 		files := map[string]string{"zoo.cfg": config, "data/myid": fmt.Sprintln(i + 1)}
 		for name, text := range files {
 			path := filepath.Join(s.folder, name)
@@ -158,7 +161,7 @@ func (e *Ensemble) Start() error {
 // Ready waits until all servers serve.
 func (e *Ensemble) Ready() error {
 	for _, s := range e.Servers {
-		if _, err := s.Mode(); err != nil {
+		if err := s.ready(); err != nil {
 			return err
 		}
 	}
@@ -172,14 +175,16 @@ func (e *Ensemble) Kill() {
 	}
 }
 
-// Leader returns the server that leads.
-func (e *Ensemble) Leader() (*Server, error) {
-	for _, s := range e.Servers {
-		if mode, err := s.Mode(); err != nil || mode == "leader" || mode == "standalone" {
-			return s, err
+// Leader waits until a server leads, and returns it. Those to leave out are paused, and may believe anything.
+func (e *Ensemble) Leader(but ...*Server) (*Server, error) {
+	for began := time.Now(); time.Since(began) < patience; time.Sleep(lookEvery) {
+		for _, s := range e.Servers {
+			if mode := s.mode(); !slices.Contains(but, s) && (mode == "leader" || mode == "standalone") {
+				return s, nil
+			}
 		}
 	}
-	return nil, fmt.Errorf("no server leads")
+	return nil, fmt.Errorf("no server of %v leads within %v", e.Addresses(), patience)
 }
 
 // Start starts the server unless it runs.
@@ -213,15 +218,22 @@ func (s *Server) Start() error {
 	return nil
 }
 
-// Mode waits until the server serves, and returns what it is: leader, follower or standalone.
-func (s *Server) Mode() (string, error) {
-	for began := time.Now(); time.Since(began) < patience; time.Sleep(20 * time.Millisecond) {
-		if _, after, serves := strings.Cut(s.tell("srvr"), "Mode: "); serves {
-			return strings.Fields(after)[0], nil
+// ready waits until the server serves.
+func (s *Server) ready() error {
+	for began := time.Now(); time.Since(began) < patience; time.Sleep(lookEvery) {
+		if s.mode() != "" {
+			return nil
 		}
 	}
 	said, _ := os.ReadFile(filepath.Join(s.folder, "said")) // it may have said nothing
-	return "", fmt.Errorf("ZooKeeper at %s does not serve within %v: %s", s.Address, patience, said)
+	return fmt.Errorf("ZooKeeper at %s does not serve within %v: %s", s.Address, patience, said)
+}
+
+// mode returns what the server is, leader, follower or standalone; "" if it does not serve.
+func (s *Server) mode() string {
+	_, after, _ := strings.Cut(s.tell("srvr"), "Mode: ")
+	mode, _, _ := strings.Cut(after, "\n")
+	return mode
 }
 
 // tell returns what the server answers to a word, "" if it does not answer.
