@@ -253,25 +253,27 @@ func synced[A any](ctx context.Context, j *Journal, read func(*zk.Conn) (A, erro
 	})
 }
 
-// all asks many questions at once, and returns the answers in their order.
+// all asks many questions at once, and returns the answers in their order, with the first error.
 func all[A any](ctx context.Context, j *Journal, n int, question func(*zk.Conn, int) (A, error)) ([]A, error) {
-	answers, errs := make([]A, n), make([]error, n)
-	var asking sync.WaitGroup
-	slots := make(chan struct{}, atOnceMax)
-	for i := range n {
-		slots <- struct{}{}
-		asking.Go(func() {
-			defer func() { <-slots }()
-			answers[i], errs[i] = ask(ctx, j, func(c *zk.Conn) (A, error) { return question(c, i) })
-		})
-	}
-	asking.Wait()
-	for _, err := range errs {
-		if err != nil {
-			return answers, err
+	return ask(ctx, j, func(c *zk.Conn) ([]A, error) {
+		answers, errs := make([]A, n), make([]error, n)
+		var asking sync.WaitGroup
+		slots := make(chan struct{}, atOnceMax)
+		for i := range n {
+			slots <- struct{}{}
+			asking.Go(func() {
+				answers[i], errs[i] = question(c, i)
+				<-slots
+			})
 		}
-	}
-	return answers, nil
+		asking.Wait()
+		for _, err := range errs {
+			if err != nil {
+				return answers, err
+			}
+		}
+		return answers, nil
+	})
 }
 
 // Close implements journal.Journal.
