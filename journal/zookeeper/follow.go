@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sort"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -119,29 +120,35 @@ func (r *reader) place(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	found := false
-	for i := len(numbers) - 1; i >= 0 && !found; i-- {
-		if r.shard, err = r.journal.readShard(ctx, numbers[i]); err != nil {
-			return err
+	behind := sort.Search(len(numbers), func(i int) bool {
+		s, failed := r.journal.readShard(ctx, numbers[i])
+		if failed != nil {
+			err = failed
 		}
-		found = r.shard.Base < next
+		return failed != nil || s.Base >= next
+	})
+	if err == nil && behind == 0 {
+		err = fmt.Errorf("no shard begins before record %d: %w", next, errDamaged)
 	}
-	if !found {
-		return fmt.Errorf("no shard begins before record %d: %w", next, errDamaged)
+	if err != nil {
+		return err
+	}
+	if r.shard, err = r.journal.readShard(ctx, numbers[behind-1]); err != nil {
+		return err
 	}
 	sequences, err := r.list(ctx)
 	if err != nil {
 		return err
 	}
-	skip := min(int(next-r.shard.Base)-1, len(sequences))
-	if at := r.shard.Base + journal.Index(skip); at < r.last {
+	skip := min(next-r.shard.Base-1, journal.Index(len(sequences)))
+	if at := r.shard.Base + skip; at < r.last {
 		return fmt.Errorf("%d records were read, it has %d: %w", r.last, at, errDamaged)
 	}
 	r.sequence, r.listed = -1, sequences[skip:]
 	if skip > 0 {
 		r.sequence = sequences[skip-1]
 	}
-	r.last, r.placed, r.sealing = r.shard.Base+journal.Index(skip), true, nil
+	r.last, r.placed, r.sealing = r.shard.Base+skip, true, nil
 	r.doubted, r.coming = false, nil
 	return nil
 }
