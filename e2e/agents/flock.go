@@ -35,6 +35,8 @@ type Config struct {
 	Nodes          []string
 	// PulseTTL is how long a silent peer lives.
 	PulseTTL time.Duration
+	// Journal are the flags that say what keeps the journal, none for the agents' own quorum.
+	Journal []string
 	// Flags are given to every agent, after the flock's own.
 	Flags []string
 }
@@ -72,9 +74,12 @@ func New(config Config) (*Flock, error) {
 			"agent", "--node", a.Node, "--data", a.folder, "--address", a.Address,
 			"--pulse-ttl", config.PulseTTL.String(), "--ports", taskPorts(i),
 		}
-		if slices.Contains(quorum, a.Node) {
+		switch {
+		case len(config.Journal) > 0:
+			a.arguments = append(a.arguments, config.Journal...)
+		case slices.Contains(quorum, a.Node):
 			a.arguments = append(a.arguments, "--etcd-members", strings.Join(members, ","), "--etcd-listen", a.Endpoint)
-		} else {
+		default:
 			a.arguments = append(a.arguments, "--etcd-endpoints", strings.Join(endpoints, ","))
 		}
 		a.arguments = append(a.arguments, config.Flags...)

@@ -37,7 +37,7 @@ func TestKilledBetweenSnapshots(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tr := beginWith(t, 10*time.Second, binary)
+	tr := beginWith(t, binary, 10*time.Second)
 	tr.submit(tr.job("web", terms.Stateless, serverRole, 3))
 	slots := tr.awaitRunning(tr.Agents[0], "web")
 	tasks := tr.wantTasks(slots)

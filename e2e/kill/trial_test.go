@@ -38,14 +38,14 @@ type trial struct {
 	written terms.Index
 }
 
-// begin starts a cluster of three, which ends with the test.
-func begin(t *testing.T, ttl time.Duration) *trial {
+// begin starts a cluster of three, which ends with the test. The flags say what keeps the journal, if not the agents.
+func begin(t *testing.T, ttl time.Duration, journal ...string) *trial {
 	t.Helper()
-	return beginWith(t, ttl, os.Getenv(binaryVariable))
+	return beginWith(t, os.Getenv(binaryVariable), ttl, journal...)
 }
 
 // beginWith does it with a program.
-func beginWith(t *testing.T, ttl time.Duration, binary string) *trial {
+func beginWith(t *testing.T, binary string, ttl time.Duration, journal ...string) *trial {
 	t.Helper()
 	if runtime.GOOS != "linux" {
 		t.Skip("finds processes by Linux's /proc, and counts on a task's end with its supervisor's")
@@ -60,7 +60,7 @@ func beginWith(t *testing.T, ttl time.Duration, binary string) *trial {
 	_, err := secret.LoadOrMake(secretFile)
 	tr.must(err)
 	tr.Flock, err = agents.New(agents.Config{
-		Binary: binary, Folder: folder, Nodes: []string{"a", "b", "c"}, PulseTTL: ttl,
+		Binary: binary, Folder: folder, Nodes: []string{"a", "b", "c"}, PulseTTL: ttl, Journal: journal,
 		Flags: []string{"--capacity-cpu", "4", "--capacity-memory", "2Gi", "--secret-file", secretFile},
 	})
 	if err != nil {

@@ -76,6 +76,16 @@ A file for the first of three machines:
   secret_file: /etc/starling/cluster.secret
   attributes: {zone: cellar}
 
+An ensemble of ZooKeeper may keep the journal instead, for those who have one. Then there is no quorum of nodes:
+
+  zookeeper:
+    servers: 10.0.0.7:2181,10.0.0.8:2181,10.0.0.9:2181/starling
+    auth_file: /etc/starling/zookeeper.auth   # one line USER:PASSWORD; what is made there is for this user alone
+    cert: /etc/starling/a.pem                 # with key and ca, for servers that want TLS
+
+Its sessions must be able to end within pulse_ttl less a second: with its tickTime of 2000 that is 5s or more. A pulse
+ends up to one tickTime late, so 1000 or less is better.
+
 Jobs with the plugins ssh and mpi need the cluster's secret, a file that is the same on all nodes and for its owner alone. Make
 it once and copy it; without it, or with another than most nodes have, only instances of such jobs fail on a node, and say so.
 The node's attribute "secret" tells by eight digits which one it has, and nothing else of it:
@@ -218,6 +228,9 @@ func (a *agent) offer() (terms.Offer, error) {
 
 // openJournal starts this node's member of the quorum, or reaches the quorum as a client, and waits until it answers.
 func (a *agent) openJournal(ctx context.Context) error {
+	if len(a.config.ZooKeeper.Servers) > 0 {
+		return a.reachZooKeeper(ctx)
+	}
 	peerURL, isMember := a.config.Members[string(a.config.Node)]
 	if !isMember {
 		return a.reachJournal(ctx)

@@ -19,6 +19,7 @@ import (
 	"starling/api/client"
 	"starling/jobspec"
 	"starling/journal/etcd"
+	"starling/journal/zookeeper"
 	"starling/terms"
 )
 
@@ -42,6 +43,9 @@ type Agent struct {
 	EtcdListen string
 	// Certificates are for etcd beyond this machine.
 	Certificates etcd.Certificates
+	// ZooKeeper is the ensemble that keeps the journal instead; it has no servers if etcd does.
+	ZooKeeper      zookeeper.Config
+	ZooKeeperFiles zookeeper.Files
 	// SecretFile holds the cluster's secret, "" for none.
 	SecretFile string
 	// Pulse is how long a silent peer is taken to live.
@@ -96,6 +100,16 @@ func all() []setting {
 		{"etcd.key", scalar, "PEM `FILE` of its key", setPath(func(c *Agent) *string { return &c.Certificates.KeyFile })},
 		{"etcd.ca", scalar, "PEM `FILE` of who signs the nodes' certificates",
 			setPath(func(c *Agent) *string { return &c.Certificates.CAFile })},
+		{"zookeeper.servers", scalar,
+			"`HOST:PORT,...` of an ensemble of ZooKeeper, and /CHROOT, if that keeps the journal instead of etcd (default /starling)",
+			setZooKeeper},
+		{"zookeeper.auth_file", scalar, "`FILE` with USER:PASSWORD for it, for digest authentication", setZooKeeperAuth},
+		{"zookeeper.cert", scalar, "PEM `FILE` of this node's certificate, for servers that want TLS",
+			setPath(func(c *Agent) *string { return &c.ZooKeeperFiles.CertFile })},
+		{"zookeeper.key", scalar, "PEM `FILE` of its key",
+			setPath(func(c *Agent) *string { return &c.ZooKeeperFiles.KeyFile })},
+		{"zookeeper.ca", scalar, "PEM `FILE` of who signs the servers' certificates",
+			setPath(func(c *Agent) *string { return &c.ZooKeeperFiles.CAFile })},
 		{"secret_file", scalar, "`FILE` of the cluster's secret, the same on all nodes, for jobs with the plugins ssh and mpi", setPath(func(c *Agent) *string { return &c.SecretFile })},
 		{"pulse_ttl", scalar, "`DURATION` after which a silent peer counts as dead (default 5s)", setPulse},
 		{"capacity.cpu", scalar, "`CORES` to give to tasks (default: all)", setCapacity(terms.CPU, jobspec.ParseCPU)},

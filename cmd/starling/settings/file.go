@@ -57,7 +57,7 @@ func Declare(command *cobra.Command) {
 
 // contradictions lists what cannot be meant together.
 func (c *Agent) contradictions() []error {
-	var problems []error
+	problems := c.completeZooKeeper()
 	files := c.Certificates
 	if set := []string{files.CertFile, files.KeyFile, files.CAFile}; slices.Contains(set, "") &&
 		files != (etcd.Certificates{}) {
@@ -65,9 +65,11 @@ func (c *Agent) contradictions() []error {
 	}
 	_, member := c.Members[string(c.Node)]
 	switch {
+	case len(c.ZooKeeper.Servers) > 0:
 	case len(c.Members) == 0 && len(c.Endpoints) == 0:
 		problems = append(problems, fmt.Errorf("etcd: nothing says where the journal is\n"+
-			"hint: list the nodes that form the quorum under etcd.members, or say with etcd.endpoints where it is;\n"+
+			"hint: list the nodes that form the quorum under etcd.members, or say with etcd.endpoints where it is, or with\n"+
+			"zookeeper.servers if an ensemble of ZooKeeper keeps it;\n"+
 			"for a cluster of this machine alone: --etcd-members %s=http://127.0.0.1:2380", c.Node))
 	case !member && len(c.Endpoints) == 0:
 		problems = append(problems, fmt.Errorf("etcd: node %s is none of etcd.members: it needs etcd.endpoints to join as a client", c.Node))

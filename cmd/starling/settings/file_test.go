@@ -74,6 +74,26 @@ log: {file: "-", level: debug}
 	}
 }
 
+func TestAgentConfigZooKeeper(t *testing.T) {
+	auth := filepath.Join(t.TempDir(), "auth")
+	if err := os.WriteFile(auth, []byte("flock:se:cret\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("STARLING_ZOOKEEPER_AUTH_FILE", auth)
+	c, err := configOf(t, "node: a\nzookeeper: {servers: 'h:1,[::1]:2,h:3/prod/flock'}\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := c.ZooKeeper; len(got.Servers) != 3 || got.Servers[1] != "[::1]:2" || got.Chroot != "/prod/flock" ||
+		got.Auth != "flock:se:cret" {
+		t.Errorf("got %+v", got)
+	}
+	if c, err = configOf(t, "node: a", "--zookeeper-servers", "h:1,h:2"); err != nil || len(c.ZooKeeper.Servers) != 2 ||
+		c.ZooKeeper.Chroot != "/starling" {
+		t.Errorf("got %+v, %v", c, err)
+	}
+}
+
 func TestAgentConfigPrecedence(t *testing.T) {
 	file := smallConfig + "ports: 1-2\npulse_ttl: 7s\ndata: file\n"
 	t.Setenv("STARLING_PORTS", "3-4")
@@ -108,6 +128,12 @@ func TestAgentConfigRefuses(t *testing.T) {
 		{"no etcd", "node: a", "nothing says where the journal is"},
 		{"no member", "node: x\netcd: {members: {a: 'http://h:1'}}", "node x is none of etcd.members"},
 		{"both", smallConfig + "  endpoints: ['http://h:1']", "drop etcd.endpoints"},
+		{"etcd and ZooKeeper", smallConfig + "zookeeper: {servers: 'h:2181'}", "one of them keeps the journal"},
+		{"user without ZooKeeper", "node: a\nzookeeper: {auth_file: file_test.go}", "must hold one line USER:PASSWORD"},
+		{"TLS without ZooKeeper", smallConfig + "zookeeper: {ca: none}", "give zookeeper.servers"},
+		{"half of TLS", "node: a\nzookeeper: {servers: 'h:1', ca: none}", "cert, key and ca belong together"},
+		{"ZooKeeper's port", "node: a\nzookeeper: {servers: 'h:1,h'}", `:2:22: zookeeper.servers: server "h" must be HOST:PORT`},
+		{"ZooKeeper's chroot", "node: a\nzookeeper: {servers: 'h:1/a//b'}", `chroot "/a//b" must be names`},
 		{"pulse", smallConfig + "pulse_ttl: 500ms", "pulse_ttl: must be in whole seconds"},
 		{"memory", smallConfig + "capacity: {memory: 5}", "capacity.memory: needs a unit"},
 		{"ports", smallConfig + "ports: 9-8", `"9-8" is not a range`},
