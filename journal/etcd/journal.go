@@ -70,8 +70,7 @@ type ClientConfig struct {
 
 // Journal is a journal.Journal in etcd.
 type Journal struct {
-	client *clientv3.Client
-	where  string // the engine, for messages
+	client *engine
 	keys   keyspace
 
 	ctx      context.Context // until Close
@@ -88,18 +87,7 @@ var _ journal.Journal = (*Journal)(nil)
 // Open returns a journal in the ensemble, once that has answered. It gives up when ctx ends, and after 10 seconds.
 func Open(ctx context.Context, config ClientConfig) (*Journal, error) {
 	where := "etcd at " + strings.Join(config.Endpoints, ", ")
-	client, err := clientv3.New(clientv3.Config{
-		Endpoints:            config.Endpoints,
-		DialTimeout:          readMax,
-		DialKeepAliveTime:    pingEvery,
-		DialKeepAliveTimeout: silenceMax,
-		TLS:                  config.TLS,
-		DialOptions: []grpc.DialOption{grpc.WithConnectParams(grpc.ConnectParams{
-			Backoff:           backoff.Config{BaseDelay: pauseMin, Multiplier: 2, Jitter: 0.2, MaxDelay: reconnectMax},
-			MinConnectTimeout: silenceMax,
-		})},
-		Logger: zap.NewNop(),
-	})
+	client, err := dial(config)
 	if err != nil {
 		return nil, fmt.Errorf("open journal in %s: %w", where, err)
 	}
@@ -112,10 +100,26 @@ func Open(ctx context.Context, config ClientConfig) (*Journal, error) {
 	return j, nil
 }
 
+// dial returns a client, which finds its members in its own time.
+func dial(config ClientConfig) (*clientv3.Client, error) {
+	return clientv3.New(clientv3.Config{
+		Endpoints:            config.Endpoints,
+		DialTimeout:          readMax,
+		DialKeepAliveTime:    pingEvery,
+		DialKeepAliveTimeout: silenceMax,
+		TLS:                  config.TLS,
+		DialOptions: []grpc.DialOption{grpc.WithConnectParams(grpc.ConnectParams{
+			Backoff:           backoff.Config{BaseDelay: pauseMin, Multiplier: 2, Jitter: 0.2, MaxDelay: reconnectMax},
+			MinConnectTimeout: silenceMax,
+		})},
+		Logger: zap.NewNop(),
+	})
+}
+
 func newJournal(client *clientv3.Client, where, prefix string) *Journal {
 	ctx, cancel := context.WithCancel(context.Background())
 	return &Journal{
-		client: client, where: where, keys: newKeyspace(prefix), ctx: ctx, cancel: cancel,
+		client: newEngine(client, where), keys: newKeyspace(prefix), ctx: ctx, cancel: cancel,
 		checkEvery: 2 * time.Second,
 	}
 }
@@ -187,7 +191,7 @@ func (j *Journal) Close() error {
 		return nil
 	}
 	if err := j.client.Close(); err != nil && !errors.Is(err, context.Canceled) {
-		return fmt.Errorf("close journal in %s: %w", j.where, err)
+		return fmt.Errorf("close journal in %s: %w", j.client.where(), err)
 	}
 	return nil
 }
@@ -220,7 +224,7 @@ func (j *Journal) failed(ctx context.Context, operation string, err error) error
 	if over := j.over(ctx); over != nil {
 		return over
 	}
-	return fmt.Errorf("%s in %s: %w", operation, j.where, remedied(err))
+	return fmt.Errorf("%s in %s: %w", operation, j.client.where(), remedied(err))
 }
 
 // remedied adds what can be done about err where that is known.
