@@ -21,7 +21,7 @@ import (
 
 // Agent is one machine of a flock. It is not safe for concurrent use.
 type Agent struct {
-	// Node is its name, Address where its API answers, Endpoint where its member of the quorum does, if it is one.
+	// Node is its name, Address where its API answers, Endpoint where its member of the quorum does, if it has one.
 	Node, Address, Endpoint string
 
 	flock     *Flock

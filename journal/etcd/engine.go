@@ -2,6 +2,8 @@ package etcd
 
 import (
 	"context"
+	"fmt"
+	"strings"
 	"sync/atomic"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -14,18 +16,49 @@ type engine struct{ present atomic.Pointer[way] }
 // way is one way to etcd.
 type way struct {
 	*clientv3.Client
-	where string // for messages
+	where  string // for messages
+	member bool   // whether it leads to a member in this process
 }
 
-func newEngine(client *clientv3.Client, where string) *engine {
+func newEngine(w *way) *engine {
 	e := &engine{}
-	e.present.Store(&way{client, where})
+	e.present.Store(w)
 	return e
 }
 
-// use changes the way, and ends the one before.
-func (e *engine) use(client *clientv3.Client, where string) error {
-	return e.present.Swap(&way{client, where}).Close()
+// UseMember makes a member in this process the journal's way to the engine.
+func (j *Journal) UseMember(m *Member) {
+	_ = j.client.present.Swap(m.way()).Close() // what it could not end is ended with it
+}
+
+// UseClient makes the journal reach the engine from outside: at first, or after its member was removed.
+func (j *Journal) UseClient(config ClientConfig) error {
+	client, err := dial(config)
+	if err != nil {
+		return fmt.Errorf("reach the journal in %s: %w", whereabouts(config.Endpoints), err)
+	}
+	_ = j.client.present.Swap(&way{client, whereabouts(config.Endpoints), false}).Close()
+	return nil
+}
+
+// UsesMember tells whether the journal's way to the engine is a member in this process.
+func (j *Journal) UsesMember() bool { return j.client.present.Load().member }
+
+// SetEndpoints changes where a journal that reaches the engine from outside finds it.
+func (j *Journal) SetEndpoints(urls []string) {
+	if w := j.client.present.Load(); !w.member {
+		w.SetEndpoints(urls...)
+	}
+}
+
+// Client returns the journal's present client of the engine, to ask for what is not the journal. It may be closed at
+// any time, when the journal takes another way.
+func (j *Journal) Client() *clientv3.Client { return j.client.present.Load().Client }
+
+// Below returns another journal on the same engine, whose keys begin with this one's prefix and that. It is to be
+// closed before this one.
+func (j *Journal) Below(prefix string) *Journal {
+	return newJournal(j.client, newKeyspace(j.keys.prefix+prefix), true)
 }
 
 func (e *engine) where() string { return e.present.Load().where }
@@ -61,3 +94,6 @@ func (e *engine) KeepAliveOnce(ctx context.Context, id clientv3.LeaseID) (*clien
 }
 
 func (e *engine) Close() error { return e.present.Load().Close() }
+
+// whereabouts names an engine that is reached from outside.
+func whereabouts(endpoints []string) string { return "etcd at " + strings.Join(endpoints, ", ") }
