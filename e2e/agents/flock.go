@@ -60,9 +60,7 @@ func New(config Config) (*Flock, error) {
 			"agent", "--node", a.Node, "--data", a.folder, "--address", a.Address,
 			"--pulse-ttl", config.PulseTTL.String(), "--ports", taskPorts(i),
 		}
-		if i < quorumSize {
-			a.arguments = append(a.arguments, "--etcd-listen", a.Endpoint, "--etcd-peer", "http://"+at(2))
-		}
+		a.arguments = append(a.arguments, "--etcd-listen", a.Endpoint, "--etcd-peer", "http://"+at(2))
 		if i > 0 {
 			a.arguments = append(a.arguments, "--join", f.Agents[0].Address)
 		}
@@ -75,9 +73,13 @@ func New(config Config) (*Flock, error) {
 	return f, nil
 }
 
-// Start starts all agents and waits until all are members, and as many of them keep the journal as are to.
-func (f *Flock) Start(ctx context.Context) error {
-	for i, a := range f.Agents {
+// Start starts all agents, or the first ones, and waits until they are members, and as many of them keep the journal as
+// are to.
+func (f *Flock) Start(ctx context.Context, only ...*Agent) error {
+	if len(only) == 0 {
+		only = f.Agents
+	}
+	for i, a := range only {
 		if err := a.Start(); err != nil {
 			return err
 		}
@@ -88,15 +90,15 @@ func (f *Flock) Start(ctx context.Context) error {
 			return err
 		}
 	}
-	for _, a := range f.Agents {
+	for _, a := range only {
 		if err := a.Ready(ctx); err != nil {
 			return err
 		}
 	}
-	if len(f.Agents) < quorumSize {
+	if len(only) < quorumSize {
 		return nil
 	}
-	return f.AwaitQuorum(ctx, f.Agents[:quorumSize]...)
+	return f.AwaitQuorum(ctx, only[:quorumSize]...)
 }
 
 // AwaitQuorum waits until exactly these agents keep the journal, all with a vote, as the first of them tells.

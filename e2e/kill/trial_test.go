@@ -41,6 +41,14 @@ type trial struct {
 // begin starts a cluster of three, which ends with the test.
 func begin(t *testing.T, ttl time.Duration) *trial {
 	t.Helper()
+	tr := prepare(t, ttl, []string{"a", "b", "c"})
+	tr.must(tr.Start(tr.soon()))
+	return tr
+}
+
+// prepare makes a cluster of which nothing runs yet, and which ends with the test.
+func prepare(t *testing.T, ttl time.Duration, nodes []string, flags ...string) *trial {
+	t.Helper()
 	if runtime.GOOS != "linux" {
 		t.Skip("finds processes by Linux's /proc, and counts on a task's end with its supervisor's")
 	}
@@ -54,16 +62,13 @@ func begin(t *testing.T, ttl time.Duration) *trial {
 	_, err := secret.LoadOrMake(secretFile)
 	tr.must(err)
 	tr.Flock, err = agents.New(agents.Config{
-		Binary: os.Getenv(binaryVariable), Folder: folder, Nodes: []string{"a", "b", "c"}, PulseTTL: ttl,
-		Flags: []string{"--capacity-cpu", "4", "--capacity-memory", "2Gi", "--secret-file", secretFile},
+		Binary: os.Getenv(binaryVariable), Folder: folder, Nodes: nodes, PulseTTL: ttl,
+		Flags: append([]string{"--capacity-cpu", "4", "--capacity-memory", "2Gi", "--secret-file", secretFile}, flags...),
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(tr.end)
-	if err := tr.Start(tr.soon()); err != nil {
-		t.Fatal(err)
-	}
 	return tr
 }
 

@@ -39,10 +39,10 @@ type agent struct {
 	host    *host.Host
 }
 
-// Commands returns "starling agent", "starling dev", and the hidden one that drivers start. The version is that of this
-// program.
+// Commands returns "starling agent", "starling dev", "starling recover", and the hidden one that drivers start. The
+// version is that of this program.
 func Commands(r *remote.Remote, version string) []*cobra.Command {
-	return []*cobra.Command{newAgent(r, version), newDev(r, version), newSupervise()}
+	return []*cobra.Command{newAgent(r, version), newDev(r, version), newRecover(r), newSupervise()}
 }
 
 func newAgent(r *remote.Remote, version string) *cobra.Command {

@@ -2,6 +2,8 @@ package quorum
 
 import (
 	"context"
+	"crypto/tls"
+	"errors"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
@@ -10,62 +12,61 @@ import (
 )
 
 const (
-	// careEvery is how often the files of the members are looked at.
-	careEvery = 10 * time.Second
-	// freeMin is how much of a member's file must be free, and at least half of it, before the file is written anew: the
-	// member answers nobody meanwhile.
-	freeMin = 64 << 20
+	// careEveryDefault is how often the files of the members are looked at.
+	careEveryDefault = 10 * time.Second
+	// freeMinDefault is how much of a member's file must be free, and at least half of it, before the file is written
+	// anew: the member answers nobody meanwhile.
+	freeMinDefault = 64 << 20
 	// defragMax bounds that.
 	defragMax = 2 * time.Minute
 )
 
 // care gives back what members' files hold and nothing uses, of one member at a time, the leader last, and only while
 // all run. When there is room again, it ends the alarm with which a member that had none has stopped all writes.
-func (n *Node) care(ctx context.Context) {
-	if time.Since(n.cared) < careEvery {
+func (n *Node) care(ctx context.Context, v *View) {
+	if time.Since(n.cared) < n.careEvery {
 		return
 	}
 	n.cared = time.Now()
+	urls, used := map[uint64]string{}, int64(0)
+	for _, m := range v.Members {
+		urls[m.ID] = m.Client
+	}
+	statuses := n.statuses(ctx, urls)
+	if len(statuses) < len(urls) {
+		return // not all run
+	}
+	wasteful := uint64(0)
+	for id, s := range statuses {
+		used = max(used, s.DbSizeInUse)
+		free := s.DbSize - s.DbSizeInUse
+		if free >= n.freeMin && free >= s.DbSize/2 && (wasteful == 0 || wasteful == v.Leader) {
+			wasteful = id
+		}
+	}
 	ctx, cancel := context.WithTimeout(ctx, defragMax)
 	defer cancel()
-	client, err := n.outside(n.known.Endpoints)
-	if err != nil {
-		return
-	}
-	defer client.Close()
-	used, quota := int64(0), n.config.QuotaBytes
-	var wasteful, leader string
-	for _, url := range n.known.Endpoints {
-		s, err := client.Status(ctx, url)
-		if err != nil {
-			return // not all run
-		}
-		used = max(used, s.DbSizeInUse)
-		if free := s.DbSize - s.DbSizeInUse; free < freeMin || free < s.DbSize/2 {
-			continue
-		}
-		if s.Leader == s.Header.MemberId {
-			leader = url
-		} else {
-			wasteful = url
-		}
-	}
-	if wasteful == "" {
-		wasteful = leader
-	}
-	if wasteful != "" {
-		_, err := client.Defragment(ctx, wasteful)
-		n.config.Log.Info("the file of a member of the quorum was written anew, because half of it was free", "member", wasteful,
-			"error", err)
-		return
-	}
-	if used < quota/10*8 {
-		n.disarm(ctx, client)
+	switch {
+	case wasteful != 0:
+		n.defragment(ctx, urls[wasteful])
+	case used < n.config.QuotaBytes/10*8:
+		n.disarm(ctx)
 	}
 }
 
+// defragment lets a member write its file anew.
+func (n *Node) defragment(ctx context.Context, url string) {
+	client, err := outside([]string{url}, n.config.TLS)
+	if err == nil {
+		_, err = client.Defragment(ctx, url)
+		err = errors.Join(err, client.Close())
+	}
+	n.config.Log.Info("half of a member's file was free, and it is written anew", "member", url, "error", err)
+}
+
 // disarm ends the alarms of members that had no room.
-func (n *Node) disarm(ctx context.Context, client *clientv3.Client) {
+func (n *Node) disarm(ctx context.Context) {
+	client := n.journal.Client()
 	alarms, err := client.AlarmList(ctx)
 	if err != nil {
 		return
@@ -79,6 +80,6 @@ func (n *Node) disarm(ctx context.Context, client *clientv3.Client) {
 }
 
 // outside returns a client that can ask each member by itself.
-func (n *Node) outside(urls []string) (*clientv3.Client, error) {
-	return clientv3.New(clientv3.Config{Endpoints: urls, TLS: n.config.TLS, Logger: zap.NewNop()})
+func outside(urls []string, secure *tls.Config) (*clientv3.Client, error) {
+	return clientv3.New(clientv3.Config{Endpoints: urls, TLS: secure, Logger: zap.NewNop()})
 }

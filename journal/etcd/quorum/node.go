@@ -58,6 +58,10 @@ type Node struct {
 	said          string
 	looked, cared time.Time
 
+	// careEvery and freeMin are the defaults, but for tests.
+	careEvery time.Duration
+	freeMin   int64
+
 	cancel  context.CancelFunc
 	running sync.WaitGroup
 	lost    chan error // at most one
@@ -66,7 +70,8 @@ type Node struct {
 // Open finds the quorum, through the member whose data is here, as a client, or by founding it, and waits until it
 // answers.
 func Open(ctx context.Context, config Config) (*Node, error) {
-	n := &Node{config: config, lost: make(chan error, 1), cancel: func() {}}
+	n := &Node{config: config, lost: make(chan error, 1), cancel: func() {},
+		careEvery: careEveryDefault, freeMin: freeMinDefault}
 	var err error
 	if n.known, err = loadKnown(config.File); err != nil {
 		return nil, err
@@ -303,13 +308,12 @@ func (n *Node) closeMember() error {
 
 // setAside ends the member and keeps its data beside, until the next time.
 func (n *Node) setAside() error {
-	err := n.member.Close()
+	_ = n.member.Close() // how it ends matters no more
 	n.mu.Lock()
 	n.member = nil
 	n.mu.Unlock()
-	aside := n.config.Dir + ".old"
-	err = errors.Join(err, os.RemoveAll(aside), os.Rename(n.config.Dir, aside))
-	if err != nil {
+	aside := n.config.Dir + oldSuffix
+	if err := errors.Join(os.RemoveAll(aside), os.Rename(n.config.Dir, aside)); err != nil {
 		return fmt.Errorf("set the data of this node's member aside: %w", err)
 	}
 	return nil

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/server/v3/etcdserver"
 )
 
@@ -37,20 +39,42 @@ func (n *Node) Report(ctx context.Context) Report {
 	}
 	r := Report{Endpoints: slices.Clone(n.known.Endpoints), View: n.seen, Files: map[uint64]File{}, Err: err}
 	n.mu.Unlock()
-	client, err := n.outside(r.Endpoints)
-	if err != nil {
-		r.Err = err
-		return r
-	}
-	defer client.Close()
+	urls := map[uint64]string{}
 	for _, m := range r.View.Members {
-		if s, err := client.Status(ctx, m.Client); err == nil {
-			r.View.Leader = s.Leader
-			r.Files[m.ID] = File{s.DbSize, s.DbSizeInUse, s.DbSizeQuota}
-		}
+		urls[m.ID] = m.Client
+	}
+	for id, s := range n.statuses(ctx, urls) {
+		r.View.Leader = s.Leader
+		r.Files[id] = File{s.DbSize, s.DbSizeInUse, s.DbSizeQuota}
 	}
 	r.Next = Next(r.View)
 	return r
+}
+
+// statuses asks members at their client URLs, all at once. Those that do not answer are left out.
+func (n *Node) statuses(ctx context.Context, urls map[uint64]string) map[uint64]*clientv3.StatusResponse {
+	ctx, cancel := context.WithTimeout(ctx, askMax/2)
+	defer cancel()
+	var mu sync.Mutex
+	var asking sync.WaitGroup
+	answers := map[uint64]*clientv3.StatusResponse{}
+	for id, url := range urls {
+		asking.Go(func() {
+			client, err := outside([]string{url}, n.config.TLS)
+			if err != nil {
+				return
+			}
+			defer client.Close()
+			s, err := client.Status(ctx, url)
+			mu.Lock()
+			defer mu.Unlock()
+			if err == nil {
+				answers[id] = s
+			}
+		})
+	}
+	asking.Wait()
+	return answers
 }
 
 // Refusal is a change that is not made, with what can be done about it.

@@ -28,7 +28,7 @@ func (n *Node) steer(ctx context.Context) {
 	}
 	for ctx.Err() == nil {
 		short, cancel := context.WithTimeout(ctx, changeMax)
-		step, err := n.step(short)
+		v, step, err := n.step(short)
 		cancel()
 		if err != nil {
 			n.say(ctx, step, err)
@@ -36,7 +36,7 @@ func (n *Node) steer(ctx context.Context) {
 		}
 		n.say(ctx, step, nil)
 		if step.Action == Wait {
-			n.care(ctx)
+			n.care(ctx, &v)
 			return
 		}
 	}
@@ -59,16 +59,16 @@ func (n *Node) say(ctx context.Context, step Step, err error) {
 }
 
 // step does what is due.
-func (n *Node) step(ctx context.Context) (Step, error) {
+func (n *Node) step(ctx context.Context) (View, Step, error) {
 	v, err := n.view(ctx)
 	if err != nil {
-		return Step{}, err
+		return v, Step{}, err
 	}
 	v.Leader = n.member.ID()
 	for i := range v.Members {
 		m := &v.Members[i]
 		if err := n.noteAway(ctx, m); err != nil {
-			return Step{}, err
+			return v, Step{}, err
 		}
 		if m.Machine == nil && m.Away.Before(n.steering) {
 			m.Away = n.steering // since when this machine can tell
@@ -84,12 +84,12 @@ func (n *Node) step(ctx context.Context) (Step, error) {
 	case Remove:
 		err = n.remove(ctx, step.Member)
 	case Wait:
-		return step, nil
+		return v, step, nil
 	}
 	if err == nil {
 		_, err = client.Put(ctx, keyChanged, step.Node)
 	}
-	return step, err
+	return v, step, err
 }
 
 // remove removes a member, and what is kept about it.
