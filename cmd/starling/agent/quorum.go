@@ -64,14 +64,15 @@ func (a *agent) quorumConfig() (quorum.Config, error) {
 		return quorum.Config{}, fmt.Errorf("find the host's name: %w", err)
 	}
 	e := &a.config.Etcd
+	dir := filepath.Join(a.folder.Path, memberFolder)
 	config := quorum.Config{
 		Machine: quorum.Machine{
 			Node: string(a.config.Node), ID: id, Host: name, Folder: a.folder.Path, Client: e.Listen, Peer: e.Peer,
 			Zone: a.config.Attributes[e.Spread],
 		},
-		Dir: filepath.Join(a.folder.Path, memberFolder), File: filepath.Join(a.folder.Path, quorumFile),
+		Dir: dir, File: filepath.Join(a.folder.Path, quorumFile),
 		Certificates: e.Certificates, TLS: secure, PulseTTL: a.config.Pulse, AwayMax: e.AwayMax, QuotaBytes: e.QuotaBytes,
-		EngineLog: host.EngineLog{Log: a.log}, Log: a.log, Waiting: a.tellMissing(),
+		EngineLog: host.EngineLog{Log: a.log, Folder: dir, Tell: a.Hint}, Log: a.log, Waiting: a.tellMissing(),
 	}
 	if len(a.config.Join) > 0 {
 		config.Find = a.findQuorum
