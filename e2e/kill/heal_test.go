@@ -3,6 +3,8 @@ package kill
 import (
 	"os"
 	"os/exec"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -22,18 +24,8 @@ func TestQuorumHeals(t *testing.T) {
 	tr.must(tr.Start(tr.soon(), tr.Agents[:3]...))
 	tr.submit(tr.job("web", terms.Stateless, serverRole, 3))
 	tr.awaitRunning(tr.Agents[0], "web")
-	lost := tr.Agents[0]
-	for _, a := range tr.Agents[:3] {
-		if tr.leads(a) {
-			lost = a
-		}
-	}
-	spare, left := tr.Agents[3], []*agents.Agent{}
-	for _, a := range tr.Agents[:3] {
-		if a != lost {
-			left = append(left, a)
-		}
-	}
+	lost, spare := tr.memberOf(tr.Agents[:3], true), tr.Agents[3]
+	left := slices.DeleteFunc(slices.Clone(tr.Agents[:3]), func(a *agents.Agent) bool { return a == lost })
 	tr.must(lost.Crash(tr.soon()))
 	tr.must(lost.Wipe(left...))
 	tr.must(spare.Wipe(left...))
@@ -54,6 +46,37 @@ func TestQuorumHeals(t *testing.T) {
 	tr.submit(tr.job("after", terms.Batch, witnessRole, 3), left[0])
 	tr.awaitDone(lost, "after")
 	tr.wantWhole()
+}
+
+// TestPausedMember pauses a member for longer than it may be away: another machine takes its place. When it goes on it
+// is no member any more, and works as a client.
+func TestPausedMember(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts processes and waits until a member counts as away")
+	}
+	t.Parallel()
+	tr := prepare(t, 3*time.Second, []string{"a", "b", "c", "d"}, "--etcd-away", "1s")
+	tr.must(tr.Start(tr.soon(), tr.Agents[:3]...))
+	paused := tr.memberOf(tr.Agents[:3], false)
+	left := slices.DeleteFunc(slices.Clone(tr.Agents), func(a *agents.Agent) bool { return a == paused })
+	tr.must(paused.Pause())
+	tr.must(tr.Agents[3].Start())
+	tr.must(tr.AwaitQuorum(tr.soon(), left...))
+	tr.must(paused.Resume())
+	tr.must(paused.Ready(tr.soon()))
+	tr.submit(tr.job("after", terms.Batch, witnessRole, 3), paused)
+	tr.awaitDone(left[0], "after")
+	tr.wantWhole()
+}
+
+// memberOf returns one of these agents whose member leads the quorum, or one whose member follows.
+func (tr *trial) memberOf(some []*agents.Agent, leads bool) *agents.Agent {
+	tr.Helper()
+	at := slices.IndexFunc(some, func(a *agents.Agent) bool { return tr.leads(a) == leads })
+	if at < 0 {
+		tr.Fatalf("no member is there that leads: %t", leads)
+	}
+	return some[at]
 }
 
 // TestDiskLost takes a member's disk: its machine comes back under its name by itself, and keeps the journal again.
@@ -95,6 +118,8 @@ func TestRecover(t *testing.T) {
 	}
 	here := tr.processes()
 	tr.must(left.Terminate(tr.soon()))
+	old := t.TempDir()
+	tr.must(os.CopyFS(filepath.Join(old, "etcd"), os.DirFS(filepath.Join(left.Folder(), "etcd"))))
 	tr.wantRecover(gone[0], 1, "find the data directory")
 	said := tr.wantRecover(left, 2, "nothing was changed")
 	for _, want := range []string{"has the journal up to entry", "member a at http://127.0.0.1:", "nobody answers",
@@ -120,6 +145,9 @@ func TestRecover(t *testing.T) {
 		tr.must(a.Ready(tr.soon()))
 	}
 	tr.must(tr.AwaitQuorum(tr.soon(), tr.Agents...))
+	tr.wantRecover(left, 4, "has more: its log ends at term", "--data", old, "--others", left.Folder())
+	tr.wantRecover(left, 4, "answers and has a leader", "--data", old, "--others", gone[0].Endpoint)
+	tr.wantRecover(left, 1, "no data of a member of the quorum is there", "--data", t.TempDir())
 	tr.wantRecoverRefused(left)
 	tr.submit(tr.job("after", terms.Batch, witnessRole, 3), gone[0])
 	tr.awaitDone(left, "after")

@@ -351,11 +351,7 @@ func (tr *trial) leads(a *agents.Agent) bool {
 // memberThat returns an agent whose member leads the quorum, or one whose member follows.
 func (tr *trial) memberThat(leads bool) *agents.Agent {
 	tr.Helper()
-	at := slices.IndexFunc(tr.Agents, func(a *agents.Agent) bool { return tr.leads(a) == leads })
-	if at < 0 {
-		tr.Fatalf("no member is there that leads: %t", leads)
-	}
-	return tr.Agents[at]
+	return tr.memberOf(tr.Agents, leads)
 }
 
 // codeOf returns the code of a client's error, "" for none.

@@ -7,8 +7,8 @@ import (
 	"starling/journal/etcd"
 )
 
-// TestWays lets a journal in use change its way to the engine, from outside through a member and back, while one follows it
-// and its pulse beats: nothing is lost or comes twice, and the pulse lives on.
+// TestWays lets a journal in use change its way to the engine, from outside through a member and back, while one
+// follows it and its pulse beats: nothing is lost or comes twice, and the pulse lives on.
 func TestWays(t *testing.T) {
 	t.Parallel()
 	m := single(t)

@@ -292,6 +292,7 @@ const goodbyeMax = time.Second
 func (n *Node) closeMember() error {
 	n.mu.Lock()
 	m := n.member
+	n.member = nil
 	n.mu.Unlock()
 	if m == nil {
 		return nil
