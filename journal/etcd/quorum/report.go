@@ -85,9 +85,11 @@ func (r Refusal) Error() string { return string(r) }
 
 // Change adds, promotes or removes a node, whatever the rule would do; but a majority stays.
 func (n *Node) Change(ctx context.Context, action Action, node string) error {
-	v, err := n.view(ctx)
+	short, cancel := context.WithTimeout(ctx, changeMax)
+	v, err := n.view(short)
+	cancel()
 	if err != nil {
-		return err
+		return fmt.Errorf("read the quorum, which needs a majority of its members: %w", err)
 	}
 	at := slices.IndexFunc(v.Members, func(m Member) bool {
 		return m.Node == node || m.Machine != nil && m.Machine.Node == node
