@@ -12,6 +12,7 @@ import (
 	"log/slog"
 	"time"
 
+	starlingv1 "starling/api/v1"
 	"starling/cluster"
 	"starling/command"
 	"starling/driver"
@@ -63,8 +64,18 @@ type Options struct {
 	Version string
 	// Rules is the newest version of the rules that the program knows.
 	Rules rules.Number
+	// Quorum is who keeps the journal, nil where that is not the etcd in Starling itself.
+	Quorum Quorum
 	// Log takes what is wrong with the server itself.
 	Log *slog.Logger
+}
+
+// Quorum is who keeps the journal. Its errors are *wire.Failure where the one who asked can do something about them.
+type Quorum interface {
+	// Quorum tells which machines do.
+	Quorum(ctx context.Context) (*starlingv1.QuorumResponse, error)
+	// ChangeQuorum adds, promotes or removes a node.
+	ChangeQuorum(ctx context.Context, action, node string) error
 }
 
 //go:generate bash generate

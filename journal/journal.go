@@ -146,6 +146,10 @@ type Journal interface {
 	// Pulses lists the live pulses, ordered by ID.
 	Pulses(ctx context.Context) ([]PulseState, error)
 
+	// Cluster returns the id of the cluster whose journal this is, "" if it has none. One that has none takes the proposed
+	// id, unless that is ""; of several proposals the first one stays for ever.
+	Cluster(ctx context.Context, proposed string) (id string, err error)
+
 	// Close releases what the journal holds. Pulses owned by this process are abandoned, not ended.
 	Close() error
 }

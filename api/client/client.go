@@ -64,6 +64,11 @@ func (c *Client) See(index terms.Index) {
 	}
 }
 
+// Quorum returns which machines keep the journal.
+func (c *Client) Quorum(ctx context.Context) (*starlingv1.QuorumResponse, error) {
+	return unary(ctx, c, &starlingv1.QuorumRequest{}, starlingv1connect.StarlingClient.Quorum)
+}
+
 // Rules returns the version of the rules in force, and up to which each member's program knows them.
 func (c *Client) Rules(ctx context.Context) (*starlingv1.RulesResponse, error) {
 	return unary(ctx, c, &starlingv1.RulesRequest{MinIndex: c.least(0)}, starlingv1connect.StarlingClient.Rules)

@@ -21,7 +21,7 @@ import (
 
 // Agent is one machine of a flock. It is not safe for concurrent use.
 type Agent struct {
-	// Node is its name, Address where its API answers, Endpoint where its member of the quorum does, if it is one.
+	// Node is its name, Address where its API answers, Endpoint where its member of the quorum does, if it has one.
 	Node, Address, Endpoint string
 
 	flock     *Flock
@@ -111,6 +111,31 @@ func (a *Agent) Ready(ctx context.Context) error {
 
 // Install replaces the program, for the next Start.
 func (a *Agent) Install(binary string) { a.binary = binary }
+
+// Wipe removes all that the machine has, of which nothing may run. It is told where others are, or begins a cluster.
+func (a *Agent) Wipe(join ...*Agent) error {
+	if err := os.RemoveAll(a.folder); err != nil {
+		return fmt.Errorf("wipe agent %s: %w", a.Node, err)
+	}
+	var addresses []string
+	for _, other := range join {
+		addresses = append(addresses, other.Address)
+	}
+	a.arguments = append(a.arguments, "--join", strings.Join(addresses, ","))
+	return nil
+}
+
+// Folder is where the agent keeps what it has.
+func (a *Agent) Folder() string { return a.folder }
+
+// Terminate asks the agent to end in good order, and waits until it has.
+func (a *Agent) Terminate(ctx context.Context) error {
+	if err := a.signal(syscall.SIGTERM); err != nil {
+		return err
+	}
+	_, err := a.Ended(ctx)
+	return err
+}
 
 // Ended waits until the process has ended, and returns its exit status.
 func (a *Agent) Ended(ctx context.Context) (status int, err error) {

@@ -46,16 +46,15 @@ func (f *fleet) start(folder string) error {
 	if err != nil {
 		return fmt.Errorf("find free ports: %w", err)
 	}
-	var members []string
-	for i, name := range names {
-		members = append(members, fmt.Sprintf("%s=http://%s", name, ports[3*i]))
-	}
 	for i, name := range names {
 		a := &agent{name: name, address: ports[3*i+1], folder: filepath.Join(folder, name), binary: f.binary}
 		a.args = []string{"agent", "--node", name, "--data", a.folder, "--address", a.address,
-			"--etcd-members", strings.Join(members, ","), "--etcd-listen", "http://" + ports[3*i+2],
+			"--etcd-listen", "http://" + ports[3*i+2], "--etcd-peer", "http://" + ports[3*i],
 			"--pulse-ttl", pulseTTL.String(), "--capacity-cpu", "2", "--capacity-memory", "4Gi",
 			"--ports", fmt.Sprintf("%d-%d", portsFirst+i*portsEach, portsFirst+(i+1)*portsEach-1)}
+		if i > 0 {
+			a.args = append(a.args, "--join", f.agents[0].address)
+		}
 		if a.log, err = os.Create(a.folder + ".out"); err != nil {
 			return err
 		}

@@ -37,7 +37,11 @@ func TestKilledBetweenSnapshots(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tr := beginWith(t, binary, 10*time.Second)
+	tr := prepare(t, 10*time.Second, []string{"a", "b", "c"})
+	for _, a := range tr.Agents {
+		a.Install(binary)
+	}
+	tr.must(tr.Start(tr.soon()))
 	tr.submit(tr.job("web", terms.Stateless, serverRole, 3))
 	slots := tr.awaitRunning(tr.Agents[0], "web")
 	tasks := tr.wantTasks(slots)

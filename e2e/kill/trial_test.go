@@ -38,14 +38,16 @@ type trial struct {
 	written terms.Index
 }
 
-// begin starts a cluster of three, which ends with the test. The flags say what keeps the journal, if not the agents.
-func begin(t *testing.T, ttl time.Duration, journal ...string) *trial {
+// begin starts a cluster of three, which ends with the test.
+func begin(t *testing.T, ttl time.Duration, flags ...string) *trial {
 	t.Helper()
-	return beginWith(t, os.Getenv(binaryVariable), ttl, journal...)
+	tr := prepare(t, ttl, []string{"a", "b", "c"}, flags...)
+	tr.must(tr.Start(tr.soon()))
+	return tr
 }
 
-// beginWith does it with a program.
-func beginWith(t *testing.T, binary string, ttl time.Duration, journal ...string) *trial {
+// prepare makes a cluster of which nothing runs yet, and which ends with the test.
+func prepare(t *testing.T, ttl time.Duration, nodes []string, flags ...string) *trial {
 	t.Helper()
 	if runtime.GOOS != "linux" {
 		t.Skip("finds processes by Linux's /proc, and counts on a task's end with its supervisor's")
@@ -60,16 +62,14 @@ func beginWith(t *testing.T, binary string, ttl time.Duration, journal ...string
 	_, err := secret.LoadOrMake(secretFile)
 	tr.must(err)
 	tr.Flock, err = agents.New(agents.Config{
-		Binary: binary, Folder: folder, Nodes: []string{"a", "b", "c"}, PulseTTL: ttl, Journal: journal,
-		Flags: []string{"--capacity-cpu", "4", "--capacity-memory", "2Gi", "--secret-file", secretFile},
+		Binary: os.Getenv(binaryVariable), Folder: folder, Nodes: nodes, PulseTTL: ttl,
+		External: slices.Contains(flags, "--zookeeper-servers"),
+		Flags:    append([]string{"--capacity-cpu", "4", "--capacity-memory", "2Gi", "--secret-file", secretFile}, flags...),
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(tr.end)
-	if err := tr.Start(tr.soon()); err != nil {
-		t.Fatal(err)
-	}
 	return tr
 }
 
@@ -352,11 +352,7 @@ func (tr *trial) leads(a *agents.Agent) bool {
 // memberThat returns an agent whose member leads the quorum, or one whose member follows.
 func (tr *trial) memberThat(leads bool) *agents.Agent {
 	tr.Helper()
-	at := slices.IndexFunc(tr.Agents, func(a *agents.Agent) bool { return tr.leads(a) == leads })
-	if at < 0 {
-		tr.Fatalf("no member is there that leads: %t", leads)
-	}
-	return tr.Agents[at]
+	return tr.memberOf(tr.Agents, leads)
 }
 
 // codeOf returns the code of a client's error, "" for none.

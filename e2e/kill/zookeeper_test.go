@@ -84,7 +84,7 @@ func TestZooKeeperRefused(t *testing.T) {
 	start := func(ttl time.Duration, flags ...string) *agents.Agent {
 		t.Helper()
 		flock, err := agents.New(agents.Config{Binary: os.Getenv(binaryVariable), Folder: t.TempDir(), Nodes: []string{"a"},
-			PulseTTL: ttl, Journal: append([]string{"--zookeeper-servers", at}, flags...)})
+			PulseTTL: ttl, External: true, Flags: append([]string{"--zookeeper-servers", at}, flags...)})
 		tr.must(err)
 		tr.must(flock.Agents[0].Start())
 		t.Cleanup(func() { _ = flock.Agents[0].Kill() })

@@ -50,6 +50,7 @@ type paths struct {
 	snapshot string
 	pulses   string
 	owners   string
+	cluster  string
 }
 
 func newPaths(chroot string) paths {
@@ -57,6 +58,7 @@ func newPaths(chroot string) paths {
 	return paths{
 		chroot: chroot, shards: chroot + "/shard", writers: chroot + "/writer", snapshot: chroot + "/snapshot",
 		pulses: chroot + "/pulse", owners: chroot + "/owner",
+		cluster: chroot + "/cluster",
 	}
 }
 

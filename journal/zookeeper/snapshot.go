@@ -211,3 +211,28 @@ func (j *Journal) haveChunks(ctx context.Context, s journal.Snapshot) error {
 	}
 	return nil
 }
+
+// Cluster implements journal.Journal.
+func (j *Journal) Cluster(ctx context.Context, proposed string) (string, error) {
+	if over := j.over(ctx); over != nil {
+		return "", over
+	}
+	during, done := j.during(ctx, attemptMax)
+	defer done()
+	if proposed != "" {
+		_, err := ask(during, j, func(c *zk.Conn) (string, error) {
+			return c.Create(j.paths.cluster, []byte(proposed), zk.FlagPersistent, j.acl)
+		})
+		if err != nil && !errors.Is(err, zk.ErrNodeExists) {
+			return "", j.failed(ctx, "keep the cluster's id", err)
+		}
+	}
+	id, err := synced(during, j, func(c *zk.Conn) ([]byte, error) {
+		data, _, err := c.Get(j.paths.cluster)
+		return data, err
+	})
+	if err != nil && !errors.Is(err, zk.ErrNoNode) {
+		return "", j.failed(ctx, "read the cluster's id", err)
+	}
+	return string(id), nil
+}

@@ -182,7 +182,8 @@ func (d *dev) open(ctx context.Context) error {
 		return nil
 	}
 	d.member, err = etcd.Start(ctx, etcd.MemberConfig{
-		Name: "dev", DataDir: filepath.Join(d.folder.Path, "etcd"), Log: host.EngineLog{Log: d.log},
+		Name: "dev", DataDir: filepath.Join(d.folder.Path, memberFolder),
+		Log:       host.EngineLog{Log: d.log, Folder: d.folder.Path, Tell: d.Hint},
 		ClientURL: "http://127.0.0.1:0", PeerURL: "http://127.0.0.1:0",
 	})
 	if err != nil {

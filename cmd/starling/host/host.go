@@ -46,6 +46,8 @@ type Config struct {
 	Offer    terms.Offer
 	Listener net.Listener
 	Pulse    time.Duration
+	// Quorum is who keeps the journal, nil where that is not the etcd in Starling itself.
+	Quorum api.Quorum
 	// Supervise is the subcommand of this program that supervises a task.
 	Supervise string
 	// Secret is the cluster's, nil for none.
@@ -87,6 +89,9 @@ func Start(ctx context.Context, config Config) (*Host, error) {
 	if err := config.CompleteOffer(); err != nil {
 		return nil, err
 	}
+	if err := checkIdentity(config.Folder); err != nil {
+		return nil, err
+	}
 	program, err := ownProgram()
 	if err != nil {
 		return nil, fmt.Errorf("find this program, which supervises tasks: %w", err)
@@ -104,10 +109,10 @@ func Start(ctx context.Context, config Config) (*Host, error) {
 		Secret:  config.Secret,
 		Fetch:   client.NewOutputs().Fetch,
 		Reports: config.Folder, Version: config.Version, Limits: clusterLimits(),
-		Identity: peer.FileIdentity{Path: filepath.Join(config.Folder, "identity.json")}, Log: config.Log,
+		Identity: peer.FileIdentity{Path: filepath.Join(config.Folder, identityName)}, Log: config.Log,
 	})
 	handler := api.NewServer(backend{h.Peer},
-		api.Options{Version: config.Version, Rules: peer.RulesNewest, Log: config.Log})
+		api.Options{Version: config.Version, Rules: peer.RulesNewest, Quorum: config.Quorum, Log: config.Log})
 	h.serving.Go(func() {
 		if err := api.Serve(ctx, config.Listener, handler); err != nil {
 			config.Log.Error("the API has stopped", "error", err)

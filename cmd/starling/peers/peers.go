@@ -18,9 +18,9 @@ import (
 	"starling/cmd/starling/usage"
 )
 
-// Commands returns "starling peers", "starling node", "starling rules" and "starling journal".
+// Commands returns "starling peers", "starling node", "starling quorum", "starling rules" and "starling journal".
 func Commands(r *remote.Remote) []*cobra.Command {
-	return []*cobra.Command{newRing(r), newNode(r), newRules(r), newJournal(r)}
+	return []*cobra.Command{newRing(r), newNode(r), newQuorum(r), newRules(r), newJournal(r)}
 }
 
 func newRing(r *remote.Remote) *cobra.Command {

@@ -36,13 +36,10 @@ type Agent struct {
 	Advertise string
 	// DNS is where names of instances are answered, "" for nowhere.
 	DNS string
-	// Members maps the names of the nodes that form the etcd quorum to the URLs at which they meet; Endpoints are
-	// where a node that is none of them finds it. EtcdListen is where this node's member answers those.
-	Members    map[string]string
-	Endpoints  []string
-	EtcdListen string
-	// Certificates are for etcd beyond this machine.
-	Certificates etcd.Certificates
+	// Join is where the APIs of other machines of the cluster answer; without any this machine founds it.
+	Join []string
+	// Etcd is how this machine keeps the journal, or reaches it.
+	Etcd Etcd
 	// ZooKeeper is the ensemble that keeps the journal instead; it has no servers if etcd does.
 	ZooKeeper      zookeeper.Config
 	ZooKeeperFiles zookeeper.Files
@@ -61,12 +58,35 @@ type Agent struct {
 	LogLevel slog.Level
 }
 
+// Etcd is what a machine needs to know about the journal's engine.
+type Etcd struct {
+	// Listen and Peer are where this machine's member answers other machines, and other members, once it is one; "" if it
+	// is to be none.
+	Listen, Peer string
+	// AwayMax is how long a member may be away before another machine takes its place; members are spread over the values
+	// of the attribute Spread.
+	AwayMax time.Duration
+	Spread  string
+	// QuotaBytes is how large a member's file may become.
+	QuotaBytes int64
+	// Certificates are for etcd beyond this machine.
+	Certificates etcd.Certificates
+	// Endpoints are those of an etcd that others keep, nil for Starling's own; User, PasswordFile and Prefix are for that.
+	Endpoints          []string
+	User, PasswordFile string
+	Prefix             string
+}
+
 // Defaults. The ports that are given to tasks lie below those that systems give to outgoing connections.
 const (
 	PortFirstDefault = 20000
 	PortLastDefault  = 29999
 	PulseDefault     = 5 * time.Second
 	pulseMin         = time.Second
+	// EtcdListenDefault is for the first machine, which must have a member.
+	EtcdListenDefault = "http://127.0.0.1:2379"
+	awayDefault       = 10 * time.Minute
+	quotaMin          = 16 << 20
 )
 
 func defaults() (*Agent, error) {
@@ -76,7 +96,8 @@ func defaults() (*Agent, error) {
 	}
 	return &Agent{
 		Node: terms.NodeName(name), Data: "/var/lib/starling", Address: client.DefaultAddress, Pulse: PulseDefault,
-		EtcdListen: "http://127.0.0.1:2379", Capacity: terms.Resources{-1, -1, -1},
+		Etcd:      Etcd{AwayMax: awayDefault, Spread: "zone", QuotaBytes: etcd.QuotaDefault, Prefix: "starling/"},
+		Capacity:  terms.Resources{-1, -1, -1},
 		PortFirst: PortFirstDefault, PortLast: PortLastDefault,
 	}, nil
 }
@@ -91,15 +112,27 @@ func all() []setting {
 		{"insecure", scalar, "let the API listen beyond this machine although nothing protects it yet", setInsecure},
 		{"advertise", scalar, "`HOST:PORT` at which other peers reach the API (default: the address, or the machine's first)", setAdvertise},
 		{"dns", scalar, "`HOST:PORT` at which to answer the names of instances over DNS, such as 127.0.0.1:5300 (default: nowhere)", setDNS},
-		{"etcd.members", pairs, "the nodes that form the quorum, one or three, as `NAME=http://HOST:PORT`,...", setMembers},
-		{"etcd.endpoints", list, "`URL`s of the quorum's members, for a node that is none of them", setEndpoints},
-		{"etcd.listen", scalar, "`URL` at which this node's member answers the other nodes (default http://127.0.0.1:2379)",
-			setEtcdListen},
+		{"join", list, "`HOST:PORT`s of the APIs of other machines of the cluster, any of them; without it this machine founds a cluster", setJoin},
+		{"etcd.listen", scalar, "`URL` at which this machine's member of the quorum answers other machines, once it is one; without it it is never one (default for the machine that founds the cluster: " + EtcdListenDefault + ")",
+			setURL(func(c *Agent) *string { return &c.Etcd.Listen })},
+		{"etcd.peer", scalar, "`URL` at which it answers other members (default: etcd.listen with the next port)",
+			setURL(func(c *Agent) *string { return &c.Etcd.Peer })},
+		{"etcd.away", scalar, "`DURATION` after which another machine takes the place of a member that is away (default 10m)", setAway},
+		{"etcd.spread", scalar, "`ATTRIBUTE` over whose values members are spread (default zone)",
+			setPath(func(c *Agent) *string { return &c.Etcd.Spread })},
+		{"etcd.quota", scalar, "`BYTES` that a member's file may have, such as 8Gi, which is the default", setQuota},
 		{"etcd.cert", scalar, "PEM `FILE` of this node's certificate, for etcd beyond one machine",
-			setPath(func(c *Agent) *string { return &c.Certificates.CertFile })},
-		{"etcd.key", scalar, "PEM `FILE` of its key", setPath(func(c *Agent) *string { return &c.Certificates.KeyFile })},
+			setPath(func(c *Agent) *string { return &c.Etcd.Certificates.CertFile })},
+		{"etcd.key", scalar, "PEM `FILE` of its key",
+			setPath(func(c *Agent) *string { return &c.Etcd.Certificates.KeyFile })},
 		{"etcd.ca", scalar, "PEM `FILE` of who signs the nodes' certificates",
-			setPath(func(c *Agent) *string { return &c.Certificates.CAFile })},
+			setPath(func(c *Agent) *string { return &c.Etcd.Certificates.CAFile })},
+		{"etcd.endpoints", list, "`URL`s of an etcd of your own that is to keep the journal, instead of Starling's", setEndpoints},
+		{"etcd.user", scalar, "`NAME` of a user of that etcd", setPath(func(c *Agent) *string { return &c.Etcd.User })},
+		{"etcd.password_file", scalar, "`FILE` that holds the user's password",
+			setPath(func(c *Agent) *string { return &c.Etcd.PasswordFile })},
+		{"etcd.prefix", scalar, "`TEXT` with which all keys in that etcd begin (default starling/)",
+			setPath(func(c *Agent) *string { return &c.Etcd.Prefix })},
 		{"zookeeper.servers", scalar,
 			"`HOST:PORT,...` of an ensemble of ZooKeeper, and /CHROOT, if that keeps the journal instead of etcd (default /starling)",
 			setZooKeeper},
@@ -183,26 +216,20 @@ func etcdURL(text string) error {
 	return nil
 }
 
-func setMembers(c *Agent, texts []string) error {
-	c.Members = map[string]string{}
+func setURL(field func(*Agent) *string) func(*Agent, []string) error {
+	return func(c *Agent, texts []string) error {
+		*field(c) = texts[0]
+		return etcdURL(texts[0])
+	}
+}
+
+func setJoin(c *Agent, texts []string) error {
 	for _, text := range texts {
-		name, at, _ := strings.Cut(text, "=")
-		if reason := terms.NameProblem(name, true); reason != "" {
-			return fmt.Errorf("the name of a member %s", reason)
+		if _, _, err := net.SplitHostPort(text); err != nil {
+			return fmt.Errorf("%q is not a HOST:PORT such as 10.0.0.1:7460", text)
 		}
-		if err := etcdURL(at); err != nil {
-			return fmt.Errorf("member %s: %w", name, err)
-		}
-		for other, taken := range c.Members {
-			if taken == at || other == name {
-				return fmt.Errorf("member %s: the name or its URL is that of member %s as well", name, other)
-			}
-		}
-		c.Members[name] = at
 	}
-	if n := len(c.Members); n != 1 && n != 3 {
-		return fmt.Errorf("one or three nodes form the quorum, not %d: more join as clients, with etcd.endpoints", n)
-	}
+	c.Join = texts
 	return nil
 }
 
@@ -212,13 +239,26 @@ func setEndpoints(c *Agent, texts []string) error {
 			return err
 		}
 	}
-	c.Endpoints = texts
+	c.Etcd.Endpoints = texts
 	return nil
 }
 
-func setEtcdListen(c *Agent, texts []string) error {
-	c.EtcdListen = texts[0]
-	return etcdURL(texts[0])
+func setAway(c *Agent, texts []string) error {
+	millis, err := jobspec.ParseDuration(texts[0], int64(30*24*time.Hour/time.Millisecond))
+	if err != nil {
+		return err
+	}
+	if c.Etcd.AwayMax = time.Duration(millis) * time.Millisecond; c.Etcd.AwayMax < time.Second {
+		return fmt.Errorf("must be at least 1s, is %s", texts[0])
+	}
+	return nil
+}
+
+func setQuota(c *Agent, texts []string) (err error) {
+	if c.Etcd.QuotaBytes, err = jobspec.ParseBytes(texts[0]); err == nil && c.Etcd.QuotaBytes < quotaMin {
+		err = fmt.Errorf("must be at least 16Mi, is %s", texts[0])
+	}
+	return err
 }
 
 func setPulse(c *Agent, texts []string) error {

@@ -12,7 +12,7 @@ import (
 // ClientTLS is how a client shows who it is to the quorum and knows it; nil without certificates. The client's own is
 // read again for every connection, so it can be renewed in place.
 func (c *Agent) ClientTLS() (*tls.Config, error) {
-	files := c.Certificates
+	files := c.Etcd.Certificates
 	if files == (etcd.Certificates{}) {
 		return nil, nil
 	}

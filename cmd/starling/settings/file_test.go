@@ -3,6 +3,7 @@ package settings
 import (
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -36,7 +37,7 @@ func configOf(t *testing.T, text string, args ...string) (*Agent, error) {
 const smallConfig = `
 node: a
 etcd:
-  members: {a: "http://127.0.0.1:2380"}
+  listen: "http://127.0.0.1:2380"
 `
 
 func TestAgentConfig(t *testing.T) {
@@ -47,10 +48,9 @@ address: 127.0.0.1:1
 pulse_ttl: 3s
 etcd:
   listen: http://127.0.0.1:2
-  members:
-    a: http://127.0.0.1:3
-    b: http://127.0.0.1:4
-    c: http://127.0.0.1:5
+  away: 5m
+  quota: 64Mi
+join: ["10.0.0.1:1", "10.0.0.2:1"]
 capacity: {cpu: 1500m, memory: 1Gi, disk: 2G}
 attributes: {zone: cellar}
 devices: {gpu: "2:A100", disk: 1}
@@ -61,9 +61,14 @@ log: {file: "-", level: debug}
 		t.Fatal(err)
 	}
 	if c.Node != "a" || c.Data != "here" || c.Address != "127.0.0.1:1" || c.Pulse != 3*time.Second ||
-		len(c.Members) != 3 ||
-		c.EtcdListen != "http://127.0.0.1:2" || c.Attributes["zone"] != "cellar" || c.PortFirst != 100 || c.PortLast != 200 {
+		len(c.Join) != 2 || c.Attributes["zone"] != "cellar" || c.PortFirst != 100 || c.PortLast != 200 {
 		t.Errorf("got %+v", c)
+	}
+	c.Etcd.Spread, c.Etcd.Prefix = "", ""
+	wantEtcd := Etcd{Listen: "http://127.0.0.1:2", Peer: "http://127.0.0.1:3", AwayMax: 5 * time.Minute,
+		QuotaBytes: 64 << 20}
+	if !reflect.DeepEqual(c.Etcd, wantEtcd) {
+		t.Errorf("etcd: got %+v, want %+v", c.Etcd, wantEtcd)
 	}
 	if want := (terms.Resources{1500, 1 << 30, 2e9}); c.Capacity != want {
 		t.Errorf("capacity: got %v, want %v", c.Capacity, want)
@@ -121,13 +126,12 @@ func TestAgentConfigRefuses(t *testing.T) {
 		{"no mapping", smallConfig + "capacity: 5", ":5:11: must be a mapping"},
 		{"nothing", smallConfig + "data:", ":5:6: data must be a single value"},
 		{"node's name", "node: a/b\n" + smallConfig[8:], `:1:7: node: must be of letters`},
-		{"members", "node: a\netcd: {members: {a: 'http://h:1', b: 'http://h:2'}}",
-			"one or three nodes form the quorum, not 2"},
-		{"member's URL", "node: a\netcd: {members: {a: 'h:1'}}", `member a: "h:1" is not a URL`},
-		{"same URL", "node: a\netcd: {members: {a: 'http://h:1', b: 'http://h:1', c: 'http://h:3'}}", "as well"},
-		{"no etcd", "node: a", "nothing says where the journal is"},
-		{"no member", "node: x\netcd: {members: {a: 'http://h:1'}}", "node x is none of etcd.members"},
-		{"both", smallConfig + "  endpoints: ['http://h:1']", "drop etcd.endpoints"},
+		{"listen", "node: a\netcd: {listen: 'h:1'}", `etcd.listen: "h:1" is not a URL`},
+		{"join", "node: a\njoin: [b]", `join: "b" is not a HOST:PORT`},
+		{"away", "node: a\netcd: {away: 1ms}", "etcd.away: must be at least 1s"},
+		{"peer alone", "node: a\njoin: ['h:1']\netcd: {peer: 'http://h:1'}", "etcd.peer needs etcd.listen"},
+		{"both", smallConfig + "  endpoints: ['http://h:1']", "etcd.endpoints name an etcd of your own"},
+		{"user", "node: a\netcd: {endpoints: ['http://h:1'], user: u}", "belong together"},
 		{"etcd and ZooKeeper", smallConfig + "zookeeper: {servers: 'h:2181'}", "one of them keeps the journal"},
 		{"user without ZooKeeper", "node: a\nzookeeper: {auth_file: file_test.go}", "must hold one line USER:PASSWORD"},
 		{"TLS without ZooKeeper", smallConfig + "zookeeper: {ca: none}", "give zookeeper.servers"},
