@@ -29,7 +29,7 @@ var binaryLayers = [][]string{
 	{"exit"},
 	{"usage", "console"},
 	{"remote"},
-	{"target", "host", "settings"},
+	{"target", "files", "host", "settings"},
 	{"jobs", "logs", "pools", "peers", "agent", "simulation"},
 }
 

@@ -11,8 +11,8 @@ import (
 
 	"starling/api/client"
 	starlingv1 "starling/api/v1"
-	"starling/api/wire"
 	"starling/cmd/starling/console"
+	"starling/cmd/starling/files"
 	"starling/cmd/starling/remote"
 	"starling/cmd/starling/usage"
 	"starling/jobspec"
@@ -78,7 +78,7 @@ func poolTable(answer *starlingv1.ListPoolsResponse, whole bool) *console.Table 
 	for _, p := range answer.GetPools() {
 		path := terms.PoolPath(p.GetSpec().GetPath())
 		parent, name := pool.Split(path)
-		spec := poolSpec(p)
+		spec := files.PoolSpec(p)
 		if whole {
 			name = strings.Repeat("  ", strings.Count(string(path), "/")+1) + name
 		} else {
@@ -118,7 +118,8 @@ func kindsOf(answer *starlingv1.ListPoolsResponse) (kinds []terms.Kind) {
 		matters := answer.GetCapacity()[k].GetAmount() > 0
 		for _, p := range answer.GetPools() {
 			u := p.GetUses()[k]
-			matters = matters || u.GetAllocated()+u.GetDemand()+u.GetSlackDemand() > 0 || poolSpec(p).Quotas[k].Reservation > 0
+			matters = matters || u.GetAllocated()+u.GetDemand()+u.GetSlackDemand() > 0 ||
+				files.PoolSpec(p).Quotas[k].Reservation > 0
 		}
 		if matters {
 			kinds = append(kinds, k)
@@ -158,7 +159,7 @@ func poolStatus(r *remote.Remote, command *cobra.Command, path string) (*starlin
 
 // drawPool shows a pool to people.
 func drawPool(r *remote.Remote, answer *starlingv1.PoolStatusResponse) error {
-	p, spec := answer.GetPool(), poolSpec(answer.GetPool())
+	p, spec := answer.GetPool(), files.PoolSpec(answer.GetPool())
 	head := console.NewTable("pool", string(spec.Path))
 	head.Row("jobs", fmt.Sprint(p.GetJobs()))
 	head.Row("owners", console.Dash(strings.Join(spec.Owners, ", ")))
@@ -293,12 +294,6 @@ func partTable(k terms.Kind, one *starlingv1.Reckoning, self string) *console.Ta
 			k.Round(p.GetShared()), k.Round(p.GetLeftOver()), k.Round(p.GetEntitlement()), console.Dash(p.GetCut()))
 	}
 	return t
-}
-
-// poolSpec returns the pool of an answer, whose peer is trusted to send none with problems.
-func poolSpec(p *starlingv1.Pool) terms.Pool {
-	spec, _ := wire.PoolOf(p.GetSpec())
-	return spec
 }
 
 // completePool offers the paths of pools.

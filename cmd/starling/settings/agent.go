@@ -237,23 +237,28 @@ func setAttributes(c *Agent, texts []string) error {
 	return nil
 }
 
-func setDevices(c *Agent, texts []string) error {
-	c.Devices = nil
+func setDevices(c *Agent, texts []string) (err error) {
+	c.Devices, err = Devices(texts)
+	return err
+}
+
+// Devices reads devices such as gpu=2 or gpu=2:A100, and orders them by their kind.
+func Devices(texts []string) (all []terms.DeviceOffer, err error) {
 	for _, text := range texts {
 		kind, count, _ := strings.Cut(text, "=")
 		count, model, told := strings.Cut(count, ":")
 		number, err := strconv.ParseUint(count, 10, 16)
 		isWrong := err != nil || terms.NameProblem(kind, false) != "" || told && terms.NameProblem(model, false) != ""
 		if isWrong {
-			return fmt.Errorf("%q is no KIND=COUNT such as gpu=2, or KIND=COUNT:MODEL such as gpu=2:A100", text)
+			return nil, fmt.Errorf("%q is no KIND=COUNT such as gpu=2, or KIND=COUNT:MODEL such as gpu=2:A100", text)
 		}
-		if slices.ContainsFunc(c.Devices, func(d terms.DeviceOffer) bool { return d.Kind == kind }) {
-			return fmt.Errorf("%q gives devices of kind %s a second time: give each kind once", text, kind)
+		if slices.ContainsFunc(all, func(d terms.DeviceOffer) bool { return d.Kind == kind }) {
+			return nil, fmt.Errorf("%q gives devices of kind %s a second time: give each kind once", text, kind)
 		}
-		c.Devices = append(c.Devices, terms.DeviceOffer{Kind: kind, Model: model, Count: uint32(number)})
+		all = append(all, terms.DeviceOffer{Kind: kind, Model: model, Count: uint32(number)})
 	}
-	slices.SortFunc(c.Devices, func(a, b terms.DeviceOffer) int { return cmp.Compare(a.Kind, b.Kind) })
-	return nil
+	slices.SortFunc(all, func(a, b terms.DeviceOffer) int { return cmp.Compare(a.Kind, b.Kind) })
+	return all, nil
 }
 
 func setPorts(c *Agent, texts []string) (err error) {
