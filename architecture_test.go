@@ -30,7 +30,7 @@ var binaryLayers = [][]string{
 	{"usage", "console"},
 	{"remote"},
 	{"target", "files", "host", "settings"},
-	{"jobs", "logs", "pools", "peers", "agent", "simulation"},
+	{"jobs", "logs", "pools", "peers", "past", "agent", "simulation"},
 }
 
 // layerExemptions are imports that the layers forbid and a reason allows.

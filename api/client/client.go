@@ -100,6 +100,12 @@ func (c *Client) PlanJob(ctx context.Context, spec *terms.Job) (*starlingv1.Plan
 	return unary(ctx, c, request, starlingv1connect.StarlingClient.PlanJob)
 }
 
+// WhatIf tells what would come of imagined changes of the cluster.
+func (c *Client) WhatIf(ctx context.Context, request *starlingv1.WhatIfRequest) (*starlingv1.WhatIfResponse, error) {
+	request.MinIndex = c.least(request.MinIndex)
+	return unary(ctx, c, request, starlingv1connect.StarlingClient.WhatIf)
+}
+
 // JobHistory lists the versions of a job that are kept.
 func (c *Client) JobHistory(ctx context.Context, job terms.JobName) (*starlingv1.JobHistoryResponse, error) {
 	request := &starlingv1.JobHistoryRequest{MinIndex: c.least(0), Job: string(job)}

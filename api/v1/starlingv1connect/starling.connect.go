@@ -48,6 +48,8 @@ const (
 	StarlingKillJobProcedure = "/starling.v1.Starling/KillJob"
 	// StarlingPlanJobProcedure is the fully-qualified name of the Starling's PlanJob RPC.
 	StarlingPlanJobProcedure = "/starling.v1.Starling/PlanJob"
+	// StarlingWhatIfProcedure is the fully-qualified name of the Starling's WhatIf RPC.
+	StarlingWhatIfProcedure = "/starling.v1.Starling/WhatIf"
 	// StarlingSteerUpdateProcedure is the fully-qualified name of the Starling's SteerUpdate RPC.
 	StarlingSteerUpdateProcedure = "/starling.v1.Starling/SteerUpdate"
 	// StarlingRevertJobProcedure is the fully-qualified name of the Starling's RevertJob RPC.
@@ -104,6 +106,8 @@ type StarlingClient interface {
 	KillJob(context.Context, *v1.KillJobRequest) (*v1.KillJobResponse, error)
 	// PlanJob tells what would come of a job, or a new version of one, and changes nothing.
 	PlanJob(context.Context, *v1.PlanJobRequest) (*v1.PlanJobResponse, error)
+	// WhatIf tells what would come of imagined changes of the cluster, and changes nothing.
+	WhatIf(context.Context, *v1.WhatIfRequest) (*v1.WhatIfResponse, error)
 	// SteerUpdate pauses, resumes, promotes, fails or aborts the update of a job.
 	SteerUpdate(context.Context, *v1.SteerUpdateRequest) (*v1.SteerUpdateResponse, error)
 	// RevertJob makes a copy of an earlier version the newest.
@@ -180,6 +184,13 @@ func NewStarlingClient(httpClient connect.HTTPClient, baseURL string, opts ...co
 			httpClient,
 			baseURL+StarlingPlanJobProcedure,
 			connect.WithSchema(starlingMethods.ByName("PlanJob")),
+			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+			connect.WithClientOptions(opts...),
+		),
+		whatIf: connect.NewClient[v1.WhatIfRequest, v1.WhatIfResponse](
+			httpClient,
+			baseURL+StarlingWhatIfProcedure,
+			connect.WithSchema(starlingMethods.ByName("WhatIf")),
 			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 			connect.WithClientOptions(opts...),
 		),
@@ -343,6 +354,7 @@ type starlingClient struct {
 	submitJob     *connect.Client[v1.SubmitJobRequest, v1.SubmitJobResponse]
 	killJob       *connect.Client[v1.KillJobRequest, v1.KillJobResponse]
 	planJob       *connect.Client[v1.PlanJobRequest, v1.PlanJobResponse]
+	whatIf        *connect.Client[v1.WhatIfRequest, v1.WhatIfResponse]
 	steerUpdate   *connect.Client[v1.SteerUpdateRequest, v1.SteerUpdateResponse]
 	revertJob     *connect.Client[v1.RevertJobRequest, v1.RevertJobResponse]
 	restartJob    *connect.Client[v1.RestartJobRequest, v1.RestartJobResponse]
@@ -389,6 +401,15 @@ func (c *starlingClient) KillJob(ctx context.Context, req *v1.KillJobRequest) (*
 // PlanJob calls starling.v1.Starling.PlanJob.
 func (c *starlingClient) PlanJob(ctx context.Context, req *v1.PlanJobRequest) (*v1.PlanJobResponse, error) {
 	response, err := c.planJob.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// WhatIf calls starling.v1.Starling.WhatIf.
+func (c *starlingClient) WhatIf(ctx context.Context, req *v1.WhatIfRequest) (*v1.WhatIfResponse, error) {
+	response, err := c.whatIf.CallUnary(ctx, connect.NewRequest(req))
 	if response != nil {
 		return response.Msg, err
 	}
@@ -598,6 +619,8 @@ type StarlingHandler interface {
 	KillJob(context.Context, *v1.KillJobRequest) (*v1.KillJobResponse, error)
 	// PlanJob tells what would come of a job, or a new version of one, and changes nothing.
 	PlanJob(context.Context, *v1.PlanJobRequest) (*v1.PlanJobResponse, error)
+	// WhatIf tells what would come of imagined changes of the cluster, and changes nothing.
+	WhatIf(context.Context, *v1.WhatIfRequest) (*v1.WhatIfResponse, error)
 	// SteerUpdate pauses, resumes, promotes, fails or aborts the update of a job.
 	SteerUpdate(context.Context, *v1.SteerUpdateRequest) (*v1.SteerUpdateResponse, error)
 	// RevertJob makes a copy of an earlier version the newest.
@@ -670,6 +693,13 @@ func NewStarlingHandler(svc StarlingHandler, opts ...connect.HandlerOption) (str
 		StarlingPlanJobProcedure,
 		svc.PlanJob,
 		connect.WithSchema(starlingMethods.ByName("PlanJob")),
+		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+		connect.WithHandlerOptions(opts...),
+	)
+	starlingWhatIfHandler := connect.NewUnaryHandlerSimple(
+		StarlingWhatIfProcedure,
+		svc.WhatIf,
+		connect.WithSchema(starlingMethods.ByName("WhatIf")),
 		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 		connect.WithHandlerOptions(opts...),
 	)
@@ -833,6 +863,8 @@ func NewStarlingHandler(svc StarlingHandler, opts ...connect.HandlerOption) (str
 			starlingKillJobHandler.ServeHTTP(w, r)
 		case StarlingPlanJobProcedure:
 			starlingPlanJobHandler.ServeHTTP(w, r)
+		case StarlingWhatIfProcedure:
+			starlingWhatIfHandler.ServeHTTP(w, r)
 		case StarlingSteerUpdateProcedure:
 			starlingSteerUpdateHandler.ServeHTTP(w, r)
 		case StarlingRevertJobProcedure:
@@ -898,6 +930,10 @@ func (UnimplementedStarlingHandler) KillJob(context.Context, *v1.KillJobRequest)
 
 func (UnimplementedStarlingHandler) PlanJob(context.Context, *v1.PlanJobRequest) (*v1.PlanJobResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("starling.v1.Starling.PlanJob is not implemented"))
+}
+
+func (UnimplementedStarlingHandler) WhatIf(context.Context, *v1.WhatIfRequest) (*v1.WhatIfResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("starling.v1.Starling.WhatIf is not implemented"))
 }
 
 func (UnimplementedStarlingHandler) SteerUpdate(context.Context, *v1.SteerUpdateRequest) (*v1.SteerUpdateResponse, error) {
