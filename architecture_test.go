@@ -16,7 +16,7 @@ var layers = [][]string{
 	{"command", "ring", "schedule", "reconcile", "driver", "secret", "plugin"},
 	{"rollout", "validate"},
 	{"replica", "jobspec"},
-	{"peer", "api", "dns"},
+	{"peer", "api", "dns", "archive"},
 	{"sim", "web", "conformance"},
 	{"cmd"},
 }

@@ -29,15 +29,7 @@ func (s *server) ListPeers(ctx context.Context,
 			return nil, badToken(token)
 		}
 	}
-	pulses, err := s.backend.Pulses(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("read the pulses: %w", err)
-	}
-	state, err := s.stateAt(ctx, request.GetMinIndex())
-	if err != nil {
-		return nil, err
-	}
-	flock, err := s.flock(ctx, state, pulses)
+	state, flock, err := s.nodesAt(ctx, request.GetMinIndex())
 	if err != nil {
 		return nil, err
 	}
@@ -54,6 +46,37 @@ func (s *server) ListPeers(ctx context.Context,
 	return answer, nil
 }
 
+// nodesAt returns the value and what the peers publish. Of the past it is not known how far a peer had read.
+func (s *server) nodesAt(ctx context.Context, least uint64) (*cluster.State, *flock, error) {
+	if isPast(ctx) {
+		state, err := s.stateAt(ctx, least)
+		if err != nil {
+			return nil, nil, err
+		}
+		return state, &flock{past: true, joining: joining(state)}, nil
+	}
+	pulses, err := s.backend.Pulses(ctx)
+	if err != nil {
+		return nil, nil, fmt.Errorf("read the pulses: %w", err)
+	}
+	state, err := s.stateAt(ctx, least)
+	if err != nil {
+		return nil, nil, err
+	}
+	flock, err := s.flock(ctx, state, pulses)
+	return state, flock, err
+}
+
+// joining returns the attempts to join, by node.
+func joining(state *cluster.State) map[terms.NodeName]terms.PeerID {
+	all := map[terms.NodeName]terms.PeerID{}
+	state.EachAttempt(func(p terms.PeerID, _ membership.Attempt) bool {
+		all[p.Node()] = p
+		return true
+	})
+	return all
+}
+
 // flock is what the peers publish, and what this peer knows to compare it with.
 type flock struct {
 	pulses map[terms.PeerID]report.PulseView
@@ -63,17 +86,15 @@ type flock struct {
 	digests map[terms.Index]uint64
 	// furthest is the highest index that anybody has folded.
 	furthest terms.Index
+	// past tells that nothing is known but the value: a member lived as long as it was one.
+	past bool
 }
 
 func (s *server) flock(ctx context.Context, state *cluster.State, pulses []report.PulseView) (*flock, error) {
 	f := &flock{
-		pulses: map[terms.PeerID]report.PulseView{}, joining: map[terms.NodeName]terms.PeerID{},
+		pulses: map[terms.PeerID]report.PulseView{}, joining: joining(state),
 		digests: map[terms.Index]uint64{state.Index: state.Digest()}, furthest: state.Index,
 	}
-	state.EachAttempt(func(p terms.PeerID, _ membership.Attempt) bool {
-		f.joining[p.Node()] = p
-		return true
-	})
 	oldest := state.Index
 	for _, pulse := range pulses {
 		f.pulses[pulse.Peer] = pulse
@@ -119,6 +140,7 @@ func (f *flock) peer(state *cluster.State, node *cluster.Node) *starlingv1.Peer 
 		m.Free, m.Kept = roomMessages(state, node.Index)
 		m.Devices, m.Attributes, m.Address = wire.Devices(o.Devices), wire.Variables(o.Attributes), o.Address
 	}
+	m.Alive = f.past && m.State == "member"
 	pulse, ok := f.pulses[p]
 	if !ok {
 		return m

@@ -41,10 +41,15 @@ type Client struct {
 }
 
 // New returns a client for the peers at the addresses, as Addresses returns them. It connects when it is first asked.
-func New(addresses []string) *Client {
+func New(addresses []string) *Client { return newClient(addresses) }
+
+// NewAt returns a client that asks about the past: at an index, or at a time as RFC 3339 has it.
+func NewAt(addresses []string, at string) *Client { return newClient(addresses, wire.At(at)) }
+
+func newClient(addresses []string, interceptors ...connect.Interceptor) *Client {
 	c := &Client{addresses: slices.Clone(addresses), transport: wire.Transport()}
 	for _, address := range addresses {
-		c.peers = append(c.peers, wire.Peer(c.transport, address))
+		c.peers = append(c.peers, wire.Peer(c.transport, address, interceptors...))
 	}
 	return c
 }

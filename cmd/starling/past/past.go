@@ -9,5 +9,5 @@ import (
 
 // Commands returns those of the root.
 func Commands(r *remote.Remote) []*cobra.Command {
-	return []*cobra.Command{newWhatIf(r)}
+	return []*cobra.Command{remote.Past(newWhatIf(r))}
 }

@@ -18,7 +18,7 @@ import (
 
 // Commands returns "starling peers", "starling node", "starling rules" and "starling journal".
 func Commands(r *remote.Remote) []*cobra.Command {
-	return []*cobra.Command{newRing(r), newNode(r), newRules(r), newJournal(r)}
+	return []*cobra.Command{remote.Past(newRing(r)), newNode(r), remote.Past(newRules(r)), newJournal(r)}
 }
 
 func newRing(r *remote.Remote) *cobra.Command {

@@ -31,7 +31,8 @@ its entitlement, is computed from these and from what all jobs hold and ask for.
 		Args: usage.NoArguments,
 		RunE: func(command *cobra.Command, _ []string) error { return command.Help() },
 	}
-	command.AddCommand(newList(r), newShow(r), newExplain(r), newApply(r), newDump(r), newRemove(r))
+	command.AddCommand(remote.Past(newList(r)), remote.Past(newShow(r)), remote.Past(newExplain(r)), newApply(r),
+		remote.Past(newDump(r)), newRemove(r))
 	return command
 }
 
@@ -154,7 +155,11 @@ func poolStatus(r *remote.Remote, command *cobra.Command, path string) (*starlin
 	if err != nil {
 		return nil, err
 	}
-	return peer.PoolStatus(ctx, terms.PoolPath(path))
+	answer, err := peer.PoolStatus(ctx, terms.PoolPath(path))
+	if err == nil {
+		r.TellMoment(answer)
+	}
+	return answer, err
 }
 
 // drawPool shows a pool to people.

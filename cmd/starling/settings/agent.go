@@ -52,6 +52,9 @@ type Agent struct {
 	Devices    []terms.DeviceOffer
 	// PortFirst to PortLast are given to tasks.
 	PortFirst, PortLast uint16
+	// ArchiveBytes and ArchiveAge bound the archive of what the peer folds: 0 bytes are no archive, age 0 is no bound.
+	ArchiveBytes int64
+	ArchiveAge   time.Duration
 	// LogFile is "" for one in the data folder, "-" for standard error.
 	LogFile  string
 	LogLevel slog.Level
@@ -62,7 +65,11 @@ const (
 	PortFirstDefault = 20000
 	PortLastDefault  = 29999
 	PulseDefault     = 5 * time.Second
-	pulseMin         = time.Second
+	// ArchiveBytesDefault and ArchiveAgeDefault bound the archive.
+	ArchiveBytesDefault = 1 << 30
+	ArchiveAgeDefault   = 30 * 24 * time.Hour
+	pulseMin            = time.Second
+	archiveBytesMin     = 16 << 20
 )
 
 func defaults() (*Agent, error) {
@@ -74,6 +81,7 @@ func defaults() (*Agent, error) {
 		Node: terms.NodeName(name), Data: "/var/lib/starling", Address: client.DefaultAddress, Pulse: PulseDefault,
 		EtcdListen: "http://127.0.0.1:2379", Capacity: terms.Resources{-1, -1, -1},
 		PortFirst: PortFirstDefault, PortLast: PortLastDefault,
+		ArchiveBytes: ArchiveBytesDefault, ArchiveAge: ArchiveAgeDefault,
 	}, nil
 }
 
@@ -106,6 +114,8 @@ func all() []setting {
 		{"attributes", pairs, "what constraints may ask for, as `NAME=VALUE`,...; os, arch, cores, node and secret are there", setAttributes},
 		{"devices", pairs, "devices to give to tasks, as `KIND=COUNT`,... or KIND=COUNT:MODEL,...; peers are the virtual peers (default: one for each processor)", setDevices},
 		{"ports", scalar, "`FIRST-LAST` TCP ports to give to tasks (default 20000-29999)", setPorts},
+		{"archive.bytes", scalar, "`BYTES` of the past to keep, which --at, diff, blame and report read (default 1Gi; 0 for none)", setArchiveBytes},
+		{"archive.age", scalar, "`DURATION` of the past to keep (default 720h; 0 for all that there is room for)", setArchiveAge},
 		{"log.file", scalar, "`FILE` for the log (default: DIR/starling.log; - for stderr)", setLogFile},
 		{"log.level", scalar, "`LEVEL` of what is logged: debug, info, warn or error (default info)", setLogLevel},
 	}
@@ -259,6 +269,21 @@ func Devices(texts []string) (all []terms.DeviceOffer, err error) {
 	}
 	slices.SortFunc(all, func(a, b terms.DeviceOffer) int { return cmp.Compare(a.Kind, b.Kind) })
 	return all, nil
+}
+
+func setArchiveBytes(c *Agent, texts []string) (err error) {
+	c.ArchiveBytes, err = jobspec.ParseBytes(texts[0])
+	if err == nil && c.ArchiveBytes != 0 && c.ArchiveBytes < archiveBytesMin {
+		err = fmt.Errorf("must be at least 16Mi, or 0 for no archive, is %s", texts[0])
+	}
+	return err
+}
+
+func setArchiveAge(c *Agent, texts []string) (err error) {
+	if c.ArchiveAge, err = time.ParseDuration(texts[0]); err != nil || c.ArchiveAge < 0 {
+		return fmt.Errorf("must be a duration such as 720h, or 0 for no bound, is %q", texts[0])
+	}
+	return nil
 }
 
 func setPorts(c *Agent, texts []string) (err error) {
