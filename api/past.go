@@ -1,16 +1,22 @@
 package api
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"connectrpc.com/connect"
 
+	"starling/api/chronicle"
+	"starling/api/difference"
+	starlingv1 "starling/api/v1"
 	"starling/api/v1/starlingv1connect"
 	"starling/api/wire"
 	"starling/cluster"
@@ -21,15 +27,11 @@ import (
 
 // Archive is the past of a peer. Errors with a method Refusal tell that it does not have what is asked for.
 type Archive interface {
-	// At returns the value at an index, as a copy of the caller's own.
-	At(ctx context.Context, index terms.Index) (*cluster.State, error)
+	difference.Archive
 	// IndexAt returns the last index of which the value's time is not after a time; now is the present time.
 	IndexAt(at, now time.Time) (terms.Index, error)
 	// Oldest returns the oldest index from which all entries up to another are there.
 	Oldest(to terms.Index) (terms.Index, error)
-	// Walk folds the entries behind an index up to another, and visits each with what it did and the value after it, which
-	// is only to be read.
-	Walk(ctx context.Context, from, to terms.Index, visit func(*cluster.State, *report.Folded) error) error
 	// Export writes the value at an index and the records behind it up to another, as one file.
 	Export(ctx context.Context, from, to terms.Index, w io.Writer) error
 }
@@ -142,4 +144,162 @@ func archived(err error) error {
 		return wire.Refused(0, refused.Refusal())
 	}
 	return err
+}
+
+// stretch returns the indexes of two moments between which no entry is missing: from "" is the oldest, to "" the
+// newest.
+func (s *server) stretch(ctx context.Context, from, to string) (first, last terms.Index, archive Archive, err error) {
+	newest, err := s.stateAt(ctx, 0)
+	if err != nil {
+		return 0, 0, nil, err
+	}
+	if last, archive, err = s.indexOf(moment{index: newest.Index}); err == nil && to != "" {
+		last, err = s.indexIn(to, "to")
+	}
+	if err != nil {
+		return 0, 0, nil, err
+	}
+	if from == "" {
+		first, err = archive.Oldest(last)
+		return first, last, archive, archived(err)
+	}
+	if first, err = s.indexIn(from, "from"); err == nil && first > last {
+		err = invalid("the request", terms.Problem{Path: "from",
+			Reason: fmt.Sprintf("must not be after what it goes to: it is index %d, and that %d", first, last)})
+	}
+	return first, last, archive, err
+}
+
+// indexIn reads a moment of a request and returns its index.
+func (s *server) indexIn(text, field string) (terms.Index, error) {
+	m, err := momentOf(text, field)
+	if err != nil {
+		return 0, err
+	}
+	index, _, err := s.indexOf(m)
+	return index, err
+}
+
+// Diff tells what changed from one moment to another.
+func (s *server) Diff(ctx context.Context, request *starlingv1.DiffRequest) (*starlingv1.DiffResponse, error) {
+	if request.GetFrom() == "" {
+		return nil, invalid("the request", terms.Problem{Path: "from", Reason: "must say from which moment on"})
+	}
+	from, to, archive, err := s.stretch(ctx, request.GetFrom(), request.GetTo())
+	if err != nil {
+		return nil, err
+	}
+	answer, err := difference.Of(ctx, archive, from, to)
+	return answer, archived(err)
+}
+
+// Blame tells all that happened to a job.
+func (s *server) Blame(ctx context.Context, request *starlingv1.BlameRequest,
+	stream *connect.ServerStream[starlingv1.TailJournalResponse]) error {
+	if request.GetJob() == "" {
+		return invalid("the request", terms.Problem{Path: "job", Reason: "must not be empty"})
+	}
+	from, to, archive, err := s.stretch(ctx, request.GetSince(), "")
+	if err != nil {
+		return err
+	}
+	target := chronicle.Target{Job: terms.JobName(request.GetJob()), Task: terms.TaskName(request.GetTask()), Number: -1}
+	if request.Number != nil {
+		target.Number = int64(request.GetNumber())
+	}
+	found := false
+	err = archive.Walk(ctx, from, to, func(_ *cluster.State, f *report.Folded) error {
+		part, ok := target.Part(f)
+		if !ok {
+			return nil
+		}
+		found = true
+		return stream.Send(&starlingv1.TailJournalResponse{Index: uint64(f.Index), Entry: wire.Entry(&part)})
+	})
+	if err == nil && !found {
+		err = &wire.Failure{Code: wire.NotFound, Index: to, Decided: true, Reason: fmt.Sprintf(
+			"nothing happened to %s from index %d to %d: `starling --at %d ps --all` lists the jobs of then", target.Job, from,
+			to, from)}
+	}
+	return archived(err)
+}
+
+// Usage tells what was held, and for how long.
+func (s *server) Usage(ctx context.Context, request *starlingv1.UsageRequest) (*starlingv1.UsageResponse, error) {
+	for _, by := range request.GetBy() {
+		if !slices.Contains(chronicle.Groupings(), by) {
+			return nil, invalid("the request", terms.Problem{Path: "by", Reason: fmt.Sprintf("must be of %s, is %q",
+				strings.Join(chronicle.Groupings(), ", "), by)})
+		}
+	}
+	from, to, archive, err := s.stretch(ctx, request.GetSince(), request.GetUntil())
+	if err != nil {
+		return nil, err
+	}
+	first, err := archive.At(ctx, from)
+	if err != nil {
+		return nil, archived(err)
+	}
+	p := chronicle.Period{From: from, To: to, Since: first.Time, Until: terms.Time(time.Now().UnixMilli())}
+	for text, into := range map[string]*terms.Time{request.GetSince(): &p.Since, request.GetUntil(): &p.Until} {
+		if m, err := momentOf(text, "since"); err == nil && !m.at.IsZero() {
+			*into = terms.Time(m.at.UnixMilli())
+		}
+	}
+	if m, err := momentOf(request.GetUntil(), "until"); err == nil && m.at.IsZero() {
+		last, err := archive.At(ctx, to)
+		if err != nil {
+			return nil, archived(err)
+		}
+		p.Until = last.Time
+	}
+	rows, err := chronicle.Usage(ctx, archive, request.GetBy(), p)
+	if err != nil {
+		return nil, archived(err)
+	}
+	answer := &starlingv1.UsageResponse{Since: timestamp(p.Since), Until: timestamp(p.Until)}
+	for _, row := range rows {
+		m := &starlingv1.UsageRow{Keys: row.Keys, Allocations: row.Allocations, CpuHours: row.CPU, MemoryGibHours: row.Memory}
+		for _, kind := range row.Kinds() {
+			m.Devices = append(m.Devices, &starlingv1.DeviceHours{Kind: kind, Hours: row.Devices[kind]})
+		}
+		answer.Rows = append(answer.Rows, m)
+	}
+	return answer, nil
+}
+
+// Export writes the value at an index and the entries behind it as one file.
+func (s *server) Export(ctx context.Context, request *starlingv1.ExportRequest,
+	stream *connect.ServerStream[starlingv1.ExportResponse]) error {
+	from, to, archive, err := s.stretch(ctx, request.GetFrom(), request.GetTo())
+	if err != nil {
+		return err
+	}
+	if last := terms.Index(request.GetLast()); last > 0 && to > last {
+		from = max(from, to-last)
+	}
+	if err := stream.Send(&starlingv1.ExportResponse{From: uint64(from), To: uint64(to)}); err != nil {
+		return err
+	}
+	pieces := bufio.NewWriterSize(sender(func(data []byte) error {
+		return stream.Send(&starlingv1.ExportResponse{Data: data})
+	}), chunkBytes)
+	err = archive.Export(ctx, from, to, pieces)
+	if err == nil {
+		err = pieces.Flush()
+	}
+	return archived(err)
+}
+
+// sender sends what is written.
+type sender func([]byte) error
+
+// Write implements io.Writer.
+func (s sender) Write(data []byte) (int, error) {
+	for piece := range slices.Chunk(data, chunkBytes) {
+		if err := s(piece); err != nil {
+			return 0, err
+		}
+	}
+	return len(data), nil
 }

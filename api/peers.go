@@ -146,7 +146,7 @@ func (f *flock) peer(state *cluster.State, node *cluster.Node) *starlingv1.Peer 
 		return m
 	}
 	m.Alive, m.JournalIndex, m.Lag = pulse.Alive, uint64(pulse.Index), uint64(f.furthest-pulse.Index)
-	m.Digest = digestText(pulse.Digest)
+	m.Digest = wire.Digest(pulse.Digest)
 	if pulse.OfferRefusal != "" {
 		m.Detail = "it gives nothing, because its offer is refused: " + pulse.OfferRefusal
 	}
@@ -158,8 +158,6 @@ func (f *flock) peer(state *cluster.State, node *cluster.Node) *starlingv1.Peer 
 	}
 	return m
 }
-
-func digestText(digest uint64) string { return fmt.Sprintf("%016x", digest) }
 
 // roomMessages returns what of a node is free, and what nothing holds but is kept for work that waits, nil if that is
 // nothing. More may be kept than has come free yet, and more held than is offered.

@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"slices"
 
+	"starling/api/difference"
 	starlingv1 "starling/api/v1"
 	"starling/api/wire"
 	"starling/cluster"
 	"starling/cluster/facts"
-	"starling/cluster/workload"
 	"starling/command"
 	"starling/replica/forecast"
 	"starling/schedule/explain"
@@ -18,9 +18,6 @@ import (
 	"starling/terms/rules"
 	"starling/validate"
 )
-
-// explainedMax bounds the jobs of which it is told why they wait.
-const explainedMax = 20
 
 // WhatIf tells what would come of imagined changes of the cluster.
 func (s *server) WhatIf(ctx context.Context,
@@ -43,7 +40,13 @@ func (s *server) WhatIf(ctx context.Context,
 		return nil, &wire.Failure{Code: wire.Refused(state.Index, found.Refusal).Code, Index: state.Index,
 			Reason: refusedBecause(found.Refused) + found.Refusal.Reason}
 	}
-	return whatIf(request, change, &found), nil
+	answer := difference.WhatIf(request, &found, func(name terms.JobName) []*starlingv1.Finding {
+		return findings(explain.Job(found.With, found.With.JobOf(name), nil, forecast.Tries(found.With, name)))
+	})
+	for i := range change.Add {
+		answer.Added = append(answer.Added, string(change.Add[i].Name))
+	}
+	return answer, nil
 }
 
 // imagined returns what a request asks for.
@@ -191,167 +194,4 @@ func refusedBecause(c command.Command) string {
 		return fmt.Sprintf("%s cannot be killed: ", c.Peer)
 	}
 	return ""
-}
-
-// whatIf says what a comparison has found.
-func whatIf(request *starlingv1.WhatIfRequest, change *forecast.Change,
-	found *forecast.Comparison) *starlingv1.WhatIfResponse {
-	answer := &starlingv1.WhatIfResponse{Index: uint64(found.Without.Index), Complete: found.Complete}
-	for i := range change.Add {
-		answer.Added = append(answer.Added, string(change.Add[i].Name))
-	}
-	before, after := found.Without.Capacity(), found.With.Capacity()
-	for k := range before {
-		kind := terms.Kind(k).String()
-		answer.CapacityBefore = append(answer.CapacityBefore, &starlingv1.Amount{Kind: kind, Amount: before[k]})
-		answer.CapacityAfter = append(answer.CapacityAfter, &starlingv1.Amount{Kind: kind, Amount: after[k]})
-	}
-	d := &differences{found: found, answer: answer, killed: map[string]bool{}, drained: map[string]bool{}}
-	for _, name := range request.GetKill() {
-		d.killed[name] = true
-	}
-	for _, name := range request.GetDrain() {
-		d.drained[name] = true
-	}
-	d.all()
-	return answer
-}
-
-// differences compares what comes of a value without changes and with them.
-type differences struct {
-	found           *forecast.Comparison
-	answer          *starlingv1.WhatIfResponse
-	killed, drained map[string]bool
-	counts          [differenceCount]uint32
-}
-
-// difference is what becomes of an instance.
-type difference int
-
-// The differences, in the order in which they are told.
-const (
-	itStarts difference = iota
-	itMoves
-	itRestarts
-	itWaits
-	itUnknown
-	itStops
-	differenceCount
-)
-
-func (d difference) String() string {
-	return [...]string{"starts", "moves", "restarts", "waits", "unknown", "stops"}[d]
-}
-
-// all compares all jobs, in the order of their names.
-func (d *differences) all() {
-	var names []terms.JobName
-	for _, s := range []*cluster.State{d.found.Without, d.found.With} {
-		s.EachJob(func(j *workload.Job) bool {
-			names = append(names, j.Name())
-			return true
-		})
-	}
-	slices.Sort(names)
-	explained := 0
-	for _, name := range slices.Compact(names) {
-		waiting := d.counts[itWaits]
-		d.job(name)
-		if d.counts[itWaits] == waiting || explained == explainedMax {
-			continue
-		}
-		explained++
-		j := d.found.With.JobOf(name)
-		for _, f := range findings(explain.Job(d.found.With, j, nil, forecast.Tries(d.found.With, name))) {
-			d.answer.Findings = append(d.answer.Findings, &starlingv1.JobFinding{Job: string(name), Finding: f})
-		}
-	}
-	for what, n := range d.counts {
-		if n > 0 {
-			d.answer.Counts = append(d.answer.Counts, &starlingv1.DifferenceCount{What: difference(what).String(), Instances: n})
-		}
-	}
-}
-
-// job compares the main seats of a job's slots.
-func (d *differences) job(name terms.JobName) {
-	before, after := d.found.Without.JobOf(name), d.found.With.JobOf(name)
-	var tasks []terms.TaskName
-	for _, j := range []*workload.Job{before, after} {
-		for number := 0; j != nil && number < len(j.Tasks); number++ {
-			if !slices.Contains(tasks, j.Tasks[number].Name) {
-				tasks = append(tasks, j.Tasks[number].Name)
-			}
-		}
-	}
-	for _, task := range tasks {
-		old, now := taskOf(before, task), taskOf(after, task)
-		for index := range max(slots(old), slots(now)) {
-			a, b := rowOf(old, index), rowOf(now, index)
-			if a.Phase.Stays() && a.Phase != facts.Unknown {
-				d.answer.RunningBefore++
-			}
-			if b.Phase.Stays() && b.Phase != facts.Unknown {
-				d.answer.RunningAfter++
-			}
-			if what, differs := differenceOf(a, b, index < slots(old), index < slots(now)); differs {
-				d.add(terms.SlotName{Job: name, Task: task, Index: uint32(index)}, what, a, b)
-			}
-		}
-	}
-}
-
-func taskOf(j *workload.Job, name terms.TaskName) *workload.Task {
-	if j == nil || j.TaskIndex(name) < 0 {
-		return nil
-	}
-	return j.Tasks[j.TaskIndex(name)]
-}
-
-// differenceOf tells what becomes of a slot; was and is tell whether there is one.
-func differenceOf(a, b facts.Slot, was, is bool) (what difference, differs bool) {
-	open := func(s facts.Slot) bool { return !s.Phase.Holds() && !s.Phase.Final() }
-	switch {
-	case b.Phase == facts.Unknown && a.Phase != facts.Unknown:
-		return itUnknown, true
-	case a.Phase.Holds() && b.Phase.Holds() && a.Order == b.Order:
-		return 0, false
-	case a.Phase.Holds() && b.Phase.Holds() && a.Node == b.Node:
-		return itRestarts, true
-	case a.Phase.Holds() && b.Phase.Holds():
-		return itMoves, true
-	case b.Phase.Holds():
-		return itStarts, true
-	case is && open(b):
-		return itWaits, !was || !open(a)
-	}
-	return itStops, a.Phase.Holds()
-}
-
-// add notes a difference.
-func (d *differences) add(slot terms.SlotName, what difference, a, b facts.Slot) {
-	d.counts[what]++
-	if len(d.answer.Differences) == forecast.StepsMax {
-		d.answer.Cut = true
-		return
-	}
-	m := &starlingv1.Difference{Job: string(slot.Job), Task: string(slot.Task), Number: slot.Index, What: what.String()}
-	if a.Phase.Holds() {
-		m.Before = string(d.found.Without.Node(a.Node).Name)
-	}
-	if b.Phase.Holds() {
-		m.After = string(d.found.With.Node(b.Node).Name)
-	}
-	switch {
-	case d.killed[m.Before]:
-		m.Reason = m.Before + " is gone"
-	case d.drained[m.Before]:
-		m.Reason = m.Before + " is drained"
-	}
-	for _, e := range d.found.Preempted {
-		if e.Slot == slot && a.Phase.Holds() && e.Order == a.Order {
-			m.Preempted, m.Reason = true, "gives way "+e.Reason
-		}
-	}
-	d.answer.Differences = append(d.answer.Differences, m)
 }

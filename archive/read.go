@@ -241,6 +241,8 @@ func (a *Archive) reach(ctx context.Context, s *segment, from *cluster.State, to
 type Differs struct {
 	Index     terms.Index
 	Got, Want uint64
+	// Folded is what it does here.
+	Folded report.Folded
 }
 
 // Error implements error.
@@ -254,7 +256,7 @@ func fold(s *cluster.State, e *Entry, knows rules.Number, explain bool) (report.
 	folded := replay.Record(s, e.Record.Payload, explain)
 	switch {
 	case folded.Digest != e.Digest:
-		return folded, &Differs{e.Index, folded.Digest, e.Digest}
+		return folded, &Differs{e.Index, folded.Digest, e.Digest, folded}
 	case s.Rules > knows:
 		return folded, fmt.Errorf("entry %d raises the rules to version %d: %w", e.Index, s.Rules, ErrNewer)
 	}

@@ -269,6 +269,34 @@ func (c *Client) TailJournal(
 	})
 }
 
+// Diff tells what changed from one moment to another, the newest if that is empty.
+func (c *Client) Diff(ctx context.Context, from, to string) (*starlingv1.DiffResponse, error) {
+	return unary(ctx, c, &starlingv1.DiffRequest{From: from, To: to}, starlingv1connect.StarlingClient.Diff)
+}
+
+// Blame visits all entries that something happened with to a job, or to a part of it.
+func (c *Client) Blame(
+	ctx context.Context, request *starlingv1.BlameRequest, visit func(*starlingv1.TailJournalResponse) error,
+) error {
+	return stream(ctx, c, streamCall[starlingv1.BlameRequest, starlingv1.TailJournalResponse]{
+		request: request, method: starlingv1connect.StarlingClient.Blame, visit: visit,
+	})
+}
+
+// Usage tells what was held, and for how long.
+func (c *Client) Usage(ctx context.Context, request *starlingv1.UsageRequest) (*starlingv1.UsageResponse, error) {
+	return unary(ctx, c, request, starlingv1connect.StarlingClient.Usage)
+}
+
+// Export visits the pieces of a file of entries; the first has no data and says what the file holds.
+func (c *Client) Export(
+	ctx context.Context, request *starlingv1.ExportRequest, visit func(*starlingv1.ExportResponse) error,
+) error {
+	return stream(ctx, c, streamCall[starlingv1.ExportRequest, starlingv1.ExportResponse]{
+		request: request, method: starlingv1connect.StarlingClient.Export, visit: visit,
+	})
+}
+
 // Logs visits pieces of output; the first has no data and says whose output it is.
 func (c *Client) Logs(
 	ctx context.Context, request *starlingv1.LogsRequest, visit func(*starlingv1.LogsResponse) error,

@@ -7458,6 +7458,728 @@ func (x *TailJournalResponse) GetEntry() *JournalEntry {
 	return nil
 }
 
+type ExportRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The value with which the file begins; empty for the oldest from which no entry is missing.
+	From string `protobuf:"bytes,1,opt,name=from,proto3" json:"from,omitempty"`
+	// The last entry of the file; empty for the newest.
+	To string `protobuf:"bytes,2,opt,name=to,proto3" json:"to,omitempty"`
+	// If not 0, at most so many entries, the last ones.
+	Last          uint64 `protobuf:"varint,3,opt,name=last,proto3" json:"last,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ExportRequest) Reset() {
+	*x = ExportRequest{}
+	mi := &file_v1_starling_proto_msgTypes[90]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ExportRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ExportRequest) ProtoMessage() {}
+
+func (x *ExportRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_v1_starling_proto_msgTypes[90]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ExportRequest.ProtoReflect.Descriptor instead.
+func (*ExportRequest) Descriptor() ([]byte, []int) {
+	return file_v1_starling_proto_rawDescGZIP(), []int{90}
+}
+
+func (x *ExportRequest) GetFrom() string {
+	if x != nil {
+		return x.From
+	}
+	return ""
+}
+
+func (x *ExportRequest) GetTo() string {
+	if x != nil {
+		return x.To
+	}
+	return ""
+}
+
+func (x *ExportRequest) GetLast() uint64 {
+	if x != nil {
+		return x.Last
+	}
+	return 0
+}
+
+// ExportResponse is a piece of the file. The first one has no data, and says what the file holds.
+type ExportResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	From          uint64                 `protobuf:"varint,1,opt,name=from,proto3" json:"from,omitempty"`
+	To            uint64                 `protobuf:"varint,2,opt,name=to,proto3" json:"to,omitempty"`
+	Data          []byte                 `protobuf:"bytes,3,opt,name=data,proto3" json:"data,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ExportResponse) Reset() {
+	*x = ExportResponse{}
+	mi := &file_v1_starling_proto_msgTypes[91]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ExportResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ExportResponse) ProtoMessage() {}
+
+func (x *ExportResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_v1_starling_proto_msgTypes[91]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ExportResponse.ProtoReflect.Descriptor instead.
+func (*ExportResponse) Descriptor() ([]byte, []int) {
+	return file_v1_starling_proto_rawDescGZIP(), []int{91}
+}
+
+func (x *ExportResponse) GetFrom() uint64 {
+	if x != nil {
+		return x.From
+	}
+	return 0
+}
+
+func (x *ExportResponse) GetTo() uint64 {
+	if x != nil {
+		return x.To
+	}
+	return 0
+}
+
+func (x *ExportResponse) GetData() []byte {
+	if x != nil {
+		return x.Data
+	}
+	return nil
+}
+
+type DiffRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	From  string                 `protobuf:"bytes,1,opt,name=from,proto3" json:"from,omitempty"`
+	// Empty for the newest.
+	To            string `protobuf:"bytes,2,opt,name=to,proto3" json:"to,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DiffRequest) Reset() {
+	*x = DiffRequest{}
+	mi := &file_v1_starling_proto_msgTypes[92]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DiffRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DiffRequest) ProtoMessage() {}
+
+func (x *DiffRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_v1_starling_proto_msgTypes[92]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DiffRequest.ProtoReflect.Descriptor instead.
+func (*DiffRequest) Descriptor() ([]byte, []int) {
+	return file_v1_starling_proto_rawDescGZIP(), []int{92}
+}
+
+func (x *DiffRequest) GetFrom() string {
+	if x != nil {
+		return x.From
+	}
+	return ""
+}
+
+func (x *DiffRequest) GetTo() string {
+	if x != nil {
+		return x.To
+	}
+	return ""
+}
+
+type DiffResponse struct {
+	state    protoimpl.MessageState `protogen:"open.v1"`
+	From     uint64                 `protobuf:"varint,1,opt,name=from,proto3" json:"from,omitempty"`
+	FromTime *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=from_time,json=fromTime,proto3" json:"from_time,omitempty"`
+	To       uint64                 `protobuf:"varint,3,opt,name=to,proto3" json:"to,omitempty"`
+	ToTime   *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=to_time,json=toTime,proto3" json:"to_time,omitempty"`
+	// Nodes, then pools, then jobs.
+	Changes       []*Changed `protobuf:"bytes,5,rep,name=changes,proto3" json:"changes,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DiffResponse) Reset() {
+	*x = DiffResponse{}
+	mi := &file_v1_starling_proto_msgTypes[93]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DiffResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DiffResponse) ProtoMessage() {}
+
+func (x *DiffResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_v1_starling_proto_msgTypes[93]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DiffResponse.ProtoReflect.Descriptor instead.
+func (*DiffResponse) Descriptor() ([]byte, []int) {
+	return file_v1_starling_proto_rawDescGZIP(), []int{93}
+}
+
+func (x *DiffResponse) GetFrom() uint64 {
+	if x != nil {
+		return x.From
+	}
+	return 0
+}
+
+func (x *DiffResponse) GetFromTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.FromTime
+	}
+	return nil
+}
+
+func (x *DiffResponse) GetTo() uint64 {
+	if x != nil {
+		return x.To
+	}
+	return 0
+}
+
+func (x *DiffResponse) GetToTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.ToTime
+	}
+	return nil
+}
+
+func (x *DiffResponse) GetChanges() []*Changed {
+	if x != nil {
+		return x.Changes
+	}
+	return nil
+}
+
+// Changed is a node, a pool or a job that is not as it was.
+type Changed struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// "node", "pool" or "job".
+	Kind string `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"`
+	Name string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	// How it differs, in words: "running 2 to 5".
+	Differences []string `protobuf:"bytes,3,rep,name=differences,proto3" json:"differences,omitempty"`
+	// The latest that led to it, the newest last.
+	Causes []*ChangeCause `protobuf:"bytes,4,rep,name=causes,proto3" json:"causes,omitempty"`
+	// So many came before those.
+	More          uint32 `protobuf:"varint,5,opt,name=more,proto3" json:"more,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Changed) Reset() {
+	*x = Changed{}
+	mi := &file_v1_starling_proto_msgTypes[94]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Changed) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Changed) ProtoMessage() {}
+
+func (x *Changed) ProtoReflect() protoreflect.Message {
+	mi := &file_v1_starling_proto_msgTypes[94]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Changed.ProtoReflect.Descriptor instead.
+func (*Changed) Descriptor() ([]byte, []int) {
+	return file_v1_starling_proto_rawDescGZIP(), []int{94}
+}
+
+func (x *Changed) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *Changed) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Changed) GetDifferences() []string {
+	if x != nil {
+		return x.Differences
+	}
+	return nil
+}
+
+func (x *Changed) GetCauses() []*ChangeCause {
+	if x != nil {
+		return x.Causes
+	}
+	return nil
+}
+
+func (x *Changed) GetMore() uint32 {
+	if x != nil {
+		return x.More
+	}
+	return 0
+}
+
+// ChangeCause is what an entry did to it.
+type ChangeCause struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Index         uint64                 `protobuf:"varint,1,opt,name=index,proto3" json:"index,omitempty"`
+	Time          *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=time,proto3" json:"time,omitempty"`
+	Text          string                 `protobuf:"bytes,3,opt,name=text,proto3" json:"text,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ChangeCause) Reset() {
+	*x = ChangeCause{}
+	mi := &file_v1_starling_proto_msgTypes[95]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ChangeCause) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ChangeCause) ProtoMessage() {}
+
+func (x *ChangeCause) ProtoReflect() protoreflect.Message {
+	mi := &file_v1_starling_proto_msgTypes[95]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ChangeCause.ProtoReflect.Descriptor instead.
+func (*ChangeCause) Descriptor() ([]byte, []int) {
+	return file_v1_starling_proto_rawDescGZIP(), []int{95}
+}
+
+func (x *ChangeCause) GetIndex() uint64 {
+	if x != nil {
+		return x.Index
+	}
+	return 0
+}
+
+func (x *ChangeCause) GetTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Time
+	}
+	return nil
+}
+
+func (x *ChangeCause) GetText() string {
+	if x != nil {
+		return x.Text
+	}
+	return ""
+}
+
+type BlameRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Job   string                 `protobuf:"bytes,1,opt,name=job,proto3" json:"job,omitempty"`
+	// Only what happened to this task, or to the job as a whole; empty for all.
+	Task string `protobuf:"bytes,2,opt,name=task,proto3" json:"task,omitempty"`
+	// Only what happened to this instance of the task, or to all.
+	Number *uint32 `protobuf:"varint,3,opt,name=number,proto3,oneof" json:"number,omitempty"`
+	// The moment before the first entry; empty for the oldest from which no entry is missing.
+	Since         string `protobuf:"bytes,4,opt,name=since,proto3" json:"since,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BlameRequest) Reset() {
+	*x = BlameRequest{}
+	mi := &file_v1_starling_proto_msgTypes[96]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BlameRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BlameRequest) ProtoMessage() {}
+
+func (x *BlameRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_v1_starling_proto_msgTypes[96]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BlameRequest.ProtoReflect.Descriptor instead.
+func (*BlameRequest) Descriptor() ([]byte, []int) {
+	return file_v1_starling_proto_rawDescGZIP(), []int{96}
+}
+
+func (x *BlameRequest) GetJob() string {
+	if x != nil {
+		return x.Job
+	}
+	return ""
+}
+
+func (x *BlameRequest) GetTask() string {
+	if x != nil {
+		return x.Task
+	}
+	return ""
+}
+
+func (x *BlameRequest) GetNumber() uint32 {
+	if x != nil && x.Number != nil {
+		return *x.Number
+	}
+	return 0
+}
+
+func (x *BlameRequest) GetSince() string {
+	if x != nil {
+		return x.Since
+	}
+	return ""
+}
+
+type UsageRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// "pool", "job", "task" and "node": there is a row for each combination that there was; at least one.
+	By []string `protobuf:"bytes,1,rep,name=by,proto3" json:"by,omitempty"`
+	// Empty for the oldest from which no entry is missing.
+	Since string `protobuf:"bytes,2,opt,name=since,proto3" json:"since,omitempty"`
+	// Empty for now.
+	Until         string `protobuf:"bytes,3,opt,name=until,proto3" json:"until,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *UsageRequest) Reset() {
+	*x = UsageRequest{}
+	mi := &file_v1_starling_proto_msgTypes[97]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *UsageRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*UsageRequest) ProtoMessage() {}
+
+func (x *UsageRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_v1_starling_proto_msgTypes[97]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use UsageRequest.ProtoReflect.Descriptor instead.
+func (*UsageRequest) Descriptor() ([]byte, []int) {
+	return file_v1_starling_proto_rawDescGZIP(), []int{97}
+}
+
+func (x *UsageRequest) GetBy() []string {
+	if x != nil {
+		return x.By
+	}
+	return nil
+}
+
+func (x *UsageRequest) GetSince() string {
+	if x != nil {
+		return x.Since
+	}
+	return ""
+}
+
+func (x *UsageRequest) GetUntil() string {
+	if x != nil {
+		return x.Until
+	}
+	return ""
+}
+
+type UsageResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Since         *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=since,proto3" json:"since,omitempty"`
+	Until         *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=until,proto3" json:"until,omitempty"`
+	Rows          []*UsageRow            `protobuf:"bytes,3,rep,name=rows,proto3" json:"rows,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *UsageResponse) Reset() {
+	*x = UsageResponse{}
+	mi := &file_v1_starling_proto_msgTypes[98]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *UsageResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*UsageResponse) ProtoMessage() {}
+
+func (x *UsageResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_v1_starling_proto_msgTypes[98]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use UsageResponse.ProtoReflect.Descriptor instead.
+func (*UsageResponse) Descriptor() ([]byte, []int) {
+	return file_v1_starling_proto_rawDescGZIP(), []int{98}
+}
+
+func (x *UsageResponse) GetSince() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Since
+	}
+	return nil
+}
+
+func (x *UsageResponse) GetUntil() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Until
+	}
+	return nil
+}
+
+func (x *UsageResponse) GetRows() []*UsageRow {
+	if x != nil {
+		return x.Rows
+	}
+	return nil
+}
+
+// UsageRow is what was held by one combination: from the moment that a node was given an instance, until it had ended.
+type UsageRow struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// In the order of "by".
+	Keys []string `protobuf:"bytes,1,rep,name=keys,proto3" json:"keys,omitempty"`
+	// How many allocations were held at some time.
+	Allocations    uint64  `protobuf:"varint,2,opt,name=allocations,proto3" json:"allocations,omitempty"`
+	CpuHours       float64 `protobuf:"fixed64,3,opt,name=cpu_hours,json=cpuHours,proto3" json:"cpu_hours,omitempty"`
+	MemoryGibHours float64 `protobuf:"fixed64,4,opt,name=memory_gib_hours,json=memoryGibHours,proto3" json:"memory_gib_hours,omitempty"`
+	// By kind; shares of devices count as such.
+	Devices       []*DeviceHours `protobuf:"bytes,5,rep,name=devices,proto3" json:"devices,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *UsageRow) Reset() {
+	*x = UsageRow{}
+	mi := &file_v1_starling_proto_msgTypes[99]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *UsageRow) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*UsageRow) ProtoMessage() {}
+
+func (x *UsageRow) ProtoReflect() protoreflect.Message {
+	mi := &file_v1_starling_proto_msgTypes[99]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use UsageRow.ProtoReflect.Descriptor instead.
+func (*UsageRow) Descriptor() ([]byte, []int) {
+	return file_v1_starling_proto_rawDescGZIP(), []int{99}
+}
+
+func (x *UsageRow) GetKeys() []string {
+	if x != nil {
+		return x.Keys
+	}
+	return nil
+}
+
+func (x *UsageRow) GetAllocations() uint64 {
+	if x != nil {
+		return x.Allocations
+	}
+	return 0
+}
+
+func (x *UsageRow) GetCpuHours() float64 {
+	if x != nil {
+		return x.CpuHours
+	}
+	return 0
+}
+
+func (x *UsageRow) GetMemoryGibHours() float64 {
+	if x != nil {
+		return x.MemoryGibHours
+	}
+	return 0
+}
+
+func (x *UsageRow) GetDevices() []*DeviceHours {
+	if x != nil {
+		return x.Devices
+	}
+	return nil
+}
+
+type DeviceHours struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Kind          string                 `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"`
+	Hours         float64                `protobuf:"fixed64,2,opt,name=hours,proto3" json:"hours,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeviceHours) Reset() {
+	*x = DeviceHours{}
+	mi := &file_v1_starling_proto_msgTypes[100]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeviceHours) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeviceHours) ProtoMessage() {}
+
+func (x *DeviceHours) ProtoReflect() protoreflect.Message {
+	mi := &file_v1_starling_proto_msgTypes[100]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeviceHours.ProtoReflect.Descriptor instead.
+func (*DeviceHours) Descriptor() ([]byte, []int) {
+	return file_v1_starling_proto_rawDescGZIP(), []int{100}
+}
+
+func (x *DeviceHours) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *DeviceHours) GetHours() float64 {
+	if x != nil {
+		return x.Hours
+	}
+	return 0
+}
+
 // JournalEntry is one entry and what it did.
 type JournalEntry struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -7483,7 +8205,7 @@ type JournalEntry struct {
 
 func (x *JournalEntry) Reset() {
 	*x = JournalEntry{}
-	mi := &file_v1_starling_proto_msgTypes[90]
+	mi := &file_v1_starling_proto_msgTypes[101]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7495,7 +8217,7 @@ func (x *JournalEntry) String() string {
 func (*JournalEntry) ProtoMessage() {}
 
 func (x *JournalEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[90]
+	mi := &file_v1_starling_proto_msgTypes[101]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7508,7 +8230,7 @@ func (x *JournalEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JournalEntry.ProtoReflect.Descriptor instead.
 func (*JournalEntry) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{90}
+	return file_v1_starling_proto_rawDescGZIP(), []int{101}
 }
 
 func (x *JournalEntry) GetIndex() uint64 {
@@ -7599,7 +8321,7 @@ type CommandWords struct {
 
 func (x *CommandWords) Reset() {
 	*x = CommandWords{}
-	mi := &file_v1_starling_proto_msgTypes[91]
+	mi := &file_v1_starling_proto_msgTypes[102]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7611,7 +8333,7 @@ func (x *CommandWords) String() string {
 func (*CommandWords) ProtoMessage() {}
 
 func (x *CommandWords) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[91]
+	mi := &file_v1_starling_proto_msgTypes[102]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7624,7 +8346,7 @@ func (x *CommandWords) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CommandWords.ProtoReflect.Descriptor instead.
 func (*CommandWords) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{91}
+	return file_v1_starling_proto_rawDescGZIP(), []int{102}
 }
 
 func (x *CommandWords) GetKind() string {
@@ -7680,7 +8402,7 @@ type EffectWords struct {
 
 func (x *EffectWords) Reset() {
 	*x = EffectWords{}
-	mi := &file_v1_starling_proto_msgTypes[92]
+	mi := &file_v1_starling_proto_msgTypes[103]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7692,7 +8414,7 @@ func (x *EffectWords) String() string {
 func (*EffectWords) ProtoMessage() {}
 
 func (x *EffectWords) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[92]
+	mi := &file_v1_starling_proto_msgTypes[103]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7705,7 +8427,7 @@ func (x *EffectWords) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EffectWords.ProtoReflect.Descriptor instead.
 func (*EffectWords) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{92}
+	return file_v1_starling_proto_rawDescGZIP(), []int{103}
 }
 
 func (x *EffectWords) GetKind() string {
@@ -7774,7 +8496,7 @@ type LogsRequest struct {
 
 func (x *LogsRequest) Reset() {
 	*x = LogsRequest{}
-	mi := &file_v1_starling_proto_msgTypes[93]
+	mi := &file_v1_starling_proto_msgTypes[104]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7786,7 +8508,7 @@ func (x *LogsRequest) String() string {
 func (*LogsRequest) ProtoMessage() {}
 
 func (x *LogsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[93]
+	mi := &file_v1_starling_proto_msgTypes[104]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7799,7 +8521,7 @@ func (x *LogsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogsRequest.ProtoReflect.Descriptor instead.
 func (*LogsRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{93}
+	return file_v1_starling_proto_rawDescGZIP(), []int{104}
 }
 
 func (x *LogsRequest) GetMinIndex() uint64 {
@@ -7878,7 +8600,7 @@ type LogsResponse struct {
 
 func (x *LogsResponse) Reset() {
 	*x = LogsResponse{}
-	mi := &file_v1_starling_proto_msgTypes[94]
+	mi := &file_v1_starling_proto_msgTypes[105]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7890,7 +8612,7 @@ func (x *LogsResponse) String() string {
 func (*LogsResponse) ProtoMessage() {}
 
 func (x *LogsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[94]
+	mi := &file_v1_starling_proto_msgTypes[105]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7903,7 +8625,7 @@ func (x *LogsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogsResponse.ProtoReflect.Descriptor instead.
 func (*LogsResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{94}
+	return file_v1_starling_proto_rawDescGZIP(), []int{105}
 }
 
 func (x *LogsResponse) GetIndex() uint64 {
@@ -7950,7 +8672,7 @@ type OutputRequest struct {
 
 func (x *OutputRequest) Reset() {
 	*x = OutputRequest{}
-	mi := &file_v1_starling_proto_msgTypes[95]
+	mi := &file_v1_starling_proto_msgTypes[106]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7962,7 +8684,7 @@ func (x *OutputRequest) String() string {
 func (*OutputRequest) ProtoMessage() {}
 
 func (x *OutputRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[95]
+	mi := &file_v1_starling_proto_msgTypes[106]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7975,7 +8697,7 @@ func (x *OutputRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutputRequest.ProtoReflect.Descriptor instead.
 func (*OutputRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{95}
+	return file_v1_starling_proto_rawDescGZIP(), []int{106}
 }
 
 func (x *OutputRequest) GetOutput() string {
@@ -8023,7 +8745,7 @@ type OutputResponse struct {
 
 func (x *OutputResponse) Reset() {
 	*x = OutputResponse{}
-	mi := &file_v1_starling_proto_msgTypes[96]
+	mi := &file_v1_starling_proto_msgTypes[107]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8035,7 +8757,7 @@ func (x *OutputResponse) String() string {
 func (*OutputResponse) ProtoMessage() {}
 
 func (x *OutputResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[96]
+	mi := &file_v1_starling_proto_msgTypes[107]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8048,7 +8770,7 @@ func (x *OutputResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutputResponse.ProtoReflect.Descriptor instead.
 func (*OutputResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{96}
+	return file_v1_starling_proto_rawDescGZIP(), []int{107}
 }
 
 func (x *OutputResponse) GetData() []byte {
@@ -8067,7 +8789,7 @@ type RulesRequest struct {
 
 func (x *RulesRequest) Reset() {
 	*x = RulesRequest{}
-	mi := &file_v1_starling_proto_msgTypes[97]
+	mi := &file_v1_starling_proto_msgTypes[108]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8079,7 +8801,7 @@ func (x *RulesRequest) String() string {
 func (*RulesRequest) ProtoMessage() {}
 
 func (x *RulesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[97]
+	mi := &file_v1_starling_proto_msgTypes[108]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8092,7 +8814,7 @@ func (x *RulesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RulesRequest.ProtoReflect.Descriptor instead.
 func (*RulesRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{97}
+	return file_v1_starling_proto_rawDescGZIP(), []int{108}
 }
 
 func (x *RulesRequest) GetMinIndex() uint64 {
@@ -8117,7 +8839,7 @@ type RulesResponse struct {
 
 func (x *RulesResponse) Reset() {
 	*x = RulesResponse{}
-	mi := &file_v1_starling_proto_msgTypes[98]
+	mi := &file_v1_starling_proto_msgTypes[109]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8129,7 +8851,7 @@ func (x *RulesResponse) String() string {
 func (*RulesResponse) ProtoMessage() {}
 
 func (x *RulesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[98]
+	mi := &file_v1_starling_proto_msgTypes[109]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8142,7 +8864,7 @@ func (x *RulesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RulesResponse.ProtoReflect.Descriptor instead.
 func (*RulesResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{98}
+	return file_v1_starling_proto_rawDescGZIP(), []int{109}
 }
 
 func (x *RulesResponse) GetIndex() uint64 {
@@ -8186,7 +8908,7 @@ type RulesOfMember struct {
 
 func (x *RulesOfMember) Reset() {
 	*x = RulesOfMember{}
-	mi := &file_v1_starling_proto_msgTypes[99]
+	mi := &file_v1_starling_proto_msgTypes[110]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8198,7 +8920,7 @@ func (x *RulesOfMember) String() string {
 func (*RulesOfMember) ProtoMessage() {}
 
 func (x *RulesOfMember) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[99]
+	mi := &file_v1_starling_proto_msgTypes[110]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8211,7 +8933,7 @@ func (x *RulesOfMember) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RulesOfMember.ProtoReflect.Descriptor instead.
 func (*RulesOfMember) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{99}
+	return file_v1_starling_proto_rawDescGZIP(), []int{110}
 }
 
 func (x *RulesOfMember) GetPeer() string {
@@ -8238,7 +8960,7 @@ type RaiseRulesRequest struct {
 
 func (x *RaiseRulesRequest) Reset() {
 	*x = RaiseRulesRequest{}
-	mi := &file_v1_starling_proto_msgTypes[100]
+	mi := &file_v1_starling_proto_msgTypes[111]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8250,7 +8972,7 @@ func (x *RaiseRulesRequest) String() string {
 func (*RaiseRulesRequest) ProtoMessage() {}
 
 func (x *RaiseRulesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[100]
+	mi := &file_v1_starling_proto_msgTypes[111]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8263,7 +8985,7 @@ func (x *RaiseRulesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RaiseRulesRequest.ProtoReflect.Descriptor instead.
 func (*RaiseRulesRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{100}
+	return file_v1_starling_proto_rawDescGZIP(), []int{111}
 }
 
 func (x *RaiseRulesRequest) GetVersion() uint32 {
@@ -8282,7 +9004,7 @@ type RaiseRulesResponse struct {
 
 func (x *RaiseRulesResponse) Reset() {
 	*x = RaiseRulesResponse{}
-	mi := &file_v1_starling_proto_msgTypes[101]
+	mi := &file_v1_starling_proto_msgTypes[112]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8294,7 +9016,7 @@ func (x *RaiseRulesResponse) String() string {
 func (*RaiseRulesResponse) ProtoMessage() {}
 
 func (x *RaiseRulesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[101]
+	mi := &file_v1_starling_proto_msgTypes[112]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8307,7 +9029,7 @@ func (x *RaiseRulesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RaiseRulesResponse.ProtoReflect.Descriptor instead.
 func (*RaiseRulesResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{101}
+	return file_v1_starling_proto_rawDescGZIP(), []int{112}
 }
 
 func (x *RaiseRulesResponse) GetIndex() uint64 {
@@ -8326,7 +9048,7 @@ type InfoRequest struct {
 
 func (x *InfoRequest) Reset() {
 	*x = InfoRequest{}
-	mi := &file_v1_starling_proto_msgTypes[102]
+	mi := &file_v1_starling_proto_msgTypes[113]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8338,7 +9060,7 @@ func (x *InfoRequest) String() string {
 func (*InfoRequest) ProtoMessage() {}
 
 func (x *InfoRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[102]
+	mi := &file_v1_starling_proto_msgTypes[113]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8351,7 +9073,7 @@ func (x *InfoRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InfoRequest.ProtoReflect.Descriptor instead.
 func (*InfoRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{102}
+	return file_v1_starling_proto_rawDescGZIP(), []int{113}
 }
 
 func (x *InfoRequest) GetMinIndex() uint64 {
@@ -8384,7 +9106,7 @@ type InfoResponse struct {
 
 func (x *InfoResponse) Reset() {
 	*x = InfoResponse{}
-	mi := &file_v1_starling_proto_msgTypes[103]
+	mi := &file_v1_starling_proto_msgTypes[114]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8396,7 +9118,7 @@ func (x *InfoResponse) String() string {
 func (*InfoResponse) ProtoMessage() {}
 
 func (x *InfoResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[103]
+	mi := &file_v1_starling_proto_msgTypes[114]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8409,7 +9131,7 @@ func (x *InfoResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InfoResponse.ProtoReflect.Descriptor instead.
 func (*InfoResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{103}
+	return file_v1_starling_proto_rawDescGZIP(), []int{114}
 }
 
 func (x *InfoResponse) GetIndex() uint64 {
@@ -8481,7 +9203,7 @@ type Wait struct {
 
 func (x *Wait) Reset() {
 	*x = Wait{}
-	mi := &file_v1_starling_proto_msgTypes[104]
+	mi := &file_v1_starling_proto_msgTypes[115]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8493,7 +9215,7 @@ func (x *Wait) String() string {
 func (*Wait) ProtoMessage() {}
 
 func (x *Wait) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[104]
+	mi := &file_v1_starling_proto_msgTypes[115]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8506,7 +9228,7 @@ func (x *Wait) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Wait.ProtoReflect.Descriptor instead.
 func (*Wait) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{104}
+	return file_v1_starling_proto_rawDescGZIP(), []int{115}
 }
 
 func (x *Wait) GetAllocation() string {
@@ -9185,7 +9907,57 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\x13TailJournalResponse\x12\x14\n" +
 	"\x05index\x18\x01 \x01(\x04R\x05index\x12!\n" +
 	"\foldest_index\x18\x02 \x01(\x04R\voldestIndex\x12/\n" +
-	"\x05entry\x18\x03 \x01(\v2\x19.starling.v1.JournalEntryR\x05entry\"\xc7\x02\n" +
+	"\x05entry\x18\x03 \x01(\v2\x19.starling.v1.JournalEntryR\x05entry\"G\n" +
+	"\rExportRequest\x12\x12\n" +
+	"\x04from\x18\x01 \x01(\tR\x04from\x12\x0e\n" +
+	"\x02to\x18\x02 \x01(\tR\x02to\x12\x12\n" +
+	"\x04last\x18\x03 \x01(\x04R\x04last\"H\n" +
+	"\x0eExportResponse\x12\x12\n" +
+	"\x04from\x18\x01 \x01(\x04R\x04from\x12\x0e\n" +
+	"\x02to\x18\x02 \x01(\x04R\x02to\x12\x12\n" +
+	"\x04data\x18\x03 \x01(\fR\x04data\"1\n" +
+	"\vDiffRequest\x12\x12\n" +
+	"\x04from\x18\x01 \x01(\tR\x04from\x12\x0e\n" +
+	"\x02to\x18\x02 \x01(\tR\x02to\"\xd0\x01\n" +
+	"\fDiffResponse\x12\x12\n" +
+	"\x04from\x18\x01 \x01(\x04R\x04from\x127\n" +
+	"\tfrom_time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\bfromTime\x12\x0e\n" +
+	"\x02to\x18\x03 \x01(\x04R\x02to\x123\n" +
+	"\ato_time\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x06toTime\x12.\n" +
+	"\achanges\x18\x05 \x03(\v2\x14.starling.v1.ChangedR\achanges\"\x99\x01\n" +
+	"\aChanged\x12\x12\n" +
+	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x12 \n" +
+	"\vdifferences\x18\x03 \x03(\tR\vdifferences\x120\n" +
+	"\x06causes\x18\x04 \x03(\v2\x18.starling.v1.ChangeCauseR\x06causes\x12\x12\n" +
+	"\x04more\x18\x05 \x01(\rR\x04more\"g\n" +
+	"\vChangeCause\x12\x14\n" +
+	"\x05index\x18\x01 \x01(\x04R\x05index\x12.\n" +
+	"\x04time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12\x12\n" +
+	"\x04text\x18\x03 \x01(\tR\x04text\"r\n" +
+	"\fBlameRequest\x12\x10\n" +
+	"\x03job\x18\x01 \x01(\tR\x03job\x12\x12\n" +
+	"\x04task\x18\x02 \x01(\tR\x04task\x12\x1b\n" +
+	"\x06number\x18\x03 \x01(\rH\x00R\x06number\x88\x01\x01\x12\x14\n" +
+	"\x05since\x18\x04 \x01(\tR\x05sinceB\t\n" +
+	"\a_number\"J\n" +
+	"\fUsageRequest\x12\x0e\n" +
+	"\x02by\x18\x01 \x03(\tR\x02by\x12\x14\n" +
+	"\x05since\x18\x02 \x01(\tR\x05since\x12\x14\n" +
+	"\x05until\x18\x03 \x01(\tR\x05until\"\x9e\x01\n" +
+	"\rUsageResponse\x120\n" +
+	"\x05since\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x120\n" +
+	"\x05until\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x05until\x12)\n" +
+	"\x04rows\x18\x03 \x03(\v2\x15.starling.v1.UsageRowR\x04rows\"\xbb\x01\n" +
+	"\bUsageRow\x12\x12\n" +
+	"\x04keys\x18\x01 \x03(\tR\x04keys\x12 \n" +
+	"\vallocations\x18\x02 \x01(\x04R\vallocations\x12\x1b\n" +
+	"\tcpu_hours\x18\x03 \x01(\x01R\bcpuHours\x12(\n" +
+	"\x10memory_gib_hours\x18\x04 \x01(\x01R\x0ememoryGibHours\x122\n" +
+	"\adevices\x18\x05 \x03(\v2\x18.starling.v1.DeviceHoursR\adevices\"7\n" +
+	"\vDeviceHours\x12\x12\n" +
+	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x14\n" +
+	"\x05hours\x18\x02 \x01(\x01R\x05hours\"\xc7\x02\n" +
 	"\fJournalEntry\x12\x14\n" +
 	"\x05index\x18\x01 \x01(\x04R\x05index\x12.\n" +
 	"\x04time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12\x16\n" +
@@ -9271,7 +10043,7 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\n" +
 	"allocation\x18\x01 \x01(\tR\n" +
 	"allocation\x12\x16\n" +
-	"\x06reason\x18\x02 \x01(\tR\x06reason2\xab\x10\n" +
+	"\x06reason\x18\x02 \x01(\tR\x06reason2\xc9\x12\n" +
 	"\bStarling\x12J\n" +
 	"\tSubmitJob\x12\x1d.starling.v1.SubmitJobRequest\x1a\x1e.starling.v1.SubmitJobResponse\x12D\n" +
 	"\aKillJob\x12\x1b.starling.v1.KillJobRequest\x1a\x1c.starling.v1.KillJobResponse\x12I\n" +
@@ -9298,7 +10070,11 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\tJobStatus\x12\x1d.starling.v1.JobStatusRequest\x1a\x1e.starling.v1.JobStatusResponse\"\x03\x90\x02\x01\x12=\n" +
 	"\x03Why\x12\x17.starling.v1.WhyRequest\x1a\x18.starling.v1.WhyResponse\"\x03\x90\x02\x01\x12O\n" +
 	"\tListPeers\x12\x1d.starling.v1.ListPeersRequest\x1a\x1e.starling.v1.ListPeersResponse\"\x03\x90\x02\x01\x12W\n" +
-	"\vTailJournal\x12\x1f.starling.v1.TailJournalRequest\x1a .starling.v1.TailJournalResponse\"\x03\x90\x02\x010\x01\x12B\n" +
+	"\vTailJournal\x12\x1f.starling.v1.TailJournalRequest\x1a .starling.v1.TailJournalResponse\"\x03\x90\x02\x010\x01\x12H\n" +
+	"\x06Export\x12\x1a.starling.v1.ExportRequest\x1a\x1b.starling.v1.ExportResponse\"\x03\x90\x02\x010\x01\x12@\n" +
+	"\x04Diff\x12\x18.starling.v1.DiffRequest\x1a\x19.starling.v1.DiffResponse\"\x03\x90\x02\x01\x12K\n" +
+	"\x05Blame\x12\x19.starling.v1.BlameRequest\x1a .starling.v1.TailJournalResponse\"\x03\x90\x02\x010\x01\x12C\n" +
+	"\x05Usage\x12\x19.starling.v1.UsageRequest\x1a\x1a.starling.v1.UsageResponse\"\x03\x90\x02\x01\x12B\n" +
 	"\x04Logs\x12\x18.starling.v1.LogsRequest\x1a\x19.starling.v1.LogsResponse\"\x03\x90\x02\x010\x01\x12H\n" +
 	"\x06Output\x12\x1a.starling.v1.OutputRequest\x1a\x1b.starling.v1.OutputResponse\"\x03\x90\x02\x010\x01\x12C\n" +
 	"\x05Rules\x12\x19.starling.v1.RulesRequest\x1a\x1a.starling.v1.RulesResponse\"\x03\x90\x02\x01\x12M\n" +
@@ -9318,7 +10094,7 @@ func file_v1_starling_proto_rawDescGZIP() []byte {
 	return file_v1_starling_proto_rawDescData
 }
 
-var file_v1_starling_proto_msgTypes = make([]protoimpl.MessageInfo, 105)
+var file_v1_starling_proto_msgTypes = make([]protoimpl.MessageInfo, 116)
 var file_v1_starling_proto_goTypes = []any{
 	(*ErrorDetail)(nil),           // 0: starling.v1.ErrorDetail
 	(*Problem)(nil),               // 1: starling.v1.Problem
@@ -9410,22 +10186,33 @@ var file_v1_starling_proto_goTypes = []any{
 	(*Peer)(nil),                  // 87: starling.v1.Peer
 	(*TailJournalRequest)(nil),    // 88: starling.v1.TailJournalRequest
 	(*TailJournalResponse)(nil),   // 89: starling.v1.TailJournalResponse
-	(*JournalEntry)(nil),          // 90: starling.v1.JournalEntry
-	(*CommandWords)(nil),          // 91: starling.v1.CommandWords
-	(*EffectWords)(nil),           // 92: starling.v1.EffectWords
-	(*LogsRequest)(nil),           // 93: starling.v1.LogsRequest
-	(*LogsResponse)(nil),          // 94: starling.v1.LogsResponse
-	(*OutputRequest)(nil),         // 95: starling.v1.OutputRequest
-	(*OutputResponse)(nil),        // 96: starling.v1.OutputResponse
-	(*RulesRequest)(nil),          // 97: starling.v1.RulesRequest
-	(*RulesResponse)(nil),         // 98: starling.v1.RulesResponse
-	(*RulesOfMember)(nil),         // 99: starling.v1.RulesOfMember
-	(*RaiseRulesRequest)(nil),     // 100: starling.v1.RaiseRulesRequest
-	(*RaiseRulesResponse)(nil),    // 101: starling.v1.RaiseRulesResponse
-	(*InfoRequest)(nil),           // 102: starling.v1.InfoRequest
-	(*InfoResponse)(nil),          // 103: starling.v1.InfoResponse
-	(*Wait)(nil),                  // 104: starling.v1.Wait
-	(*timestamppb.Timestamp)(nil), // 105: google.protobuf.Timestamp
+	(*ExportRequest)(nil),         // 90: starling.v1.ExportRequest
+	(*ExportResponse)(nil),        // 91: starling.v1.ExportResponse
+	(*DiffRequest)(nil),           // 92: starling.v1.DiffRequest
+	(*DiffResponse)(nil),          // 93: starling.v1.DiffResponse
+	(*Changed)(nil),               // 94: starling.v1.Changed
+	(*ChangeCause)(nil),           // 95: starling.v1.ChangeCause
+	(*BlameRequest)(nil),          // 96: starling.v1.BlameRequest
+	(*UsageRequest)(nil),          // 97: starling.v1.UsageRequest
+	(*UsageResponse)(nil),         // 98: starling.v1.UsageResponse
+	(*UsageRow)(nil),              // 99: starling.v1.UsageRow
+	(*DeviceHours)(nil),           // 100: starling.v1.DeviceHours
+	(*JournalEntry)(nil),          // 101: starling.v1.JournalEntry
+	(*CommandWords)(nil),          // 102: starling.v1.CommandWords
+	(*EffectWords)(nil),           // 103: starling.v1.EffectWords
+	(*LogsRequest)(nil),           // 104: starling.v1.LogsRequest
+	(*LogsResponse)(nil),          // 105: starling.v1.LogsResponse
+	(*OutputRequest)(nil),         // 106: starling.v1.OutputRequest
+	(*OutputResponse)(nil),        // 107: starling.v1.OutputResponse
+	(*RulesRequest)(nil),          // 108: starling.v1.RulesRequest
+	(*RulesResponse)(nil),         // 109: starling.v1.RulesResponse
+	(*RulesOfMember)(nil),         // 110: starling.v1.RulesOfMember
+	(*RaiseRulesRequest)(nil),     // 111: starling.v1.RaiseRulesRequest
+	(*RaiseRulesResponse)(nil),    // 112: starling.v1.RaiseRulesResponse
+	(*InfoRequest)(nil),           // 113: starling.v1.InfoRequest
+	(*InfoResponse)(nil),          // 114: starling.v1.InfoResponse
+	(*Wait)(nil),                  // 115: starling.v1.Wait
+	(*timestamppb.Timestamp)(nil), // 116: google.protobuf.Timestamp
 }
 var file_v1_starling_proto_depIdxs = []int32{
 	1,   // 0: starling.v1.ErrorDetail.problems:type_name -> starling.v1.Problem
@@ -9474,34 +10261,34 @@ var file_v1_starling_proto_depIdxs = []int32{
 	54,  // 43: starling.v1.PlanPoolsResponse.entitlements:type_name -> starling.v1.EntitlementChange
 	1,   // 44: starling.v1.PlanPoolsResponse.warnings:type_name -> starling.v1.Problem
 	23,  // 45: starling.v1.PoolChange.changes:type_name -> starling.v1.Change
-	105, // 46: starling.v1.ListPoolsResponse.time:type_name -> google.protobuf.Timestamp
+	116, // 46: starling.v1.ListPoolsResponse.time:type_name -> google.protobuf.Timestamp
 	57,  // 47: starling.v1.ListPoolsResponse.capacity:type_name -> starling.v1.Amount
 	58,  // 48: starling.v1.ListPoolsResponse.pools:type_name -> starling.v1.Pool
 	1,   // 49: starling.v1.ListPoolsResponse.warnings:type_name -> starling.v1.Problem
 	47,  // 50: starling.v1.Pool.spec:type_name -> starling.v1.PoolSpec
 	59,  // 51: starling.v1.Pool.uses:type_name -> starling.v1.PoolUse
-	105, // 52: starling.v1.PoolStatusResponse.time:type_name -> google.protobuf.Timestamp
+	116, // 52: starling.v1.PoolStatusResponse.time:type_name -> google.protobuf.Timestamp
 	58,  // 53: starling.v1.PoolStatusResponse.pool:type_name -> starling.v1.Pool
 	62,  // 54: starling.v1.PoolStatusResponse.reckonings:type_name -> starling.v1.Reckoning
 	63,  // 55: starling.v1.Reckoning.parts:type_name -> starling.v1.Part
-	105, // 56: starling.v1.JobHistoryResponse.time:type_name -> google.protobuf.Timestamp
+	116, // 56: starling.v1.JobHistoryResponse.time:type_name -> google.protobuf.Timestamp
 	71,  // 57: starling.v1.JobHistoryResponse.job:type_name -> starling.v1.Job
 	66,  // 58: starling.v1.JobHistoryResponse.versions:type_name -> starling.v1.JobVersion
-	105, // 59: starling.v1.JobVersion.brought_at:type_name -> google.protobuf.Timestamp
+	116, // 59: starling.v1.JobVersion.brought_at:type_name -> google.protobuf.Timestamp
 	2,   // 60: starling.v1.JobVersion.spec:type_name -> starling.v1.JobSpec
 	23,  // 61: starling.v1.JobDiffResponse.changes:type_name -> starling.v1.Change
-	105, // 62: starling.v1.ListJobsResponse.time:type_name -> google.protobuf.Timestamp
+	116, // 62: starling.v1.ListJobsResponse.time:type_name -> google.protobuf.Timestamp
 	71,  // 63: starling.v1.ListJobsResponse.jobs:type_name -> starling.v1.Job
 	74,  // 64: starling.v1.Job.counts:type_name -> starling.v1.Counts
-	105, // 65: starling.v1.Job.submitted_at:type_name -> google.protobuf.Timestamp
-	105, // 66: starling.v1.Job.finished_at:type_name -> google.protobuf.Timestamp
+	116, // 65: starling.v1.Job.submitted_at:type_name -> google.protobuf.Timestamp
+	116, // 66: starling.v1.Job.finished_at:type_name -> google.protobuf.Timestamp
 	73,  // 67: starling.v1.Job.update:type_name -> starling.v1.Update
 	72,  // 68: starling.v1.Job.policy_action:type_name -> starling.v1.PolicyAction
-	105, // 69: starling.v1.PolicyAction.at:type_name -> google.protobuf.Timestamp
-	105, // 70: starling.v1.Update.began_at:type_name -> google.protobuf.Timestamp
-	105, // 71: starling.v1.Update.progress_at:type_name -> google.protobuf.Timestamp
-	105, // 72: starling.v1.Update.ended_at:type_name -> google.protobuf.Timestamp
-	105, // 73: starling.v1.JobStatusResponse.time:type_name -> google.protobuf.Timestamp
+	116, // 69: starling.v1.PolicyAction.at:type_name -> google.protobuf.Timestamp
+	116, // 70: starling.v1.Update.began_at:type_name -> google.protobuf.Timestamp
+	116, // 71: starling.v1.Update.progress_at:type_name -> google.protobuf.Timestamp
+	116, // 72: starling.v1.Update.ended_at:type_name -> google.protobuf.Timestamp
+	116, // 73: starling.v1.JobStatusResponse.time:type_name -> google.protobuf.Timestamp
 	71,  // 74: starling.v1.JobStatusResponse.job:type_name -> starling.v1.Job
 	2,   // 75: starling.v1.JobStatusResponse.spec:type_name -> starling.v1.JobSpec
 	77,  // 76: starling.v1.JobStatusResponse.tasks:type_name -> starling.v1.Task
@@ -9509,89 +10296,106 @@ var file_v1_starling_proto_depIdxs = []int32{
 	74,  // 78: starling.v1.Task.counts:type_name -> starling.v1.Counts
 	79,  // 79: starling.v1.Task.preemption:type_name -> starling.v1.Preemption
 	78,  // 80: starling.v1.Task.changes:type_name -> starling.v1.TaskChanges
-	105, // 81: starling.v1.Preemption.at:type_name -> google.protobuf.Timestamp
-	105, // 82: starling.v1.Slot.since:type_name -> google.protobuf.Timestamp
-	105, // 83: starling.v1.Slot.deadline:type_name -> google.protobuf.Timestamp
+	116, // 81: starling.v1.Preemption.at:type_name -> google.protobuf.Timestamp
+	116, // 82: starling.v1.Slot.since:type_name -> google.protobuf.Timestamp
+	116, // 83: starling.v1.Slot.deadline:type_name -> google.protobuf.Timestamp
 	81,  // 84: starling.v1.Slot.ports:type_name -> starling.v1.Port
-	105, // 85: starling.v1.WhyResponse.time:type_name -> google.protobuf.Timestamp
+	116, // 85: starling.v1.WhyResponse.time:type_name -> google.protobuf.Timestamp
 	71,  // 86: starling.v1.WhyResponse.job:type_name -> starling.v1.Job
 	84,  // 87: starling.v1.WhyResponse.findings:type_name -> starling.v1.Finding
-	105, // 88: starling.v1.Finding.since:type_name -> google.protobuf.Timestamp
-	105, // 89: starling.v1.Finding.until:type_name -> google.protobuf.Timestamp
-	105, // 90: starling.v1.ListPeersResponse.time:type_name -> google.protobuf.Timestamp
+	116, // 88: starling.v1.Finding.since:type_name -> google.protobuf.Timestamp
+	116, // 89: starling.v1.Finding.until:type_name -> google.protobuf.Timestamp
+	116, // 90: starling.v1.ListPeersResponse.time:type_name -> google.protobuf.Timestamp
 	87,  // 91: starling.v1.ListPeersResponse.peers:type_name -> starling.v1.Peer
 	8,   // 92: starling.v1.Peer.capacity:type_name -> starling.v1.Resources
 	8,   // 93: starling.v1.Peer.free:type_name -> starling.v1.Resources
 	10,  // 94: starling.v1.Peer.devices:type_name -> starling.v1.Device
 	7,   // 95: starling.v1.Peer.attributes:type_name -> starling.v1.Variable
-	105, // 96: starling.v1.Peer.drain_deadline:type_name -> google.protobuf.Timestamp
+	116, // 96: starling.v1.Peer.drain_deadline:type_name -> google.protobuf.Timestamp
 	8,   // 97: starling.v1.Peer.kept:type_name -> starling.v1.Resources
-	90,  // 98: starling.v1.TailJournalResponse.entry:type_name -> starling.v1.JournalEntry
-	105, // 99: starling.v1.JournalEntry.time:type_name -> google.protobuf.Timestamp
-	91,  // 100: starling.v1.JournalEntry.commands:type_name -> starling.v1.CommandWords
-	92,  // 101: starling.v1.JournalEntry.effects:type_name -> starling.v1.EffectWords
-	99,  // 102: starling.v1.RulesResponse.members:type_name -> starling.v1.RulesOfMember
-	105, // 103: starling.v1.InfoResponse.time:type_name -> google.protobuf.Timestamp
-	104, // 104: starling.v1.InfoResponse.waits:type_name -> starling.v1.Wait
-	17,  // 105: starling.v1.Starling.SubmitJob:input_type -> starling.v1.SubmitJobRequest
-	19,  // 106: starling.v1.Starling.KillJob:input_type -> starling.v1.KillJobRequest
-	21,  // 107: starling.v1.Starling.PlanJob:input_type -> starling.v1.PlanJobRequest
-	27,  // 108: starling.v1.Starling.WhatIf:input_type -> starling.v1.WhatIfRequest
-	33,  // 109: starling.v1.Starling.SteerUpdate:input_type -> starling.v1.SteerUpdateRequest
-	35,  // 110: starling.v1.Starling.RevertJob:input_type -> starling.v1.RevertJobRequest
-	37,  // 111: starling.v1.Starling.RestartJob:input_type -> starling.v1.RestartJobRequest
-	39,  // 112: starling.v1.Starling.SuspendJob:input_type -> starling.v1.SuspendJobRequest
-	41,  // 113: starling.v1.Starling.SealTask:input_type -> starling.v1.SealTaskRequest
-	43,  // 114: starling.v1.Starling.EndAllocation:input_type -> starling.v1.EndAllocationRequest
-	45,  // 115: starling.v1.Starling.DrainNode:input_type -> starling.v1.DrainNodeRequest
-	49,  // 116: starling.v1.Starling.ChangePools:input_type -> starling.v1.ChangePoolsRequest
-	51,  // 117: starling.v1.Starling.PlanPools:input_type -> starling.v1.PlanPoolsRequest
-	55,  // 118: starling.v1.Starling.ListPools:input_type -> starling.v1.ListPoolsRequest
-	60,  // 119: starling.v1.Starling.PoolStatus:input_type -> starling.v1.PoolStatusRequest
-	64,  // 120: starling.v1.Starling.JobHistory:input_type -> starling.v1.JobHistoryRequest
-	67,  // 121: starling.v1.Starling.JobDiff:input_type -> starling.v1.JobDiffRequest
-	69,  // 122: starling.v1.Starling.ListJobs:input_type -> starling.v1.ListJobsRequest
-	75,  // 123: starling.v1.Starling.JobStatus:input_type -> starling.v1.JobStatusRequest
-	82,  // 124: starling.v1.Starling.Why:input_type -> starling.v1.WhyRequest
-	85,  // 125: starling.v1.Starling.ListPeers:input_type -> starling.v1.ListPeersRequest
-	88,  // 126: starling.v1.Starling.TailJournal:input_type -> starling.v1.TailJournalRequest
-	93,  // 127: starling.v1.Starling.Logs:input_type -> starling.v1.LogsRequest
-	95,  // 128: starling.v1.Starling.Output:input_type -> starling.v1.OutputRequest
-	97,  // 129: starling.v1.Starling.Rules:input_type -> starling.v1.RulesRequest
-	100, // 130: starling.v1.Starling.RaiseRules:input_type -> starling.v1.RaiseRulesRequest
-	102, // 131: starling.v1.Starling.Info:input_type -> starling.v1.InfoRequest
-	18,  // 132: starling.v1.Starling.SubmitJob:output_type -> starling.v1.SubmitJobResponse
-	20,  // 133: starling.v1.Starling.KillJob:output_type -> starling.v1.KillJobResponse
-	22,  // 134: starling.v1.Starling.PlanJob:output_type -> starling.v1.PlanJobResponse
-	29,  // 135: starling.v1.Starling.WhatIf:output_type -> starling.v1.WhatIfResponse
-	34,  // 136: starling.v1.Starling.SteerUpdate:output_type -> starling.v1.SteerUpdateResponse
-	36,  // 137: starling.v1.Starling.RevertJob:output_type -> starling.v1.RevertJobResponse
-	38,  // 138: starling.v1.Starling.RestartJob:output_type -> starling.v1.RestartJobResponse
-	40,  // 139: starling.v1.Starling.SuspendJob:output_type -> starling.v1.SuspendJobResponse
-	42,  // 140: starling.v1.Starling.SealTask:output_type -> starling.v1.SealTaskResponse
-	44,  // 141: starling.v1.Starling.EndAllocation:output_type -> starling.v1.EndAllocationResponse
-	46,  // 142: starling.v1.Starling.DrainNode:output_type -> starling.v1.DrainNodeResponse
-	50,  // 143: starling.v1.Starling.ChangePools:output_type -> starling.v1.ChangePoolsResponse
-	52,  // 144: starling.v1.Starling.PlanPools:output_type -> starling.v1.PlanPoolsResponse
-	56,  // 145: starling.v1.Starling.ListPools:output_type -> starling.v1.ListPoolsResponse
-	61,  // 146: starling.v1.Starling.PoolStatus:output_type -> starling.v1.PoolStatusResponse
-	65,  // 147: starling.v1.Starling.JobHistory:output_type -> starling.v1.JobHistoryResponse
-	68,  // 148: starling.v1.Starling.JobDiff:output_type -> starling.v1.JobDiffResponse
-	70,  // 149: starling.v1.Starling.ListJobs:output_type -> starling.v1.ListJobsResponse
-	76,  // 150: starling.v1.Starling.JobStatus:output_type -> starling.v1.JobStatusResponse
-	83,  // 151: starling.v1.Starling.Why:output_type -> starling.v1.WhyResponse
-	86,  // 152: starling.v1.Starling.ListPeers:output_type -> starling.v1.ListPeersResponse
-	89,  // 153: starling.v1.Starling.TailJournal:output_type -> starling.v1.TailJournalResponse
-	94,  // 154: starling.v1.Starling.Logs:output_type -> starling.v1.LogsResponse
-	96,  // 155: starling.v1.Starling.Output:output_type -> starling.v1.OutputResponse
-	98,  // 156: starling.v1.Starling.Rules:output_type -> starling.v1.RulesResponse
-	101, // 157: starling.v1.Starling.RaiseRules:output_type -> starling.v1.RaiseRulesResponse
-	103, // 158: starling.v1.Starling.Info:output_type -> starling.v1.InfoResponse
-	132, // [132:159] is the sub-list for method output_type
-	105, // [105:132] is the sub-list for method input_type
-	105, // [105:105] is the sub-list for extension type_name
-	105, // [105:105] is the sub-list for extension extendee
-	0,   // [0:105] is the sub-list for field type_name
+	101, // 98: starling.v1.TailJournalResponse.entry:type_name -> starling.v1.JournalEntry
+	116, // 99: starling.v1.DiffResponse.from_time:type_name -> google.protobuf.Timestamp
+	116, // 100: starling.v1.DiffResponse.to_time:type_name -> google.protobuf.Timestamp
+	94,  // 101: starling.v1.DiffResponse.changes:type_name -> starling.v1.Changed
+	95,  // 102: starling.v1.Changed.causes:type_name -> starling.v1.ChangeCause
+	116, // 103: starling.v1.ChangeCause.time:type_name -> google.protobuf.Timestamp
+	116, // 104: starling.v1.UsageResponse.since:type_name -> google.protobuf.Timestamp
+	116, // 105: starling.v1.UsageResponse.until:type_name -> google.protobuf.Timestamp
+	99,  // 106: starling.v1.UsageResponse.rows:type_name -> starling.v1.UsageRow
+	100, // 107: starling.v1.UsageRow.devices:type_name -> starling.v1.DeviceHours
+	116, // 108: starling.v1.JournalEntry.time:type_name -> google.protobuf.Timestamp
+	102, // 109: starling.v1.JournalEntry.commands:type_name -> starling.v1.CommandWords
+	103, // 110: starling.v1.JournalEntry.effects:type_name -> starling.v1.EffectWords
+	110, // 111: starling.v1.RulesResponse.members:type_name -> starling.v1.RulesOfMember
+	116, // 112: starling.v1.InfoResponse.time:type_name -> google.protobuf.Timestamp
+	115, // 113: starling.v1.InfoResponse.waits:type_name -> starling.v1.Wait
+	17,  // 114: starling.v1.Starling.SubmitJob:input_type -> starling.v1.SubmitJobRequest
+	19,  // 115: starling.v1.Starling.KillJob:input_type -> starling.v1.KillJobRequest
+	21,  // 116: starling.v1.Starling.PlanJob:input_type -> starling.v1.PlanJobRequest
+	27,  // 117: starling.v1.Starling.WhatIf:input_type -> starling.v1.WhatIfRequest
+	33,  // 118: starling.v1.Starling.SteerUpdate:input_type -> starling.v1.SteerUpdateRequest
+	35,  // 119: starling.v1.Starling.RevertJob:input_type -> starling.v1.RevertJobRequest
+	37,  // 120: starling.v1.Starling.RestartJob:input_type -> starling.v1.RestartJobRequest
+	39,  // 121: starling.v1.Starling.SuspendJob:input_type -> starling.v1.SuspendJobRequest
+	41,  // 122: starling.v1.Starling.SealTask:input_type -> starling.v1.SealTaskRequest
+	43,  // 123: starling.v1.Starling.EndAllocation:input_type -> starling.v1.EndAllocationRequest
+	45,  // 124: starling.v1.Starling.DrainNode:input_type -> starling.v1.DrainNodeRequest
+	49,  // 125: starling.v1.Starling.ChangePools:input_type -> starling.v1.ChangePoolsRequest
+	51,  // 126: starling.v1.Starling.PlanPools:input_type -> starling.v1.PlanPoolsRequest
+	55,  // 127: starling.v1.Starling.ListPools:input_type -> starling.v1.ListPoolsRequest
+	60,  // 128: starling.v1.Starling.PoolStatus:input_type -> starling.v1.PoolStatusRequest
+	64,  // 129: starling.v1.Starling.JobHistory:input_type -> starling.v1.JobHistoryRequest
+	67,  // 130: starling.v1.Starling.JobDiff:input_type -> starling.v1.JobDiffRequest
+	69,  // 131: starling.v1.Starling.ListJobs:input_type -> starling.v1.ListJobsRequest
+	75,  // 132: starling.v1.Starling.JobStatus:input_type -> starling.v1.JobStatusRequest
+	82,  // 133: starling.v1.Starling.Why:input_type -> starling.v1.WhyRequest
+	85,  // 134: starling.v1.Starling.ListPeers:input_type -> starling.v1.ListPeersRequest
+	88,  // 135: starling.v1.Starling.TailJournal:input_type -> starling.v1.TailJournalRequest
+	90,  // 136: starling.v1.Starling.Export:input_type -> starling.v1.ExportRequest
+	92,  // 137: starling.v1.Starling.Diff:input_type -> starling.v1.DiffRequest
+	96,  // 138: starling.v1.Starling.Blame:input_type -> starling.v1.BlameRequest
+	97,  // 139: starling.v1.Starling.Usage:input_type -> starling.v1.UsageRequest
+	104, // 140: starling.v1.Starling.Logs:input_type -> starling.v1.LogsRequest
+	106, // 141: starling.v1.Starling.Output:input_type -> starling.v1.OutputRequest
+	108, // 142: starling.v1.Starling.Rules:input_type -> starling.v1.RulesRequest
+	111, // 143: starling.v1.Starling.RaiseRules:input_type -> starling.v1.RaiseRulesRequest
+	113, // 144: starling.v1.Starling.Info:input_type -> starling.v1.InfoRequest
+	18,  // 145: starling.v1.Starling.SubmitJob:output_type -> starling.v1.SubmitJobResponse
+	20,  // 146: starling.v1.Starling.KillJob:output_type -> starling.v1.KillJobResponse
+	22,  // 147: starling.v1.Starling.PlanJob:output_type -> starling.v1.PlanJobResponse
+	29,  // 148: starling.v1.Starling.WhatIf:output_type -> starling.v1.WhatIfResponse
+	34,  // 149: starling.v1.Starling.SteerUpdate:output_type -> starling.v1.SteerUpdateResponse
+	36,  // 150: starling.v1.Starling.RevertJob:output_type -> starling.v1.RevertJobResponse
+	38,  // 151: starling.v1.Starling.RestartJob:output_type -> starling.v1.RestartJobResponse
+	40,  // 152: starling.v1.Starling.SuspendJob:output_type -> starling.v1.SuspendJobResponse
+	42,  // 153: starling.v1.Starling.SealTask:output_type -> starling.v1.SealTaskResponse
+	44,  // 154: starling.v1.Starling.EndAllocation:output_type -> starling.v1.EndAllocationResponse
+	46,  // 155: starling.v1.Starling.DrainNode:output_type -> starling.v1.DrainNodeResponse
+	50,  // 156: starling.v1.Starling.ChangePools:output_type -> starling.v1.ChangePoolsResponse
+	52,  // 157: starling.v1.Starling.PlanPools:output_type -> starling.v1.PlanPoolsResponse
+	56,  // 158: starling.v1.Starling.ListPools:output_type -> starling.v1.ListPoolsResponse
+	61,  // 159: starling.v1.Starling.PoolStatus:output_type -> starling.v1.PoolStatusResponse
+	65,  // 160: starling.v1.Starling.JobHistory:output_type -> starling.v1.JobHistoryResponse
+	68,  // 161: starling.v1.Starling.JobDiff:output_type -> starling.v1.JobDiffResponse
+	70,  // 162: starling.v1.Starling.ListJobs:output_type -> starling.v1.ListJobsResponse
+	76,  // 163: starling.v1.Starling.JobStatus:output_type -> starling.v1.JobStatusResponse
+	83,  // 164: starling.v1.Starling.Why:output_type -> starling.v1.WhyResponse
+	86,  // 165: starling.v1.Starling.ListPeers:output_type -> starling.v1.ListPeersResponse
+	89,  // 166: starling.v1.Starling.TailJournal:output_type -> starling.v1.TailJournalResponse
+	91,  // 167: starling.v1.Starling.Export:output_type -> starling.v1.ExportResponse
+	93,  // 168: starling.v1.Starling.Diff:output_type -> starling.v1.DiffResponse
+	89,  // 169: starling.v1.Starling.Blame:output_type -> starling.v1.TailJournalResponse
+	98,  // 170: starling.v1.Starling.Usage:output_type -> starling.v1.UsageResponse
+	105, // 171: starling.v1.Starling.Logs:output_type -> starling.v1.LogsResponse
+	107, // 172: starling.v1.Starling.Output:output_type -> starling.v1.OutputResponse
+	109, // 173: starling.v1.Starling.Rules:output_type -> starling.v1.RulesResponse
+	112, // 174: starling.v1.Starling.RaiseRules:output_type -> starling.v1.RaiseRulesResponse
+	114, // 175: starling.v1.Starling.Info:output_type -> starling.v1.InfoResponse
+	145, // [145:176] is the sub-list for method output_type
+	114, // [114:145] is the sub-list for method input_type
+	114, // [114:114] is the sub-list for extension type_name
+	114, // [114:114] is the sub-list for extension extendee
+	0,   // [0:114] is the sub-list for field type_name
 }
 
 func init() { file_v1_starling_proto_init() }
@@ -9606,14 +10410,15 @@ func file_v1_starling_proto_init() {
 	file_v1_starling_proto_msgTypes[63].OneofWrappers = []any{}
 	file_v1_starling_proto_msgTypes[77].OneofWrappers = []any{}
 	file_v1_starling_proto_msgTypes[87].OneofWrappers = []any{}
-	file_v1_starling_proto_msgTypes[93].OneofWrappers = []any{}
+	file_v1_starling_proto_msgTypes[96].OneofWrappers = []any{}
+	file_v1_starling_proto_msgTypes[104].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_v1_starling_proto_rawDesc), len(file_v1_starling_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   105,
+			NumMessages:   116,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -81,7 +81,7 @@ Begin with "starling dev", and in another terminal "starling run -- echo hi".`,
 	for group, commands := range map[string][]*cobra.Command{
 		groupWork:    append(jobs.Commands(r), logs.New(r), newInit(c), newSchema(c)),
 		groupCluster: slices.Concat(agent.Commands(r, version), peers.Commands(r), []*cobra.Command{pools.New(r)}),
-		groupPast:    past.Commands(r),
+		groupPast:    past.Commands(r, version),
 		groupOther:   {simulation.New(r), newVersion(r), exit.NewTopic()},
 	} {
 		for _, command := range commands {

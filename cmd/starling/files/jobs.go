@@ -1,4 +1,4 @@
-// Package files reads what users write: job files and pools files, as several commands take them.
+// Package files reads what users write, job files and pools files, and writes what they keep, as several commands do.
 package files
 
 import (

@@ -7,7 +7,8 @@ import (
 	"starling/cmd/starling/remote"
 )
 
-// Commands returns those of the root.
-func Commands(r *remote.Remote) []*cobra.Command {
-	return []*cobra.Command{remote.Past(newWhatIf(r))}
+// Commands returns those of the root. The version is that of this program.
+func Commands(r *remote.Remote, version string) []*cobra.Command {
+	return []*cobra.Command{remote.Past(newWhatIf(r)), newDiff(r), newBlame(r), newReport(r), newReplay(r, version),
+		newUpgrade(r, version)}
 }
