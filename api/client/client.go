@@ -41,10 +41,15 @@ type Client struct {
 }
 
 // New returns a client for the peers at the addresses, as Addresses returns them. It connects when it is first asked.
-func New(addresses []string) *Client {
+func New(addresses []string) *Client { return newClient(addresses) }
+
+// NewAt returns a client that asks about the past: at an index, or at a time as RFC 3339 has it.
+func NewAt(addresses []string, at string) *Client { return newClient(addresses, wire.At(at)) }
+
+func newClient(addresses []string, interceptors ...connect.Interceptor) *Client {
 	c := &Client{addresses: slices.Clone(addresses), transport: wire.Transport()}
 	for _, address := range addresses {
-		c.peers = append(c.peers, wire.Peer(c.transport, address))
+		c.peers = append(c.peers, wire.Peer(c.transport, address, interceptors...))
 	}
 	return c
 }
@@ -103,6 +108,12 @@ func (c *Client) AllJobs(ctx context.Context, prefix string) (*starlingv1.ListJo
 func (c *Client) PlanJob(ctx context.Context, spec *terms.Job) (*starlingv1.PlanJobResponse, error) {
 	request := &starlingv1.PlanJobRequest{MinIndex: c.least(0), Spec: wire.Spec(spec)}
 	return unary(ctx, c, request, starlingv1connect.StarlingClient.PlanJob)
+}
+
+// WhatIf tells what would come of imagined changes of the cluster.
+func (c *Client) WhatIf(ctx context.Context, request *starlingv1.WhatIfRequest) (*starlingv1.WhatIfResponse, error) {
+	request.MinIndex = c.least(request.MinIndex)
+	return unary(ctx, c, request, starlingv1connect.StarlingClient.WhatIf)
 }
 
 // JobHistory lists the versions of a job that are kept.
@@ -260,6 +271,34 @@ func (c *Client) TailJournal(
 	request.MinIndex = c.least(request.MinIndex)
 	return stream(ctx, c, streamCall[starlingv1.TailJournalRequest, starlingv1.TailJournalResponse]{
 		request: request, method: starlingv1connect.StarlingClient.TailJournal, visit: visit,
+	})
+}
+
+// Diff tells what changed from one moment to another, the newest if that is empty.
+func (c *Client) Diff(ctx context.Context, from, to string) (*starlingv1.DiffResponse, error) {
+	return unary(ctx, c, &starlingv1.DiffRequest{From: from, To: to}, starlingv1connect.StarlingClient.Diff)
+}
+
+// Blame visits all entries that something happened with to a job, or to a part of it.
+func (c *Client) Blame(
+	ctx context.Context, request *starlingv1.BlameRequest, visit func(*starlingv1.TailJournalResponse) error,
+) error {
+	return stream(ctx, c, streamCall[starlingv1.BlameRequest, starlingv1.TailJournalResponse]{
+		request: request, method: starlingv1connect.StarlingClient.Blame, visit: visit,
+	})
+}
+
+// Usage tells what was held, and for how long.
+func (c *Client) Usage(ctx context.Context, request *starlingv1.UsageRequest) (*starlingv1.UsageResponse, error) {
+	return unary(ctx, c, request, starlingv1connect.StarlingClient.Usage)
+}
+
+// Export visits the pieces of a file of entries; the first has no data and says what the file holds.
+func (c *Client) Export(
+	ctx context.Context, request *starlingv1.ExportRequest, visit func(*starlingv1.ExportResponse) error,
+) error {
+	return stream(ctx, c, streamCall[starlingv1.ExportRequest, starlingv1.ExportResponse]{
+		request: request, method: starlingv1connect.StarlingClient.Export, visit: visit,
 	})
 }
 

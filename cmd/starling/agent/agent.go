@@ -195,6 +195,7 @@ func (a *agent) startHost(ctx context.Context, listener net.Listener, known *sec
 	config := host.Config{
 		Node: a.config.Node, Folder: a.folder.Path, Offer: offer, Listener: listener,
 		Pulse: a.config.Pulse, Supervise: superviseCommand, Secret: known, Version: a.version, Log: a.log,
+		Archive: host.ArchiveLimits{Bytes: a.config.ArchiveBytes, Age: a.config.ArchiveAge},
 	}
 	if err := config.CompleteOffer(); err != nil {
 		return err

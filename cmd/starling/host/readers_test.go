@@ -48,7 +48,7 @@ func newCrew(t *testing.T) *crew {
 		t.Fatal(err)
 	}
 	served := make(chan error, 1)
-	go func() { served <- api.Serve(ctx, listener, api.NewServer(backend{c.peer}, api.Options{})) }()
+	go func() { served <- api.Serve(ctx, listener, api.NewServer(backend{c.peer, nil}, api.Options{})) }()
 	c.client = client.New([]string{listener.Addr().String()})
 	t.Cleanup(func() {
 		c.client.Close()

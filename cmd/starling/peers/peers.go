@@ -20,7 +20,7 @@ import (
 
 // Commands returns "starling peers", "starling node", "starling quorum", "starling rules" and "starling journal".
 func Commands(r *remote.Remote) []*cobra.Command {
-	return []*cobra.Command{newRing(r), newNode(r), newQuorum(r), newRules(r), newJournal(r)}
+	return []*cobra.Command{remote.Past(newRing(r)), newNode(r), newQuorum(r), remote.Past(newRules(r)), newJournal(r)}
 }
 
 func newRing(r *remote.Remote) *cobra.Command {

@@ -32,6 +32,9 @@ type Remote struct {
 	*console.Console
 	// Address is where the peer answers, if the command line says so.
 	Address string
+	// at is the moment of the past that is asked about, "" for the present; told tells that it was told.
+	at   moment
+	told bool
 	// format is how answers are printed, documents how many have been.
 	format    string
 	documents int
@@ -43,9 +46,15 @@ func (r *Remote) Declare(root *cobra.Command) {
 		"`HOST:PORT` of a peer's API, to ask (several: with commas) or to listen on; also STARLING_ADDRESS, or in an instance STARLING_API (default "+client.DefaultAddress+")")
 	root.PersistentFlags().StringVarP(&r.format, "output", "o", formatTable,
 		"print answers as `FORMAT`: table, json or yaml")
+	root.PersistentFlags().Var(&r.at, "at",
+		"ask about the past, at an index, a time, HH:MM, or so long ago: `MOMENT` such as 4711, 2006-01-02T15:04:05Z, 14:30 or -10m")
 	root.PersistentPreRunE = func(command *cobra.Command, _ []string) error {
 		if r.format != formatTable && r.format != formatJSON && r.format != formatYAML {
 			return usage.Error(command, fmt.Errorf("unknown output format %q: use table, json or yaml", r.format))
+		}
+		if r.at.text != "" && command.Annotations[ofThePast] == "" {
+			return usage.Error(command, fmt.Errorf("%s has no past: --at is for ps, job status, job history, why, pool ls, "+
+				"pool explain, peers, what-if and others that only read", command.CommandPath()))
 		}
 		return nil
 	}
@@ -60,6 +69,9 @@ func (r *Remote) Dial() (*client.Client, error) {
 	addresses, err := client.Addresses(cmp.Or(r.Address, os.Getenv("STARLING_ADDRESS"), os.Getenv("STARLING_API")))
 	if err != nil {
 		return nil, exit.Fail(exit.Usage, "%w", err)
+	}
+	if r.at.text != "" {
+		return client.NewAt(addresses, r.at.text), nil
 	}
 	return client.New(addresses), nil
 }
