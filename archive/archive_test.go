@@ -94,6 +94,15 @@ func open(t *testing.T, c Config) *Archive {
 	return a
 }
 
+// Span returns the oldest moment that can be reached and the newest; ok is false if there is none.
+func (a *Archive) Span() (oldest, newest Moment, ok bool) {
+	all := a.list()
+	if len(all) == 0 {
+		return oldest, newest, false
+	}
+	return all[0].begin, all[len(all)-1].end, true
+}
+
 // mustHave wants every index from one to another, with its digest.
 func (h *history) mustHave(t *testing.T, a *Archive, from, to int) {
 	t.Helper()

@@ -73,15 +73,6 @@ func (k *kept) nearest(from, to terms.Index) *cluster.State {
 	return best.Copy()
 }
 
-// Span returns the oldest moment that can be reached and the newest; ok is false if there is none.
-func (a *Archive) Span() (oldest, newest Moment, ok bool) {
-	all := a.list()
-	if len(all) == 0 {
-		return oldest, newest, false
-	}
-	return all[0].begin, all[len(all)-1].end, true
-}
-
 // list returns the segments with all that was kept till now.
 func (a *Archive) list() []segment {
 	a.flush()
