@@ -26,7 +26,7 @@ func Commands(r *remote.Remote) []*cobra.Command {
 func newRing(r *remote.Remote) *cobra.Command {
 	return &cobra.Command{
 		Use:   "peers",
-		Short: "Show the ring: who watches whom, what each gives, how far each has read",
+		Short: "Show the ring: which peer watches which, what each gives, how far each has read",
 		Args:  usage.NoArguments,
 		RunE: r.Asking(func(ctx context.Context, peer *client.Client, _ []string) error {
 			answer, err := peer.AllPeers(ctx)

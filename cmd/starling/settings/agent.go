@@ -94,7 +94,7 @@ func all() []setting {
 		{"etcd.cert", scalar, "PEM `FILE` of this node's certificate, for etcd beyond one machine",
 			setPath(func(c *Agent) *string { return &c.Certificates.CertFile })},
 		{"etcd.key", scalar, "PEM `FILE` of its key", setPath(func(c *Agent) *string { return &c.Certificates.KeyFile })},
-		{"etcd.ca", scalar, "PEM `FILE` of who signs the nodes' certificates",
+		{"etcd.ca", scalar, "PEM `FILE` of the authority that signs the nodes' certificates",
 			setPath(func(c *Agent) *string { return &c.Certificates.CAFile })},
 		{"secret_file", scalar, "`FILE` of the cluster's secret, the same on all nodes, for jobs with the plugins ssh and mpi", setPath(func(c *Agent) *string { return &c.SecretFile })},
 		{"pulse_ttl", scalar, "`DURATION` after which a silent peer counts as dead (default 5s)", setPulse},
