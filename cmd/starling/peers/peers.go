@@ -70,7 +70,8 @@ func peerTable(answer *starlingv1.ListPeersResponse) *console.Table {
 			state = "refused"
 		}
 		t.Row(name, state, console.Dash(p.GetWatches()),
-			part(p, terms.CPU), part(p, terms.Memory), part(p, terms.Disk), kept(p), devices(p), fmt.Sprint(p.GetAllocations()), position(p), lag(p), digest(p), console.Dash(p.GetAddress()))
+			part(p, terms.CPU), part(p, terms.Memory), part(p, terms.Disk), kept(p), devices(p),
+			fmt.Sprint(p.GetAllocations()), position(p), lag(p), digest(p), console.Dash(p.GetAddress()))
 	}
 	return t
 }
