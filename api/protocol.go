@@ -125,7 +125,7 @@ func Listen(address string, insecure bool) (net.Listener, error) {
 	}
 	if !insecure && !isLoopback(host) {
 		return nil, fmt.Errorf("listen on %s: it is not loopback, and whoever reaches it could run programs here: "+
-			"use 127.0.0.1, or pass --insecure if all who can reach this network are trusted", address)
+			"use 127.0.0.1, or pass --insecure if all that can reach this network are trusted", address)
 	}
 	listener, err := net.Listen("tcp", address)
 	if err != nil {

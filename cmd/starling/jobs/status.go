@@ -164,8 +164,8 @@ func newWhy(r *remote.Remote) *cobra.Command {
 		Use:   "why NAME[/TASK]",
 		Short: "Tell every reason why something of a job does not run yet",
 		Long: `Tell every reason why something of a job does not run yet, not only the first: what no machine has, what is too
-small by how much, and what is waited for; of its pool what it may hold and holds, who comes first, who gives way to the
-job or is protected from that, and what would help. With a TASK, or an instance of one, it is only about that task.`,
+small by how much, and what is waited for; of its pool what it may hold and holds, which jobs come first, what gives way to
+the job or is protected from that, and what would help. With a TASK, or an instance of one, it is only about that task.`,
 		Args:              usage.OneArgument("job's NAME"),
 		ValidArgsFunction: target.Complete(r),
 		RunE: func(command *cobra.Command, args []string) error {
