@@ -211,10 +211,8 @@ func (p *Peer) perform(ctx context.Context, work *SnapshotWork) (own facts.Snaps
 	own, chunks := work.Make()
 	p.log.Info("made a snapshot", "entry", own.Index, "chunks", own.Chunks, "took", time.Since(began).String())
 	if work.Duty == PutSnapshot {
-		for number, chunk := range chunks {
-			if err := p.config.Journal.PutChunk(ctx, kept(own), uint32(number), chunk); err != nil {
-				return facts.Snapshot{}, err
-			}
+		if err := put(ctx, p.config.Journal, kept(own), chunks); err != nil {
+			return facts.Snapshot{}, err
 		}
 	}
 	data, err := chunksOf(ctx, p.config.Journal, kept(own))
@@ -225,6 +223,24 @@ func (p *Peer) perform(ctx context.Context, work *SnapshotWork) (own facts.Snaps
 		err = errKept
 	}
 	return own, err
+}
+
+// put keeps the chunks with the journal, except those that are there: whoever comes late touches nothing that others have
+// found good.
+func put(ctx context.Context, j journal.Journal, s journal.Snapshot, chunks [][]byte) error {
+	for number, chunk := range chunks {
+		there, err := j.Chunk(ctx, s, uint32(number))
+		if err == nil && bytes.Equal(there, chunk) {
+			continue
+		}
+		if err == nil || errors.Is(err, journal.ErrNoChunk) {
+			err = j.PutChunk(ctx, s, uint32(number), chunk)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // kept is the snapshot as the journal names it.
