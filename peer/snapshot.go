@@ -225,8 +225,8 @@ func (p *Peer) perform(ctx context.Context, work *SnapshotWork) (own facts.Snaps
 	return own, err
 }
 
-// put keeps the chunks with the journal, except those that are there: whoever comes late touches nothing that others have
-// found good.
+// put keeps the chunks with the journal, except those that are there: whoever comes late touches nothing that others
+// have found good.
 func put(ctx context.Context, j journal.Journal, s journal.Snapshot, chunks [][]byte) error {
 	for number, chunk := range chunks {
 		there, err := j.Chunk(ctx, s, uint32(number))
@@ -241,6 +241,16 @@ func put(ctx context.Context, j journal.Journal, s journal.Snapshot, chunks [][]
 		}
 	}
 	return nil
+}
+
+// Seed lets an empty journal begin with a value, as if there had been entries up to its index.
+func Seed(ctx context.Context, j journal.Journal, s *cluster.State) error {
+	work := &SnapshotWork{value: s.Freeze(), digest: s.Digest()}
+	own, chunks := work.Make()
+	if err := put(ctx, j, kept(own), chunks); err != nil {
+		return err
+	}
+	return j.Trim(ctx, kept(own))
 }
 
 // kept is the snapshot as the journal names it.

@@ -9,6 +9,7 @@ import (
 
 // Commands returns those of the root. The version is that of this program.
 func Commands(r *remote.Remote, version string) []*cobra.Command {
-	return []*cobra.Command{remote.Past(newWhatIf(r)), newDiff(r), newBlame(r), newReport(r), newReplay(r, version),
+	return []*cobra.Command{remote.Past(newWhatIf(r)), newDiff(r), newBlame(r), newReport(r), newBackup(r),
+		newReplay(r, version),
 		newUpgrade(r, version)}
 }

@@ -15,6 +15,7 @@ import (
 	"starling/api"
 	"starling/archive"
 	"starling/cluster"
+	"starling/cmd/starling/files"
 	"starling/cmd/starling/host"
 	"starling/cmd/starling/remote"
 	"starling/command"
@@ -86,7 +87,7 @@ func (r *recorded) Pulses(ctx context.Context) (all []report.PulseView, err erro
 func serveFile(ctx context.Context, r *remote.Remote, path, version string) error {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	first, end, err := replayFile(path, 0, nil)
+	first, end, err := files.Replay(path, 0, nil)
 	if err != nil {
 		return err
 	}

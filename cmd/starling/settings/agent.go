@@ -43,6 +43,8 @@ type Agent struct {
 	// ZooKeeper is the ensemble that keeps the journal instead; it has no servers if etcd does.
 	ZooKeeper      zookeeper.Config
 	ZooKeeperFiles zookeeper.Files
+	// Restore is a backup with whose value a new cluster begins, "" for none.
+	Restore string
 	// SecretFile holds the cluster's secret, "" for none.
 	SecretFile string
 	// Pulse is how long a silent peer is taken to live.
@@ -151,6 +153,7 @@ func all() []setting {
 			setPath(func(c *Agent) *string { return &c.ZooKeeperFiles.KeyFile })},
 		{"zookeeper.ca", scalar, "PEM `FILE` of the authority that signs the servers' certificates",
 			setPath(func(c *Agent) *string { return &c.ZooKeeperFiles.CAFile })},
+		{"restore", scalar, "`FILE` of \"starling backup\" with whose jobs, pools and settings a new cluster begins", setPath(func(c *Agent) *string { return &c.Restore })},
 		{"secret_file", scalar, "`FILE` of the cluster's secret, the same on all nodes, for jobs with the plugins ssh and mpi", setPath(func(c *Agent) *string { return &c.SecretFile })},
 		{"pulse_ttl", scalar, "`DURATION` after which a silent peer counts as dead (default 5s)", setPulse},
 		{"capacity.cpu", scalar, "`CORES` to give to tasks (default: all)", setCapacity(terms.CPU, jobspec.ParseCPU)},
