@@ -45,6 +45,8 @@ type Task struct {
 	Volumes []Volume
 	// Files are what it finds in its FilesFolder; nil for no folder.
 	Files *FileSet
+	// Private is what it finds in its PrivateFile, which only its account may read; nil for no file.
+	Private []byte
 	// Proofs say how long the task may run without being proved wanted; zero means for ever.
 	Proofs Proofs
 }
@@ -75,8 +77,8 @@ type File struct {
 	Secret bool
 }
 
-// Proofs have a task end by itself, whatever has become of the peer, when the last proof that it is wanted is too old:
-// it is stopped then, and is not even started if the first is. Prove gives a later proof.
+// Proofs have a task end by itself, whatever has become of the peer, when the last proof that it is wanted is too
+// old: it is stopped then, and is not even started if the first is. Prove gives a later proof.
 type Proofs struct {
 	// StopAfter is how old the last proof may get, StopGrace the time between SIGTERM and SIGKILL then.
 	StopAfter, StopGrace time.Duration
@@ -161,10 +163,12 @@ type Driver interface {
 	Prove(id string, at uptime.Moment) error
 	// FilesFolder returns the path at which a task finds its files, as it sees it itself.
 	FilesFolder(id string) string
+	// PrivateFile returns the path at which a task finds the file that is its own alone, as it sees it itself.
+	PrivateFile(id string) string
 	// Renew replaces the files of a running task by those of a higher version, and then sends its first process the
-	// signal, unless that is 0. Who opens files one by one may find some of each version; who resolves the folder's path
-	// once finds one version there, for a while. What is done twice, because somebody died meanwhile, sends the signal
-	// twice. Unknown and ended tasks, and versions that are not higher, are ignored.
+	// signal, unless that is 0. Who opens files one by one may find some of each version; who resolves the folder's
+	// path once finds one version there, for a while. What is done twice, because somebody died meanwhile, sends the
+	// signal twice. Unknown and ended tasks, and versions that are not higher, are ignored.
 	Renew(id string, files FileSet, signal syscall.Signal) error
 	// Tasks lists all that was started and not forgotten, ordered by ID, also what an earlier process started.
 	Tasks() []Status
@@ -173,17 +177,19 @@ type Driver interface {
 	// Logs reads a task's output, from as far back as it is kept. The error is os.ErrNotExist for an unknown task.
 	// Output stays readable after Forget for as long as the driver's retention keeps it.
 	Logs(ctx context.Context, id string, o LogOptions) (io.ReadCloser, error)
-	// Forget drops an ended task from Tasks and deletes its folder. Unknown tasks are ignored; a running one is an error.
+	// Forget drops an ended task from Tasks and deletes its folder. Unknown tasks are ignored; a running one is an
+	// error.
 	Forget(id string) error
-	// Run runs a program beside the running task t.ID, with t's Command, environment, folder, account and volumes, within
-	// the task's limits. It returns nil if the program exits with 0, and ends it when ctx ends.
+	// Run runs a program beside the running task t.ID, with t's Command, environment, folder, account and volumes,
+	// within the task's limits. It returns nil if the program exits with 0, and ends it when ctx ends.
 	Run(ctx context.Context, t Task) error
-	// MakeVolume makes a volume if it is missing, for tasks that run as the user, and returns its path. The volumes of a
-	// set lie in one folder, so that one can be renamed to another.
+	// MakeVolume makes a volume if it is missing, for tasks that run as the user, and returns its path. The volumes of
+	// a set lie in one folder, so that one can be renamed to another.
 	MakeVolume(v Volume, user string) (path string, err error)
 	// VolumeSets lists the sets of which there are volumes, ordered.
 	VolumeSets() []string
-	// DeleteVolumes deletes the volumes of a set with all that is in them, which can take its time. No task may use them.
+	// DeleteVolumes deletes the volumes of a set with all that is in them, which can take its time. No task may use
+	// them.
 	DeleteVolumes(set string) error
 	// Warnings lists, a line each, what this machine cannot do: limits or isolation that tasks run without.
 	Warnings() []string

@@ -21,6 +21,7 @@ func processContract() map[string]func(*testing.T, *bench) {
 		"WorkDir":          testWorkDir,
 		"Volumes":          testVolumes,
 		"Files":            testFiles,
+		"PrivateFile":      testPrivateFile,
 		"Run":              testRun,
 		"StopFamily":       testStopFamily,
 		"ExitEndsFamily":   testExitEndsFamily,

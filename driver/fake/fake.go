@@ -330,6 +330,9 @@ func (d *Driver) Prove(id string, at uptime.Moment) error {
 // FilesFolder returns a path at which nothing is.
 func (d *Driver) FilesFolder(id string) string { return "/fake/" + id }
 
+// PrivateFile returns a path at which nothing is.
+func (d *Driver) PrivateFile(id string) string { return "/fake/" + id + "/private" }
+
 // Renew replaces the files of a running task. No signal is sent: a script has nobody who hears it.
 func (d *Driver) Renew(id string, files driver.FileSet, _ syscall.Signal) error {
 	d.machine.mu.Lock()

@@ -21,6 +21,7 @@ const (
 	filesRecord   = "files.json"
 	currentFiles  = "current"
 	versionPrefix = "v"
+	privateFile   = "private"
 	// versionLife is how long a version is kept after a newer one has come; the last versionsKept are kept longer. In a
 	// burst versionsMax bounds the folder.
 	versionLife  = time.Minute
@@ -39,8 +40,39 @@ func (d *Driver) FilesFolder(id string) string {
 	return filepath.Join(folder(filepath.Join(d.tasksDir(), name)).files(), currentFiles)
 }
 
-// Renew replaces the files of a running task and then sends the signal. The version is noted last, so that who died in
-// between does it all again.
+// PrivateFile returns the path of the file that is the task's alone.
+func (d *Driver) PrivateFile(id string) string {
+	name, err := folderName(id)
+	if err != nil {
+		return "" // Start refuses it
+	}
+	return folder(filepath.Join(d.tasksDir(), name)).file(privateFile)
+}
+
+// keepPrivate writes that file. It is the account's before anything is in it.
+func (f folder) keepPrivate(content []byte, name string) error {
+	if content == nil {
+		return nil
+	}
+	account, err := credential(name)
+	if err != nil {
+		return err
+	}
+	file, err := os.OpenFile(f.file(privateFile), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	if account != nil {
+		err = file.Chown(int(account.Uid), int(account.Gid))
+	}
+	if err == nil {
+		_, err = file.Write(content)
+	}
+	return errors.Join(err, file.Close())
+}
+
+// Renew replaces the files of a running task and then sends the signal. The version is noted last, so that who died
+// in between does it all again.
 func (d *Driver) Renew(id string, files driver.FileSet, signal syscall.Signal) error {
 	t, status := d.status(id)
 	if t == nil || status.State != driver.Running || status.FilesVersion >= files.Version {

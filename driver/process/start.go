@@ -74,6 +74,10 @@ func (d *Driver) start(ctx context.Context, t *task, spec driver.Task) error {
 	if err == nil {
 		err = t.folder.startFiles(spec.Files)
 	}
+	if err == nil {
+		err = t.folder.keepPrivate(spec.Private, spec.User)
+		spec.Private = nil // the supervisor needs it not
+	}
 	if err == nil && spec.Files != nil {
 		t.files, spec.Files = spec.Files.Version, nil // the supervisor needs them not
 	}
