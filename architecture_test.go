@@ -11,7 +11,7 @@ import (
 // layers lists every first-level folder with Go code, bottom first. A folder imports only lower rows and what lies
 // below its own top folder. e2e stands outside: it may import anything and nobody imports it.
 var layers = [][]string{
-	{"terms", "journal", "examples"},
+	{"terms", "journal", "examples", "trust"},
 	{"cluster"},
 	{"command", "ring", "schedule", "reconcile", "driver", "secret", "plugin"},
 	{"rollout", "validate"},
@@ -30,7 +30,7 @@ var binaryLayers = [][]string{
 	{"usage", "console"},
 	{"remote"},
 	{"target", "host", "settings"},
-	{"jobs", "logs", "pools", "peers", "agent", "simulation"},
+	{"jobs", "logs", "pools", "peers", "agent", "access", "simulation"},
 }
 
 // layerExemptions are imports that the layers forbid and a reason allows.

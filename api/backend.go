@@ -1,5 +1,5 @@
 // Package api answers requests for a peer: gRPC, gRPC-Web and HTTP/JSON on one port, and the journal as a stream of
-// events for plain curl.
+// events for plain curl. Package door says who asks, and what that one may ask.
 //
 // Every answer carries the journal index at which it was true, and a request that reads may say which index it wants
 // to have seen. Writes answer after the peer's own fold has applied them. What the API needs of a peer is a Backend;
@@ -18,6 +18,7 @@ import (
 	"starling/replica/report"
 	"starling/terms"
 	"starling/terms/rules"
+	"starling/trust"
 )
 
 // Limits of what is asked and answered.
@@ -50,8 +51,8 @@ type Backend interface {
 	Follow(ctx context.Context, from terms.Index, visit func(*report.Folded) error) error
 	// Logs reads the output of an allocation that ran on this peer's node; it wraps os.ErrNotExist if none did.
 	Logs(ctx context.Context, allocation string, o driver.LogOptions) (io.ReadCloser, error)
-	// SendOutput writes the output of an instance that is whole on this peer's node; it wraps os.ErrNotExist if there is
-	// none.
+	// SendOutput writes the output of an instance that is whole on this peer's node; it wraps os.ErrNotExist if there
+	// is none.
 	SendOutput(ctx context.Context, output terms.OutputSet, to io.Writer) error
 	// Pulses returns what the peers publish with their pulses.
 	Pulses(ctx context.Context) ([]report.PulseView, error)
@@ -65,6 +66,8 @@ type Options struct {
 	Rules rules.Number
 	// Log takes what is wrong with the server itself.
 	Log *slog.Logger
+	// Shows is what this peer shows to others when it asks them.
+	Shows func() []trust.Shows
 }
 
 //go:generate bash generate

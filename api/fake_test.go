@@ -5,15 +5,17 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"net/http"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"starling/api/client"
+	"starling/api/door"
+	"starling/api/wire"
 	"starling/cluster"
 	"starling/cluster/facts"
 	"starling/command"
@@ -177,34 +179,51 @@ func (p *peer) writes(allocation, output string) {
 	}
 }
 
-// serve answers for the peer on a port of its own until the test ends.
+// serve answers for the peer at a socket of its own, to this user as an admin, until the test ends.
 func (p *peer) serve(t *testing.T, change ...func(*server)) (address string) {
 	t.Helper()
-	listener, err := Listen("127.0.0.1:0", false)
-	if err != nil {
-		t.Fatal(err)
-	}
 	s := newServer(p, Options{Version: "v0", Log: slog.New(slog.DiscardHandler)})
 	for _, one := range change {
 		one(s)
 	}
-	address = serveHandler(t, listener, s.handler())
+	address = serveHandler(t, s.handler())
 	t.Cleanup(s.peers.CloseIdleConnections)
 	return address
 }
 
-func serveHandler(t *testing.T, listener net.Listener, handler http.Handler) string {
+func serveHandler(t *testing.T, handler http.Handler) string {
 	t.Helper()
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- Serve(ctx, listener, handler) }()
+	socket := filepath.Join(socketFolder(t), "api")
+	opened, err := door.Open(door.Config{Socket: socket})
+	if err != nil {
+		t.Fatal(err)
+	}
+	opened.Answer(handler)
 	t.Cleanup(func() {
-		cancel()
-		if err := <-ended; err != nil {
+		if err := opened.Close(); err != nil {
 			t.Errorf("serve: %v", err)
 		}
 	})
-	return listener.Addr().String()
+	return wire.UnixPrefix + socket
+}
+
+// socketFolder is a folder whose path is short enough for a socket.
+func socketFolder(t *testing.T) string {
+	t.Helper()
+	folder, err := os.MkdirTemp("", "api-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(folder) })
+	return folder
+}
+
+// plain is a client that speaks HTTP/1.1, as curl does.
+func plain() *http.Client {
+	transport := wire.Transport(nil)
+	transport.Protocols = new(http.Protocols)
+	transport.Protocols.SetHTTP1(true)
+	return &http.Client{Transport: transport}
 }
 
 // ask returns a client of the peers at the addresses.

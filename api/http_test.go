@@ -32,7 +32,7 @@ func exchange(t *testing.T, method, url, body string, header ...string) (status 
 			request.Host = header[i+1]
 		}
 	}
-	response, err := http.DefaultClient.Do(request)
+	response, err := plain().Do(request)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,7 +48,7 @@ const procedures = "/starling.v1.Starling/"
 
 func TestPlainJSON(t *testing.T) {
 	a, _ := pair()
-	url := "http://" + a.serve(t) + procedures
+	url := wire.URL(a.serve(t)) + procedures
 	job := `{"request_id":"r1","spec":{"name":"web","type":"batch","tasks":[{"name":"main","instances":1,"command":["true"]}]}}`
 	for range 2 {
 		status, _, answer := exchange(t, "POST", url+"SubmitJob", job, "Content-Type", "application/json")
@@ -79,7 +79,7 @@ func TestPlainJSON(t *testing.T) {
 
 func TestBadRequests(t *testing.T) {
 	a, _ := pair()
-	url := "http://" + a.serve(t)
+	url := wire.URL(a.serve(t))
 	wide := strings.Repeat("x", requestBytesMax)
 	tasks := `{"spec":{"name":"j","type":"batch","tasks":[{"name":"t","instances":1,"command":["x"]%s}]}}`
 	isJSON := "application/json"
@@ -136,7 +136,7 @@ func TestBadRequests(t *testing.T) {
 
 func TestProblemsComeBack(t *testing.T) {
 	a, _ := pair()
-	_, _, answer := exchange(t, "POST", "http://"+a.serve(t)+procedures+"SubmitJob", `{"spec":{"name":"j"}}`,
+	_, _, answer := exchange(t, "POST", wire.URL(a.serve(t))+procedures+"SubmitJob", `{"spec":{"name":"j"}}`,
 		"Content-Type", "application/json")
 	got := struct {
 		Code    string
@@ -159,7 +159,7 @@ func TestProblemsComeBack(t *testing.T) {
 func TestPages(t *testing.T) {
 	a, _ := pair()
 	a.status.Warnings = []string{"no cgroups here"}
-	url := "http://" + a.serve(t)
+	url := wire.URL(a.serve(t))
 	if status, _, answer := exchange(t, "GET", url+"/healthz", ""); status != 200 ||
 		answer != "a~1 member at index 6\nwarning: no cgroups here\n" {
 		t.Errorf("got %d %s", status, answer)
@@ -175,65 +175,6 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// TestStrangers asks as a page in a browser could, from another origin, or under a name of its own that leads here.
-func TestStrangers(t *testing.T) {
-	a, _ := pair()
-	address := a.serve(t)
-	_, port, _ := net.SplitHostPort(address)
-	cases := []struct {
-		name   string
-		header []string
-		status int
-	}{
-		{"curl", nil, 200},
-		{"localhost", []string{"Host", "localhost:" + port}, 200},
-		{"name of this machine only", []string{"Host", "starling.localhost"}, 200},
-		{"another IP address", []string{"Host", "10.0.0.1"}, 200},
-		{"same origin", []string{"Origin", "http://" + address}, 200},
-		{"another name", []string{"Host", "example.org:" + port}, 403},
-		{"another origin", []string{"Origin", "http://example.org"}, 403},
-		{"another site", []string{"Sec-Fetch-Site", "cross-site"}, 403},
-	}
-	for _, c := range cases {
-		t.Run(c.name, func(t *testing.T) {
-			header := append([]string{"Content-Type", "application/json"}, c.header...)
-			if status, _, answer := exchange(t, "POST", "http://"+address+procedures+"Info", "{}",
-				header...); status != c.status {
-				t.Errorf("got %d %s, want %d", status, answer, c.status)
-			}
-		})
-	}
-}
-
-func TestListen(t *testing.T) {
-	cases := []struct {
-		address  string
-		insecure bool
-		want     string
-	}{
-		{"127.0.0.1:0", false, ""},
-		{"localhost:0", false, ""},
-		{"127.0.0.1:0", true, ""},
-		{"0.0.0.0:0", true, ""},
-		{"0.0.0.0:0", false, "--insecure"},
-		{":0", false, "--insecure"},
-		{"[::]:0", false, "--insecure"},
-		{"192.0.2.1:7460", false, "--insecure"},
-		{"example.org:7460", false, "--insecure"},
-		{"127.0.0.1", false, "write host:port, such as 127.0.0.1:7460"},
-		{"127.0.0.1:99999", false, "listen on 127.0.0.1:99999"},
-	}
-	for _, c := range cases {
-		listener, err := Listen(c.address, c.insecure)
-		if err == nil {
-			listener.Close()
-		}
-		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s, insecure %v: got %v, want %q", c.address, c.insecure, err, c.want)
-		}
-	}
-}
-
 // events opens the stream and returns a function that reads its next line.
 func events(t *testing.T, url string, header ...string) (response *http.Response, next func() string,
 	leave context.CancelFunc) {
@@ -246,7 +187,7 @@ func events(t *testing.T, url string, header ...string) (response *http.Response
 	for i := 0; i < len(header); i += 2 {
 		request.Header.Set(header[i], header[i+1])
 	}
-	response, err = http.DefaultClient.Do(request)
+	response, err = plain().Do(request)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -262,7 +203,7 @@ func events(t *testing.T, url string, header ...string) (response *http.Response
 
 func TestEventsAsServerSentEvents(t *testing.T) {
 	a, _ := pair()
-	url := "http://" + a.serve(t) + "/v1/events"
+	url := wire.URL(a.serve(t)) + "/v1/events"
 	response, next, leave := events(t, url+"?from=6", "Accept", "text/event-stream")
 	defer leave()
 	if got := response.Header.Get("Content-Type"); got != "text/event-stream" {
@@ -294,7 +235,7 @@ func TestEventsAsServerSentEvents(t *testing.T) {
 func TestEventsAsLines(t *testing.T) {
 	a, _ := pair()
 	a.oldest = 6
-	response, next, leave := events(t, "http://"+a.serve(t)+"/v1/events")
+	response, next, leave := events(t, wire.URL(a.serve(t))+"/v1/events")
 	defer leave()
 	if got := response.Header.Get("Content-Type"); got != "application/x-ndjson" {
 		t.Errorf("got %s", got)
@@ -315,7 +256,7 @@ func TestEventsAsLines(t *testing.T) {
 
 func TestEventsRefuse(t *testing.T) {
 	a, _ := pair()
-	url := "http://" + a.serve(t) + "/v1/events"
+	url := wire.URL(a.serve(t)) + "/v1/events"
 	for _, from := range []string{"x", "-1", "1.5", "99999999999999999999"} {
 		status, kind, answer := exchange(t, "GET", url+"?from="+from, "")
 		want := fmt.Sprintf(`{"code":"invalid","message":"the request: from must be an index of the journal, such as 1, is \"%s\""}`, from)
@@ -329,16 +270,13 @@ func TestEventsRefuse(t *testing.T) {
 	}
 }
 
-// TestEventsEnd looks at what becomes of a stream when its reader goes, when the peer fails, and when the server ends.
+// TestEventsEnd looks at what becomes of a stream when its reader goes, when the peer fails, and when the server
+// ends.
 func TestEventsEnd(t *testing.T) {
 	t.Run("reader goes", func(t *testing.T) {
 		a, _ := pair()
 		watched := &leaver{peer: a, left: make(chan error, 1)}
-		listener, err := Listen("127.0.0.1:0", false)
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, next, leave := events(t, "http://"+serveHandler(t, listener, NewServer(watched, Options{}))+"/v1/events?from=6")
+		_, next, leave := events(t, wire.URL(serveHandler(t, NewServer(watched, Options{})))+"/v1/events?from=6")
 		next()
 		leave()
 		select {
@@ -354,7 +292,7 @@ func TestEventsEnd(t *testing.T) {
 		a, _ := pair()
 		address := a.serve(t)
 		a.failure = fmt.Errorf("this peer has stopped")
-		_, next, leave := events(t, "http://"+address+"/v1/events")
+		_, next, leave := events(t, wire.URL(address)+"/v1/events")
 		defer leave()
 		if got, want := next(), `{"error":{"code":"unavailable","message":"this peer has stopped"}}`; got != want {
 			t.Errorf("got %s, want %s", got, want)
@@ -384,7 +322,7 @@ func TestStalledReaders(t *testing.T) {
 		open func(t *testing.T, address string)
 	}{
 		{"events over HTTP/1.1", func(t *testing.T, address string) {
-			connection, err := net.Dial("tcp", address)
+			connection, err := net.Dial("unix", strings.TrimPrefix(address, wire.UnixPrefix))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -392,7 +330,7 @@ func TestStalledReaders(t *testing.T) {
 			fmt.Fprint(connection, "GET /v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n")
 		}},
 		{"a procedure over HTTP/2", func(t *testing.T, address string) {
-			transport := wire.Transport()
+			transport := wire.Transport(nil)
 			answers, err := wire.Peer(transport, address).TailJournal(within(t), &starlingv1.TailJournalRequest{Follow: true})
 			if err != nil {
 				t.Fatal(err)
@@ -406,11 +344,7 @@ func TestStalledReaders(t *testing.T) {
 			watched := &leaver{peer: a, left: make(chan error, 1)}
 			s := newServer(watched, Options{})
 			s.patience = 50 * time.Millisecond
-			listener, err := Listen("127.0.0.1:0", false)
-			if err != nil {
-				t.Fatal(err)
-			}
-			c.open(t, serveHandler(t, listener, s.handler()))
+			c.open(t, serveHandler(t, s.handler()))
 			feed(t, a, watched.left)
 		})
 	}

@@ -11,6 +11,7 @@ import (
 
 	"connectrpc.com/connect"
 
+	"starling/api/door"
 	starlingv1 "starling/api/v1"
 	"starling/api/wire"
 	"starling/api/words"
@@ -52,8 +53,8 @@ func (s *server) TailJournal(
 	return s.remembered(ctx, from, state.Index, visit)
 }
 
-// remembered visits the entries from the index on to end, as far as they are remembered. The peer must have folded end:
-// so this does not wait for new ones.
+// remembered visits the entries from the index on to end, as far as they are remembered. The peer must have folded
+// end: so this does not wait for new ones.
 func (s *server) remembered(ctx context.Context, from, end terms.Index, visit func(*report.Folded) error) error {
 	if from > end {
 		return nil
@@ -111,12 +112,17 @@ func effectMessage(e *report.Effect) *starlingv1.EffectWords {
 	return m
 }
 
-// events streams the journal to plain HTTP clients: as server-sent events if they are accepted, otherwise a JSON value
-// a line. It begins at the entry after Last-Event-ID, at the one that from says, or at the oldest that is remembered.
+// events streams the journal to plain HTTP clients: as server-sent events if they are accepted, otherwise a JSON
+// value a line. It begins at the entry after Last-Event-ID, at the one that from says, or at the oldest that is
+// remembered.
 func (s *server) events(w http.ResponseWriter, r *http.Request) {
+	if err := door.Check(r.Context(), door.PathEvents); err != nil {
+		door.WriteFailure(w, http.StatusForbidden, failureOf(r.Context(), err))
+		return
+	}
 	from, failure := eventsFrom(r)
 	if failure != nil {
-		writeFailure(w, http.StatusBadRequest, failure)
+		door.WriteFailure(w, http.StatusBadRequest, failure)
 		return
 	}
 	sse := strings.Contains(r.Header.Get("Accept"), "text/event-stream")
@@ -158,7 +164,7 @@ func (s *server) endEvents(ctx context.Context, events *eventWriter, err error) 
 	if err == nil || ctx.Err() != nil || events.failed {
 		return
 	}
-	if data, err := json.Marshal(failureJSON(failureOf(ctx, err))); err == nil {
+	if data, err := json.Marshal(door.FailureJSON(failureOf(ctx, err))); err == nil {
 		_ = events.write("error", 0, data) // if it cannot be told, it ends all the same
 	}
 }

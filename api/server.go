@@ -2,20 +2,20 @@ package api
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"runtime/debug"
 	"time"
 
 	"connectrpc.com/connect"
 
+	"starling/api/door"
 	starlingv1 "starling/api/v1"
 	"starling/api/v1/starlingv1connect"
 	"starling/api/wire"
 	"starling/cluster"
 	"starling/terms"
+	"starling/trust"
 )
 
 // server answers for one peer.
@@ -26,22 +26,24 @@ type server struct {
 	peers *http.Transport
 	// wait bounds how long a request waits for an index or for its entry, patience how long for a reader.
 	wait, patience time.Duration
-	// imagining has a place for every request under way that folds or places on a copy of the value, which may take long.
+	// imagining has a place for every request under way that folds or places on a copy of the value, which may take
+	// long.
 	imagining chan struct{}
 }
 
-// imaginedMax bounds the requests that fold or place on a copy of the value at a time, so that the peer itself gets on.
+// imaginedMax bounds the requests that fold or place on a copy of the value at a time, so that the peer itself gets
+// on.
 const imaginedMax = 2
 
-// NewServer returns the handler of all requests to the peer behind the backend. Serve gives it to a listener.
+// NewServer returns the handler of all requests to the peer behind the backend. A door.Door says who sends them.
 func NewServer(backend Backend, options Options) http.Handler {
 	return newServer(backend, options).handler()
 }
 
 func newServer(backend Backend, options Options) *server {
 	return &server{
-		backend: backend, options: options, peers: wire.Transport(), wait: waitMax, patience: patienceMax,
-		imagining: make(chan struct{}, imaginedMax),
+		backend: backend, options: options, peers: wire.Transport(options.Shows), wait: waitMax,
+		patience: patienceMax, imagining: make(chan struct{}, imaginedMax),
 	}
 }
 
@@ -52,17 +54,17 @@ func (s *server) handler() http.Handler {
 		connect.WithCompressMinBytes(1<<10),
 		connect.WithCodec(strictJSON{"json"}),
 		connect.WithCodec(strictJSON{"json; charset=utf-8"}),
-		connect.WithInterceptors(failures{}),
+		connect.WithInterceptors(failures{}, guard{s}),
 		connect.WithRecover(s.recovered),
 	)
 	mux.Handle(path, withMedia(procedures))
-	mux.HandleFunc("GET /v1/events", s.events)
-	mux.HandleFunc("GET /healthz", s.health)
+	mux.HandleFunc("GET "+door.PathEvents, s.events)
+	mux.HandleFunc("GET "+door.PathHealth, s.health)
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		writeFailure(w, http.StatusNotFound, &wire.Failure{Code: wire.NotFound, Reason: fmt.Sprintf(
+		door.WriteFailure(w, http.StatusNotFound, &wire.Failure{Code: wire.NotFound, Reason: fmt.Sprintf(
 			"nothing is at %s %s: try GET /healthz, GET /v1/events or POST %sInfo", r.Method, r.URL.Path, path)})
 	})
-	return http.NewCrossOriginProtection().Handler(withHost(withPatience(mux, s.patience)))
+	return withPatience(mux, s.patience)
 }
 
 // recovered turns a panic, which is a bug, into an answer without its details.
@@ -75,14 +77,18 @@ func (s *server) recovered(_ context.Context, spec connect.Spec, _ http.Header, 
 		Reason: "this request met a bug in the peer: its log says where; please report it"}
 }
 
-// health answers 200 when the peer is a member, for load balancers and scripts.
-func (s *server) health(w http.ResponseWriter, _ *http.Request) {
+// health answers 200 when the peer is a member, for load balancers and scripts. What is wrong with its machine it
+// tells only users.
+func (s *server) health(w http.ResponseWriter, r *http.Request) {
 	status := s.backend.Status()
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	if status.Phase != "member" {
 		w.WriteHeader(http.StatusServiceUnavailable)
 	}
 	fmt.Fprintf(w, "%s %s at index %d\n", status.Self, status.Phase, status.Index)
+	if door.CallerOf(r.Context()).Kind != trust.OfUser {
+		return
+	}
 	for _, warning := range status.Warnings {
 		fmt.Fprintf(w, "warning: %s\n", warning)
 	}
@@ -126,41 +132,4 @@ func (s *server) imagine(ctx context.Context) (done func(), err error) {
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
-}
-
-// errStopping ends the contexts of requests when the server ends, not the one who asked.
-var errStopping = errors.New("this peer is stopping")
-
-// endMax is how long requests may take to end when the server does. Their contexts have ended, so it is short.
-const endMax = 500 * time.Millisecond
-
-// Serve answers requests on the listener until ctx ends, and with it the requests that are under way.
-func Serve(ctx context.Context, listener net.Listener, handler http.Handler) error {
-	base, stop := context.WithCancelCause(context.WithoutCancel(ctx))
-	defer stop(errStopping)
-	protocols := new(http.Protocols)
-	protocols.SetHTTP1(true)
-	protocols.SetUnencryptedHTTP2(true)
-	running := &http.Server{
-		Handler: handler, Protocols: protocols, MaxHeaderBytes: 64 << 10,
-		ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute,
-		BaseContext: func(net.Listener) context.Context { return base },
-	}
-	ended := make(chan error, 1)
-	go func() { ended <- running.Serve(listener) }()
-	select {
-	case err := <-ended:
-		return fmt.Errorf("serve on %s: %w", listener.Addr(), err)
-	case <-ctx.Done():
-	}
-	stop(errStopping)
-	patience, cancel := context.WithTimeout(context.WithoutCancel(ctx), endMax)
-	defer cancel()
-	if err := running.Shutdown(patience); err != nil {
-		_ = running.Close() // what is left has had its time
-	}
-	if err := <-ended; !errors.Is(err, http.ErrServerClosed) {
-		return fmt.Errorf("serve on %s: %w", listener.Addr(), err)
-	}
-	return nil
 }

@@ -51,6 +51,12 @@ func TestScripts(t *testing.T) {
 			env.Values[failureKey{}] = t.Errorf
 			return nil
 		},
+		Condition: func(name string) (bool, error) {
+			if name == "root" {
+				return os.Geteuid() == 0, nil
+			}
+			return false, fmt.Errorf("unknown condition %q", name)
+		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
 			"dev": all.dev, "exits": exits, "start": start, "await": await, "signal": signal, "ends": ends,
 			"certificates": certificates, "value": value, "freeport": freePort, "lines": lines,

@@ -42,6 +42,8 @@ type Config struct {
 	// Fetch reads an output from the peer at the address, as SendOutput writes it there; the error is os.ErrNotExist if
 	// that has none.
 	Fetch func(ctx context.Context, address string, output terms.OutputSet) (io.ReadCloser, error)
+	// Credentials makes a task's own, with which this peer's API knows it; nil for none.
+	Credentials func(terms.AllocationID) ([]byte, error)
 	// Reports is the folder for bug reports, Version is the program's, which stands in them.
 	Reports, Version string
 	// Secret is the cluster's, from which the keys of jobs come; nil refuses what needs some.
@@ -119,8 +121,8 @@ func Start(ctx context.Context, config Config) *Peer {
 	return p
 }
 
-// Stop ends the peer and waits for it. Its tasks go on, and its pulse lives on for its time to live: a peer that comes
-// back within that moves nothing.
+// Stop ends the peer and waits for it. Its tasks go on, and its pulse lives on for its time to live: a peer that
+// comes back within that moves nothing.
 func (p *Peer) Stop() {
 	p.cancel()
 	<-p.stopped

@@ -91,6 +91,12 @@ func (p *Peer) startTask(ctx context.Context, order reaction.Order) {
 		p.outputs.cancel[order.ID] = cancel
 	}
 	p.group.Go(func() {
+		if p.config.Credentials != nil && refusal == "" {
+			var err error
+			if task.Private, err = p.config.Credentials(order.ID); err != nil {
+				refusal = clipped(err.Error())
+			}
+		}
 		if hands && refusal == "" {
 			refusal, ok = p.handOver(preparing, &task, &handover)
 		}
@@ -127,8 +133,8 @@ func (p *Peer) putFiles(order *reaction.Order, task *driver.Task) (refusal strin
 	return ""
 }
 
-// handTask hands a task to the driver when it is its turn. It returns why the driver does not take it, if so; or false
-// if that is to be tried again, because there is no proof that this is still the task's place.
+// handTask hands a task to the driver when it is its turn. It returns why the driver does not take it, if so; or
+// false if that is to be tried again, because there is no proof that this is still the task's place.
 func (p *Peer) handTask(ctx context.Context, task driver.Task, vouching journal.Pulse) (refusal string, ok bool) {
 	p.starts <- struct{}{}
 	defer func() { <-p.starts }()
@@ -157,6 +163,9 @@ func (p *Peer) taskOf(order reaction.Order) driver.Task {
 	env.set("STARLING_ALLOCATION", order.ID.String())
 	env.set("STARLING_NODE", string(p.config.Node))
 	env.set("STARLING_API", p.config.Offer.Address)
+	if p.config.Credentials != nil {
+		env.set("STARLING_CREDENTIALS", p.config.Driver.PrivateFile(order.ID.String()))
+	}
 	for _, port := range order.Ports {
 		env.set("STARLING_PORT_"+terms.VariableName(port.Name), strconv.Itoa(int(port.Number)))
 	}
@@ -201,8 +210,8 @@ func (p *Peer) fileSet(r *reaction.Renewal) (*driver.FileSet, error) {
 	return set, nil
 }
 
-// oddSecret tells why this node would write keys that open nothing on other nodes, "" if it has none to write or all is
-// well.
+// oddSecret tells why this node would write keys that open nothing on other nodes, "" if it has none to write or all
+// is well.
 func (p *Peer) oddSecret(files []plugin.File) string {
 	if p.config.Secret == nil || !slices.ContainsFunc(files, func(f plugin.File) bool { return f.Key != plugin.NoKey }) {
 		return ""

@@ -21,6 +21,7 @@ import (
 	"starling/api/v1/starlingv1connect"
 	"starling/api/wire"
 	"starling/terms"
+	"starling/trust"
 )
 
 // pollPause is the least time between two looks of FollowJob; pollMax is how long it trusts that nothing has changed.
@@ -40,9 +41,11 @@ type Client struct {
 	seen atomic.Uint64
 }
 
-// New returns a client for the peers at the addresses, as Addresses returns them. It connects when it is first asked.
-func New(addresses []string) *Client {
-	c := &Client{addresses: slices.Clone(addresses), transport: wire.Transport()}
+// New returns a client for the peers at the addresses, as Addresses returns them, with what there is to show who
+// asks. It connects when it is first asked.
+func New(addresses []string, credentials ...*trust.Credentials) *Client {
+	shows := trust.ShowsOf(credentials)
+	c := &Client{addresses: slices.Clone(addresses), transport: wire.Transport(func() []trust.Shows { return shows })}
 	for _, address := range addresses {
 		c.peers = append(c.peers, wire.Peer(c.transport, address))
 	}
@@ -203,7 +206,8 @@ func (c *Client) allPeers(ctx context.Context, least uint64) (*starlingv1.ListPe
 	}
 }
 
-// AllPools returns all pools whose paths begin with the prefix, with the index, version and capacity of the last page.
+// AllPools returns all pools whose paths begin with the prefix, with the index, version and capacity of the last
+// page.
 func (c *Client) AllPools(ctx context.Context, prefix string) (*starlingv1.ListPoolsResponse, error) {
 	request := &starlingv1.ListPoolsRequest{MinIndex: c.least(0), Prefix: prefix, PageSize: 1000}
 	var pools []*starlingv1.Pool

@@ -6,6 +6,8 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -15,6 +17,7 @@ import (
 	"connectrpc.com/connect"
 
 	"starling/api/client"
+	"starling/api/door"
 	starlingv1 "starling/api/v1"
 	"starling/api/v1/starlingv1connect"
 	"starling/api/wire"
@@ -91,12 +94,19 @@ func serve(t *testing.T, peer starlingv1connect.StarlingHandler) (address string
 	t.Helper()
 	mux := http.NewServeMux()
 	mux.Handle(starlingv1connect.NewStarlingHandler(peer))
-	running := httptest.NewUnstartedServer(mux)
-	running.Config.Protocols = new(http.Protocols)
-	running.Config.Protocols.SetUnencryptedHTTP2(true)
-	running.Start()
-	t.Cleanup(running.Close)
-	return running.Listener.Addr().String()
+	folder, err := os.MkdirTemp("", "client-") // its path is short enough for a socket
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(folder) })
+	socket := filepath.Join(folder, "api")
+	opened, err := door.Open(door.Config{Socket: socket})
+	if err != nil {
+		t.Fatal(err)
+	}
+	opened.Answer(mux)
+	t.Cleanup(func() { opened.Close() })
+	return wire.UnixPrefix + socket
 }
 
 // nobody is an address where nobody listens.
@@ -326,15 +336,17 @@ func TestAddresses(t *testing.T) {
 		{"[::1]:80", "[::1]:80", ""},
 		{"::1", "[::1]:7460", ""},
 		{"[::1]", "[::1]:7460", ""},
-		{"http://host:80/", "host:80", ""},
+		{"https://host:80/", "host:80", ""},
+		{"unix:/run/starling/a.sock", "unix:/run/starling/a.sock", ""},
+		{"unix:", "", "names no socket"},
 		{"a:1, b ,c:3", "a:1 b:7460 c:3", ""},
-		{"https://host:80", "", "https is not spoken yet, only http"},
+		{"http://host:80", "", "http is not spoken, only https"},
 		{"a,,b", "", "is empty"},
 		{"host:0", "", `port "0" is not a number from 1 to 65535`},
 		{"host:x", "", `port "x" is not a number from 1 to 65535`},
 		{"host:65536", "", `port "65536" is not a number from 1 to 65535`},
 		{"a/b", "", `host "a/b" is neither a name nor an IP address`},
-		{"http://host/path", "", `host "host/path" is neither a name nor an IP address`},
+		{"https://host/path", "", `host "host/path" is neither a name nor an IP address`},
 		{"a b", "", `host "a b" is neither a name nor an IP address`},
 		{"1:2:3", "", `host "1:2:3" is neither a name nor an IP address`},
 	}

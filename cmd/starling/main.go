@@ -1,9 +1,9 @@
 // Command starling is the whole program: the agent of a machine, a cluster for development in one process, and the
 // tool by which people and programs talk to either.
 //
-// There is a package for each group of subcommands; here are the root, which puts them together, and the few that need
-// neither a peer nor a journal. Data goes to stdout, progress and hints to stderr, and the exit status is one of the
-// table in package exit.
+// There is a package for each group of subcommands; here are the root, which puts them together, and the few that
+// need neither a peer nor a journal. Data goes to stdout, progress and hints to stderr, and the exit status is one of
+// the table in package exit.
 package main
 
 import (
@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"starling/cmd/starling/access"
 	"starling/cmd/starling/agent"
 	"starling/cmd/starling/console"
 	"starling/cmd/starling/exit"
@@ -77,9 +78,10 @@ Begin with "starling dev", and in another terminal "starling run -- echo hi".`,
 	r := &remote.Remote{Console: c}
 	r.Declare(root)
 	for group, commands := range map[string][]*cobra.Command{
-		groupWork:    append(jobs.Commands(r), logs.New(r), newInit(c), newSchema(c)),
-		groupCluster: slices.Concat(agent.Commands(r, version), peers.Commands(r), []*cobra.Command{pools.New(r)}),
-		groupOther:   {simulation.New(r), newVersion(r), exit.NewTopic()},
+		groupWork: append(jobs.Commands(r), logs.New(r), newInit(c), newSchema(c)),
+		groupCluster: slices.Concat(agent.Commands(r, version), peers.Commands(r), access.Commands(r),
+			[]*cobra.Command{pools.New(r)}),
+		groupOther: {simulation.New(r), newVersion(r), exit.NewTopic()},
 	} {
 		for _, command := range commands {
 			command.GroupID = group

@@ -17,6 +17,7 @@ import (
 
 	"starling/driver"
 	"starling/driver/process"
+	"starling/trust"
 )
 
 // Agent is one machine of a flock. It is not safe for concurrent use.
@@ -37,6 +38,9 @@ type Agent struct {
 func (a *Agent) Start() error {
 	if a.Runs() {
 		return fmt.Errorf("agent %s runs already", a.Node)
+	}
+	if err := a.admit(); err != nil {
+		return fmt.Errorf("start agent %s: %w", a.Node, err)
 	}
 	said, err := os.OpenFile(a.file("said"), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
@@ -215,7 +219,12 @@ func (a *Agent) Leads(ctx context.Context) (bool, error) {
 
 // Engine returns a client of the agent's member.
 func (a *Agent) Engine() (*clientv3.Client, error) {
-	engine, err := clientv3.New(clientv3.Config{Endpoints: []string{a.Endpoint}, Logger: zap.NewNop()})
+	keys, err := trust.Load(filepath.Join(a.folder, trust.Folder))
+	if err != nil {
+		return nil, fmt.Errorf("reach the member of agent %s: %w", a.Node, err)
+	}
+	engine, err := clientv3.New(clientv3.Config{Endpoints: []string{a.Endpoint}, Logger: zap.NewNop(),
+		TLS: trust.ClientTLS(keys.Shows)})
 	if err != nil {
 		return nil, fmt.Errorf("reach the member of agent %s: %w", a.Node, err)
 	}

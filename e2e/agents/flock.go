@@ -59,11 +59,11 @@ func New(config Config) (*Flock, error) {
 	var members, endpoints []string
 	for i, node := range config.Nodes {
 		at := func(n int) string { return fmt.Sprintf("127.0.0.1:%d", ports[3*i+n]) }
-		a := &Agent{Node: node, Address: at(0), Endpoint: "http://" + at(1), flock: f, binary: config.Binary,
+		a := &Agent{Node: node, Address: at(0), Endpoint: "https://" + at(1), flock: f, binary: config.Binary,
 			folder: filepath.Join(config.Folder, node)}
 		f.Agents = append(f.Agents, a)
 		if slices.Contains(quorum, node) {
-			members = append(members, fmt.Sprintf("%s=http://%s", node, at(2)))
+			members = append(members, fmt.Sprintf("%s=https://%s", node, at(2)))
 			endpoints = append(endpoints, a.Endpoint)
 		}
 	}
@@ -76,6 +76,9 @@ func New(config Config) (*Flock, error) {
 			a.arguments = append(a.arguments, "--etcd-members", strings.Join(members, ","), "--etcd-listen", a.Endpoint)
 		} else {
 			a.arguments = append(a.arguments, "--etcd-endpoints", strings.Join(endpoints, ","))
+		}
+		if i > 0 {
+			a.arguments = append(a.arguments, "--join", a.file("token"))
 		}
 		a.arguments = append(a.arguments, config.Flags...)
 		if err := os.MkdirAll(a.folder, 0o755); err != nil {
@@ -119,7 +122,7 @@ func (f *Flock) Client(order ...*Agent) *client.Client {
 	}
 	var addresses []string
 	for _, a := range order {
-		addresses = append(addresses, a.Address)
+		addresses = append(addresses, Socket(a.Address))
 	}
 	return client.New(addresses)
 }

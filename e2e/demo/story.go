@@ -84,7 +84,7 @@ func (s *story) build(ctx context.Context) error {
 // startPeers starts the three agents and waits until they are a ring.
 func (s *story) startPeers(ctx context.Context) error {
 	begun := time.Now()
-	if err := s.fleet.start(s.folder); err != nil {
+	if err := s.fleet.start(ctx, s.folder); err != nil {
 		return err
 	}
 	s.client = client.New(s.fleet.addresses())

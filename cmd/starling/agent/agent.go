@@ -1,4 +1,5 @@
-// Package agent has the commands that run peers in this process: that of one machine, or a whole cluster to try things.
+// Package agent has the commands that run peers in this process: that of one machine, or a whole cluster to try
+// things.
 package agent
 
 import (
@@ -20,6 +21,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"starling/api/door"
 	"starling/cmd/starling/console"
 	"starling/cmd/starling/exit"
 	"starling/cmd/starling/host"
@@ -30,6 +32,7 @@ import (
 	"starling/journal/etcd"
 	"starling/secret"
 	"starling/terms"
+	"starling/trust"
 )
 
 // agent is the peer of one machine.
@@ -39,13 +42,15 @@ type agent struct {
 	config  *settings.Agent
 	folder  *host.Folder
 	log     *slog.Logger
+	keys    *trust.Keys
+	door    *door.Door
 	journal journal.Journal
 	member  *etcd.Member
 	host    *host.Host
 }
 
-// Commands returns "starling agent", "starling dev", and the hidden one that drivers start. The version is that of this
-// program.
+// Commands returns "starling agent", "starling dev", and the hidden one that drivers start. The version is that of
+// this program.
 func Commands(r *remote.Remote, version string) []*cobra.Command {
 	return []*cobra.Command{newAgent(r, version), newDev(r, version), newSupervise()}
 }
@@ -66,22 +71,22 @@ A file for the first of three machines:
 
   node: a
   address: 10.0.0.1:7460
-  insecure: true                       # until the API has transport security
   etcd:
     members: {a: "https://10.0.0.1:2380", b: "https://10.0.0.2:2380", c: "https://10.0.0.3:2380"}
     listen: https://10.0.0.1:2379      # other nodes have  endpoints: ["https://10.0.0.1:2379", ...]  instead
-    cert: /etc/starling/a.pem
-    key: /etc/starling/a.key
-    ca: /etc/starling/ca.pem
   secret_file: /etc/starling/cluster.secret
   attributes: {zone: cellar}
+
+The first node of etcd.members, by name, makes the cluster's certificate authority when it starts for the first time.
+Every other machine joins by the line that "starling token create" prints there, with --join; it needs it once. Between
+machines there is mutual TLS and nothing else; users of the machine are asked for nothing, see "starling user --help".
 
 Jobs with the plugins ssh and mpi need the cluster's secret, a file that is the same on all nodes and for its owner alone. Make
 it once and copy it; without it, or with another than most nodes have, only instances of such jobs fail on a node, and say so.
 The node's attribute "secret" tells by eight digits which one it has, and nothing else of it:
 
   ` + secret.HowToMake("cluster.secret"),
-		Example: `  starling agent --node a --data a.data --etcd-members a=http://127.0.0.1:2380
+		Example: `  starling agent --node a --data a.data --etcd-members a=https://127.0.0.1:2380
   starling agent --config /etc/starling/agent.yaml`,
 		Args: usage.NoArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
@@ -110,7 +115,7 @@ func (a *agent) run(ctx context.Context) error {
 			a.log.Warn(odd)
 			a.Hint("warning: %s", odd)
 		}
-		a.Hint("peer %s is a member; API at http://%s; log: %s", a.host.Self(), a.host.Address(), a.LogPath)
+		a.Hint("peer %s is a member; API at %s; log: %s", a.host.Self(), a.host.Address(), a.LogPath)
 		select {
 		case <-ctx.Done():
 		case <-a.host.Done():
@@ -146,16 +151,14 @@ func (a *agent) start(ctx context.Context) error {
 			return exit.Fail(exit.Usage, "secret_file: %w", err)
 		}
 	}
-	listener, err := host.Listen(a.config.Address, a.config.Insecure)
-	if err != nil {
+	if err := a.openDoor(ctx); err != nil {
 		return configError(err)
 	}
-	if err := a.startHost(ctx, listener, known); err != nil {
-		listener.Close()
+	if err := a.startHost(ctx, known); err != nil {
 		return configError(err)
 	}
 	if a.config.DNS != "" {
-		if err := a.host.ServeNames(context.WithoutCancel(ctx), a.config.DNS, a.config.Insecure); err != nil {
+		if err := a.host.ServeNames(context.WithoutCancel(ctx), a.config.DNS); err != nil {
 			return configError(err)
 		}
 		a.Hint("names of instances are answered over DNS at %s", a.host.Names())
@@ -174,15 +177,40 @@ func (a *agent) start(ctx context.Context) error {
 	})
 }
 
+// openDoor has this machine answer, as the node of a cluster that it is.
+func (a *agent) openDoor(ctx context.Context) error {
+	listener, err := host.Listen(a.config.Address)
+	if err != nil {
+		return err
+	}
+	members := slices.Sorted(maps.Keys(a.config.Members))
+	isFirst := len(members) > 0 && members[0] == string(a.config.Node)
+	a.keys, err = host.KeysOf(ctx, host.Newcomer{
+		Data: a.folder.Path, Node: a.config.Node, Join: a.config.Join, First: isFirst})
+	if err != nil {
+		listener.Close()
+	}
+	if errors.Is(err, host.ErrNoKeys) {
+		return exit.Fail(exit.Usage, "%w\nhint: on a machine of the cluster run `starling token create`, and start this "+
+			"agent with --join and the line that it prints", err)
+	}
+	if err != nil {
+		return err
+	}
+	a.door, err = host.OpenDoor(listener, host.Entry{
+		Advertise: a.config.Advertise, AdminGroup: a.config.AdminGroup}, a.keys, a.log)
+	return err
+}
+
 // startHost starts everything of this machine as soon as the journal answers. What is wrong with its offer is told
 // before.
-func (a *agent) startHost(ctx context.Context, listener net.Listener, known *secret.Secret) error {
+func (a *agent) startHost(ctx context.Context, known *secret.Secret) error {
 	offer, err := a.offer()
 	if err != nil {
 		return err
 	}
 	config := host.Config{
-		Node: a.config.Node, Folder: a.folder.Path, Offer: offer, Listener: listener,
+		Node: a.config.Node, Folder: a.folder.Path, Offer: offer, Door: a.door, Keys: a.keys,
 		Pulse: a.config.Pulse, Supervise: superviseCommand, Secret: known, Version: a.version, Log: a.log,
 	}
 	if err := config.CompleteOffer(); err != nil {
@@ -210,7 +238,6 @@ func (a *agent) offer() (terms.Offer, error) {
 	attributes := host.Attributes(a.config.Node)
 	maps.Copy(attributes, a.config.Attributes)
 	offer := host.OfferOf(capacity, attributes)
-	offer.Address = a.config.Advertise
 	offer.Devices, offer.PortFirst, offer.PortLast = host.WithPeers(a.config.Devices, capacity), a.config.PortFirst,
 		a.config.PortLast
 	return offer, nil
@@ -228,10 +255,11 @@ func (a *agent) openJournal(ctx context.Context) error {
 		}
 	}
 	var err error
+	cert, key, ca := a.keys.Files()
 	a.member, err = etcd.Start(ctx, etcd.MemberConfig{
 		Name: string(a.config.Node), DataDir: filepath.Join(a.folder.Path, "etcd"), Log: host.EngineLog{Log: a.log},
 		ClientURL: a.config.EtcdListen, PeerURL: peerURL, InitialCluster: a.config.Members,
-		Certificates: a.config.Certificates,
+		Certificates: etcd.Certificates{CertFile: cert, KeyFile: key, CAFile: ca, ServerName: trust.ServerName},
 	})
 	if err != nil {
 		return err
@@ -264,13 +292,9 @@ const quorumPatience = 2 * time.Second
 
 // reachJournal connects to the quorum as a client, again and again until that works.
 func (a *agent) reachJournal(ctx context.Context) error {
-	secure, err := a.config.ClientTLS()
-	if err != nil {
-		return exit.Fail(exit.Usage, "%w", err)
-	}
 	for {
 		short, cancel := context.WithTimeout(ctx, quorumPatience)
-		opened, err := etcd.Open(short, etcd.ClientConfig{Endpoints: a.config.Endpoints, TLS: secure})
+		opened, err := etcd.Open(short, etcd.ClientConfig{Endpoints: a.config.Endpoints, TLS: trust.ClientTLS(a.keys.Shows)})
 		cancel()
 		if err == nil {
 			a.journal = opened
@@ -331,6 +355,9 @@ func (a *agent) end() error {
 		errs = append(errs, a.host.Stop())
 		a.Hint("the agent has stopped; %s running", console.Counted(left, "task"))
 	}
+	if a.door != nil {
+		errs = append(errs, a.door.Close())
+	}
 	if a.journal != nil {
 		errs = append(errs, a.journal.Close())
 	}
@@ -343,11 +370,12 @@ func (a *agent) end() error {
 	return errors.Join(errs...)
 }
 
-// goodbyeMax is how long this node's etcd member may take to end in good order. It waits for its clients and looks for
-// a new leader, in vain if the others stop as well, and meanwhile the pulse of this node runs out.
+// goodbyeMax is how long this node's etcd member may take to end in good order. It waits for its clients and looks
+// for a new leader, in vain if the others stop as well, and meanwhile the pulse of this node runs out.
 const goodbyeMax = time.Second
 
-// within calls a function that may be cut short by the end of the process, as a crash would, and does not wait longer.
+// within calls a function that may be cut short by the end of the process, as a crash would, and does not wait
+// longer.
 func within(most time.Duration, end func() error) error {
 	ended := make(chan error, 1)
 	go func() { ended <- end() }()

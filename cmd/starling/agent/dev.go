@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"starling/api/client"
+	"starling/api/door"
 	"starling/cmd/starling/console"
 	"starling/cmd/starling/exit"
 	"starling/cmd/starling/host"
@@ -29,6 +30,7 @@ import (
 	"starling/journal/memory"
 	"starling/secret"
 	"starling/terms"
+	"starling/trust"
 )
 
 // Limits of a cluster in one process.
@@ -59,6 +61,8 @@ type dev struct {
 	hosts   []*host.Host
 	// secret is of the folder: kept if that is.
 	secret *secret.Secret
+	// keys are the first peer's.
+	keys *trust.Keys
 }
 
 func newDev(r *remote.Remote, version string) *cobra.Command {
@@ -101,34 +105,26 @@ func (d *dev) run(ctx context.Context) error {
 
 // start brings up the journal and the peers, and returns when all are members.
 func (d *dev) start(ctx context.Context) error {
-	listener, err := host.Listen(d.address, false)
-	if err != nil {
-		return configError(err)
-	}
 	if err := d.open(ctx); err != nil {
-		listener.Close()
 		return err
 	}
 	shares, err := d.shares()
 	if err != nil {
-		listener.Close()
 		return err
 	}
 	for i, offer := range shares {
-		if i > 0 {
-			if listener, err = host.Listen("127.0.0.1:0", false); err != nil {
-				return err
-			}
+		keys, opened, err := d.openDoor(i)
+		if err != nil {
+			return configError(err)
 		}
 		name := devNode(i)
 		h, err := host.Start(context.WithoutCancel(ctx), host.Config{
 			Node: name, Folder: filepath.Join(d.folder.Path, string(name)), Journal: d.journal, Offer: offer,
-			Listener: listener, Pulse: settings.PulseDefault, Supervise: superviseCommand, Version: d.version, Secret: d.secret,
-			Log: d.log,
+			Door: opened, Keys: keys, Pulse: settings.PulseDefault, Supervise: superviseCommand, Version: d.version,
+			Secret: d.secret, Log: d.log,
 		})
 		if err != nil {
-			listener.Close()
-			return configError(err)
+			return errors.Join(configError(err), opened.Close())
 		}
 		d.hosts = append(d.hosts, h)
 		for _, warning := range h.Warnings() {
@@ -136,7 +132,7 @@ func (d *dev) start(ctx context.Context) error {
 		}
 	}
 	if d.dns != "" {
-		if err := d.hosts[0].ServeNames(context.WithoutCancel(ctx), d.dns, false); err != nil {
+		if err := d.hosts[0].ServeNames(context.WithoutCancel(ctx), d.dns); err != nil {
 			return configError(err)
 		}
 	}
@@ -151,6 +147,26 @@ func (d *dev) start(ctx context.Context) error {
 }
 
 func devNode(i int) terms.NodeName { return terms.NodeName(fmt.Sprintf("dev-%d", i+1)) }
+
+// openDoor opens the API of a peer. The first one's is at the address that was asked for, and its keys make the
+// others'.
+func (d *dev) openDoor(i int) (*trust.Keys, *door.Door, error) {
+	address, keys := d.address, d.keys
+	if i > 0 {
+		address = "127.0.0.1:0"
+		var err error
+		name := string(devNode(i))
+		if keys, err = d.keys.Another(filepath.Join(d.folder.Path, name, trust.Folder), name); err != nil {
+			return nil, nil, err
+		}
+	}
+	listener, err := host.Listen(address)
+	if err != nil {
+		return nil, nil, err
+	}
+	opened, err := host.OpenDoor(listener, host.Entry{}, keys, d.log)
+	return keys, opened, err
+}
 
 // open makes the folder, the log and the journal.
 func (d *dev) open(ctx context.Context) error {
@@ -177,13 +193,18 @@ func (d *dev) open(ctx context.Context) error {
 	if d.secret, err = secret.LoadOrMake(filepath.Join(d.folder.Path, "cluster.secret")); err != nil {
 		return err
 	}
+	if d.keys, err = host.KeysOf(ctx, host.Newcomer{Data: d.folder.Path, Node: devNode(0), First: true}); err != nil {
+		return err
+	}
 	if d.data == "" {
 		d.journal = memory.New()
 		return nil
 	}
+	cert, key, ca := d.keys.Files()
 	d.member, err = etcd.Start(ctx, etcd.MemberConfig{
 		Name: "dev", DataDir: filepath.Join(d.folder.Path, "etcd"), Log: host.EngineLog{Log: d.log},
-		ClientURL: "http://127.0.0.1:0", PeerURL: "http://127.0.0.1:0",
+		ClientURL: "https://127.0.0.1:0", PeerURL: "https://127.0.0.1:0",
+		Certificates: etcd.Certificates{CertFile: cert, KeyFile: key, CAFile: ca, ServerName: trust.ServerName},
 	})
 	if err != nil {
 		return err
@@ -231,7 +252,7 @@ func (d *dev) banner() {
 	if _, port, _ := net.SplitHostPort(d.hosts[0].Address()); port != client.DefaultPort {
 		how = "export STARLING_ADDRESS=" + d.hosts[0].Address() + " && "
 	}
-	fmt.Fprintf(d.Out, "starling dev: %s ready, API at http://%s\n", console.Counted(d.peers, "peer"),
+	fmt.Fprintf(d.Out, "starling dev: %s ready, API at %s\n", console.Counted(d.peers, "peer"),
 		d.hosts[0].Address())
 	names := ""
 	if at := d.hosts[0].Names(); at != nil {

@@ -11,13 +11,12 @@ import (
 	"net"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"sync"
-	"syscall"
 	"time"
 
 	"starling/api"
 	"starling/api/client"
+	"starling/api/door"
 	"starling/driver"
 	"starling/driver/process"
 	"starling/journal"
@@ -25,6 +24,7 @@ import (
 	"starling/replica/report"
 	"starling/secret"
 	"starling/terms"
+	"starling/trust"
 )
 
 // ErrAddress tells that the API may not listen there, or that this is no address.
@@ -42,10 +42,12 @@ type Config struct {
 	// Folder is the host's own, for its identity and its tasks.
 	Folder  string
 	Journal journal.Journal
-	// Offer is what the machine gives; without an address in it, others reach the API where the listener is.
-	Offer    terms.Offer
-	Listener net.Listener
-	Pulse    time.Duration
+	// Offer is what the machine gives; its address is the door's.
+	Offer terms.Offer
+	// Door is where the API is asked, Keys show who this node is.
+	Door  *door.Door
+	Keys  *trust.Keys
+	Pulse time.Duration
 	// Supervise is the subcommand of this program that supervises a task.
 	Supervise string
 	// Secret is the cluster's, nil for none.
@@ -69,9 +71,7 @@ type Host struct {
 // CompleteOffer adds to the offer what follows from the rest, and refuses one that the fold would refuse. It needs no
 // journal, so that a wrong setting is told before anything is waited for.
 func (c *Config) CompleteOffer() error {
-	if c.Offer.Address == "" {
-		c.Offer.Address = reachable(c.Listener.Addr())
-	}
+	c.Offer.Address = c.Door.Address()
 	c.Offer.Rules = peer.RulesNewest
 	if c.Secret != nil {
 		setAttribute(&c.Offer, secret.Attribute, c.Secret.Fingerprint())
@@ -82,7 +82,7 @@ func (c *Config) CompleteOffer() error {
 	return nil
 }
 
-// Start starts everything of one machine, until Stop, or the end of ctx. The listener is the host's from now on.
+// Start starts everything of one machine, until Stop, or the end of ctx. The door is the host's from now on.
 func Start(ctx context.Context, config Config) (*Host, error) {
 	if err := config.CompleteOffer(); err != nil {
 		return nil, err
@@ -102,18 +102,23 @@ func Start(ctx context.Context, config Config) (*Host, error) {
 	h.Peer = peer.Start(ctx, peer.Config{
 		Node: config.Node, Journal: config.Journal, Driver: tasks, Offer: config.Offer, PulseTTL: config.Pulse,
 		Secret:  config.Secret,
-		Fetch:   client.NewOutputs().Fetch,
+		Fetch:   client.NewOutputs(config.Keys.Shows).Fetch,
 		Reports: config.Folder, Version: config.Version,
-		Identity: peer.FileIdentity{Path: filepath.Join(config.Folder, "identity.json")}, Log: config.Log,
+		Credentials: h.credentials,
+		Identity:    peer.FileIdentity{Path: filepath.Join(config.Folder, "identity.json")}, Log: config.Log,
 	})
-	handler := api.NewServer(backend{h.Peer},
-		api.Options{Version: config.Version, Rules: peer.RulesNewest, Log: config.Log})
+	config.Door.Answer(api.NewServer(backend{h.Peer}, api.Options{
+		Version: config.Version, Rules: peer.RulesNewest, Log: config.Log, Shows: config.Keys.Shows}))
 	h.serving.Go(func() {
-		if err := api.Serve(ctx, config.Listener, handler); err != nil {
-			config.Log.Error("the API has stopped", "error", err)
+		select {
+		case <-config.Door.Done():
+			config.Log.Error("the API has stopped", "error", config.Door.Err())
 			cancel() // a peer that nobody can ask must not look well
+		case <-ctx.Done():
+			_ = config.Door.Close() // what is wrong with it does not matter any more
 		}
 	})
+	h.serving.Go(func() { h.keepRenewed(ctx) })
 	return h, nil
 }
 
@@ -125,25 +130,6 @@ func (b backend) Status() report.PeerStatus { return b.Peer.Status(context.Backg
 
 // Node is the machine's name.
 func (h *Host) Node() terms.NodeName { return h.config.Node }
-
-// reachable is where others reach a listener: one on all of the machine's addresses is reached at the first that is
-// not the machine's alone.
-func reachable(at net.Addr) string {
-	tcp, ok := at.(*net.TCPAddr)
-	if !ok || !tcp.IP.IsUnspecified() {
-		return at.String()
-	}
-	addresses, err := net.InterfaceAddrs()
-	if err != nil {
-		return at.String()
-	}
-	for _, address := range addresses {
-		if network, ok := address.(*net.IPNet); ok && network.IP.IsGlobalUnicast() {
-			return net.JoinHostPort(network.IP.String(), strconv.Itoa(tcp.Port))
-		}
-	}
-	return at.String()
-}
 
 // Address is where others reach the API.
 func (h *Host) Address() string { return h.config.Offer.Address }
@@ -223,20 +209,6 @@ func stopTasks(d driver.Driver, grace time.Duration) error {
 		errs = append(errs, d.Stop(id, grace))
 	}
 	return errors.Join(errs...)
-}
-
-// Listen opens the API's port. Beyond loopback it does so only if insecure.
-func Listen(address string, insecure bool) (net.Listener, error) {
-	listener, err := api.Listen(address, insecure)
-	var network *net.OpError
-	switch {
-	case errors.Is(err, syscall.EADDRINUSE):
-		return nil, fmt.Errorf("another program listens on %s already\nhint: stop it, or choose another port with --address",
-			address)
-	case err != nil && !errors.As(err, &network):
-		return nil, fmt.Errorf("%w: %w", ErrAddress, err)
-	}
-	return listener, err
 }
 
 // setAttribute puts an attribute into its place in an offer, or replaces what is there.

@@ -4,13 +4,17 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"sync"
 	"testing"
 	"time"
 
 	"starling/api"
 	"starling/api/client"
+	"starling/api/door"
 	starlingv1 "starling/api/v1"
+	"starling/api/wire"
 	"starling/cluster/facts"
 	"starling/command"
 	"starling/driver"
@@ -43,18 +47,22 @@ func newCrew(t *testing.T) *crew {
 			Attributes: []terms.EnvVar{{Name: "rack", Value: "r1"}}, Devices: []terms.DeviceOffer{{Kind: "gpu", Count: 4}},
 		},
 	})}
-	listener, err := api.Listen("127.0.0.1:0", false)
+	folder, err := os.MkdirTemp("", "host-") // its path is short enough for a socket
 	if err != nil {
 		t.Fatal(err)
 	}
-	served := make(chan error, 1)
-	go func() { served <- api.Serve(ctx, listener, api.NewServer(backend{c.peer}, api.Options{})) }()
-	c.client = client.New([]string{listener.Addr().String()})
+	opened, err := door.Open(door.Config{Socket: filepath.Join(folder, "api")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	opened.Answer(api.NewServer(backend{c.peer}, api.Options{}))
+	c.client = client.New([]string{wire.UnixPrefix + opened.Socket()})
 	t.Cleanup(func() {
 		c.client.Close()
 		cancel()
-		<-served
+		opened.Close()
 		c.peer.Stop()
+		os.RemoveAll(folder)
 	})
 	if err := c.peer.Ready(ctx); err != nil {
 		t.Fatal(err)

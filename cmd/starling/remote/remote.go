@@ -7,14 +7,17 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"starling/api/client"
+	"starling/api/wire"
 	"starling/cmd/starling/console"
 	"starling/cmd/starling/exit"
 	"starling/cmd/starling/usage"
+	"starling/trust"
 )
 
 // answerWithin bounds how long a peer may take to answer what needs no waiting.
@@ -40,7 +43,7 @@ type Remote struct {
 // Declare gives a command, and all below it, the flags that say where and how.
 func (r *Remote) Declare(root *cobra.Command) {
 	root.PersistentFlags().StringVar(&r.Address, "address", "",
-		"`HOST:PORT` of a peer's API, to ask (several: with commas) or to listen on; also STARLING_ADDRESS, or in an instance STARLING_API (default "+client.DefaultAddress+")")
+		"`HOST:PORT` of a peer's API, or unix:PATH of its socket, to ask (several: with commas) or to listen on; also STARLING_ADDRESS, or in an instance STARLING_API (default "+client.DefaultAddress+")")
 	root.PersistentFlags().StringVarP(&r.format, "output", "o", formatTable,
 		"print answers as `FORMAT`: table, json or yaml")
 	root.PersistentPreRunE = func(command *cobra.Command, _ []string) error {
@@ -55,13 +58,60 @@ func (r *Remote) Declare(root *cobra.Command) {
 	}
 }
 
-// Dial returns a client of the peers at the address: the flag's, the environment's, or the default.
+// Dial returns a client of the peers at the address: the flag's, the environment's, that of the only peer of this
+// machine, those of the only cluster that the user has credentials for, or the default. On this machine a peer is
+// asked by its socket, and knows who calls; elsewhere, and from inside an instance, with credentials.
 func (r *Remote) Dial() (*client.Client, error) {
-	addresses, err := client.Addresses(cmp.Or(r.Address, os.Getenv("STARLING_ADDRESS"), os.Getenv("STARLING_API")))
+	file, err := trust.DefaultFile()
+	if err != nil {
+		return nil, exit.Fail(exit.Failed, "%w", err)
+	}
+	credentials, err := trust.ReadFile(file)
 	if err != nil {
 		return nil, exit.Fail(exit.Usage, "%w", err)
 	}
-	return client.New(addresses), nil
+	asked := cmp.Or(r.Address, os.Getenv("STARLING_ADDRESS"))
+	inside := os.Getenv("STARLING_API")
+	if asked == "" && inside != "" {
+		addresses, err := client.Addresses(inside)
+		if err != nil {
+			return nil, exit.Fail(exit.Usage, "%w", err)
+		}
+		return client.New(addresses, credentials...), nil
+	}
+	addresses, err := client.Addresses(asked)
+	if err != nil {
+		return nil, exit.Fail(exit.Usage, "%w", err)
+	}
+	if asked == "" && len(credentials) == 1 {
+		if local, _ := localPeer(client.DefaultAddress, true); local == "" {
+			return client.New(credentials[0].Addresses, credentials...), nil
+		}
+	}
+	for i, address := range addresses {
+		local, denied := localPeer(address, asked == "")
+		switch {
+		case local != "":
+			addresses[i] = local
+		case denied != "" && len(credentials) == 0:
+			return nil, exit.Fail(exit.Denied, "the peer of this machine answers root, its own user and its admin_group, not you "+
+				"(%s)\nhint: use sudo, or ask an admin for `starling user add NAME --role ROLE` and keep what it prints with "+
+				"`starling login`", denied)
+		}
+	}
+	return client.New(addresses, credentials...), nil
+}
+
+// localPeer returns the socket of the peer at an address, or of the only peer here if that will do.
+func localPeer(address string, orOnly bool) (local, denied string) {
+	if strings.HasPrefix(address, wire.UnixPrefix) {
+		return address, ""
+	}
+	if local, denied = wire.LocalPeer(address); local == "" && orOnly {
+		only, alsoDenied := wire.LocalPeer("")
+		return only, cmp.Or(denied, alsoDenied)
+	}
+	return local, denied
 }
 
 // AnswerContext bounds a request that needs no waiting.

@@ -1,4 +1,5 @@
-// Package settings is what an agent is told: by flags, by the environment, by one YAML file, and otherwise by defaults.
+// Package settings is what an agent is told: by flags, by the environment, by one YAML file, and otherwise by
+// defaults.
 //
 // All settings stand in one table, so that each has the same name, checks and help wherever it is given.
 package settings
@@ -11,6 +12,7 @@ import (
 	"net/netip"
 	"net/url"
 	"os"
+	"os/user"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,8 +20,8 @@ import (
 
 	"starling/api/client"
 	"starling/jobspec"
-	"starling/journal/etcd"
 	"starling/terms"
+	"starling/trust"
 )
 
 // Agent is what the agent of a machine needs to know.
@@ -28,9 +30,12 @@ type Agent struct {
 	Node terms.NodeName
 	// Data is the folder for what must survive a restart.
 	Data string
-	// Address is where the API listens; Insecure lets that be beyond this machine.
-	Address  string
-	Insecure bool
+	// Address is where the API listens.
+	Address string
+	// AdminGroup is the group whose members are admins on this machine, "" for none.
+	AdminGroup string
+	// Join admits this machine to a cluster, nil for one that is in a cluster or makes it.
+	Join *trust.Token
 	// Advertise is where other peers reach the API; "" lets that follow from the address.
 	Advertise string
 	// DNS is where names of instances are answered, "" for nowhere.
@@ -40,8 +45,6 @@ type Agent struct {
 	Members    map[string]string
 	Endpoints  []string
 	EtcdListen string
-	// Certificates are for etcd beyond this machine.
-	Certificates etcd.Certificates
 	// SecretFile holds the cluster's secret, "" for none.
 	SecretFile string
 	// Pulse is how long a silent peer is taken to live.
@@ -72,7 +75,7 @@ func defaults() (*Agent, error) {
 	}
 	return &Agent{
 		Node: terms.NodeName(name), Data: "/var/lib/starling", Address: client.DefaultAddress, Pulse: PulseDefault,
-		EtcdListen: "http://127.0.0.1:2379", Capacity: terms.Resources{-1, -1, -1},
+		EtcdListen: "https://127.0.0.1:2379", Capacity: terms.Resources{-1, -1, -1},
 		PortFirst: PortFirstDefault, PortLast: PortLastDefault,
 	}, nil
 }
@@ -84,18 +87,14 @@ func all() []setting {
 		{"data", scalar, "`DIR` for what must survive a restart (default /var/lib/starling)",
 			setPath(func(c *Agent) *string { return &c.Data })},
 		{"address", scalar, "`HOST:PORT` for the API", setAddress},
-		{"insecure", scalar, "let the API listen beyond this machine although nothing protects it yet", setInsecure},
+		{"join", scalar, "`LINE` of `starling token create`, or a file with it, by which this machine joins its cluster when it is in none", setJoin},
+		{"admin_group", scalar, "`GROUP` of this machine whose members are admins, as root and the agent's own user are (default: none)", setAdminGroup},
 		{"advertise", scalar, "`HOST:PORT` at which other peers reach the API (default: the address, or the machine's first)", setAdvertise},
 		{"dns", scalar, "`HOST:PORT` at which to answer the names of instances over DNS, such as 127.0.0.1:5300 (default: nowhere)", setDNS},
-		{"etcd.members", pairs, "the nodes that form the quorum, one or three, as `NAME=http://HOST:PORT`,...", setMembers},
+		{"etcd.members", pairs, "the nodes that form the quorum, one or three, as `NAME=https://HOST:PORT`,...", setMembers},
 		{"etcd.endpoints", list, "`URL`s of the quorum's members, for a node that is none of them", setEndpoints},
-		{"etcd.listen", scalar, "`URL` at which this node's member answers the other nodes (default http://127.0.0.1:2379)",
+		{"etcd.listen", scalar, "`URL` at which this node's member answers the other nodes (default https://127.0.0.1:2379)",
 			setEtcdListen},
-		{"etcd.cert", scalar, "PEM `FILE` of this node's certificate, for etcd beyond one machine",
-			setPath(func(c *Agent) *string { return &c.Certificates.CertFile })},
-		{"etcd.key", scalar, "PEM `FILE` of its key", setPath(func(c *Agent) *string { return &c.Certificates.KeyFile })},
-		{"etcd.ca", scalar, "PEM `FILE` of who signs the nodes' certificates",
-			setPath(func(c *Agent) *string { return &c.Certificates.CAFile })},
 		{"secret_file", scalar, "`FILE` of the cluster's secret, the same on all nodes, for jobs with the plugins ssh and mpi", setPath(func(c *Agent) *string { return &c.SecretFile })},
 		{"pulse_ttl", scalar, "`DURATION` after which a silent peer counts as dead (default 5s)", setPulse},
 		{"capacity.cpu", scalar, "`CORES` to give to tasks (default: all)", setCapacity(terms.CPU, jobspec.ParseCPU)},
@@ -153,18 +152,33 @@ func setDNS(c *Agent, texts []string) error {
 	return nil
 }
 
-func setInsecure(c *Agent, texts []string) (err error) {
-	if c.Insecure, err = strconv.ParseBool(texts[0]); err != nil {
-		return fmt.Errorf("must be true or false, is %q", texts[0])
+func setAdminGroup(c *Agent, texts []string) error {
+	c.AdminGroup = texts[0]
+	if _, err := user.LookupGroup(texts[0]); err != nil {
+		return fmt.Errorf("this machine has no group %q: %w", texts[0], err)
 	}
 	return nil
+}
+
+// setJoin takes a token or the file that holds one, which is no argument that others can see.
+func setJoin(c *Agent, texts []string) (err error) {
+	line := texts[0]
+	if !strings.HasPrefix(line, trust.TokenPrefix) {
+		text, err := os.ReadFile(line)
+		if err != nil {
+			return fmt.Errorf("it is no line that begins with %s, and no file with one: %w", trust.TokenPrefix, err)
+		}
+		line = string(text)
+	}
+	c.Join, err = trust.ParseToken(line)
+	return err
 }
 
 // etcdURL checks a URL of the engine.
 func etcdURL(text string) error {
 	u, err := url.Parse(text)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Port() == "" || u.Path != "" {
-		return fmt.Errorf("%q is no URL such as http://10.0.0.1:2380", text)
+	if err != nil || u.Scheme != "https" || u.Port() == "" || u.Path != "" {
+		return fmt.Errorf("%q is no URL such as https://10.0.0.1:2380", text)
 	}
 	return nil
 }

@@ -9,8 +9,6 @@ import (
 
 	"github.com/spf13/cobra"
 	"go.yaml.in/yaml/v4"
-
-	"starling/journal/etcd"
 )
 
 // Read puts together what the flags, the environment, the file and the defaults say, in this order of
@@ -58,17 +56,12 @@ func Declare(command *cobra.Command) {
 // contradictions lists what cannot be meant together.
 func (c *Agent) contradictions() []error {
 	var problems []error
-	files := c.Certificates
-	if set := []string{files.CertFile, files.KeyFile, files.CAFile}; slices.Contains(set, "") &&
-		files != (etcd.Certificates{}) {
-		problems = append(problems, fmt.Errorf("etcd: cert, key and ca belong together: all three or none"))
-	}
 	_, member := c.Members[string(c.Node)]
 	switch {
 	case len(c.Members) == 0 && len(c.Endpoints) == 0:
 		problems = append(problems, fmt.Errorf("etcd: nothing says where the journal is\n"+
 			"hint: list the nodes that form the quorum under etcd.members, or say with etcd.endpoints where it is;\n"+
-			"for a cluster of this machine alone: --etcd-members %s=http://127.0.0.1:2380", c.Node))
+			"for a cluster of this machine alone: --etcd-members %s=https://127.0.0.1:2380", c.Node))
 	case !member && len(c.Endpoints) == 0:
 		problems = append(problems, fmt.Errorf("etcd: node %s is none of etcd.members: it needs etcd.endpoints to join as a client", c.Node))
 	case member && len(c.Endpoints) > 0:

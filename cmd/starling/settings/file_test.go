@@ -36,7 +36,7 @@ func configOf(t *testing.T, text string, args ...string) (*Agent, error) {
 const smallConfig = `
 node: a
 etcd:
-  members: {a: "http://127.0.0.1:2380"}
+  members: {a: "https://127.0.0.1:2380"}
 `
 
 func TestAgentConfig(t *testing.T) {
@@ -46,11 +46,11 @@ data: here
 address: 127.0.0.1:1
 pulse_ttl: 3s
 etcd:
-  listen: http://127.0.0.1:2
+  listen: https://127.0.0.1:2
   members:
-    a: http://127.0.0.1:3
-    b: http://127.0.0.1:4
-    c: http://127.0.0.1:5
+    a: https://127.0.0.1:3
+    b: https://127.0.0.1:4
+    c: https://127.0.0.1:5
 capacity: {cpu: 1500m, memory: 1Gi, disk: 2G}
 attributes: {zone: cellar}
 devices: {gpu: "2:A100", disk: 1}
@@ -62,7 +62,7 @@ log: {file: "-", level: debug}
 	}
 	if c.Node != "a" || c.Data != "here" || c.Address != "127.0.0.1:1" || c.Pulse != 3*time.Second ||
 		len(c.Members) != 3 ||
-		c.EtcdListen != "http://127.0.0.1:2" || c.Attributes["zone"] != "cellar" || c.PortFirst != 100 || c.PortLast != 200 {
+		c.EtcdListen != "https://127.0.0.1:2" || c.Attributes["zone"] != "cellar" || c.PortFirst != 100 || c.PortLast != 200 {
 		t.Errorf("got %+v", c)
 	}
 	if want := (terms.Resources{1500, 1 << 30, 2e9}); c.Capacity != want {
@@ -101,13 +101,13 @@ func TestAgentConfigRefuses(t *testing.T) {
 		{"no mapping", smallConfig + "capacity: 5", ":5:11: must be a mapping"},
 		{"nothing", smallConfig + "data:", ":5:6: data must be a single value"},
 		{"node's name", "node: a/b\n" + smallConfig[8:], `:1:7: node: must be of letters`},
-		{"members", "node: a\netcd: {members: {a: 'http://h:1', b: 'http://h:2'}}",
+		{"members", "node: a\netcd: {members: {a: 'https://h:1', b: 'https://h:2'}}",
 			"one or three nodes form the quorum, not 2"},
 		{"member's URL", "node: a\netcd: {members: {a: 'h:1'}}", `member a: "h:1" is no URL`},
-		{"same URL", "node: a\netcd: {members: {a: 'http://h:1', b: 'http://h:1', c: 'http://h:3'}}", "as well"},
+		{"same URL", "node: a\netcd: {members: {a: 'https://h:1', b: 'https://h:1', c: 'https://h:3'}}", "as well"},
 		{"no etcd", "node: a", "nothing says where the journal is"},
-		{"no member", "node: x\netcd: {members: {a: 'http://h:1'}}", "node x is none of etcd.members"},
-		{"both", smallConfig + "  endpoints: ['http://h:1']", "drop etcd.endpoints"},
+		{"no member", "node: x\netcd: {members: {a: 'https://h:1'}}", "node x is none of etcd.members"},
+		{"both", smallConfig + "  endpoints: ['https://h:1']", "drop etcd.endpoints"},
 		{"pulse", smallConfig + "pulse_ttl: 500ms", "pulse_ttl: must be in whole seconds"},
 		{"memory", smallConfig + "capacity: {memory: 5}", "capacity.memory: needs a unit"},
 		{"ports", smallConfig + "ports: 9-8", `"9-8" is no range`},
