@@ -24,12 +24,13 @@ func Read(command *cobra.Command, file string) (*Agent, error) {
 		problems = append(problems, c.readFile(file, settings)...)
 	}
 	for _, s := range settings {
-		if text := os.Getenv(s.variable()); text != "" {
+		texts, err := s.fromFlag(command)
+		// A variable that a flag overrides may say what is no setting: STARLING_ADDRESS is also where commands ask.
+		if text := os.Getenv(s.variable()); text != "" && texts == nil {
 			if err := s.set(c, s.fromText(text)); err != nil {
 				problems = append(problems, fmt.Errorf("%s: %w", s.variable(), err))
 			}
 		}
-		texts, err := s.fromFlag(command)
 		if err == nil && texts != nil {
 			err = s.set(c, texts)
 		}
