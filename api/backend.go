@@ -23,8 +23,6 @@ import (
 
 // Limits of what is asked and answered.
 const (
-	// requestBytesMax bounds a request: a job of the largest size that the cluster takes, as JSON.
-	requestBytesMax = 4 << 20
 	// pageSizeDefault and pageSizeMax bound the rows of an answer.
 	pageSizeDefault = 100
 	pageSizeMax     = 1000

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"starling/api/door"
 	starlingv1 "starling/api/v1"
 	"starling/api/wire"
 	"starling/command"
@@ -80,7 +81,7 @@ func TestPlainJSON(t *testing.T) {
 func TestBadRequests(t *testing.T) {
 	a, _ := pair()
 	url := wire.URL(a.serve(t))
-	wide := strings.Repeat("x", requestBytesMax)
+	wide := strings.Repeat("x", door.BodyBytesMax)
 	tasks := `{"spec":{"name":"j","type":"batch","tasks":[{"name":"t","instances":1,"command":["x"]%s}]}}`
 	isJSON := "application/json"
 	cases := []struct {
@@ -96,7 +97,7 @@ func TestBadRequests(t *testing.T) {
 		{"number out of range", "SubmitJob", fmt.Sprintf(tasks, `,"stop_grace_millis":4294967296`), isJSON, 400,
 			"field stopGraceMillis: 4294967296"},
 		{"no UTF-8", "SubmitJob", "{\"spec\":{\"name\":\"\xff\"}}", isJSON, 400, "invalid UTF-8"},
-		{"too large", "SubmitJob", `{"request_id":"` + wide + `"}`, isJSON, 429, "resource_exhausted"},
+		{"too large", "SubmitJob", `{"request_id":"` + wide + `"}`, isJSON, 413, "a request must have at most 4194304 bytes"},
 		{"no job", "SubmitJob", "{}", isJSON, 400, "the request holds no job: spec must not be absent"},
 		{"empty job", "SubmitJob", `{"spec":{}}`, isJSON, 400,
 			`job \"\": job must not be empty (and 2 more, see the details)`},

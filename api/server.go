@@ -50,7 +50,7 @@ func newServer(backend Backend, options Options) *server {
 func (s *server) handler() http.Handler {
 	mux := http.NewServeMux()
 	path, procedures := starlingv1connect.NewStarlingHandler(s,
-		connect.WithReadMaxBytes(requestBytesMax),
+		connect.WithReadMaxBytes(door.BodyBytesMax),
 		connect.WithCompressMinBytes(1<<10),
 		connect.WithCodec(strictJSON{"json"}),
 		connect.WithCodec(strictJSON{"json; charset=utf-8"}),

@@ -98,7 +98,12 @@ func (a Admission) WithAuthority(der []byte) (Admission, error) {
 
 // Store writes what a node has got into its folder, the certificate last: with it the rest is there.
 func Store(folder string, a Admission) (*Keys, error) {
-	if err := os.MkdirAll(folder, 0o700); err != nil {
+	// What is around the folder others may pass through, to what is theirs there.
+	err := os.MkdirAll(filepath.Dir(folder), 0o755)
+	if err == nil {
+		err = os.MkdirAll(folder, 0o700)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("make the folder of keys: %w", err)
 	}
 	type file struct {

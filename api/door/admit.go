@@ -88,8 +88,11 @@ func (d *Door) join(w http.ResponseWriter, r *http.Request) {
 		if err != nil {
 			return nil, err
 		}
-		if claims.Node != "" && claims.Node != request.Node {
+		switch {
+		case claims.Node != "" && claims.Node != request.Node:
 			return nil, fmt.Errorf("the token is for node %s, not for %q", claims.Node, request.Node)
+		case request.Node == d.config.Keys.Node():
+			return nil, fmt.Errorf("the name %s is that of the node that admits: give each machine a name of its own", request.Node)
 		}
 		key, err := trust.KeyOf(request.CSR)
 		if err != nil {

@@ -33,12 +33,14 @@ type Config struct {
 const (
 	// connectionsMax bounds the connections of one client, an IP address or a user of this machine, at a time.
 	connectionsMax = 512
-	// bodyBytesMax bounds a request, bodyWithin how long it may take to come.
-	bodyBytesMax = 4<<20 + 64<<10
-	bodyWithin   = 30 * time.Second
+	// bodyWithin bounds how long a request may take to come.
+	bodyWithin = 30 * time.Second
 	// endMax is how long requests may take to end when the door closes. Their contexts have ended, so it is short.
 	endMax = 500 * time.Millisecond
 )
+
+// BodyBytesMax bounds a request: a job of the largest size that the cluster takes, as JSON.
+const BodyBytesMax = 4 << 20
 
 // ErrStopping ends the contexts of requests when the door closes, not the one who asked.
 var ErrStopping = errors.New("this peer is stopping")

@@ -304,7 +304,39 @@ func TestJoinIsRefused(t *testing.T) {
 	}
 }
 
-// TestManInTheMiddle has somebody answer at the address of a token who has certificates of its own, and hears nothing.
+// TestRotationsUnderLoad renews a node's certificate again and again while it is asked, over new connections each
+// time.
+func TestRotationsUnderLoad(t *testing.T) {
+	const rotations = 200
+	a := cluster(t)
+	address := open(t, a, io.Discard)
+	rotated := make(chan error, 1)
+	go func() {
+		for range rotations {
+			if err := client.Renew(context.Background(), a, nil); err != nil {
+				rotated <- err
+				return
+			}
+		}
+		rotated <- nil
+	}()
+	for asked := 0; ; asked++ {
+		if got := ask(t, a.Shows(), nil, address, ""); !strings.HasPrefix(got, "200 node a") {
+			t.Fatalf("request %d: got %s", asked, got)
+		}
+		select {
+		case err := <-rotated:
+			if err != nil || asked == 0 {
+				t.Errorf("got %v after %d requests", err, asked)
+			}
+			return
+		default:
+		}
+	}
+}
+
+// TestManInTheMiddle has somebody answer at the address of a token who has certificates of its own, and hears
+// nothing.
 func TestManInTheMiddle(t *testing.T) {
 	a, mallory := cluster(t), cluster(t)
 	listener, err := tls.Listen("tcp", "127.0.0.1:0", mallory.ServerTLS())

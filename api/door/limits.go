@@ -98,39 +98,62 @@ func (d *Door) withHost(next http.Handler) http.Handler {
 // it likes: the deadline ends with the last byte of the request.
 func withBody(next http.Handler, within time.Duration) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.ContentLength > bodyBytesMax {
+		if r.ContentLength > BodyBytesMax {
 			WriteFailure(w, http.StatusRequestEntityTooLarge, tooLarge())
 			return
 		}
 		if r.Body != nil && r.Body != http.NoBody {
 			control := http.NewResponseController(w)
 			_ = control.SetReadDeadline(time.Now().Add(within)) // every connection of a server has deadlines
-			r.Body = &body{ReadCloser: http.MaxBytesReader(w, r.Body, bodyBytesMax), whole: func() {
+			received := &body{ReadCloser: http.MaxBytesReader(w, r.Body, BodyBytesMax), whole: func() {
 				_ = control.SetReadDeadline(time.Time{})
 			}}
+			r.Body, w = received, &bodyWriter{w, received}
 		}
 		next.ServeHTTP(w, r)
 	})
 }
 
 func tooLarge() *wire.Failure {
-	return &wire.Failure{Code: wire.Exhausted, Reason: fmt.Sprintf("a request must have at most %d bytes", bodyBytesMax)}
+	return &wire.Failure{Code: wire.Exhausted, Reason: fmt.Sprintf("a request must have at most %d bytes", BodyBytesMax)}
 }
 
-// body tells when all of a request has come.
+// body tells when all of a request has come, and whether it was too large.
 type body struct {
 	io.ReadCloser
-	whole func()
+	whole    func()
+	tooLarge bool
 }
 
 // Read returns what has come.
 func (b *body) Read(data []byte) (int, error) {
 	n, err := b.ReadCloser.Read(data)
-	if errors.Is(err, io.EOF) {
+	var large *http.MaxBytesError
+	switch {
+	case errors.Is(err, io.EOF):
 		b.whole()
+	case errors.As(err, &large):
+		b.tooLarge = true
 	}
 	return n, err
 }
+
+// bodyWriter gives the answer to a request that was too large its status, whatever read it.
+type bodyWriter struct {
+	http.ResponseWriter
+	body *body
+}
+
+// WriteHeader begins the answer.
+func (w *bodyWriter) WriteHeader(status int) {
+	if w.body.tooLarge && status == http.StatusTooManyRequests {
+		status = http.StatusRequestEntityTooLarge
+	}
+	w.ResponseWriter.WriteHeader(status)
+}
+
+// Unwrap is for http.ResponseController.
+func (w *bodyWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 // WriteFailure answers a plain HTTP request, in the form in which the procedures' errors are written as JSON.
 func WriteFailure(w http.ResponseWriter, status int, failure *wire.Failure) {

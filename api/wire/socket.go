@@ -55,7 +55,7 @@ func LocalPeer(address string) (local, denied string) {
 		}
 		pattern := "*"
 		if address != "" {
-			pattern = strings.NewReplacer("[", `\[`).Replace(address)
+			pattern = strings.NewReplacer("localhost:", "127.0.0.1:", "[", `\[`).Replace(address)
 		}
 		found, _ := filepath.Glob(SocketIn(folder, pattern)) // the pattern is well-formed
 		var answering []string
@@ -92,6 +92,9 @@ func trySocket(path string) error {
 	return connection.Close()
 }
 
+// youngFor is how long a socket may take from being made to being listened at, which is two system calls.
+const youngFor = time.Minute
+
 // SweepSockets deletes the sockets in a folder behind which there is no process any more.
 func SweepSockets(folder string) error {
 	found, err := filepath.Glob(SocketIn(folder, "*"))
@@ -100,7 +103,8 @@ func SweepSockets(folder string) error {
 	}
 	var errs []error
 	for _, path := range found {
-		if errors.Is(trySocket(path), syscall.ECONNREFUSED) {
+		info, err := os.Stat(path)
+		if err == nil && time.Since(info.ModTime()) > youngFor && errors.Is(trySocket(path), syscall.ECONNREFUSED) {
 			if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 				errs = append(errs, err)
 			}
