@@ -55,7 +55,7 @@ func (c *Client) post(ctx context.Context, path string, request, answer any) err
 }
 
 // post sends a request about identities and reads its answer.
-func post(ctx context.Context, http1 *http.Client, url string, request, answer any) error {
+func post(ctx context.Context, by *http.Client, url string, request, answer any) error {
 	ctx, cancel := context.WithTimeout(ctx, askMax)
 	defer cancel()
 	text, err := json.Marshal(request)
@@ -67,7 +67,7 @@ func post(ctx context.Context, http1 *http.Client, url string, request, answer a
 		return err
 	}
 	sent.Header.Set("Content-Type", "application/json")
-	received, err := http1.Do(sent)
+	received, err := by.Do(sent)
 	if err != nil {
 		return &wire.Failure{Code: wire.Unavailable, Reason: err.Error()}
 	}

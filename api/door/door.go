@@ -121,9 +121,6 @@ func (d *Door) Answer(handler http.Handler) { d.answer.Store(&handler) }
 // Address is where other nodes reach the door.
 func (d *Door) Address() string { return d.config.Address }
 
-// Socket is the path of the socket for users of this machine.
-func (d *Door) Socket() string { return d.config.Socket }
-
 // Done is closed when no more requests are answered; Err tells why, if nobody closed the door.
 func (d *Door) Done() <-chan struct{} { return d.ended }
 

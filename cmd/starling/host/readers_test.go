@@ -51,12 +51,13 @@ func newCrew(t *testing.T) *crew {
 	if err != nil {
 		t.Fatal(err)
 	}
-	opened, err := door.Open(door.Config{Socket: filepath.Join(folder, "api")})
+	socket := filepath.Join(folder, "api")
+	opened, err := door.Open(door.Config{Socket: socket})
 	if err != nil {
 		t.Fatal(err)
 	}
 	opened.Answer(api.NewServer(backend{c.peer}, api.Options{}))
-	c.client = client.New([]string{wire.UnixPrefix + opened.Socket()})
+	c.client = client.New([]string{wire.UnixPrefix + socket})
 	t.Cleanup(func() {
 		c.client.Close()
 		cancel()
