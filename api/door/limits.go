@@ -152,6 +152,9 @@ func (w *bodyWriter) WriteHeader(status int) {
 	w.ResponseWriter.WriteHeader(status)
 }
 
+// Flush sends what was written; an error shows again with the next Write.
+func (w *bodyWriter) Flush() { _ = http.NewResponseController(w.ResponseWriter).Flush() }
+
 // Unwrap is for http.ResponseController.
 func (w *bodyWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
