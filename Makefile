@@ -5,7 +5,7 @@ SHELL := bash
 .DEFAULT_GOAL := help
 
 # Debian packages that tests need, as COMMAND=PACKAGE. Go modules come by themselves.
-TEST_NEEDS := mpirun=openmpi-bin /usr/sbin/sshd=openssh-server
+TEST_NEEDS := mpirun=openmpi-bin /usr/sbin/sshd=openssh-server /usr/share/zookeeper/bin/zkServer.sh=zookeeper
 RACE_NEEDS := gcc=gcc
 
 SEEDS ?= 1-20000

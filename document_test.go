@@ -72,7 +72,7 @@ func storyBreaches(fsys fs.FS, tr *tree) ([]breach, error) {
 			last := path.Base(strings.ReplaceAll(code[1], ".", "/"))
 			if _, err := fs.Stat(fsys, code[1]); err != nil && !named[last] {
 				found = append(found, breach{name, i + 1, line, "name",
-					code[1] + " is no name in the code: write what it is called now, or no backquotes"})
+					code[1] + " is not a name in the code: write what it is called now, or no backquotes"})
 			}
 		}
 	}
@@ -166,7 +166,7 @@ func TestDocumentsCatchBreaches(t *testing.T) {
 	const row = "- [0001](0001-why.md) Why\n"
 	cases := []struct{ name, file, list, decision, story, want string }{
 		{"all is well", "0001-why.md", row, good, "`Fold` and `b/c.Fold` in `cluster`, `starling run FILE`\n", ""},
-		{"name that is gone", "0001-why.md", row, good, "`Folded` folds\n", "Folded is no name in the code"},
+		{"name that is gone", "0001-why.md", row, good, "`Folded` folds\n", "Folded is not a name in the code"},
 		{"long story", "0001-why.md", row, good, strings.Repeat("x\n", 111), "at most 110 lines"},
 		{"long line", "0001-why.md", row, good, strings.Repeat("x", 121) + "\n", "ARCHITECTURE.md:1: columns"},
 		{"dead link", "0001-why.md", row, good, "[b](docs/b.md)\n", "there is no docs/b.md"},

@@ -12,6 +12,7 @@ import (
 	"log/slog"
 	"time"
 
+	starlingv1 "starling/api/v1"
 	"starling/cluster"
 	"starling/command"
 	"starling/driver"
@@ -30,8 +31,8 @@ const (
 	chunkBytes = 32 << 10
 	// waitMax bounds how long a request waits for an index or for its entry.
 	waitMax = 30 * time.Second
-	// patienceMax bounds how long a reader may take nothing before he is let go.
-	patienceMax = 30 * time.Second
+	// readerTimeoutMax bounds how long a reader may take nothing before he is let go.
+	readerTimeoutMax = 30 * time.Second
 )
 
 // Backend is what the API needs of a peer. An error that is not the context's means that the peer cannot answer now.
@@ -62,10 +63,20 @@ type Options struct {
 	Version string
 	// Rules is the newest version of the rules that the program knows.
 	Rules rules.Number
+	// Quorum is who keeps the journal, nil where that is not the etcd in Starling itself.
+	Quorum Quorum
 	// Log takes what is wrong with the server itself.
 	Log *slog.Logger
 	// Shows is what this peer shows to others when it asks them.
 	Shows func() []trust.Shows
+}
+
+// Quorum is who keeps the journal. Its errors are *wire.Failure where the one who asked can do something about them.
+type Quorum interface {
+	// Quorum tells which machines do.
+	Quorum(ctx context.Context) (*starlingv1.QuorumResponse, error)
+	// ChangeQuorum adds, promotes or removes a node.
+	ChangeQuorum(ctx context.Context, action, node string) error
 }
 
 //go:generate bash generate

@@ -65,7 +65,7 @@ func (h *herd) add(writer terms.PeerID, commands ...command.Command) *report.Fol
 func (h *herd) garble() {
 	h.lock.Lock()
 	defer h.lock.Unlock()
-	outcome := replica.Skip(h.state, h.state.Index+1, "entry has encoding version 9")
+	outcome := replica.Skip(h.state, h.state.Index+1, 0, "entry has encoding version 9")
 	h.entries = append(h.entries, &report.Folded{Index: h.state.Index, Outcome: outcome, Digest: h.state.Digest(),
 		Bytes: 3})
 	close(h.changed)

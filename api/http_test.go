@@ -90,8 +90,8 @@ func TestBadRequests(t *testing.T) {
 		want                   string
 	}{
 		{"empty body", "SubmitJob", "", isJSON, 400, "the body is empty: send a JSON object, at least {}"},
-		{"no JSON", "SubmitJob", "{", isJSON, 400, "the body is no SubmitJobRequest"},
-		{"JSON of another shape", "SubmitJob", "[]", isJSON, 400, "the body is no SubmitJobRequest"},
+		{"no JSON", "SubmitJob", "{", isJSON, 400, "the body is not a SubmitJobRequest"},
+		{"JSON of another shape", "SubmitJob", "[]", isJSON, 400, "the body is not a SubmitJobRequest"},
 		{"unknown field", "SubmitJob", `{"spec":{"nam":"j"}}`, isJSON, 400, `unknown field \"nam\"`},
 		{"wrong type", "SubmitJob", `{"spec":{"name":7}}`, isJSON, 400, "invalid value for string field name: 7"},
 		{"number out of range", "SubmitJob", fmt.Sprintf(tasks, `,"stop_grace_millis":4294967296`), isJSON, 400,
@@ -344,7 +344,7 @@ func TestStalledReaders(t *testing.T) {
 			a, _ := pair()
 			watched := &leaver{peer: a, left: make(chan error, 1)}
 			s := newServer(watched, Options{})
-			s.patience = 50 * time.Millisecond
+			s.readerTimeout = 50 * time.Millisecond
 			c.open(t, serveHandler(t, s.handler()))
 			feed(t, a, watched.left)
 		})

@@ -240,9 +240,9 @@ func TestRoomIsFreeOrKept(t *testing.T) {
 		claim, free, kept int64
 	}{{"nothing is kept", 0, 4000, 0}, {"some is kept", 3000, 1000, 3000},
 		{"more is kept than has come free", 6100, 0, 4000}} {
-		s.SetClaims(7, facts.Claims{})
+		s.SetNomination(7, facts.Nomination{})
 		if c.claim > 0 {
-			s.SetClaims(7, facts.Claims{Seats: []facts.Claim{{Node: n, Count: 1, Need: terms.Amounts{c.claim}}}})
+			s.SetNomination(7, facts.Nomination{Seats: []facts.NominatedSeat{{Node: n, Count: 1, Need: terms.Amounts{c.claim}}}})
 		}
 		free, kept := roomMessages(s, n)
 		if free.GetCpuMillicores() != c.free || kept.GetCpuMillicores() != c.kept || (kept == nil) != (c.kept == 0) ||

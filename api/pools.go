@@ -11,7 +11,7 @@ import (
 	"starling/command"
 	"starling/jobspec"
 	"starling/schedule/entitle"
-	"starling/schedule/entitle/reckoning"
+	"starling/schedule/entitle/explanation"
 	"starling/terms"
 	"starling/terms/pool"
 )
@@ -39,7 +39,7 @@ func (s *server) ListPools(ctx context.Context,
 	for k, amount := range capacity {
 		answer.Capacity = append(answer.Capacity, &starlingv1.Amount{Kind: terms.Kind(k).String(), Amount: amount})
 	}
-	b := poolsBook{state, reckoning.Of(state), jobsBelow(state)}
+	b := explainedPools{state, explanation.Of(state), jobsBelow(state)}
 	first, _ := tree.Find(terms.PoolPath(request.GetPageToken()))
 	for i := range tree[first:] {
 		path := string(tree[first+i].Path)
@@ -72,22 +72,22 @@ func (s *server) PoolStatus(ctx context.Context,
 		return nil, &wire.Failure{Code: wire.NotFound, Index: state.Index, Reason: fmt.Sprintf(
 			"there is no pool %q: `starling pool ls` lists them", path)}
 	}
-	b := poolsBook{state, reckoning.Of(state), jobsBelow(state)}
+	b := explainedPools{state, explanation.Of(state), jobsBelow(state)}
 	answer := &starlingv1.PoolStatusResponse{Index: uint64(state.Index), Time: timestamp(state.Time), Pool: b.pool(number)}
 	parent, _ := pool.Split(path)
 	answer.Parent = string(parent)
 	for k := range terms.AmountCount {
 		if b.Matters(number, k) {
-			answer.Reckonings = append(answer.Reckonings, b.reckoning(number, k))
+			answer.Explanations = append(answer.Explanations, b.explanation(number, k))
 		}
 	}
 	return answer, nil
 }
 
-// poolsBook is what is told of pools.
-type poolsBook struct {
+// explainedPools is what is told of pools.
+type explainedPools struct {
 	state *cluster.State
-	*reckoning.Book
+	*explanation.Pools
 	jobs []uint32
 }
 
@@ -104,7 +104,7 @@ func jobsBelow(state *cluster.State) []uint32 {
 	return jobs
 }
 
-func (b *poolsBook) pool(number int) *starlingv1.Pool {
+func (b *explainedPools) pool(number int) *starlingv1.Pool {
 	m := &starlingv1.Pool{Spec: wire.Pool(&b.state.Pools()[number]), Leaf: b.Leaf(number), Jobs: b.jobs[number]}
 	for k := range terms.AmountCount {
 		u := b.Use(number, k)
@@ -116,8 +116,8 @@ func (b *poolsBook) pool(number int) *starlingv1.Pool {
 	return m
 }
 
-func (b *poolsBook) reckoning(number int, k terms.Kind) *starlingv1.Reckoning {
-	m := &starlingv1.Reckoning{Kind: k.String(), Divided: b.Divided(number, k), Sentences: b.Sentences(number, k)}
+func (b *explainedPools) explanation(number int, k terms.Kind) *starlingv1.PoolExplanation {
+	m := &starlingv1.PoolExplanation{Kind: k.String(), Divided: b.Divided(number, k), Sentences: b.Sentences(number, k)}
 	siblings := b.Siblings(number)
 	for _, i := range siblings[:min(len(siblings), partsMax)] {
 		t, q := b.Trace(i), b.state.Pools()[i].Quotas[k]

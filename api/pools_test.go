@@ -31,7 +31,7 @@ func maps() []terms.Pool {
 
 func TestPoolMessages(t *testing.T) {
 	full := poolOf("a/b", 1, 2)
-	full.ControllerLimit, full.SlackLimit, full.PatienceMillis, full.Owners = 0, 0, 0, []string{"maps"}
+	full.ControllerLimit, full.SlackLimit, full.PreemptionDelayMillis, full.Owners = 0, 0, 0, []string{"maps"}
 	for k := range full.Quotas {
 		full.Quotas[k] = terms.Quota{Reservation: int64(k), Limit: 7, Static: true}
 	}
@@ -207,10 +207,10 @@ func TestPoolStatus(t *testing.T) {
 	}
 	answer, err := c.PoolStatus(ctx, "Simulation")
 	if err != nil || answer.GetParent() != "" ||
-		len(answer.GetReckonings()) != int(terms.AmountCount)-1 { // nobody has virtual peers
+		len(answer.GetExplanations()) != int(terms.AmountCount)-1 { // nobody has virtual peers
 		t.Fatalf("got %v, %v", answer, err)
 	}
-	r := answer.GetReckonings()[terms.CPU]
+	r := answer.GetExplanations()[terms.CPU]
 	if r.GetDivided() != 8000 || len(r.GetParts()) != 3 || len(r.GetSentences()) < 4 {
 		t.Errorf("got %v", r)
 	}

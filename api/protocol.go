@@ -28,7 +28,7 @@ func (c strictJSON) Name() string { return c.name }
 func (c strictJSON) Marshal(message any) ([]byte, error) {
 	m, ok := message.(proto.Message)
 	if !ok {
-		return nil, fmt.Errorf("%T is no message", message)
+		return nil, fmt.Errorf("%T is not a message", message)
 	}
 	return marshalJSON(m)
 }
@@ -38,12 +38,12 @@ func (c strictJSON) Unmarshal(data []byte, message any) error {
 	m, ok := message.(proto.Message)
 	switch {
 	case !ok:
-		return fmt.Errorf("%T is no message", message)
+		return fmt.Errorf("%T is not a message", message)
 	case len(data) == 0:
 		return errors.New("the body is empty: send a JSON object, at least {}")
 	}
 	if err := protojson.Unmarshal(data, m); err != nil {
-		return fmt.Errorf("the body is no %s: %w", m.ProtoReflect().Descriptor().Name(), err)
+		return fmt.Errorf("the body is not a %s: %w", m.ProtoReflect().Descriptor().Name(), err)
 	}
 	return nil
 }
@@ -115,49 +115,49 @@ func withMedia(next http.Handler) http.Handler {
 	})
 }
 
-// withPatience lets go of a reader who takes nothing for too long, and would hold a stream for ever. Only writing has
-// a deadline: a stream may be quiet for as long as it likes.
-func withPatience(next http.Handler, patience time.Duration) http.Handler {
+// withReaderTimeout lets go of a reader who takes nothing for too long, and would hold a stream for ever. Only writing
+// has a deadline: a stream may be quiet for as long as it likes.
+func withReaderTimeout(next http.Handler, readerTimeout time.Duration) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		patient := &patientWriter{ResponseWriter: w, control: http.NewResponseController(w), patience: patience}
-		patient.within(0) // the connection may have carried another request
-		next.ServeHTTP(patient, r)
-		patient.within(patience) // for what is still to be flushed
+		timed := &timedWriter{ResponseWriter: w, control: http.NewResponseController(w), readerTimeout: readerTimeout}
+		timed.within(0) // the connection may have carried another request
+		next.ServeHTTP(timed, r)
+		timed.within(readerTimeout) // for what is still to be flushed
 	})
 }
 
-type patientWriter struct {
+type timedWriter struct {
 	http.ResponseWriter
-	control  *http.ResponseController
-	patience time.Duration
+	control       *http.ResponseController
+	readerTimeout time.Duration
 }
 
 // within sets the time for what is written from now on, 0 for any. That it cannot be set only means that a stalled
 // reader is kept.
-func (p *patientWriter) within(patience time.Duration) {
+func (p *timedWriter) within(readerTimeout time.Duration) {
 	deadline := time.Time{}
-	if patience > 0 {
-		deadline = time.Now().Add(patience)
+	if readerTimeout > 0 {
+		deadline = time.Now().Add(readerTimeout)
 	}
 	_ = p.control.SetWriteDeadline(deadline)
 }
 
 // Write gives every piece its own time.
-func (p *patientWriter) Write(data []byte) (int, error) {
-	p.within(p.patience)
+func (p *timedWriter) Write(data []byte) (int, error) {
+	p.within(p.readerTimeout)
 	defer p.within(0)
 	return p.ResponseWriter.Write(data)
 }
 
 // Flush sends what was written; an error shows again with the next Write.
-func (p *patientWriter) Flush() { _ = p.FlushError() }
+func (p *timedWriter) Flush() { _ = p.FlushError() }
 
 // FlushError is for http.ResponseController.
-func (p *patientWriter) FlushError() error {
-	p.within(p.patience)
+func (p *timedWriter) FlushError() error {
+	p.within(p.readerTimeout)
 	defer p.within(0)
 	return p.control.Flush()
 }
 
 // Unwrap is for http.ResponseController.
-func (p *patientWriter) Unwrap() http.ResponseWriter { return p.ResponseWriter }
+func (p *timedWriter) Unwrap() http.ResponseWriter { return p.ResponseWriter }

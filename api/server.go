@@ -24,10 +24,9 @@ type server struct {
 	options Options
 	// peers is how other peers are reached.
 	peers *http.Transport
-	// wait bounds how long a request waits for an index or for its entry, patience how long for a reader.
-	wait, patience time.Duration
-	// imagining has a place for every request under way that folds or places on a copy of the value, which may take
-	// long.
+	// wait bounds how long a request waits for an index or for its entry, readerTimeout how long for a reader.
+	wait, readerTimeout time.Duration
+	// imagining has a place for every request under way that folds or places on a copy of the value, which may take long.
 	imagining chan struct{}
 }
 
@@ -43,7 +42,7 @@ func NewServer(backend Backend, options Options) http.Handler {
 func newServer(backend Backend, options Options) *server {
 	return &server{
 		backend: backend, options: options, peers: wire.Transport(options.Shows), wait: waitMax,
-		patience: patienceMax, imagining: make(chan struct{}, imaginedMax),
+		readerTimeout: readerTimeoutMax, imagining: make(chan struct{}, imaginedMax),
 	}
 }
 
@@ -64,7 +63,7 @@ func (s *server) handler() http.Handler {
 		door.WriteFailure(w, http.StatusNotFound, &wire.Failure{Code: wire.NotFound, Reason: fmt.Sprintf(
 			"nothing is at %s %s: try GET /healthz, GET /v1/events or POST %sInfo", r.Method, r.URL.Path, path)})
 	})
-	return withPatience(mux, s.patience)
+	return withReaderTimeout(mux, s.readerTimeout)
 }
 
 // recovered turns a panic, which is a bug, into an answer without its details.

@@ -264,9 +264,9 @@ func TestServeEnds(t *testing.T) {
 
 // TestQuietStreams lets more time pass between two answers than a reader has for one.
 func TestQuietStreams(t *testing.T) {
-	const patience = 20 * time.Millisecond
+	const readerTimeout = 20 * time.Millisecond
 	a, _ := pair()
-	address := a.serve(t, func(s *server) { s.patience = patience })
+	address := a.serve(t, func(s *server) { s.readerTimeout = readerTimeout })
 	one, two := plain().Transport.(*http.Transport), wire.Transport(nil)
 	for name, transport := range map[string]*http.Transport{"HTTP/1.1": one, "HTTP/2": two} {
 		defer transport.CloseIdleConnections()
@@ -279,7 +279,7 @@ func TestQuietStreams(t *testing.T) {
 			if !answers.Receive() {
 				t.Fatalf("%s: got %v after a quiet while", name, answers.Err())
 			}
-			<-time.After(3 * patience) // nothing can tell that nothing happens
+			<-time.After(3 * readerTimeout) // nothing can tell that nothing happens
 			a.add("a~1", &command.TellTime{})
 		}
 		answers.Close()

@@ -71,7 +71,7 @@ func add(m *starlingv1.Counts, t *workload.Task) {
 		facts.Succeeded: &m.Succeeded,
 		facts.Failed:    &m.Failed, facts.Stopped: &m.Stopped,
 	} {
-		*count += t.Counts[phase] + t.Beside[phase]
+		*count += t.Counts[phase] + t.Secondary[phase]
 	}
 }
 
@@ -100,7 +100,7 @@ func taskMessage(j *workload.Job, number int) *starlingv1.Task {
 func taskChanges(t *workload.Task) *starlingv1.TaskChanges {
 	m := &starlingv1.TaskChanges{
 		Place: t.Counts[facts.Waiting] + t.Counts[facts.Rescheduling],
-		Stop:  t.Counts[facts.Stopping] + t.Beside[facts.Stopping],
+		Stop:  t.Counts[facts.Stopping] + t.Secondary[facts.Stopping],
 	}
 	for health := range t.Old {
 		m.Replace += t.Old[health]
@@ -120,7 +120,7 @@ func taskState(j *workload.Job, number int) string {
 		return "running"
 	case j.Stop:
 		return "stopped"
-	case slices.Contains(j.Vain(), number):
+	case slices.Contains(j.Unreachable(), number):
 		return "will not run"
 	case j.Held(number):
 		return "held"

@@ -53,7 +53,7 @@ func (t *starts) complete(slots []*starlingv1.Slot) {
 func (s *server) starting(ctx context.Context, state *cluster.State, j *workload.Job) *starts {
 	var nodes []*cluster.Node
 	for task, t := range j.Tasks {
-		if t.Counts[facts.Assigned]+t.Beside[facts.Assigned] == 0 {
+		if t.Counts[facts.Assigned]+t.Secondary[facts.Assigned] == 0 {
 			continue
 		}
 		state.EachSlot(j.ID, task, func(_ facts.SlotRef, slot facts.Slot) bool {

@@ -60,7 +60,7 @@ func (s *State) SetPools(specs []terms.Pool) {
 		}
 	}
 	s.pools = next
-	s.Stirred, s.Moved = true, true
+	s.PlacementDirty, s.PreemptionDirty = true, true
 }
 
 // BusyPools returns the pools with jobs that have not ended.
@@ -93,11 +93,11 @@ func (s *State) account(id tree.ID) Account {
 
 // editAccount returns an account for changing.
 func (s *State) editAccount(id tree.ID) *Account {
-	s.Stirred, s.Moved, s.visited = true, true, s.visited+1
+	s.PlacementDirty, s.PreemptionDirty, s.visited = true, true, s.visited+1
 	if int(id) >= s.accounts.Len() {
-		s.accounts.Resize(s.edition, int(id)+1)
+		s.accounts.Resize(s.epoch, int(id)+1)
 	}
-	return s.accounts.Edit(s.edition, int(id))
+	return s.accounts.Edit(s.epoch, int(id))
 }
 
 // asks notes that so many more instances ask for room, or fewer.
@@ -212,7 +212,7 @@ func (s *State) countPriority(j *workload.Job, times int64) {
 	if j.Spec.NonPreemptible() || times == 0 || j.Spec.Type == terms.Daemon {
 		return
 	}
-	s.Stirred = true
+	s.PlacementDirty = true
 	key := priorityKey(j.Pool, j.Spec.Revocable, min(j.Spec.Priority, terms.PriorityMax))
 	count, _ := s.priorities.Get(key)
 	facts.Assert(int64(count)+times >= 0, "no fewer than none run at a priority")

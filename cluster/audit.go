@@ -27,7 +27,7 @@ func (s *State) Audit() []string {
 		a.job(j, a.anew.Job(j.ID))
 		return true
 	})
-	a.surroundings()
+	a.affinity()
 	return a.found
 }
 
@@ -126,7 +126,7 @@ func (a *audit) given(j *workload.Job, r facts.SlotRef, slot *facts.Slot) {
 func (a *audit) totals() {
 	kept, anew := a.kept, a.anew
 	same(a, "the digest of the rows", kept.digest, anew.digest)
-	sameAll(a, "the queue", kept.turns.Items(), anew.turns.Items())
+	sameAll(a, "the queue", kept.waiting.Items(), anew.waiting.Items())
 	sameAll(a, "deadlines", kept.deadlines.Items(), anew.deadlines.Items())
 	sameAll(a, "finished jobs", kept.finished.Items(), anew.finished.Items())
 	same(a, "slots of finished jobs", kept.finishedSlots, anew.finishedSlots)
@@ -155,7 +155,7 @@ func (a *audit) node(kept, anew *Node) {
 	same(a, what("free room"), a.kept.Free(kept.Index), a.anew.Free(anew.Index))
 	same(a, what("eligibility"), a.kept.Eligible(kept.Index), a.anew.Eligible(anew.Index))
 	same(a, what("held by services"), kept.lasting, anew.lasting)
-	same(a, what("claimed"), kept.claimed, anew.claimed)
+	same(a, what("nominated"), kept.nominated, anew.nominated)
 	same(a, what("given to pools"), kept.given, anew.given)
 }
 
@@ -175,20 +175,20 @@ func (a *audit) job(kept, anew *workload.Job) {
 	}
 }
 
-// surroundings compares what is counted around nodes, and who waits for that to change.
-func (a *audit) surroundings() {
-	sameAll(a, "headcounts", a.kept.headcounts.Keys(), a.anew.headcounts.Keys())
-	sameAll(a, "tasks that heed", a.kept.heeds.Keys(), a.anew.heeds.Keys())
-	sameAll(a, "ends of soft constraints", a.kept.lapses.Items(), a.anew.lapses.Items())
+// affinity compares what is counted around nodes, and who waits for that to change.
+func (a *audit) affinity() {
+	sameAll(a, "counters", a.kept.counters.Keys(), a.anew.counters.Keys())
+	sameAll(a, "wake-up conditions", a.kept.wakeUps.Keys(), a.anew.wakeUps.Keys())
+	sameAll(a, "ends of soft constraints", a.kept.timeouts.Items(), a.anew.timeouts.Items())
 	sameAll(a, "shapes", a.kept.shapes.Keys(), a.anew.shapes.Keys())
-	a.kept.headcounts.Scan(func(heads string, kept *headcount) bool {
-		anew, ok := a.anew.headcounts.Get(heads)
-		if ok && !kept.census.Same(anew.census, a.kept.valueOn) {
-			a.say("headcount %q differs from the slots", heads)
+	a.kept.counters.Scan(func(name string, kept *counter) bool {
+		anew, ok := a.anew.counters.Get(name)
+		if ok && !kept.counts.Same(anew.counts, a.kept.valueOn) {
+			a.say("counter %q differs from the slots", name)
 		}
 		if ok {
-			sameAll(a, "who waits for more of "+heads, kept.more.Keys(), anew.more.Keys())
-			sameAll(a, "who waits for fewer of "+heads, kept.fewer.Keys(), anew.fewer.Keys())
+			sameAll(a, "who waits for more of "+name, kept.more.Keys(), anew.more.Keys())
+			sameAll(a, "who waits for fewer of "+name, kept.fewer.Keys(), anew.fewer.Keys())
 		}
 		return true
 	})

@@ -57,17 +57,17 @@ func TestAudit(t *testing.T) {
 		name, want string
 		plant      func(*State)
 	}{
-		{"free room", "free room of node a", func(s *State) { s.rooms.Take(s.edition, 0, terms.Resources{1, 0, 0}) }},
-		{"eligibility", "eligibility of node b", func(s *State) { s.rooms.Set(s.edition, 1, s.Free(1), false) }},
+		{"free room", "free room of node a", func(s *State) { s.rooms.Take(s.epoch, 0, terms.Resources{1, 0, 0}) }},
+		{"eligibility", "eligibility of node b", func(s *State) { s.rooms.Set(s.epoch, 1, s.Free(1), false) }},
 		{"held slots", "slots of node a", func(s *State) { row(s, 0).Held = row(s, 0).Held[:1] }},
 		{"a port given twice", "gave port 8000 twice", func(s *State) { row(s, 0).Ports[1].Number = 8000 }},
 		{"a port not given", "has 0 ports, wants 1", func(s *State) { row(s, 1).Ports = nil }},
 		{"counts", "kept is", func(s *State) { task(s).Counts[facts.Running]++ }},
 		{"the digest of slots", "kept is", func(s *State) { task(s).Digest++ }},
 		{"waiting slots", "kept is", func(s *State) { task(s).Fresh-- }},
-		{"queue", "the queue", func(s *State) { s.turns.Delete(task(s).Turn) }},
-		{"queued twice", "the queue", func(s *State) { s.turns.Set(workload.Turn{Key: 99}) }},
-		{"a wrong turn", "task server of job web", func(s *State) { task(s).Turn.Rank++ }},
+		{"queue", "the queue", func(s *State) { s.waiting.Delete(task(s).QueueEntry) }},
+		{"queued twice", "the queue", func(s *State) { s.waiting.Set(workload.QueueEntry{Key: 99}) }},
+		{"a wrong entry", "task server of job web", func(s *State) { task(s).QueueEntry.Rank++ }},
 		{"accounts", "account 1: kept is", func(s *State) { s.editAccount(1).Held.NonSlack[terms.CPU]++ }},
 		{"offers", "what the nodes offer to pools", func(s *State) { s.offered[terms.GPU]++ }},
 		{"deadlines", "deadlines: kept is []", func(s *State) { s.deadlines.PopMin() }},
@@ -81,7 +81,7 @@ func TestAudit(t *testing.T) {
 		{"ill slots", "ill slots of task server", recountAsNew},
 		{"particular waits", "particular waits of task server", func(s *State) {
 			s.SetSlot(facts.SlotRef{Job: 1, Index: 1}, facts.Slot{Order: 10, Phase: facts.Failed, Version: 1})
-			s.SetSlot(facts.SlotRef{Job: 1, Index: 1}, facts.Slot{Order: 10, Wish: facts.OnlyNode})
+			s.SetSlot(facts.SlotRef{Job: 1, Index: 1}, facts.Slot{Order: 10, Preference: facts.OnlyNode})
 			task(s).CutSpecial(facts.SlotRef{Job: 1})
 		}},
 		{"digest of rows", "the digest of the rows", func(s *State) { s.digest++ }},

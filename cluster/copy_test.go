@@ -23,8 +23,8 @@ type books struct {
 func (b *books) change() {
 	b.s.Index++
 	b.s.Time += terms.Time(b.rng.IntN(1000))
-	b.s.WakeLapsed()
-	b.s.TakeGrown()
+	b.s.WakeTimedOut()
+	b.s.TakeDirtyPages()
 	switch b.rng.IntN(13) {
 	case 12:
 		b.canary()
@@ -68,7 +68,7 @@ func (b *books) join() {
 	n := b.node()
 	p := terms.NewPeerID(n.Name, n.Departed+1)
 	switch attempt, ok := b.s.Attempt(p); {
-	case n.Peer != "" && b.s.Stitching(n.Peer) == "" && b.s.Members() > 2:
+	case n.Peer != "" && b.s.Handshake(n.Peer) == "" && b.s.Members() > 2:
 		watcher, watched := b.s.Watcher(n.Peer), b.s.Watched(n.Peer)
 		b.s.SetWatched(n.Peer, "")
 		b.s.SetWatched(watcher, watched)
@@ -222,7 +222,7 @@ func (b *books) next(j *workload.Job, r facts.SlotRef, slot facts.Slot) {
 		slot.Phase = facts.Stopped
 	case slot.Phase == facts.Waiting:
 		slot.Version = []uint32{0, slot.Version}[b.rng.IntN(2)]
-		slot.Wish = facts.Wish(b.rng.IntN(4))
+		slot.Preference = facts.NodePreference(b.rng.IntN(4))
 	}
 	b.s.SetSlot(r, slot)
 	b.s.FinishIfDone(r.Job)
@@ -233,7 +233,7 @@ func dump(s *State) string {
 	out := &strings.Builder{}
 	fmt.Fprintln(out, s.Index, s.Time, s.Unfinished, s.Digest())
 	s.EachMember(func(p terms.PeerID) bool {
-		fmt.Fprintln(out, p, s.Watched(p), s.Watcher(p), s.Stitching(p))
+		fmt.Fprintln(out, p, s.Watched(p), s.Watcher(p), s.Handshake(p))
 		return true
 	})
 	s.EachAttempt(func(p terms.PeerID, a membership.Attempt) bool {
@@ -263,7 +263,7 @@ func dump(s *State) string {
 				fmt.Fprint(out, r, slot)
 				return true
 			})
-			t.EachBeside(j.ID, 0, func(r facts.SlotRef, slot facts.Slot) bool {
+			t.EachSecondary(j.ID, 0, func(r facts.SlotRef, slot facts.Slot) bool {
 				fmt.Fprint(out, r, slot, t.Attempts(r.Index))
 				return true
 			})

@@ -7,7 +7,7 @@
 //
 //  1. Equal journals give equal States, and equal Digests.
 //  2. A State obtained by Copy never changes. The fold changes rows in place only where no copy sees them: every
-//     row and page remembers the Edition it was made in, and a Copy begins a new one.
+//     row and page remembers the Epoch it was made in, and a Copy begins a new one.
 //  3. A node's free resources are what it offers less what its slots hold.
 //  4. A slot holds room on exactly the node it names, from the moment it is assigned until it has ended.
 //

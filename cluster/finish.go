@@ -9,8 +9,8 @@ import (
 // StopJob asks a job that is not finished to end: what waits is dropped, and what its node has is to stop.
 func (s *State) StopJob(id terms.JobID) {
 	s.changeJob(id, func(j *workload.Job) { j.Stop, j.Changed = true, s.Index })
-	cause := [...]facts.Cause{facts.NoVerdict: facts.ByJob, facts.Terminated: facts.ByTermination,
-		facts.Completed: facts.ByCompletion}[s.Job(id).PolicyState.Verdict]
+	cause := [...]facts.Cause{facts.NoOutcome: facts.ByJob, facts.Terminated: facts.ByTermination,
+		facts.Completed: facts.ByCompletion}[s.Job(id).PolicyState.Outcome]
 	for task := range s.Job(id).Tasks {
 		var all []facts.SlotRef
 		s.EachSlot(id, task, func(r facts.SlotRef, slot facts.Slot) bool {
@@ -44,7 +44,7 @@ func (s *State) StopSlot(r facts.SlotRef, cause facts.Cause) {
 		return
 	}
 	held := slot.Phase == facts.Assigned || slot.Phase == facts.Running || slot.Phase == facts.Stopping
-	slot.Phase, slot.Since, slot.Deadline, slot.Wish, slot.Cause = facts.Stopped, s.Time, 0, facts.AnyNode, cause
+	slot.Phase, slot.Since, slot.Deadline, slot.Preference, slot.Cause = facts.Stopped, s.Time, 0, facts.AnyNode, cause
 	switch {
 	case held:
 		slot.Phase = facts.Stopping
@@ -121,7 +121,7 @@ func (s *State) ForgetJobs() {
 
 // forgetJob drops a finished job and all that is kept of it.
 func (s *State) forgetJob(id terms.JobID) {
-	s.SetClaims(id, facts.Claims{})
+	s.SetNomination(id, facts.Nomination{})
 	s.changeJob(id, func(j *workload.Job) { s.dropUpdateDeadline(j) })
 	j := s.Job(id)
 	facts.Assert(j.Finished != 0 && s.finishedSlots >= j.SlotCount(), "only jobs that have ended are forgotten")

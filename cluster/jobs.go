@@ -45,7 +45,7 @@ func (s *State) EachDaemon(visit func(terms.JobID) bool) { s.daemons.Scan(visit)
 
 func (s *State) editJob(id terms.JobID) *workload.Job {
 	j := s.Job(id)
-	if own := j.Own(s.edition); own != j {
+	if own := j.Own(s.epoch); own != j {
 		s.jobs.Set(id, own)
 		return own
 	}
@@ -55,7 +55,7 @@ func (s *State) editJob(id terms.JobID) *workload.Job {
 func (s *State) editTask(j *workload.Job, task int) *workload.Task {
 	s.visited++
 	t := j.Tasks[task]
-	if own := t.Own(s.edition); own != t {
+	if own := t.Own(s.epoch); own != t {
 		j.Tasks[task] = own
 		return own
 	}
@@ -67,7 +67,7 @@ func (s *State) changeJob(id terms.JobID, change func(*workload.Job)) {
 	j := s.editJob(id)
 	change(j)
 	s.countJob(j)
-	s.Stirred = s.Stirred || j.Spec.Shares() // a job that stops, or is suspended, takes no virtual peers
+	s.PlacementDirty = s.PlacementDirty || j.Spec.Shares() // a job that stops, or is suspended, takes no virtual peers
 }
 
 // countJob counts the job's row in the digest.
@@ -89,7 +89,7 @@ func (s *State) changeTask(id terms.JobID, task int, change func(*workload.Task)
 // AddJob keeps a new job with all its slots waiting. The name must be free.
 func (s *State) AddJob(spec *terms.Job) *workload.Job {
 	s.LastJob++
-	j := workload.NewJob(s.edition, facts.Job{ID: s.LastJob, Submitted: s.Index, SubmittedAt: s.Time})
+	j := workload.NewJob(s.epoch, facts.Job{ID: s.LastJob, Submitted: s.Index, SubmittedAt: s.Time})
 	number, found := s.pools.Find(spec.Name.Pool())
 	if facts.Assert(found || spec.Type == terms.Daemon, "the pool of a job is there"); found {
 		j.Pool = s.pools.IDs[number]
@@ -100,7 +100,7 @@ func (s *State) AddJob(spec *terms.Job) *workload.Job {
 	s.addVersion(j, facts.JobVersion{Kind: facts.Submitted, Spec: spec})
 	j.Row = j.Hash()
 	s.digest += j.Row
-	s.regroup(j)
+	s.markRosterDirty(j)
 	if spec.Type == terms.Daemon {
 		s.daemons.Insert(j.ID)
 	}
@@ -127,7 +127,7 @@ func (s *State) AddVersion(id terms.JobID, v facts.JobVersion, suits func(facts.
 	}
 	s.countPriority(s.Job(id), -s.Job(id).LiveSeats())
 	s.changeJob(id, func(j *workload.Job) { s.addVersion(j, v) })
-	s.regroup(s.Job(id))
+	s.markRosterDirty(s.Job(id))
 	s.countPriority(s.Job(id), s.Job(id).LiveSeats())
 	j := s.Job(id)
 	for task := range j.Tasks {
@@ -145,7 +145,7 @@ func (s *State) addVersion(j *workload.Job, v facts.JobVersion) {
 	j.Spec, j.Changed = v.Spec, s.Index
 	for i := range v.Spec.Tasks {
 		if name := v.Spec.Tasks[i].Name; j.TaskIndex(name) < 0 {
-			t := workload.NewTask(s.edition, name)
+			t := workload.NewTask(s.epoch, name)
 			t.Row = t.RowHash(j.ID, len(j.Tasks))
 			s.digest += t.Row
 			j.Tasks = append(j.Tasks, t)
@@ -264,22 +264,22 @@ func (s *State) SetCompletion(id terms.JobID, task int, c facts.Completion) {
 	})
 }
 
-// regroup notes that the list of a job's members may have changed.
-func (s *State) regroup(j *workload.Job) {
+// markRosterDirty notes that the list of a job's members may have changed.
+func (s *State) markRosterDirty(j *workload.Job) {
 	told := len(j.Spec.Plugins) > 0 || j.Roster != facts.Roster{}
-	if told && (len(s.regrouped) == 0 || s.regrouped[len(s.regrouped)-1] != j.ID) {
-		s.regrouped = append(s.regrouped, j.ID)
+	if told && (len(s.dirtyRosters) == 0 || s.dirtyRosters[len(s.dirtyRosters)-1] != j.ID) {
+		s.dirtyRosters = append(s.dirtyRosters, j.ID)
 	}
 }
 
-// TakeRegrouped returns the jobs with plugins whose list of members may have changed since it was asked last, each
+// TakeDirtyRosters returns the jobs with plugins whose list of members may have changed since it was asked last, each
 // once, in the order of age.
-func (s *State) TakeRegrouped() []terms.JobID {
-	if len(s.regrouped) == 0 {
+func (s *State) TakeDirtyRosters() []terms.JobID {
+	if len(s.dirtyRosters) == 0 {
 		return nil
 	}
-	all := s.regrouped
-	s.regrouped = nil
+	all := s.dirtyRosters
+	s.dirtyRosters = nil
 	slices.Sort(all)
 	return slices.DeleteFunc(slices.Compact(all), func(id terms.JobID) bool { return s.Job(id) == nil })
 }

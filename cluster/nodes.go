@@ -13,8 +13,8 @@ import (
 // Node is a machine as it stands in the value: its facts, and what follows from them and from the slots. Only the
 // methods of State change it.
 type Node struct {
-	edition *vector.Edition
-	Index   facts.NodeIndex
+	epoch *vector.Epoch
+	Index facts.NodeIndex
 	facts.Node
 	// Class numbers the nodes with equal attributes and devices.
 	Class uint32
@@ -22,16 +22,16 @@ type Node struct {
 	Held []facts.SlotRef
 	// lasting is what services hold here, which do not end by themselves.
 	lasting terms.Resources
-	// claimed is kept for work that waits.
-	claimed terms.Amounts
+	// nominated is kept for work that waits.
+	nominated terms.Amounts
 	// given is what the node adds to what pools divide.
 	given terms.Amounts
 	// offerHash is that of the offer, row what the node's row adds to the digest of the value.
 	offerHash, row uint64
 }
 
-// Claimed returns what of a node is kept for work that waits.
-func (n *Node) Claimed() terms.Amounts { return n.claimed }
+// Nominated returns what of a node is kept for work that waits.
+func (n *Node) Nominated() terms.Amounts { return n.nominated }
 
 // DeviceTimes returns for how many instances with the request the node has devices left, at most most.
 func (n *Node) DeviceTimes(q *terms.DeviceRequest, most uint32) uint32 {
@@ -49,8 +49,8 @@ func (n *Node) DeviceTimes(q *terms.DeviceRequest, most uint32) uint32 {
 	})
 	if k, ok := terms.DeviceKind(q.Kind); ok {
 		// What is kept for others is taken from the devices that nobody has, and then from what is left of the others.
-		whole := min(unused, uint32((n.claimed[k]+int64(terms.WholeDevice)-1)/int64(terms.WholeDevice)))
-		rest -= max(n.claimed[k]-int64(whole)*int64(terms.WholeDevice), 0)
+		whole := min(unused, uint32((n.nominated[k]+int64(terms.WholeDevice)-1)/int64(terms.WholeDevice)))
+		rest -= max(n.nominated[k]-int64(whole)*int64(terms.WholeDevice), 0)
 		unused, shares = unused-whole, min(shares, uint32(max(rest, 0)/int64(q.Amount)))
 	}
 	if q.Share() {
@@ -92,9 +92,9 @@ func (s *State) EnsureNode(name terms.NodeName) *Node {
 		return n
 	}
 	facts.Assert(s.nodes.Len() == s.nodeNames.Len(), "each node has one name")
-	n := &Node{edition: s.edition, Index: facts.NodeIndex(s.nodes.Len()), Node: facts.Node{Name: name}}
-	s.nodes.Resize(s.edition, s.nodes.Len()+1)
-	s.nodes.Set(s.edition, int(n.Index), n)
+	n := &Node{epoch: s.epoch, Index: facts.NodeIndex(s.nodes.Len()), Node: facts.Node{Name: name}}
+	s.nodes.Resize(s.epoch, s.nodes.Len()+1)
+	s.nodes.Set(s.epoch, int(n.Index), n)
 	s.nodeNames.Set(name, n.Index)
 	n.row = n.hash()
 	s.digest += n.row
@@ -105,15 +105,15 @@ func (s *State) EnsureNode(name terms.NodeName) *Node {
 func (s *State) editNode(n facts.NodeIndex) *Node {
 	s.visited++
 	row := s.nodes.At(int(n))
-	if row.edition != s.edition {
+	if row.epoch != s.epoch {
 		clone := *row
-		clone.edition = s.edition
+		clone.epoch = s.epoch
 		clone.Sessions = append([]facts.Session(nil), row.Sessions...)
 		clone.Held = append(make([]facts.SlotRef, 0, len(row.Held)+8), row.Held...)
 		clone.Ports = append([]facts.PortUse(nil), row.Ports...)
 		clone.Devices = append([]facts.DeviceUse(nil), row.Devices...)
 		row = &clone
-		s.nodes.Set(s.edition, int(n), row)
+		s.nodes.Set(s.epoch, int(n), row)
 	}
 	return row
 }
@@ -182,14 +182,14 @@ func (s *State) SetOffer(n facts.NodeIndex, offer *terms.Offer) {
 			free = free.Plus(offer.Capacity)
 			row.offerHash = fingerprint.Offer(offer)
 			row.Class = s.classOf(offer)
-			s.rooms.SetPurpose(s.edition, n, offer.Purpose())
+			s.rooms.SetPurpose(s.epoch, n, offer.Purpose())
 		}
 		s.setFree(n, free, offer != nil && !row.Drain.On)
 	})
 	s.countGiven(n)
 	if old == nil || offer == nil || old.Address != offer.Address {
 		for _, r := range s.Node(n).Held {
-			s.regroup(s.Job(r.Job))
+			s.markRosterDirty(s.Job(r.Job))
 		}
 	}
 	if old == nil || offer == nil || !slices.Equal(old.Attributes, offer.Attributes) {
@@ -199,7 +199,7 @@ func (s *State) SetOffer(n facts.NodeIndex, offer *terms.Offer) {
 				s.tryAnew(r.Job) // its instances may be in another domain now
 			}
 		}
-		s.moveHeads(n, old)
+		s.moveCounters(n, old)
 	}
 }
 
@@ -244,7 +244,7 @@ func (s *State) countGiven(n facts.NodeIndex) {
 	for k := range given {
 		s.offered[k] += given[k] - row.given[k]
 	}
-	s.Stirred, s.Moved = true, s.Moved || given != row.given
+	s.PlacementDirty, s.PreemptionDirty = true, s.PreemptionDirty || given != row.given
 	facts.Assert(slices.Min(s.offered[:]) >= 0, "what is offered is not negative")
 	row.given = given
 }

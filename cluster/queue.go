@@ -26,7 +26,7 @@ func (s *State) queue(j *workload.Job, task int) {
 	state := j.GangState()
 	changed := state != j.GangWas
 	// How many a gang lacks tells how many of a task come first.
-	s.Stirred = s.Stirred || state == gang.Broken
+	s.PlacementDirty = s.PlacementDirty || state == gang.Broken
 	u := j.Unit(state)
 	for other := range j.Tasks {
 		if changed {
@@ -66,43 +66,43 @@ func (s *State) queueTask(j *workload.Job, task int, u *workload.Unit) {
 		each = spec.Amounts()
 	}
 	s.ask(j, t, asks, each)
-	turn := workload.Turn{Pool: j.Account(), Rank: u.Rank, Key: facts.KeyOf(j.ID, task), Need: each,
+	entry := workload.QueueEntry{Pool: j.Account(), Rank: u.Rank, Key: facts.KeyOf(j.ID, task), Need: each,
 		Class: j.Spec.Class(), Blocked: t.Blocked}
 	if u.Together {
-		turn.Need = u.Need
+		entry.Need = u.Need
 	}
-	s.enqueue(&t.Turn, turn, t.Waits() > 0 && asks > 0)
-	turn.Key, turn.Blocked = turn.Key.Special(), t.SpecialBlocked
+	s.enqueue(&t.QueueEntry, entry, t.Waits() > 0 && asks > 0)
+	entry.Key, entry.Blocked = entry.Key.Special(), t.SpecialBlocked
 	// Those that wait for a particular version may need less.
-	turn.Need = terms.Amounts{}
-	s.enqueue(&t.SpecialTurn, turn, t.SpecialWaits() > 0 && asks > 0)
+	entry.Need = terms.Amounts{}
+	s.enqueue(&t.SpecialEntry, entry, t.SpecialWaits() > 0 && asks > 0)
 }
 
-// enqueue puts one lane of a task where it belongs. What is there already stays: the end of its patience may be due.
-func (s *State) enqueue(old *workload.Turn, turn workload.Turn, waits bool) {
+// enqueue puts an entry of a task where it belongs. What is there already stays: its soft timeout may be due.
+func (s *State) enqueue(old *workload.QueueEntry, entry workload.QueueEntry, waits bool) {
 	if !waits {
-		turn = workload.Turn{}
+		entry = workload.QueueEntry{}
 	}
-	if *old == turn {
+	if *old == entry {
 		return
 	}
-	key := old.Key | turn.Key
-	if old.Blocked != turn.Blocked {
-		s.digest += facts.BlockedHash(key, turn.Blocked) - facts.BlockedHash(key, old.Blocked)
+	key := old.Key | entry.Key
+	if old.Blocked != entry.Blocked {
+		s.digest += facts.BlockedHash(key, entry.Blocked) - facts.BlockedHash(key, old.Blocked)
 	}
 	if old.Key != 0 {
-		s.turns.Delete(*old)
+		s.waiting.Delete(*old)
 	}
-	if turn.Key != 0 {
-		s.turns.Set(turn)
+	if entry.Key != 0 {
+		s.waiting.Set(entry)
 	}
-	stays := old.Key != 0 && turn.Key != 0 && old.Blocked == turn.Blocked
-	*old = turn
-	if !turn.Blocked {
-		s.Stirred = true
+	stays := old.Key != 0 && entry.Key != 0 && old.Blocked == entry.Blocked
+	*old = entry
+	if !entry.Blocked {
+		s.PlacementDirty = true
 	}
 	if !stays {
-		s.attend(key, turn.Key != 0, turn.Blocked)
+		s.resubscribe(key, entry.Key != 0, entry.Blocked)
 	}
 }
 
@@ -121,22 +121,23 @@ func (s *State) SetBlocked(key facts.TaskKey, blocked bool) {
 }
 
 // Blocked tells whether all nodes were tried for what waits of the task.
-func (s *State) Blocked(key facts.TaskKey) bool { return s.laneOf(key).Blocked }
+func (s *State) Blocked(key facts.TaskKey) bool { return s.entryOf(key).Blocked }
 
-// Waiting returns how many lanes of tasks wait.
-func (s *State) Waiting() int { return s.turns.Len() }
+// Waiting returns how many entries the queue has.
+func (s *State) Waiting() int { return s.waiting.Len() }
 
-// FirstTurn returns the place before everything that waits in the pool at a number of the tree, -1 for daemons.
-func (s *State) FirstTurn(number int) workload.Turn {
+// QueueStart returns the place before everything that waits in the pool at a number of the tree, -1 for daemons.
+func (s *State) QueueStart(number int) workload.QueueEntry {
 	if number < 0 {
-		return workload.Turn{}
+		return workload.QueueEntry{}
 	}
-	return workload.Turn{Pool: s.pools.IDs[number]}
+	return workload.QueueEntry{Pool: s.pools.IDs[number]}
 }
 
-// NextTurn returns the first turn of the same pool behind one that is wanted; ok is false if there is none.
-func (s *State) NextTurn(behind workload.Turn, wanted func(workload.Turn) bool) (next workload.Turn, ok bool) {
-	s.turns.Ascend(behind, func(t workload.Turn) bool {
+// NextInQueue returns the first entry of the same pool behind one that is wanted; ok is false if there is none.
+func (s *State) NextInQueue(behind workload.QueueEntry,
+	wanted func(workload.QueueEntry) bool) (next workload.QueueEntry, ok bool) {
+	s.waiting.Ascend(behind, func(t workload.QueueEntry) bool {
 		switch {
 		case t.Pool != behind.Pool:
 			return false
@@ -149,43 +150,43 @@ func (s *State) NextTurn(behind workload.Turn, wanted func(workload.Turn) bool) 
 	return next, ok
 }
 
-// Queued tells whether a lane of a task waits.
-func (s *State) Queued(key facts.TaskKey) bool { return s.laneOf(key).Key != 0 }
+// Queued tells whether an entry of a task waits.
+func (s *State) Queued(key facts.TaskKey) bool { return s.entryOf(key).Key != 0 }
 
-// laneOf returns where a lane of a task stands in the queue.
-func (s *State) laneOf(key facts.TaskKey) *workload.Turn {
+// entryOf returns an entry of a task.
+func (s *State) entryOf(key facts.TaskKey) *workload.QueueEntry {
 	id, task := key.Split()
 	if key.IsSpecial() {
-		return &s.Job(id).Tasks[task].SpecialTurn
+		return &s.Job(id).Tasks[task].SpecialEntry
 	}
-	return &s.Job(id).Tasks[task].Turn
+	return &s.Job(id).Tasks[task].QueueEntry
 }
 
-// QueuedKeys returns all lanes that wait, in the order of the accounts of their pools and then of their turns.
+// QueuedKeys returns all entries, in their order: first by the accounts of their pools.
 func (s *State) QueuedKeys() []facts.TaskKey {
-	keys := make([]facts.TaskKey, 0, s.turns.Len())
-	s.turns.Scan(func(t workload.Turn) bool {
+	keys := make([]facts.TaskKey, 0, s.waiting.Len())
+	s.waiting.Scan(func(t workload.QueueEntry) bool {
 		keys = append(keys, t.Key)
 		return true
 	})
 	return keys
 }
 
-// TakeMoved tells whether more or less was held, asked for or given since it was called last.
-func (s *State) TakeMoved() bool {
-	moved := s.Moved
-	s.Moved = false
+// TakePreemptionDirty tells whether more or less was held, asked for or given since it was called last.
+func (s *State) TakePreemptionDirty() bool {
+	moved := s.PreemptionDirty
+	s.PreemptionDirty = false
 	return moved
 }
 
-// Stir lets placement look again with the next entry.
-func (s *State) Stir() { s.Stirred = true }
+// MarkPlacementDirty lets placement look again with the next entry.
+func (s *State) MarkPlacementDirty() { s.PlacementDirty = true }
 
-// TakeStirred tells whether more or less was held, asked for or offered since it was called last.
-func (s *State) TakeStirred() bool {
-	stirred := s.Stirred
-	s.Stirred = false
-	return stirred
+// TakePlacementDirty tells whether more or less was held, asked for or offered since it was called last.
+func (s *State) TakePlacementDirty() bool {
+	dirty := s.PlacementDirty
+	s.PlacementDirty = false
+	return dirty
 }
 
 // Sharers returns the jobs whose instances virtual peers run and that have not finished, the oldest first.
@@ -196,7 +197,7 @@ func (s *State) setSharing(j *workload.Job) {
 	s.setShared(j.Pool, 0) // its tasks are others, or have no shares
 	if j.Spec.Shares() {
 		s.sharers.Insert(j.ID)
-		s.Stirred = true
+		s.PlacementDirty = true
 		return
 	}
 	s.sharers.Delete(j.ID)
@@ -207,9 +208,9 @@ func (s *State) setSharing(j *workload.Job) {
 	}
 }
 
-// stirShares lets placement look at what virtual peers run of a job: what is over needs none.
-func (s *State) stirShares(j *workload.Job, old, next facts.Phase) {
-	s.Stirred = s.Stirred || old != next && j.Spec.Shares()
+// markSharesDirty lets placement look at what virtual peers run of a job: what is over needs none.
+func (s *State) markSharesDirty(j *workload.Job, old, next facts.Phase) {
+	s.PlacementDirty = s.PlacementDirty || old != next && j.Spec.Shares()
 }
 
 // SetShare bounds the instances of a task that run at a time. Those that run already stay.

@@ -18,8 +18,8 @@ import (
 )
 
 // writers are the methods of State that may change it, by what their names begin with. All others read.
-var writers = strings.Fields("Add Assign Copy Depart Divide End Ensure Expire FinishIfDone Forget Freeze Move Remember Remove Set Stir Stop Take Tighten " +
-	"Visit WakeLapsed Wrote Restore")
+var writers = strings.Fields("Add Assign Copy Depart Divide End Ensure Expire FinishIfDone Forget Freeze " +
+	"MarkPlacementDirty Move Remember Remove Set Stop Take Tighten Visit WakeTimedOut Wrote Restore")
 
 // rich is a value under random changes that has labels, spreads, divisions, gangs, devices and ports besides.
 func rich(seed uint64) *State {
@@ -33,7 +33,7 @@ func rich(seed uint64) *State {
 		{Name: "side", Instances: 2, Devices: []terms.DeviceRequest{{Kind: "gpu", Amount: 500}},
 			Constraints: []constraint.Constraint{
 				{Label: "app", Values: []string{"rich"}, Operator: constraint.Greater, Count: 7, Within: "zone", Soft: true,
-					PatienceMillis: 9}}},
+					SoftTimeoutMillis: 9}}},
 	}}
 	j := b.s.AddJob(spec)
 	b.s.Divide(facts.KeyOf(j.ID, 0), &spec.Tasks[0])
@@ -88,7 +88,7 @@ func argument(t *testing.T, s *State, want reflect.Type, r facts.SlotRef, n fact
 		j, j.Spec, s.Node(n).Offer, r, j.ID, j.Name(), s.NameOf(r), facts.KeyOf(j.ID, int(r.Task)), n, s.Node(n),
 		s.Node(n).Name, terms.NewPeerID(s.Node(n).Name, 1),
 		division.Page{Page: page, Nodes: ^uint64(0)}, terms.DeviceWork, &terms.Resources{int64(n) * 300, 1, 0},
-		terms.DefaultPool, s.FirstTurn(0), s.Index,
+		terms.DefaultPool, s.QueueStart(0), s.Index,
 		&constraint.Constraint{Label: "app", Values: []string{"rich"}, Within: "zone", Soft: true},
 		[]string{"zone", "kernel"}[n%2], true, uint64(n),
 	}

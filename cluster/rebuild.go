@@ -13,11 +13,11 @@ import (
 // Facts returns the facts of the value; they do not change with it.
 func (s *State) Facts() *facts.All {
 	f := &facts.All{
-		Head: s.Head, Pools: s.pools, Patience: facts.RowsOf(&s.patience), Claims: facts.RowsOf(&s.claims),
+		Head: s.Head, Pools: s.pools, SoftSince: facts.RowsOf(&s.softSince), Nominations: facts.RowsOf(&s.nominations),
 		Starving: facts.RowsOf(&s.starving),
 		Shared:   facts.RowsOf(&s.shared), Ring: s.Membership.Facts(),
 	}
-	f.Grown = slices.Clone(s.Grown)
+	f.DirtyNodes = slices.Clone(s.DirtyNodes)
 	for n := range s.nodes.Len() {
 		f.Nodes = append(f.Nodes, s.nodes.At(n).Node.Clone())
 	}
@@ -46,9 +46,9 @@ func Rebuild(f *facts.All) *State {
 		s.rebuildNode(facts.NodeIndex(n), f.Nodes[n])
 	}
 	s.Membership.Restore(f.Ring)
-	for _, one := range f.Patience {
-		s.patience.Set(one.Key, one.Value)
-		s.digest += facts.PatienceHash(one.Key, one.Value)
+	for _, one := range f.SoftSince {
+		s.softSince.Set(one.Key, one.Value)
+		s.digest += facts.SoftSinceHash(one.Key, one.Value)
 	}
 	for i := range f.Jobs {
 		s.rebuildJob(&f.Jobs[i])
@@ -59,8 +59,8 @@ func Rebuild(f *facts.All) *State {
 	for n := range facts.NodeIndex(len(f.Nodes)) {
 		s.countGiven(n)
 	}
-	for _, one := range f.Claims {
-		s.SetClaims(one.Key, one.Value)
+	for _, one := range f.Nominations {
+		s.SetNomination(one.Key, one.Value)
 	}
 	for _, one := range f.Starving {
 		s.starving.Set(one.Key, one.Value)
@@ -75,8 +75,8 @@ func Rebuild(f *facts.All) *State {
 	}
 	slices.SortStableFunc(s.LackRoom,
 		func(a, b terms.JobID) int { return int(s.Job(a).Update.LookedAt) - int(s.Job(b).Update.LookedAt) })
-	s.Undone, s.regrouped = f.Undone, nil
-	s.Grown = slices.Clone(f.Grown)
+	s.Undone, s.dirtyRosters = f.Undone, nil
+	s.DirtyNodes = slices.Clone(f.DirtyNodes)
 	return s
 }
 
@@ -91,7 +91,7 @@ func (s *State) rebuildNode(n facts.NodeIndex, f facts.Node) {
 			return
 		}
 		row.offerHash, row.Class = fingerprint.Offer(f.Offer), s.classOf(f.Offer)
-		s.rooms.SetPurpose(s.edition, n, f.Offer.Purpose())
+		s.rooms.SetPurpose(s.epoch, n, f.Offer.Purpose())
 		s.setFree(n, f.Offer.Capacity, !f.Drain.On)
 		for k, amount := range f.Offer.Amounts() {
 			s.volunteered[k] += amount
@@ -104,10 +104,10 @@ func (s *State) rebuildNode(n facts.NodeIndex, f facts.Node) {
 }
 
 func (s *State) rebuildJob(f *facts.WholeJob) {
-	j := workload.NewJob(s.edition, f.Job)
+	j := workload.NewJob(s.epoch, f.Job)
 	j.Versions, j.Spec = slices.Clone(f.Versions), f.Versions[len(f.Versions)-1].Spec
 	for i := range f.Tasks {
-		t := workload.NewTask(s.edition, f.Tasks[i].Name)
+		t := workload.NewTask(s.epoch, f.Tasks[i].Name)
 		t.Task, t.FailureHash = f.Tasks[i].Task, f.Tasks[i].Failure.Hash()
 		if t.Failure == (facts.Failure{}) {
 			t.FailureHash = 0
@@ -171,7 +171,7 @@ func (s *State) rebuildStanding(j *workload.Job) {
 
 func (s *State) rebuildTask(j *workload.Job, task int, f *facts.WholeTask) {
 	t, r := j.Tasks[task], facts.SlotRef{Job: j.ID, Task: uint16(task)}
-	t.Slots.Resize(s.edition, f.Length)
+	t.Slots.Resize(s.epoch, f.Length)
 	t.Counts[facts.Waiting] = uint32(f.Length)
 	t.TallyFrom(j, r, facts.SlotRef{Index: t.Desired}, true)
 	for index, slot := range f.Slots {
@@ -181,7 +181,7 @@ func (s *State) rebuildTask(j *workload.Job, task int, f *facts.WholeTask) {
 			t.Returned.Insert(r.Index)
 		}
 	}
-	for _, one := range f.Beside {
+	for _, one := range f.Secondary {
 		s.rebuildSeat(j, one.Key.In(j.ID, task), one.Value)
 	}
 	for _, one := range f.Attempts {

@@ -39,12 +39,12 @@ func (s *State) EachRoomOf(some division.Page, kept terms.Purpose, need *terms.R
 }
 
 // Tighten makes the upper bound of a page of rooms exact, so that the next search passes it over.
-func (s *State) Tighten(page int, kept terms.Purpose) { s.rooms.Tighten(s.edition, page, kept) }
+func (s *State) Tighten(page int, kept terms.Purpose) { s.rooms.Tighten(s.epoch, page, kept) }
 
 // setFree replaces what the node has left and whether it takes work, and notes that it may have grown.
 func (s *State) setFree(n facts.NodeIndex, free terms.Resources, eligible bool) {
-	if s.rooms.Set(s.edition, n, free, eligible); eligible {
-		s.Grown = append(s.Grown, n)
+	if s.rooms.Set(s.epoch, n, free, eligible); eligible {
+		s.DirtyNodes = append(s.DirtyNodes, n)
 	}
 }
 
@@ -54,13 +54,13 @@ func (s *State) Yields(n facts.NodeIndex) terms.Resources {
 	return row.Offer.Capacity.Minus(row.lasting)
 }
 
-// TakeGrown returns the pages with nodes that got more room since it was called last, in order and each once.
-func (s *State) TakeGrown() []int {
-	pages := make([]int, len(s.Grown))
-	for i, n := range s.Grown {
+// TakeDirtyPages returns the pages with nodes that got more room since it was called last, in order and each once.
+func (s *State) TakeDirtyPages() []int {
+	pages := make([]int, len(s.DirtyNodes))
+	for i, n := range s.DirtyNodes {
 		pages[i] = int(n) / vector.PageRows
 	}
-	s.Grown = s.Grown[:0]
+	s.DirtyNodes = s.DirtyNodes[:0]
 	slices.Sort(pages)
 	return slices.Compact(pages)
 }
@@ -79,14 +79,14 @@ func (s *State) hold(j *workload.Job, spec *terms.Task, r facts.SlotRef, n facts
 // occupy takes the room of a slot's allocation, which has its ports and devices.
 func (s *State) occupy(j *workload.Job, spec *terms.Task, r facts.SlotRef, n facts.NodeIndex) {
 	before := s.Free(n)
-	s.rooms.Take(s.edition, n, spec.Resources)
+	s.rooms.Take(s.epoch, n, spec.Resources)
 	row := s.editNode(n)
 	if j.Spec.Type != terms.Batch {
 		row.lasting = row.lasting.Plus(spec.Resources)
 	}
 	row.Held = append(row.Held, r)
 	if len(spec.Labels) > 0 || countsOwn(spec) {
-		s.countHead(spec, r, n, 1)
+		s.countAt(spec, r, n, 1)
 	}
 	s.countShape(spec, 1)
 	s.countMoved(row, spec, before)
@@ -97,7 +97,7 @@ func (s *State) occupy(j *workload.Job, spec *terms.Task, r facts.SlotRef, n fac
 func (s *State) countMoved(row *Node, spec *terms.Task, before terms.Resources) {
 	after := s.Free(row.Index)
 	if slices.Min(before[:]) < 0 || slices.Min(after[:]) < 0 || len(spec.Devices) > 0 ||
-		row.claimed != (terms.Amounts{}) || !s.Eligible(row.Index) {
+		row.nominated != (terms.Amounts{}) || !s.Eligible(row.Index) {
 		s.countGiven(row.Index)
 	}
 }
@@ -116,7 +116,7 @@ func (s *State) release(j *workload.Job, spec *terms.Task, r facts.SlotRef, n fa
 	row.Held[at] = row.Held[last]
 	row.Held = row.Held[:last]
 	if len(spec.Labels) > 0 || countsOwn(spec) {
-		s.countHead(spec, r, n, -1)
+		s.countAt(spec, r, n, -1)
 	}
 	s.countShape(spec, -1)
 	if len(spec.Ports)+len(spec.Devices) > 0 {

@@ -21,12 +21,12 @@ func (s *State) SetDesired(id terms.JobID, task int, want uint32) {
 func (s *State) want(t *workload.Task, id terms.JobID, task int, want uint32) {
 	j := s.Job(id)
 	if n := t.Slots.Len(); uint32(n) < want {
-		t.Slots.Resize(s.edition, int(want))
+		t.Slots.Resize(s.epoch, int(want))
 		t.Counts[facts.Waiting] += want - uint32(n)
 	}
 	old := t.Desired
 	t.Desired = want
-	s.regroup(j)
+	s.markRosterDirty(j)
 	from, to := facts.SlotRef{Job: id, Task: uint16(task), Index: min(old, want)}, facts.SlotRef{Index: max(old, want)}
 	t.TallyFrom(j, from, to, want > old)
 	for index := old; index < min(want, t.Fresh); index++ {
@@ -64,13 +64,13 @@ func (s *State) trim(t *workload.Task, r facts.SlotRef) {
 	n := t.Slots.Len()
 	for ; uint32(n) > t.Desired; n-- {
 		r.Index, r.Seat = uint32(n-1), facts.MainSeat
-		if slot := t.Slots.At(n - 1); slot.Phase.Holds() || t.HeldBeside(r) {
+		if slot := t.Slots.At(n - 1); slot.Phase.Holds() || t.SecondaryHeld(r) {
 			break
 		}
 		s.drop(t, r)
 	}
 	if n < t.Slots.Len() {
-		t.Slots.Resize(s.edition, n)
+		t.Slots.Resize(s.epoch, n)
 		t.Fresh = min(t.Fresh, uint32(n))
 	}
 }
@@ -129,7 +129,7 @@ func (s *State) EachSlot(id terms.JobID, task int, visit func(facts.SlotRef, fac
 			return
 		}
 	}
-	t.EachBeside(id, task, visit)
+	t.EachSecondary(id, task, visit)
 }
 
 // NameOf returns the slot's name.
@@ -197,11 +197,11 @@ func (s *State) takeRoom(j *workload.Job, r facts.SlotRef, old, next *facts.Slot
 		facts.Assert(old.Node == next.Node && old.Version == next.Version,
 			"a slot changes its node and its version only after an end")
 		if old.Phase >= facts.Stopping && next.Phase < facts.Stopping {
-			s.Grown, s.Moved = append(s.Grown, next.Node),
+			s.DirtyNodes, s.PreemptionDirty = append(s.DirtyNodes, next.Node),
 				true // what is within reach again, or does not end after all, may give way
 		}
 		// By when it has ended is known now, and what waits may pass others for that.
-		s.Stirred = s.Stirred || next.Phase == facts.Running && s.turns.Len() > 0 &&
+		s.PlacementDirty = s.PlacementDirty || next.Phase == facts.Running && s.waiting.Len() > 0 &&
 			j.TaskSpecOf(int(r.Task), next.Version).MaxRunMillis > 0
 	}
 }
@@ -278,11 +278,11 @@ func (s *State) putSlot(j *workload.Job, r facts.SlotRef, next facts.Slot) {
 	t := s.editTask(j, int(r.Task))
 	old := t.SeatAt(r)
 	s.count(t, next.Hash(r)-old.Hash(r))
-	s.stirShares(j, old.Phase, next.Phase)
+	s.markSharesDirty(j, old.Phase, next.Phase)
 	t.Put(j, r, &old, &next)
 	if old.Node != next.Node || old.Order != next.Order || old.Phase.Final() != next.Phase.Final() ||
 		old.Phase.Found() != next.Phase.Found() {
-		s.regroup(j)
+		s.markRosterDirty(j)
 	}
 	s.moveDeadline(r, old.Deadline, next.Deadline)
 }

@@ -22,17 +22,18 @@ import (
 // every change. Rebuild makes the index anew. It is not safe for concurrent use: other goroutines take copies of it
 // Frozen.
 type State struct {
-	edition *vector.Edition
+	epoch *vector.Epoch
 	facts.Head
 	membership.Membership
 
-	// The facts: jobs and nodes with those in their rows, and the tables. patience is since when tasks with soft
-	// constraints wait, claims what is kept for waiting jobs, starving are the pools whose work waits for room that others
-	// have, shared tells from what the virtual peers of each pool were divided last, pools is the tree of resource pools.
+	// The facts: jobs and nodes with those in their rows, and the tables. softSince is since when tasks with soft
+	// constraints wait, nominations what is kept for waiting jobs, starving are the pools whose work waits for room that
+	// others have, shared tells from what the virtual peers of each pool were divided last, pools is the tree of resource
+	// pools.
 	jobs         btree.Map[terms.JobID, *workload.Job]
 	nodes        vector.Of[*Node]
-	patience     btree.Map[facts.TaskKey, terms.Time]
-	claims       btree.Map[terms.JobID, facts.Claims]
+	softSince    btree.Map[facts.TaskKey, terms.Time]
+	nominations  btree.Map[terms.JobID, facts.Nomination]
 	starving     btree.Map[tree.ID, facts.Starving]
 	shared       btree.Map[tree.ID, uint64]
 	pools        *tree.Pools
@@ -47,8 +48,8 @@ type State struct {
 	// of all.
 	finished      btree.BTreeG[finished]
 	finishedSlots uint32
-	// turns is the queue of what waits.
-	turns btree.BTreeG[workload.Turn]
+	// waiting is the queue of what waits.
+	waiting btree.BTreeG[workload.QueueEntry]
 	// LackRoom are the jobs of which updates lack room, those first that have not looked for it for the longest time; some
 	// lack none any more.
 	LackRoom []terms.JobID
@@ -59,10 +60,10 @@ type State struct {
 	daemons, workflows, sharers btree.Set[terms.JobID]
 	// followers are the jobs that wait for others.
 	followers btree.BTreeG[follower]
-	// headcounts, heeds and lapses tell what runs around nodes and who waits for it to change.
-	headcounts btree.Map[string, *headcount]
-	heeds      btree.Map[facts.TaskKey, heed]
-	lapses     btree.BTreeG[lapse]
+	// counters, wakeUps and timeouts tell what runs around nodes and who waits for it to change.
+	counters btree.Map[string, *counter]
+	wakeUps  btree.Map[facts.TaskKey, wakeUp]
+	timeouts btree.BTreeG[timeout]
 	// shapes are those of what holds devices.
 	shapes btree.Map[string, Shape]
 	// accounts is what the jobs of each pool hold and ask for, at its tree.ID. Offered is what nodes hold, and what those
@@ -84,9 +85,9 @@ type State struct {
 	// digest is the sum over the rows.
 	digest uint64
 
-	// expired are the jobs that are forgotten at the end of the entry, regrouped those whose list of members may have
+	// expired are the jobs that are forgotten at the end of the entry, dirtyRosters those whose list of members may have
 	// changed; none between two entries.
-	expired, regrouped []terms.JobID
+	expired, dirtyRosters []terms.JobID
 	// visited counts rows that were changed or that a pass looked at; nothing depends on it.
 	visited uint64
 }
@@ -111,13 +112,13 @@ func NewState() *State { return NewStateWithin(terms.DefaultLimits()) }
 func NewStateWithin(limits terms.Limits) *State {
 	unlocked := btree.Options{NoLocks: true}
 	return &State{
-		edition: new(vector.Edition), Head: facts.Head{Rules: rules.First, Limits: limits},
+		epoch: new(vector.Epoch), Head: facts.Head{Rules: rules.First, Limits: limits},
 		digest: fingerprint.Limits(&limits), pools: tree.First(),
-		turns: *btree.NewBTreeGOptions(func(a, b workload.Turn) bool { return a.Before(&b) }, unlocked),
+		waiting: *btree.NewBTreeGOptions(func(a, b workload.QueueEntry) bool { return a.Before(&b) }, unlocked),
 		deadlines: *btree.NewBTreeGOptions(func(a, b due) bool {
 			return a.at < b.at || a.at == b.at && a.slot.Compare(b.slot) < 0
 		}, unlocked),
-		lapses: *btree.NewBTreeGOptions(func(a, b lapse) bool {
+		timeouts: *btree.NewBTreeGOptions(func(a, b timeout) bool {
 			return a.at < b.at || a.at == b.at && a.key < b.key
 		}, unlocked),
 		followers: *btree.NewBTreeGOptions(follower.before, unlocked),
@@ -129,19 +130,20 @@ func NewStateWithin(limits terms.Limits) *State {
 // changes them: s is marked for that, so that nobody else may use it meanwhile. What many are to copy, Freeze.
 func (s *State) Copy() *State {
 	c := *s
-	s.edition, c.edition = new(vector.Edition), new(vector.Edition)
+	s.epoch, c.epoch = new(vector.Epoch), new(vector.Epoch)
 	c.Membership = s.Membership.Copy()
 	c.jobs, c.jobNames, c.finished = *s.jobs.Copy(), *s.jobNames.Copy(), *s.finished.Copy()
-	c.turns, c.deadlines, c.followers = *s.turns.Copy(), *s.deadlines.Copy(), *s.followers.Copy()
+	c.waiting, c.deadlines, c.followers = *s.waiting.Copy(), *s.deadlines.Copy(), *s.followers.Copy()
 	c.daemons, c.workflows, c.sharers, c.draining = *s.daemons.Copy(), *s.workflows.Copy(), *s.sharers.Copy(),
 		*s.draining.Copy()
 	c.shapes, c.nodeNames, c.classes = *s.shapes.Copy(), *s.nodeNames.Copy(), *s.classes.Copy()
-	c.claims, c.starving, c.priorities, c.shared = *s.claims.Copy(), *s.starving.Copy(), *s.priorities.Copy(),
+	c.nominations, c.starving, c.priorities, c.shared = *s.nominations.Copy(), *s.starving.Copy(), *s.priorities.Copy(),
 		*s.shared.Copy()
-	c.headcounts, c.heeds, c.lapses, c.patience = *s.headcounts.Copy(), *s.heeds.Copy(), *s.lapses.Copy(),
-		*s.patience.Copy()
+	c.counters, c.wakeUps, c.timeouts, c.softSince = *s.counters.Copy(), *s.wakeUps.Copy(), *s.timeouts.Copy(),
+		*s.softSince.Copy()
 	c.requests, c.requestOrder = *s.requests.Copy(), *s.requestOrder.Copy()
-	c.Grown, c.regrouped, c.expired = slices.Clone(s.Grown), slices.Clone(s.regrouped), slices.Clone(s.expired)
+	c.DirtyNodes, c.dirtyRosters, c.expired = slices.Clone(s.DirtyNodes), slices.Clone(s.dirtyRosters),
+		slices.Clone(s.expired)
 	return &c
 }
 
@@ -173,8 +175,8 @@ func (s *State) NextDeadline() (at terms.Time, ok bool) {
 	}
 	first, ok := s.deadlines.Min()
 	at = first.at
-	if lapse, lapses := s.lapses.Min(); lapses && (!ok || lapse.at < at) {
-		at, ok = lapse.at, true
+	if timeout, timeouts := s.timeouts.Min(); timeouts && (!ok || timeout.at < at) {
+		at, ok = timeout.at, true
 	}
 	if due, starving := s.StarvingDue(); starving && (!ok || due < at) {
 		at, ok = due, true

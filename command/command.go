@@ -39,6 +39,8 @@ type Entry struct {
 	// Cause is the last entry the writer had folded when it wrote this one.
 	Cause    terms.Index
 	Commands []Command
+	// Bytes is how many its encoding has. Decode sets it.
+	Bytes uint32
 }
 
 // Kind names a command in the encoding.
@@ -65,6 +67,7 @@ const (
 	KindChangePools
 	KindSuspendJob
 	KindSealTask
+	KindVouchSnapshot
 	kindEnd
 )
 
@@ -79,7 +82,7 @@ func (k Kind) String() string {
 	return [...]string{"prepare-join-cluster", "notify-join-cluster", "accept-join-cluster", "abort-join-cluster",
 		"leave-cluster", "volunteer-for-task", "submit-job", "kill-job", "report-tasks", "tell-time", "raise-rules",
 		"steer-update", "revert-job", "restart-job", "end-allocation", "drain-node",
-		"change-pools", "suspend-job", "seal-task"}[k-1]
+		"change-pools", "suspend-job", "seal-task", "vouch-snapshot"}[k-1]
 }
 
 // Command is one verb with its arguments.
@@ -262,6 +265,13 @@ type TellTime struct{}
 
 // RaiseRules lets all peers fold by the next version of the rules, from the entry after this one.
 type RaiseRules struct{ Version rules.Number }
+
+// VouchSnapshot says that the snapshot is the value that its author had at the entry, and that its chunks are kept with
+// the journal.
+type VouchSnapshot struct{ Snapshot facts.Snapshot }
+
+// Kind returns KindVouchSnapshot.
+func (*VouchSnapshot) Kind() Kind { return KindVouchSnapshot }
 
 // Kind returns KindPrepareJoin.
 func (*PrepareJoin) Kind() Kind { return KindPrepareJoin }

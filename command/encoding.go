@@ -82,6 +82,7 @@ func Decode(data []byte, in rules.Number) (*Entry, error) {
 	if len(data) <= checksumBytes || len(data) > EntryBytesMax {
 		return nil, fmt.Errorf("entry has %d bytes, must have %d to %d", len(data), checksumBytes+1, EntryBytesMax)
 	}
+	e := &Entry{Bytes: uint32(len(data))}
 	data, sum := data[:len(data)-checksumBytes], binary.LittleEndian.Uint32(data[len(data)-checksumBytes:])
 	switch {
 	case sum != checksum(data):
@@ -92,7 +93,6 @@ func Decode(data []byte, in rules.Number) (*Entry, error) {
 		return nil, fmt.Errorf("entry has format %d, which version %d of the rules does not have", data[0], in)
 	}
 	c := &codec.Coder{Data: data[1:], In: in}
-	e := &Entry{}
 	codec.Integer(c, &e.Rules, math.MaxUint32)
 	switch {
 	case c.Failure == "" && e.Rules < rules.First:

@@ -27,7 +27,7 @@ func TestRoundTrip(t *testing.T) {
 		e := f.entry()
 		data := Encode(e)
 		got, err := Decode(data, rules.Next)
-		e.Rules = Needs(e.Commands)
+		e.Rules, e.Bytes = Needs(e.Commands), uint32(len(data))
 		if err != nil || !reflect.DeepEqual(got, e) {
 			t.Fatalf("Decode(Encode(%+v)) = %+v, %v", e, got, err)
 		}
@@ -102,7 +102,7 @@ func TestDecodeRefuses(t *testing.T) {
 		{"a short writer", seal(format, 1, 3, 'a'), "entry ends within a text"},
 		{"a long writer", seal(append([]byte{format, 1, 76}, strings.Repeat("a", 80)...)...),
 			"entry holds 76 where at most 75 is allowed"},
-		{"a writer that is no UTF-8", seal(format, 1, 1, 0xff, 1, 0, 0, 0), "entry holds a text that is no UTF-8"},
+		{"a writer that is not UTF-8", seal(format, 1, 1, 0xff, 1, 0, 0, 0), "entry holds a text that is not UTF-8"},
 		{"a time beyond all", seal(format, 1, 0, 1, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1, 0, 0),
 			"entry holds 144115188075855871 where at most 36028797018963967 is allowed"},
 		{"a number of eleven bytes", seal(format, 1, 0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1),
@@ -184,7 +184,7 @@ func TestRulesOpenWhatTheyHave(t *testing.T) {
 		t.Errorf("under the first rules: %v, want that it needs the next", err)
 	}
 	got, err := Decode(Encode(e), rules.Next)
-	if e.Rules = rules.Next; err != nil || !reflect.DeepEqual(got, e) {
+	if e.Rules, e.Bytes = rules.Next, uint32(len(Encode(e))); err != nil || !reflect.DeepEqual(got, e) {
 		t.Errorf("under the next rules: %+v, %v", got, err)
 	}
 	// A header that says too little opens nothing.
@@ -274,7 +274,7 @@ func TestLimitsFit(t *testing.T) {
 		e.Commands = append(e.Commands, &TellTime{})
 	}
 	got, err := Decode(Encode(e), rules.First)
-	if e.Rules = rules.First; err != nil || !reflect.DeepEqual(got, e) {
+	if e.Rules, e.Bytes = rules.First, uint32(len(Encode(e))); err != nil || !reflect.DeepEqual(got, e) {
 		t.Errorf("the largest entry comes back with error %v", err)
 	}
 }

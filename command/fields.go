@@ -113,6 +113,8 @@ func (m *TellTime) code(*codec.Coder) {}
 
 func (m *RaiseRules) code(c *codec.Coder) { codec.Integer(c, &m.Version, math.MaxUint32) }
 
+func (m *VouchSnapshot) code(c *codec.Coder) { m.Snapshot.Code(c) }
+
 func report(c *codec.Coder, r *Report) {
 	codec.Integer(c, &r.Slot.Job, math.MaxUint32)
 	codec.Integer(c, &r.Slot.Task, math.MaxUint16)

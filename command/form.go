@@ -54,6 +54,8 @@ func (f form) since() rules.Number {
 		return since
 	case f == form{KindEndAllocation, withoutVolumes}:
 		return rules.VolumesGivenUp
+	case f.kind == KindVouchSnapshot:
+		return rules.Snapshots
 	}
 	return rules.First
 }
@@ -128,6 +130,8 @@ func blank(f form) Command {
 		return &DrainNode{}
 	case KindChangePools:
 		return &ChangePools{}
+	case KindVouchSnapshot:
+		return &VouchSnapshot{}
 	case KindPassTime:
 		return &PassTime{}
 	}

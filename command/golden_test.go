@@ -40,6 +40,7 @@ func TestGolden(t *testing.T) {
 			name += fmt.Sprintf(".%d", f.version)
 		}
 		data := Encode(e)
+		e.Bytes = uint32(len(data))
 		lines = append(lines, fmt.Sprintf("%s %x", name, data))
 		if got, err := Decode(data, f.since()); err != nil || !reflect.DeepEqual(got, e) {
 			t.Errorf("%s is decoded as %+v, %v; want %+v", name, got, err, e)

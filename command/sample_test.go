@@ -71,8 +71,10 @@ func commands() []Command {
 				{Reservation: 1 << 30, Limit: 1 << 31, Share: 1, Static: true},
 				{Reservation: 1, Limit: 2, Share: 3, Static: true}, {Reservation: 1000, Limit: 2000, Share: 1, Static: true},
 				{Reservation: 3000, Limit: 4000, Share: 2, Static: true},
-			}, ControllerLimit: 50, SlackLimit: 20, PatienceMillis: 1000, JobScheduler: terms.JobRoundRobin,
+			}, ControllerLimit: 50, SlackLimit: 20, PreemptionDelayMillis: 1000, JobScheduler: terms.JobRoundRobin,
 				Owners: []string{"team"}}}, Gone: []terms.PoolPath{"shop/old"}},
+		&VouchSnapshot{facts.Snapshot{Index: 10_000, Digest: 7, Chunks: 3,
+			Sum: [32]byte([]byte("the SHA-256 of all of its chunks"))}},
 	}
 }
 
@@ -101,7 +103,7 @@ func submission() *SubmitJob {
 			Constraints: []constraint.Constraint{{
 				Attribute: "zone", Label: "app", Within: "rack", Operator: constraint.In, Values: []string{"a", "b"}, Count: 3,
 				All: []constraint.Constraint{{Attribute: "all"}}, Any: []constraint.Constraint{{Attribute: "any"}}, Soft: true,
-				PatienceMillis: 2000,
+				SoftTimeoutMillis: 2000,
 			}},
 			Labels: []terms.EnvVar{{Name: "app", Value: "web"}}, PerNodeMax: 2, SpreadOver: "zone",
 			Placement: terms.Spread, Restart: terms.Restart{AttemptsMax: 3, DelayMillis: 1000, DelayMaxMillis: 60000,

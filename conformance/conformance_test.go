@@ -65,7 +65,7 @@ func TestConformance(t *testing.T) {
 	for _, root := range []struct{ folder, prefix string }{{given, ""}, {"testdata/own", ownPrefix}} {
 		files := dataFiles(t, root.folder)
 		if len(files) == 0 {
-			t.Errorf("there is no YAML file below %s", root.folder)
+			t.Errorf("there is not YAML file below %s", root.folder)
 		}
 		for _, file := range files {
 			s := &sheet{file: root.prefix + strings.TrimSuffix(file, path.Ext(file)), differences: tally{}, partial: true}

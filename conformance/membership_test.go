@@ -137,13 +137,13 @@ func (r *replayed) rebuild(picture *ringPicture) {
 	for p, q := range picture.Pairs {
 		r.s.SetWatched(r.peer(p), r.peer(q))
 	}
-	r.stitch(old, picture.Prepared, membership.Prepared)
-	r.stitch(old, picture.Accepted, membership.Accepted)
+	r.handshake(old, picture.Prepared, membership.Prepared)
+	r.handshake(old, picture.Accepted, membership.Accepted)
 	r.seq++
 }
 
-// stitch shows joins that are under way; one that was not before is another attempt.
-func (r *replayed) stitch(old *cluster.State, joiners map[string]string, phase membership.AttemptPhase) {
+// handshake shows joins that are under way; one that was not before is another attempt.
+func (r *replayed) handshake(old *cluster.State, joiners map[string]string, phase membership.AttemptPhase) {
 	for q, p := range joiners {
 		before := membership.Attempt{}
 		if old != nil {
@@ -210,7 +210,7 @@ func (r *replayed) apply(e *logEntry, written step) {
 	one := r.command(written, r.numberOf(written))
 	if one == nil {
 		r.tally.note(noCommand)
-		replica.Skip(r.s, index, noCommand.reason)
+		replica.Skip(r.s, index, 0, noCommand.reason)
 		return
 	}
 	r.fold(r.s, e.Writer, one)

@@ -323,13 +323,14 @@ func (f *flow) send(number int) {
 		Revocable:  j.revocable, KillOnPreempt: f.killOnPreempt, Tasks: []terms.Task{task}})
 }
 
-// rest lets the nodes report and time pass, longer than any pool is patient, until nothing changes any more.
+// rest lets the nodes report and time pass, longer than the preemption delay of any pool, until nothing changes any
+// more.
 func (f *flow) rest() {
 	for quiet := 0; quiet < 3; {
 		if quiet++; f.reportAll() {
 			quiet = 0
 		}
-		f.later(2 * terms.PatienceMillisDefault)
+		f.later(2 * terms.PreemptionDelayMillisDefault)
 	}
 }
 

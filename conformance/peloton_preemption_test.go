@@ -16,8 +16,8 @@ var (
 	onlyWhatIsLeft = &difference{name: "only what is left",
 		reason: "one gives way if that brings down what is still left of the target; " +
 			"upstream compares with the whole target, and ends who helps nobody"}
-	patience = &difference{name: "patience",
-		reason: "a pool gives back because others wait that are entitled to it, after their patience; " +
+	preemptionDelay = &difference{name: "preemption delay",
+		reason: "a pool gives back because others wait that are entitled to it, after its preemption delay; " +
 			"upstream counts the cycles in which it holds too much, whether anybody waits or not"}
 )
 
@@ -210,7 +210,7 @@ func (c *overCase) run(t *trial, differences tally) {
 		t.Errorf("the pool gives back: %v, but it held too much for %d cycles", gives, c.Expect.Over)
 	}
 	if gives != c.Expect.Eligible {
-		differences.state(t, patience)
+		differences.state(t, preemptionDelay)
 	}
 }
 

@@ -180,13 +180,11 @@ func (r *poolRequest) problems() []terms.Problem {
 		if !slices.Contains([]string{"", "0"}, r.Allocation) || !slices.Contains([]string{"", "0"}, r.Demand) {
 			busy = pool.Busy{known}
 		}
-		_, problems := tree.Delete(known, busy)
-		return problems
+		return tree.Change(nil, []terms.PoolPath{known}).Problems(busy)
 	}
 	if r.NewName != "" {
 		beside, _ := pool.Split(known)
-		_, problems := tree.Create(standardPool(terms.PoolPath(strings.TrimPrefix(string(beside)+"/"+r.NewName, "/"))), nil)
-		return problems
+		return created(tree, standardPool(terms.PoolPath(strings.TrimPrefix(string(beside)+"/"+r.NewName, "/"))))
 	}
 	if r.Total != nil {
 		r.Existing = (*quantitySum)(r.Total)
@@ -202,14 +200,22 @@ func (r *poolRequest) problems() []terms.Problem {
 		child.Limit = max(child.Limit, child.Reservation)
 	}
 	if _, there := tree.Find(spec.Path); r.Exists && !there {
-		tree, _ = tree.Create(spec, nil)
+		tree = tree.Change([]terms.Pool{spec}, nil)
 	}
-	change := tree.Create
-	if isKnown {
-		change = tree.Update
+	if _, there := tree.Find(spec.Path); isKnown && !there {
+		return []terms.Problem{{Path: string(spec.Path), Reason: "a pool is not moved: made anew, and deleted where it was"}}
+	} else if isKnown {
+		return tree.Change([]terms.Pool{spec}, nil).Problems(nil)
 	}
-	_, problems := change(spec, nil)
-	return problems
+	return created(tree, spec)
+}
+
+// created returns what is wrong with a new pool. A change of the whole tree puts pools in, and may find them there.
+func created(tree pool.Tree, spec terms.Pool) []terms.Problem {
+	if _, found := tree.Find(spec.Path); found {
+		return []terms.Problem{{Path: string(spec.Path), Reason: "exists already"}}
+	}
+	return tree.Change([]terms.Pool{spec}, nil).Problems(nil)
 }
 
 // path returns where the pool of the request is to stand.

@@ -379,12 +379,12 @@ func (c *retryCase) happen(w *stage) bool {
 	return true
 }
 
-// crowdOut submits a more important job that needs all nodes, and lets its pool's patience end.
+// crowdOut submits a more important job that needs all nodes, and lets the preemption delay of its pool end.
 func (w *stage) crowdOut() {
 	task := stageTask("main", 2)
 	task.Resources = room()
 	w.submit(&terms.Job{Name: "urgent", Type: terms.Batch, Priority: 1, Tasks: []terms.Task{task}})
-	w.later(2 * terms.PatienceMillisDefault)
+	w.later(2 * terms.PreemptionDelayMillisDefault)
 }
 
 // outcome tells in words what became of the only slot.

@@ -297,9 +297,9 @@ func (c *admittanceCase) sort(t *trial) {
 		}
 		spec.Tasks = append(spec.Tasks, task)
 	}
-	order, circle := spec.Order()
-	if c.Then.DAG != nil && (len(circle) == 0) != *c.Then.DAG {
-		t.Errorf("goes round in %v, want an order: %v", circle, *c.Then.DAG)
+	order, cycle := spec.Order()
+	if c.Then.DAG != nil && (len(cycle) == 0) != *c.Then.DAG {
+		t.Errorf("goes round in %v, want an order: %v", cycle, *c.Then.DAG)
 	}
 	var names []string
 	for _, number := range order {

@@ -43,7 +43,8 @@ func (w *stage) phase() string {
 		live += t.Live()
 		restarting = restarting || t.Restarting
 	}
-	final := map[facts.Verdict]string{facts.Terminated: "Terminated", facts.Completed: "Completed"}[j.PolicyState.Verdict]
+	outcome := j.PolicyState.Outcome
+	final := map[facts.PolicyOutcome]string{facts.Terminated: "Terminated", facts.Completed: "Completed"}[outcome]
 	switch status := j.Status(); {
 	case j.Finished != 0 && final != "":
 		return final

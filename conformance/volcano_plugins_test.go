@@ -143,7 +143,7 @@ func (c *pluginCase) run(t *trial, differences tally) {
 	default:
 		t.Log(refused)
 		differences.state(t, toldAtOnce)
-		for _, line := range c.compare(newGiven(&plugin.Outfit{})) { // a job that is refused gets nothing
+		for _, line := range c.compare(newGiven(&plugin.Environment{})) { // a job that is refused gets nothing
 			t.Error(line)
 		}
 		return
@@ -154,11 +154,11 @@ func (c *pluginCase) run(t *trial, differences tally) {
 	} else {
 		self.Task = r.Tasks[0].Name
 	}
-	outfit, err := set.OnInstanceCreate(r, self)
+	environment, err := set.OnInstanceCreate(r, self)
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := newGiven(&outfit)
+	g := newGiven(&environment)
 	c.stateDifferences(t, g, differences)
 	for _, line := range c.compare(g) {
 		t.Error(line)
@@ -376,7 +376,7 @@ type given struct {
 	files map[string][]string
 }
 
-func newGiven(o *plugin.Outfit) *given {
+func newGiven(o *plugin.Environment) *given {
 	g := &given{env: map[string]string{}, ours: map[string]string{}, files: map[string][]string{}}
 	for _, v := range o.Env {
 		task, hosts := strings.CutPrefix(v.Name, "STARLING_HOSTS_")

@@ -21,7 +21,7 @@ func lookup(ts *testscript.TestScript, neg bool, args []string) {
 	resolver := &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, network, args[0])
 	}}
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
 	got, err := answers(ctx, resolver, args[1])
 	slices.Sort(got)

@@ -17,8 +17,8 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// patience bounds every wait; what is waited for usually comes within milliseconds.
-const patience = 20 * time.Second
+// timeout bounds every wait; what is waited for usually comes within milliseconds.
+const timeout = 20 * time.Second
 
 // programsKey finds the programs that a script has started.
 type programsKey struct{}
@@ -85,7 +85,7 @@ func (p *program) stop(ts *testscript.TestScript) {
 	_ = p.command.Process.Signal(syscall.SIGTERM) // it may just have ended
 	select {
 	case <-p.ended:
-	case <-time.After(patience):
+	case <-time.After(timeout):
 		_ = p.command.Process.Signal(syscall.SIGQUIT)
 		<-p.ended
 		text, _ := p.state()
@@ -99,7 +99,7 @@ func (p *program) await(pattern string) error {
 	if err != nil {
 		return err
 	}
-	late := time.After(patience)
+	late := time.After(timeout)
 	for {
 		text, changed := p.state()
 		if wanted.MatchString(text) {
@@ -113,7 +113,7 @@ func (p *program) await(pattern string) error {
 			}
 			return fmt.Errorf("it ended without writing %q:\n%s", pattern, text)
 		case <-late:
-			return fmt.Errorf("it has not written %q within %s:\n%s", pattern, patience, text)
+			return fmt.Errorf("it has not written %q within %s:\n%s", pattern, timeout, text)
 		}
 	}
 }
@@ -164,9 +164,9 @@ func ends(ts *testscript.TestScript, neg bool, args []string) {
 	p := programOf(ts, args[0])
 	select {
 	case <-p.ended:
-	case <-time.After(patience):
+	case <-time.After(timeout):
 		text, _ := p.state()
-		ts.Fatalf("%s has not ended within %s:\n%s", args[0], patience, text)
+		ts.Fatalf("%s has not ended within %s:\n%s", args[0], timeout, text)
 	}
 	text, _ := p.state()
 	fmt.Fprint(ts.Stdout(), text)

@@ -82,10 +82,10 @@ func constraintTable() form[constraint.Constraint] {
 	return f
 }
 
-// softForm is the patience with a constraint; that it is there makes the constraint soft.
+// softForm is how long a constraint holds; that it is there makes the constraint soft.
 func softForm() form[constraint.Constraint] {
-	patience := func(c *constraint.Constraint) *uint32 { return &c.PatienceMillis }
-	f := bind(durationForm(constraint.PatienceMillisMax), patience)
+	timeout := func(c *constraint.Constraint) *uint32 { return &c.SoftTimeoutMillis }
+	f := bind(durationForm(constraint.SoftTimeoutMillisMax), timeout)
 	return form[constraint.Constraint]{
 		words: f.words, schema: f.schema,
 		read: func(r *reader, p place, into *constraint.Constraint) {

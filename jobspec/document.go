@@ -146,9 +146,9 @@ func positionOf(text []byte) (line, column int) {
 	return bytes.Count(text, []byte("\n")) + 1, utf8.RuneCount(text[last:]) + 1
 }
 
-// syntaxError says where the text is no YAML, and what to write instead where the mistake is a common one.
+// syntaxError says where the text is not YAML, and what to write instead where the mistake is a common one.
 func syntaxError(file string, data []byte, err error) *Error {
-	found := &Error{File: file, Line: 1, Column: 1, Reason: "is no YAML: " + err.Error()}
+	found := &Error{File: file, Line: 1, Column: 1, Reason: "is not YAML: " + err.Error()}
 	var load *yaml.LoadError
 	if !errors.As(err, &load) {
 		return found
@@ -156,7 +156,7 @@ func syntaxError(file string, data []byte, err error) *Error {
 	if load.Mark.Line > 0 {
 		found.Line, found.Column = load.Mark.Line, max(load.Mark.Column, 1)
 	}
-	found.Reason = "is no YAML: " + load.Message
+	found.Reason = "is not YAML: " + load.Message
 	if load.ContextMsg != "" {
 		found.Reason += fmt.Sprintf(" %s at line %d", load.ContextMsg, max(load.ContextMark.Line, 1))
 	}

@@ -65,8 +65,24 @@ func jobs() *rapid.Generator[terms.Job] {
 		plugins(t, &spec)
 		lifecycles(t, &spec)
 		schedulers(t, &spec)
+		orders(t, &spec)
 		return spec
 	}).Filter(func(spec terms.Job) bool { return len(validate.Job(&spec, rules.Released)) == 0 })
+}
+
+// orders draws what such a job and its tasks come after.
+func orders(t *rapid.T, spec *terms.Job) {
+	if spec.Type == terms.Daemon {
+		return
+	}
+	for _, name := range sorted(rapid.SliceOfNDistinct(namesDrawn(), 0, 2, rapid.ID).Draw(t, "after")) {
+		spec.After = append(spec.After, terms.JobName(name))
+	}
+	if spec.Type == terms.Batch && !spec.HasGang() && rapid.Bool().Draw(t, "in order") {
+		for i := range spec.Tasks[1:] {
+			spec.Tasks[i+1].After = []terms.TaskName{spec.Tasks[i].Name}
+		}
+	}
 }
 
 // sharing draws what such a job may say about its pool.
@@ -293,7 +309,7 @@ func constraintDrawn(t *rapid.T, depth int) constraint.Constraint {
 		c.Values = valuesDrawn(t, c.Operator)
 	}
 	if depth == constraint.DepthMax && rapid.Bool().Draw(t, "soft") {
-		c.Soft, c.PatienceMillis = true, rapid.Uint32Range(0, constraint.PatienceMillisMax).Draw(t, "patience")
+		c.Soft, c.SoftTimeoutMillis = true, rapid.Uint32Range(0, constraint.SoftTimeoutMillisMax).Draw(t, "timeout")
 	}
 	return c
 }

@@ -159,8 +159,8 @@ func poolForm() form[terms.Pool] {
 			named("controller_limit", "How much of the reservation the instances that lead others may hold, in percent.").or("unlimited"),
 		bind(percent, func(s *spec) *terms.Percent { return &s.SlackLimit }).
 			named("slack_limit", "How much of the reservation revocable work may hold, in percent, but of cpu, of which it uses what nobody holds.").or(fmt.Sprint(terms.SlackPercentDefault)),
-		bind(durationForm(terms.DelayMillisMax), func(s *spec) *uint32 { return &s.PatienceMillis }).
-			named("patience", "How long work that the pool is entitled to waits for room before others give way.").or(FormatDuration(terms.PatienceMillisDefault)),
+		bind(durationForm(terms.DelayMillisMax), func(s *spec) *uint32 { return &s.PreemptionDelayMillis }).
+			named("preemption_delay", "How long work that the pool is entitled to waits for room before others give way.").or(FormatDuration(terms.PreemptionDelayMillisDefault)),
 		bind(choice[terms.JobScheduler](terms.JobSchedulers()), func(s *spec) *terms.JobScheduler { return &s.JobScheduler }).
 			named("job_scheduler", "To which job the next virtual peer of the pool goes: priority to the highest, then the oldest; greedy to the oldest that can use it; round-robin to the one with the fewest; percentage by their percent, so that what is no job's part stays idle.").or("priority"),
 		bind(list(anyText(), 0, pool.OwnersMax), func(s *spec) *[]string { return &s.Owners }).

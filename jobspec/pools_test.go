@@ -86,7 +86,7 @@ func poolDrawn(t *rapid.T, path terms.PoolPath, most int64) terms.Pool {
 	s.SlackLimit = terms.Percent(rapid.IntRange(0, 100).Draw(t, "slack"))
 	s.JobScheduler = rapid.SampledFrom([]terms.JobScheduler{terms.JobPriority, terms.JobRoundRobin}).Draw(t,
 		"job_scheduler")
-	s.PatienceMillis = rapid.Uint32Range(0, terms.DelayMillisMax).Draw(t, "patience")
+	s.PreemptionDelayMillis = rapid.Uint32Range(0, terms.DelayMillisMax).Draw(t, "timeout")
 	owner := texts().Filter(func(s string) bool { return s != "" && len(s) <= pool.OwnerBytesMax })
 	s.Owners = rapid.SliceOfN(owner, 0, 3).Draw(t, "owners")
 	return s

@@ -87,7 +87,7 @@ func meaning(err error) bool {
 			"must be a whole number of bytes", "must be at most", "must not hold a zero byte", "must have at most",
 			"need a stateless job", "need a stateful job", "must be above", "must be 100 to", "must be 1 to",
 			"must be the name of one of", "must be false in",
-			"excludes lost_after", "excludes min_available", "there is no task", ": argument ", "goes round in a circle",
+			"excludes lost_after", "excludes min_available", "there is no task", ": argument ", "is in a cycle",
 			"in a daemon job", "daemon excludes", "needs a batch job", "needs a job that is preemptible",
 			"must be at least the sum",
 			"must have at most 127 characters", "must be the job's own name", "must say within", "would set the same variable",

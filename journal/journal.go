@@ -116,12 +116,12 @@ type Journal interface {
 	// linearizable: a record whose Append returned before Head was called is counted.
 	Head(ctx context.Context) (Index, error)
 
-	// PutChunk keeps a chunk of a snapshot of the value after record at; it replaces one of the same number. Chunks are
-	// kept until a later snapshot stands.
-	PutChunk(ctx context.Context, at Index, number uint32, chunk []byte) error
+	// PutChunk keeps a chunk of a snapshot, which Index and Sum name; it replaces one of the same number, and touches no
+	// other snapshot of the same Index. Chunks are kept until a later snapshot stands.
+	PutChunk(ctx context.Context, s Snapshot, number uint32, chunk []byte) error
 
 	// Chunk returns a chunk, or ErrNoChunk.
-	Chunk(ctx context.Context, at Index, number uint32) ([]byte, error)
+	Chunk(ctx context.Context, s Snapshot, number uint32) ([]byte, error)
 
 	// Trim lets a snapshot whose chunks were put stand for all records up to its index, and deletes those, and what was
 	// put for earlier snapshots. It returns ErrNoChunk if a chunk is missing and ErrAhead if the index is above the head;
@@ -145,6 +145,10 @@ type Journal interface {
 
 	// Pulses lists the live pulses, ordered by ID.
 	Pulses(ctx context.Context) ([]PulseState, error)
+
+	// Cluster returns the id of the cluster whose journal this is, "" if it has none. One that has none takes the proposed
+	// id, unless that is ""; of several proposals the first one stays for ever.
+	Cluster(ctx context.Context, proposed string) (id string, err error)
 
 	// Close releases what the journal holds. Pulses owned by this process are abandoned, not ended.
 	Close() error
@@ -176,9 +180,9 @@ type Pulse interface {
 }
 
 // CheckChunk returns ErrTooLarge for a chunk that no journal takes.
-func CheckChunk(at Index, number uint32, chunk []byte) error {
+func CheckChunk(s Snapshot, number uint32, chunk []byte) error {
 	if len(chunk) > ChunkBytesMax {
-		return fmt.Errorf("chunk %d of the snapshot at %d has %d bytes, at most %d: %w", number, at, len(chunk),
+		return fmt.Errorf("chunk %d of the snapshot at %d has %d bytes, at most %d: %w", number, s.Index, len(chunk),
 			ChunkBytesMax, ErrTooLarge)
 	}
 	return nil

@@ -8,9 +8,9 @@ import (
 
 	"starling/cluster"
 	"starling/cluster/facts"
-	"starling/cluster/snapshot"
 	"starling/command"
 	"starling/journal"
+	"starling/peer/plant"
 	"starling/replica"
 	"starling/replica/reaction"
 	"starling/replica/report"
@@ -78,6 +78,12 @@ type Core struct {
 	Folder func(terms.AllocationID) string
 	// Explain asks the fold for effects.
 	Explain bool
+	// marked is the value of which a snapshot is due.
+	marked marked
+	// trimmed is the entry up to which the journal was trimmed, as far as this peer knows; snapshooting tells that
+	// something is being done for a snapshot.
+	trimmed      terms.Index
+	snapshooting bool
 	// Knows is the newest version of the rules by which this program folds.
 	Knows rules.Number
 }
@@ -109,17 +115,6 @@ func (c *Core) Self() terms.PeerID { return c.self }
 
 // State returns the value; it must only be read, and only until the next call.
 func (c *Core) State() *cluster.State { return c.state }
-
-// Restore replaces the value by that which a snapshot of it holds, and returns an error if that cannot be read.
-func (c *Core) Restore(data []byte) error {
-	all, err := snapshot.Decode(data, c.Knows)
-	if err != nil {
-		return err
-	}
-	c.state = cluster.Rebuild(all)
-	c.digest = c.state.Digest()
-	return nil
-}
 
 // Phase returns how far the peer is, and why if it diverged.
 func (c *Core) Phase() (Phase, string) {
@@ -167,7 +162,8 @@ func (c *Core) fold(r *journal.Record, own terms.Time) (folded report.Folded, ok
 		return report.Folded{}, false
 	}
 	if err != nil {
-		folded.Outcome = replica.Skip(c.state, index, err.Error())
+		folded.Outcome = replica.Skip(c.state, index, len(r.Payload), err.Error())
+		c.mark()
 		if r.Writer == string(c.self) {
 			c.outbox.unreadable(r.Seq, err)
 		}
@@ -176,7 +172,8 @@ func (c *Core) fold(r *journal.Record, own terms.Time) (folded report.Folded, ok
 	}
 	folded.Entry = e
 	folded.Outcome = replica.Apply(c.state, index, e, c.Explain)
-	plant(e)
+	c.mark()
+	plant.Bug(e)
 	folded.Digest = c.state.Digest()
 	c.clock.heard(c.state.Time, own)
 	if e.Writer == c.self {
@@ -281,6 +278,8 @@ type Work struct {
 	DeleteVolumes []terms.VolumeSet
 	// DeleteOutputs are the outputs to delete.
 	DeleteOutputs []terms.OutputSet
+	// Snapshot is to be done for a snapshot; nil for nothing.
+	Snapshot *SnapshotWork
 	// Watch lists all pulses that must be watched from now on.
 	Watch []terms.PeerID
 	// AskAgain is the peer's own time at which to call React again although nothing happened; 0 for never.
@@ -296,9 +295,9 @@ func (c *Core) React(own terms.Time) Work {
 	now := c.clock.now(own)
 	r := reaction.React(c.self, c.state,
 		&reaction.Observed{Now: now, Gone: c.gone, Local: c.seen(), Volumes: c.volumes, Outputs: c.outputs, Lost: c.missing(),
-			Offer: c.offer, Folder: c.Folder, Renewing: c.Renewing})
+			Snapshot: c.marked.Snapshot, Offer: c.offer, Folder: c.Folder, Renewing: c.Renewing})
 	w := Work{Watch: r.Watch, Waits: r.Waits, Probe: r.Probe, Renew: r.Renew, Forget: c.forget(r.Forget),
-		DeleteVolumes: r.DeleteVolumes, DeleteOutputs: r.DeleteOutputs}
+		DeleteVolumes: r.DeleteVolumes, DeleteOutputs: r.DeleteOutputs, Snapshot: c.snapshotWork(&r.Snapshots)}
 	if r.AskAgain != 0 {
 		w.AskAgain = own + max(r.AskAgain-now, 1)
 	}

@@ -24,19 +24,22 @@ type history struct {
 	entries []report.Folded
 	bytes   int
 	changed chan struct{}
-	// digests are those of the last digestsMax entries, by index modulo that; only the loop touches them.
-	digests   []uint64
-	last      terms.Index
+	// Only the loop touches what follows.
+	digests
 	published terms.Index
 }
 
-func (h *history) init() {
-	h.changed = make(chan struct{})
-	h.digests = make([]uint64, digestsMax)
+// digests are those that the value had after the last digestsMax entries, by index modulo that.
+type digests struct {
+	all [digestsMax]uint64
+	// first and last are the entries between which they are known.
+	first, last terms.Index
 }
 
+func (h *history) init() { h.changed = make(chan struct{}) }
+
 func (h *history) add(f report.Folded) {
-	h.digests[f.Index%digestsMax], h.last = f.Digest, f.Index
+	h.all[f.Index%digestsMax], h.last = f.Digest, f.Index
 	h.mutex.Lock()
 	defer h.mutex.Unlock()
 	h.entries = append(h.entries, f)
@@ -59,14 +62,29 @@ func (h *history) wake() {
 	h.changed = make(chan struct{})
 }
 
-// knows tells whether the digest at an index is remembered.
-func (h *history) knows(index terms.Index) bool {
-	return index > 0 && index <= h.last && index+digestsMax > h.last
+// restart goes on behind entries that were not folded, with the digest after the last of them.
+func (d *digests) restart(at terms.Index, digest uint64) {
+	d.all[at%digestsMax], d.first, d.last = digest, at, at
 }
 
-// differs tells whether a peer published another digest than this one had at the same index.
-func (h *history) differs(view report.PulseView) bool {
-	return h.knows(view.Index) && h.digests[view.Index%digestsMax] != view.Digest
+// forget drops the entries from one on.
+func (h *history) forget(from terms.Index) {
+	h.mutex.Lock()
+	defer h.mutex.Unlock()
+	for len(h.entries) > 0 && h.entries[len(h.entries)-1].Index >= from {
+		h.bytes -= h.entries[len(h.entries)-1].Bytes
+		h.entries = h.entries[:len(h.entries)-1]
+	}
+}
+
+// knows tells whether the digest at an index is remembered.
+func (d *digests) knows(index terms.Index) bool {
+	return index > 0 && index >= d.first && index <= d.last && index+digestsMax > d.last
+}
+
+// differs tells whether another digest than this is remembered of an index.
+func (d *digests) differs(index terms.Index, digest uint64) bool {
+	return d.knows(index) && d.all[index%digestsMax] != digest
 }
 
 // since returns the remembered entries from an index on, and what is closed when there are more.

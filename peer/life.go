@@ -32,7 +32,7 @@ type Remembered struct {
 	// Token tells this node's pulses from those of another with the same name.
 	Token string `json:"token"`
 	// Interrupted tells that this life's pulse ended once and was brought back. Whoever saw it end may still write that
-	// the peer left, however long that takes, so that the pulse vouches for nothing any more.
+	// the peer left, however long that takes, so that the pulse proves nothing any more.
 	Interrupted bool `json:"interrupted,omitempty"`
 }
 

@@ -24,6 +24,10 @@ var (
 var ErrStalled = errors.New("the journal takes no entries now: bring back most of the nodes that keep it; " +
 	"the request may still be executed; repeat it with the same request_id to be sure that it runs once")
 
+// ErrOvertaken tells that the peer was so far behind that the entry was trimmed before it was read here.
+var ErrOvertaken = errors.New("this peer was far behind the others and does not know what came of the request: " +
+	"repeat it with the same request_id to learn it")
+
 // requestsMax bounds the requests that wait in an outbox.
 const requestsMax = 4096
 
@@ -142,6 +146,18 @@ func (b *outbox) unreadable(seq uint64, err error) {
 	}
 	for _, r := range b.requests {
 		r.answer(report.Receipt{}, fmt.Errorf("the journal cannot hold this request: %w", err))
+	}
+	b.underway, b.requests, b.stalled = nil, nil, nil
+}
+
+// overtaken takes note that entries of this writer up to a number were folded by others, of which this peer never will
+// learn what came of them.
+func (b *outbox) overtaken(last uint64) {
+	if b.underway == nil || b.underway.Seq > last {
+		return
+	}
+	for _, r := range b.requests {
+		r.answer(report.Receipt{}, ErrOvertaken)
 	}
 	b.underway, b.requests, b.stalled = nil, nil, nil
 }

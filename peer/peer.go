@@ -48,6 +48,8 @@ type Config struct {
 	Reports, Version string
 	// Secret is the cluster's, from which the keys of jobs come; nil refuses what needs some.
 	Secret *secret.Secret
+	// Limits are those of the cluster: alike for all of its peers.
+	Limits terms.Limits
 	Log    *slog.Logger
 }
 
@@ -58,9 +60,14 @@ type Peer struct {
 	core   *Core
 	// Only the loop touches what is above; calls reach it through do.
 	calls  chan func()
-	inbox  chan []journal.Record
+	inbox  chan delivery
 	pulses chan pulseNews
 	lives  chan life
+
+	// reader numbers the reader of the journal of which the loop takes what it brings; stopFollow ends it.
+	reader     int
+	stopFollow context.CancelFunc
+	doubt      doubt
 
 	life     life
 	living   bool
@@ -101,8 +108,8 @@ type stateWaiter struct {
 func Start(ctx context.Context, config Config) *Peer {
 	ctx, cancel := context.WithCancel(ctx)
 	p := &Peer{
-		config: config, log: config.Log.With("node", string(config.Node)), core: NewCore(terms.DefaultLimits()),
-		calls: make(chan func()), inbox: make(chan []journal.Record), pulses: make(chan pulseNews), lives: make(chan life),
+		config: config, log: config.Log.With("node", string(config.Node)), core: NewCore(config.Limits),
+		calls: make(chan func()), inbox: make(chan delivery), pulses: make(chan pulseNews), lives: make(chan life),
 		watching: map[terms.PeerID]context.CancelFunc{}, cancel: cancel, stopped: make(chan struct{}),
 		starts: make(chan struct{}, startsMax), lived: make(chan struct{}),
 	}
@@ -115,7 +122,7 @@ func Start(ctx context.Context, config Config) *Peer {
 	p.self.Store(&none)
 	p.goal = ^journal.Index(0)
 	p.group.Go(func() { p.measure(ctx) })
-	p.group.Go(func() { p.follow(ctx) })
+	p.startFollow(ctx, 1)
 	p.group.Go(func() { p.findGoal(ctx) })
 	go p.run(ctx)
 	return p
@@ -137,19 +144,72 @@ func (p *Peer) Err() error { return p.failure }
 // Self returns the identity of the peer's present life, "" before the first.
 func (p *Peer) Self() terms.PeerID { return *p.self.Load() }
 
-// follow brings the journal's records to the loop.
-func (p *Peer) follow(ctx context.Context) {
-	err := p.config.Journal.Follow(ctx, 1, func(records []journal.Record) error {
-		select {
-		case p.inbox <- records:
-			return nil
-		case <-ctx.Done():
-			return ctx.Err()
+// delivery is what a reader of the journal brings to the loop: records, or the snapshot that stands for some.
+type delivery struct {
+	reader   int
+	records  []journal.Record
+	snapshot journal.Snapshot
+	data     []byte
+}
+
+// startFollow begins to read the journal at an index. Of readers before it nothing is taken any more.
+func (p *Peer) startFollow(ctx context.Context, next journal.Index) {
+	if p.reader > 0 {
+		p.stopFollow()
+	}
+	p.reader++
+	reader := p.reader
+	ctx, p.stopFollow = context.WithCancel(ctx)
+	p.group.Go(func() {
+		err := follow(ctx, p.config.Journal, next, func(d delivery) error {
+			d.reader = reader
+			select {
+			case p.inbox <- d:
+				return nil
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		})
+		if ctx.Err() == nil {
+			p.log.Error("following the journal ended", "error", err)
+			p.cancel()
 		}
 	})
-	if ctx.Err() == nil {
-		p.log.Error("following the journal ended", "error", err)
-		p.cancel()
+}
+
+// follow delivers the journal from an index on, until ctx ends or deliver returns an error.
+func follow(ctx context.Context, j journal.Journal, next journal.Index, deliver func(delivery) error) error {
+	for {
+		err := j.Follow(ctx, next, func(records []journal.Record) error {
+			next = records[len(records)-1].Index + 1
+			return deliver(delivery{records: records})
+		})
+		if !errors.Is(err, journal.ErrTrimmed) {
+			return err
+		}
+		d, err := standing(ctx, j)
+		switch {
+		case err != nil && ctx.Err() != nil:
+			return ctx.Err()
+		case err != nil: // another may stand by now, or the engine does not answer
+			pause(ctx, snapshotPause)
+			continue
+		}
+		if err := deliver(d); err != nil {
+			return err
+		}
+		next = d.snapshot.Index + 1
+	}
+}
+
+// take folds what a reader has brought.
+func (p *Peer) take(d delivery) {
+	switch {
+	case d.reader != p.reader:
+	case d.snapshot.Index > 0:
+		p.restored(d.snapshot, d.data)
+	default:
+		p.fold(d.records)
 	}
 }
 
@@ -201,8 +261,8 @@ func (p *Peer) run(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case records := <-p.inbox:
-			p.fold(records)
+		case d := <-p.inbox:
+			p.take(d)
 		case act := <-p.calls:
 			act()
 		case news := <-p.pulses:
@@ -233,8 +293,8 @@ func (p *Peer) run(ctx context.Context) {
 func (p *Peer) drain() {
 	for range 64 {
 		select {
-		case records := <-p.inbox:
-			p.fold(records)
+		case d := <-p.inbox:
+			p.take(d)
 		case act := <-p.calls:
 			act()
 		default:
@@ -295,6 +355,9 @@ func (p *Peer) react(ctx context.Context, timer *time.Timer) {
 		return
 	}
 	p.abandon()
+	if phase == Diverged {
+		p.check(ctx)
+	}
 	p.core.Pulseless = p.pulseless()
 	work := p.core.React(now())
 	p.waits = work.Waits
@@ -318,6 +381,7 @@ func (p *Peer) react(ctx context.Context, timer *time.Timer) {
 		p.driverChanged(ctx)
 	}
 	p.deleteSets(ctx, &work)
+	p.snapshot(ctx, work.Snapshot)
 	p.renew(ctx, work.Renew)
 	p.probe(work.Probe)
 	p.watch(ctx, work.Watch)
@@ -340,7 +404,7 @@ func (p *Peer) append(ctx context.Context, r journal.Record) {
 				return
 			}
 			p.log.Warn("append failed; trying again", "seq", r.Seq, "error", err)
-			if time.Since(began) >= appendPatience {
+			if time.Since(began) >= stallTimeout {
 				p.post(ctx, func() { p.core.Stall(r.Seq, err) })
 			}
 			pause(ctx, wait)
@@ -351,9 +415,9 @@ func (p *Peer) append(ctx context.Context, r journal.Record) {
 // Limits of time.
 const (
 	appendTimeout = 5 * time.Second
-	// appendPatience is longer than an election of the journal's engine takes.
-	appendPatience = 5 * time.Second
-	publishEvery   = time.Second
+	// stallTimeout is longer than an election of the journal's engine takes.
+	stallTimeout = 5 * time.Second
+	publishEvery = time.Second
 )
 
 // Submit appends the command and returns when this peer has folded it.

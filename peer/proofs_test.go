@@ -144,7 +144,7 @@ func TestATaskThatWasStoppedForWantOfProofsRunsAgainAndHasNotFailed(t *testing.T
 }
 
 // The pulse of a lone peer ends and is brought back: nobody has written that it left, but somebody might have.
-func TestAPulseThatWasBroughtBackVouchesForNothing(t *testing.T) {
+func TestAPulseThatWasBroughtBackProvesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFlock(t, "a")
 		defer f.stop()

@@ -83,7 +83,7 @@ const startsMax = 8
 
 // startTask hands an allocation to the driver, beside the loop.
 func (p *Peer) startTask(ctx context.Context, order reaction.Order) {
-	task, vouching := p.taskOf(order), p.vouching()
+	task, pulse := p.taskOf(order), p.provingPulse()
 	refusal, ok := p.putFiles(&order, &task), true
 	handover, hands := reaction.HandoverOf(p.core.state, order.ID)
 	preparing, cancel := context.WithCancel(ctx)
@@ -101,7 +101,7 @@ func (p *Peer) startTask(ctx context.Context, order reaction.Order) {
 			refusal, ok = p.handOver(preparing, &task, &handover)
 		}
 		if ok && refusal == "" {
-			refusal, ok = p.handTask(ctx, task, vouching)
+			refusal, ok = p.handTask(ctx, task, pulse)
 		}
 		if !ok {
 			pause(preparing, publishEvery)
@@ -120,11 +120,11 @@ func (p *Peer) putFiles(order *reaction.Order, task *driver.Task) (refusal strin
 	if order.Members == 0 {
 		return ""
 	}
-	if odd := p.oddSecret(order.Outfit.Files); odd != "" {
+	if odd := p.oddSecret(order.Environment.Files); odd != "" {
 		return clipped(odd)
 	}
 	files, err := p.fileSet(&reaction.Renewal{
-		ID: order.ID, Job: order.Volumes.Job, Version: order.Members, Files: order.Outfit.Files, User: order.Spec.User,
+		ID: order.ID, Job: order.Volumes.Job, Version: order.Members, Files: order.Environment.Files, User: order.Spec.User,
 	})
 	if err != nil {
 		return clipped(err.Error())
@@ -133,12 +133,12 @@ func (p *Peer) putFiles(order *reaction.Order, task *driver.Task) (refusal strin
 	return ""
 }
 
-// handTask hands a task to the driver when it is its turn. It returns why the driver does not take it, if so; or
-// false if that is to be tried again, because there is no proof that this is still the task's place.
-func (p *Peer) handTask(ctx context.Context, task driver.Task, vouching journal.Pulse) (refusal string, ok bool) {
+// handTask hands a task to the driver when it is its turn. It returns why the driver does not take it, if so; or false
+// if that is to be tried again, because there is no proof that this is still the task's place.
+func (p *Peer) handTask(ctx context.Context, task driver.Task, pulse journal.Pulse) (refusal string, ok bool) {
 	p.starts <- struct{}{}
 	defer func() { <-p.starts }()
-	if !p.firstProof(ctx, vouching, &task) {
+	if !p.firstProof(ctx, pulse, &task) {
 		p.log.Warn("a task is not started before this peer can prove that it is a member", "allocation", task.ID)
 		return "", false
 	}
@@ -185,7 +185,7 @@ func (p *Peer) taskOf(order reaction.Order) driver.Task {
 			Set: order.Volumes.String(), Name: v.Name, Variable: "STARLING_VOLUME_" + terms.VariableName(v.Name),
 		})
 	}
-	for _, e := range slices.Concat(order.Outfit.Env, order.Spec.Env) { // what a job sets itself wins
+	for _, e := range slices.Concat(order.Environment.Env, order.Spec.Env) { // what a job sets itself wins
 		env.set(e.Name, e.Value)
 	}
 	return driver.Task{

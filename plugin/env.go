@@ -17,7 +17,7 @@ func (*env) Name() string { return "env" }
 
 // OnInstanceCreate returns the variables. The addresses are in the order of the members, empty for those that wait, and
 // left out where they would not fit.
-func (*env) OnInstanceCreate(r *Roster, self *Self) (Outfit, error) {
+func (*env) OnInstanceCreate(r *Roster, self *Self) (Environment, error) {
 	members := r.members(self.Task)
 	var addresses []string
 	for i := range members {
@@ -32,5 +32,5 @@ func (*env) OnInstanceCreate(r *Roster, self *Self) (Outfit, error) {
 	if list := strings.Join(addresses, ","); len(list) <= hostsBytesMax {
 		all = append(all, terms.EnvVar{Name: "STARLING_ADDRESSES", Value: list})
 	}
-	return Outfit{Env: all}, nil
+	return Environment{Env: all}, nil
 }

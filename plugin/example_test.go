@@ -9,8 +9,8 @@ import (
 	"starling/terms/rules"
 )
 
-// A job is checked when it is submitted. Whoever starts an instance asks for its outfit, and for its files again with
-// every newer roster.
+// A job is checked when it is submitted. Whoever starts an instance asks for its environment, and for its files again
+// with every newer roster.
 func Example() {
 	job := &terms.Job{Name: "ml/train", Tasks: []terms.Task{{Name: "worker", Instances: 2}}}
 	set, err := plugin.NewSet([]terms.PluginRequest{{Name: "pytorch",
@@ -28,15 +28,15 @@ func Example() {
 	roster := &plugin.Roster{Job: job.Name, Version: 4711, Tasks: []plugin.Task{{Name: "worker", Members: []plugin.Member{
 		{Index: 0, Name: name(0), Address: "10.0.0.1"}, {Index: 1, Name: name(1), Address: "10.0.0.2"},
 	}}}}
-	outfit, err := set.OnInstanceCreate(roster, &plugin.Self{Task: "worker", Index: 1, Folder: "/run/members"})
+	environment, err := set.OnInstanceCreate(roster, &plugin.Self{Task: "worker", Index: 1, Folder: "/run/members"})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	for _, v := range outfit.Env {
+	for _, v := range environment.Env {
 		fmt.Println(v.Name + "=" + v.Value)
 	}
-	for _, f := range outfit.Files {
+	for _, f := range environment.Files {
 		fmt.Println(f.Path)
 	}
 	// Output:

@@ -29,13 +29,13 @@ func (p *mpi) OnJobAdd(job *terms.Job) error {
 
 // OnInstanceCreate returns to the masters the names of the workers, and what lets mpirun find them without arguments. A
 // master waits for the first worker that has a node: without any, mpirun would start all on the master itself.
-func (p *mpi) OnInstanceCreate(r *Roster, self *Self) (Outfit, error) {
+func (p *mpi) OnInstanceCreate(r *Roster, self *Self) (Environment, error) {
 	if self.Task != p.master.task {
-		return Outfit{}, nil
+		return Environment{}, nil
 	}
 	workers, found := r.members(p.worker.task), p.found(r)
 	if len(workers) > 0 && len(found) == 0 {
-		return Outfit{}, portChoice{}.waits(&workers[0])
+		return Environment{}, portChoice{}.waits(&workers[0])
 	}
 	var names, addresses []string
 	for i := range found {
@@ -59,7 +59,7 @@ func (p *mpi) OnInstanceCreate(r *Roster, self *Self) (Outfit, error) {
 		env = append(env, terms.EnvVar{Name: "OMPI_MCA_btl", Value: "self,tcp"})
 	}
 	files, err := p.OnJobUpdate(r, self)
-	return Outfit{Env: env, Files: files}, err
+	return Environment{Env: env, Files: files}, err
 }
 
 // OnJobUpdate returns the workers in the form of Open MPI, to the masters.

@@ -18,13 +18,13 @@ type Plugin interface {
 	// OnJobAdd returns what is wrong with a job that asks for the plugin.
 	OnJobAdd(job *terms.Job) error
 	// OnInstanceCreate returns what a new instance gets: all its files, too.
-	OnInstanceCreate(r *Roster, self *Self) (Outfit, error)
+	OnInstanceCreate(r *Roster, self *Self) (Environment, error)
 	// OnJobUpdate returns all files that an instance is to have.
 	OnJobUpdate(r *Roster, self *Self) ([]File, error)
 }
 
-// Outfit is what an instance starts with.
-type Outfit struct {
+// Environment is what an instance starts with.
+type Environment struct {
 	// Env is ordered by name, each name once.
 	Env []terms.EnvVar
 	// Files are ordered by path, each path once.
@@ -148,23 +148,23 @@ func (s Set) OnJobAdd(job *terms.Job) error {
 }
 
 // OnInstanceCreate returns what a new instance gets from all plugins.
-func (s Set) OnInstanceCreate(r *Roster, self *Self) (Outfit, error) {
-	var all Outfit
+func (s Set) OnInstanceCreate(r *Roster, self *Self) (Environment, error) {
+	var all Environment
 	if err := r.listed(self); err != nil {
 		return all, err
 	}
 	for _, p := range s {
-		outfit, err := p.OnInstanceCreate(r, self)
+		environment, err := p.OnInstanceCreate(r, self)
 		if err != nil {
-			return Outfit{}, fmt.Errorf("plugin %s: %w", p.Name(), err)
+			return Environment{}, fmt.Errorf("plugin %s: %w", p.Name(), err)
 		}
-		for _, v := range outfit.Env {
+		for _, v := range environment.Env {
 			if len(v.Value) > valueBytesMax {
-				return Outfit{}, fmt.Errorf("plugin %s: %s would have %d bytes, a program takes at most %d: the job has too many instances for it",
+				return Environment{}, fmt.Errorf("plugin %s: %s would have %d bytes, a program takes at most %d: the job has too many instances for it",
 					p.Name(), v.Name, len(v.Value), valueBytesMax)
 			}
 		}
-		all.Env, all.Files = append(all.Env, outfit.Env...), append(all.Files, outfit.Files...)
+		all.Env, all.Files = append(all.Env, environment.Env...), append(all.Files, environment.Files...)
 	}
 	slices.SortStableFunc(all.Env, func(a, b terms.EnvVar) int { return strings.Compare(a.Name, b.Name) })
 	sortFiles(all.Files)

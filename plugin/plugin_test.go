@@ -53,23 +53,23 @@ func TestPlugins(t *testing.T) {
 				task, number, _ := strings.Cut(strings.TrimSuffix(who, "]"), "[")
 				self.Task, self.Index = terms.TaskName(task), numberOf(t, number)
 			}
-			var outfit Outfit
+			var environment Environment
 			switch d.Cmd {
 			case "check":
 				if err = set.OnJobAdd(specOf(r)); err == nil {
 					return "sound\n"
 				}
 			case "create":
-				outfit, err = set.OnInstanceCreate(r, self)
+				environment, err = set.OnInstanceCreate(r, self)
 			case "update":
-				outfit.Files, err = set.OnJobUpdate(r, self)
+				environment.Files, err = set.OnJobUpdate(r, self)
 			default:
 				t.Fatalf("%s: unknown command %s", d.Pos, d.Cmd)
 			}
 			if err != nil {
 				return err.Error() + "\n"
 			}
-			return outfit.String()
+			return environment.String()
 		})
 	})
 }
@@ -80,8 +80,8 @@ var keyNames = [...]string{
 	HostPublic: "(host, public)\n",
 }
 
-// String returns the outfit as a text for people.
-func (o Outfit) String() string {
+// String returns the environment as a text for people.
+func (o Environment) String() string {
 	var out strings.Builder
 	for _, v := range o.Env {
 		fmt.Fprintf(&out, "%s=%s\n", v.Name, v.Value)
@@ -182,22 +182,22 @@ func every(t *testing.T, workers int) (Set, *Roster) {
 func TestNothingTwice(t *testing.T) {
 	set, r := every(t, 3)
 	self := &Self{Task: "master", Folder: "/f"}
-	outfit, err := set.OnInstanceCreate(r, self)
+	environment, err := set.OnInstanceCreate(r, self)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i := 1; i < len(outfit.Env); i++ {
-		if outfit.Env[i-1].Name >= outfit.Env[i].Name {
-			t.Errorf("%s comes after %s", outfit.Env[i].Name, outfit.Env[i-1].Name)
+	for i := 1; i < len(environment.Env); i++ {
+		if environment.Env[i-1].Name >= environment.Env[i].Name {
+			t.Errorf("%s comes after %s", environment.Env[i].Name, environment.Env[i-1].Name)
 		}
 	}
-	for i := 1; i < len(outfit.Files); i++ {
-		if outfit.Files[i-1].Path >= outfit.Files[i].Path {
-			t.Errorf("%s comes after %s", outfit.Files[i].Path, outfit.Files[i-1].Path)
+	for i := 1; i < len(environment.Files); i++ {
+		if environment.Files[i-1].Path >= environment.Files[i].Path {
+			t.Errorf("%s comes after %s", environment.Files[i].Path, environment.Files[i-1].Path)
 		}
 	}
 	files, err := set.OnJobUpdate(r, self)
-	if err != nil || !reflect.DeepEqual(files, outfit.Files) {
+	if err != nil || !reflect.DeepEqual(files, environment.Files) {
 		t.Errorf("an update of the same version gives other files: %v", err)
 	}
 }
@@ -239,11 +239,11 @@ func TestManyMembers(t *testing.T) {
 		wrong   string
 	}{{1000, true, ""}, {2000, false, ""}, {10000, false, "plugin mpi: MPI_HOST would have "}} {
 		set, r := every(t, c.workers)
-		outfit, err := set.OnInstanceCreate(r, &Self{Task: "master", Folder: "/f"})
+		environment, err := set.OnInstanceCreate(r, &Self{Task: "master", Folder: "/f"})
 		if got := fmt.Sprint(err); c.wrong == "" && err != nil || !strings.Contains(got, c.wrong) {
 			t.Errorf("%d workers: %v, want %q", c.workers, err, c.wrong)
 		}
-		if err == nil && strings.Contains(outfit.String(), "STARLING_HOSTS_WORKER=") != c.hosts {
+		if err == nil && strings.Contains(environment.String(), "STARLING_HOSTS_WORKER=") != c.hosts {
 			t.Errorf("%d workers: STARLING_HOSTS_WORKER is there: %v, want %v", c.workers, !c.hosts, c.hosts)
 		}
 	}

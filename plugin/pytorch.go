@@ -28,17 +28,17 @@ func (p *pytorch) OnJobAdd(job *terms.Job) error {
 
 // OnInstanceCreate returns where the first master listens, how many masters and workers there are and which of them
 // this one is: masters first, each in their order. Instances of other tasks have no rank.
-func (p *pytorch) OnInstanceCreate(r *Roster, self *Self) (Outfit, error) {
+func (p *pytorch) OnInstanceCreate(r *Roster, self *Self) (Environment, error) {
 	masters, workers := r.members(p.master.task), r.members(p.worker.task)
 	if p.master.task == p.worker.task {
 		workers = nil
 	}
 	if len(masters) == 0 {
-		return Outfit{}, nil
+		return Environment{}, nil
 	}
 	host, port, err := r.reach(&masters[0], p.port)
 	if err != nil {
-		return Outfit{}, err
+		return Environment{}, err
 	}
 	all := []terms.EnvVar{
 		{Name: "MASTER_ADDR", Value: host},
@@ -51,7 +51,7 @@ func (p *pytorch) OnInstanceCreate(r *Roster, self *Self) (Outfit, error) {
 	case p.worker.task:
 		rank += len(masters)
 	default:
-		return Outfit{Env: all}, nil
+		return Environment{Env: all}, nil
 	}
-	return Outfit{Env: append(all, terms.EnvVar{Name: "RANK", Value: strconv.Itoa(rank)})}, nil
+	return Environment{Env: append(all, terms.EnvVar{Name: "RANK", Value: strconv.Itoa(rank)})}, nil
 }

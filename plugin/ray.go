@@ -32,10 +32,10 @@ func (p *ray) OnJobAdd(job *terms.Job) error {
 }
 
 // OnInstanceCreate returns the arguments. The first head leads; other heads and the workers join it.
-func (p *ray) OnInstanceCreate(r *Roster, self *Self) (Outfit, error) {
+func (p *ray) OnInstanceCreate(r *Roster, self *Self) (Environment, error) {
 	heads := r.members(p.head.task)
 	if len(heads) == 0 || self.Task != p.head.task && self.Task != p.worker.task {
-		return Outfit{}, nil
+		return Environment{}, nil
 	}
 	first := &heads[0]
 	var ports [3]uint16
@@ -43,12 +43,12 @@ func (p *ray) OnInstanceCreate(r *Roster, self *Self) (Outfit, error) {
 	for i, choice := range []portChoice{p.port, p.dashboard, p.client} {
 		var err error
 		if host, ports[i], err = r.reach(first, choice); err != nil {
-			return Outfit{}, err
+			return Environment{}, err
 		}
 	}
 	start := fmt.Sprintf("--address=%s:%d", host, ports[0])
 	if self.Task == p.head.task && self.Index == first.Index {
 		start = fmt.Sprintf("--head --port=%d --dashboard-port=%d --ray-client-server-port=%d", ports[0], ports[1], ports[2])
 	}
-	return Outfit{Env: []terms.EnvVar{{Name: "STARLING_RAY_START", Value: start}}}, nil
+	return Environment{Env: []terms.EnvVar{{Name: "STARLING_RAY_START", Value: start}}}, nil
 }

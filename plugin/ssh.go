@@ -27,13 +27,13 @@ func (s *ssh) OnJobAdd(job *terms.Job) error {
 }
 
 // OnInstanceCreate returns the keys, and where client and server find their configuration.
-func (s *ssh) OnInstanceCreate(r *Roster, self *Self) (Outfit, error) {
+func (s *ssh) OnInstanceCreate(r *Roster, self *Self) (Environment, error) {
 	files, err := s.OnJobUpdate(r, self)
 	env := []terms.EnvVar{{Name: "STARLING_SSH_CONFIG", Value: self.Folder + "/" + clientConfig}}
 	if slices.ContainsFunc(files, func(f File) bool { return f.Path == serverConfig }) {
 		env = append(env, terms.EnvVar{Name: "STARLING_SSHD_CONFIG", Value: self.Folder + "/" + serverConfig})
 	}
-	return Outfit{Env: env, Files: files}, err
+	return Environment{Env: env, Files: files}, err
 }
 
 const clientConfig, serverConfig = "ssh/config", "ssh/sshd_config"

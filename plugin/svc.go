@@ -48,7 +48,7 @@ func (*svc) OnJobAdd(job *terms.Job) error {
 }
 
 // OnInstanceCreate returns names and counts by task, and where the files are.
-func (s *svc) OnInstanceCreate(r *Roster, self *Self) (Outfit, error) {
+func (s *svc) OnInstanceCreate(r *Roster, self *Self) (Environment, error) {
 	env := []terms.EnvVar{
 		{Name: "STARLING_MEMBERS", Value: self.Folder},
 		{Name: "STARLING_MEMBERS_VERSION", Value: strconv.FormatUint(uint64(r.Version), 10)},
@@ -67,7 +67,7 @@ func (s *svc) OnInstanceCreate(r *Roster, self *Self) (Outfit, error) {
 		env = append(env, hosts...)
 	}
 	files, err := s.OnJobUpdate(r, self)
-	return Outfit{Env: env, Files: files}, err
+	return Environment{Env: env, Files: files}, err
 }
 
 // OnJobUpdate returns the list in three forms: hosts for programs that look up names in such a file, the names of each

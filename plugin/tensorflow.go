@@ -41,9 +41,9 @@ func (p *tensorflow) OnJobAdd(job *terms.Job) error {
 }
 
 // OnInstanceCreate returns the description. A job of one instance needs none.
-func (p *tensorflow) OnInstanceCreate(r *Roster, self *Self) (Outfit, error) {
+func (p *tensorflow) OnInstanceCreate(r *Roster, self *Self) (Environment, error) {
 	if len(r.Tasks) == 1 && len(r.Tasks[0].Members) == 1 {
-		return Outfit{}, nil
+		return Environment{}, nil
 	}
 	text, kind := []byte(`{"cluster": {`), string(self.Task)
 	first := true
@@ -63,7 +63,7 @@ func (p *tensorflow) OnInstanceCreate(r *Roster, self *Self) (Outfit, error) {
 		for i := range members {
 			host, port, err := r.reach(&members[i], p.port)
 			if err != nil {
-				return Outfit{}, err
+				return Environment{}, err
 			}
 			if i > 0 {
 				text = append(text, ", "...)
@@ -75,5 +75,5 @@ func (p *tensorflow) OnInstanceCreate(r *Roster, self *Self) (Outfit, error) {
 	position, _ := r.position(self)
 	text = append(quoted(append(text, `}, "task": {"type": `...), kind), `, "index": `...)
 	text = append(strconv.AppendInt(text, int64(position), 10), "}}"...)
-	return Outfit{Env: []terms.EnvVar{{Name: "TF_CONFIG", Value: string(text)}}}, nil
+	return Environment{Env: []terms.EnvVar{{Name: "TF_CONFIG", Value: string(text)}}}, nil
 }

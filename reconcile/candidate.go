@@ -72,10 +72,10 @@ const (
 	NodeGone
 )
 
-// Health is the verdict of the update that placed an allocation.
+// Health is what the update says that placed an allocation.
 type Health uint8
 
-// The verdicts.
+// The healths.
 const (
 	Unjudged Health = iota
 	Healthy

@@ -5,6 +5,7 @@ import (
 
 	"starling/cluster"
 	"starling/cluster/facts"
+	"starling/cluster/snapshot"
 	"starling/command"
 	"starling/plugin/roster"
 	"starling/reconcile"
@@ -26,10 +27,10 @@ type fold struct {
 	outcome report.Outcome
 	// touched are the jobs whose slots changed.
 	touched []terms.JobID
-	// heeds are the slots of which it is due now what a policy says.
-	heeds []facts.SlotRef
+	// duePolicies are the slots of which it is due now what a policy says.
+	duePolicies []facts.SlotRef
 	// over are the jobs that have ended with the entry, in that order.
-	over []verdict
+	over []jobEnd
 	// raised is the number that the rules have from the next entry on, 0 if they stay.
 	raised rules.Number
 	// lacking tells that the update that rolls lacks room for instances that could take the place of earlier ones.
@@ -58,27 +59,34 @@ func Apply(s *cluster.State, index terms.Index, e *command.Entry, explain bool) 
 	}
 	f := &fold{s: s, entry: e, explain: explain, outcome: report.Outcome{Index: index}}
 	s.Index = index
-	visited := s.Visited()
-	if reason := f.admit(); reason != "" {
-		f.outcome.Dropped = reason
-		return f.outcome
+	if f.outcome.Dropped = f.admit(); f.outcome.Dropped == "" {
+		f.run()
 	}
+	if !f.vouches() {
+		snapshot.Count(&s.Head, uint64(e.Bytes))
+	}
+	return f.outcome
+}
+
+// run does what the commands of the entry ask for, and what follows.
+func (f *fold) run() {
+	s, e := f.s, f.entry
+	visited := s.Visited()
 	s.Time = f.timeNow()
 	finished := f.meetDeadlines()
 	f.outcome.Results = make([]report.Result, len(e.Commands))
 	for i, c := range e.Commands {
 		f.outcome.Results[i] = f.obey(c)
 	}
-	f.heedAll()
+	f.runDuePolicies()
 	f.advance()
 	f.followJobs()
 	s.Unfinished = !schedule.Run(s, f.placed(), f.evict) || !finished
 	f.awaitGivers()
-	f.regroup()
+	f.noteRosters()
 	s.ForgetJobs()
 	s.Rules = max(s.Rules, f.raised)
 	f.outcome.Visited = s.Visited() - visited
-	return f.outcome
 }
 
 // awaitGivers sets the deadlines of the updates of jobs that gave way anew, for they try less than before.
@@ -90,19 +98,20 @@ func (f *fold) awaitGivers() {
 	}
 }
 
-// regroup notes which lists of members this entry has changed.
-func (f *fold) regroup() {
-	for _, id := range f.s.TakeRegrouped() {
+// noteRosters notes which lists of members this entry has changed.
+func (f *fold) noteRosters() {
+	for _, id := range f.s.TakeDirtyRosters() {
 		f.s.SetRoster(id, roster.Sum(f.s, f.s.Job(id)))
 	}
 }
 
-// Skip folds an entry whose bytes are none that this version of the rules knows: only the index moves.
-func Skip(s *cluster.State, index terms.Index, reason string) report.Outcome {
+// Skip folds a record of so many bytes that are no entry which this version of the rules knows: only the index moves.
+func Skip(s *cluster.State, index terms.Index, bytes int, reason string) report.Outcome {
 	if index != s.Index+1 {
 		panic(fmt.Sprintf("replica: entry %d does not follow entry %d", index, s.Index))
 	}
 	s.Index = index
+	snapshot.Count(&s.Head, uint64(bytes))
 	return report.Outcome{Index: index, Dropped: reason}
 }
 
@@ -118,7 +127,7 @@ func (f *fold) admit() string {
 	case f.entry.Seq == 0:
 		return "its number is 0"
 	case incarnation == 0 || terms.NameProblem(string(name), true) != "":
-		return fmt.Sprintf("its writer %q is no name of a peer", f.entry.Writer)
+		return fmt.Sprintf("its writer %q is not a name of a peer", f.entry.Writer)
 	case node == nil && !joins:
 		return fmt.Sprintf("its writer %s is not known", f.entry.Writer)
 	case node == nil:
@@ -285,6 +294,8 @@ func (f *fold) obey(c command.Command) report.Result {
 		return f.drainNode(c)
 	case *command.ChangePools:
 		return f.changePools(c)
+	case *command.VouchSnapshot:
+		return f.vouch(c)
 	case *command.PassTime:
 		return f.passTime(c)
 	case *command.Unreadable:
@@ -294,7 +305,7 @@ func (f *fold) obey(c command.Command) report.Result {
 }
 
 func refused(code facts.Code, format string, args ...any) report.Result {
-	return report.Result{Refusal: facts.Refusal{Code: code, Reason: fmt.Sprintf(format, args...)}}
+	return report.Refuse(code, format, args...)
 }
 
 // author refuses what only p itself may write.

@@ -6,6 +6,7 @@ import (
 	"starling/cluster/facts"
 	"starling/cluster/workload"
 	"starling/command"
+	"starling/replica/limits"
 	"starling/replica/report"
 	"starling/schedule/explain"
 	"starling/terms"
@@ -52,8 +53,8 @@ func (f *fold) submitJob(c *command.SubmitJob) report.Result {
 			return stale(spec.Name, c.Against, present)
 		case present == 0 && f.followProblem(&spec).Refused():
 			return f.followProblem(&spec)
-		case present == 0 && f.limitProblem(nil, &spec).Refused():
-			return f.limitProblem(nil, &spec)
+		case present == 0 && limits.Job(f.s, nil, &spec).Refused():
+			return limits.Job(f.s, nil, &spec)
 		case present == 0:
 			f.addJob(old, &spec)
 		case old.Spec.Type != spec.Type:
@@ -64,8 +65,8 @@ func (f *fold) submitJob(c *command.SubmitJob) report.Result {
 			return sharingProblem(old.Spec, &spec)
 		case sizeProblem(old, &spec).Refused():
 			return sizeProblem(old, &spec)
-		case f.limitProblem(old, &spec).Refused():
-			return f.limitProblem(old, &spec)
+		case limits.Job(f.s, old, &spec).Refused():
+			return limits.Job(f.s, old, &spec)
 		case !old.Spec.Equal(&spec):
 			f.update(old, facts.JobVersion{Kind: facts.Submitted, Spec: &spec})
 		}
@@ -169,7 +170,7 @@ func (f *fold) stopJob(j *workload.Job) {
 		return
 	}
 	if stopped.Finished != 0 {
-		f.over = append(f.over, verdict{j.Name(), stopped.Status() == workload.StatusSucceeded})
+		f.over = append(f.over, jobEnd{j.Name(), stopped.Status() == workload.StatusSucceeded})
 	}
 	f.endUpdate(stopped)
 	if stopped.Finished != 0 && f.explain {

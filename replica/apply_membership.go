@@ -6,6 +6,7 @@ import (
 	"starling/cluster/facts"
 	"starling/cluster/workload"
 	"starling/command"
+	"starling/replica/limits"
 	"starling/replica/report"
 	"starling/ring"
 	"starling/terms"
@@ -90,7 +91,7 @@ func (f *fold) leave(c *command.Leave) report.Result {
 func (f *fold) finish(id terms.JobID) {
 	j := f.s.Job(id)
 	if j.Finished != 0 || id == f.deciding ||
-		slices.ContainsFunc(f.heeds, func(r facts.SlotRef) bool { return r.Job == id }) {
+		slices.ContainsFunc(f.duePolicies, func(r facts.SlotRef) bool { return r.Job == id }) {
 		return
 	}
 	f.abandon(j)
@@ -102,7 +103,7 @@ func (f *fold) finish(id terms.JobID) {
 	if j = f.s.Job(id); j == nil || j.Finished == 0 {
 		return
 	}
-	f.over = append(f.over, verdict{name, j.Status() == workload.StatusSucceeded})
+	f.over = append(f.over, jobEnd{name, j.Status() == workload.StatusSucceeded})
 	f.endUpdate(j)
 	if f.explain {
 		f.outcome.Effects = append(f.outcome.Effects,
@@ -122,7 +123,7 @@ func (f *fold) volunteer(c *command.Volunteer) report.Result {
 	if reason := offer.Problem(); reason != "" {
 		return refused(facts.Invalid, "offer of %s: %s", c.Peer, reason)
 	}
-	if r := f.offerProblem(&offer); r.Refused() {
+	if r := limits.Offer(f.s, f.writer, &offer); r.Refused() {
 		return r
 	}
 	f.s.SetOffer(f.writer.Index, &offer)

@@ -35,7 +35,7 @@ func (f *fold) drainNode(c *command.DrainNode) report.Result {
 	})
 }
 
-// drainDue ends whatever still runs on a drained node when its patience is over.
+// drainDue ends whatever still runs on a drained node when its deadline has passed.
 func (f *fold) drainDue(n facts.NodeIndex) {
 	drain := f.s.Node(n).Drain
 	if !drain.On || drain.Deadline > f.s.Time {

@@ -67,15 +67,15 @@ func (f *fold) hold(r facts.SlotRef, slot facts.Slot, delay uint32) {
 	}
 	f.s.SetSlot(r, slot)
 	if delay == 0 {
-		f.heed(r)
+		f.notePolicyDue(r)
 	} else {
 		f.effect(report.BackingOff, r, fmt.Sprintf("what a policy says is done in %d ms", delay))
 	}
 }
 
-// heed notes that what a policy says of a slot is due now.
-func (f *fold) heed(r facts.SlotRef) {
-	f.heeds = append(f.heeds, r)
+// notePolicyDue notes that what a policy says of a slot is due now.
+func (f *fold) notePolicyDue(r facts.SlotRef) {
+	f.duePolicies = append(f.duePolicies, r)
 	f.touch(r.Job)
 }
 
@@ -99,7 +99,7 @@ func (f *fold) evicted(r facts.SlotRef) {
 	slot.Ended, slot.Deadline = evictedBy(slot.Ended), f.s.Time+terms.Time(p.DelayMillis)
 	f.s.SetSlot(r, slot)
 	if p.DelayMillis == 0 {
-		f.heed(r)
+		f.notePolicyDue(r)
 	}
 }
 
@@ -193,18 +193,18 @@ func (f *fold) completionDue(id terms.JobID, task int) {
 	f.finish(id)
 }
 
-// heedAll does what policies say that is due because of this entry.
-func (f *fold) heedAll() {
-	for _, r := range f.heeds {
+// runDuePolicies does what policies say that is due because of this entry.
+func (f *fold) runDuePolicies() {
+	for _, r := range f.duePolicies {
 		if j := f.s.Job(r.Job); j != nil && j.Finished == 0 {
 			if slot, ok := f.s.SlotAt(r); ok {
 				f.obeyPolicy(r, slot)
 			}
 		}
 	}
-	heeded := f.heeds
-	f.heeds = nil
-	for _, r := range heeded {
+	due := f.duePolicies
+	f.duePolicies = nil
+	for _, r := range due {
 		if f.s.Job(r.Job) != nil {
 			f.finish(r.Job)
 		}
@@ -297,14 +297,14 @@ func mayRestart(restarts, most uint32) bool {
 	return most == terms.RestartsUnlimited || restarts < most
 }
 
-// end ends a job by a verdict. A slot that waits for the verdict has failed.
-func (f *fold) end(r facts.SlotRef, v facts.Verdict) {
+// end ends a job with an outcome. A slot that waits for it has failed.
+func (f *fold) end(r facts.SlotRef, v facts.PolicyOutcome) {
 	if slot, _ := f.s.SlotAt(r); slot.Phase == facts.Rescheduling {
 		slot.Phase, slot.Cause, slot.Deadline, slot.Health = facts.Failed, facts.NoCause, 0, facts.Unhealthy
 		f.s.SetSlot(r, slot)
 	}
 	state := f.s.Job(r.Job).PolicyState
-	state.Verdict = v
+	state.Outcome = v
 	f.s.SetPolicyState(r.Job, state)
 	f.stopJob(f.s.Job(r.Job))
 }
@@ -316,7 +316,7 @@ func (f *fold) enough(id terms.JobID) bool {
 		return false
 	}
 	state := j.PolicyState
-	state.Verdict = facts.Completed
+	state.Outcome = facts.Completed
 	state.Last = facts.PolicyAction{Entry: f.s.Index, At: f.s.Time, Action: lifecycle.Complete}
 	f.s.SetPolicyState(id, state)
 	f.stopJob(f.s.Job(id))

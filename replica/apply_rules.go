@@ -1,10 +1,8 @@
 package replica
 
 import (
-	"fmt"
-	"strings"
-
 	"starling/cluster/facts"
+	"starling/cluster/snapshot"
 	"starling/command"
 	"starling/replica/reaction"
 	"starling/replica/report"
@@ -29,26 +27,32 @@ func (f *fold) raiseRules(c *command.RaiseRules) report.Result {
 	if all := reaction.Behind(f.s, c.Version); len(all) > 0 {
 		return refused(facts.Conflict,
 			"%d of %d members do not know version %d of the rules (%s): install a newer program there first",
-			len(all), f.s.Members(), c.Version, list(all))
+			len(all), f.s.Members(), c.Version, report.Names(all))
 	}
 	f.raised = c.Version
 	return report.Result{}
 }
 
-// namedMax bounds the members that a refusal names.
-const namedMax = 5
+// vouch takes a member's word for a snapshot.
+func (f *fold) vouch(c *command.VouchSnapshot) report.Result {
+	if r := f.member(); r.Refused() {
+		return r
+	}
+	why := snapshot.Vouch(&f.s.Snapshots, facts.Vouch{Peer: f.entry.Writer, Snapshot: c.Snapshot}, f.s.Members())
+	if why != "" {
+		return refused(facts.Conflict, "%s", why)
+	}
+	return report.Result{}
+}
 
-// list is the first names, and how many there are beyond them.
-func list(all []terms.PeerID) string {
-	var names []string
-	for _, p := range all[:min(len(all), namedMax)] {
-		names = append(names, string(p))
+// vouches tells whether all that the entry did was to vouch for a snapshot: that is no reason for the next.
+func (f *fold) vouches() bool {
+	for i, r := range f.outcome.Results {
+		if f.entry.Commands[i].Kind() != command.KindVouchSnapshot || r.Refused() {
+			return false
+		}
 	}
-	text := strings.Join(names, ", ")
-	if more := len(all) - len(names); more > 0 {
-		text += fmt.Sprintf(" and %d more", more)
-	}
-	return text
+	return len(f.outcome.Results) > 0
 }
 
 // timeNow is the value's time at the entry: the highest that any told. Under rules.Next each entry lets it pass, so

@@ -72,7 +72,7 @@ func (f *fold) ready(r facts.SlotRef, slot facts.Slot, ready bool) {
 	f.s.SetSlot(r, slot)
 }
 
-// judge gives the verdict on the health of an instance whose time has come: it has been ready for long enough, or it is
+// judge decides on the health of an instance whose time has come: it has been ready for long enough, or it is
 // too late.
 func (f *fold) judge(r facts.SlotRef, slot facts.Slot) {
 	j := f.s.Job(r.Job)
@@ -105,7 +105,7 @@ func (f *fold) judge(r facts.SlotRef, slot facts.Slot) {
 func (f *fold) ended(r facts.SlotRef, news *command.Report, slot facts.Slot) {
 	j := f.s.Job(r.Job)
 	told := slot.Phase == facts.Stopping || slot.Phase == facts.Unknown && slot.Cause != facts.NoCause
-	f.rested(r, &slot)
+	f.resetFailures(r, &slot)
 	slot.Ended, slot.ExitCode, slot.Since, slot.Deadline = news.Ended, news.ExitCode, f.s.Time, 0
 	f.effect(report.Ended, r, endingWords(news))
 	switch {
@@ -126,8 +126,8 @@ func (f *fold) ended(r facts.SlotRef, news *command.Report, slot facts.Slot) {
 	f.failed(r, news, slot)
 }
 
-// rested forgets the failures of an instance that has run for long enough when it ends, however that is.
-func (f *fold) rested(r facts.SlotRef, slot *facts.Slot) {
+// resetFailures forgets the failures of an instance that has run for long enough when it ends, however that is.
+func (f *fold) resetFailures(r facts.SlotRef, slot *facts.Slot) {
 	if slot.Phase != facts.Running {
 		return
 	}
@@ -182,7 +182,7 @@ func (f *fold) succeed(r facts.SlotRef, slot facts.Slot) {
 	}
 	f.s.SetSlot(r, slot)
 	if f.hearCompletion(r.Job, int(r.Task)) {
-		f.heed(r)
+		f.notePolicyDue(r)
 	}
 	f.finish(r.Job)
 }
@@ -200,7 +200,7 @@ func (f *fold) lose(r facts.SlotRef) {
 	}
 	f.touch(r.Job)
 	spec := f.s.Job(r.Job).TaskSpecOf(int(r.Task), slot.Version)
-	f.rested(r, &slot)
+	f.resetFailures(r, &slot)
 	slot.Ended, slot.ExitCode = facts.NodeLost, 0
 	f.effect(report.Lost, r, "its node left")
 	switch {
@@ -254,7 +254,7 @@ func (f *fold) returned(r facts.SlotRef, ready bool) {
 func (f *fold) stop(r facts.SlotRef, cause facts.Cause) {
 	slot, _ := f.s.SlotAt(r)
 	if cause != facts.ByRunTime { // to run for too long is a failure itself
-		f.rested(r, &slot)
+		f.resetFailures(r, &slot)
 	}
 	slot.Cause = cause
 	switch slot.Phase {
@@ -348,17 +348,17 @@ func (f *fold) follow(r facts.SlotRef, slot facts.Slot) {
 
 // renew lets a slot wait for an instance of the newest version.
 func (f *fold) renew(r facts.SlotRef, slot facts.Slot) {
-	wish := facts.AnyNode
+	prefer := facts.AnyNode
 	if f.s.Job(r.Job).Spec.Update.SameNode {
-		wish = facts.PreferNode
+		prefer = facts.PreferNode
 	}
 	slot.Version, slot.Failures, slot.Health = 0, 0, facts.Starting
 	f.s.SetAttempts(r, retries.Attempts{})
-	f.wait(r, slot, wish)
+	f.wait(r, slot, prefer)
 }
 
 // wait lets a slot wait for a node, which is its last one if its volumes are there.
-func (f *fold) wait(r facts.SlotRef, slot facts.Slot, wish facts.Wish) {
+func (f *fold) wait(r facts.SlotRef, slot facts.Slot, prefer facts.NodePreference) {
 	j := f.s.Job(r.Job)
 	over := j.Update.State.Final() || slot.Version != j.Version // the update that a canary was of
 	if r.Seat == facts.UnknownSeat || r.Seat == facts.CanarySeat && over {
@@ -366,7 +366,7 @@ func (f *fold) wait(r facts.SlotRef, slot facts.Slot, wish facts.Wish) {
 		return
 	}
 	spec := j.TaskSpecOf(int(r.Task), slot.Version)
-	slot.Phase, slot.Wish, slot.Deadline, slot.Since, slot.Cause = facts.Waiting, wish, 0, f.s.Time, facts.NoCause
+	slot.Phase, slot.Preference, slot.Deadline, slot.Since, slot.Cause = facts.Waiting, prefer, 0, f.s.Time, facts.NoCause
 	if r.Seat == facts.MainSeat &&
 		(slot.Version == j.Version || slot.Version != 0 && j.ChangeOf(int(r.Task), slot.Version) != terms.Replace) {
 		slot.Version = 0
@@ -376,12 +376,12 @@ func (f *fold) wait(r facts.SlotRef, slot facts.Slot, wish facts.Wish) {
 	}
 	switch {
 	case j.Spec.Type == terms.Daemon:
-		slot.Wish, slot.Node = facts.OnlyNode, facts.NodeIndex(r.Index)
+		slot.Preference, slot.Node = facts.OnlyNode, facts.NodeIndex(r.Index)
 		if !f.able(j, int(r.Task), slot.Node) {
 			slot.Phase, slot.Version = facts.Stopped, j.Version
 		}
 	case spec != nil && len(spec.Volumes) > 0 && slot.Order != 0:
-		slot.Wish = facts.OnlyNode
+		slot.Preference = facts.OnlyNode
 	}
 	f.s.SetSlot(r, slot)
 }

@@ -147,7 +147,7 @@ func (f *fold) updateDue(id terms.JobID) {
 func (f *fold) roomSince(j *workload.Job) (at terms.Time, tried bool) {
 	waits := false
 	for task, t := range j.Tasks {
-		waits = waits || t.Counts[facts.Waiting]+t.Beside[facts.Waiting] > 0
+		waits = waits || t.Counts[facts.Waiting]+t.Secondary[facts.Waiting] > 0
 		f.s.EachSlot(j.ID, task, func(_ facts.SlotRef, slot facts.Slot) bool {
 			if slot.Version != j.Version || slot.Health == facts.Healthy || !slot.Phase.Found() {
 				return true
@@ -225,7 +225,7 @@ func (f *fold) inheritAll(id terms.JobID) {
 // seats returns the seats of one kind that a task has beside the main ones.
 func (f *fold) seats(j *workload.Job, task int, seat facts.Seat) []facts.SlotRef {
 	var all []facts.SlotRef
-	f.s.Job(j.ID).Tasks[task].EachBeside(j.ID, task, func(r facts.SlotRef, _ facts.Slot) bool {
+	f.s.Job(j.ID).Tasks[task].EachSecondary(j.ID, task, func(r facts.SlotRef, _ facts.Slot) bool {
 		if r.Seat == seat {
 			all = append(all, r)
 		}
@@ -335,7 +335,7 @@ func failing(j *workload.Job) string {
 	failed, lost := uint32(0), uint32(0)
 	for _, t := range j.Tasks {
 		failed += t.New[facts.Unhealthy] + t.Canaries[facts.Unhealthy]
-		lost += t.Beside[facts.Failed]
+		lost += t.Secondary[facts.Failed]
 	}
 	switch most := j.Spec.Update.FailuresMax; {
 	case rollout.Failed(failed, most):
@@ -548,7 +548,7 @@ func (f *fold) wanted(j *workload.Job, task int) uint32 {
 		return 0
 	case j.Spec.Type == terms.Daemon:
 		return j.Tasks[task].Desired
-	case slices.Contains(j.Vain(), task):
+	case slices.Contains(j.Unreachable(), task):
 		return 0
 	}
 	return j.Wants(task)
@@ -565,7 +565,7 @@ func (f *fold) resize(j *workload.Job, task int, count uint32) {
 	for index := count; index < uint32(f.s.Job(j.ID).Tasks[task].Slots.Len()); index++ {
 		gone = append(gone, facts.SlotRef{Job: j.ID, Task: uint16(task), Index: index})
 	}
-	f.s.Job(j.ID).Tasks[task].EachBeside(j.ID, task, func(r facts.SlotRef, _ facts.Slot) bool {
+	f.s.Job(j.ID).Tasks[task].EachSecondary(j.ID, task, func(r facts.SlotRef, _ facts.Slot) bool {
 		if r.Index >= count {
 			gone = append(gone, r)
 		}

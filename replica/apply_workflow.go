@@ -13,7 +13,7 @@ import (
 
 // abandon wants nothing any more of tasks that come after what has failed.
 func (f *fold) abandon(j *workload.Job) {
-	for _, task := range j.Vain() {
+	for _, task := range j.Unreachable() {
 		if t := f.s.Job(j.ID).Tasks[task]; t.Desired > 0 && t.Live() == 0 && !j.Stop {
 			f.s.SetDesired(j.ID, task, 0)
 			f.touch(j.ID)
@@ -72,7 +72,7 @@ func (f *fold) sealTask(c *command.SealTask) report.Result {
 		slot, _ := f.s.SlotAt(r)
 		switch {
 		case j.Spec.Type != terms.Batch:
-			return refused(facts.Conflict, "job %s is no batch job: only tasks of those come to an end", c.Slot.Job)
+			return refused(facts.Conflict, "job %s is not a batch job: only tasks of those come to an end", c.Slot.Job)
 		case t.Seal.Index == r.Index && t.Seal.Order == c.Order && t.Seal != facts.Seal{}:
 			return report.Result{Job: c.Slot.Job}
 		case slot.Order != c.Order || !slot.Phase.Holds():
@@ -131,8 +131,8 @@ func (f *fold) unfinished(spec *terms.Job) (names []terms.JobName) {
 	return names
 }
 
-// verdict is how a job has ended.
-type verdict struct {
+// jobEnd is how a job has ended.
+type jobEnd struct {
 	job       terms.JobName
 	succeeded bool
 }

@@ -101,7 +101,7 @@ func BenchmarkPreemption(b *testing.B) {
 				full := clusterOf(machines)
 				mine, yours := terms.NewPool("mine"), terms.NewPool("yours")
 				mine.Quotas[terms.CPU].Reservation = int64(machines) * 32_000
-				mine.PatienceMillis = 0
+				mine.PreemptionDelayMillis = 0
 				apply(full, 2, &command.ChangePools{Pools: []terms.Pool{mine, yours}})
 				for i := range 10 {
 					apply(full, uint64(i+3), benchJob(fmt.Sprint("yours/j", i), uint32(machines), terms.Pack, 6400))
@@ -112,7 +112,7 @@ func BenchmarkPreemption(b *testing.B) {
 					s := full.Copy()
 					b.StartTimer()
 					apply(s, 100, benchJob("mine/job", wanted, terms.Pack, 6000))
-					if claims, _ := s.ClaimsOf(s.JobOf("mine/job").ID); claims.Patient || len(claims.Seats) == 0 {
+					if nomination, _ := s.NominationOf(s.JobOf("mine/job").ID); nomination.Backfill || len(nomination.Seats) == 0 {
 						b.Fatal("nobody gives way")
 					}
 				}

@@ -29,7 +29,7 @@ func TestRowsVisitedStayWithinTheBound(t *testing.T) {
 		}
 	}
 	mine, yours := terms.NewPool("mine"), terms.NewPool("yours")
-	mine.Quotas[terms.CPU].Reservation, mine.PatienceMillis = 300*32_000, 0
+	mine.Quotas[terms.CPU].Reservation, mine.PreemptionDelayMillis = 300*32_000, 0
 	check("pools", &command.ChangePools{Pools: []terms.Pool{mine, yours}})
 	check("a job of equal instances", benchJob("yours/equal", 3000, terms.Pack, 500))
 	check("a job that spreads", benchJob("yours/spread", 3000, terms.Spread, 500))

@@ -93,7 +93,7 @@ func TestReactKeepsBadOffersBack(t *testing.T) {
 	s := clusterOf(1)
 	offer := &terms.Offer{Attributes: []terms.EnvVar{{Name: "zone", Value: "\xff"}}}
 	if commands := reaction.React("m00000~1", s, &reaction.Observed{Offer: offer}).Commands; len(commands) > 0 {
-		t.Errorf("an offer that is no UTF-8 is written: %v", commands)
+		t.Errorf("an offer that is not UTF-8 is written: %v", commands)
 	}
 }
 
@@ -114,7 +114,7 @@ func TestApplyWantsTheNextEntry(t *testing.T) {
 func TestSkip(t *testing.T) {
 	s := clusterOf(1)
 	before := s.Copy()
-	if outcome := Skip(s, 1, "no entry"); outcome.Index != 1 || outcome.Dropped != "no entry" || s.Index != 1 {
+	if outcome := Skip(s, 1, 9, "no entry"); outcome.Index != 1 || outcome.Dropped != "no entry" || s.Index != 1 {
 		t.Errorf("Skip() = %+v at index %d", outcome, s.Index)
 	}
 	if s.Index = 0; s.Digest() != before.Digest() {

@@ -17,7 +17,7 @@ import (
 )
 
 // FuzzApply folds arbitrary entries: what peers have reason to write, with fields at the ends of their ranges, out of
-// order, by members and strangers, under tiny limits, on values of any age. Whatever they are, the fold does not panic,
+// order, by members and others, under tiny limits, on values of any age. Whatever they are, the fold does not panic,
 // moves by one index, keeps its books, visits no more rows than it may, and does the same on a copy.
 //
 // An input is short, since the engine tries it again without each of its bytes: the age of the value, and a block for

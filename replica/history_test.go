@@ -212,7 +212,7 @@ func (h *history) job() terms.Job {
 			t.Constraints = append(t.Constraints,
 				constraint.Constraint{Label: "app", Values: []string{fmt.Sprint(h.rng.IntN(2))},
 					Operator: operators[h.rng.IntN(3)], Count: uint32(h.rng.IntN(3)), Within: []string{"", "size"}[h.rng.IntN(2)],
-					Soft: h.chance(50), PatienceMillis: uint32(h.rng.IntN(3000))})
+					Soft: h.chance(50), SoftTimeoutMillis: uint32(h.rng.IntN(3000))})
 		}
 		if h.chance(10) {
 			t.PerNodeMax, t.SpreadOver = uint32(1+h.rng.IntN(2)), "size"
@@ -277,7 +277,7 @@ func (h *history) check(s *cluster.State, before terms.Time) []string {
 			if t.Waits() > 0 && j.Finished != 0 {
 				wrong = append(wrong, fmt.Sprintf("%s has finished and waits", j.Name()))
 			}
-			first, _ := s.NextTurn(s.FirstTurn(0), func(workload.Turn) bool { return true })
+			first, _ := s.NextInQueue(s.QueueStart(0), func(workload.QueueEntry) bool { return true })
 			for n := range s.Nodes() {
 				if first.Key == facts.KeyOf(j.ID, i) && place.Fits(s, facts.KeyOf(j.ID, i), facts.NodeIndex(n)) {
 					wrong = append(wrong, fmt.Sprintf("%s.%s waits although %s has room", j.Name(), t.Name,

@@ -39,7 +39,7 @@ func newKeeping(seed uint64) *keeping {
 	change := &command.ChangePools{}
 	for _, path := range []terms.PoolPath{"a", "b", "c", terms.DefaultPool} {
 		p := terms.NewPool(path)
-		p.PatienceMillis = uint32(h.rng.IntN(2) * 1000)
+		p.PreemptionDelayMillis = uint32(h.rng.IntN(2) * 1000)
 		p.Quotas[terms.CPU] = terms.Quota{Reservation: int64(h.rng.IntN(25)), Share: int64(h.rng.IntN(3)),
 			Limit: terms.Unlimited}
 		change.Pools = append(change.Pools, p)
@@ -95,17 +95,17 @@ func (h *keeping) ends(phase facts.Phase, most int) {
 // important work of it came.
 func (h *keeping) quietly(do func()) (wrong string) {
 	before, entitled, index, picture := map[terms.JobID]uint32{}, h.entitledToKept(), h.s.Index, h.picture()
-	for _, id := range h.s.ClaimingJobs() {
-		if claims, _ := h.s.ClaimsOf(id); !claims.Patient && entitled[h.s.PoolOf(h.s.Job(id))] && !h.outranked(h.s.Job(id)) {
-			before[id] = seatsOf(&claims)
+	for _, id := range h.s.NominatedJobs() {
+		if kept, _ := h.s.NominationOf(id); !kept.Backfill && entitled[h.s.PoolOf(h.s.Job(id))] && !h.outranked(h.s.Job(id)) {
+			before[id] = seatsOf(&kept)
 			h.kept++
 		}
 	}
 	do()
 	entitled = h.entitledToKept()
 	for id, seats := range before {
-		claims, _ := h.s.ClaimsOf(id)
-		j, left := h.s.Job(id), seatsOf(&claims)
+		nomination, _ := h.s.NominationOf(id)
+		j, left := h.s.Job(id), seatsOf(&nomination)
 		if placed := h.placedSince(j, index); entitled[h.s.PoolOf(j)] && left+placed < seats && j.Tasks[0].Asks() > left {
 			return fmt.Sprintf("of the %d that were kept for %s %d are left, and %d were placed\nbefore:%s\nafter:%s", seats,
 				j.Name(), left, placed, picture, h.picture())
@@ -138,9 +138,9 @@ func (h *keeping) entitledToKept() map[int]bool {
 			}
 		}
 	}
-	for _, id := range h.s.ClaimingJobs() {
-		if claims, _ := h.s.ClaimsOf(id); !claims.Patient && h.s.PoolOf(h.s.Job(id)) >= 0 {
-			left[h.s.PoolOf(h.s.Job(id))] -= int64(seatsOf(&claims)) * claims.Seats[0].Need[terms.CPU]
+	for _, id := range h.s.NominatedJobs() {
+		if nomination, _ := h.s.NominationOf(id); !nomination.Backfill && h.s.PoolOf(h.s.Job(id)) >= 0 {
+			left[h.s.PoolOf(h.s.Job(id))] -= int64(seatsOf(&nomination)) * nomination.Seats[0].Need[terms.CPU]
 		}
 	}
 	all := map[int]bool{-1: true}
@@ -159,10 +159,10 @@ func (h *keeping) unbacked() string {
 				left += h.s.Job(r.Job).Spec.Tasks[0].Resources[terms.CPU]
 			}
 		}
-		for _, id := range h.s.ClaimingJobs() {
-			claims, _ := h.s.ClaimsOf(id)
-			for _, seat := range claims.Seats {
-				if seat.Node == n && !claims.Patient {
+		for _, id := range h.s.NominatedJobs() {
+			nomination, _ := h.s.NominationOf(id)
+			for _, seat := range nomination.Seats {
+				if seat.Node == n && !nomination.Backfill {
 					left -= int64(seat.Count) * seat.Need[terms.CPU]
 				}
 			}
@@ -185,7 +185,7 @@ func (h *keeping) placedSince(j *workload.Job, index terms.Index) (count uint32)
 	return count
 }
 
-func seatsOf(c *facts.Claims) (count uint32) {
+func seatsOf(c *facts.Nomination) (count uint32) {
 	for _, seat := range c.Seats {
 		count += seat.Count
 	}
@@ -203,10 +203,10 @@ func (h *keeping) picture() (text string) {
 	}
 	h.s.EachJob(func(j *workload.Job) bool {
 		if j.Finished == 0 {
-			claims, _ := h.s.ClaimsOf(j.ID)
+			nomination, _ := h.s.NominationOf(j.ID)
 			text += fmt.Sprintf("\n%s: %s, priority %d, gang %d, cpu %d, phases %v, kept %v", j.Name(), j.Spec.Type,
 				j.Spec.Priority,
-				j.Spec.MinAvailable, j.Spec.Tasks[0].Resources[terms.CPU], j.Tasks[0].Counts, claims.Seats)
+				j.Spec.MinAvailable, j.Spec.Tasks[0].Resources[terms.CPU], j.Tasks[0].Counts, nomination.Seats)
 		}
 		return true
 	})

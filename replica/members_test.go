@@ -42,7 +42,7 @@ func TestMembersAreTold(t *testing.T) {
 		t.Fatalf("%d start of the list of entry %d, want 2 of entry %d", len(got.Start), list(), s.Index)
 	}
 	for _, order := range got.Start {
-		checkOutfit(t, &order, list())
+		checkEnvironment(t, &order, list())
 		o.Local = append(o.Local, reaction.LocalTask{ID: order.ID, Files: order.Members})
 	}
 	if again := reaction.React("m00000~1", s, o); len(again.Start)+len(again.Renew) != 0 {
@@ -67,14 +67,14 @@ func TestMembersAreTold(t *testing.T) {
 	}
 }
 
-func checkOutfit(t *testing.T, order *reaction.Order, version terms.Index) {
+func checkEnvironment(t *testing.T, order *reaction.Order, version terms.Index) {
 	t.Helper()
-	at := slices.IndexFunc(order.Outfit.Env, func(e terms.EnvVar) bool { return e.Name == "TF_CONFIG" })
+	at := slices.IndexFunc(order.Environment.Env, func(e terms.EnvVar) bool { return e.Name == "TF_CONFIG" })
 	want := `{"cluster": {"ps": ["10.0.0.1:2222"], "worker": ["10.0.0.1:2222"]}, "task": {"type": "` +
 		string(order.ID.Slot.Task) + `", "index": 0}}`
-	if at < 0 || order.Outfit.Env[at].Value != want || order.Members != version || order.Refusal != "" ||
-		len(order.Outfit.Files) == 0 {
-		t.Errorf("%s starts with %+v of version %d, want %s of version %d", order.ID, order.Outfit, order.Members, want,
+	if at < 0 || order.Environment.Env[at].Value != want || order.Members != version || order.Refusal != "" ||
+		len(order.Environment.Files) == 0 {
+		t.Errorf("%s starts with %+v of version %d, want %s of version %d", order.ID, order.Environment, order.Members, want,
 			version)
 	}
 }

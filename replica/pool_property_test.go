@@ -35,7 +35,7 @@ func newSharing(seed uint64) *sharing {
 	change := &command.ChangePools{}
 	for _, path := range []terms.PoolPath{"a", "b", "c", "c/d", "c/e", "default"} {
 		p := terms.NewPool(path)
-		p.PatienceMillis = uint32(h.rng.IntN(2) * 1000)
+		p.PreemptionDelayMillis = uint32(h.rng.IntN(2) * 1000)
 		for k := range p.Quotas[:2] {
 			q := &p.Quotas[k]
 			*q = terms.Quota{Reservation: int64(h.rng.IntN(5)), Share: int64(h.rng.IntN(4)), Static: h.rng.IntN(4) == 0,
@@ -161,10 +161,11 @@ func (h *sharing) wrong() (found []string) {
 // what they are entitled to, or anything is revocable. Gangs may be in the way, so only single instances count.
 func (h *sharing) robbed(entitled []entitle.Entitlement) (found []string) {
 	for number := range h.s.Pools() {
-		turn, ok := h.s.NextTurn(h.s.FirstTurn(number), func(t workload.Turn) bool { return t.Class != terms.Revocable })
-		id, _ := turn.Key.Split()
-		if !ok || turn.Class != 0 || h.keptForOthers(id) || h.s.Job(id).HasGang() ||
-			!within(&turn.Need, h.s.Account(number).Held.NonSlack, entitled[number].NonSlack) {
+		firm := func(t workload.QueueEntry) bool { return t.Class != terms.Revocable }
+		entry, ok := h.s.NextInQueue(h.s.QueueStart(number), firm)
+		id, _ := entry.Key.Split()
+		if !ok || entry.Class != 0 || h.keptForOthers(id) || h.s.Job(id).HasGang() ||
+			!within(&entry.Need, h.s.Account(number).Held.NonSlack, entitled[number].NonSlack) {
 			continue
 		}
 		h.s.EachJob(func(j *workload.Job) bool {
@@ -172,9 +173,9 @@ func (h *sharing) robbed(entitled []entitle.Entitlement) (found []string) {
 			need := j.Spec.Tasks[0].Amounts()
 			switch {
 			case j.Tasks[0].Live() == 0 || j.Spec.NonPreemptible() || j.HasGang():
-			case need[terms.CPU] < turn.Need[terms.CPU] || need[terms.Memory] < turn.Need[terms.Memory]:
+			case need[terms.CPU] < entry.Need[terms.CPU] || need[terms.Memory] < entry.Need[terms.Memory]:
 			case j.Spec.Revocable || other != number &&
-				exceeds(&need, &turn.Need, h.s.Account(other).Held.NonSlack, entitled[other].NonSlack):
+				exceeds(&need, &entry.Need, h.s.Account(other).Held.NonSlack, entitled[other].NonSlack):
 				found = append(found, fmt.Sprintf("%s waits although %s could give way", h.s.Job(id).Name(), j.Name()))
 			}
 			return true
@@ -185,7 +186,7 @@ func (h *sharing) robbed(entitled []entitle.Entitlement) (found []string) {
 
 // keptForOthers tells whether room is kept for other work than a job: that is not there for it.
 func (h *sharing) keptForOthers(id terms.JobID) bool {
-	return slices.ContainsFunc(h.s.ClaimingJobs(), func(other terms.JobID) bool { return other != id })
+	return slices.ContainsFunc(h.s.NominatedJobs(), func(other terms.JobID) bool { return other != id })
 }
 
 // within tells whether a need fits beside what is held.

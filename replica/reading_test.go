@@ -74,7 +74,7 @@ func (r *reading) fold(s *cluster.State) {
 		reaction.React(peer, s, &reaction.Observed{Now: s.Time + 60_000, Gone: []terms.PeerID{s.Watched(peer)},
 			Offer: s.Node(n).Offer})
 	}
-	admission.CeilingsOf(s, nil)
+	admission.AncestorLimitsOf(s, nil)
 	entitle.Entitlements(entitle.Of(s))
 	s.Audit()
 	s.Digest()
@@ -128,7 +128,7 @@ func TestReadersWriteNothing(t *testing.T) {
 			r.all(g.s)
 			g.settle()
 		}
-		c := newCommons(seed)
+		c := newSharedPool(seed)
 		for range 6 {
 			c.step()
 			r.all(c.s)

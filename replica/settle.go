@@ -141,7 +141,7 @@ func (f *fold) fillMain(j *workload.Job, r facts.SlotRef, d *reconcile.Decision,
 	}
 }
 
-// awaitReturn lets whoever is still out of reach be looked at again: its job may have become more patient.
+// awaitReturn lets whoever is still out of reach be looked at again: its job may now wait longer for it.
 func (f *fold) awaitReturn(r facts.SlotRef, d *reconcile.Decision) {
 	for _, seat := range [...]facts.Seat{facts.MainSeat, facts.CanarySeat, facts.UnknownSeat} {
 		if slot, _ := f.s.SlotAt(seatOf(r, seat)); slot.Phase == facts.Unknown && slot.Deadline == 0 {
@@ -174,7 +174,7 @@ func (f *fold) inherit(r facts.SlotRef, d *reconcile.Decision) {
 	}
 	f.s.MoveSeat(seat, facts.MainSeat)
 	if slot.Phase == facts.Succeeded && f.hearCompletion(r.Job, int(r.Task)) {
-		f.heed(seatOf(r, facts.MainSeat))
+		f.notePolicyDue(seatOf(r, facts.MainSeat))
 	}
 }
 

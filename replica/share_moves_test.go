@@ -9,7 +9,7 @@ import (
 )
 
 // checkMoves checks that no more gave way than the shares force.
-func (c *commons) checkMoves() {
+func (c *sharedPool) checkMoves() {
 	if len(c.pools) > 1 || c.strained {
 		return
 	}
@@ -38,7 +38,7 @@ func (c *commons) checkMoves() {
 
 // keep returns how many of those who run can stay at most when all shares are met: a flow from tasks to nodes of the
 // greatest worth, where who stays is worth one. Each path adds one instance.
-func (c *commons) keep(at map[terms.SlotName]terms.NodeName) (kept int) {
+func (c *sharedPool) keep(at map[terms.SlotName]terms.NodeName) (kept int) {
 	var f flow
 	nodes := c.s.Nodes()
 	for n := range facts.NodeIndex(nodes) {
@@ -120,7 +120,7 @@ func (f *flow) worth(vertices int) (worth int) {
 }
 
 // checkNeedless checks that nobody gave way if no share fell and all that comes has room beside what runs.
-func (c *commons) checkNeedless(at map[terms.SlotName]terms.NodeName) {
+func (c *sharedPool) checkNeedless(at map[terms.SlotName]terms.NodeName) {
 	now := c.sharesNow()
 	for key, share := range c.shares {
 		if later, there := now[key]; there && later < share {
@@ -152,7 +152,7 @@ func (c *commons) checkNeedless(at map[terms.SlotName]terms.NodeName) {
 
 // beside is what has room beside those who run, each taking the first room that there is.
 type beside struct {
-	c     *commons
+	c     *sharedPool
 	at    map[terms.SlotName]terms.NodeName
 	nodes []terms.NodeName
 	room  map[terms.NodeName]int

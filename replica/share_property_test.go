@@ -19,9 +19,9 @@ import (
 	"starling/terms/constraint"
 )
 
-// commons is a random history of jobs that share virtual peers, with what sharing promises checked after each change,
-// once all has come to rest. Nothing else is scarce.
-type commons struct {
+// sharedPool is a random history of jobs that share virtual peers, with what sharing promises checked after each
+// change, once all has come to rest. Nothing else is scarce.
+type sharedPool struct {
 	*story
 	rng   *rand.Rand
 	pools []terms.Pool
@@ -44,14 +44,14 @@ type commons struct {
 	began terms.Index
 	// succeeded are the jobs of which some instances succeeded with the last change.
 	succeeded []terms.JobName
-	seen      sights
+	seen      sightings
 }
 
-// sights counts what was seen, so that poor histories are noticed.
-type sights struct{ yielded, compared, forced, copies, beside, strangers, orders int }
+// sightings counts what was seen, so that poor histories are noticed.
+type sightings struct{ yielded, compared, forced, copies, beside, otherWork, orders int }
 
-func newCommons(seed uint64) *commons {
-	c := &commons{story: newStory(), seed: seed, rng: rand.New(rand.NewPCG(seed, 13)), lives: map[terms.NodeName]int{}}
+func newSharedPool(seed uint64) *sharedPool {
+	c := &sharedPool{story: newStory(), seed: seed, rng: rand.New(rand.NewPCG(seed, 13)), lives: map[terms.NodeName]int{}}
 	c.quiet = true
 	c.folded = func(_ *cluster.State, outcome report.Outcome) {
 		if outcome.Index > c.began+1000 {
@@ -77,7 +77,7 @@ func newCommons(seed uint64) *commons {
 	change := &command.ChangePools{}
 	for i := range max(c.rng.IntN(5)-1, 1) {
 		p := terms.NewPool(terms.PoolPath(string(rune('x' + i))))
-		p.JobScheduler, p.PatienceMillis = terms.JobScheduler(c.rng.IntN(4)), 0
+		p.JobScheduler, p.PreemptionDelayMillis = terms.JobScheduler(c.rng.IntN(4)), 0
 		q := &p.Quotas[terms.VirtualPeers]
 		q.Reservation, q.Share = int64(c.rng.IntN(5)*int(terms.WholeDevice)), int64(1+c.rng.IntN(3))
 		if c.chance(20) {
@@ -97,22 +97,22 @@ func newCommons(seed uint64) *commons {
 	return c
 }
 
-func (c *commons) chance(percent int) bool { return c.rng.IntN(100) < percent }
+func (c *sharedPool) chance(percent int) bool { return c.rng.IntN(100) < percent }
 
-func (c *commons) tellOf(format string, args ...any) {
+func (c *sharedPool) tellOf(format string, args ...any) {
 	c.events = append(c.events, fmt.Sprintf(format, args...))
 }
 
-func (c *commons) say(format string, args ...any) {
+func (c *sharedPool) say(format string, args ...any) {
 	c.wrong = append(c.wrong, fmt.Sprintf(format, args...))
 }
 
-func (c *commons) peer(name terms.NodeName) terms.PeerID {
+func (c *sharedPool) peer(name terms.NodeName) terms.PeerID {
 	return terms.NewPeerID(name, uint32(c.lives[name]))
 }
 
 // enter lets a node join in its next life.
-func (c *commons) enter(name terms.NodeName) {
+func (c *sharedPool) enter(name terms.NodeName) {
 	c.lives[name]++
 	count, set := 1+c.rng.IntN(6), map[string]string{}
 	if set["cpu"] = fmt.Sprint(1000 * count); c.chance(40) {
@@ -125,7 +125,7 @@ func (c *commons) enter(name terms.NodeName) {
 }
 
 // strains tells whether a machine runs more than it offers.
-func (c *commons) strains() bool {
+func (c *sharedPool) strains() bool {
 	for n := range facts.NodeIndex(c.s.Nodes()) {
 		node, offered := c.s.Node(n), 0
 		if c.s.Eligible(n) {
@@ -139,7 +139,7 @@ func (c *commons) strains() bool {
 }
 
 // job returns one that has not ended, nil if there is none.
-func (c *commons) job() *workload.Job {
+func (c *sharedPool) job() *workload.Job {
 	all := c.s.Sharers()
 	if len(all) == 0 {
 		return nil
@@ -147,7 +147,7 @@ func (c *commons) job() *workload.Job {
 	return c.s.Job(all[c.rng.IntN(len(all))])
 }
 
-func (c *commons) submit() {
+func (c *sharedPool) submit() {
 	c.jobs++
 	name := terms.NewJobName(c.pools[c.rng.IntN(len(c.pools))].Path, fmt.Sprint("j", c.jobs))
 	pick := func(words ...string) string { return words[c.rng.IntN(len(words))] }
@@ -178,7 +178,7 @@ func (c *commons) submit() {
 }
 
 // step lets one thing happen.
-func (c *commons) step() {
+func (c *sharedPool) step() {
 	c.began = c.s.Index
 	by, draw := c.peer("a"), c.rng.IntN(100)
 	if draw < 25 || len(c.s.Sharers()) == 0 {
@@ -208,7 +208,7 @@ func (c *commons) step() {
 }
 
 // program lets some end.
-func (c *commons) program(status int32) {
+func (c *sharedPool) program(status int32) {
 	node := c.members[c.rng.IntN(len(c.members))]
 	for i := range c.local[node] {
 		if task := &c.local[node][i]; c.chance(50) {
@@ -222,7 +222,7 @@ func (c *commons) program(status int32) {
 }
 
 // machine lets one come, go or offer something else.
-func (c *commons) machine() {
+func (c *sharedPool) machine() {
 	name := terms.NodeName(string(rune('a' + c.rng.IntN(len(c.lives)))))
 	at := slices.Index(c.members, name)
 	if at < 0 {
@@ -251,7 +251,7 @@ func (c *commons) machine() {
 }
 
 // rest lets all happen that follows, and time pass, until nothing does any more.
-func (c *commons) rest() {
+func (c *sharedPool) rest() {
 	for range 40 {
 		before := c.s.Index
 		for _, name := range c.members {
@@ -271,7 +271,7 @@ func (c *commons) rest() {
 }
 
 // still checks that one entry more changes nothing.
-func (c *commons) still() {
+func (c *sharedPool) still() {
 	placed, yielded, shares := len(c.placed), len(c.yielded), fmt.Sprint(c.sharesNow())
 	c.write(c.peer("a"), &command.TellTime{})
 	if len(c.placed) > placed || len(c.yielded) > yielded || fmt.Sprint(c.sharesNow()) != shares {
@@ -279,7 +279,7 @@ func (c *commons) still() {
 	}
 }
 
-func (c *commons) sharesNow() map[string]uint32 {
+func (c *sharedPool) sharesNow() map[string]uint32 {
 	all := map[string]uint32{}
 	for _, id := range c.s.Sharers() {
 		j := c.s.Job(id)
@@ -292,7 +292,7 @@ func (c *commons) sharesNow() map[string]uint32 {
 }
 
 // running tells where the slots run.
-func (c *commons) running() map[terms.SlotName]terms.NodeName {
+func (c *sharedPool) running() map[terms.SlotName]terms.NodeName {
 	all := map[terms.SlotName]terms.NodeName{}
 	for n := range facts.NodeIndex(c.s.Nodes()) {
 		for _, r := range c.s.Node(n).Held {
@@ -313,7 +313,7 @@ type party struct {
 }
 
 // parties returns what the jobs of a pool may have.
-func (c *commons) parties(path terms.PoolPath) (all []party) {
+func (c *sharedPool) parties(path terms.PoolPath) (all []party) {
 	for _, id := range c.s.Sharers() {
 		j := c.s.Job(id)
 		if j.Name().Pool() != path {
@@ -351,7 +351,7 @@ func (c *commons) parties(path terms.PoolPath) (all []party) {
 }
 
 // check holds what is at rest against what is promised.
-func (c *commons) check() {
+func (c *sharedPool) check() {
 	c.wrong = append(c.wrong, c.s.Audit()...)
 	entitled := entitle.Entitlements(entitle.Of(c.s))
 	picky := false
@@ -379,7 +379,7 @@ func (c *commons) check() {
 }
 
 // remember keeps the picture for the next change.
-func (c *commons) remember() {
+func (c *sharedPool) remember() {
 	c.at, c.shares = c.running(), c.sharesNow()
 	c.seen.yielded += len(c.yielded)
 	c.placed, c.yielded, c.effects, c.strained, c.succeeded = nil, nil, nil, c.strains(), nil
@@ -387,7 +387,7 @@ func (c *commons) remember() {
 
 // checkShares checks that a job that requires it has all its open tasks covered or nothing, and runs what its shares
 // say.
-func (c *commons) checkShares(p *party, kept bool) {
+func (c *sharedPool) checkShares(p *party, kept bool) {
 	j, covered := p.job, 0
 	for _, task := range p.open {
 		t := j.Tasks[task]
@@ -412,7 +412,7 @@ func (c *commons) checkShares(p *party, kept bool) {
 }
 
 // checkMissing checks that what lacks of a share is held by other pools, or kept for somebody.
-func (c *commons) checkMissing(p *party, task int) {
+func (c *sharedPool) checkMissing(p *party, task int) {
 	spec, others := p.job.TaskSpecOf(task, p.job.Version), 0
 	for n := range facts.NodeIndex(c.s.Nodes()) {
 		node := c.s.Node(n)
@@ -430,16 +430,16 @@ func (c *commons) checkMissing(p *party, task int) {
 			}
 		}
 	}
-	if c.seen.strangers++; others == 0 {
+	if c.seen.otherWork++; others == 0 {
 		c.say("%s.%s lacks peers, and no other pool has any", p.job.Name(), spec.Name)
 	}
 }
 
-// kept returns how many peers of a node are claimed, but for a job.
-func (c *commons) kept(n facts.NodeIndex, job terms.JobID) (count int) {
-	for _, id := range c.s.ClaimingJobs() {
-		claims, _ := c.s.ClaimsOf(id)
-		for _, seat := range claims.Seats {
+// kept returns how many peers of a node are kept, but for a job.
+func (c *sharedPool) kept(n facts.NodeIndex, job terms.JobID) (count int) {
+	for _, id := range c.s.NominatedJobs() {
+		nomination, _ := c.s.NominationOf(id)
+		for _, seat := range nomination.Seats {
 			if seat.Node == n && id != job {
 				count += int(seat.Count)
 			}
@@ -454,7 +454,7 @@ func suits(node *cluster.Node, spec *terms.Task) bool {
 }
 
 // checkCopies checks that each node has as many of each open task of a colocated job.
-func (c *commons) checkCopies(p *party) {
+func (c *sharedPool) checkCopies(p *party) {
 	if !p.colocated || p.ended || len(c.pools) > 1 {
 		return
 	}
@@ -475,7 +475,7 @@ func (c *commons) checkCopies(p *party) {
 }
 
 // checkNeighbours checks that nobody of a colocated batch job is stopped because others of it succeeded.
-func (c *commons) checkNeighbours() {
+func (c *sharedPool) checkNeighbours() {
 	now := c.sharesNow()
 	for key := range c.shares {
 		if _, there := now[key]; !there {
@@ -495,7 +495,7 @@ func (c *commons) checkNeighbours() {
 
 // checkEven checks that with round-robin two jobs differ by a unit at most, unless the one with fewer can take no more
 // or the other needs as many.
-func (c *commons) checkEven(pool *terms.Pool, all []party) {
+func (c *sharedPool) checkEven(pool *terms.Pool, all []party) {
 	if pool.JobScheduler != terms.JobRoundRobin || slices.ContainsFunc(all, func(p party) bool { return p.picky }) {
 		return
 	}
@@ -513,7 +513,7 @@ func (c *commons) checkEven(pool *terms.Pool, all []party) {
 }
 
 // checkIdle checks that no peer is idle that somebody could use.
-func (c *commons) checkIdle(pool *terms.Pool, all []party, peers uint32) {
+func (c *sharedPool) checkIdle(pool *terms.Pool, all []party, peers uint32) {
 	if pool.JobScheduler == terms.JobPercentage ||
 		slices.ContainsFunc(all, func(p party) bool { return p.picky || p.colocated }) {
 		return
@@ -529,7 +529,7 @@ func (c *commons) checkIdle(pool *terms.Pool, all []party, peers uint32) {
 }
 
 // checkNodes checks that nobody runs where his task cannot.
-func (c *commons) checkNodes() {
+func (c *sharedPool) checkNodes() {
 	for n := range facts.NodeIndex(c.s.Nodes()) {
 		node := c.s.Node(n)
 		for _, r := range node.Held {
@@ -542,7 +542,7 @@ func (c *commons) checkNodes() {
 }
 
 // checkOrder checks that another order of events, with the same ages, divides alike.
-func (c *commons) checkOrder() {
+func (c *sharedPool) checkOrder() {
 	for _, id := range c.s.Sharers() {
 		for _, t := range c.s.Job(id).Tasks {
 			if t.Counts[facts.Succeeded]+t.Counts[facts.Failed] > 0 {
@@ -553,7 +553,7 @@ func (c *commons) checkOrder() {
 	if c.strained || len(c.s.Draining()) > 0 || c.s.Index%4 > 0 {
 		return
 	}
-	d := &commons{story: newStory(), rng: rand.New(rand.NewPCG(c.seed, 14)), lives: map[terms.NodeName]int{},
+	d := &sharedPool{story: newStory(), rng: rand.New(rand.NewPCG(c.seed, 14)), lives: map[terms.NodeName]int{},
 		pools: c.pools}
 	d.quiet = true
 	slices.Sort(c.members)
@@ -581,7 +581,7 @@ func (c *commons) checkOrder() {
 }
 
 // copyNode lets a node join that is like one of another history.
-func (c *commons) copyNode(from *commons, name terms.NodeName) {
+func (c *sharedPool) copyNode(from *sharedPool, name terms.NodeName) {
 	offer := from.offers[from.peer(name)]
 	disk, _ := offer.Attribute("disk")
 	c.lives[name] = 1
@@ -611,9 +611,9 @@ func cases(t *testing.T, short, long uint64) uint64 {
 // TestCommons plays random histories of jobs that share virtual peers, and holds the promises of sharing after each
 // change.
 func TestCommons(t *testing.T) {
-	var seen sights
+	var seen sightings
 	for seed := range cases(t, 400, 2500) {
-		c := newCommons(seed)
+		c := newSharedPool(seed)
 		for range 25 {
 			c.step()
 			c.rest()
@@ -626,18 +626,18 @@ func TestCommons(t *testing.T) {
 		}
 		seen.add(&c.seen)
 	}
-	if t.Logf("%+v", seen); min(seen.yielded, seen.compared, seen.forced, seen.copies, seen.beside, seen.strangers,
+	if t.Logf("%+v", seen); min(seen.yielded, seen.compared, seen.forced, seen.copies, seen.beside, seen.otherWork,
 		seen.orders) == 0 {
 		t.Errorf("the histories are poor: %+v", seen)
 	}
 }
 
-func (s *sights) add(o *sights) {
+func (s *sightings) add(o *sightings) {
 	s.yielded += o.yielded
 	s.compared += o.compared
 	s.forced += o.forced
 	s.copies += o.copies
-	s.strangers += o.strangers
+	s.otherWork += o.otherWork
 	s.beside += o.beside
 	s.orders += o.orders
 }

@@ -45,7 +45,7 @@ import (
 //	suspend web                  or resume web
 //	move web.main.0              or again web.main.0: its allocation ends, for one elsewhere or on the same node; or
 //	                             release web.main.0: for one anywhere, its volumes are given up
-//	pools a=2000/4000/1 b=0/9000/2/500     the tree beside default: reservation, limit, share of cpu, patience in
+//	pools a=2000/4000/1 b=0/9000/2/500     the tree beside default: reservation, limit, share of cpu, preemption delay in
 //	                             milliseconds; jobs are pool/name, with priority=9 gang=2 (of the task) total=3 (of the
 //	                             job) most=2 runtime=9000 and as=fixed, preemptible, revocable, controller, killed
 //	drain a 5000                 or undrain a
@@ -199,8 +199,8 @@ func (w *story) pools(by terms.PeerID, words []string) {
 		values := strings.Split(text, "/")
 		p := terms.NewPool(terms.PoolPath(path))
 		p.Quotas[terms.CPU] = terms.Quota{Reservation: number(values[0]), Limit: number(values[1]), Share: number(values[2])}
-		if p.PatienceMillis = 0; len(values) > 3 {
-			p.PatienceMillis = uint32(number(values[3]))
+		if p.PreemptionDelayMillis = 0; len(values) > 3 {
+			p.PreemptionDelayMillis = uint32(number(values[3]))
 		}
 		if len(values) > 4 {
 			p.JobScheduler = terms.JobScheduler(slices.Index(terms.JobSchedulers(), values[4]))
@@ -583,7 +583,7 @@ func (w *story) jobs() {
 			for index := range t.Slots.Len() {
 				fmt.Fprint(&w.out, " ", w.seat(j, t.Slots.At(index)))
 			}
-			t.EachBeside(j.ID, i, func(r facts.SlotRef, slot facts.Slot) bool {
+			t.EachSecondary(j.ID, i, func(r facts.SlotRef, slot facts.Slot) bool {
 				fmt.Fprintf(&w.out, " %s %d: %s", r.Seat, r.Index, w.seat(j, slot))
 				return true
 			})

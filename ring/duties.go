@@ -7,11 +7,11 @@ import (
 )
 
 // Watches returns whose pulses the peer must watch, each once: whom it watches in the ring, the joiner that it
-// stitches, and while it joins itself its observer, then whom it will watch.
+// takes in, and while it joins itself its observer, then whom it will watch.
 func Watches(s *cluster.State, self terms.PeerID) []terms.PeerID {
 	var all []terms.PeerID
 	all = add(all, s.Watched(self))
-	all = add(all, s.Stitching(self))
+	all = add(all, s.Handshake(self))
 	switch attempt, _ := s.Attempt(self); attempt.Phase {
 	case membership.Prepared:
 		all = add(all, attempt.Observer)
@@ -77,7 +77,7 @@ type Step struct {
 // attempt is asked of Ready.
 func Duties(s *cluster.State, self terms.PeerID) []Step {
 	var steps []Step
-	if joiner := s.Stitching(self); joiner != "" {
+	if joiner := s.Handshake(self); joiner != "" {
 		if attempt, _ := s.Attempt(joiner); attempt.Phase == membership.Prepared {
 			steps = append(steps, Step{MustNotify, joiner, self, attempt.Number})
 		}
@@ -108,7 +108,7 @@ const (
 // Ready tells whether a peer whose attempt was aborted should begin the next at this time, and if not, when to ask
 // again, 0 for when the value has changed. While another life of its node is a member it cannot join, and says nothing:
 // it looks at that one's pulse (see Probes). Otherwise it should as soon as enough members are open for it and for all
-// who have waited longer (a stitch closes two); and, since some of those may be dead, in any case after a back-off that
+// who have waited longer (a join closes two); and, since some of those may be dead, in any case after a back-off that
 // doubles, spread by the peer's name.
 func Ready(s *cluster.State, self terms.PeerID, now terms.Time) (ready bool, askAgain terms.Time) {
 	attempt, ok := s.Attempt(self)

@@ -3,7 +3,7 @@
 // Its rules are those of the seed The Cluster as a Value, with the guards that Onyx learnt. Invariants:
 //
 //  1. The members form one cycle: each is watched by exactly one other, unless there is only one.
-//  2. A member stitches at most one joiner, and while it has prepared one, who watches it begins no other.
+//  2. A member takes in at most one joiner, and while it has prepared one, who watches it begins no other.
 //  3. Every step of a join checks the exact state that it continues; a step of another attempt changes nothing.
 //  4. Targets are computed when an entry is applied, never taken from it.
 //  5. An incarnation that left never comes back.
@@ -31,7 +31,7 @@ func refuse(code facts.Code, format string, args ...any) facts.Refusal {
 func Prepare(s *cluster.State, joiner terms.PeerID, number uint32) facts.Refusal {
 	name, incarnation := joiner.Split()
 	if reason := terms.NameProblem(string(name), true); reason != "" || incarnation == 0 {
-		return refuse(facts.Invalid, "%q is no name of a peer: the node's name %s", joiner, reason)
+		return refuse(facts.Invalid, "%q is not a name of a peer: the node's name %s", joiner, reason)
 	}
 	node := s.NodeOf(name)
 	last, _ := s.Attempt(joiner)
@@ -132,7 +132,7 @@ func Notify(s *cluster.State, observer, joiner terms.PeerID, number uint32) fact
 	return facts.Refusal{}
 }
 
-// Accept stitches the joiner in between its observer and whom the observer watches now.
+// Accept takes the joiner in between its observer and whom the observer watches now.
 func Accept(s *cluster.State, joiner, observer terms.PeerID, number uint32) facts.Refusal {
 	attempt, refusal := current(s, joiner, number, membership.Accepted)
 	if refusal.Code != facts.OK {
@@ -196,7 +196,7 @@ func Leave(s *cluster.State, p terms.PeerID) facts.Refusal {
 	}
 	s.SetAttempt(p, membership.Attempt{})
 	if node.Peer == p {
-		if joiner := s.Stitching(p); joiner != "" {
+		if joiner := s.Handshake(p); joiner != "" {
 			attempt, _ := s.Attempt(joiner)
 			attempt.Phase, attempt.Observer = membership.Orphaned, ""
 			s.SetAttempt(joiner, attempt)

@@ -238,7 +238,7 @@ func (w *story) perform(out *strings.Builder, p terms.PeerID, duty ring.Step) (d
 
 // show writes out the ring and all that follows from it.
 func (w *story) show(out *strings.Builder) {
-	fmt.Fprintf(out, "ring     %s\n", w.circle())
+	fmt.Fprintf(out, "ring     %s\n", w.ring())
 	w.s.EachAttempt(func(p terms.PeerID, a membership.Attempt) bool {
 		by := ""
 		if a.Observer != "" {
@@ -272,8 +272,8 @@ func (w *story) show(out *strings.Builder) {
 	}
 }
 
-// circle writes the ring from its first member on.
-func (w *story) circle() string {
+// ring writes the ring from its first member on.
+func (w *story) ring() string {
 	if w.s.Members() == 0 {
 		return "nobody"
 	}

@@ -182,13 +182,13 @@ func (p *pass) input(number int, h *head) *preempt.Input {
 		}
 	}
 	// What comes free for those of the pool to whom somebody gives way already is theirs.
-	for _, id := range p.s.ClaimingJobs() {
-		claims, _ := p.s.ClaimsOf(id)
+	for _, id := range p.s.NominatedJobs() {
+		nomination, _ := p.s.NominationOf(id)
 		other := p.s.Job(id)
-		if claims.Patient || other == nil || other.Spec.Revocable != in.Revocable || p.s.PoolOf(other) != number {
+		if nomination.Backfill || other == nil || other.Spec.Revocable != in.Revocable || p.s.PoolOf(other) != number {
 			continue
 		}
-		for _, seat := range claims.Seats {
+		for _, seat := range nomination.Seats {
 			for k := range in.Room {
 				in.Room[k] -= seat.Need[k] * int64(seat.Count)
 			}
@@ -215,15 +215,15 @@ func (p *pass) addWants(in *preempt.Input, h *head) {
 // lower bounds the room of the pool by the limits of those above it. If the head is entitled to more, others below the
 // same limit have to make room.
 func (p *pass) lower(in *preempt.Input, h *head) {
-	ceilings, need := admission.CeilingsOf(p.s, p.look().stopping), terms.Amounts{}
-	if ceilings == nil {
+	ancestorLimits, need := admission.AncestorLimitsOf(p.s, p.look().stopping), terms.Amounts{}
+	if ancestorLimits == nil {
 		return
 	}
-	for _, id := range p.s.ClaimingJobs() {
-		claims, _ := p.s.ClaimsOf(id)
-		if number := p.s.PoolOf(p.s.Job(id)); number >= 0 && !claims.Patient {
-			for _, seat := range claims.Seats {
-				ceilings.Charge(number, &terms.Work{NonSlack: seat.Need}, int64(seat.Count))
+	for _, id := range p.s.NominatedJobs() {
+		nomination, _ := p.s.NominationOf(id)
+		if number := p.s.PoolOf(p.s.Job(id)); number >= 0 && !nomination.Backfill {
+			for _, seat := range nomination.Seats {
+				ancestorLimits.Charge(number, &terms.Work{NonSlack: seat.Need}, int64(seat.Count))
 			}
 		}
 	}
@@ -232,11 +232,11 @@ func (p *pass) lower(in *preempt.Input, h *head) {
 			need[k] += amount * int64(want.Count)
 		}
 	}
-	if above, end, left, short := ceilings.Short(in.Pool, &need); short && h.entitled {
-		in.Room, in.Circle = left, preempt.Circle{First: above, End: end}
+	if above, end, left, short := ancestorLimits.Short(in.Pool, &need); short && h.entitled {
+		in.Room, in.Subtree = left, preempt.Subtree{First: above, End: end}
 		return
 	}
-	left := ceilings.Of(in.Pool, false)
+	left := ancestorLimits.Of(in.Pool, false)
 	for k := range in.Room {
 		in.Room[k] = min(in.Room[k], left[k])
 	}

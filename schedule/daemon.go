@@ -11,7 +11,7 @@ import (
 	"starling/terms"
 )
 
-// short is a lane of a daemon of which instances found no room on nodes of some pages.
+// short is a queue entry of a daemon of which instances found no room on nodes of some pages.
 type short struct {
 	key   facts.TaskKey
 	pages []int
@@ -38,7 +38,7 @@ func (p *pass) preemptForDaemons() (finished bool) {
 		var waiting []facts.NodeIndex
 		taskOf(p.s, one.key).EachSpecial(id, task, func(_ facts.SlotRef, slot facts.Slot) bool {
 			_, tried := slices.BinarySearch(one.pages, int(slot.Node)/cluster.NodesPerPage)
-			if tried && slot.Wish == facts.OnlyNode && slot.Version == 0 {
+			if tried && slot.Preference == facts.OnlyNode && slot.Version == 0 {
 				waiting = append(waiting, slot.Node)
 			}
 			return true
@@ -60,9 +60,9 @@ func (p *pass) preemptForDaemons() (finished bool) {
 // turn first.
 func (p *pass) preemptForDaemon(key facts.TaskKey, n facts.NodeIndex) bool {
 	id, task := key.Split()
-	claims, _ := p.s.ClaimsOf(id)
+	nomination, _ := p.s.NominationOf(id)
 	coming, here := uint32(0), false
-	for _, seat := range claims.Seats {
+	for _, seat := range nomination.Seats {
 		if seat.Task == task {
 			coming, here = coming+seat.Count, here || seat.Node == n
 		}
@@ -87,12 +87,12 @@ func (p *pass) preemptForDaemon(key facts.TaskKey, n facts.NodeIndex) bool {
 	if len(plan.Victims) == 0 {
 		return false
 	}
-	claims.Seats = slices.Concat(claims.Seats, p.seats(h, in, plan.Seats))
-	claims.Leaving = slices.Clone(claims.Leaving)
+	nomination.Seats = slices.Concat(nomination.Seats, p.seats(h, in, plan.Seats))
+	nomination.Leaving = slices.Clone(nomination.Leaving)
 	for _, chosen := range plan.Victims {
-		claims.Leaving = append(claims.Leaving, in.Victims[chosen.Victim].Slot)
+		nomination.Leaving = append(nomination.Leaving, in.Victims[chosen.Victim].Slot)
 	}
-	p.s.SetClaims(id, claims)
+	p.s.SetNomination(id, nomination)
 	p.evictAll(in.Victims, plan.Victims, id)
 	return true
 }

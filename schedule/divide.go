@@ -15,10 +15,12 @@ import (
 // sharing is a pool with jobs that share its virtual peers.
 type sharing struct {
 	share.Pool
-	// in is what the shares depend on, key the fingerprint of all of it, and in the last bit whether there is a ground.
+	// in is what the shares depend on, key the fingerprint of all of it, and in the last bit whether there are node
+	// groups.
 	in  *share.Input
 	key uint64
-	// divided tells that the shares are up to date, bounded that a ground may have bounded until now where instances go.
+	// divided tells that the shares are up to date, bounded that node groups may have bounded until now where instances
+	// go.
 	divided, bounded bool
 }
 
@@ -28,16 +30,16 @@ func (p *pass) divide() {
 	p.eachSharing(func(x *sharing) {
 		if !x.divided {
 			p.s.SetShared(x.Number, x.key)
-			if x.Ground != nil {
-				x.Ground.Bound(x.in)
+			if x.NodeGroups != nil {
+				x.NodeGroups.Bound(x.in)
 			}
 			p.setShares(x.Jobs, share.Counts(x.in))
 		}
-		if x.Ground == nil {
+		if x.NodeGroups == nil {
 			p.unbind(x)
 			p.level(x.Jobs)
 		} else {
-			p.grounded = append(p.grounded, x)
+			p.grouped = append(p.grouped, x)
 		}
 	})
 }
@@ -46,7 +48,7 @@ func (p *pass) divide() {
 func (p *pass) divideAgain() {
 	p.eachSharing(func(x *sharing) {
 		if !x.divided {
-			p.s.Stir()
+			p.s.MarkPlacementDirty()
 		}
 	})
 }
@@ -66,10 +68,10 @@ func (p *pass) eachSharing(visit func(*sharing)) {
 	for number, jobs := range byPool {
 		if peers := entitled[number].NonSlack[terms.VirtualPeers] / int64(terms.WholeDevice); len(jobs) > 0 {
 			x := &sharing{Pool: share.Pool{Number: number, Jobs: jobs, Entitled: share.Peers(peers),
-				Ground: share.NewGround(p.s, jobs, p.fits)}}
+				NodeGroups: share.NewNodeGroups(p.s, jobs, p.fits)}}
 			x.in = share.Of(p.s, &x.Pool)
 			x.key = x.Fingerprint(x.in) &^ 1
-			if x.Ground != nil {
+			if x.NodeGroups != nil {
 				x.key |= 1
 			}
 			last, known := p.s.SharedBy(number)
@@ -118,7 +120,7 @@ func (p *pass) level(jobs []terms.JobID) {
 // beyond tells whether more of a task runs, and was not told to stop, than its share.
 func beyond(t *workload.Task) bool {
 	share, _ := t.Share()
-	return t.Live()-t.Counts[facts.Stopping]-t.Beside[facts.Stopping] > share
+	return t.Live()-t.Counts[facts.Stopping]-t.Secondary[facts.Stopping] > share
 }
 
 // fits returns what tells whether a node could run a task as far as the machine goes.
@@ -137,14 +139,14 @@ func (p *pass) settle(x *sharing) {
 			most, _ := t.Share()
 			plan.Peers[i] = append(plan.Peers[i], share.Peers(most))
 			unmet = unmet || t.Asks() > 0 || beyond(t)
-			p.spots.Bound(facts.KeyOf(id, task), x.Ground)
+			p.spots.Bound(facts.KeyOf(id, task), x.NodeGroups)
 		}
 	}
 	if !unmet {
 		return
 	}
-	x.Ground.Bound(x.in)
-	come, leave := x.Ground.Settle(x.in, &plan)
+	x.NodeGroups.Bound(x.in)
+	come, leave := x.NodeGroups.Settle(x.in, &plan)
 	for _, c := range come {
 		id := x.Jobs[c.Place.Job]
 		key := facts.KeyOf(id, p.s.Job(id).Order()[c.Place.Task])
@@ -154,7 +156,7 @@ func (p *pass) settle(x *sharing) {
 	}
 	for _, c := range leave {
 		if id := x.Jobs[c.Place.Job]; p.evict != nil {
-			on := func(n facts.NodeIndex) bool { return x.Ground.Of(n) == c.Group }
+			on := func(n facts.NodeIndex) bool { return x.NodeGroups.Of(n) == c.Group }
 			_, victims := p.runs(id, p.s.Job(id).Order()[c.Place.Task], on)
 			p.yield(victims, uint32(c.Peers), x.Jobs)
 			p.dropped = p.dropped || len(victims) > 0 // who comes may go elsewhere now
@@ -211,6 +213,6 @@ func (p *pass) yield(victims []preempt.Victim, count uint32, jobs []terms.JobID)
 			rule = preempt.ByTaskShare
 		}
 		p.evict(r, to, rule)
-		p.s.Stir()
+		p.s.MarkPlacementDirty()
 	}
 }

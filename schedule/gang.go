@@ -14,12 +14,12 @@ import (
 
 // missing counts the members that a gang lacks, and tells whether all nodes were tried for it; ready is false if some
 // of them are not to be tried yet.
-func (p *turns) missing(j *workload.Job) (members uint32, blocked, ready bool) {
+func (p *queuePass) missing(j *workload.Job) (members uint32, blocked, ready bool) {
 	blocked = true
 	spare, beyond := uint32(0), j.MissingAny()
 	for task, t := range j.Tasks {
 		missing := j.Missing(task)
-		asks := min(t.Waits()+uint32(t.SpecialWaits())-t.Beside[facts.Waiting], t.Asks())
+		asks := min(t.Waits()+uint32(t.SpecialWaits())-t.Secondary[facts.Waiting], t.Asks())
 		if asks < missing {
 			return 0, false, false
 		}
@@ -48,8 +48,8 @@ func mixed(j *workload.Job) bool {
 	return tasks > 1 || social
 }
 
-// lacks returns how many instances of a lane may come to a gang that lost members. One that grows whole takes only
-// those that it lost: such as had a node before, or new ones in the stead of those that failed for good.
+// lacks returns how many instances of a queue entry may come to a gang that lost members. One that grows whole takes
+// only those that it lost: such as had a node before, or new ones in the stead of those that failed for good.
 func lacks(j *workload.Job, key facts.TaskKey) uint32 {
 	_, task := key.Split()
 	row, t := j.GangRow(task), j.Tasks[task]
@@ -65,7 +65,7 @@ func lacks(j *workload.Job, key facts.TaskKey) uint32 {
 }
 
 // placeGang places the missing members of a gang: all of them, or nothing.
-func (p *turns) placeGang(j *workload.Job) bool {
+func (p *queuePass) placeGang(j *workload.Job) bool {
 	members, blocked, ready := p.missing(j)
 	if !ready {
 		p.refuseGang(j)
@@ -111,14 +111,14 @@ func (p *turns) placeGang(j *workload.Job) bool {
 }
 
 // rejectGang notes that a gang is not admitted.
-func (p *turns) rejectGang(j *workload.Job, gang *admission.Gang) {
+func (p *queuePass) rejectGang(j *workload.Job, gang *admission.Gang) {
 	p.refuseGang(j)
 	p.starve(p.refusedHead(head{job: j.ID}, gang), gang)
 	p.await(gang, func() bool { return p.possibleGang(j) })
 }
 
-// refuseGang notes that no lane of a gang may try the nodes.
-func (p *turns) refuseGang(j *workload.Job) {
+// refuseGang notes that no queue entry of a gang may try the nodes.
+func (p *queuePass) refuseGang(j *workload.Job) {
 	for task := range j.Tasks {
 		key := facts.KeyOf(j.ID, task)
 		p.refused(key, p.s.Blocked(key))
@@ -138,7 +138,7 @@ func needOf(s *cluster.State, slots []facts.SlotRef) (need terms.Amounts) {
 }
 
 // comesLater notes that a gang with a seat of a slot that was ordered with this entry already waits for the next.
-func (p *turns) comesLater(j *workload.Job) (later bool) {
+func (p *queuePass) comesLater(j *workload.Job) (later bool) {
 	beyond := j.MissingAny() > 0
 	for task, t := range j.Tasks {
 		t.EachSpecial(j.ID, task, func(r facts.SlotRef, _ facts.Slot) bool {
@@ -207,13 +207,13 @@ func membersIn(j *workload.Job, searches []*place.Search,
 }
 
 // blockGang notes that all nodes were tried for a gang.
-func (p *turns) blockGang(j *workload.Job) {
+func (p *queuePass) blockGang(j *workload.Job) {
 	p.s.SetGangTried(j.ID)
 	for task := range j.Tasks {
 		key := facts.KeyOf(j.ID, task)
-		for _, lane := range [...]facts.TaskKey{key, key.Special()} {
-			if p.s.Queued(lane) && !p.s.Blocked(lane) {
-				p.s.SetBlocked(lane, true)
+		for _, entry := range [...]facts.TaskKey{key, key.Special()} {
+			if p.s.Queued(entry) && !p.s.Blocked(entry) {
+				p.s.SetBlocked(entry, true)
 			}
 		}
 	}
@@ -228,10 +228,10 @@ type trial struct {
 	refused bool
 }
 
-// tryGang tries to place the missing members: first where room is claimed for them, for that was found to be enough for
+// tryGang tries to place the missing members: first where room is kept for them, for that was found to be enough for
 // all tasks together, and one task after the other might not find it; then in each domain in which they may be
 // together.
-func (p *turns) tryGang(j *workload.Job, tried bool) (t trial) {
+func (p *queuePass) tryGang(j *workload.Job, tried bool) (t trial) {
 	for task, row := range j.Tasks {
 		missing := j.Missing(task)
 		missing -= min(missing, uint32(row.SpecialWaits())) // they may be of a version that needs less
@@ -240,17 +240,17 @@ func (p *turns) tryGang(j *workload.Job, tried bool) (t trial) {
 		}
 	}
 	refused := false
-	try := func(d *place.Domain, claims *facts.Claims) bool {
-		t = p.tryMembers(j, d, claims)
+	try := func(d *place.Domain, nomination *facts.Nomination) bool {
+		t = p.tryMembers(j, d, nomination)
 		refused = refused || t.refused
 		return t.s != nil
 	}
-	claimed := len(p.claims.Seats) > 0
-	if claimed && j.Spec.Within == "" && try(nil, &p.claims) {
+	nominated := len(p.nomination.Seats) > 0
+	if nominated && j.Spec.Within == "" && try(nil, &p.nomination) {
 		return t
 	}
 	for _, d := range p.domains(j, tried) {
-		if claimed && j.Spec.Within != "" && try(d, &p.claims) || try(d, &facts.Claims{}) {
+		if nominated && j.Spec.Within != "" && try(d, &p.nomination) || try(d, &facts.Nomination{}) {
 			return t
 		}
 	}
@@ -259,8 +259,9 @@ func (p *turns) tryGang(j *workload.Job, tried bool) (t trial) {
 
 // tryMembers places the missing members on a copy: those of each task, and then of the first tasks as many as the gang
 // needs beyond them.
-func (p *turns) tryMembers(j *workload.Job, d *place.Domain, claims *facts.Claims) trial {
-	m := &members{turns: p, job: j.ID, domain: d, claims: claims, trial: trial{s: p.s.Copy(), spots: p.spots.Fork(j)}}
+func (p *queuePass) tryMembers(j *workload.Job, d *place.Domain, nomination *facts.Nomination) trial {
+	m := &members{queuePass: p, job: j.ID, domain: d, nomination: nomination,
+		trial: trial{s: p.s.Copy(), spots: p.spots.Fork(j)}}
 	defer func() { p.s.Visit(int(m.trial.s.Visited() - p.s.Visited())) }()
 	for task := range j.Tasks {
 		if missing := j.Missing(task); m.place(task, missing) < missing {
@@ -289,11 +290,11 @@ func (p *turns) tryMembers(j *workload.Job, d *place.Domain, claims *facts.Claim
 
 // members are the members of a gang that are placed on a copy.
 type members struct {
-	*turns
+	*queuePass
 	trial
-	job    terms.JobID
-	domain *place.Domain
-	claims *facts.Claims
+	job        terms.JobID
+	domain     *place.Domain
+	nomination *facts.Nomination
 }
 
 // more places up to most instances of a task as far as its pool admits them.
@@ -325,10 +326,10 @@ func (m *members) place(task int, most uint32) (placed uint32) {
 	if q.Gaps = m.gaps; m.domain != nil {
 		pages = m.domain.Pages
 	}
-	placed = q.Claimed(m.claims, most)
+	placed = q.Nominated(m.nomination, most)
 	placed += q.Among(pages, most-placed)
 	if placed < most {
-		some, _ := q.Lane(true).Special(pages, most-placed)
+		some, _ := q.SpecialSeats(true).Special(pages, most-placed)
 		placed += some
 	}
 	return placed

@@ -16,7 +16,7 @@ import (
 // head is work that waits although its pool is entitled to room for it, or has less important work.
 type head struct {
 	job terms.JobID
-	// key is the lane of single instances of which at most most may run; 0 is the gang of the job.
+	// key is the queue entry of single instances of which at most most may run; 0 is the gang of the job.
 	key  facts.TaskKey
 	most uint32
 	// entitled tells that the pool has room for it; kept is what the pool keeps for work before it.
@@ -29,7 +29,7 @@ type starving struct {
 	evict Evict
 	// heads are they, by pool in the order of their turns.
 	heads [][]head
-	// dropped tells that something claimed was given back, or given up.
+	// dropped tells that something kept was given back, or given up.
 	dropped bool
 	// retrying are the jobs for whose sake it was given up in this round: they may try again with the next.
 	retrying []terms.JobID
@@ -39,9 +39,9 @@ type starving struct {
 	candidates *candidates
 }
 
-// starve notes that work waits for machines, or for room that less important work of its pool has. What is claimed for
+// starve notes that work waits for machines, or for room that less important work of its pool has. What is kept for
 // it already is on its way. Revocable work takes what is left: nobody gives way to it, and nothing is kept for it.
-func (p *turns) starve(h head, gang *admission.Gang) {
+func (p *queuePass) starve(h head, gang *admission.Gang) {
 	if p.daemons() || p.evict == nil || p.underWay || gang.Revocable ||
 		len(p.heads[p.number]) == int(p.s.Limits.Preemptions) ||
 		p.seeksCompany(&h) {
@@ -62,7 +62,7 @@ func (p *turns) starve(h head, gang *admission.Gang) {
 
 // refusedHead returns work that is not admitted. It may be entitled to more than it gets, for another pool below the
 // same limit still holds it; then so much of it may run.
-func (p *turns) refusedHead(h head, gang *admission.Gang) head {
+func (p *queuePass) refusedHead(h head, gang *admission.Gang) head {
 	if p.daemons() {
 		return h
 	}
@@ -87,16 +87,16 @@ func (p *pass) seeksCompany(h *head) (seeks bool) {
 	return seeks
 }
 
-// preempt lets others give way to the work that is entitled to their room, pool by pool, when its patience is over; the
-// pool that has waited longest comes first. Where nobody could give way it looks again only when something is
+// preempt lets others give way to the work that is entitled to their room, pool by pool, when its preemption delay is
+// over; the pool that has waited longest comes first. Where nobody could give way it looks again only when something is
 // different. It returns false if there is more to do.
 func (p *pass) preempt() (finished bool) {
 	finished = true
-	moved := p.s.TakeMoved()
-	for _, number := range p.byPatience() {
+	moved := p.s.TakePreemptionDirty()
+	for _, number := range p.byPreemptionDelay() {
 		heads := p.heads[number]
 		was, waited := p.s.StarvingOf(number)
-		due := p.s.Time + terms.Time(p.s.Pools()[number].PatienceMillis)
+		due := p.s.Time + terms.Time(p.s.Pools()[number].PreemptionDelayMillis)
 		switch {
 		case len(heads) == 0 && p.excess(number) == terms.Amounts{}:
 			if waited {
@@ -124,8 +124,8 @@ func (p *pass) preempt() (finished bool) {
 	return finished
 }
 
-// byPatience returns the numbers of the pools, those first whose patience ended or ends first.
-func (p *pass) byPatience() []int {
+// byPreemptionDelay returns the numbers of the pools, those first whose preemption delay ended or ends first.
+func (p *pass) byPreemptionDelay() []int {
 	numbers := make([]int, len(p.heads))
 	for i := range numbers {
 		numbers[i] = i
@@ -148,8 +148,8 @@ func (p *pass) preemptForPool(number int, heads []head) (more bool) {
 		}
 		p.plans--
 		h := &heads[i]
-		switch claims, claimed := p.s.ClaimsOf(h.job); {
-		case claimed && !claims.Patient: // for another task of the job
+		switch nomination, nominated := p.s.NominationOf(h.job); {
+		case nominated && !nomination.Backfill: // for another task of the job
 		case p.lacksNodes(h):
 		case p.giveWay(number, h):
 			more = i == int(p.s.Limits.Preemptions)-1
@@ -177,7 +177,8 @@ func (p *pass) shed(number int) {
 	if over == (terms.Amounts{}) {
 		return
 	}
-	first, _ := p.s.NextTurn(p.s.FirstTurn(number), func(t workload.Turn) bool { return t.Class != terms.Revocable })
+	firm := func(t workload.QueueEntry) bool { return t.Class != terms.Revocable }
+	first, _ := p.s.NextInQueue(p.s.QueueStart(number), firm)
 	id, _ := first.Key.Split()
 	var own []preempt.Victim
 	c := p.look()
@@ -206,11 +207,11 @@ func (p *pass) evictAll(victims []preempt.Victim, all []preempt.Chosen, to terms
 	for _, chosen := range all {
 		p.evict(victims[chosen.Victim].Slot, to, chosen.Rule)
 	}
-	p.s.Stir()
+	p.s.MarkPlacementDirty()
 	p.candidates = nil
 }
 
-// giveWay tells those to stop who have to give way to the head, and claims the room.
+// giveWay tells those to stop who have to give way to the head, and nominates the job for the room.
 func (p *pass) giveWay(number int, h *head) bool {
 	kept, lifted := p.lift(h.job)
 	if lifted {
@@ -218,37 +219,37 @@ func (p *pass) giveWay(number int, h *head) bool {
 	}
 	in := p.input(number, h)
 	plan, ok := p.inDomain(h, in, func(in *preempt.Input) (preempt.Plan, bool) { return p.choose(h, in) })
-	claims := facts.Claims{Seats: p.seats(h, in, plan.Seats)}
+	nomination := facts.Nomination{Seats: p.seats(h, in, plan.Seats)}
 	// Where there is room as it is and nothing leaves, something else is in the way.
-	if !ok || len(plan.Victims) == 0 && !p.awaits(&claims) {
+	if !ok || len(plan.Victims) == 0 && !p.awaits(&nomination) {
 		if lifted {
-			p.s.SetClaims(h.job, kept)
+			p.s.SetNomination(h.job, kept)
 			p.candidates = nil
 		}
 		return false
 	}
 	for _, chosen := range plan.Victims {
-		claims.Leaving = append(claims.Leaving, in.Victims[chosen.Victim].Slot)
+		nomination.Leaving = append(nomination.Leaving, in.Victims[chosen.Victim].Slot)
 	}
-	p.s.SetClaims(h.job, claims)
+	p.s.SetNomination(h.job, nomination)
 	p.evictAll(in.Victims, plan.Victims, h.job)
 	return true
 }
 
 // keeps tells whether nodes are kept for work of a pool as they empty by themselves.
 func (p *pass) keeps(number int) bool {
-	for _, id := range p.s.ClaimingJobs() {
-		if claims, _ := p.s.ClaimsOf(id); claims.Patient && p.s.PoolOf(p.s.Job(id)) == number {
+	for _, id := range p.s.NominatedJobs() {
+		if nomination, _ := p.s.NominationOf(id); nomination.Backfill && p.s.PoolOf(p.s.Job(id)) == number {
 			return true
 		}
 	}
 	return false
 }
 
-// keep claims nodes for work for which nobody gives way: those where the least has to end by itself.
+// keep nominates nodes for work for which nobody gives way: those where the least has to end by itself.
 func (p *pass) keep(number int, h *head) {
 	in := p.input(number, h)
-	in.Revocable, in.Over, in.Gangs, in.Circle = false, nil, nil, preempt.Circle{}
+	in.Revocable, in.Over, in.Gangs, in.Subtree = false, nil, nil, preempt.Subtree{}
 	for k := range in.Room {
 		in.Room[k] = terms.Unlimited
 	}
@@ -257,20 +258,20 @@ func (p *pass) keep(number int, h *head) {
 	}
 	in.Victims = p.candidates.ending()
 	if plan, ok := p.inDomain(h, in, preempt.Choose); ok && len(plan.Victims) > 0 {
-		p.s.SetClaims(h.job, facts.Claims{Patient: true, Seats: p.seats(h, in, plan.Seats)})
-		p.s.Stir()
+		p.s.SetNomination(h.job, facts.Nomination{Backfill: true, Seats: p.seats(h, in, plan.Seats)})
+		p.s.MarkPlacementDirty()
 		p.candidates = nil
 	}
 }
 
 // seats returns what is to be kept for the seats of a plan.
-func (p *pass) seats(h *head, in *preempt.Input, seats []preempt.Seat) (claims []facts.Claim) {
+func (p *pass) seats(h *head, in *preempt.Input, seats []preempt.Seat) (nominated []facts.NominatedSeat) {
 	tasks := p.tasksOf(h)
 	for _, seat := range seats {
-		claims = append(claims, facts.Claim{Task: tasks[seat.Want], Node: seat.Node, Count: seat.Count,
+		nominated = append(nominated, facts.NominatedSeat{Task: tasks[seat.Want], Node: seat.Node, Count: seat.Count,
 			Need: in.Wants[seat.Want].Need})
 	}
-	return claims
+	return nominated
 }
 
 // tasksOf returns the task of each want.
@@ -317,52 +318,52 @@ func (p *pass) lacksNodes(h *head) bool {
 	return left > 0 || free < j.MissingAny()
 }
 
-// lift gives the room that is claimed for a job back for a moment, so that the job may take it.
-func (p *pass) lift(id terms.JobID) (claims facts.Claims, lifted bool) {
-	if claims, lifted = p.s.ClaimsOf(id); lifted {
-		p.s.SetClaims(id, facts.Claims{})
+// lift gives the room that is kept for a job back for a moment, so that the job may take it.
+func (p *pass) lift(id terms.JobID) (nomination facts.Nomination, lifted bool) {
+	if nomination, lifted = p.s.NominationOf(id); lifted {
+		p.s.SetNomination(id, facts.Nomination{})
 	}
-	return claims, lifted
+	return nomination, lifted
 }
 
-// findClaimers lists the jobs of the pool to which others give way.
-func (p *turns) findClaimers() {
-	for _, id := range p.s.ClaimingJobs() {
+// findNominated lists the jobs of the pool to which others give way.
+func (p *queuePass) findNominated() {
+	for _, id := range p.s.NominatedJobs() {
 		j := p.s.Job(id)
-		if claims, _ := p.s.ClaimsOf(id); j != nil && !claims.Patient && p.s.PoolOf(j) == p.number &&
+		if nomination, _ := p.s.NominationOf(id); j != nil && !nomination.Backfill && p.s.PoolOf(j) == p.number &&
 			j.Spec.Revocable == p.revocable {
-			p.claimers = append(p.claimers, id)
+			p.nominated = append(p.nominated, id)
 		}
 	}
 }
 
-// hold keeps what is claimed for a job in its pool as well, from those behind it. Otherwise one of them is admitted
+// hold keeps what is kept for a job in its pool as well, from those behind it. Otherwise one of them is admitted
 // into what the first who gave way has freed, and all did so in vain.
-func (p *turns) hold(id terms.JobID) {
-	claims, ok := p.s.ClaimsOf(id)
-	if !ok || claims.Patient || p.daemons() {
+func (p *queuePass) hold(id terms.JobID) {
+	nomination, ok := p.s.NominationOf(id)
+	if !ok || nomination.Backfill || p.daemons() {
 		return
 	}
 	p.holding = append(p.holding, id)
-	for _, seat := range claims.Seats {
+	for _, seat := range nomination.Seats {
 		p.admission.Take(admission.GangOf(p.s.Job(id), seat.Need, 1), seat.Count)
 	}
 }
 
 // release gives a job back what was kept for it.
-func (p *turns) release(j *workload.Job, claims facts.Claims) {
+func (p *queuePass) release(j *workload.Job, nomination facts.Nomination) {
 	at := slices.Index(p.holding, j.ID)
 	if at < 0 {
 		return
 	}
 	p.holding = slices.Delete(p.holding, at, at+1)
-	for _, seat := range claims.Seats {
+	for _, seat := range nomination.Seats {
 		p.admission.Give(admission.GangOf(j, seat.Need, 1), seat.Count)
 	}
 }
 
-// runsOn counts the instances of a job on the nodes of some claims.
-func (p *pass) runsOn(id terms.JobID, seats []facts.Claim) []uint32 {
+// runsOn counts the instances of a job on the nodes of some seats.
+func (p *pass) runsOn(id terms.JobID, seats []facts.NominatedSeat) []uint32 {
 	counts := make([]uint32, len(seats))
 	for i, seat := range seats {
 		p.s.Visit(len(p.s.Node(seat.Node).Held))
@@ -375,42 +376,42 @@ func (p *pass) runsOn(id terms.JobID, seats []facts.Claim) []uint32 {
 	return counts
 }
 
-// restore claims again what a job did not take, if it may still come free. What it has taken, or does not need, is no
-// claim any more. Before is how many of its instances ran on the nodes before it could.
-func (p *pass) restore(id terms.JobID, claims facts.Claims, before []uint32) {
-	left := slices.Clone(claims.Seats)
+// restore keeps again what a job did not take, if it may still come free. What it has taken, or does not need, is no
+// kept any more. Before is how many of its instances ran on the nodes before it could.
+func (p *pass) restore(id terms.JobID, nomination facts.Nomination, before []uint32) {
+	left := slices.Clone(nomination.Seats)
 	for i, now := range p.runsOn(id, left) {
 		left[i].Count -= min(left[i].Count, now-min(now, before[i]))
 	}
-	kept := p.trimmed(id, facts.Claims{Patient: claims.Patient, Seats: left, Leaving: claims.Leaving})
+	kept := p.trimmed(id, facts.Nomination{Backfill: nomination.Backfill, Seats: left, Leaving: nomination.Leaving})
 	// What has come free is kept until the last has left, those of the pool too that leave for other jobs of it: a gang
 	// needs all of it, and what the pool may hold goes to the first.
-	if !claims.Patient && !p.awaits(&claims) && !p.awaitsBeside(id) && !p.retries(id, kept.Seats) {
-		kept = facts.Claims{}
+	if !nomination.Backfill && !p.awaits(&nomination) && !p.othersAwait(id) && !p.retries(id, kept.Seats) {
+		kept = facts.Nomination{}
 	}
 	if len(kept.Seats) == 0 {
-		p.handOver(id, claims.Leaving)
+		p.handOver(id, nomination.Leaving)
 	}
-	p.s.SetClaims(id, kept)
-	p.dropped = p.dropped || !slices.Equal(kept.Seats, claims.Seats)
-	pages := p.s.TakeGrown()
+	p.s.SetNomination(id, kept)
+	p.dropped = p.dropped || !slices.Equal(kept.Seats, nomination.Seats)
+	pages := p.s.TakeDirtyPages()
 	p.grown, p.regrown = united(p.grown, pages), united(p.regrown, pages)
 }
 
 // beside returns the other jobs of the same pool to which others give way.
 func (p *pass) beside(id terms.JobID) []terms.JobID {
 	number := p.s.PoolOf(p.s.Job(id))
-	return slices.DeleteFunc(slices.Clone(p.s.ClaimingJobs()), func(other terms.JobID) bool {
-		claims, _ := p.s.ClaimsOf(other)
-		return other == id || claims.Patient || p.s.PoolOf(p.s.Job(other)) != number
+	return slices.DeleteFunc(slices.Clone(p.s.NominatedJobs()), func(other terms.JobID) bool {
+		nomination, _ := p.s.NominationOf(other)
+		return other == id || nomination.Backfill || p.s.PoolOf(p.s.Job(other)) != number
 	})
 }
 
-// awaitsBeside tells whether anything has still to leave for another job of the same pool.
-func (p *pass) awaitsBeside(id terms.JobID) bool {
+// othersAwait tells whether anything has still to leave for another job of the same pool.
+func (p *pass) othersAwait(id terms.JobID) bool {
 	return slices.ContainsFunc(p.beside(id), func(other terms.JobID) bool {
-		claims, _ := p.s.ClaimsOf(other)
-		return p.awaits(&claims)
+		nomination, _ := p.s.NominationOf(other)
+		return p.awaits(&nomination)
 	})
 }
 
@@ -421,37 +422,37 @@ func (p *pass) handOver(id terms.JobID, leaving []facts.SlotRef) {
 	if len(others) == 0 {
 		return
 	}
-	claims, _ := p.s.ClaimsOf(others[0])
-	before := len(claims.Leaving)
-	claims.Leaving = slices.Clone(claims.Leaving)
+	nomination, _ := p.s.NominationOf(others[0])
+	before := len(nomination.Leaving)
+	nomination.Leaving = slices.Clone(nomination.Leaving)
 	for _, r := range leaving {
-		if p.leaves(r) && !slices.Contains(claims.Leaving, r) {
-			claims.Leaving = append(claims.Leaving, r)
+		if p.leaves(r) && !slices.Contains(nomination.Leaving, r) {
+			nomination.Leaving = append(nomination.Leaving, r)
 		}
 	}
-	if len(claims.Leaving) > before {
-		p.s.SetClaims(others[0], claims)
+	if len(nomination.Leaving) > before {
+		p.s.SetNomination(others[0], nomination)
 	}
 }
 
 // retries tells whether a job is to try again with the next round to take what was freed for it: what was kept there
-// for others with patience is given up. That is so for all lanes of the job, whose turns follow each other.
-func (p *pass) retries(id terms.JobID, seats []facts.Claim) bool {
-	if p.dropPatient(seats) {
+// for others without preemption is given up. That is so for all queue entries of the job, which follow each other.
+func (p *pass) retries(id terms.JobID, seats []facts.NominatedSeat) bool {
+	if p.dropBackfill(seats) {
 		p.retrying = append(p.retrying, id)
 	}
 	return slices.Contains(p.retrying, id)
 }
 
-// dropPatient gives up what is kept on some nodes for work for which nothing was stopped, and tells whether that was
+// dropBackfill gives up what is kept on some nodes for work for which nothing was stopped, and tells whether that was
 // anything: it counts on room that comes free later, and may not have what was freed for others.
-func (p *pass) dropPatient(seats []facts.Claim) (dropped bool) {
-	for _, id := range p.s.ClaimingJobs() {
-		claims, _ := p.s.ClaimsOf(id)
-		if claims.Patient && slices.ContainsFunc(claims.Seats, func(seat facts.Claim) bool {
-			return slices.ContainsFunc(seats, func(other facts.Claim) bool { return other.Node == seat.Node })
+func (p *pass) dropBackfill(seats []facts.NominatedSeat) (dropped bool) {
+	for _, id := range p.s.NominatedJobs() {
+		nomination, _ := p.s.NominationOf(id)
+		if nomination.Backfill && slices.ContainsFunc(nomination.Seats, func(seat facts.NominatedSeat) bool {
+			return slices.ContainsFunc(seats, func(other facts.NominatedSeat) bool { return other.Node == seat.Node })
 		}) {
-			p.s.SetClaims(id, facts.Claims{})
+			p.s.SetNomination(id, facts.Nomination{})
 			p.dropped, dropped = true, true
 		}
 	}
@@ -464,10 +465,10 @@ func united(a, b []int) []int {
 	return slices.Compact(all)
 }
 
-// trimmed returns what of the claims of a job it still waits for and may have. What is kept for it where others were
-// told to stop is no more than is there: others of its tasks may have taken that, who stopped may start there again,
-// and the node may offer less.
-func (p *pass) trimmed(id terms.JobID, claims facts.Claims) (kept facts.Claims) {
+// trimmed returns what of the nomination of a job it still waits for and may have. What is kept for it where others
+// were told to stop is no more than is there: others of its tasks may have taken that, who stopped may start there
+// again, and the node may offer less.
+func (p *pass) trimmed(id terms.JobID, nomination facts.Nomination) (kept facts.Nomination) {
 	j := p.s.Job(id)
 	if j == nil {
 		return kept
@@ -476,9 +477,9 @@ func (p *pass) trimmed(id terms.JobID, claims facts.Claims) (kept facts.Claims) 
 	for task, t := range j.Tasks {
 		left[task] = t.Asks()
 	}
-	kept.Patient, kept.Leaving = claims.Patient, claims.Leaving
-	for _, seat := range claims.Seats {
-		if seat.Count = min(seat.Count, left[seat.Task]); !claims.Patient && p.s.Eligible(seat.Node) {
+	kept.Backfill, kept.Leaving = nomination.Backfill, nomination.Leaving
+	for _, seat := range nomination.Seats {
+		if seat.Count = min(seat.Count, left[seat.Task]); !nomination.Backfill && p.s.Eligible(seat.Node) {
 			seat.Count = min(seat.Count, p.backed(id, &seat, kept.Seats))
 		}
 		if seat.Count == 0 || !p.s.Eligible(seat.Node) {
@@ -487,19 +488,19 @@ func (p *pass) trimmed(id terms.JobID, claims facts.Claims) (kept facts.Claims) 
 		left[seat.Task] -= seat.Count
 		kept.Seats = append(kept.Seats, seat)
 	}
-	if claims.Patient && len(kept.Seats) < len(claims.Seats) {
-		return facts.Claims{} // elsewhere there may be room sooner
+	if nomination.Backfill && len(kept.Seats) < len(nomination.Seats) {
+		return facts.Nomination{} // elsewhere there may be room sooner
 	}
 	return kept
 }
 
-// backed returns how many instances have room on the node of a claim of a job beside some of its claims, and those of
-// others to whom somebody gives way, when all have stopped that were told to.
-func (p *pass) backed(id terms.JobID, claim *facts.Claim, own []facts.Claim) uint32 {
-	node := p.s.Node(claim.Node)
-	free, claimed := p.s.FreeAmounts(claim.Node), node.Claimed()
+// backed returns how many instances have room on the node of a nominated seat of a job beside some of its seats, and
+// those of others to whom somebody gives way, when all have stopped that were told to.
+func (p *pass) backed(id terms.JobID, of *facts.NominatedSeat, own []facts.NominatedSeat) uint32 {
+	node := p.s.Node(of.Node)
+	free, nominated := p.s.FreeAmounts(of.Node), node.Nominated()
 	for k := range free {
-		free[k] += claimed[k]
+		free[k] += nominated[k]
 	}
 	p.s.Visit(len(node.Held))
 	for _, r := range node.Held {
@@ -509,22 +510,22 @@ func (p *pass) backed(id terms.JobID, claim *facts.Claim, own []facts.Claim) uin
 		}
 	}
 	promised := own
-	for _, other := range p.s.ClaimingJobs() {
-		if claims, _ := p.s.ClaimsOf(other); other != id && !claims.Patient {
-			promised = slices.Concat(promised, claims.Seats)
+	for _, other := range p.s.NominatedJobs() {
+		if nomination, _ := p.s.NominationOf(other); other != id && !nomination.Backfill {
+			promised = slices.Concat(promised, nomination.Seats)
 		}
 	}
 	for i := range promised {
-		if seat := &promised[i]; seat.Node == claim.Node {
+		if seat := &promised[i]; seat.Node == of.Node {
 			free.Add(&seat.Need, -int64(seat.Count))
 		}
 	}
-	return claim.Need.Times(&free, claim.Count)
+	return of.Need.Times(&free, of.Count)
 }
 
-// awaits tells whether somebody has still to leave, from the claimed nodes or elsewhere for the sake of the pool.
-func (p *pass) awaits(c *facts.Claims) bool {
-	return slices.ContainsFunc(c.Leaving, p.leaves) || slices.ContainsFunc(c.Seats, func(seat facts.Claim) bool {
+// awaits tells whether somebody has still to leave, from the nodes that are kept or elsewhere for the sake of the pool.
+func (p *pass) awaits(c *facts.Nomination) bool {
+	return slices.ContainsFunc(c.Leaving, p.leaves) || slices.ContainsFunc(c.Seats, func(seat facts.NominatedSeat) bool {
 		return slices.ContainsFunc(p.s.Node(seat.Node).Held, p.leaves)
 	})
 }
@@ -536,14 +537,14 @@ func (p *pass) leaves(r facts.SlotRef) bool {
 	return ok && slot.Phase == facts.Stopping
 }
 
-// trimClaims gives back what nobody waits for any more, or can have: of two for whom too much is kept the later job
-// loses it.
-func (p *pass) trimClaims() {
-	for _, id := range slices.Backward(slices.Clone(p.s.ClaimingJobs())) {
-		claims, _ := p.s.ClaimsOf(id)
-		p.s.Visit(len(claims.Seats))
-		if kept := p.trimmed(id, claims); !slices.Equal(kept.Seats, claims.Seats) {
-			p.s.SetClaims(id, kept)
+// trimNominations gives back what nobody waits for any more, or can have: of two for whom too much is kept the later
+// job loses it.
+func (p *pass) trimNominations() {
+	for _, id := range slices.Backward(slices.Clone(p.s.NominatedJobs())) {
+		nomination, _ := p.s.NominationOf(id)
+		p.s.Visit(len(nomination.Seats))
+		if kept := p.trimmed(id, nomination); !slices.Equal(kept.Seats, nomination.Seats) {
+			p.s.SetNomination(id, kept)
 		}
 	}
 }

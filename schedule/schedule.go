@@ -40,14 +40,14 @@ func Run(s *cluster.State, visit place.Visit, evict Evict) (finished bool) {
 		return true
 	}
 	p.divide()
-	p.trimClaims() // some may run less than before
-	p.grown = united(p.grown, s.TakeGrown())
+	p.trimNominations() // some may run less than before
+	p.grown = united(p.grown, s.TakeDirtyPages())
 	p.placeAll()
-	s.TakeStirred() // the next entry looks again at what follows from here on
+	s.TakePlacementDirty() // the next entry looks again at what follows from here on
 	finished = p.left == 0 || p.preemptForDaemons() && p.left > 0 && p.preempt()
-	p.trimClaims()
+	p.trimNominations()
 	p.shorts = nil
-	if p.grown = s.TakeGrown(); len(p.grown) > 0 && p.left > 0 {
+	if p.grown = s.TakeDirtyPages(); len(p.grown) > 0 && p.left > 0 {
 		p.placeAll()
 	}
 	p.leave()
@@ -55,19 +55,19 @@ func Run(s *cluster.State, visit place.Visit, evict Evict) (finished bool) {
 	return finished && p.left > 0 && len(p.later) == 0
 }
 
-// placeAll takes rounds until one places nothing and gives no claim back: what is placed may let others in, those that
-// asked for neighbours, and those for whom no room was kept as long as something before them could take it. Placing
-// again would change nothing then.
+// placeAll takes rounds until one places nothing and gives no nomination up: what is placed may let others in, those
+// that asked for neighbours, and those for whom no room was kept as long as something before them could take it.
+// Placing again would change nothing then.
 func (p *pass) placeAll() {
 	p.heads = make([][]head, len(p.s.Pools()))
 	for before := p.left + 1; (before != p.left || p.dropped) && p.left > 0; {
 		before, p.dropped, p.retrying = p.left, false, nil
 		clear(p.heads)
-		for _, x := range p.grounded {
+		for _, x := range p.grouped {
 			p.settle(x)
 		}
 		if p.s.Waiting() > 0 {
-			p.entitled, p.ceilings = entitle.Entitlements(entitle.Of(p.s)), admission.CeilingsOf(p.s, nil)
+			p.entitled, p.ancestorLimits = entitle.Entitlements(entitle.Of(p.s)), admission.AncestorLimitsOf(p.s, nil)
 			p.round()
 		}
 		p.unblock(p.outgrown)
@@ -77,7 +77,7 @@ func (p *pass) placeAll() {
 
 // round gives everything that waits a turn: daemons, then every pool with what is not revocable, then with what is.
 func (p *pass) round() {
-	t := &turns{pass: p, number: -1}
+	t := &queuePass{pass: p, number: -1}
 	t.take()
 	for _, revocable := range [...]bool{false, true} {
 		for number := range p.entitled {
@@ -86,13 +86,13 @@ func (p *pass) round() {
 			if account.Asking == 0 || revocable && account.AskingRevocable == 0 {
 				continue
 			}
-			pool := admission.PoolOf(p.s, number, &p.entitled[number], p.ceilings.Of(number, revocable))
-			*t = turns{pass: p, number: number, revocable: revocable, admission: admission.New(&pool), looks: heldBackMax}
-			t.findClaimers()
+			pool := admission.PoolOf(p.s, number, &p.entitled[number], p.ancestorLimits.Of(number, revocable))
+			*t = queuePass{pass: p, number: number, revocable: revocable, admission: admission.New(&pool), looks: heldBackMax}
+			t.findNominated()
 			t.take()
 			now := p.s.Account(number).Held
-			p.ceilings.Charge(number, &account.Held, -1)
-			p.ceilings.Charge(number, &now, 1)
+			p.ancestorLimits.Charge(number, &account.Held, -1)
+			p.ancestorLimits.Charge(number, &now, 1)
 			entitle.TakeFirm(p.s.Pools(), p.entitled, number, now.NonPreemptible.Minus(account.Held.NonPreemptible))
 		}
 	}
@@ -105,17 +105,17 @@ type pass struct {
 	// left is how much this entry may still place.
 	left uint32
 	// all are the pages of nodes, grown those with nodes that have more room than with the last entry or round, regrown
-	// those of which claims were lifted in this round.
+	// those of which nominations were lifted in this round.
 	all, grown, regrown []int
 	gaps                *place.Gaps
-	// later are the lanes with seats of slots that were ordered with this entry already.
-	later    []facts.TaskKey
-	entitled []entitle.Entitlement
-	ceilings *admission.Ceilings
-	// outgrown are the blocked lanes that were not admitted to try the nodes that have grown.
+	// later are the queue entries with seats of slots that were ordered with this entry already.
+	later          []facts.TaskKey
+	entitled       []entitle.Entitlement
+	ancestorLimits *admission.AncestorLimits
+	// outgrown are the blocked queue entries that were not admitted to try the nodes that have grown.
 	outgrown []facts.TaskKey
-	// grounded are the pools whose shares depend on where virtual peers are.
-	grounded []*sharing
+	// grouped are the pools whose shares depend on where virtual peers are.
+	grouped []*sharing
 	// shorts are the daemons of which instances found no room on their nodes.
 	shorts []short
 	// spots are where instances may go that virtual peers run.
@@ -125,12 +125,12 @@ type pass struct {
 
 // begin makes ready for a pass, nil if nothing is to be done.
 func begin(s *cluster.State, visit place.Visit, evict Evict) *pass {
-	s.WakeLapsed()
+	s.WakeTimedOut()
 	p := &pass{s: s, visit: visit, left: s.Limits.Placements, gaps: place.NewGaps(s)}
-	p.trimClaims()
-	p.grown = s.TakeGrown()
+	p.trimNominations()
+	p.grown = s.TakeDirtyPages()
 	due, waits := s.StarvingDue()
-	if !s.TakeStirred() && len(p.grown) == 0 && !s.Unfinished && (!waits || due > s.Time) {
+	if !s.TakePlacementDirty() && len(p.grown) == 0 && !s.Unfinished && (!waits || due > s.Time) {
 		return nil
 	}
 	p.all = make([]int, s.RoomPages())
@@ -153,7 +153,7 @@ func (p *pass) leave() {
 	}
 }
 
-// unblock lets lanes try all nodes.
+// unblock lets queue entries try all nodes.
 func (p *pass) unblock(keys []facts.TaskKey) {
 	for _, key := range keys {
 		p.s.SetBlocked(key, false)

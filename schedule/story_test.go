@@ -172,7 +172,7 @@ func setRules(t *terms.Task, set map[string]string) {
 	if parts := strings.Split(set["soft"], "/"); parts[0] != "" {
 		t.Constraints = append(t.Constraints,
 			constraint.Constraint{Attribute: parts[0], Values: parts[1:2], Operator: constraint.Equal,
-				Soft: true, PatienceMillis: uint32(number(parts[2]))})
+				Soft: true, SoftTimeoutMillis: uint32(number(parts[2]))})
 	}
 	t.PerNodeMax, t.SpreadOver = uint32(number(set["machine"])), set["over"]
 }

@@ -18,7 +18,7 @@ const domainsMax = 64
 // domains returns where the members of a gang are tried, one after the other; nil is everywhere. Those come first that
 // have room for all that the job asks for, and of them the tightest; then the others that have room for its members,
 // and of those the roomiest. If the gang was tried before, only those are that have grown.
-func (p *turns) domains(j *workload.Job, tried bool) (all []*place.Domain) {
+func (p *queuePass) domains(j *workload.Job, tried bool) (all []*place.Domain) {
 	if place.TogetherBy(j) == "" {
 		return []*place.Domain{nil}
 	}
@@ -44,7 +44,7 @@ func (p *turns) domains(j *workload.Job, tried bool) (all []*place.Domain) {
 }
 
 // rooms counts in the domains in which the members of a gang may be together.
-func (p *turns) rooms(j *workload.Job, tried bool) (all []room) {
+func (p *queuePass) rooms(j *workload.Job, tried bool) (all []room) {
 	attribute, home, found := place.TogetherBy(j), "", false
 	if j.Spec.Within != "" {
 		home, found = place.HomeOf(p.s, j)
@@ -62,7 +62,7 @@ func (p *turns) rooms(j *workload.Job, tried bool) (all []room) {
 
 // valuesOf returns the numbers of the values of an attribute in its division: all, or those of nodes on pages that have
 // grown.
-func (p *turns) valuesOf(attribute string, division *division.Division, grown bool) (all []int) {
+func (p *queuePass) valuesOf(attribute string, division *division.Division, grown bool) (all []int) {
 	if !grown {
 		for at := range division.Values {
 			all = append(all, at)
@@ -116,7 +116,7 @@ type measure struct {
 	any  uint32
 }
 
-func newMeasure(p *turns, j *workload.Job) *measure {
+func newMeasure(p *queuePass, j *workload.Job) *measure {
 	m := &measure{j: j, any: j.MissingAny()}
 	for task, t := range j.Tasks {
 		q := place.NewSearch(p.s, facts.KeyOf(j.ID, task), nil).Within(p.spots).In(nil)

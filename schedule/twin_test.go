@@ -18,7 +18,7 @@ import (
 // plain places like Waiting, but one instance at a time, looking at every node each time, working out from the slots
 // what is free and what runs where, and giving everybody a turn until nobody finds a node: the dumb twin.
 func plain(s *cluster.State) {
-	s.TakeGrown()
+	s.TakeDirtyPages()
 	shapes := shapesOf(s)
 	for placed := true; placed; {
 		placed = false
@@ -47,7 +47,7 @@ func plain(s *cluster.State) {
 
 func anywhere(facts.NodeIndex) bool { return true }
 
-// plainSpecial places the seats of a task that wish something of their last node.
+// plainSpecial places the seats of a task that prefer something about their last node.
 func plainSpecial(s *cluster.State, key facts.TaskKey, shapes []cluster.Shape) (placed bool) {
 	var all []facts.SlotRef
 	id, task := key.Split()
@@ -62,7 +62,7 @@ func plainSpecial(s *cluster.State, key facts.TaskKey, shapes []cluster.Shape) (
 		tries := [][]func(facts.NodeIndex) bool{
 			facts.AnyNode: {anywhere}, facts.PreferNode: {there, anywhere}, facts.AvoidNode: {elsewhere, there},
 			facts.OnlyNode: {there},
-		}[slot.Wish]
+		}[slot.Preference]
 		for _, among := range tries {
 			if n, ok := choose(s, key, choice{among: among, shapes: shapes}); ok {
 				s.AssignSpecial(r, n, nil)
@@ -182,12 +182,12 @@ func lost(d terms.DeviceOffer, left []int64, free terms.Resources, shapes []clus
 	return total - served, useless
 }
 
-// rules returns what must hold of a node; once patience is over, soft rules count no more.
-func rules(s *cluster.State, key facts.TaskKey, patiently bool) []constraint.Constraint {
+// rules returns what must hold of a node; once they have timed out, soft rules count no more.
+func rules(s *cluster.State, key facts.TaskKey, telling bool) []constraint.Constraint {
 	var all []constraint.Constraint
 	id, task := key.Split()
 	for _, c := range s.Job(id).TaskSpecOf(task, s.Job(id).Version).Constraints {
-		if !patiently || !c.Soft || s.SoftEnds(key, &c) > s.Time {
+		if !telling || !c.Soft || s.SoftEnds(key, &c) > s.Time {
 			all = append(all, c)
 		}
 	}
@@ -521,7 +521,7 @@ func (c *scene) rules(t *terms.Task) {
 	}
 	for i := range t.Constraints {
 		if c.rng.IntN(3) == 0 {
-			t.Constraints[i].Soft, t.Constraints[i].PatienceMillis = true, uint32(c.rng.IntN(4)*1000)
+			t.Constraints[i].Soft, t.Constraints[i].SoftTimeoutMillis = true, uint32(c.rng.IntN(4)*1000)
 		}
 	}
 	if c.rng.IntN(5) == 0 {
@@ -560,7 +560,7 @@ func (c *scene) end(s *cluster.State, n facts.NodeIndex) {
 		if c.rng.IntN(2) == 0 {
 			slot, _ := s.SlotAt(r)
 			slot.Phase = []facts.Phase{facts.Waiting, facts.Succeeded}[c.rng.IntN(2)]
-			slot.Version, slot.Wish = 0, facts.Wish(c.rng.IntN(int(facts.OnlyNode)+1))
+			slot.Version, slot.Preference = 0, facts.NodePreference(c.rng.IntN(int(facts.OnlyNode)+1))
 			s.SetSlot(r, slot)
 		}
 	}
@@ -626,9 +626,9 @@ func TestTwin(t *testing.T) {
 // done returns the digest of a value but for what it notes for the next look.
 func done(s *cluster.State) uint64 {
 	s = s.Copy()
-	s.TakeStirred()
-	s.TakeMoved()
-	s.TakeGrown()
+	s.TakePlacementDirty()
+	s.TakePreemptionDirty()
+	s.TakeDirtyPages()
 	return s.Digest()
 }
 

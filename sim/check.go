@@ -2,6 +2,7 @@ package sim
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"slices"
 
 	"starling/cluster"
@@ -22,6 +23,7 @@ import (
 func (w *World) checkEntry(m *machine, folded *report.Folded) {
 	index := int(folded.Index)
 	w.versions.check(m, folded)
+	w.snapshots.check(m.core.State(), folded)
 	if index <= len(w.digests) {
 		if w.digests[index-1] != folded.Digest {
 			w.fail("%s has digest %016x at entry %d, others have %016x", m.label, folded.Digest, index, w.digests[index-1])
@@ -145,6 +147,7 @@ func (w *World) checkRest() {
 	})
 	w.checkJobs(s)
 	w.promises.Rest(s)
+	w.snapshots.rest(s)
 	w.foldAgain(s)
 }
 
@@ -203,7 +206,7 @@ func (w *World) checkMachine(m *machine) {
 		w.fail("%s should run %d allocations, has %d", m.label, len(view), len(m.tasks))
 	}
 	if work := m.core.React(m.own()); work.Append != nil ||
-		len(work.Start)+len(work.Stop)+len(work.Renew)+len(work.Forget) > 0 {
+		len(work.Start)+len(work.Stop)+len(work.Renew)+len(work.Forget) > 0 || work.Snapshot != nil {
 		w.fail("%s rests but would still act: %+v", m.label, work)
 	}
 }
@@ -256,7 +259,7 @@ func (w *World) foldAgain(s *cluster.State) {
 		}
 		if w.rng.IntN(20) == 0 {
 			copies[i] = core.State().Copy()
-			w.restore(core, i)
+			core = w.restore(core.State(), i)
 		}
 	}
 	if w.failure != nil {
@@ -272,19 +275,20 @@ func (w *World) foldAgain(s *cluster.State) {
 	}
 }
 
-// restore lets a core go on from a snapshot of its value, which is to be the same in all that it does.
-func (w *World) restore(core *peer.Core, i int) {
-	data := snapshot.Encode(core.State().Facts())
-	if err := core.Restore(data); err != nil {
+// restore returns a core that goes on from a snapshot of the value, which is to be the same in all that it does.
+func (w *World) restore(s *cluster.State, i int) *peer.Core {
+	core, data := w.versions.knows(), snapshot.Encode(s.Facts())
+	core.Explain = w.explain
+	core.Restore(facts.Snapshot{Index: s.Index, Sum: sha256.Sum256(data)}, data, w.now)
+	if err := core.Halt(); err != nil {
 		w.fail("the snapshot of entry %d cannot be read: %v", i+1, err)
-		return
 	}
 	if core.State().Digest() != w.digests[i] {
 		w.fail("made from its snapshot, the value of entry %d has digest %016x, it had %016x", i+1, core.State().Digest(),
 			w.digests[i])
-		return
 	}
 	if !bytes.Equal(snapshot.Encode(core.State().Facts()), data) {
 		w.fail("made from its snapshot, the value of entry %d has another snapshot", i+1)
 	}
+	return core
 }

@@ -226,7 +226,7 @@ func (w *World) forge() {
 
 // slander appends the false report that a peer has died; it must come back in another life.
 func (w *World) slander() {
-	if len(w.model.Circle) == 0 {
+	if len(w.model.Ring) == 0 {
 		return
 	}
 	w.slanders++
@@ -252,7 +252,7 @@ func (w *World) departedNode() *model.Node {
 
 // anybody returns a peer: a member, one that joins, one that is over, or one that never was.
 func (w *World) anybody() terms.PeerID {
-	all := slices.Clone(w.model.Circle)
+	all := slices.Clone(w.model.Ring)
 	for _, n := range w.model.Nodes {
 		for life := range n.Departed + 2 {
 			all = append(all, terms.NewPeerID(n.Name, life+1))

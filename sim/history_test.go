@@ -69,8 +69,8 @@ func playHistory(seed uint64) error {
 // entry draws the next entry: mostly of somebody who may write, sometimes of one who has left, never was, or repeats.
 func (s *scribe) entry() *command.Entry {
 	writer := terms.NewPeerID(terms.NodeName("abcde"[s.rng.IntN(5):][:1]), uint32(s.between(1, 2)+len(s.records)/50))
-	if len(s.model.Circle) > 0 && s.rng.IntN(2) == 0 {
-		writer = s.model.Circle[s.rng.IntN(len(s.model.Circle))]
+	if len(s.model.Ring) > 0 && s.rng.IntN(2) == 0 {
+		writer = s.model.Ring[s.rng.IntN(len(s.model.Ring))]
 	}
 	if s.rng.IntN(20) > 0 {
 		s.numbers[writer] += uint64(s.between(1, 2))
@@ -92,7 +92,7 @@ func (s *scribe) command(writer terms.PeerID) command.Command {
 			return &command.NotifyJoin{Joiner: joiner, Attempt: a.Number}
 		}
 	}
-	for _, p := range s.model.Circle {
+	for _, p := range s.model.Ring {
 		if p == writer {
 			return s.work(writer)
 		}

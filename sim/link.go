@@ -9,8 +9,8 @@ import (
 	"starling/terms"
 )
 
-// patienceMillis is how long requests are kept waiting for a journal that does not take an entry.
-const patienceMillis = 5000
+// appendTimeoutMillis is how long requests are kept waiting for a journal that does not take an entry.
+const appendTimeoutMillis = 5000
 
 var errCut = errors.New("the journal cannot be reached")
 
@@ -113,8 +113,12 @@ func (m *machine) deliver() {
 	m.wake()
 }
 
-// foldNext folds the next record.
+// foldNext folds the next record, or takes the snapshot that stands for it.
 func (m *machine) foldNext() {
+	if m.trimmed() {
+		m.restore()
+		return
+	}
 	folded, ok := m.core.Fold(m.w.records[m.cursor], m.own())
 	m.cursor++
 	if !ok {
@@ -135,7 +139,7 @@ func (m *machine) appendSoon(r journal.Record) {
 			return
 		}
 		if m.cutWrite {
-			if m.w.now-m.appendingSince > patienceMillis {
+			if m.w.now-m.appendingSince > appendTimeoutMillis {
 				m.core.Stall(r.Seq, errCut)
 			}
 			m.later(m.w.between(50, 200), func() { m.appendSoon(r) })

@@ -254,6 +254,7 @@ func (m *machine) wake() {
 		m.start(order)
 	}
 	m.renew(work.Renew)
+	m.snapshot(work.Snapshot)
 	for _, stop := range work.Stop {
 		m.stop(stop)
 	}

@@ -32,6 +32,8 @@ type Summary struct {
 	Joins, JoinEntries int
 	// Mixed counts the runs with mixed versions; see Report of the others.
 	Mixed, Halted, RefusedRaises int
+	// Snapshots and Restores are those of all runs.
+	Snapshots, Restores int
 	// Fired counts the faults, each one.
 	Fired []Firing
 	// RingMax and RestMax are the longest that a run took after the faults had ended, until membership changed no more,
@@ -100,6 +102,7 @@ func (s *Summary) add(r *Report) {
 		s.Mixed++
 		s.Halted, s.RefusedRaises = s.Halted+r.Halted, s.RefusedRaises+r.RefusedRaises
 	}
+	s.Snapshots, s.Restores = s.Snapshots+r.Snapshots, s.Restores+r.Restores
 	for f, times := range r.Fired {
 		if s.Fired[f].Times += times; times > 0 {
 			s.Fired[f].Runs++
@@ -124,6 +127,7 @@ func (s *Summary) Print(w io.Writer) {
 	if s.Mixed > 0 {
 		fmt.Fprintf(w, "%d runs with mixed versions: rules raised in each, %d times too early, %d old programs stopped by that\n", s.Mixed, s.RefusedRaises, s.Halted)
 	}
+	fmt.Fprintf(w, "%d snapshots were confirmed and the journal trimmed, machines went on from one %d times\n", s.Snapshots, s.Restores)
 	fmt.Fprintf(w, "%-32s %9s %9s\n", "FAULT", "RUNS", "TIMES")
 	for _, f := range s.Fired {
 		fmt.Fprintf(w, "%-32s %9d %9d\n", f.Fault, f.Runs, f.Times)

@@ -33,7 +33,7 @@ var seedsThatFoundBugs = []struct {
 	{568, "an instance was said to have stopped while its start was under way, and another began beside it"},
 	{635, "the readiness of an instance that returned was taken for that of its replacement"},
 	{1462, "an outdated instance of a stateful job returned, and another began before it had stopped"},
-	{1184, "when one lane of a task was woken, the other forgot that its patience had ended"},
+	{1184, "when one queue entry of a task was woken, the other forgot that its soft timeout had passed"},
 	{776, "who gave way was placed again before the one that needed its room, for ever"},
 	{1191, "a pool held more than its limit, as revocable work had not given way yet"},
 	{3572, "two starving pools woke each other for ever"},
@@ -67,7 +67,7 @@ var seedsThatFoundBugs = []struct {
 	{710436282, "a canary that is tried on another node later had no virtual peer in the counts"},
 	{710440980, "what was stopped for its run time on a node that left then was to start again there, by a policy"},
 	{710453381, "what was to take the place of an instance out of reach was lost, too, and was said to be assigned for ever"},
-	{710443102, "a gang that was blocked let a lane that was new to it wait without its patience"},
+	{710443102, "a gang that was blocked let a queue entry that was new to it wait without its soft timeout"},
 	{1453839742, "a member of a gang was given the port that another asked for by number, and others gave way to the gang for ever"},
 	{1453842111, "instances that a second round admits waited for the next entry, because another of their task had to"},
 	{1028683037, "what had failed while the newest version lacked its task was not tried again when a version had it"},
@@ -78,7 +78,7 @@ var seedsThatFoundBugs = []struct {
 	{3677800148, "an update that takes away thousands of slots that wait, one at a time, counted all of them again for each"},
 	{402400741, "the model took a seat that is to go, and waits for the one behind it, for one on its way to a node"},
 	{402447812, "who starts again on his node after a roll back was taken for placed, away from the rest of his job"},
-	{3461899596, "a start that one life had ordered was vouched for by the next"},
+	{3461899596, "a start that one life had ordered was proved wanted by the next"},
 	{3277531293, "what was kept for a daemon was not given up when the last who left for it was on another node"},
 	{3277487758, "a drained instance was of a task that the newest version lacks"},
 	{3277537202, "the choice of who gives way to a daemon cost the square of the instances on its node"},
@@ -87,7 +87,7 @@ var seedsThatFoundBugs = []struct {
 	{3277551893, "what leaves was handed over twice"},
 	{3277564344, "daemons moved to the newest version on nodes that may not have them, and the next wave did not follow"},
 	{12291, "after a jump back of its clock, a machine alone restarted nothing for the length of the jump"},
-	{3699832361, "who was out of reach while his job became more patient was waited for without end"},
+	{3699832361, "what was out of reach while its job was given a longer timeout was waited for without end"},
 	{3699835348, "batch work that was done with an earlier version ran again when the instance returned whose place it had taken, of a job that had ended"},
 	{3699810932, "the model asked that somebody gives way so that others have ports, which nobody looks for"},
 	{1895576576, "a drain counted what an update had lost that failed later in the same entry, and the promise did not"},
@@ -388,7 +388,7 @@ func (s *scribe) admit(t *testing.T, writers ...terms.PeerID) {
 
 // start lets all instances that were ordered run and be ready.
 func (s *scribe) start() {
-	for _, p := range slices.Clone(s.model.Circle) {
+	for _, p := range slices.Clone(s.model.Ring) {
 		c := &command.ReportTasks{Peer: p}
 		for _, seat := range s.model.Seats() {
 			if s.model.Nodes[seat.Node].Peer == p {

@@ -46,6 +46,8 @@ type Report struct {
 	// rules, RefusedRaises the requests to raise the rules that came too early.
 	Mixed                 bool
 	Halted, RefusedRaises int
+	// Snapshots counts the snapshots that were confirmed, Restores how often a machine went on from one.
+	Snapshots, Restores int
 	// Failure is nil for a clean run.
 	Failure error
 }
@@ -96,6 +98,7 @@ func newWorld(seed uint64, o Options) *World {
 		landed: map[recordName]bool{}, pulses: map[terms.PeerID]*pulse{}, forged: map[terms.PeerID]uint64{},
 	}
 	w.clients, w.versions, w.promises = newClients(w), newVersions(w), promises.New(w.fail, w.model.Told)
+	w.snapshots = newSnapshots(w)
 	return w
 }
 
@@ -155,6 +158,7 @@ func (w *World) report() Report {
 		JoinEntries: w.joinEntries,
 		Events:      w.events, Lasted: w.now - epoch, Fired: w.fired, Failure: w.failure,
 		Mixed: w.versions.on, Halted: w.versions.halted, RefusedRaises: w.versions.refused,
+		Snapshots: w.snapshots.confirmed, Restores: w.snapshots.restores,
 	}
 	if w.calm {
 		r.RingRest, r.Rest = max(0, w.ringRest()), max(0, w.landedAt-w.calmAt)
@@ -193,6 +197,10 @@ func drawLimits(rng *rand.Rand) terms.Limits {
 	if rng.IntN(4) == 0 {
 		// Machines offer at most nine times 2^40, tasks ask for up to some 2^33.
 		l.JobAmount, l.PoolAmount, l.ClusterAmount = 1<<(32+rng.IntN(4)), 1<<(34+rng.IntN(4)), 1<<45
+	}
+	draw(&l.SnapshotEntries, 2, 60)
+	if draw(&l.ChunkBytes, 50, 2000); rng.IntN(4) == 0 {
+		l.SnapshotBytes = 200 + rng.Uint64N(8000)
 	}
 	return l
 }

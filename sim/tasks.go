@@ -38,12 +38,12 @@ func (m *machine) driverChanged() {
 }
 
 // start lets the driver begin an allocation. A simulated program is told by its command how many milliseconds it takes;
-// 0 is for ever. A process that crashes meanwhile may have begun it or not. Only the life that has ordered it can vouch
-// for it.
+// 0 is for ever. A process that crashes meanwhile may have begun it or not. Only the life that has ordered it can prove
+// that it is wanted.
 func (m *machine) start(order reaction.Order) {
 	run, power, self := m.run, m.power, m.core.Self()
 	m.w.after(m.w.between(1, 30), func() {
-		unproved := order.Spec.StopsItself() && (m.core.Self() != self || !m.vouches())
+		unproved := order.Spec.StopsItself() && (m.core.Self() != self || !m.canProve())
 		if unproved && m.run == run {
 			m.later(500, func() {
 				m.core.DriverStarted(order.ID, "")
@@ -211,9 +211,9 @@ func (m *machine) checkUnlisted(id terms.AllocationID) {
 	}
 }
 
-// vouches tells whether the machine could prove at this moment that its peer is still a member: it asks the engine
+// canProve tells whether the machine could prove at this moment that its peer is still a member: it asks the engine
 // whether its pulse lives, and that has never been interrupted.
-func (m *machine) vouches() bool {
+func (m *machine) canProve() bool {
 	return m.up && m.begun && !m.claimed && !m.cutRead && !m.cutWrite && m.w.now >= m.w.outageUntil &&
 		!m.disk.interrupted && m.w.pulseOf(m.self()).alive
 }
@@ -222,7 +222,7 @@ func (m *machine) vouches() bool {
 // its task when that time is over, whatever has become of the peer.
 func (m *machine) prove() {
 	var guarded []terms.AllocationID
-	if m.vouches() {
+	if m.canProve() {
 		guarded = m.core.Guarded()
 	}
 	for _, t := range m.tasks {
@@ -244,7 +244,7 @@ func (m *machine) prove() {
 }
 
 // mustMoveOn tells whether the machine needs another life because the pulse of this one was interrupted, and it has
-// tasks for which nothing else could vouch.
+// tasks for which nothing else could prove that they are wanted.
 func (m *machine) mustMoveOn() bool {
 	return m.disk.interrupted && !m.cutRead && !m.cutWrite && len(m.core.Guarded()) > 0
 }

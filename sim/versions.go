@@ -96,13 +96,17 @@ func (v *versions) raise() {
 		v.w.fail("after %d requests the rules are not raised", triesMax)
 		return
 	}
+	now := rules.Next
 	for _, m := range v.w.machines {
 		if v.w.calm && !m.dead {
 			v.upgrade(m)
 		}
+		if m.up && m.core.State().Rules > 0 {
+			now = min(now, m.core.State().Rules)
+		}
 	}
-	if v.tries%2 == 0 { // the cluster did not do it by itself if a job came too soon
-		v.w.clients.send(&command.RaiseRules{Version: rules.Released}, func(report.Receipt) {})
+	if now < rules.Released { // the cluster did not do it by itself if a job came too soon
+		v.w.clients.send(&command.RaiseRules{Version: now + 1}, func(report.Receipt) {})
 	}
 	v.w.clients.send(&command.RaiseRules{Version: rules.Next}, func(r report.Receipt) {
 		if r.Refusal.Code != facts.OK {
@@ -172,7 +176,8 @@ func (v *versions) relapse() {
 // halts ends the process of a machine whose program can fold nothing more: it must be one that met newer rules. What
 // runs there runs on. It comes back again and again, until somebody has installed a newer program.
 func (v *versions) halts(m *machine) {
-	if at := m.core.State(); m.program >= at.Rules || at.Index != v.raisedAt {
+	at := m.core.State()
+	if met := at.Rules > m.program && at.Index == v.raisedAt; m.program == rules.Next || !met && !m.trimmed() {
 		v.w.fail("%s, of rules %d, stops at entry %d: %v", m.label, m.program, at.Index, m.core.Halt())
 	}
 	v.halted++

@@ -70,6 +70,7 @@ type World struct {
 	joined    int
 	promises  *promises.Watch
 	versions  versions
+	snapshots snapshots
 	// model is the slow twin of the fold.
 	model   *model.Model
 	failure error

@@ -252,7 +252,7 @@ func (s *Pool) Code(c *codec.Coder) {
 	}
 	codec.Integer(c, &s.ControllerLimit, math.MaxUint8)
 	codec.Integer(c, &s.SlackLimit, math.MaxUint8)
-	codec.Integer(c, &s.PatienceMillis, math.MaxUint32)
+	codec.Integer(c, &s.PreemptionDelayMillis, math.MaxUint32)
 	codec.Integer(c, &s.JobScheduler, uint64(JobPercentage))
 	codec.List(c, &s.Owners, RequestsPerTaskMax, codeOwner)
 }

@@ -11,8 +11,8 @@ func (s *Job) HasGang() bool {
 const JobsAfterMax = 64
 
 // Order returns the numbers of the tasks, each behind those that it comes after and otherwise as they stand. If there
-// is no such order, it returns a circle of tasks, each of which comes after the next.
-func (s *Job) Order() (order []int, circle []TaskName) {
+// is no such order, it returns a cycle of tasks, each of which comes after the next.
+func (s *Job) Order() (order []int, cycle []TaskName) {
 	number := make(map[TaskName]int, len(s.Tasks))
 	for i := range s.Tasks {
 		number[s.Tasks[i].Name] = i
@@ -22,7 +22,7 @@ func (s *Job) Order() (order []int, circle []TaskName) {
 	visit = func(i int) bool {
 		name := s.Tasks[i].Name
 		if at := slices.Index(path, name); at >= 0 {
-			circle = slices.Clone(path[at:])
+			cycle = slices.Clone(path[at:])
 			return false
 		}
 		if done[i] {
@@ -41,7 +41,7 @@ func (s *Job) Order() (order []int, circle []TaskName) {
 	}
 	for i := range s.Tasks {
 		if !visit(i) {
-			return nil, circle
+			return nil, cycle
 		}
 	}
 	return order, nil

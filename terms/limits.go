@@ -35,6 +35,10 @@ type Limits struct {
 	Preemptions uint32
 	// Trials bounds for how many instances that are to be replaced or moved room is looked for in vain, at a time.
 	Trials uint32
+	// SnapshotEntries and SnapshotBytes are after how many entries or bytes of the journal a snapshot is due, ChunkBytes
+	// is the size of its chunks.
+	SnapshotEntries, ChunkBytes uint32
+	SnapshotBytes               uint64
 	// JobAmount bounds what all instances of a job take together of each resource, PoolAmount what all jobs of a pool do
 	// and ClusterAmount what all jobs do, each with the most that it ever wanted; and what all nodes offer. Three times
 	// ClusterAmount must be below Unlimited: a slot may hold room in three seats.
@@ -47,6 +51,7 @@ func DefaultLimits() Limits {
 		Jobs: 1 << 18, FinishedJobs: 1000, FinishedSlots: 1 << 18, Tasks: 1024,
 		JobInstances: InstancesMax, Instances: 1 << 24, Gang: GangMax, Versions: 10, Attempts: 16, Requests: 4096,
 		Nodes: 1 << 16, Lives: 8, Pools: 1 << 14, Placements: 1 << 16, Preemptions: 16, Trials: 16,
+		SnapshotEntries: 10_000, SnapshotBytes: 64 << 20, ChunkBytes: 512 << 10,
 		JobAmount: 1 << 56, PoolAmount: 1 << 58, ClusterAmount: 1 << 59,
 	}
 }

@@ -111,8 +111,8 @@ const NoPercent Percent = 255
 // SlackPercentDefault is the slack limit of a pool that states none.
 const SlackPercentDefault Percent = 20
 
-// PatienceMillisDefault is the patience of a pool that states none.
-const PatienceMillisDefault = 1000
+// PreemptionDelayMillisDefault is the preemption delay of a pool that states none.
+const PreemptionDelayMillisDefault = 1000
 
 // Pool is a resource pool as its author wrote it. Jobs live in the leaves of the tree of pools.
 type Pool struct {
@@ -120,9 +120,9 @@ type Pool struct {
 	Quotas [AmountCount]Quota
 	// ControllerLimit bounds the instances that lead others, SlackLimit the revocable ones, but of overcommitted kinds.
 	ControllerLimit, SlackLimit Percent
-	// PatienceMillis is how long work that the pool is entitled to waits for room before others give way, so that nobody
-	// is ended for what comes free by itself in a moment.
-	PatienceMillis uint32
+	// PreemptionDelayMillis is how long work that the pool is entitled to waits for room before others give way, so that
+	// nobody is ended for what comes free by itself in a moment.
+	PreemptionDelayMillis uint32
 	// JobScheduler divides the virtual peers of the pool among its jobs.
 	JobScheduler JobScheduler
 	// Owners are the teams and groups that the pool belongs to.
@@ -132,7 +132,7 @@ type Pool struct {
 // NewPool returns a pool without reservation and limit, and with the defaults for all else.
 func NewPool(path PoolPath) Pool {
 	s := Pool{Path: path, ControllerLimit: NoPercent, SlackLimit: SlackPercentDefault,
-		PatienceMillis: PatienceMillisDefault}
+		PreemptionDelayMillis: PreemptionDelayMillisDefault}
 	for k := range s.Quotas {
 		s.Quotas[k] = Quota{Limit: Unlimited, Share: 1}
 	}

@@ -74,10 +74,10 @@ func (p *problems) order(s *terms.Job) {
 	if p.path = ""; !sound || !ordered {
 		return
 	}
-	if _, circle := s.Order(); len(circle) > 0 {
-		first := slices.IndexFunc(s.Tasks, func(t terms.Task) bool { return t.Name == circle[0] })
-		p.add("tasks["+strconv.Itoa(first)+"].after", "goes round in a circle: %s",
-			strings.Join(circleNames(circle), " after "))
+	if _, cycle := s.Order(); len(cycle) > 0 {
+		first := slices.IndexFunc(s.Tasks, func(t terms.Task) bool { return t.Name == cycle[0] })
+		p.add("tasks["+strconv.Itoa(first)+"].after", "is in a cycle: %s",
+			strings.Join(cycleNames(cycle), " after "))
 	}
 }
 
@@ -123,8 +123,8 @@ func (p *problems) after(s *terms.Job, after []terms.TaskName) (sound bool) {
 	return sound
 }
 
-func circleNames(circle []terms.TaskName) (names []string) {
-	for _, name := range circle {
+func cycleNames(cycle []terms.TaskName) (names []string) {
+	for _, name := range cycle {
 		names = append(names, string(name))
 	}
 	return append(names, names[0])

@@ -51,7 +51,7 @@ func (p *problems) environment(t *terms.Task) {
 			c := e.Name[k]
 			letter := 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || c == '_'
 			if !letter && (k == 0 || c < '0' || c > '9') {
-				p.add(field, `is no name of a variable: use letters, digits and "_"`)
+				p.add(field, `is not a name of a variable: use letters, digits and "_"`)
 				break
 			}
 		}

@@ -45,7 +45,14 @@ type Client struct {
 // asks. It connects when it is first asked.
 func New(addresses []string, credentials ...*trust.Credentials) *Client {
 	shows := trust.ShowsOf(credentials)
-	c := &Client{addresses: slices.Clone(addresses), transport: wire.Transport(func() []trust.Shows { return shows })}
+	return newClient(addresses, func() []trust.Shows { return shows })
+}
+
+// NewOfNode returns the same for a node, which shows its certificate.
+func NewOfNode(addresses []string, keys *trust.Keys) *Client { return newClient(addresses, keys.Shows) }
+
+func newClient(addresses []string, shows func() []trust.Shows) *Client {
+	c := &Client{addresses: slices.Clone(addresses), transport: wire.Transport(shows)}
 	for _, address := range addresses {
 		c.peers = append(c.peers, wire.Peer(c.transport, address))
 	}
@@ -65,6 +72,11 @@ func (c *Client) See(index terms.Index) {
 			return
 		}
 	}
+}
+
+// Quorum returns which machines keep the journal.
+func (c *Client) Quorum(ctx context.Context) (*starlingv1.QuorumResponse, error) {
+	return unary(ctx, c, &starlingv1.QuorumRequest{}, starlingv1connect.StarlingClient.Quorum)
 }
 
 // Rules returns the version of the rules in force, and up to which each member's program knows them.

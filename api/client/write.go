@@ -79,6 +79,12 @@ func (c *Client) EndAllocation(ctx context.Context, allocation string, elsewhere
 	return unary(ctx, c, request, starlingv1connect.StarlingClient.EndAllocation)
 }
 
+// ChangeQuorum adds a node to those that keep the journal, promotes one, or removes one.
+func (c *Client) ChangeQuorum(ctx context.Context, action, node string) (*starlingv1.ChangeQuorumResponse, error) {
+	return unary(ctx, c, &starlingv1.ChangeQuorumRequest{Action: action, Node: node},
+		starlingv1connect.StarlingClient.ChangeQuorum)
+}
+
 // RaiseRules raises the rules to the version, which is the one after that in force, and returns when that is folded.
 func (c *Client) RaiseRules(ctx context.Context, version rules.Number) (*starlingv1.RaiseRulesResponse, error) {
 	return unary(ctx, c, &starlingv1.RaiseRulesRequest{Version: uint32(version)},

@@ -130,9 +130,9 @@ func (d *Door) Err() error { return d.err }
 // Close ends the requests that are under way, and answers no more.
 func (d *Door) Close() error {
 	d.stop(ErrStopping)
-	patience, cancel := context.WithTimeout(context.Background(), endMax)
+	limit, cancel := context.WithTimeout(context.Background(), endMax)
 	defer cancel()
-	if err := d.running.Shutdown(patience); err != nil {
+	if err := d.running.Shutdown(limit); err != nil {
 		_ = d.running.Close() // what is left has had its time
 	}
 	<-d.ended

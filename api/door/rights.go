@@ -50,6 +50,7 @@ func rights() map[string]Right {
 		PathEvents:                                     read,
 		starlingv1connect.StarlingJobStatusProcedure:   {Role: trust.Viewer, Instance: true},
 		starlingv1connect.StarlingInfoProcedure:        readNode,
+		starlingv1connect.StarlingQuorumProcedure:      readNode,
 		starlingv1connect.StarlingLogsProcedure:        readNode,
 		starlingv1connect.StarlingOutputProcedure:      {Role: trust.Viewer, Node: true, Instance: true},
 
@@ -64,8 +65,9 @@ func rights() map[string]Right {
 		starlingv1connect.StarlingEndAllocationProcedure: operate,
 		starlingv1connect.StarlingDrainNodeProcedure:     operate,
 
-		starlingv1connect.StarlingChangePoolsProcedure: rule,
-		starlingv1connect.StarlingRaiseRulesProcedure:  rule,
+		starlingv1connect.StarlingChangePoolsProcedure:  rule,
+		starlingv1connect.StarlingRaiseRulesProcedure:   rule,
+		starlingv1connect.StarlingChangeQuorumProcedure: rule,
 		PathToken: rule,
 		PathUser:  rule,
 

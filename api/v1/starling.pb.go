@@ -1234,10 +1234,10 @@ type Constraint struct {
 	All []*Constraint `protobuf:"bytes,7,rep,name=all,proto3" json:"all,omitempty"`
 	Any []*Constraint `protobuf:"bytes,8,rep,name=any,proto3" json:"any,omitempty"`
 	// Holds until an instance has waited for so long, and is a preference from then on.
-	Soft           bool   `protobuf:"varint,9,opt,name=soft,proto3" json:"soft,omitempty"`
-	PatienceMillis uint32 `protobuf:"varint,10,opt,name=patience_millis,json=patienceMillis,proto3" json:"patience_millis,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	Soft              bool   `protobuf:"varint,9,opt,name=soft,proto3" json:"soft,omitempty"`
+	SoftTimeoutMillis uint32 `protobuf:"varint,10,opt,name=soft_timeout_millis,json=softTimeoutMillis,proto3" json:"soft_timeout_millis,omitempty"`
+	unknownFields     protoimpl.UnknownFields
+	sizeCache         protoimpl.SizeCache
 }
 
 func (x *Constraint) Reset() {
@@ -1333,9 +1333,9 @@ func (x *Constraint) GetSoft() bool {
 	return false
 }
 
-func (x *Constraint) GetPatienceMillis() uint32 {
+func (x *Constraint) GetSoftTimeoutMillis() uint32 {
 	if x != nil {
-		return x.PatienceMillis
+		return x.SoftTimeoutMillis
 	}
 	return 0
 }
@@ -3248,8 +3248,8 @@ type PoolSpec struct {
 	ControllerLimit *uint32 `protobuf:"varint,3,opt,name=controller_limit,json=controllerLimit,proto3,oneof" json:"controller_limit,omitempty"`
 	SlackLimit      *uint32 `protobuf:"varint,4,opt,name=slack_limit,json=slackLimit,proto3,oneof" json:"slack_limit,omitempty"`
 	// How long work that the pool is entitled to waits before others give way; absent for 1000.
-	PatienceMillis *uint32  `protobuf:"varint,5,opt,name=patience_millis,json=patienceMillis,proto3,oneof" json:"patience_millis,omitempty"`
-	Owners         []string `protobuf:"bytes,6,rep,name=owners,proto3" json:"owners,omitempty"`
+	PreemptionDelayMillis *uint32  `protobuf:"varint,5,opt,name=preemption_delay_millis,json=preemptionDelayMillis,proto3,oneof" json:"preemption_delay_millis,omitempty"`
+	Owners                []string `protobuf:"bytes,6,rep,name=owners,proto3" json:"owners,omitempty"`
 	// How its virtual peers are divided among its jobs: "priority" (if absent), "greedy", "round-robin" or "percentage".
 	JobScheduler  string `protobuf:"bytes,7,opt,name=job_scheduler,json=jobScheduler,proto3" json:"job_scheduler,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -3314,9 +3314,9 @@ func (x *PoolSpec) GetSlackLimit() uint32 {
 	return 0
 }
 
-func (x *PoolSpec) GetPatienceMillis() uint32 {
-	if x != nil && x.PatienceMillis != nil {
-		return *x.PatienceMillis
+func (x *PoolSpec) GetPreemptionDelayMillis() uint32 {
+	if x != nil && x.PreemptionDelayMillis != nil {
+		return *x.PreemptionDelayMillis
 	}
 	return 0
 }
@@ -4276,7 +4276,7 @@ type PoolStatusResponse struct {
 	// Empty at the top of the tree.
 	Parent string `protobuf:"bytes,4,opt,name=parent,proto3" json:"parent,omitempty"`
 	// Of every kind that the cluster has, or that the pool reserves, holds or asks for.
-	Reckonings    []*Reckoning `protobuf:"bytes,5,rep,name=reckonings,proto3" json:"reckonings,omitempty"`
+	Explanations  []*PoolExplanation `protobuf:"bytes,5,rep,name=explanations,proto3" json:"explanations,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -4339,15 +4339,15 @@ func (x *PoolStatusResponse) GetParent() string {
 	return ""
 }
 
-func (x *PoolStatusResponse) GetReckonings() []*Reckoning {
+func (x *PoolStatusResponse) GetExplanations() []*PoolExplanation {
 	if x != nil {
-		return x.Reckonings
+		return x.Explanations
 	}
 	return nil
 }
 
-// Reckoning is how a pool's entitlement to one kind came about.
-type Reckoning struct {
+// PoolExplanation is how a pool's entitlement to one kind came about.
+type PoolExplanation struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Kind  string                 `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"`
 	// What the parent is entitled to, or the cluster has.
@@ -4360,20 +4360,20 @@ type Reckoning struct {
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *Reckoning) Reset() {
-	*x = Reckoning{}
+func (x *PoolExplanation) Reset() {
+	*x = PoolExplanation{}
 	mi := &file_v1_starling_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *Reckoning) String() string {
+func (x *PoolExplanation) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*Reckoning) ProtoMessage() {}
+func (*PoolExplanation) ProtoMessage() {}
 
-func (x *Reckoning) ProtoReflect() protoreflect.Message {
+func (x *PoolExplanation) ProtoReflect() protoreflect.Message {
 	mi := &file_v1_starling_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -4385,33 +4385,33 @@ func (x *Reckoning) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use Reckoning.ProtoReflect.Descriptor instead.
-func (*Reckoning) Descriptor() ([]byte, []int) {
+// Deprecated: Use PoolExplanation.ProtoReflect.Descriptor instead.
+func (*PoolExplanation) Descriptor() ([]byte, []int) {
 	return file_v1_starling_proto_rawDescGZIP(), []int{56}
 }
 
-func (x *Reckoning) GetKind() string {
+func (x *PoolExplanation) GetKind() string {
 	if x != nil {
 		return x.Kind
 	}
 	return ""
 }
 
-func (x *Reckoning) GetDivided() int64 {
+func (x *PoolExplanation) GetDivided() int64 {
 	if x != nil {
 		return x.Divided
 	}
 	return 0
 }
 
-func (x *Reckoning) GetParts() []*Part {
+func (x *PoolExplanation) GetParts() []*Part {
 	if x != nil {
 		return x.Parts
 	}
 	return nil
 }
 
-func (x *Reckoning) GetSentences() []string {
+func (x *PoolExplanation) GetSentences() []string {
 	if x != nil {
 		return x.Sentences
 	}
@@ -6014,7 +6014,7 @@ type Slot struct {
 	// When the phase began.
 	Since *timestamppb.Timestamp `protobuf:"bytes,11,opt,name=since,proto3" json:"since,omitempty"`
 	// When the next thing is due that no node reports: the start of one that is backing off, the look for another node of one that is rescheduled
-	// one, the verdict on the health of one that runs, the end of patience with one that is unknown.
+	// one, the decision on the health of one that runs, the timeout of one that is unknown.
 	Deadline *timestamppb.Timestamp `protobuf:"bytes,12,opt,name=deadline,proto3" json:"deadline,omitempty"`
 	Ports    []*Port                `protobuf:"bytes,13,rep,name=ports,proto3" json:"ports,omitempty"`
 	// starting, ready, healthy or unhealthy.
@@ -7789,6 +7789,395 @@ func (x *RaiseRulesResponse) GetIndex() uint64 {
 	return 0
 }
 
+type QuorumRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *QuorumRequest) Reset() {
+	*x = QuorumRequest{}
+	mi := &file_v1_starling_proto_msgTypes[96]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *QuorumRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*QuorumRequest) ProtoMessage() {}
+
+func (x *QuorumRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_v1_starling_proto_msgTypes[96]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use QuorumRequest.ProtoReflect.Descriptor instead.
+func (*QuorumRequest) Descriptor() ([]byte, []int) {
+	return file_v1_starling_proto_rawDescGZIP(), []int{96}
+}
+
+type QuorumResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The URLs at which the members that have a vote answer clients of etcd.
+	Endpoints []string        `protobuf:"bytes,1,rep,name=endpoints,proto3" json:"endpoints,omitempty"`
+	Members   []*QuorumMember `protobuf:"bytes,2,rep,name=members,proto3" json:"members,omitempty"`
+	// The machines that run and could be members.
+	Spare []*QuorumMachine `protobuf:"bytes,3,rep,name=spare,proto3" json:"spare,omitempty"`
+	// What is done next by itself, or why nothing is: "add c: 3 machines can keep a quorum of 3".
+	Next string `protobuf:"bytes,4,opt,name=next,proto3" json:"next,omitempty"`
+	// Why this is only what was known last; empty if it is not.
+	Problem       string `protobuf:"bytes,5,opt,name=problem,proto3" json:"problem,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *QuorumResponse) Reset() {
+	*x = QuorumResponse{}
+	mi := &file_v1_starling_proto_msgTypes[97]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *QuorumResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*QuorumResponse) ProtoMessage() {}
+
+func (x *QuorumResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_v1_starling_proto_msgTypes[97]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use QuorumResponse.ProtoReflect.Descriptor instead.
+func (*QuorumResponse) Descriptor() ([]byte, []int) {
+	return file_v1_starling_proto_rawDescGZIP(), []int{97}
+}
+
+func (x *QuorumResponse) GetEndpoints() []string {
+	if x != nil {
+		return x.Endpoints
+	}
+	return nil
+}
+
+func (x *QuorumResponse) GetMembers() []*QuorumMember {
+	if x != nil {
+		return x.Members
+	}
+	return nil
+}
+
+func (x *QuorumResponse) GetSpare() []*QuorumMachine {
+	if x != nil {
+		return x.Spare
+	}
+	return nil
+}
+
+func (x *QuorumResponse) GetNext() string {
+	if x != nil {
+		return x.Next
+	}
+	return ""
+}
+
+func (x *QuorumResponse) GetProblem() string {
+	if x != nil {
+		return x.Problem
+	}
+	return ""
+}
+
+// QuorumMember is one machine that keeps the journal.
+type QuorumMember struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Empty until its member has run for the first time.
+	Node string `protobuf:"bytes,1,opt,name=node,proto3" json:"node,omitempty"`
+	// The member's in etcd, in hexadecimal digits.
+	Id string `protobuf:"bytes,2,opt,name=id,proto3" json:"id,omitempty"`
+	// "leader", "voter", "learner", or "away".
+	State string `protobuf:"bytes,3,opt,name=state,proto3" json:"state,omitempty"`
+	// Since when its machine does not run; unset while it does.
+	AwaySince *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=away_since,json=awaySince,proto3" json:"away_since,omitempty"`
+	Zone      string                 `protobuf:"bytes,5,opt,name=zone,proto3" json:"zone,omitempty"`
+	ClientUrl string                 `protobuf:"bytes,6,opt,name=client_url,json=clientUrl,proto3" json:"client_url,omitempty"`
+	PeerUrl   string                 `protobuf:"bytes,7,opt,name=peer_url,json=peerUrl,proto3" json:"peer_url,omitempty"`
+	// Its file: how large it is, how much of that is in use, and how large it may be. 0 while it does not answer.
+	FileBytes     uint64 `protobuf:"varint,8,opt,name=file_bytes,json=fileBytes,proto3" json:"file_bytes,omitempty"`
+	UsedBytes     uint64 `protobuf:"varint,9,opt,name=used_bytes,json=usedBytes,proto3" json:"used_bytes,omitempty"`
+	QuotaBytes    uint64 `protobuf:"varint,10,opt,name=quota_bytes,json=quotaBytes,proto3" json:"quota_bytes,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *QuorumMember) Reset() {
+	*x = QuorumMember{}
+	mi := &file_v1_starling_proto_msgTypes[98]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *QuorumMember) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*QuorumMember) ProtoMessage() {}
+
+func (x *QuorumMember) ProtoReflect() protoreflect.Message {
+	mi := &file_v1_starling_proto_msgTypes[98]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use QuorumMember.ProtoReflect.Descriptor instead.
+func (*QuorumMember) Descriptor() ([]byte, []int) {
+	return file_v1_starling_proto_rawDescGZIP(), []int{98}
+}
+
+func (x *QuorumMember) GetNode() string {
+	if x != nil {
+		return x.Node
+	}
+	return ""
+}
+
+func (x *QuorumMember) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *QuorumMember) GetState() string {
+	if x != nil {
+		return x.State
+	}
+	return ""
+}
+
+func (x *QuorumMember) GetAwaySince() *timestamppb.Timestamp {
+	if x != nil {
+		return x.AwaySince
+	}
+	return nil
+}
+
+func (x *QuorumMember) GetZone() string {
+	if x != nil {
+		return x.Zone
+	}
+	return ""
+}
+
+func (x *QuorumMember) GetClientUrl() string {
+	if x != nil {
+		return x.ClientUrl
+	}
+	return ""
+}
+
+func (x *QuorumMember) GetPeerUrl() string {
+	if x != nil {
+		return x.PeerUrl
+	}
+	return ""
+}
+
+func (x *QuorumMember) GetFileBytes() uint64 {
+	if x != nil {
+		return x.FileBytes
+	}
+	return 0
+}
+
+func (x *QuorumMember) GetUsedBytes() uint64 {
+	if x != nil {
+		return x.UsedBytes
+	}
+	return 0
+}
+
+func (x *QuorumMember) GetQuotaBytes() uint64 {
+	if x != nil {
+		return x.QuotaBytes
+	}
+	return 0
+}
+
+// QuorumMachine is one that could be a member.
+type QuorumMachine struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Node  string                 `protobuf:"bytes,1,opt,name=node,proto3" json:"node,omitempty"`
+	Zone  string                 `protobuf:"bytes,2,opt,name=zone,proto3" json:"zone,omitempty"`
+	// It was removed by hand: only by hand it is added again.
+	Removed       bool `protobuf:"varint,3,opt,name=removed,proto3" json:"removed,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *QuorumMachine) Reset() {
+	*x = QuorumMachine{}
+	mi := &file_v1_starling_proto_msgTypes[99]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *QuorumMachine) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*QuorumMachine) ProtoMessage() {}
+
+func (x *QuorumMachine) ProtoReflect() protoreflect.Message {
+	mi := &file_v1_starling_proto_msgTypes[99]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use QuorumMachine.ProtoReflect.Descriptor instead.
+func (*QuorumMachine) Descriptor() ([]byte, []int) {
+	return file_v1_starling_proto_rawDescGZIP(), []int{99}
+}
+
+func (x *QuorumMachine) GetNode() string {
+	if x != nil {
+		return x.Node
+	}
+	return ""
+}
+
+func (x *QuorumMachine) GetZone() string {
+	if x != nil {
+		return x.Zone
+	}
+	return ""
+}
+
+func (x *QuorumMachine) GetRemoved() bool {
+	if x != nil {
+		return x.Removed
+	}
+	return false
+}
+
+type ChangeQuorumRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// "add", "promote" or "remove".
+	Action        string `protobuf:"bytes,1,opt,name=action,proto3" json:"action,omitempty"`
+	Node          string `protobuf:"bytes,2,opt,name=node,proto3" json:"node,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ChangeQuorumRequest) Reset() {
+	*x = ChangeQuorumRequest{}
+	mi := &file_v1_starling_proto_msgTypes[100]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ChangeQuorumRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ChangeQuorumRequest) ProtoMessage() {}
+
+func (x *ChangeQuorumRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_v1_starling_proto_msgTypes[100]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ChangeQuorumRequest.ProtoReflect.Descriptor instead.
+func (*ChangeQuorumRequest) Descriptor() ([]byte, []int) {
+	return file_v1_starling_proto_rawDescGZIP(), []int{100}
+}
+
+func (x *ChangeQuorumRequest) GetAction() string {
+	if x != nil {
+		return x.Action
+	}
+	return ""
+}
+
+func (x *ChangeQuorumRequest) GetNode() string {
+	if x != nil {
+		return x.Node
+	}
+	return ""
+}
+
+type ChangeQuorumResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ChangeQuorumResponse) Reset() {
+	*x = ChangeQuorumResponse{}
+	mi := &file_v1_starling_proto_msgTypes[101]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ChangeQuorumResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ChangeQuorumResponse) ProtoMessage() {}
+
+func (x *ChangeQuorumResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_v1_starling_proto_msgTypes[101]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ChangeQuorumResponse.ProtoReflect.Descriptor instead.
+func (*ChangeQuorumResponse) Descriptor() ([]byte, []int) {
+	return file_v1_starling_proto_rawDescGZIP(), []int{101}
+}
+
 type InfoRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	MinIndex      uint64                 `protobuf:"varint,1,opt,name=min_index,json=minIndex,proto3" json:"min_index,omitempty"`
@@ -7798,7 +8187,7 @@ type InfoRequest struct {
 
 func (x *InfoRequest) Reset() {
 	*x = InfoRequest{}
-	mi := &file_v1_starling_proto_msgTypes[96]
+	mi := &file_v1_starling_proto_msgTypes[102]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7810,7 +8199,7 @@ func (x *InfoRequest) String() string {
 func (*InfoRequest) ProtoMessage() {}
 
 func (x *InfoRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[96]
+	mi := &file_v1_starling_proto_msgTypes[102]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7823,7 +8212,7 @@ func (x *InfoRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InfoRequest.ProtoReflect.Descriptor instead.
 func (*InfoRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{96}
+	return file_v1_starling_proto_rawDescGZIP(), []int{102}
 }
 
 func (x *InfoRequest) GetMinIndex() uint64 {
@@ -7856,7 +8245,7 @@ type InfoResponse struct {
 
 func (x *InfoResponse) Reset() {
 	*x = InfoResponse{}
-	mi := &file_v1_starling_proto_msgTypes[97]
+	mi := &file_v1_starling_proto_msgTypes[103]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7868,7 +8257,7 @@ func (x *InfoResponse) String() string {
 func (*InfoResponse) ProtoMessage() {}
 
 func (x *InfoResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[97]
+	mi := &file_v1_starling_proto_msgTypes[103]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7881,7 +8270,7 @@ func (x *InfoResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InfoResponse.ProtoReflect.Descriptor instead.
 func (*InfoResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{97}
+	return file_v1_starling_proto_rawDescGZIP(), []int{103}
 }
 
 func (x *InfoResponse) GetIndex() uint64 {
@@ -7953,7 +8342,7 @@ type Wait struct {
 
 func (x *Wait) Reset() {
 	*x = Wait{}
-	mi := &file_v1_starling_proto_msgTypes[98]
+	mi := &file_v1_starling_proto_msgTypes[104]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7965,7 +8354,7 @@ func (x *Wait) String() string {
 func (*Wait) ProtoMessage() {}
 
 func (x *Wait) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[98]
+	mi := &file_v1_starling_proto_msgTypes[104]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7978,7 +8367,7 @@ func (x *Wait) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Wait.ProtoReflect.Descriptor instead.
 func (*Wait) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{98}
+	return file_v1_starling_proto_rawDescGZIP(), []int{104}
 }
 
 func (x *Wait) GetAllocation() string {
@@ -8118,7 +8507,7 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\x05model\x18\x03 \x01(\tR\x05model\"9\n" +
 	"\vPortRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
-	"\x06number\x18\x02 \x01(\rR\x06number\"\xb5\x02\n" +
+	"\x06number\x18\x02 \x01(\rR\x06number\"\xbc\x02\n" +
 	"\n" +
 	"Constraint\x12\x1c\n" +
 	"\tattribute\x18\x01 \x01(\tR\tattribute\x12\x1a\n" +
@@ -8129,9 +8518,9 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\x05count\x18\x06 \x01(\rR\x05count\x12)\n" +
 	"\x03all\x18\a \x03(\v2\x17.starling.v1.ConstraintR\x03all\x12)\n" +
 	"\x03any\x18\b \x03(\v2\x17.starling.v1.ConstraintR\x03any\x12\x12\n" +
-	"\x04soft\x18\t \x01(\bR\x04soft\x12'\n" +
-	"\x0fpatience_millis\x18\n" +
-	" \x01(\rR\x0epatienceMillis\"\x9c\x01\n" +
+	"\x04soft\x18\t \x01(\bR\x04soft\x12.\n" +
+	"\x13soft_timeout_millis\x18\n" +
+	" \x01(\rR\x11softTimeoutMillis\"\x9c\x01\n" +
 	"\aRestart\x12!\n" +
 	"\fattempts_max\x18\x01 \x01(\rR\vattemptsMax\x12!\n" +
 	"\fdelay_millis\x18\x02 \x01(\rR\vdelayMillis\x12(\n" +
@@ -8279,19 +8668,19 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\x05drain\x18\x03 \x01(\bR\x05drain\x12'\n" +
 	"\x0fdeadline_millis\x18\x04 \x01(\rR\x0edeadlineMillis\")\n" +
 	"\x11DrainNodeResponse\x12\x14\n" +
-	"\x05index\x18\x01 \x01(\x04R\x05index\"\xc4\x02\n" +
+	"\x05index\x18\x01 \x01(\x04R\x05index\"\xdb\x02\n" +
 	"\bPoolSpec\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x12*\n" +
 	"\x06quotas\x18\x02 \x03(\v2\x12.starling.v1.QuotaR\x06quotas\x12.\n" +
 	"\x10controller_limit\x18\x03 \x01(\rH\x00R\x0fcontrollerLimit\x88\x01\x01\x12$\n" +
 	"\vslack_limit\x18\x04 \x01(\rH\x01R\n" +
-	"slackLimit\x88\x01\x01\x12,\n" +
-	"\x0fpatience_millis\x18\x05 \x01(\rH\x02R\x0epatienceMillis\x88\x01\x01\x12\x16\n" +
+	"slackLimit\x88\x01\x01\x12;\n" +
+	"\x17preemption_delay_millis\x18\x05 \x01(\rH\x02R\x15preemptionDelayMillis\x88\x01\x01\x12\x16\n" +
 	"\x06owners\x18\x06 \x03(\tR\x06owners\x12#\n" +
 	"\rjob_scheduler\x18\a \x01(\tR\fjobSchedulerB\x13\n" +
 	"\x11_controller_limitB\x0e\n" +
-	"\f_slack_limitB\x12\n" +
-	"\x10_patience_millis\"\x9f\x01\n" +
+	"\f_slack_limitB\x1a\n" +
+	"\x18_preemption_delay_millis\"\x9f\x01\n" +
 	"\x05Quota\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\tR\x04kind\x12 \n" +
 	"\vreservation\x18\x02 \x01(\x03R\vreservation\x12\x19\n" +
@@ -8363,16 +8752,14 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\x11slack_entitlement\x18\t \x01(\x03R\x10slackEntitlement\"D\n" +
 	"\x11PoolStatusRequest\x12\x1b\n" +
 	"\tmin_index\x18\x01 \x01(\x04R\bminIndex\x12\x12\n" +
-	"\x04path\x18\x02 \x01(\tR\x04path\"\xd1\x01\n" +
+	"\x04path\x18\x02 \x01(\tR\x04path\"\xdb\x01\n" +
 	"\x12PoolStatusResponse\x12\x14\n" +
 	"\x05index\x18\x01 \x01(\x04R\x05index\x12.\n" +
 	"\x04time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12%\n" +
 	"\x04pool\x18\x03 \x01(\v2\x11.starling.v1.PoolR\x04pool\x12\x16\n" +
-	"\x06parent\x18\x04 \x01(\tR\x06parent\x126\n" +
-	"\n" +
-	"reckonings\x18\x05 \x03(\v2\x16.starling.v1.ReckoningR\n" +
-	"reckonings\"\x80\x01\n" +
-	"\tReckoning\x12\x12\n" +
+	"\x06parent\x18\x04 \x01(\tR\x06parent\x12@\n" +
+	"\fexplanations\x18\x05 \x03(\v2\x1c.starling.v1.PoolExplanationR\fexplanations\"\x86\x01\n" +
+	"\x0fPoolExplanation\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x18\n" +
 	"\adivided\x18\x02 \x01(\x03R\adivided\x12'\n" +
 	"\x05parts\x18\x03 \x03(\v2\x11.starling.v1.PartR\x05parts\x12\x1c\n" +
@@ -8680,7 +9067,39 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\x11RaiseRulesRequest\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\rR\aversion\"*\n" +
 	"\x12RaiseRulesResponse\x12\x14\n" +
-	"\x05index\x18\x01 \x01(\x04R\x05index\"*\n" +
+	"\x05index\x18\x01 \x01(\x04R\x05index\"\x0f\n" +
+	"\rQuorumRequest\"\xc3\x01\n" +
+	"\x0eQuorumResponse\x12\x1c\n" +
+	"\tendpoints\x18\x01 \x03(\tR\tendpoints\x123\n" +
+	"\amembers\x18\x02 \x03(\v2\x19.starling.v1.QuorumMemberR\amembers\x120\n" +
+	"\x05spare\x18\x03 \x03(\v2\x1a.starling.v1.QuorumMachineR\x05spare\x12\x12\n" +
+	"\x04next\x18\x04 \x01(\tR\x04next\x12\x18\n" +
+	"\aproblem\x18\x05 \x01(\tR\aproblem\"\xb0\x02\n" +
+	"\fQuorumMember\x12\x12\n" +
+	"\x04node\x18\x01 \x01(\tR\x04node\x12\x0e\n" +
+	"\x02id\x18\x02 \x01(\tR\x02id\x12\x14\n" +
+	"\x05state\x18\x03 \x01(\tR\x05state\x129\n" +
+	"\n" +
+	"away_since\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\tawaySince\x12\x12\n" +
+	"\x04zone\x18\x05 \x01(\tR\x04zone\x12\x1d\n" +
+	"\n" +
+	"client_url\x18\x06 \x01(\tR\tclientUrl\x12\x19\n" +
+	"\bpeer_url\x18\a \x01(\tR\apeerUrl\x12\x1d\n" +
+	"\n" +
+	"file_bytes\x18\b \x01(\x04R\tfileBytes\x12\x1d\n" +
+	"\n" +
+	"used_bytes\x18\t \x01(\x04R\tusedBytes\x12\x1f\n" +
+	"\vquota_bytes\x18\n" +
+	" \x01(\x04R\n" +
+	"quotaBytes\"Q\n" +
+	"\rQuorumMachine\x12\x12\n" +
+	"\x04node\x18\x01 \x01(\tR\x04node\x12\x12\n" +
+	"\x04zone\x18\x02 \x01(\tR\x04zone\x12\x18\n" +
+	"\aremoved\x18\x03 \x01(\bR\aremoved\"A\n" +
+	"\x13ChangeQuorumRequest\x12\x16\n" +
+	"\x06action\x18\x01 \x01(\tR\x06action\x12\x12\n" +
+	"\x04node\x18\x02 \x01(\tR\x04node\"\x16\n" +
+	"\x14ChangeQuorumResponse\"*\n" +
 	"\vInfoRequest\x12\x1b\n" +
 	"\tmin_index\x18\x01 \x01(\x04R\bminIndex\"\xf3\x01\n" +
 	"\fInfoResponse\x12\x14\n" +
@@ -8696,7 +9115,7 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\n" +
 	"allocation\x18\x01 \x01(\tR\n" +
 	"allocation\x12\x16\n" +
-	"\x06reason\x18\x02 \x01(\tR\x06reason2\xe3\x0f\n" +
+	"\x06reason\x18\x02 \x01(\tR\x06reason2\x80\x11\n" +
 	"\bStarling\x12J\n" +
 	"\tSubmitJob\x12\x1d.starling.v1.SubmitJobRequest\x1a\x1e.starling.v1.SubmitJobResponse\x12D\n" +
 	"\aKillJob\x12\x1b.starling.v1.KillJobRequest\x1a\x1c.starling.v1.KillJobResponse\x12I\n" +
@@ -8727,7 +9146,9 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\x06Output\x12\x1a.starling.v1.OutputRequest\x1a\x1b.starling.v1.OutputResponse\"\x03\x90\x02\x010\x01\x12C\n" +
 	"\x05Rules\x12\x19.starling.v1.RulesRequest\x1a\x1a.starling.v1.RulesResponse\"\x03\x90\x02\x01\x12M\n" +
 	"\n" +
-	"RaiseRules\x12\x1e.starling.v1.RaiseRulesRequest\x1a\x1f.starling.v1.RaiseRulesResponse\x12@\n" +
+	"RaiseRules\x12\x1e.starling.v1.RaiseRulesRequest\x1a\x1f.starling.v1.RaiseRulesResponse\x12F\n" +
+	"\x06Quorum\x12\x1a.starling.v1.QuorumRequest\x1a\x1b.starling.v1.QuorumResponse\"\x03\x90\x02\x01\x12S\n" +
+	"\fChangeQuorum\x12 .starling.v1.ChangeQuorumRequest\x1a!.starling.v1.ChangeQuorumResponse\x12@\n" +
 	"\x04Info\x12\x18.starling.v1.InfoRequest\x1a\x19.starling.v1.InfoResponse\"\x03\x90\x02\x01B\x1cZ\x1astarling/api/v1;starlingv1b\x06proto3"
 
 var (
@@ -8742,7 +9163,7 @@ func file_v1_starling_proto_rawDescGZIP() []byte {
 	return file_v1_starling_proto_rawDescData
 }
 
-var file_v1_starling_proto_msgTypes = make([]protoimpl.MessageInfo, 99)
+var file_v1_starling_proto_msgTypes = make([]protoimpl.MessageInfo, 105)
 var file_v1_starling_proto_goTypes = []any{
 	(*ErrorDetail)(nil),           // 0: starling.v1.ErrorDetail
 	(*Problem)(nil),               // 1: starling.v1.Problem
@@ -8800,7 +9221,7 @@ var file_v1_starling_proto_goTypes = []any{
 	(*PoolUse)(nil),               // 53: starling.v1.PoolUse
 	(*PoolStatusRequest)(nil),     // 54: starling.v1.PoolStatusRequest
 	(*PoolStatusResponse)(nil),    // 55: starling.v1.PoolStatusResponse
-	(*Reckoning)(nil),             // 56: starling.v1.Reckoning
+	(*PoolExplanation)(nil),       // 56: starling.v1.PoolExplanation
 	(*Part)(nil),                  // 57: starling.v1.Part
 	(*JobHistoryRequest)(nil),     // 58: starling.v1.JobHistoryRequest
 	(*JobHistoryResponse)(nil),    // 59: starling.v1.JobHistoryResponse
@@ -8840,10 +9261,16 @@ var file_v1_starling_proto_goTypes = []any{
 	(*RulesOfMember)(nil),         // 93: starling.v1.RulesOfMember
 	(*RaiseRulesRequest)(nil),     // 94: starling.v1.RaiseRulesRequest
 	(*RaiseRulesResponse)(nil),    // 95: starling.v1.RaiseRulesResponse
-	(*InfoRequest)(nil),           // 96: starling.v1.InfoRequest
-	(*InfoResponse)(nil),          // 97: starling.v1.InfoResponse
-	(*Wait)(nil),                  // 98: starling.v1.Wait
-	(*timestamppb.Timestamp)(nil), // 99: google.protobuf.Timestamp
+	(*QuorumRequest)(nil),         // 96: starling.v1.QuorumRequest
+	(*QuorumResponse)(nil),        // 97: starling.v1.QuorumResponse
+	(*QuorumMember)(nil),          // 98: starling.v1.QuorumMember
+	(*QuorumMachine)(nil),         // 99: starling.v1.QuorumMachine
+	(*ChangeQuorumRequest)(nil),   // 100: starling.v1.ChangeQuorumRequest
+	(*ChangeQuorumResponse)(nil),  // 101: starling.v1.ChangeQuorumResponse
+	(*InfoRequest)(nil),           // 102: starling.v1.InfoRequest
+	(*InfoResponse)(nil),          // 103: starling.v1.InfoResponse
+	(*Wait)(nil),                  // 104: starling.v1.Wait
+	(*timestamppb.Timestamp)(nil), // 105: google.protobuf.Timestamp
 }
 var file_v1_starling_proto_depIdxs = []int32{
 	1,   // 0: starling.v1.ErrorDetail.problems:type_name -> starling.v1.Problem
@@ -8880,34 +9307,34 @@ var file_v1_starling_proto_depIdxs = []int32{
 	48,  // 31: starling.v1.PlanPoolsResponse.entitlements:type_name -> starling.v1.EntitlementChange
 	1,   // 32: starling.v1.PlanPoolsResponse.warnings:type_name -> starling.v1.Problem
 	23,  // 33: starling.v1.PoolChange.changes:type_name -> starling.v1.Change
-	99,  // 34: starling.v1.ListPoolsResponse.time:type_name -> google.protobuf.Timestamp
+	105, // 34: starling.v1.ListPoolsResponse.time:type_name -> google.protobuf.Timestamp
 	51,  // 35: starling.v1.ListPoolsResponse.capacity:type_name -> starling.v1.Amount
 	52,  // 36: starling.v1.ListPoolsResponse.pools:type_name -> starling.v1.Pool
 	1,   // 37: starling.v1.ListPoolsResponse.warnings:type_name -> starling.v1.Problem
 	41,  // 38: starling.v1.Pool.spec:type_name -> starling.v1.PoolSpec
 	53,  // 39: starling.v1.Pool.uses:type_name -> starling.v1.PoolUse
-	99,  // 40: starling.v1.PoolStatusResponse.time:type_name -> google.protobuf.Timestamp
+	105, // 40: starling.v1.PoolStatusResponse.time:type_name -> google.protobuf.Timestamp
 	52,  // 41: starling.v1.PoolStatusResponse.pool:type_name -> starling.v1.Pool
-	56,  // 42: starling.v1.PoolStatusResponse.reckonings:type_name -> starling.v1.Reckoning
-	57,  // 43: starling.v1.Reckoning.parts:type_name -> starling.v1.Part
-	99,  // 44: starling.v1.JobHistoryResponse.time:type_name -> google.protobuf.Timestamp
+	56,  // 42: starling.v1.PoolStatusResponse.explanations:type_name -> starling.v1.PoolExplanation
+	57,  // 43: starling.v1.PoolExplanation.parts:type_name -> starling.v1.Part
+	105, // 44: starling.v1.JobHistoryResponse.time:type_name -> google.protobuf.Timestamp
 	65,  // 45: starling.v1.JobHistoryResponse.job:type_name -> starling.v1.Job
 	60,  // 46: starling.v1.JobHistoryResponse.versions:type_name -> starling.v1.JobVersion
-	99,  // 47: starling.v1.JobVersion.brought_at:type_name -> google.protobuf.Timestamp
+	105, // 47: starling.v1.JobVersion.brought_at:type_name -> google.protobuf.Timestamp
 	2,   // 48: starling.v1.JobVersion.spec:type_name -> starling.v1.JobSpec
 	23,  // 49: starling.v1.JobDiffResponse.changes:type_name -> starling.v1.Change
-	99,  // 50: starling.v1.ListJobsResponse.time:type_name -> google.protobuf.Timestamp
+	105, // 50: starling.v1.ListJobsResponse.time:type_name -> google.protobuf.Timestamp
 	65,  // 51: starling.v1.ListJobsResponse.jobs:type_name -> starling.v1.Job
 	68,  // 52: starling.v1.Job.counts:type_name -> starling.v1.Counts
-	99,  // 53: starling.v1.Job.submitted_at:type_name -> google.protobuf.Timestamp
-	99,  // 54: starling.v1.Job.finished_at:type_name -> google.protobuf.Timestamp
+	105, // 53: starling.v1.Job.submitted_at:type_name -> google.protobuf.Timestamp
+	105, // 54: starling.v1.Job.finished_at:type_name -> google.protobuf.Timestamp
 	67,  // 55: starling.v1.Job.update:type_name -> starling.v1.Update
 	66,  // 56: starling.v1.Job.policy_action:type_name -> starling.v1.PolicyAction
-	99,  // 57: starling.v1.PolicyAction.at:type_name -> google.protobuf.Timestamp
-	99,  // 58: starling.v1.Update.began_at:type_name -> google.protobuf.Timestamp
-	99,  // 59: starling.v1.Update.progress_at:type_name -> google.protobuf.Timestamp
-	99,  // 60: starling.v1.Update.ended_at:type_name -> google.protobuf.Timestamp
-	99,  // 61: starling.v1.JobStatusResponse.time:type_name -> google.protobuf.Timestamp
+	105, // 57: starling.v1.PolicyAction.at:type_name -> google.protobuf.Timestamp
+	105, // 58: starling.v1.Update.began_at:type_name -> google.protobuf.Timestamp
+	105, // 59: starling.v1.Update.progress_at:type_name -> google.protobuf.Timestamp
+	105, // 60: starling.v1.Update.ended_at:type_name -> google.protobuf.Timestamp
+	105, // 61: starling.v1.JobStatusResponse.time:type_name -> google.protobuf.Timestamp
 	65,  // 62: starling.v1.JobStatusResponse.job:type_name -> starling.v1.Job
 	2,   // 63: starling.v1.JobStatusResponse.spec:type_name -> starling.v1.JobSpec
 	71,  // 64: starling.v1.JobStatusResponse.tasks:type_name -> starling.v1.Task
@@ -8915,87 +9342,94 @@ var file_v1_starling_proto_depIdxs = []int32{
 	68,  // 66: starling.v1.Task.counts:type_name -> starling.v1.Counts
 	73,  // 67: starling.v1.Task.preemption:type_name -> starling.v1.Preemption
 	72,  // 68: starling.v1.Task.changes:type_name -> starling.v1.TaskChanges
-	99,  // 69: starling.v1.Preemption.at:type_name -> google.protobuf.Timestamp
-	99,  // 70: starling.v1.Slot.since:type_name -> google.protobuf.Timestamp
-	99,  // 71: starling.v1.Slot.deadline:type_name -> google.protobuf.Timestamp
+	105, // 69: starling.v1.Preemption.at:type_name -> google.protobuf.Timestamp
+	105, // 70: starling.v1.Slot.since:type_name -> google.protobuf.Timestamp
+	105, // 71: starling.v1.Slot.deadline:type_name -> google.protobuf.Timestamp
 	75,  // 72: starling.v1.Slot.ports:type_name -> starling.v1.Port
-	99,  // 73: starling.v1.WhyResponse.time:type_name -> google.protobuf.Timestamp
+	105, // 73: starling.v1.WhyResponse.time:type_name -> google.protobuf.Timestamp
 	65,  // 74: starling.v1.WhyResponse.job:type_name -> starling.v1.Job
 	78,  // 75: starling.v1.WhyResponse.findings:type_name -> starling.v1.Finding
-	99,  // 76: starling.v1.Finding.since:type_name -> google.protobuf.Timestamp
-	99,  // 77: starling.v1.Finding.until:type_name -> google.protobuf.Timestamp
-	99,  // 78: starling.v1.ListPeersResponse.time:type_name -> google.protobuf.Timestamp
+	105, // 76: starling.v1.Finding.since:type_name -> google.protobuf.Timestamp
+	105, // 77: starling.v1.Finding.until:type_name -> google.protobuf.Timestamp
+	105, // 78: starling.v1.ListPeersResponse.time:type_name -> google.protobuf.Timestamp
 	81,  // 79: starling.v1.ListPeersResponse.peers:type_name -> starling.v1.Peer
 	8,   // 80: starling.v1.Peer.capacity:type_name -> starling.v1.Resources
 	8,   // 81: starling.v1.Peer.free:type_name -> starling.v1.Resources
 	10,  // 82: starling.v1.Peer.devices:type_name -> starling.v1.Device
 	7,   // 83: starling.v1.Peer.attributes:type_name -> starling.v1.Variable
-	99,  // 84: starling.v1.Peer.drain_deadline:type_name -> google.protobuf.Timestamp
+	105, // 84: starling.v1.Peer.drain_deadline:type_name -> google.protobuf.Timestamp
 	8,   // 85: starling.v1.Peer.kept:type_name -> starling.v1.Resources
 	84,  // 86: starling.v1.TailJournalResponse.entry:type_name -> starling.v1.JournalEntry
-	99,  // 87: starling.v1.JournalEntry.time:type_name -> google.protobuf.Timestamp
+	105, // 87: starling.v1.JournalEntry.time:type_name -> google.protobuf.Timestamp
 	85,  // 88: starling.v1.JournalEntry.commands:type_name -> starling.v1.CommandWords
 	86,  // 89: starling.v1.JournalEntry.effects:type_name -> starling.v1.EffectWords
 	93,  // 90: starling.v1.RulesResponse.members:type_name -> starling.v1.RulesOfMember
-	99,  // 91: starling.v1.InfoResponse.time:type_name -> google.protobuf.Timestamp
-	98,  // 92: starling.v1.InfoResponse.waits:type_name -> starling.v1.Wait
-	17,  // 93: starling.v1.Starling.SubmitJob:input_type -> starling.v1.SubmitJobRequest
-	19,  // 94: starling.v1.Starling.KillJob:input_type -> starling.v1.KillJobRequest
-	21,  // 95: starling.v1.Starling.PlanJob:input_type -> starling.v1.PlanJobRequest
-	27,  // 96: starling.v1.Starling.SteerUpdate:input_type -> starling.v1.SteerUpdateRequest
-	29,  // 97: starling.v1.Starling.RevertJob:input_type -> starling.v1.RevertJobRequest
-	31,  // 98: starling.v1.Starling.RestartJob:input_type -> starling.v1.RestartJobRequest
-	33,  // 99: starling.v1.Starling.SuspendJob:input_type -> starling.v1.SuspendJobRequest
-	35,  // 100: starling.v1.Starling.SealTask:input_type -> starling.v1.SealTaskRequest
-	37,  // 101: starling.v1.Starling.EndAllocation:input_type -> starling.v1.EndAllocationRequest
-	39,  // 102: starling.v1.Starling.DrainNode:input_type -> starling.v1.DrainNodeRequest
-	43,  // 103: starling.v1.Starling.ChangePools:input_type -> starling.v1.ChangePoolsRequest
-	45,  // 104: starling.v1.Starling.PlanPools:input_type -> starling.v1.PlanPoolsRequest
-	49,  // 105: starling.v1.Starling.ListPools:input_type -> starling.v1.ListPoolsRequest
-	54,  // 106: starling.v1.Starling.PoolStatus:input_type -> starling.v1.PoolStatusRequest
-	58,  // 107: starling.v1.Starling.JobHistory:input_type -> starling.v1.JobHistoryRequest
-	61,  // 108: starling.v1.Starling.JobDiff:input_type -> starling.v1.JobDiffRequest
-	63,  // 109: starling.v1.Starling.ListJobs:input_type -> starling.v1.ListJobsRequest
-	69,  // 110: starling.v1.Starling.JobStatus:input_type -> starling.v1.JobStatusRequest
-	76,  // 111: starling.v1.Starling.Why:input_type -> starling.v1.WhyRequest
-	79,  // 112: starling.v1.Starling.ListPeers:input_type -> starling.v1.ListPeersRequest
-	82,  // 113: starling.v1.Starling.TailJournal:input_type -> starling.v1.TailJournalRequest
-	87,  // 114: starling.v1.Starling.Logs:input_type -> starling.v1.LogsRequest
-	89,  // 115: starling.v1.Starling.Output:input_type -> starling.v1.OutputRequest
-	91,  // 116: starling.v1.Starling.Rules:input_type -> starling.v1.RulesRequest
-	94,  // 117: starling.v1.Starling.RaiseRules:input_type -> starling.v1.RaiseRulesRequest
-	96,  // 118: starling.v1.Starling.Info:input_type -> starling.v1.InfoRequest
-	18,  // 119: starling.v1.Starling.SubmitJob:output_type -> starling.v1.SubmitJobResponse
-	20,  // 120: starling.v1.Starling.KillJob:output_type -> starling.v1.KillJobResponse
-	22,  // 121: starling.v1.Starling.PlanJob:output_type -> starling.v1.PlanJobResponse
-	28,  // 122: starling.v1.Starling.SteerUpdate:output_type -> starling.v1.SteerUpdateResponse
-	30,  // 123: starling.v1.Starling.RevertJob:output_type -> starling.v1.RevertJobResponse
-	32,  // 124: starling.v1.Starling.RestartJob:output_type -> starling.v1.RestartJobResponse
-	34,  // 125: starling.v1.Starling.SuspendJob:output_type -> starling.v1.SuspendJobResponse
-	36,  // 126: starling.v1.Starling.SealTask:output_type -> starling.v1.SealTaskResponse
-	38,  // 127: starling.v1.Starling.EndAllocation:output_type -> starling.v1.EndAllocationResponse
-	40,  // 128: starling.v1.Starling.DrainNode:output_type -> starling.v1.DrainNodeResponse
-	44,  // 129: starling.v1.Starling.ChangePools:output_type -> starling.v1.ChangePoolsResponse
-	46,  // 130: starling.v1.Starling.PlanPools:output_type -> starling.v1.PlanPoolsResponse
-	50,  // 131: starling.v1.Starling.ListPools:output_type -> starling.v1.ListPoolsResponse
-	55,  // 132: starling.v1.Starling.PoolStatus:output_type -> starling.v1.PoolStatusResponse
-	59,  // 133: starling.v1.Starling.JobHistory:output_type -> starling.v1.JobHistoryResponse
-	62,  // 134: starling.v1.Starling.JobDiff:output_type -> starling.v1.JobDiffResponse
-	64,  // 135: starling.v1.Starling.ListJobs:output_type -> starling.v1.ListJobsResponse
-	70,  // 136: starling.v1.Starling.JobStatus:output_type -> starling.v1.JobStatusResponse
-	77,  // 137: starling.v1.Starling.Why:output_type -> starling.v1.WhyResponse
-	80,  // 138: starling.v1.Starling.ListPeers:output_type -> starling.v1.ListPeersResponse
-	83,  // 139: starling.v1.Starling.TailJournal:output_type -> starling.v1.TailJournalResponse
-	88,  // 140: starling.v1.Starling.Logs:output_type -> starling.v1.LogsResponse
-	90,  // 141: starling.v1.Starling.Output:output_type -> starling.v1.OutputResponse
-	92,  // 142: starling.v1.Starling.Rules:output_type -> starling.v1.RulesResponse
-	95,  // 143: starling.v1.Starling.RaiseRules:output_type -> starling.v1.RaiseRulesResponse
-	97,  // 144: starling.v1.Starling.Info:output_type -> starling.v1.InfoResponse
-	119, // [119:145] is the sub-list for method output_type
-	93,  // [93:119] is the sub-list for method input_type
-	93,  // [93:93] is the sub-list for extension type_name
-	93,  // [93:93] is the sub-list for extension extendee
-	0,   // [0:93] is the sub-list for field type_name
+	98,  // 91: starling.v1.QuorumResponse.members:type_name -> starling.v1.QuorumMember
+	99,  // 92: starling.v1.QuorumResponse.spare:type_name -> starling.v1.QuorumMachine
+	105, // 93: starling.v1.QuorumMember.away_since:type_name -> google.protobuf.Timestamp
+	105, // 94: starling.v1.InfoResponse.time:type_name -> google.protobuf.Timestamp
+	104, // 95: starling.v1.InfoResponse.waits:type_name -> starling.v1.Wait
+	17,  // 96: starling.v1.Starling.SubmitJob:input_type -> starling.v1.SubmitJobRequest
+	19,  // 97: starling.v1.Starling.KillJob:input_type -> starling.v1.KillJobRequest
+	21,  // 98: starling.v1.Starling.PlanJob:input_type -> starling.v1.PlanJobRequest
+	27,  // 99: starling.v1.Starling.SteerUpdate:input_type -> starling.v1.SteerUpdateRequest
+	29,  // 100: starling.v1.Starling.RevertJob:input_type -> starling.v1.RevertJobRequest
+	31,  // 101: starling.v1.Starling.RestartJob:input_type -> starling.v1.RestartJobRequest
+	33,  // 102: starling.v1.Starling.SuspendJob:input_type -> starling.v1.SuspendJobRequest
+	35,  // 103: starling.v1.Starling.SealTask:input_type -> starling.v1.SealTaskRequest
+	37,  // 104: starling.v1.Starling.EndAllocation:input_type -> starling.v1.EndAllocationRequest
+	39,  // 105: starling.v1.Starling.DrainNode:input_type -> starling.v1.DrainNodeRequest
+	43,  // 106: starling.v1.Starling.ChangePools:input_type -> starling.v1.ChangePoolsRequest
+	45,  // 107: starling.v1.Starling.PlanPools:input_type -> starling.v1.PlanPoolsRequest
+	49,  // 108: starling.v1.Starling.ListPools:input_type -> starling.v1.ListPoolsRequest
+	54,  // 109: starling.v1.Starling.PoolStatus:input_type -> starling.v1.PoolStatusRequest
+	58,  // 110: starling.v1.Starling.JobHistory:input_type -> starling.v1.JobHistoryRequest
+	61,  // 111: starling.v1.Starling.JobDiff:input_type -> starling.v1.JobDiffRequest
+	63,  // 112: starling.v1.Starling.ListJobs:input_type -> starling.v1.ListJobsRequest
+	69,  // 113: starling.v1.Starling.JobStatus:input_type -> starling.v1.JobStatusRequest
+	76,  // 114: starling.v1.Starling.Why:input_type -> starling.v1.WhyRequest
+	79,  // 115: starling.v1.Starling.ListPeers:input_type -> starling.v1.ListPeersRequest
+	82,  // 116: starling.v1.Starling.TailJournal:input_type -> starling.v1.TailJournalRequest
+	87,  // 117: starling.v1.Starling.Logs:input_type -> starling.v1.LogsRequest
+	89,  // 118: starling.v1.Starling.Output:input_type -> starling.v1.OutputRequest
+	91,  // 119: starling.v1.Starling.Rules:input_type -> starling.v1.RulesRequest
+	94,  // 120: starling.v1.Starling.RaiseRules:input_type -> starling.v1.RaiseRulesRequest
+	96,  // 121: starling.v1.Starling.Quorum:input_type -> starling.v1.QuorumRequest
+	100, // 122: starling.v1.Starling.ChangeQuorum:input_type -> starling.v1.ChangeQuorumRequest
+	102, // 123: starling.v1.Starling.Info:input_type -> starling.v1.InfoRequest
+	18,  // 124: starling.v1.Starling.SubmitJob:output_type -> starling.v1.SubmitJobResponse
+	20,  // 125: starling.v1.Starling.KillJob:output_type -> starling.v1.KillJobResponse
+	22,  // 126: starling.v1.Starling.PlanJob:output_type -> starling.v1.PlanJobResponse
+	28,  // 127: starling.v1.Starling.SteerUpdate:output_type -> starling.v1.SteerUpdateResponse
+	30,  // 128: starling.v1.Starling.RevertJob:output_type -> starling.v1.RevertJobResponse
+	32,  // 129: starling.v1.Starling.RestartJob:output_type -> starling.v1.RestartJobResponse
+	34,  // 130: starling.v1.Starling.SuspendJob:output_type -> starling.v1.SuspendJobResponse
+	36,  // 131: starling.v1.Starling.SealTask:output_type -> starling.v1.SealTaskResponse
+	38,  // 132: starling.v1.Starling.EndAllocation:output_type -> starling.v1.EndAllocationResponse
+	40,  // 133: starling.v1.Starling.DrainNode:output_type -> starling.v1.DrainNodeResponse
+	44,  // 134: starling.v1.Starling.ChangePools:output_type -> starling.v1.ChangePoolsResponse
+	46,  // 135: starling.v1.Starling.PlanPools:output_type -> starling.v1.PlanPoolsResponse
+	50,  // 136: starling.v1.Starling.ListPools:output_type -> starling.v1.ListPoolsResponse
+	55,  // 137: starling.v1.Starling.PoolStatus:output_type -> starling.v1.PoolStatusResponse
+	59,  // 138: starling.v1.Starling.JobHistory:output_type -> starling.v1.JobHistoryResponse
+	62,  // 139: starling.v1.Starling.JobDiff:output_type -> starling.v1.JobDiffResponse
+	64,  // 140: starling.v1.Starling.ListJobs:output_type -> starling.v1.ListJobsResponse
+	70,  // 141: starling.v1.Starling.JobStatus:output_type -> starling.v1.JobStatusResponse
+	77,  // 142: starling.v1.Starling.Why:output_type -> starling.v1.WhyResponse
+	80,  // 143: starling.v1.Starling.ListPeers:output_type -> starling.v1.ListPeersResponse
+	83,  // 144: starling.v1.Starling.TailJournal:output_type -> starling.v1.TailJournalResponse
+	88,  // 145: starling.v1.Starling.Logs:output_type -> starling.v1.LogsResponse
+	90,  // 146: starling.v1.Starling.Output:output_type -> starling.v1.OutputResponse
+	92,  // 147: starling.v1.Starling.Rules:output_type -> starling.v1.RulesResponse
+	95,  // 148: starling.v1.Starling.RaiseRules:output_type -> starling.v1.RaiseRulesResponse
+	97,  // 149: starling.v1.Starling.Quorum:output_type -> starling.v1.QuorumResponse
+	101, // 150: starling.v1.Starling.ChangeQuorum:output_type -> starling.v1.ChangeQuorumResponse
+	103, // 151: starling.v1.Starling.Info:output_type -> starling.v1.InfoResponse
+	124, // [124:152] is the sub-list for method output_type
+	96,  // [96:124] is the sub-list for method input_type
+	96,  // [96:96] is the sub-list for extension type_name
+	96,  // [96:96] is the sub-list for extension extendee
+	0,   // [0:96] is the sub-list for field type_name
 }
 
 func init() { file_v1_starling_proto_init() }
@@ -9017,7 +9451,7 @@ func file_v1_starling_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_v1_starling_proto_rawDesc), len(file_v1_starling_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   99,
+			NumMessages:   105,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -84,7 +84,7 @@ func (f *Failure) Wire() *connect.Error {
 	detail, err := connect.NewErrorDetail(&starlingv1.ErrorDetail{
 		Code: string(f.Code), Index: uint64(f.Index), Problems: Problems(f.Problems),
 	})
-	if err == nil { // it fails only for what is no message
+	if err == nil { // it fails only for what is not a message
 		sent.AddDetail(detail)
 	}
 	return sent

@@ -13,7 +13,7 @@ import (
 // Pool returns the message of a pool.
 func Pool(s *terms.Pool) *starlingv1.PoolSpec {
 	slack := uint32(s.SlackLimit)
-	m := &starlingv1.PoolSpec{Path: string(s.Path), SlackLimit: &slack, PatienceMillis: &s.PatienceMillis,
+	m := &starlingv1.PoolSpec{Path: string(s.Path), SlackLimit: &slack, PreemptionDelayMillis: &s.PreemptionDelayMillis,
 		Owners:       s.Owners,
 		JobScheduler: s.JobScheduler.String()}
 	if s.ControllerLimit != terms.NoPercent {
@@ -58,8 +58,8 @@ func PoolOf(m *starlingv1.PoolSpec) (terms.Pool, []terms.Problem) {
 	}
 	percent("controller_limit", m.ControllerLimit, &s.ControllerLimit)
 	percent("slack_limit", m.SlackLimit, &s.SlackLimit)
-	if m.PatienceMillis != nil {
-		s.PatienceMillis = m.GetPatienceMillis()
+	if m.PreemptionDelayMillis != nil {
+		s.PreemptionDelayMillis = m.GetPreemptionDelayMillis()
 	}
 	if word := m.GetJobScheduler(); word != "" {
 		at := slices.Index(terms.JobSchedulers(), word)

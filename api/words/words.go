@@ -83,6 +83,9 @@ func other(c command.Command) string {
 	switch c := c.(type) {
 	case *command.ChangePools:
 		return pools(c)
+	case *command.VouchSnapshot:
+		return fmt.Sprintf("vouch for the snapshot of entry %d, %d chunks, digest %016x", c.Snapshot.Index, c.Snapshot.Chunks,
+			c.Snapshot.Digest)
 	case *command.PassTime:
 		return fmt.Sprintf("let %d ms pass", c.Millis)
 	case *command.Unreadable:

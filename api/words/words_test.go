@@ -60,6 +60,8 @@ func TestCommands(t *testing.T) {
 		{&command.ChangePools{Pools: []terms.Pool{{Path: "b"}, {Path: "b/c"}},
 			Gone: []terms.PoolPath{"a", "d", "e", "f", "g"}},
 			"change pools b, b/c and delete pools a, d, e, 2 more"},
+		{&command.VouchSnapshot{Snapshot: facts.Snapshot{Index: 12, Digest: 255, Chunks: 3}},
+			"vouch for the snapshot of entry 12, 3 chunks, digest 00000000000000ff"},
 	}
 	tried := map[command.Kind]bool{}
 	cases = append(cases, struct {

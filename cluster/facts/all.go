@@ -19,13 +19,13 @@ type All struct {
 	Ring *membership.Facts
 	// Requests are in the order in which they were remembered.
 	Requests []Row[string, Request]
-	// Patience is since when tasks with soft constraints wait, Claims what is kept for waiting jobs, Starving are the
-	// pools whose work waits for room that others have, Shared tells from what the virtual peers of each pool were
+	// SoftSince is since when tasks with soft constraints wait, Nominations what is kept for waiting jobs, Starving are
+	// the pools whose work waits for room that others have, Shared tells from what the virtual peers of each pool were
 	// divided last.
-	Patience []Row[TaskKey, terms.Time]
-	Claims   []Row[terms.JobID, Claims]
-	Starving []Row[tree.ID, Starving]
-	Shared   []Row[tree.ID, uint64]
+	SoftSince   []Row[TaskKey, terms.Time]
+	Nominations []Row[terms.JobID, Nomination]
+	Starving    []Row[tree.ID, Starving]
+	Shared      []Row[tree.ID, uint64]
 }
 
 // Head are the facts that are one of a kind.
@@ -42,17 +42,18 @@ type Head struct {
 	// RequestNext counts the requests that were remembered.
 	RequestNext uint64
 	Undone
+	Snapshots Snapshots
 }
 
 // Undone is what an entry leaves to do for the next.
 type Undone struct {
 	// Unfinished tells that work was left over for the next entry.
 	Unfinished bool
-	// Stirred tells that more or less is held, asked for or offered since placement last looked, Moved the same of held,
-	// asked for or given since it was looked for who gives way.
-	Stirred, Moved bool
-	// Grown are the nodes that got more room since placement last looked.
-	Grown []NodeIndex
+	// PlacementDirty tells that more or less is held, asked for or offered since placement last looked, PreemptionDirty
+	// the same of held, asked for or given since it was looked for who gives way.
+	PlacementDirty, PreemptionDirty bool
+	// DirtyNodes are the nodes that got more room since placement last looked.
+	DirtyNodes []NodeIndex
 	// Holds counts how often room was taken.
 	Holds uint64
 }
@@ -69,9 +70,9 @@ type WholeTask struct {
 	// Length is how many slots there are.
 	Length int
 	Slots  []Slot
-	// Beside are the seats that are not main ones, Attempts the looks of slots for another node after failures.
-	Beside   []Row[SeatKey, Slot]
-	Attempts []Row[uint32, retries.Attempts]
+	// Secondary are the seats that are not main ones, Attempts the looks of slots for another node after failures.
+	Secondary []Row[SeatKey, Slot]
+	Attempts  []Row[uint32, retries.Attempts]
 }
 
 // Row is a row of a table, with its key.

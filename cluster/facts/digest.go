@@ -19,10 +19,11 @@ const (
 	tagRequest
 	tagState
 	tagAttempts
-	tagPatience
+	tagSoftSince
 	tagPools
 	tagBlocked
 	tagShared
+	tagSnapshots
 )
 
 // Hash covers a seat; of one that was never used it is 0.
@@ -31,7 +32,7 @@ func (s *Slot) Hash(r SlotRef) uint64 {
 		return 0
 	}
 	h := mix(mix(tagSlot, uint64(r.Job)<<32|uint64(r.Index)),
-		uint64(r.Task)|uint64(r.Seat)<<16|uint64(s.Health)<<24|uint64(s.Wish)<<32|uint64(s.Cause)<<40)
+		uint64(r.Task)|uint64(r.Seat)<<16|uint64(s.Health)<<24|uint64(s.Preference)<<32|uint64(s.Cause)<<40)
 	h = mix(h, uint64(s.Order))
 	h = mix(h, uint64(s.Deadline))
 	h = mix(h, uint64(s.Since))
@@ -131,9 +132,9 @@ func hashText(tag uint64, texts ...string) uint64 { return fingerprint.Text(tag,
 
 func bit(b bool) uint64 { return fingerprint.Bit(b) }
 
-// PatienceHash is what the patience of a task adds to the digest.
-func PatienceHash(key TaskKey, since terms.Time) uint64 {
-	return hashWords(tagPatience, uint64(key), uint64(since))
+// SoftSinceHash is what the wait of a task with soft constraints adds to the digest.
+func SoftSinceHash(key TaskKey, since terms.Time) uint64 {
+	return hashWords(tagSoftSince, uint64(key), uint64(since))
 }
 
 // SharedHash is what the fingerprint from which a pool was divided adds to the digest.
@@ -141,17 +142,20 @@ func SharedHash(id tree.ID, fingerprint uint64) uint64 {
 	return hashWords(tagShared, uint64(id), fingerprint)
 }
 
-// BlockedHash is what a lane of a task adds to the digest, in which all nodes were tried or not.
-func BlockedHash(lane TaskKey, blocked bool) uint64 {
-	return bit(blocked) * hashWords(tagBlocked, uint64(lane))
+// BlockedHash is what an entry of a task adds to the digest, in which all nodes were tried or not.
+func BlockedHash(entry TaskKey, blocked bool) uint64 {
+	return bit(blocked) * hashWords(tagBlocked, uint64(entry))
 }
 
 // Hash is the digest of a value whose rows have such a sum of hashes, and whose ring and pools such hashes.
 func (f *Head) Hash(rows, ring, pools uint64) uint64 {
 	h := hashWords(tagState, rows, ring, uint64(f.Index), uint64(f.Time), uint64(f.Rules), uint64(f.LastJob),
-		f.RequestNext, bit(f.Unfinished)|bit(f.Stirred)<<1|bit(f.Moved)<<2, f.Holds, pools)
-	for _, n := range f.Grown {
+		f.RequestNext, bit(f.Unfinished)|bit(f.PlacementDirty)<<1|bit(f.PreemptionDirty)<<2, f.Holds, pools)
+	for _, n := range f.DirtyNodes {
 		h = mix(h, uint64(n))
+	}
+	if snapshots := f.Snapshots.Hash(); snapshots != 0 {
+		h = mix(h, snapshots)
 	}
 	return h
 }
@@ -166,7 +170,7 @@ func (u *Update) Hash() uint64 {
 // Hash covers what policies made of a job.
 func (f *PolicyState) Hash() uint64 {
 	d := &f.Last
-	h := hashWords(tagJob, uint64(f.Verdict)<<32|uint64(f.Restarts), uint64(d.Entry), uint64(d.At),
+	h := hashWords(tagJob, uint64(f.Outcome)<<32|uint64(f.Restarts), uint64(d.Entry), uint64(d.At),
 		uint64(d.Action)<<8|uint64(d.Event),
 		bit(d.OfJob)<<1|bit(d.Spent), uint64(d.Task)<<32|uint64(d.Index), uint64(d.Order),
 		uint64(d.Ended)<<32|uint64(uint32(d.ExitCode)))
@@ -182,8 +186,8 @@ func (r Request) Hash(id string) uint64 {
 }
 
 // Hash covers what is kept for a job.
-func (c *Claims) Hash(id terms.JobID) uint64 {
-	h := hashWords(tagPools, uint64(id), bit(c.Patient))
+func (c *Nomination) Hash(id terms.JobID) uint64 {
+	h := hashWords(tagPools, uint64(id), bit(c.Backfill))
 	for _, seat := range c.Seats {
 		h = mix(h, hashWords(tagPools, uint64(seat.Task)<<32|uint64(seat.Node), uint64(seat.Count)))
 		for _, need := range seat.Need {

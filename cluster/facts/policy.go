@@ -5,13 +5,13 @@ import (
 	"starling/terms/lifecycle"
 )
 
-// Verdict is as what a job ends that policies have ended.
-type Verdict uint8
+// PolicyOutcome is how a job ends that a policy has ended.
+type PolicyOutcome uint8
 
-// The verdicts.
+// The outcomes of policies.
 const (
-	// NoVerdict is that of a job which ends by itself, or because a user stopped it.
-	NoVerdict Verdict = iota
+	// NoOutcome is that of a job which ends by itself, or because a user stopped it.
+	NoOutcome PolicyOutcome = iota
 	// Terminated ends it as a failure, Completed as a success.
 	Terminated
 	Completed
@@ -19,7 +19,7 @@ const (
 
 // PolicyState is what policies, or other jobs, made of a job. The zero PolicyState is none.
 type PolicyState struct {
-	Verdict Verdict
+	Outcome PolicyOutcome
 	// Restarts is how often they restarted all of it in its newest version.
 	Restarts uint32
 	// Last is the latest that followed.

@@ -62,13 +62,13 @@ const (
 // String returns the health as people read it.
 func (h Health) String() string { return [...]string{"starting", "ready", "healthy", "unhealthy"}[h] }
 
-// Wish is what a waiting slot wants of its last node.
-type Wish uint8
+// NodePreference is what a waiting slot prefers about its last node.
+type NodePreference uint8
 
-// The wishes.
+// The preferences.
 const (
-	// AnyNode wishes nothing.
-	AnyNode Wish = iota
+	// AnyNode prefers none.
+	AnyNode NodePreference = iota
 	// PreferNode takes the last node if it has room.
 	PreferNode
 	// AvoidNode takes the last node only if no other has room.
@@ -132,8 +132,8 @@ type Slot struct {
 	// Order is the index of the entry that ordered the allocation; 0 if there never was one.
 	Order terms.Index
 	// Deadline is when the next thing is due that no node reports: the start of one that is BackingOff, the look for
-	// another node of one that is Rescheduling or what a policy says of it, the verdict on the health of one that is
-	// Assigned or Running, the end of patience with one that is Unknown, what a policy says if a Waiting one has no node
+	// another node of one that is Rescheduling or what a policy says of it, the decision on the health of one that is
+	// Assigned or Running, the timeout of one that is Unknown, what a policy says if a Waiting one has no node
 	// by then. 0 is never.
 	Deadline terms.Time
 	// Since is when the phase or health began; for Running slots that is the start as the fold learnt it.
@@ -149,10 +149,10 @@ type Slot struct {
 	ExitCode int32
 	Phase    Phase
 	// Ended tells how the last allocation ended.
-	Ended  Ending
-	Health Health
-	Wish   Wish
-	Cause  Cause
+	Ended      Ending
+	Health     Health
+	Preference NodePreference
+	Cause      Cause
 }
 
 // Anew tells whether what is stopped begins anew as if nothing had been before.
@@ -215,7 +215,7 @@ func (e Ending) String() string {
 }
 
 // Special tells whether a waiting slot wants a particular node or version.
-func (s *Slot) Special() bool { return s.Version != 0 || s.Wish != AnyNode }
+func (s *Slot) Special() bool { return s.Version != 0 || s.Preference != AnyNode }
 
 // Trial returns how a canary counts.
 func (s *Slot) Trial() Health {

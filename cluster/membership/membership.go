@@ -21,10 +21,10 @@ type Membership struct {
 	watched, watchers btree.Map[terms.PeerID, terms.PeerID]
 	// joining holds the attempt of every peer that wrote prepare-join-cluster and has neither joined nor left.
 	joining btree.Map[terms.PeerID, Attempt]
-	// stitching leads from each member that prepared or accepted a joiner to that joiner.
-	stitching btree.Map[terms.PeerID, terms.PeerID]
-	// open are the members that may observe a joiner: they stitch nobody, and whom they watch has prepared nobody. It is
-	// a function of the tables above, kept so that a choice among many costs little.
+	// handshakes leads from each member that prepared or accepted a joiner to that joiner.
+	handshakes btree.Map[terms.PeerID, terms.PeerID]
+	// open are the members that may observe a joiner: they take in no joiner, and whom they watch has prepared nobody. It
+	// is a function of the tables above, kept so that a choice among many costs little.
 	open   btree.Set[terms.PeerID]
 	digest uint64
 }
@@ -67,7 +67,7 @@ type Attempt struct {
 func (m *Membership) Copy() Membership {
 	return Membership{
 		members: *m.members.Copy(), watched: *m.watched.Copy(), watchers: *m.watchers.Copy(),
-		joining: *m.joining.Copy(), stitching: *m.stitching.Copy(), open: *m.open.Copy(), digest: m.digest,
+		joining: *m.joining.Copy(), handshakes: *m.handshakes.Copy(), open: *m.open.Copy(), digest: m.digest,
 	}
 }
 
@@ -116,18 +116,10 @@ func (m *Membership) Watcher(p terms.PeerID) terms.PeerID {
 	return q
 }
 
-// Stitching returns the joiner that a member prepared or accepted, "" if none.
-func (m *Membership) Stitching(p terms.PeerID) terms.PeerID {
-	q, _ := m.stitching.Get(p)
+// Handshake returns the joiner that a member prepared or accepted, "" if none.
+func (m *Membership) Handshake(p terms.PeerID) terms.PeerID {
+	q, _ := m.handshakes.Get(p)
 	return q
-}
-
-// Stitchings returns how many joins are under way.
-func (m *Membership) Stitchings() int { return m.stitching.Len() }
-
-// EachStitching visits observers and their joiners in the order of the observers.
-func (m *Membership) EachStitching(visit func(observer, joiner terms.PeerID) bool) {
-	m.stitching.Scan(visit)
 }
 
 // Attempt returns a peer's present attempt to join; ok is false if it has none.
@@ -162,8 +154,8 @@ func (m *Membership) refresh(p terms.PeerID) {
 }
 
 func (m *Membership) mayObserve(p terms.PeerID) bool {
-	next, _ := m.Attempt(m.Stitching(m.Watched(p)))
-	return m.IsMember(p) && m.Stitching(p) == "" && next.Phase != Prepared
+	next, _ := m.Attempt(m.Handshake(m.Watched(p)))
+	return m.IsMember(p) && m.Handshake(p) == "" && next.Phase != Prepared
 }
 
 // Open returns how many members may observe a joiner now.
@@ -196,7 +188,7 @@ func (m *Membership) SetAttempt(p terms.PeerID, a Attempt) {
 	if old, ok := m.joining.Delete(p); ok {
 		m.digest -= old.hash(p)
 		if old.Observer != "" {
-			m.stitching.Delete(old.Observer)
+			m.handshakes.Delete(old.Observer)
 			m.refresh(old.Observer)
 			m.refresh(m.Watcher(old.Observer))
 		}
@@ -207,7 +199,7 @@ func (m *Membership) SetAttempt(p terms.PeerID, a Attempt) {
 	m.joining.Set(p, a)
 	m.digest += a.hash(p)
 	if a.Observer != "" {
-		m.stitching.Set(a.Observer, p)
+		m.handshakes.Set(a.Observer, p)
 		m.refresh(a.Observer)
 		m.refresh(m.Watcher(a.Observer))
 	}
@@ -294,8 +286,8 @@ func (m *Membership) Audit() (found []string) {
 	})
 	m.EachAttempt(func(p terms.PeerID, attempt Attempt) bool {
 		digest += attempt.hash(p)
-		if attempt.Observer != "" && (m.Stitching(attempt.Observer) != p || !m.IsMember(attempt.Observer)) {
-			say("joiner %s has observer %s, who stitches %q", p, attempt.Observer, m.Stitching(attempt.Observer))
+		if attempt.Observer != "" && (m.Handshake(attempt.Observer) != p || !m.IsMember(attempt.Observer)) {
+			say("joiner %s has observer %s, which takes in %q", p, attempt.Observer, m.Handshake(attempt.Observer))
 		}
 		return true
 	})
@@ -312,7 +304,7 @@ func (m *Membership) Audit() (found []string) {
 		}
 	}
 	if length+1 != m.Members() || m.watched.Len() != m.Members() || m.watchers.Len() != m.Members() {
-		say("the ring is no single cycle of the %d members", m.Members())
+		say("the ring is not a single cycle of the %d members", m.Members())
 	}
 	return found
 }

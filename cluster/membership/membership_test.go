@@ -12,12 +12,12 @@ func TestAuditFindsPlantedFaults(t *testing.T) {
 		plant      func(*Membership)
 	}{
 		{"digest of members", "the digest of the membership", func(m *Membership) { m.digest++ }},
-		{"a member more", "no single cycle", func(m *Membership) { m.members.Insert("c~1") }},
-		{"an open ring", "no single cycle", func(m *Membership) { m.watched.Delete("b~1") }},
-		{"a ring of one of two", "no single cycle", func(m *Membership) { m.watched.Set("a~1", "a~1") }},
-		{"watched by two", "no single cycle", func(m *Membership) { m.watchers.Delete("a~1") }},
+		{"a member more", "is not a single cycle", func(m *Membership) { m.members.Insert("c~1") }},
+		{"an open ring", "is not a single cycle", func(m *Membership) { m.watched.Delete("b~1") }},
+		{"a ring of one of two", "is not a single cycle", func(m *Membership) { m.watched.Set("a~1", "a~1") }},
+		{"watched by two", "is not a single cycle", func(m *Membership) { m.watchers.Delete("a~1") }},
 		{"an open member", "is open", func(m *Membership) { m.open.Insert("a~1") }},
-		{"an observer without a joiner", "who stitches", func(m *Membership) { m.stitching.Delete("a~1") }},
+		{"an observer without a joiner", "which takes in", func(m *Membership) { m.handshakes.Delete("a~1") }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			m := Membership{}

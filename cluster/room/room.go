@@ -13,14 +13,14 @@ import (
 // Rooms is what all nodes have left, in pages that copies of a value share until one changes. The zero Rooms has no
 // nodes.
 type Rooms struct {
-	pages   []*page
-	edition *vector.Edition
+	pages []*page
+	epoch *vector.Epoch
 }
 
 // page is the free resources of 64 nodes side by side.
 type page struct {
-	edition *vector.Edition
-	free    [vector.PageRows]terms.Resources
+	epoch *vector.Epoch
+	free  [vector.PageRows]terms.Resources
 	// eligible has a bit for every node that takes work, nodes one for every node, by whom it is kept for.
 	eligible uint64
 	nodes    [terms.PurposeCount]uint64
@@ -45,20 +45,20 @@ func (r *Rooms) Eligible(n facts.NodeIndex) bool {
 	return p < len(r.pages) && r.pages[p].eligible&(1<<(n%vector.PageRows)) != 0
 }
 
-// edit returns the page of a node for changing in an edition.
-func (r *Rooms) edit(e *vector.Edition, n facts.NodeIndex) *page {
-	if r.edition != e {
+// edit returns the page of a node for changing in an epoch.
+func (r *Rooms) edit(e *vector.Epoch, n facts.NodeIndex) *page {
+	if r.epoch != e {
 		r.pages = append(make([]*page, 0, len(r.pages)+1), r.pages...)
-		r.edition = e
+		r.epoch = e
 	}
 	at := int(n) / vector.PageRows
 	for len(r.pages) <= at {
-		r.pages = append(r.pages, &page{edition: e})
+		r.pages = append(r.pages, &page{epoch: e})
 	}
 	p := r.pages[at]
-	if p.edition != e {
+	if p.epoch != e {
 		clone := *p
-		clone.edition = e
+		clone.epoch = e
 		p = &clone
 		r.pages[at] = p
 	}
@@ -66,7 +66,7 @@ func (r *Rooms) edit(e *vector.Edition, n facts.NodeIndex) *page {
 }
 
 // Set replaces what a node has left and whether it takes work.
-func (r *Rooms) Set(e *vector.Edition, n facts.NodeIndex, free terms.Resources, eligible bool) {
+func (r *Rooms) Set(e *vector.Epoch, n facts.NodeIndex, free terms.Resources, eligible bool) {
 	p := r.edit(e, n)
 	bit := uint64(1) << (n % vector.PageRows)
 	p.free[n%vector.PageRows] = free
@@ -82,13 +82,13 @@ func (r *Rooms) Set(e *vector.Edition, n facts.NodeIndex, free terms.Resources, 
 }
 
 // Take subtracts from what a node has left.
-func (r *Rooms) Take(e *vector.Edition, n facts.NodeIndex, amount terms.Resources) {
+func (r *Rooms) Take(e *vector.Epoch, n facts.NodeIndex, amount terms.Resources) {
 	p := r.edit(e, n)
 	p.free[n%vector.PageRows] = p.free[n%vector.PageRows].Minus(amount)
 }
 
 // SetPurpose notes for whom a node is kept.
-func (r *Rooms) SetPurpose(e *vector.Edition, n facts.NodeIndex, purpose terms.Purpose) {
+func (r *Rooms) SetPurpose(e *vector.Epoch, n facts.NodeIndex, purpose terms.Purpose) {
 	p := r.edit(e, n)
 	for kept := range p.nodes {
 		p.nodes[kept] &^= 1 << (n % vector.PageRows)
@@ -124,7 +124,7 @@ func (r *Rooms) Fitting(at int, kept terms.Purpose, need *terms.Resources) (node
 }
 
 // Tighten makes a page's upper bound for a purpose exact, so that the next search passes it over.
-func (r *Rooms) Tighten(e *vector.Edition, at int, kept terms.Purpose) {
+func (r *Rooms) Tighten(e *vector.Epoch, at int, kept terms.Purpose) {
 	p := r.edit(e, facts.NodeIndex(at*vector.PageRows))
 	most := &p.most[kept]
 	*most = terms.Resources{}

@@ -37,7 +37,7 @@ func (s *specs) version(c *coder, v *facts.JobVersion) {
 }
 
 func policyState(c *coder, p *facts.PolicyState) {
-	codec.Integer(c, &p.Verdict, uint64(facts.Completed))
+	codec.Integer(c, &p.Outcome, uint64(facts.Completed))
 	codec.Uint32s(c, &p.Restarts)
 	a := &p.Last
 	index(c, &a.Entry, &a.Order)
@@ -77,7 +77,7 @@ func task(c *coder, t *facts.WholeTask) {
 	c.Number(&length, math.MaxUint32)
 	t.Length = int(length)
 	codec.List(c, &t.Slots, rowsMax, slot)
-	codec.List(c, &t.Beside, rowsMax, func(c *coder, row *facts.Row[facts.SeatKey, facts.Slot]) {
+	codec.List(c, &t.Secondary, rowsMax, func(c *coder, row *facts.Row[facts.SeatKey, facts.Slot]) {
 		index(c, &row.Key)
 		slot(c, &row.Value)
 	})
@@ -121,6 +121,6 @@ func slot(c *coder, s *facts.Slot) {
 	codec.Integer(c, &s.Phase, uint64(facts.PhaseCount)-1)
 	codec.Integer(c, &s.Ended, uint64(facts.EndingCount)-1)
 	codec.Integer(c, &s.Health, uint64(facts.HealthCount)-1)
-	codec.Integer(c, &s.Wish, uint64(facts.OnlyNode))
+	codec.Integer(c, &s.Preference, uint64(facts.OnlyNode))
 	codec.Integer(c, &s.Cause, uint64(facts.ByRelease))
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"starling/cluster/facts"
 	"starling/cluster/membership"
@@ -44,7 +45,7 @@ func Decode(data []byte, knows rules.Number) (*facts.All, error) {
 	case len(data) == 0:
 		return nil, errors.New("the snapshot is empty")
 	case data[0] == 0:
-		return nil, errors.New("this is no snapshot: it begins with 0")
+		return nil, errors.New("this is not a snapshot: it begins with 0")
 	case data[0] > format:
 		return nil, fmt.Errorf("format %d: %w", data[0], ErrNewer)
 	}
@@ -62,6 +63,9 @@ func Decode(data []byte, knows rules.Number) (*facts.All, error) {
 	}
 	return f, nil
 }
+
+// Chunks returns the bytes in pieces of a size; the last may be shorter.
+func Chunks(data []byte, size int) [][]byte { return slices.Collect(slices.Chunk(data, size)) }
 
 func index[T ~uint64](c *coder, all ...*T) {
 	for _, v := range all {
@@ -85,13 +89,29 @@ func head(c *coder, h *facts.Head) {
 	limits(c, &h.Limits)
 	codec.Integer(c, &h.LastJob, math.MaxUint32)
 	index(c, &h.RequestNext, &h.Holds)
-	codec.Flags(c, &h.Unfinished, &h.Stirred, &h.Moved)
-	codec.List(c, &h.Grown, rowsMax, node)
+	codec.Flags(c, &h.Unfinished, &h.PlacementDirty, &h.PreemptionDirty)
+	codec.List(c, &h.DirtyNodes, rowsMax, node)
+	snapshots(c, &h.Snapshots)
+}
+
+func snapshots(c *coder, n *facts.Snapshots) {
+	codec.Uint32s(c, &n.Entries)
+	index(c, &n.Bytes)
+	index(c, &n.Due)
+	times(c, &n.DueAt)
+	codec.List(c, &n.Vouches, rowsMax, func(c *coder, v *facts.Vouch) {
+		text(c, &v.Peer)
+		v.Snapshot.Code(c)
+	})
+	n.Confirmed.Code(c)
+	text(c, &n.By)
 }
 
 func limits(c *coder, l *terms.Limits) {
 	codec.Uint32s(c, &l.Jobs, &l.FinishedJobs, &l.FinishedSlots, &l.Tasks, &l.JobInstances, &l.Instances, &l.Gang,
 		&l.Versions, &l.Attempts, &l.Requests, &l.Nodes, &l.Lives, &l.Pools, &l.Placements, &l.Preemptions, &l.Trials)
+	codec.Uint32s(c, &l.SnapshotEntries, &l.ChunkBytes)
+	index(c, &l.SnapshotBytes)
 	codec.Integer(c, &l.JobAmount, math.MaxInt64)
 	codec.Integer(c, &l.PoolAmount, math.MaxInt64)
 	codec.Integer(c, &l.ClusterAmount, math.MaxInt64)
@@ -164,11 +184,11 @@ func (s *specs) all(c *coder, f *facts.All) {
 	codec.List(c, &f.Nodes, rowsMax, nodeRow)
 	codec.List(c, &f.Jobs, rowsMax, s.job)
 	codec.List(c, &f.Requests, rowsMax, request)
-	codec.List(c, &f.Patience, rowsMax, func(c *coder, row *facts.Row[facts.TaskKey, terms.Time]) {
+	codec.List(c, &f.SoftSince, rowsMax, func(c *coder, row *facts.Row[facts.TaskKey, terms.Time]) {
 		index(c, &row.Key)
 		times(c, &row.Value)
 	})
-	codec.List(c, &f.Claims, rowsMax, claims)
+	codec.List(c, &f.Nominations, rowsMax, nomination)
 	codec.List(c, &f.Starving, rowsMax, func(c *coder, row *facts.Row[tree.ID, facts.Starving]) {
 		codec.Integer(c, &row.Key, math.MaxUint32)
 		times(c, &row.Value.At)
@@ -188,10 +208,10 @@ func request(c *coder, row *facts.Row[string, facts.Request]) {
 	text(c, &row.Value.Job)
 }
 
-func claims(c *coder, row *facts.Row[terms.JobID, facts.Claims]) {
+func nomination(c *coder, row *facts.Row[terms.JobID, facts.Nomination]) {
 	codec.Integer(c, &row.Key, math.MaxUint32)
-	codec.Flags(c, &row.Value.Patient)
-	codec.List(c, &row.Value.Seats, rowsMax, func(c *coder, seat *facts.Claim) {
+	codec.Flags(c, &row.Value.Backfill)
+	codec.List(c, &row.Value.Seats, rowsMax, func(c *coder, seat *facts.NominatedSeat) {
 		task := uint64(seat.Task)
 		c.Number(&task, math.MaxUint16)
 		seat.Task = int(task)

@@ -112,9 +112,9 @@ func TestNotAValue(t *testing.T) {
 		want string
 	}{
 		{"too long", append(bytes.Clone(data), 0), "the snapshot is damaged: it has 1 bytes too many"},
-		{"another file", []byte{0, 1}, "this is no snapshot: it begins with 0"},
+		{"another file", []byte{0, 1}, "this is not a snapshot: it begins with 0"},
 		{"newer format", []byte{format + 1}, "format 2: " + ErrNewer.Error()},
-		{"newer rules", Encode(s.Facts()), "version 3 of the rules: " + ErrNewer.Error()},
+		{"newer rules", Encode(s.Facts()), "version 4 of the rules: " + ErrNewer.Error()},
 	} {
 		_, err := Decode(c.data, rules.First)
 		if err == nil || !strings.Contains(err.Error(), c.want) {

@@ -1,8 +1,8 @@
 // Package vector has tables that copies of a value share, page by page, until one of them changes.
 package vector
 
-// Edition marks what was made since the last copy of a value: only that may be changed in place.
-type Edition struct{ _ byte }
+// Epoch marks what was made since the last copy of a value: only that may be changed in place.
+type Epoch struct{ _ byte }
 
 // PageRows is how many rows a page has.
 const PageRows = 64
@@ -10,15 +10,15 @@ const PageRows = 64
 // Of is a dense table of rows numbered from 0, in pages that copies of a value share until one changes.
 // Rows that were never set are zero and cost nothing but their share of a page pointer.
 type Of[T any] struct {
-	pages   []*page[T]
-	edition *Edition
-	length  int
+	pages  []*page[T]
+	epoch  *Epoch
+	length int
 }
 
 // page holds up to PageRows rows; those beyond the end of rows are zero.
 type page[T any] struct {
-	edition *Edition
-	rows    []T
+	epoch *Epoch
+	rows  []T
 }
 
 // Len returns the number of rows.
@@ -34,7 +34,7 @@ func (v *Of[T]) At(i int) T {
 }
 
 // Resize makes the vector n rows long; rows that come are zero, and rows that go are lost.
-func (v *Of[T]) Resize(e *Edition, n int) {
+func (v *Of[T]) Resize(e *Epoch, n int) {
 	pages := (n + PageRows - 1) / PageRows
 	v.own(e)
 	for len(v.pages) < pages {
@@ -52,34 +52,34 @@ func (v *Of[T]) Resize(e *Edition, n int) {
 }
 
 // Set replaces row i, which must be below Len.
-func (v *Of[T]) Set(e *Edition, i int, row T) {
+func (v *Of[T]) Set(e *Epoch, i int, row T) {
 	v.own(e)
 	*v.slot(e, i) = row
 }
 
 // Edit returns row i, which must be below Len, for changing.
-func (v *Of[T]) Edit(e *Edition, i int) *T {
+func (v *Of[T]) Edit(e *Epoch, i int) *T {
 	v.own(e)
 	return v.slot(e, i)
 }
 
-func (v *Of[T]) own(e *Edition) {
-	if v.edition != e {
+func (v *Of[T]) own(e *Epoch) {
+	if v.epoch != e {
 		v.pages = append(make([]*page[T], 0, len(v.pages)+1), v.pages...)
-		v.edition = e
+		v.epoch = e
 	}
 }
 
-func (v *Of[T]) slot(e *Edition, i int) *T {
+func (v *Of[T]) slot(e *Epoch, i int) *T {
 	p := v.pages[i/PageRows]
 	// A page is as long as the vector needs it: a vector of one row costs one row.
 	want := min(v.length-i/PageRows*PageRows, PageRows)
 	switch {
 	case p == nil:
-		p = &page[T]{edition: e, rows: make([]T, want)}
+		p = &page[T]{epoch: e, rows: make([]T, want)}
 		v.pages[i/PageRows] = p
-	case p.edition != e || len(p.rows) < want:
-		clone := &page[T]{edition: e, rows: make([]T, max(want, len(p.rows)))}
+	case p.epoch != e || len(p.rows) < want:
+		clone := &page[T]{epoch: e, rows: make([]T, max(want, len(p.rows)))}
 		copy(clone.rows, p.rows)
 		p = clone
 		v.pages[i/PageRows] = p

@@ -9,30 +9,30 @@ import (
 // TestVector holds a Vector and its copies against plain slices under random operations.
 func TestVector(t *testing.T) {
 	type pair struct {
-		vector  Of[int]
-		plain   []int
-		edition *Edition
+		vector Of[int]
+		plain  []int
+		epoch  *Epoch
 	}
 	for seed := range uint64(200) {
 		rng := rand.New(rand.NewPCG(seed, 0))
-		pairs := []*pair{{edition: new(Edition)}}
+		pairs := []*pair{{epoch: new(Epoch)}}
 		for step := range 300 {
 			p := pairs[rng.IntN(len(pairs))]
 			switch draw := rng.IntN(20); {
 			case draw == 0 && len(pairs) < 6:
-				// A copy: both sides begin a new edition, as State.Copy does.
-				p.edition = new(Edition)
-				pairs = append(pairs, &pair{vector: p.vector, plain: slices.Clone(p.plain), edition: new(Edition)})
+				// A copy: both sides begin a new epoch, as State.Copy does.
+				p.epoch = new(Epoch)
+				pairs = append(pairs, &pair{vector: p.vector, plain: slices.Clone(p.plain), epoch: new(Epoch)})
 			case draw < 5:
 				n := rng.IntN(200)
-				p.vector.Resize(p.edition, n)
+				p.vector.Resize(p.epoch, n)
 				for len(p.plain) < n {
 					p.plain = append(p.plain, 0)
 				}
 				p.plain = p.plain[:n]
 			case len(p.plain) > 0:
 				i := rng.IntN(len(p.plain))
-				p.vector.Set(p.edition, i, step)
+				p.vector.Set(p.epoch, i, step)
 				p.plain[i] = step
 			}
 			for k, p := range pairs {

@@ -3,5 +3,5 @@
 //
 // It answers "what does this job want, have and lack?": its status, what waits and what runs, its gang, the order of
 // its tasks, what an update has yet to move. A task counts its slots as they change; a reader never counts them again.
-// Only package cluster changes jobs and tasks, each only in the edition in which it was made.
+// Only package cluster changes jobs and tasks, each only in the epoch in which it was made.
 package workload

@@ -7,8 +7,8 @@ import (
 	"starling/terms"
 )
 
-// Turn is the place of a task's waiting instances in the queue of their pool.
-type Turn struct {
+// QueueEntry is the place of a task's waiting instances in the queue of their pool.
+type QueueEntry struct {
 	// Pool is the account of the pool, 0 for daemons, which come first and are not admitted.
 	Pool tree.ID
 	// Rank is lower the earlier: 0 for a gang that runs and lost members, then the highest priority. Key, and with it the
@@ -22,8 +22,8 @@ type Turn struct {
 	Blocked bool
 }
 
-// Before tells whether a turn comes first.
-func (t *Turn) Before(other *Turn) bool {
+// Before tells whether an entry comes first.
+func (t *QueueEntry) Before(other *QueueEntry) bool {
 	switch {
 	case t.Pool != other.Pool:
 		return t.Pool < other.Pool

@@ -102,10 +102,11 @@ func (j *Job) Needed() (needed []int) {
 	if j.graph == nil {
 		return nil
 	}
-	vain := j.Vain()
+	unreachable := j.Unreachable()
 	for _, task := range j.graph.order {
 		if slices.ContainsFunc(j.graph.order, func(other int) bool {
-			return slices.Contains(j.graph.after[other], task) && !slices.Contains(vain, other) && !j.Complete(other) &&
+			return slices.Contains(j.graph.after[other], task) && !slices.Contains(unreachable, other) &&
+				!j.Complete(other) &&
 				!j.ended(other)
 		}) {
 			needed = append(needed, task)
@@ -120,19 +121,19 @@ func (j *Job) ended(task int) bool {
 	return j.full(task) && t.Pending() == 0 && t.Live() == 0 && !j.Complete(task)
 }
 
-// Vain returns the tasks of which nothing will ever run, in the order of the tasks: what they come after has ended
-// without being complete.
-func (j *Job) Vain() (vain []int) {
+// Unreachable returns the tasks of which nothing will ever run, in the order of the tasks: what they come after has
+// ended without being complete.
+func (j *Job) Unreachable() (unreachable []int) {
 	if j.graph == nil {
 		return nil
 	}
 	for _, task := range j.graph.order {
 		if slices.ContainsFunc(j.graph.after[task],
-			func(before int) bool { return j.ended(before) || slices.Contains(vain, before) }) {
-			vain = append(vain, task)
+			func(before int) bool { return j.ended(before) || slices.Contains(unreachable, before) }) {
+			unreachable = append(unreachable, task)
 		}
 	}
-	return vain
+	return unreachable
 }
 
 // Idle tells whether nothing of a task asks for room for now, whatever it lacks.

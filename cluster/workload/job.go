@@ -13,7 +13,7 @@ import (
 // Job is a job as it stands in the value: its facts, and what follows from them and from those of its tasks. Only the
 // methods of cluster.State change it.
 type Job struct {
-	edition *vector.Edition
+	epoch *vector.Epoch
 	facts.Job
 	// Spec is the newest version.
 	Spec  *terms.Job
@@ -31,16 +31,16 @@ type Job struct {
 	Row uint64
 }
 
-// NewJob returns a job with facts, of an edition.
-func NewJob(e *vector.Edition, f facts.Job) *Job { return &Job{edition: e, Job: f} }
+// NewJob returns a job with facts, of an epoch.
+func NewJob(e *vector.Epoch, f facts.Job) *Job { return &Job{epoch: e, Job: f} }
 
-// Own returns the job for changing in an edition: itself if it was made there, else a copy.
-func (j *Job) Own(e *vector.Edition) *Job {
-	if j.edition == e {
+// Own returns the job for changing in an epoch: itself if it was made there, else a copy.
+func (j *Job) Own(e *vector.Epoch) *Job {
+	if j.epoch == e {
 		return j
 	}
 	clone := *j
-	clone.edition = e
+	clone.epoch = e
 	clone.Tasks = append(make([]*Task, 0, len(j.Tasks)+1), j.Tasks...)
 	clone.Versions = append(make([]facts.JobVersion, 0, len(j.Versions)+1), j.Versions...)
 	return &clone

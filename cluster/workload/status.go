@@ -43,13 +43,13 @@ func (j *Job) Status() Status {
 	var total [facts.PhaseCount]uint32
 	for _, t := range j.Tasks {
 		for phase := range t.Counts {
-			total[phase] += t.Counts[phase] + t.Beside[phase]
+			total[phase] += t.Counts[phase] + t.Secondary[phase]
 		}
 	}
 	switch {
-	case j.Finished != 0 && j.PolicyState.Verdict == facts.Completed:
+	case j.Finished != 0 && j.PolicyState.Outcome == facts.Completed:
 		return StatusSucceeded
-	case j.Finished != 0 && j.PolicyState.Verdict == facts.Terminated:
+	case j.Finished != 0 && j.PolicyState.Outcome == facts.Terminated:
 		return StatusFailed
 	case j.Finished != 0 && j.Stop:
 		return StatusStopped

@@ -17,13 +17,13 @@ func (t *Task) tally(j *Job, r facts.SlotRef, s *facts.Slot, more bool) {
 	switch {
 	case newest:
 	case more:
-		t.seldom().outdated.Insert(r.Index)
+		t.ownExtras().outdated.Insert(r.Index)
 		if health != facts.Healthy && !j.MayLive(r, s) {
-			t.rare.ill.Insert(r.Index)
+			t.extras.ill.Insert(r.Index)
 		}
-	case t.rare != nil:
-		t.rare.outdated.Delete(r.Index)
-		t.rare.ill.Delete(r.Index)
+	case t.extras != nil:
+		t.extras.outdated.Delete(r.Index)
+		t.extras.ill.Delete(r.Index)
 	}
 }
 
@@ -45,9 +45,9 @@ func (t *Task) TallyFrom(j *Job, first, end facts.SlotRef, more bool) {
 // Recount counts the main seats of a task for updates anew.
 func (t *Task) Recount(j *Job, task int) {
 	t.New, t.Old = [facts.HealthCount]uint32{}, [facts.HealthCount]uint32{}
-	if t.rare != nil && t.rare.outdated.Len() > 0 {
-		t.rare.outdated.Clear()
-		t.rare.ill.Clear()
+	if t.extras != nil && t.extras.outdated.Len() > 0 {
+		t.extras.outdated.Clear()
+		t.extras.ill.Clear()
 	}
 	t.TallyFrom(j, facts.SlotRef{Job: j.ID, Task: uint16(task)}, facts.SlotRef{Index: t.Desired}, true)
 }
@@ -57,14 +57,14 @@ func (t *Task) Put(j *Job, r facts.SlotRef, old, next *facts.Slot) {
 	if r.Seat == facts.MainSeat {
 		t.putMain(j, r, old, next)
 	} else {
-		t.putBeside(r, next)
+		t.putSecondary(r, next)
 	}
 	waited, waits := old.Phase == facts.Waiting && old.Special(), next.Phase == facts.Waiting && next.Special()
 	switch {
 	case waits && !waited && r.Index < t.Desired:
-		t.seldom().special.Insert(facts.KeyOfSeat(r))
-	case waited && !waits && t.rare != nil:
-		t.rare.special.Delete(facts.KeyOfSeat(r))
+		t.ownExtras().special.Insert(facts.KeyOfSeat(r))
+	case waited && !waits && t.extras != nil:
+		t.extras.special.Delete(facts.KeyOfSeat(r))
 	}
 }
 
@@ -72,7 +72,7 @@ func (t *Task) putMain(j *Job, r facts.SlotRef, old, next *facts.Slot) {
 	facts.Assert(t.Counts[old.Phase] > 0, "the phase of a slot was counted")
 	t.Counts[old.Phase]--
 	t.Counts[next.Phase]++
-	t.Slots.Set(t.edition, int(r.Index), *next)
+	t.Slots.Set(t.epoch, int(r.Index), *next)
 	if r.Index < t.Desired {
 		t.tally(j, r, old, false)
 		t.tally(j, r, next, true)
@@ -86,21 +86,21 @@ func (t *Task) putMain(j *Job, r facts.SlotRef, old, next *facts.Slot) {
 	}
 }
 
-func (t *Task) putBeside(r facts.SlotRef, next *facts.Slot) {
-	old, beside := t.SeatAt(r), t.seldom().beside
+func (t *Task) putSecondary(r facts.SlotRef, next *facts.Slot) {
+	old, secondary := t.SeatAt(r), t.ownExtras().secondary
 	if old != (facts.Slot{}) {
-		facts.Assert(t.Beside[old.Phase] > 0, "the phase of a seat was counted")
-		t.Beside[old.Phase]--
+		facts.Assert(t.Secondary[old.Phase] > 0, "the phase of a seat was counted")
+		t.Secondary[old.Phase]--
 		if r.Seat == facts.CanarySeat {
 			t.Canaries[old.Trial()]--
 		}
 	}
 	if *next == (facts.Slot{}) {
-		beside.Delete(facts.KeyOfSeat(r))
+		secondary.Delete(facts.KeyOfSeat(r))
 		return
 	}
-	beside.Set(facts.KeyOfSeat(r), *next)
-	t.Beside[next.Phase]++
+	secondary.Set(facts.KeyOfSeat(r), *next)
+	t.Secondary[next.Phase]++
 	if r.Seat == facts.CanarySeat {
 		t.Canaries[next.Trial()]++
 	}
@@ -108,17 +108,17 @@ func (t *Task) putBeside(r facts.SlotRef, next *facts.Slot) {
 
 // Drop forgets what is in the seats of a slot, none of which may hold room, and visits each with what it had.
 func (t *Task) Drop(r facts.SlotRef, visit func(facts.SlotRef, facts.Slot)) {
-	for r.Seat = facts.MainSeat; r.Seat < facts.SeatCount && (r.Seat == facts.MainSeat || t.rare != nil); r.Seat++ {
+	for r.Seat = facts.MainSeat; r.Seat < facts.SeatCount && (r.Seat == facts.MainSeat || t.extras != nil); r.Seat++ {
 		slot := t.SeatAt(r)
 		facts.Assert(!slot.Phase.Holds(), "a slot that is dropped holds nothing")
 		visit(r, slot)
-		if t.rare != nil {
-			t.rare.special.Delete(facts.KeyOfSeat(r))
+		if t.extras != nil {
+			t.extras.special.Delete(facts.KeyOfSeat(r))
 		}
 		if r.Seat == facts.MainSeat {
 			t.Counts[slot.Phase]--
 		} else {
-			t.putBeside(r, &facts.Slot{})
+			t.putSecondary(r, &facts.Slot{})
 		}
 	}
 }

@@ -10,12 +10,12 @@ import (
 
 // Task is a task as it stands in the value: its facts, its slots, and what follows from them.
 type Task struct {
-	edition *vector.Edition
+	epoch *vector.Epoch
 	facts.Task
 	// Slots are the main seats.
 	Slots vector.Of[facts.Slot]
-	// Counts are the main seats below Slots.Len per phase, Beside the other seats.
-	Counts, Beside [facts.PhaseCount]uint32
+	// Counts are the main seats below Slots.Len per phase, Secondary the other seats.
+	Counts, Secondary [facts.PhaseCount]uint32
 	// New and Old are the main seats below Desired by health: those of the newest version, or on their way to it, and
 	// those of another. What does not run counts as starting, what succeeded as healthy and new.
 	New, Old [facts.HealthCount]uint32
@@ -26,10 +26,10 @@ type Task struct {
 	// Asked is how many instances ask for room, AskedEach what one takes: as the account of the pool has it.
 	Asked     uint32
 	AskedEach terms.Amounts
-	// Turn and SpecialTurn are where its lanes stand in the queue, zero where nothing waits.
-	Turn, SpecialTurn Turn
-	// rare is what few tasks have; nil for the others.
-	rare *rare
+	// QueueEntry and SpecialEntry are where it stands in the queue, zero where nothing waits.
+	QueueEntry, SpecialEntry QueueEntry
+	// extras are what few tasks have; nil for the others.
+	extras *extras
 	// WasComplete tells, in a job whose tasks have an order, whether it was so when the tasks after it were looked at
 	// last.
 	WasComplete bool
@@ -39,21 +39,21 @@ type Task struct {
 	nameHash, FailureHash uint64
 }
 
-// NewTask returns a task of a name, of an edition.
-func NewTask(e *vector.Edition, name terms.TaskName) *Task {
-	return &Task{edition: e, Task: facts.Task{Name: name}, Returned: new(btree.Set[uint32]),
+// NewTask returns a task of a name, of an epoch.
+func NewTask(e *vector.Epoch, name terms.TaskName) *Task {
+	return &Task{epoch: e, Task: facts.Task{Name: name}, Returned: new(btree.Set[uint32]),
 		nameHash: facts.NameHash(name)}
 }
 
-// Own returns the task for changing in an edition: itself if it was made there, else a copy.
-func (t *Task) Own(e *vector.Edition) *Task {
-	if t.edition == e {
+// Own returns the task for changing in an epoch: itself if it was made there, else a copy.
+func (t *Task) Own(e *vector.Epoch) *Task {
+	if t.epoch == e {
 		return t
 	}
 	clone := *t
-	clone.edition = e
+	clone.epoch = e
 	shared := *t.Returned // its Copy marks what it copies, and that others may be reading
-	clone.Returned, clone.rare = shared.Copy(), t.rare.copy()
+	clone.Returned, clone.extras = shared.Copy(), t.extras.copy()
 	return &clone
 }
 
@@ -68,8 +68,8 @@ func (t *Task) Facts() facts.WholeTask {
 	for index := range min(int(t.Fresh), f.Length) {
 		f.Slots = append(f.Slots, t.Slots.At(index))
 	}
-	if t.rare != nil {
-		f.Beside, f.Attempts = facts.RowsOf(t.rare.beside), facts.RowsOf(t.rare.attempts)
+	if t.extras != nil {
+		f.Secondary, f.Attempts = facts.RowsOf(t.extras.secondary), facts.RowsOf(t.extras.attempts)
 	}
 	return f
 }
@@ -79,17 +79,17 @@ func (t *Task) Waits() uint32 { return t.Desired - min(t.Fresh, t.Desired) + uin
 
 // SpecialWaits returns how many seats of the task wait for a particular node or version.
 func (t *Task) SpecialWaits() int {
-	if t.rare == nil {
+	if t.extras == nil {
 		return 0
 	}
-	return t.rare.special.Len()
+	return t.extras.special.Len()
 }
 
 // Live returns how many seats of the task hold room.
 func (t *Task) Live() uint32 {
 	count := uint32(0)
 	for phase := facts.Assigned; phase <= facts.Unknown; phase++ {
-		count += t.Counts[phase] + t.Beside[phase]
+		count += t.Counts[phase] + t.Secondary[phase]
 	}
 	return count
 }
@@ -101,7 +101,7 @@ func (t *Task) living() uint32 {
 
 // Pending returns how many seats of the task want an allocation that they do not have.
 func (t *Task) Pending() uint32 {
-	return t.Waits() + uint32(t.SpecialWaits()) + t.Counts[facts.Rescheduling] + t.Beside[facts.Rescheduling]
+	return t.Waits() + uint32(t.SpecialWaits()) + t.Counts[facts.Rescheduling] + t.Secondary[facts.Rescheduling]
 }
 
 // AskFor returns how many instances of the task ask for room: those that wait and may run beside those that do.
@@ -127,25 +127,25 @@ func (t *Task) Asks() uint32 {
 
 // Counted is what a task counts of its slots, and how it stands in the queue.
 type Counted struct {
-	counts, beside        [facts.PhaseCount]uint32
+	counts, secondary     [facts.PhaseCount]uint32
 	newest, old, canaries [facts.HealthCount]uint32
 	asked                 uint32
 	askedEach             terms.Amounts
-	turn, special         Turn
+	entry, special        QueueEntry
 	complete              bool
 	digest                uint64
 }
 
 // Counted returns what the task counts of its slots, and how it stands in the queue.
 func (t *Task) Counted() Counted {
-	return Counted{t.Counts, t.Beside, t.New, t.Old, t.Canaries, t.Asked, t.AskedEach, t.Turn, t.SpecialTurn,
+	return Counted{t.Counts, t.Secondary, t.New, t.Old, t.Canaries, t.Asked, t.AskedEach, t.QueueEntry, t.SpecialEntry,
 		t.WasComplete, t.Digest}
 }
 
 // Lists returns which slots wait for any node and were placed before, which seats wait for a particular one, which
 // slots an update has to move, and which of these are ill.
 func (t *Task) Lists() [4][]uint64 {
-	r := t.rare.orNone()
+	r := t.extras.orNone()
 	return [...][]uint64{widened(t.Returned.Keys()), widened(r.special.Keys()), widened(r.outdated.Keys()),
 		widened(r.ill.Keys())}
 }

@@ -17,8 +17,8 @@ import (
 	"starling/driver"
 )
 
-// patience is how long the suite waits for what must happen; only a failing test ever waits so long.
-const patience = 30 * time.Second
+// testTimeout is how long the suite waits for what must happen; only a failing test ever waits so long.
+const testTimeout = 30 * time.Second
 
 // longGrace is a grace period that no test outlives: a task that ends within it was not killed.
 const longGrace = time.Hour
@@ -94,7 +94,7 @@ type bench struct {
 }
 
 func newBench(t *testing.T, m Machine) *bench {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), testTimeout)
 	b := &bench{machine: m, folder: t.TempDir(), ctx: ctx}
 	b.Driver = m.Open(t, b.folder)
 	t.Cleanup(func() {
@@ -208,7 +208,7 @@ func (b *bench) until(t *testing.T, what string, holds func() bool) {
 		select {
 		case <-b.Changed():
 		case <-b.ctx.Done():
-			t.Fatalf("not within %v: %s; tasks are %+v", patience, what, b.Tasks())
+			t.Fatalf("not within %v: %s; tasks are %+v", testTimeout, what, b.Tasks())
 		}
 	}
 }

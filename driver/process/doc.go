@@ -16,7 +16,7 @@
 //	ended.json    by the supervisor, at the end      how the task ended; by a driver, if nobody else was left to
 //
 // The order of a start is: origin.json, supervisor, program, started.json, the line "started" on alive, Start returns.
-// A folder without the last two records and without a supervisor is one that no Start has vouched for; Open deletes it.
+// A folder without the last two records and without a supervisor is one that no Start has confirmed; Open deletes it.
 // The environment of a task, which may hold secrets, is handed over through a pipe and is in no file.
 //
 // A task gets a session and process group of its own, no new privileges, a control group (see package cgroup) and,

@@ -126,9 +126,9 @@ func (d *Driver) open() error {
 
 func (d *Driver) tasksDir() string { return filepath.Join(d.config.Dir, "tasks") }
 
-// lockPatience is how long to wait for an earlier driver to be gone completely. A process that was killed while it
+// lockTimeout is how long to wait for an earlier driver to be gone completely. A process that was killed while it
 // forked leaves a child that holds its files until it executes.
-const lockPatience = time.Second
+const lockTimeout = time.Second
 
 // lockFolder keeps other drivers out until the file is unlocked or this process has ended.
 func lockFolder(dir string) (*os.File, error) {
@@ -136,7 +136,7 @@ func lockFolder(dir string) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	for deadline := time.Now().Add(lockPatience); ; time.Sleep(lookAgain) {
+	for deadline := time.Now().Add(lockTimeout); ; time.Sleep(lookAgain) {
 		err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 		if err == nil {
 			return lock, nil
@@ -208,7 +208,7 @@ func (d *Driver) Tasks() []driver.Status {
 	return all
 }
 
-// status returns the task and its status; nil if no Start has vouched for it.
+// status returns the task and its status; nil if no Start has confirmed it.
 func (d *Driver) status(id string) (*task, driver.Status) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

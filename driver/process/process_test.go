@@ -18,8 +18,8 @@ import (
 	"starling/driver/process"
 )
 
-// patience is how long a test waits for what must happen.
-const patience = 30 * time.Second
+// testTimeout is how long a test waits for what must happen.
+const testTimeout = 30 * time.Second
 
 // The words that make the test binary something else than tests.
 const (
@@ -87,7 +87,7 @@ type bench struct {
 
 func newBench(t testing.TB) *bench {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), testTimeout)
 	t.Cleanup(cancel)
 	b := &bench{ctx: ctx, folder: t.TempDir(), binary: testBinary(t)}
 	b.Driver = open(t, b.folder)
@@ -145,7 +145,7 @@ func (b *bench) exited(t testing.TB, id string) driver.Status {
 		select {
 		case <-b.Changed():
 		case <-b.ctx.Done():
-			t.Fatalf("%s did not end within %v: %+v", id, patience, b.status(id))
+			t.Fatalf("%s did not end within %v: %+v", id, testTimeout, b.status(id))
 		}
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"starling/driver"
 )
 
-// BenchmarkStart measures how long Start takes: until a new supervisor has vouched for a new task.
+// BenchmarkStart measures how long Start takes: until a new supervisor has confirmed a new task.
 func BenchmarkStart(b *testing.B) {
 	bench := newBench(b)
 	for i := 0; b.Loop(); i++ {

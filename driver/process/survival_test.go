@@ -139,13 +139,13 @@ func TestPeerKilled(t *testing.T) {
 
 func peerKilled(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "driver")
-	vouched := killPeer(t, folder)
+	confirmed := killPeer(t, folder)
 	b := &bench{folder: folder, Driver: open(t, folder)}
 	defer b.Close()
 	var cancel context.CancelFunc
-	b.ctx, cancel = context.WithTimeout(context.Background(), patience)
+	b.ctx, cancel = context.WithTimeout(context.Background(), testTimeout)
 	defer cancel()
-	for id, started := range vouched {
+	for id, started := range confirmed {
 		lock := folder + "." + strings.TrimSuffix(strings.TrimPrefix(id, "task["), "]")
 		if b.status(id).State != 0 {
 			b.endHeld(t, id, lock)
@@ -171,11 +171,11 @@ func killPeer(t *testing.T, folder string) map[string]bool {
 	if err := peer.Start(); err != nil {
 		t.Fatal(err)
 	}
-	vouched := map[string]bool{}
+	confirmed := map[string]bool{}
 	kill := time.NewTimer(time.Hour)
 	for lines := bufio.NewScanner(said); lines.Scan(); {
 		word, id, _ := strings.Cut(lines.Text(), " ")
-		vouched[id] = word == "started"
+		confirmed[id] = word == "started"
 		if id == "task[001]" && word == "starting" {
 			delay := time.Duration(rand.Int64N(int64(20 * time.Millisecond)))
 			kill = time.AfterFunc(delay, func() { _ = peer.Process.Kill() })
@@ -183,7 +183,7 @@ func killPeer(t *testing.T, folder string) map[string]bool {
 	}
 	kill.Stop()
 	_ = peer.Wait() // it was killed
-	return vouched
+	return confirmed
 }
 
 // endHeld checks that a task goes on that a killed peer started, and ends it.
@@ -257,11 +257,11 @@ func TestOneDriver(t *testing.T) {
 func TestSupervisorBroken(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
-		script   string
-		patience time.Duration
-		want     string
+		script      string
+		testTimeout time.Duration
+		want        string
 	}{
-		"ends":  {"echo out of order >&2", patience, "out of order"},
+		"ends":  {"echo out of order >&2", testTimeout, "out of order"},
 		"hangs": {"exec sleep 1000", 50 * time.Millisecond, context.DeadlineExceeded.Error()},
 	} {
 		folder := t.TempDir()
@@ -270,7 +270,7 @@ func TestSupervisorBroken(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer d.Close()
-		ctx, cancel := context.WithTimeout(context.Background(), test.patience)
+		ctx, cancel := context.WithTimeout(context.Background(), test.testTimeout)
 		defer cancel()
 		err = d.Start(ctx, driver.Task{ID: "task", Command: []string{"/bin/true"}})
 		if err == nil || !strings.Contains(err.Error(), test.want) {

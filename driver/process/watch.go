@@ -19,7 +19,7 @@ const (
 	machineRestarted = "the machine restarted"
 )
 
-// load reads how far the task is from its folder; false if nobody vouches for it.
+// load reads how far the task is from its folder; false if nothing confirms it.
 func (d *Driver) load(t *task) bool {
 	var end ended
 	if ok, err := t.folder.read(endedRecord, &end); ok && err == nil {
@@ -158,7 +158,7 @@ func (d *Driver) complain(t *task, err error) {
 // exists tells whether a process has that number.
 func exists(pid int) bool { return !errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) }
 
-// abandon removes all traces of a task that nobody vouches for.
+// abandon removes all traces of a task that nothing confirms.
 func (d *Driver) abandon(t *task) error {
 	if t.child > 0 {
 		_ = syscall.Kill(t.child, syscall.SIGKILL)
@@ -204,7 +204,7 @@ func (d *Driver) adopt() error {
 	return nil
 }
 
-// adoptTask takes over one task, or deletes its folder if no Start has vouched for it.
+// adoptTask takes over one task, or deletes its folder if no Start has confirmed it.
 func (d *Driver) adoptTask(t *task) error {
 	close(t.settled)
 	if _, err := t.folder.read(filesRecord, &t.files); err != nil {

@@ -22,13 +22,14 @@ import (
 
 // Agent is one machine of a flock. It is not safe for concurrent use.
 type Agent struct {
-	// Node is its name, Address where its API answers, Endpoint where its member of the quorum does, if it is one.
+	// Node is its name, Address where its API answers, Endpoint where its member of the quorum does, if it has one.
 	Node, Address, Endpoint string
 
 	flock     *Flock
 	folder    string
 	binary    string
 	arguments []string
+	join      []*Agent      // who may admit it, nil for who founds the cluster
 	process   *os.Process   // of the present or last run; nil before the first
 	ended     chan struct{} // closed when that has ended
 	status    int           // with which it ended
@@ -48,6 +49,9 @@ func (a *Agent) Start() error {
 	}
 	defer said.Close()
 	command := exec.Command(a.binary, a.arguments...)
+	if len(a.join) > 0 {
+		command.Args = append(command.Args, "--join", a.file("token"))
+	}
 	for _, variable := range os.Environ() {
 		if !strings.HasPrefix(variable, "STARLING_") {
 			command.Env = append(command.Env, variable)
@@ -105,7 +109,7 @@ func (a *Agent) Ready(ctx context.Context) error {
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("agent %s is no member yet: %w, %v\n%s", a.Node, ctx.Err(), err, a.Said())
+			return fmt.Errorf("agent %s is not a member yet: %w, %v\n%s", a.Node, ctx.Err(), err, a.Said())
 		case <-a.ended:
 			return fmt.Errorf("agent %s has ended:\n%s", a.Node, a.Said())
 		case <-time.After(20 * time.Millisecond):
@@ -115,6 +119,27 @@ func (a *Agent) Ready(ctx context.Context) error {
 
 // Install replaces the program, for the next Start.
 func (a *Agent) Install(binary string) { a.binary = binary }
+
+// Wipe removes all that the machine has, of which nothing may run. It is told where others are, or begins a cluster.
+func (a *Agent) Wipe(join ...*Agent) error {
+	if err := os.RemoveAll(a.folder); err != nil {
+		return fmt.Errorf("wipe agent %s: %w", a.Node, err)
+	}
+	a.join = join
+	return nil
+}
+
+// Folder is where the agent keeps what it has.
+func (a *Agent) Folder() string { return a.folder }
+
+// Terminate asks the agent to end in good order, and waits until it has.
+func (a *Agent) Terminate(ctx context.Context) error {
+	if err := a.signal(syscall.SIGTERM); err != nil {
+		return err
+	}
+	_, err := a.Ended(ctx)
+	return err
+}
 
 // Ended waits until the process has ended, and returns its exit status.
 func (a *Agent) Ended(ctx context.Context) (status int, err error) {

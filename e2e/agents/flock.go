@@ -29,12 +29,14 @@ func Build(ctx context.Context, folder string, tags ...string) (binary string, e
 
 // Config says what a cluster is made of.
 type Config struct {
-	// Binary is the program, Folder where the agents keep what they have, Nodes their names. The first three are the
-	// quorum, or the only one if they are fewer.
+	// Binary is the program, Folder where the agents keep what they have, Nodes their names. The first one founds the
+	// cluster; it and two more keep the journal, or it alone if they are fewer.
 	Binary, Folder string
 	Nodes          []string
 	// PulseTTL is how long a silent peer lives.
 	PulseTTL time.Duration
+	// External tells that the flags say who keeps the journal, which is not the agents.
+	External bool
 	// Flags are given to every agent, after the flock's own.
 	Flags []string
 }
@@ -48,39 +50,26 @@ type Flock struct {
 // New chooses ports and folders; nothing runs yet.
 func New(config Config) (*Flock, error) {
 	f := &Flock{config: config}
-	quorum := config.Nodes[:1]
-	if len(config.Nodes) >= quorumSize {
-		quorum = config.Nodes[:quorumSize]
-	}
 	ports, err := freePorts(3 * len(config.Nodes))
 	if err != nil {
 		return nil, err
 	}
-	var members, endpoints []string
 	for i, node := range config.Nodes {
 		at := func(n int) string { return fmt.Sprintf("127.0.0.1:%d", ports[3*i+n]) }
 		a := &Agent{Node: node, Address: at(0), Endpoint: "https://" + at(1), flock: f, binary: config.Binary,
 			folder: filepath.Join(config.Folder, node)}
-		f.Agents = append(f.Agents, a)
-		if slices.Contains(quorum, node) {
-			members = append(members, fmt.Sprintf("%s=https://%s", node, at(2)))
-			endpoints = append(endpoints, a.Endpoint)
-		}
-	}
-	for i, a := range f.Agents {
 		a.arguments = []string{
 			"agent", "--node", a.Node, "--data", a.folder, "--address", a.Address,
 			"--pulse-ttl", config.PulseTTL.String(), "--ports", taskPorts(i),
 		}
-		if slices.Contains(quorum, a.Node) {
-			a.arguments = append(a.arguments, "--etcd-members", strings.Join(members, ","), "--etcd-listen", a.Endpoint)
-		} else {
-			a.arguments = append(a.arguments, "--etcd-endpoints", strings.Join(endpoints, ","))
+		if !config.External {
+			a.arguments = append(a.arguments, "--etcd-listen", a.Endpoint, "--etcd-peer", "https://"+at(2))
 		}
 		if i > 0 {
-			a.arguments = append(a.arguments, "--join", a.file("token"))
+			a.join = f.Agents[:1]
 		}
 		a.arguments = append(a.arguments, config.Flags...)
+		f.Agents = append(f.Agents, a)
 		if err := os.MkdirAll(a.folder, 0o755); err != nil {
 			return nil, fmt.Errorf("folder of agent %s: %w", a.Node, err)
 		}
@@ -88,19 +77,64 @@ func New(config Config) (*Flock, error) {
 	return f, nil
 }
 
-// Start starts all agents and waits until all are members.
-func (f *Flock) Start(ctx context.Context) error {
-	for _, a := range f.Agents {
+// Start starts all agents, or the first ones, and waits until they are members, and as many of them keep the journal as
+// are to.
+func (f *Flock) Start(ctx context.Context, only ...*Agent) error {
+	if len(only) == 0 {
+		only = f.Agents
+	}
+	for i, a := range only {
 		if err := a.Start(); err != nil {
 			return err
 		}
+		if i > 0 {
+			continue
+		}
+		if err := a.Ready(ctx); err != nil { // the others are told by it where the quorum is
+			return err
+		}
 	}
-	for _, a := range f.Agents {
+	for _, a := range only {
 		if err := a.Ready(ctx); err != nil {
 			return err
 		}
 	}
-	return nil
+	if len(only) < quorumSize || f.config.External {
+		return nil
+	}
+	return f.AwaitQuorum(ctx, only[:quorumSize]...)
+}
+
+// AwaitQuorum waits until exactly these agents keep the journal, all with a vote, as the first of them tells.
+func (f *Flock) AwaitQuorum(ctx context.Context, keepers ...*Agent) error {
+	var want []string
+	for _, a := range keepers {
+		want = append(want, a.Node)
+	}
+	slices.Sort(want)
+	api := f.Client(keepers[0])
+	defer api.Close()
+	for {
+		var got []string
+		short, cancel := context.WithTimeout(ctx, 5*time.Second)
+		answer, err := api.Quorum(short)
+		cancel()
+		for _, m := range answer.GetMembers() {
+			got = append(got, m.GetNode())
+			if m.GetState() != "voter" && m.GetState() != "leader" {
+				err = fmt.Errorf("%s is %s: %s", m.GetNode(), m.GetState(), answer.GetNext())
+			}
+		}
+		slices.Sort(got)
+		if err == nil && slices.Equal(got, want) {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("the quorum is %v, not %v: %w, %v", got, want, ctx.Err(), err)
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
 }
 
 // Stop kills all agents and all that they started, and removes the control groups. What survives that is an error.

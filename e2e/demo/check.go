@@ -215,6 +215,27 @@ func (s *story) awaitRing(ctx context.Context, members int) (string, error) {
 	}
 }
 
+// awaitQuorum waits until all keep the journal, so that any of them can be lost.
+func (s *story) awaitQuorum(ctx context.Context) error {
+	for {
+		voters := 0
+		answer, err := s.client.Quorum(ctx)
+		for _, m := range answer.GetMembers() {
+			if m.GetState() == "leader" || m.GetState() == "voter" {
+				voters++
+			}
+		}
+		if voters == len(s.fleet.agents) {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("wait for a quorum of %d: %w, %v", len(s.fleet.agents), ctx.Err(), err)
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
 // ringOf walks from member to watched member, until it is back where it began; nil if not all members are on the way.
 func ringOf(peers []*starlingv1.Peer) []string {
 	watches := map[string]string{}

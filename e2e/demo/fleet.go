@@ -48,14 +48,10 @@ func (f *fleet) start(ctx context.Context, folder string) error {
 	if err != nil {
 		return fmt.Errorf("find free ports: %w", err)
 	}
-	var members []string
-	for i, name := range names {
-		members = append(members, fmt.Sprintf("%s=https://%s", name, ports[3*i]))
-	}
 	for i, name := range names {
 		a := &agent{name: name, address: ports[3*i+1], folder: filepath.Join(folder, name), binary: f.binary}
 		a.args = []string{"agent", "--node", name, "--data", a.folder, "--address", a.address,
-			"--etcd-members", strings.Join(members, ","), "--etcd-listen", "https://" + ports[3*i+2],
+			"--etcd-listen", "https://" + ports[3*i+2], "--etcd-peer", "https://" + ports[3*i],
 			"--pulse-ttl", pulseTTL.String(), "--capacity-cpu", "2", "--capacity-memory", "4Gi",
 			"--ports", fmt.Sprintf("%d-%d", portsFirst+i*portsEach, portsFirst+(i+1)*portsEach-1)}
 		if i > 0 {
@@ -134,12 +130,12 @@ func (f *fleet) end(ctx context.Context) error {
 	for _, a := range f.agents {
 		_ = a.process.Signal(syscall.SIGTERM) // it may have ended
 	}
-	patience, cancel := context.WithTimeout(ctx, 10*time.Second)
+	limit, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	for _, a := range f.agents {
 		select {
 		case <-a.ended:
-		case <-patience.Done():
+		case <-limit.Done():
 			errs = append(errs, fmt.Errorf("agent %s does not end on SIGTERM", a.name))
 		}
 		if _, err := a.kill(); err != nil {

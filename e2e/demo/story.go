@@ -92,6 +92,9 @@ func (s *story) startPeers(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := s.awaitQuorum(ctx); err != nil {
+		return err
+	}
 	s.tell("three peers, three processes, an etcd quorum among them, after %.2f s: %s", time.Since(begun).Seconds(), ring)
 	return nil
 }

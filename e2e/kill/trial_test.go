@@ -25,8 +25,8 @@ import (
 	"starling/terms"
 )
 
-// patience bounds every wait. What is waited for usually takes a few seconds; it is long only for busy machines.
-const patience = 60 * time.Second
+// timeout bounds every wait. What is waited for usually takes a few seconds; it is long only for busy machines.
+const timeout = 60 * time.Second
 
 // trial is one test's cluster with its witnesses.
 type trial struct {
@@ -39,7 +39,15 @@ type trial struct {
 }
 
 // begin starts a cluster of three, which ends with the test.
-func begin(t *testing.T, ttl time.Duration) *trial {
+func begin(t *testing.T, ttl time.Duration, flags ...string) *trial {
+	t.Helper()
+	tr := prepare(t, ttl, []string{"a", "b", "c"}, flags...)
+	tr.must(tr.Start(tr.soon()))
+	return tr
+}
+
+// prepare makes a cluster of which nothing runs yet, and which ends with the test.
+func prepare(t *testing.T, ttl time.Duration, nodes []string, flags ...string) *trial {
 	t.Helper()
 	if runtime.GOOS != "linux" {
 		t.Skip("finds processes by Linux's /proc, and counts on a task's end with its supervisor's")
@@ -54,16 +62,14 @@ func begin(t *testing.T, ttl time.Duration) *trial {
 	_, err := secret.LoadOrMake(secretFile)
 	tr.must(err)
 	tr.Flock, err = agents.New(agents.Config{
-		Binary: os.Getenv(binaryVariable), Folder: folder, Nodes: []string{"a", "b", "c"}, PulseTTL: ttl,
-		Flags: []string{"--capacity-cpu", "4", "--capacity-memory", "2Gi", "--secret-file", secretFile},
+		Binary: os.Getenv(binaryVariable), Folder: folder, Nodes: nodes, PulseTTL: ttl,
+		External: slices.Contains(flags, "--zookeeper-servers"),
+		Flags:    append([]string{"--capacity-cpu", "4", "--capacity-memory", "2Gi", "--secret-file", secretFile}, flags...),
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(tr.end)
-	if err := tr.Start(tr.soon()); err != nil {
-		t.Fatal(err)
-	}
 	return tr
 }
 
@@ -82,7 +88,7 @@ func (tr *trial) hold(path string) (release func()) {
 
 // end leaves nothing behind, and tells what the agents logged if the test failed.
 func (tr *trial) end() {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
 	if err := tr.Stop(ctx); err != nil {
 		tr.Error(err)
@@ -100,9 +106,9 @@ func tail(text string, lines int) string {
 	return strings.Join(all[max(0, len(all)-lines):], "")
 }
 
-// soon returns a context that ends with the test's patience.
+// soon returns a context that ends with the test's timeout.
 func (tr *trial) soon() context.Context {
-	ctx, cancel := context.WithTimeout(tr.Context(), patience)
+	ctx, cancel := context.WithTimeout(tr.Context(), timeout)
 	tr.Cleanup(cancel)
 	return ctx
 }
@@ -118,14 +124,14 @@ func (tr *trial) must(err error) {
 // eventually looks until there is nothing to complain of any more, and fails with the last complaint.
 func (tr *trial) eventually(what string, complaint func() string) {
 	tr.Helper()
-	deadline := time.Now().Add(patience)
+	deadline := time.Now().Add(timeout)
 	for {
 		text := complaint()
 		if text == "" {
 			return
 		}
 		if time.Now().After(deadline) {
-			tr.Fatalf("%s: not within %v: %s", what, patience, text)
+			tr.Fatalf("%s: not within %v: %s", what, timeout, text)
 		}
 		time.Sleep(20 * time.Millisecond)
 	}
@@ -346,11 +352,7 @@ func (tr *trial) leads(a *agents.Agent) bool {
 // memberThat returns an agent whose member leads the quorum, or one whose member follows.
 func (tr *trial) memberThat(leads bool) *agents.Agent {
 	tr.Helper()
-	at := slices.IndexFunc(tr.Agents, func(a *agents.Agent) bool { return tr.leads(a) == leads })
-	if at < 0 {
-		tr.Fatalf("no member is there that leads: %t", leads)
-	}
-	return tr.Agents[at]
+	return tr.memberOf(tr.Agents, leads)
 }
 
 // codeOf returns the code of a client's error, "" for none.

@@ -63,7 +63,7 @@ func poolFor(path terms.PoolPath, workers int64) terms.Pool {
 	spec := terms.NewPool(path)
 	spec.Quotas[terms.CPU].Reservation = workers * workerCPU
 	spec.Quotas[terms.Memory].Reservation = workers * workerMemory
-	spec.PatienceMillis = 200
+	spec.PreemptionDelayMillis = 200
 	return spec
 }
 

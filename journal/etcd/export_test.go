@@ -1,10 +1,6 @@
 package etcd
 
-import (
-	"time"
-
-	"go.etcd.io/etcd/server/v3/etcdserver/api/v3client"
-)
+import "time"
 
 // ErrDamaged is what Follow returns when no reading again would help.
 var ErrDamaged = errDamaged
@@ -18,7 +14,7 @@ func (m *Member) ClientURL() string {
 
 // JournalAt is Journal below a prefix, so that many tests can use one member.
 func (m *Member) JournalAt(prefix string) *Journal {
-	return newJournal(v3client.New(m.server.Server), "embedded etcd member "+m.name, prefix)
+	return newJournal(newEngine(m.way()), newKeyspace(prefix), false)
 }
 
 // CheckEvery sets how often a reader that begins later looks whether its watch has gone silent.

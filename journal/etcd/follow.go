@@ -49,7 +49,7 @@ func (j *Journal) Follow(ctx context.Context, from journal.Index, deliver func([
 	if refused, ok := errors.AsType[deliverError](err); ok {
 		return refused.error
 	}
-	return fmt.Errorf("follow journal in %s: %w", j.where, err)
+	return fmt.Errorf("follow journal in %s: %w", j.client.where(), err)
 }
 
 // run reads and watches until ctx ends, deliver fails, or the engine turns out to be another.

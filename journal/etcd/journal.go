@@ -27,7 +27,6 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -66,12 +65,14 @@ type ClientConfig struct {
 	Prefix string
 	// TLS is for endpoints that begin with https.
 	TLS *tls.Config
+	// User and Password are for an ensemble that asks for them, "" for one that does not.
+	User, Password string
 }
 
 // Journal is a journal.Journal in etcd.
 type Journal struct {
-	client *clientv3.Client
-	where  string // the engine, for messages
+	client *engine
+	shared bool // whether the engine is another journal's, which closes it
 	keys   keyspace
 
 	ctx      context.Context // until Close
@@ -87,23 +88,12 @@ var _ journal.Journal = (*Journal)(nil)
 
 // Open returns a journal in the ensemble, once that has answered. It gives up when ctx ends, and after 10 seconds.
 func Open(ctx context.Context, config ClientConfig) (*Journal, error) {
-	where := "etcd at " + strings.Join(config.Endpoints, ", ")
-	client, err := clientv3.New(clientv3.Config{
-		Endpoints:            config.Endpoints,
-		DialTimeout:          readMax,
-		DialKeepAliveTime:    pingEvery,
-		DialKeepAliveTimeout: silenceMax,
-		TLS:                  config.TLS,
-		DialOptions: []grpc.DialOption{grpc.WithConnectParams(grpc.ConnectParams{
-			Backoff:           backoff.Config{BaseDelay: pauseMin, Multiplier: 2, Jitter: 0.2, MaxDelay: reconnectMax},
-			MinConnectTimeout: silenceMax,
-		})},
-		Logger: zap.NewNop(),
-	})
+	where := whereabouts(config.Endpoints)
+	client, err := dial(config)
 	if err != nil {
 		return nil, fmt.Errorf("open journal in %s: %w", where, err)
 	}
-	j := newJournal(client, where, config.Prefix)
+	j := newJournal(newEngine(&way{client, where, false}), newKeyspace(config.Prefix), false)
 	ctx, cancel := context.WithTimeout(ctx, reachMax)
 	defer cancel()
 	if _, err := client.Get(ctx, j.keys.head); err != nil {
@@ -112,11 +102,28 @@ func Open(ctx context.Context, config ClientConfig) (*Journal, error) {
 	return j, nil
 }
 
-func newJournal(client *clientv3.Client, where, prefix string) *Journal {
+// dial returns a client, which finds its members in its own time.
+func dial(config ClientConfig) (*clientv3.Client, error) {
+	return clientv3.New(clientv3.Config{
+		Endpoints:            config.Endpoints,
+		DialTimeout:          readMax,
+		DialKeepAliveTime:    pingEvery,
+		DialKeepAliveTimeout: silenceMax,
+		TLS:                  config.TLS,
+		Username:             config.User,
+		Password:             config.Password,
+		DialOptions: []grpc.DialOption{grpc.WithConnectParams(grpc.ConnectParams{
+			Backoff:           backoff.Config{BaseDelay: pauseMin, Multiplier: 2, Jitter: 0.2, MaxDelay: reconnectMax},
+			MinConnectTimeout: silenceMax,
+		})},
+		Logger: zap.NewNop(),
+	})
+}
+
+func newJournal(e *engine, keys keyspace, shared bool) *Journal {
 	ctx, cancel := context.WithCancel(context.Background())
 	return &Journal{
-		client: client, where: where, keys: newKeyspace(prefix), ctx: ctx, cancel: cancel,
-		checkEvery: 2 * time.Second,
+		client: e, shared: shared, keys: keys, ctx: ctx, cancel: cancel, checkEvery: 2 * time.Second,
 	}
 }
 
@@ -152,6 +159,26 @@ func (j *Journal) Head(ctx context.Context) (journal.Index, error) {
 	return head.index, nil
 }
 
+// Cluster implements journal.Journal.
+func (j *Journal) Cluster(ctx context.Context, proposed string) (string, error) {
+	during, done := j.during(ctx, attemptMax)
+	defer done()
+	get := clientv3.OpGet(j.keys.cluster)
+	then := []clientv3.Op{get}
+	if proposed != "" {
+		then = []clientv3.Op{clientv3.OpPut(j.keys.cluster, proposed), get}
+	}
+	got, err := j.client.Txn(during).If(clientv3.Compare(clientv3.CreateRevision(j.keys.cluster), "=", 0)).
+		Then(then...).Else(get).Commit()
+	if err != nil {
+		return "", j.failed(ctx, "read the cluster's id", err)
+	}
+	if kvs := got.Responses[len(got.Responses)-1].GetResponseRange().Kvs; len(kvs) > 0 {
+		return string(kvs[0].Value), nil
+	}
+	return "", nil
+}
+
 // position is a record's place, in the journal and in the engine.
 type position struct {
 	index    journal.Index
@@ -183,11 +210,11 @@ func (j *Journal) Close() error {
 	j.cancel()
 	j.mu.Unlock()
 	j.renewing.Wait()
-	if !first {
+	if !first || j.shared {
 		return nil
 	}
 	if err := j.client.Close(); err != nil && !errors.Is(err, context.Canceled) {
-		return fmt.Errorf("close journal in %s: %w", j.where, err)
+		return fmt.Errorf("close journal in %s: %w", j.client.where(), err)
 	}
 	return nil
 }
@@ -220,7 +247,7 @@ func (j *Journal) failed(ctx context.Context, operation string, err error) error
 	if over := j.over(ctx); over != nil {
 		return over
 	}
-	return fmt.Errorf("%s in %s: %w", operation, j.where, remedied(err))
+	return fmt.Errorf("%s in %s: %w", operation, j.client.where(), remedied(err))
 }
 
 // remedied adds what can be done about err where that is known.
@@ -237,22 +264,26 @@ func remedied(err error) error {
 
 // keyspace names the keys.
 type keyspace struct {
+	prefix   string
 	journal  string // begins head, snapshot and records, which are watched together
 	head     string
 	snapshot string
 	records  string
 	chunks   string
 	pulses   string
+	cluster  string // the cluster's id
 }
 
 func newKeyspace(prefix string) keyspace {
 	return keyspace{
+		prefix:   prefix,
 		journal:  prefix + "journal/",
 		head:     prefix + "journal/head",
 		snapshot: prefix + "journal/snapshot",
 		records:  prefix + "journal/record/",
 		chunks:   prefix + "snapshot/",
 		pulses:   prefix + "pulse/",
+		cluster:  prefix + "cluster",
 	}
 }
 
@@ -260,13 +291,13 @@ func (k keyspace) record(writer string, seq uint64) string {
 	return fmt.Sprintf("%s%s/%016x", k.records, writer, seq)
 }
 
-// chunksAt begins the keys of the chunks of a snapshot; those of earlier ones are less.
-func (k keyspace) chunksAt(at journal.Index) string {
+// chunksFrom begins the keys of the chunks of snapshots at an index; those of earlier ones are less.
+func (k keyspace) chunksFrom(at journal.Index) string {
 	return fmt.Sprintf("%s%016x/", k.chunks, uint64(at))
 }
 
-func (k keyspace) chunk(at journal.Index, number uint32) string {
-	return fmt.Sprintf("%s%08x", k.chunksAt(at), number)
+func (k keyspace) chunk(s journal.Snapshot, number uint32) string {
+	return fmt.Sprintf("%s%x/%08x", k.chunksFrom(s.Index), s.Sum, number)
 }
 
 func (k keyspace) pulse(id string) string {

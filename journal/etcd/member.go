@@ -1,6 +1,7 @@
 package etcd
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"go.etcd.io/etcd/client/pkg/v3/transport"
 	"go.etcd.io/etcd/server/v3/embed"
@@ -24,8 +26,10 @@ const (
 	heartbeatMillis = 50
 	// electionMillis is short, because a dead leader delays the end of the pulses that died with it (see leaseMargin).
 	electionMillis = 500
-	// quotaBytes is how large the engine's file may become; beyond it nothing can be appended.
-	quotaBytes = 8 << 30
+	// QuotaDefault is how large the engine's file may become unless told otherwise; beyond it nothing can be appended.
+	QuotaDefault = 8 << 30
+	// learnersMax is how many members may catch up at a time: a quorum of one grows to three with two of them.
+	learnersMax = 2
 	// historyKept is how far back a watch can begin. What is older is compacted: all heads but the last, and what
 	// pulses showed. Records are not touched, and a reader that is further behind lists them.
 	historyKept = "10m"
@@ -44,8 +48,15 @@ type MemberConfig struct {
 	ClientURL string
 	// PeerURL is where the other members reach it. Port 0 will do for the only one.
 	PeerURL string
-	// InitialCluster holds the peer URL of every member by name; it may be nil for the only one.
+	// InitialCluster holds the peer URL of every member by name; it may be nil for the only one. It counts only for a
+	// member whose data directory is empty.
 	InitialCluster map[string]string
+	// Join tells that the others of InitialCluster run already and have added this member.
+	Join bool
+	// Alone makes what the data directory holds a cluster of this member alone, whatever members it had.
+	Alone bool
+	// QuotaBytes is how large the engine's file may become, 0 for QuotaDefault.
+	QuotaBytes int64
 	// Certificates are for mutual TLS with clients and members; their URLs begin with https then. Without them a
 	// member serves this machine only.
 	Certificates Certificates
@@ -66,8 +77,9 @@ type Certificates struct {
 
 // Member is a member of the engine that runs in this process.
 type Member struct {
-	name   string
-	server *embed.Etcd
+	name    string
+	server  *embed.Etcd
+	removed atomic.Bool
 }
 
 // Start starts a member and returns when it listens. It may not have found the others then, see Ready.
@@ -79,11 +91,20 @@ func Start(ctx context.Context, config MemberConfig) (*Member, error) {
 	if err != nil {
 		return nil, fmt.Errorf("start member %s: %w", config.Name, err)
 	}
-	server, err := embed.StartEtcd(settings)
-	if err != nil {
+	m := &Member{name: config.Name}
+	settings.ZapLoggerBuilder = embed.NewZapLoggerBuilder(logger(config.Log).WithOptions(zap.Hooks(m.heard)))
+	if m.server, err = embed.StartEtcd(settings); err != nil {
 		return nil, fmt.Errorf("start member %s in %s: %w", config.Name, config.DataDir, err)
 	}
-	return &Member{name: config.Name, server: server}, nil
+	return m, nil
+}
+
+// heard looks for the one thing that the engine tells nobody but its log.
+func (m *Member) heard(line zapcore.Entry) error {
+	if line.Message == "data-dir used by this member must be removed" {
+		m.removed.Store(true)
+	}
+	return nil
 }
 
 // settings returns the configuration in the engine's words.
@@ -105,6 +126,10 @@ func (c MemberConfig) settings() (*embed.Config, error) {
 	s.ListenClientUrls, s.AdvertiseClientUrls = []url.URL{*clients}, []url.URL{*clients}
 	s.ListenPeerUrls, s.AdvertisePeerUrls = []url.URL{*peers}, []url.URL{*peers}
 	s.InitialCluster = members
+	if c.Join {
+		s.ClusterState = embed.ClusterStateFlagExisting
+	}
+	s.ForceNewCluster, s.MaxLearners = c.Alone, learnersMax
 	if c.Certificates != (Certificates{}) {
 		s.ClientTLSInfo = transport.TLSInfo{
 			CertFile: c.Certificates.CertFile, KeyFile: c.Certificates.KeyFile,
@@ -117,10 +142,9 @@ func (c MemberConfig) settings() (*embed.Config, error) {
 		s.PeerTLSInfo = s.ClientTLSInfo
 	}
 	s.TickMs, s.ElectionMs = heartbeatMillis, electionMillis
-	s.QuotaBackendBytes, s.MaxRequestBytes = quotaBytes, requestBytesMax
+	s.QuotaBackendBytes, s.MaxRequestBytes = cmp.Or(c.QuotaBytes, QuotaDefault), requestBytesMax
 	s.AutoCompactionMode, s.AutoCompactionRetention = embed.CompactorModePeriodic, historyKept
 	s.EnableGRPCGateway = false
-	s.ZapLoggerBuilder = embed.NewZapLoggerBuilder(logger(c.Log))
 	return s, nil
 }
 
@@ -162,7 +186,7 @@ func (c MemberConfig) members() (string, error) {
 // logger returns a logger of the engine to w.
 func logger(w io.Writer) *zap.Logger {
 	if w == nil {
-		return zap.NewNop()
+		w = io.Discard
 	}
 	encoder := zapcore.NewJSONEncoder(zap.NewProductionEncoderConfig())
 	return zap.New(zapcore.NewCore(encoder, zapcore.Lock(zapcore.AddSync(w)), zap.InfoLevel))
@@ -185,9 +209,25 @@ func (m *Member) Stopped() <-chan struct{} {
 	return m.server.Server.StopNotify()
 }
 
+// Removed tells, of a member that has stopped, that the others have removed it: its data is of no more use.
+func (m *Member) Removed() bool { return m.removed.Load() }
+
+// ID is the member's in the engine.
+func (m *Member) ID() uint64 { return uint64(m.server.Server.MemberID()) }
+
+// Leads tells whether the member leads the quorum.
+func (m *Member) Leads() bool { return m.server.Server.Leader() == m.server.Server.MemberID() }
+
+// Learner tells whether the member has no vote yet.
+func (m *Member) Learner() bool { return m.server.Server.IsLearner() }
+
 // Journal returns a journal that asks this member without a network between. Close it before the member.
 func (m *Member) Journal() *Journal {
-	return newJournal(v3client.New(m.server.Server), "embedded etcd member "+m.name, "")
+	return newJournal(newEngine(m.way()), newKeyspace(""), false)
+}
+
+func (m *Member) way() *way {
+	return &way{v3client.New(m.server.Server), "embedded etcd member " + m.name, true}
 }
 
 // Close stops the member. What it holds stays in its data directory.

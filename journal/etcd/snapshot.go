@@ -41,28 +41,28 @@ func decodeCut(kv *mvccpb.KeyValue) (cut, error) {
 }
 
 // PutChunk implements journal.Journal.
-func (j *Journal) PutChunk(ctx context.Context, at journal.Index, number uint32, chunk []byte) error {
-	if err := journal.CheckChunk(at, number, chunk); err != nil {
+func (j *Journal) PutChunk(ctx context.Context, s journal.Snapshot, number uint32, chunk []byte) error {
+	if err := journal.CheckChunk(s, number, chunk); err != nil {
 		return err
 	}
 	during, done := j.during(ctx, attemptMax)
 	defer done()
-	if _, err := j.client.Put(during, j.keys.chunk(at, number), string(chunk)); err != nil {
-		return j.failed(ctx, fmt.Sprintf("put chunk %d of the snapshot at %d", number, at), err)
+	if _, err := j.client.Put(during, j.keys.chunk(s, number), string(chunk)); err != nil {
+		return j.failed(ctx, fmt.Sprintf("put chunk %d of the snapshot at %d", number, s.Index), err)
 	}
 	return nil
 }
 
 // Chunk implements journal.Journal.
-func (j *Journal) Chunk(ctx context.Context, at journal.Index, number uint32) ([]byte, error) {
+func (j *Journal) Chunk(ctx context.Context, s journal.Snapshot, number uint32) ([]byte, error) {
 	during, done := j.during(ctx, attemptMax)
 	defer done()
-	got, err := j.client.Get(during, j.keys.chunk(at, number))
+	got, err := j.client.Get(during, j.keys.chunk(s, number))
 	if err == nil && len(got.Kvs) == 0 {
 		err = journal.ErrNoChunk
 	}
 	if err != nil {
-		return nil, j.failed(ctx, fmt.Sprintf("read chunk %d of the snapshot at %d", number, at), err)
+		return nil, j.failed(ctx, fmt.Sprintf("read chunk %d of the snapshot at %d", number, s.Index), err)
 	}
 	return got.Kvs[0].Value, nil
 }
@@ -120,7 +120,7 @@ func (j *Journal) trim(ctx context.Context, s journal.Snapshot) error {
 			return err
 		}
 	}
-	_, err = j.client.Delete(ctx, j.keys.chunks, clientv3.WithRange(j.keys.chunksAt(trimmed.Index)))
+	_, err = j.client.Delete(ctx, j.keys.chunks, clientv3.WithRange(j.keys.chunksFrom(trimmed.Index)))
 	return err
 }
 
@@ -129,7 +129,7 @@ func (j *Journal) stand(ctx context.Context, s journal.Snapshot, before cut, hea
 	if head.index > 0 && s.Index > head.index {
 		return cut{}, fmt.Errorf("it is of record %d, the last is %d: %w", s.Index, head.index, journal.ErrAhead)
 	}
-	got, err := j.client.Get(ctx, j.keys.chunksAt(s.Index), clientv3.WithRange(j.keys.chunk(s.Index, s.Chunks)),
+	got, err := j.client.Get(ctx, j.keys.chunk(s, 0), clientv3.WithRange(j.keys.chunk(s, s.Chunks)),
 		clientv3.WithCountOnly())
 	if err != nil {
 		return cut{}, err

@@ -36,7 +36,7 @@ func TestTake(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			got := 0
 			r := &reader{
-				journal: newJournal(nil, "", ""), writers: make(map[string]string),
+				journal: newJournal(newEngine(&way{}), newKeyspace(""), false), writers: make(map[string]string),
 				deliver: func(batch []journal.Record) error {
 					for _, record := range batch {
 						got++

@@ -1,6 +1,7 @@
 package journaltest
 
 import (
+	"fmt"
 	"testing"
 
 	"starling/journal"
@@ -8,9 +9,39 @@ import (
 
 func closing() []contract {
 	return []contract{
+		{"Cluster", testCluster},
 		{"Closed", testClosed},
 		{"CloseEndsReaders", testCloseEndsReaders},
 		{"CloseAbandonsPulses", testCloseAbandonsPulses},
+	}
+}
+
+// testCluster proposes ids at the same time: all hear of one, and of that one for ever.
+func testCluster(t *testing.T, h Harness) {
+	a := h.open(t)
+	if id, err := a.Cluster(limited(t), ""); id != "" || err != nil {
+		t.Fatalf("got cluster %q and %v, want none before one was proposed", id, err)
+	}
+	const proposals = 4
+	heard := make(chan string, proposals)
+	for i := range proposals {
+		j := h.open(t)
+		go func() {
+			id, err := j.Cluster(limited(t), fmt.Sprintf("cluster-%d", i))
+			if err != nil {
+				t.Error(err)
+			}
+			heard <- id
+		}()
+	}
+	first := await(t, heard, "the id of the cluster")
+	for range proposals - 1 {
+		if id := await(t, heard, "the id of the cluster"); id != first {
+			t.Errorf("got clusters %q and %q, want one", first, id)
+		}
+	}
+	if id, err := a.Cluster(limited(t), "late"); id != first || err != nil {
+		t.Errorf("got cluster %q and %v, want %q", id, err, first)
 	}
 }
 
@@ -30,6 +61,8 @@ func testClosed(t *testing.T, h Harness) {
 	wantError(t, "watch", a.WatchPulse(ctx, "p", func(journal.PulseState) {}), journal.ErrClosed)
 	_, err = a.Pulses(ctx)
 	wantError(t, "pulses", err, journal.ErrClosed)
+	_, err = a.Cluster(ctx, "")
+	wantError(t, "cluster", err, journal.ErrClosed)
 
 	// Others do not notice, and what was appended stays.
 	wantSame(t, follow(t, b, 0).take(2), want)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"sync"
 	"testing"
@@ -152,6 +153,7 @@ func testFollowFrom(t *testing.T, h Harness) {
 		wantSame(t, follow(t, a, from).take(20-skipped), want[skipped:])
 	}
 	next, beyond := follow(t, a, 21), follow(t, h.open(t), 25)
+	follow(t, a, math.MaxUint64) // waits for what never comes
 	for i := 21; i <= 30; i++ {
 		r := record("w", i)
 		must(t, a.Append(limited(t), r))

@@ -32,13 +32,15 @@ func snapshots() []contract {
 func snapshot(t testing.TB, j journal.Journal, at journal.Index, n uint32) journal.Snapshot {
 	t.Helper()
 	s := journal.Snapshot{Index: at, Chunks: n}
+	chunk := func(i uint32) []byte { return fmt.Appendf(nil, "chunk %d of %d", i, at) }
 	sum := sha256.New()
 	for i := range n {
-		chunk := fmt.Appendf(nil, "chunk %d of %d", i, at)
-		must(t, j.PutChunk(limited(t), at, i, chunk))
-		sum.Write(chunk)
+		sum.Write(chunk(i))
 	}
 	sum.Sum(s.Sum[:0])
+	for i := range n {
+		must(t, j.PutChunk(limited(t), s, i, chunk(i)))
+	}
 	return s
 }
 
@@ -53,7 +55,7 @@ func wantSnapshot(t testing.TB, j journal.Journal, want journal.Snapshot) {
 	}
 	sum := sha256.New()
 	for i := range want.Chunks {
-		chunk, err := j.Chunk(limited(t), want.Index, i)
+		chunk, err := j.Chunk(limited(t), want, i)
 		must(t, err)
 		sum.Write(chunk)
 	}
@@ -65,17 +67,22 @@ func wantSnapshot(t testing.TB, j journal.Journal, want journal.Snapshot) {
 func testNoSnapshot(t *testing.T, h Harness) {
 	a := h.open(t)
 	wantSnapshot(t, a, journal.Snapshot{})
-	_, err := a.Chunk(limited(t), 1, 0)
-	wantError(t, "a chunk that was never put", err, journal.ErrNoChunk)
+	one, other := journal.Snapshot{Index: 7}, journal.Snapshot{Index: 7, Sum: [sha256.Size]byte{2}}
+	must(t, a.PutChunk(limited(t), other, 0, []byte("other")))
+	_, err := a.Chunk(limited(t), one, 0)
+	wantError(t, "a chunk that was put for another snapshot", err, journal.ErrNoChunk)
 
-	must(t, a.PutChunk(limited(t), 7, 0, []byte("first")))
-	must(t, a.PutChunk(limited(t), 7, 0, make([]byte, journal.ChunkBytesMax)))
-	got, err := h.open(t).Chunk(limited(t), 7, 0)
+	must(t, a.PutChunk(limited(t), one, 0, []byte("first")))
+	must(t, a.PutChunk(limited(t), one, 0, make([]byte, journal.ChunkBytesMax)))
+	got, err := h.open(t).Chunk(limited(t), one, 0)
 	if must(t, err); len(got) != journal.ChunkBytesMax {
 		t.Errorf("the chunk has %d bytes, want those that were put last", len(got))
 	}
-	wantError(t, "too large a chunk", a.PutChunk(limited(t), 7, 1, make([]byte, journal.ChunkBytesMax+1)),
+	wantError(t, "too large a chunk", a.PutChunk(limited(t), one, 1, make([]byte, journal.ChunkBytesMax+1)),
 		journal.ErrTooLarge)
+	if got, err = a.Chunk(limited(t), other, 0); err != nil || string(got) != "other" {
+		t.Errorf("the chunk of the other snapshot is %q, %v", got, err)
+	}
 	wantSnapshot(t, a, journal.Snapshot{})
 }
 
@@ -123,7 +130,7 @@ func testTrimAgain(t *testing.T, h Harness) {
 	must(t, a.Trim(limited(t), second))
 	must(t, a.Trim(limited(t), first))
 	wantSnapshot(t, a, second)
-	_, err := a.Chunk(limited(t), first.Index, 0)
+	_, err := a.Chunk(limited(t), first, 0)
 	wantError(t, "a chunk of the snapshot before", err, journal.ErrNoChunk)
 	next := follow(t, h.open(t), 10)
 	more := make([]journal.Record, 3)

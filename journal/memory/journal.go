@@ -5,6 +5,7 @@
 package memory
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"sync"
@@ -89,6 +90,17 @@ func (j *Journal) Head(ctx context.Context) (journal.Index, error) {
 	return j.store.head(), nil
 }
 
+// Cluster implements journal.Journal.
+func (j *Journal) Cluster(ctx context.Context, proposed string) (string, error) {
+	if err := j.usable(ctx); err != nil {
+		return "", err
+	}
+	j.store.mu.Lock()
+	defer j.store.mu.Unlock()
+	j.store.cluster = cmp.Or(j.store.cluster, proposed)
+	return j.store.cluster, nil
+}
+
 // Close implements journal.Journal. Other journals of the same records stay open.
 func (j *Journal) Close() error {
 	j.close()
@@ -119,6 +131,7 @@ type identity struct {
 // store is what all journals made by Open share.
 type store struct {
 	mu       sync.Mutex
+	cluster  string // its id, "" for none
 	snapshot journal.Snapshot
 	chunks   map[chunk][]byte
 	records  []journal.Record // those after the snapshot; never changed, only appended to and cut

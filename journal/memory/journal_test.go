@@ -65,3 +65,8 @@ func states(t *testing.T, j journal.Journal) <-chan journal.PulseState {
 func BenchmarkJournal(b *testing.B) {
 	journaltest.Benchmark(b, start)
 }
+
+// TestHistory checks the answers of writers and readers at once, with nothing to disturb them.
+func TestHistory(t *testing.T) {
+	journaltest.History(t, start(t), func() {})
+}

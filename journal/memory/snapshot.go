@@ -2,6 +2,7 @@ package memory
 
 import (
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"slices"
 
@@ -11,33 +12,34 @@ import (
 // chunk is a chunk's place.
 type chunk struct {
 	at     journal.Index
+	sum    [sha256.Size]byte
 	number uint32
 }
 
 // PutChunk implements journal.Journal.
-func (j *Journal) PutChunk(ctx context.Context, at journal.Index, number uint32, data []byte) error {
+func (j *Journal) PutChunk(ctx context.Context, s journal.Snapshot, number uint32, data []byte) error {
 	if err := j.usable(ctx); err != nil {
 		return err
 	}
-	if err := journal.CheckChunk(at, number, data); err != nil {
+	if err := journal.CheckChunk(s, number, data); err != nil {
 		return err
 	}
 	j.store.mu.Lock()
 	defer j.store.mu.Unlock()
-	j.store.chunks[chunk{at, number}] = slices.Clone(data)
+	j.store.chunks[chunk{s.Index, s.Sum, number}] = slices.Clone(data)
 	return nil
 }
 
 // Chunk implements journal.Journal.
-func (j *Journal) Chunk(ctx context.Context, at journal.Index, number uint32) ([]byte, error) {
+func (j *Journal) Chunk(ctx context.Context, s journal.Snapshot, number uint32) ([]byte, error) {
 	if err := j.usable(ctx); err != nil {
 		return nil, err
 	}
 	j.store.mu.Lock()
 	defer j.store.mu.Unlock()
-	data, ok := j.store.chunks[chunk{at, number}]
+	data, ok := j.store.chunks[chunk{s.Index, s.Sum, number}]
 	if !ok {
-		return nil, fmt.Errorf("chunk %d at %d: %w", number, at, journal.ErrNoChunk)
+		return nil, fmt.Errorf("chunk %d at %d: %w", number, s.Index, journal.ErrNoChunk)
 	}
 	return slices.Clone(data), nil
 }
@@ -70,7 +72,7 @@ func (s *store) trim(next journal.Snapshot) error {
 		return fmt.Errorf("it is of record %d, the last is %d: %w", next.Index, s.end(), journal.ErrAhead)
 	}
 	for number := range next.Chunks {
-		if _, ok := s.chunks[chunk{next.Index, number}]; !ok {
+		if _, ok := s.chunks[chunk{next.Index, next.Sum, number}]; !ok {
 			return fmt.Errorf("chunk %d at %d: %w", number, next.Index, journal.ErrNoChunk)
 		}
 	}

@@ -58,7 +58,7 @@ func TestOf(t *testing.T) {
 			t.Errorf("%s: the list has the hash of %s", step.name, other)
 		}
 		sums[sum] = step.name
-		if ids := s.TakeRegrouped(); len(ids) != 1 || ids[0] != j.ID {
+		if ids := s.TakeDirtyRosters(); len(ids) != 1 || ids[0] != j.ID {
 			t.Errorf("%s: the lists that may have changed are those of %v, want %v", step.name, ids, j.ID)
 		}
 		s.SetRoster(j.ID, sum)
@@ -67,7 +67,7 @@ func TestOf(t *testing.T) {
 		}
 	}
 	slot(0, facts.Failed)
-	if ids := s.TakeRegrouped(); len(ids) != 0 {
+	if ids := s.TakeDirtyRosters(); len(ids) != 0 {
 		t.Errorf("what changes nothing lets the lists of %v be looked at", ids)
 	}
 }
@@ -84,14 +84,14 @@ func TestReplacedAtTheSameAddress(t *testing.T) {
 			{Name: "worker", Instances: 1, Placement: terms.Pack},
 		}})
 	s.Assign(facts.KeyOf(j.ID, 0), n, 1, nil)
-	s.TakeRegrouped()
+	s.TakeDirtyRosters()
 	before := roster.Sum(s, s.Job(j.ID))
 	s.Index++
 	r := facts.SlotRef{Job: j.ID}
 	row, _ := s.SlotAt(r)
 	row.Order = s.Index
 	s.SetSlot(r, row)
-	if ids := s.TakeRegrouped(); len(ids) != 1 || roster.Sum(s, s.Job(j.ID)) == before {
+	if ids := s.TakeDirtyRosters(); len(ids) != 1 || roster.Sum(s, s.Job(j.ID)) == before {
 		t.Errorf("%d lists are looked at, and the list of the members is as before: %v", len(ids),
 			roster.Sum(s, s.Job(j.ID)) == before)
 	}

@@ -10,7 +10,7 @@ import (
 type Size struct {
 	// Rows counts nodes, pools, jobs, tasks and slots.
 	Rows, Nodes, Slots uint64
-	// Waiting are the lanes of tasks that wait, Tasks is the most tasks that a job has.
+	// Waiting are the entries of the queue, Tasks is the most tasks that a job has.
 	Waiting, Tasks uint64
 	// Placements and Preemptions are limits of the value.
 	Placements, Preemptions uint64
@@ -37,14 +37,14 @@ func SizeOf(s *cluster.State) Size {
 // before it and the other after it:
 //
 //   - a few times all rows for each command, and once more for what is due, what is shared and what is kept;
-//   - for each lane that waits, before or after or for the sake of a command, all nodes, and itself again for what is
+//   - for each queue entry, before or after or for the sake of a command, all nodes, and itself again for what is
 //     placed meanwhile;
 //   - for each instance that may give way to its successor, all nodes;
 //   - all rows for each look at who could be preempted, of which an entry has few.
 func RowsMax(before, after Size, commands int) uint64 {
 	rows, nodes, times := before.Rows+after.Rows, max(before.Nodes, after.Nodes), uint64(1+commands)
-	lanes := before.Waiting + after.Waiting + times*max(before.Tasks, after.Tasks)
+	queued := before.Waiting + after.Waiting + times*max(before.Tasks, after.Tasks)
 	placed := min(after.Placements, after.Slots)
-	return 4*rows*times + max(before.Slots, after.Slots)*(nodes+8) + 2*lanes*(nodes+placed) +
+	return 4*rows*times + max(before.Slots, after.Slots)*(nodes+8) + 2*queued*(nodes+placed) +
 		2*rows*min(after.Preemptions, before.Waiting+after.Waiting)
 }

@@ -59,11 +59,11 @@ type Step struct {
 
 // Of forecasts a command about a job on a copy of s.
 func Of(s *cluster.State, c command.Command, job terms.JobName) Forecast {
-	d := newDream(s, job)
+	d := newSimulation(s, job)
 	if d.member == "" {
 		return Forecast{Refusal: facts.Refusal{Code: facts.Unavailable, Reason: "the cluster has no member"}}
 	}
-	d.awaken()
+	d.activateAll()
 	outcome := d.fold(d.member, c, d.s.Time)
 	if outcome.Dropped != "" {
 		panic("forecast: the entry was dropped: " + outcome.Dropped) // its writer is a member and its number the next
@@ -76,8 +76,8 @@ func Of(s *cluster.State, c command.Command, job terms.JobName) Forecast {
 	return Forecast{Waves: d.waves, Cut: d.cut, Complete: complete, End: d.s}
 }
 
-func newDream(s *cluster.State, job terms.JobName) *dream {
-	d := &dream{s: s.Copy(), job: job, began: s.Time}
+func newSimulation(s *cluster.State, job terms.JobName) *simulation {
+	d := &simulation{s: s.Copy(), job: job, began: s.Time}
 	d.s.EachMember(func(p terms.PeerID) bool {
 		d.member = p
 		return false
@@ -85,8 +85,8 @@ func newDream(s *cluster.State, job terms.JobName) *dream {
 	return d
 }
 
-// dream is an imagined future.
-type dream struct {
+// simulation is an imagined future.
+type simulation struct {
 	s      *cluster.State
 	job    terms.JobName
 	began  terms.Time
@@ -109,7 +109,7 @@ type dream struct {
 }
 
 // run lets rounds follow each other. It returns whether nothing is left to happen.
-func (d *dream) run() bool {
+func (d *simulation) run() bool {
 	for d.entries < entriesMax {
 		if len(d.active) > 0 {
 			d.obey()
@@ -133,7 +133,7 @@ func (d *dream) run() bool {
 }
 
 // steer does what the job's update waits for a user to do. It returns false if that is nothing.
-func (d *dream) steer() bool {
+func (d *simulation) steer() bool {
 	j := d.s.JobOf(d.job)
 	if j == nil || d.needs != 0 {
 		return false
@@ -153,7 +153,7 @@ func (d *dream) steer() bool {
 
 // rests tells that nothing of the job is under way, so that it need not be waited for: what only a user can end, or
 // what is in the hands of a node that left, is not.
-func (d *dream) rests() bool {
+func (d *simulation) rests() bool {
 	j := d.s.JobOf(d.job)
 	if d.s.Unfinished || j == nil {
 		return j == nil
@@ -166,7 +166,7 @@ func (d *dream) rests() bool {
 			return false
 		}
 		for _, phase := range []facts.Phase{facts.Rescheduling, facts.Assigned, facts.BackingOff, facts.Stopping} {
-			if t.Counts[phase]+t.Beside[phase] > 0 {
+			if t.Counts[phase]+t.Secondary[phase] > 0 {
 				return false
 			}
 		}
@@ -175,7 +175,7 @@ func (d *dream) rests() bool {
 }
 
 // obey lets every active node do what it is told.
-func (d *dream) obey() {
+func (d *simulation) obey() {
 	active := d.active
 	d.active, d.waiting = nil, nil
 	for _, n := range active {
@@ -203,7 +203,7 @@ func (d *dream) obey() {
 }
 
 // fold imagines an entry.
-func (d *dream) fold(writer terms.PeerID, c command.Command, now terms.Time) report.Outcome {
+func (d *simulation) fold(writer terms.PeerID, c command.Command, now terms.Time) report.Outcome {
 	d.entries++
 	name, incarnation := writer.Split()
 	seq := uint64(1)
@@ -216,7 +216,7 @@ func (d *dream) fold(writer terms.PeerID, c command.Command, now terms.Time) rep
 	for _, e := range outcome.Effects {
 		if e.Kind == report.More {
 			d.cut = true
-			d.awaken()
+			d.activateAll()
 		} else if e.Node != "" {
 			d.activate(d.s.NodeOf(e.Node).Index)
 		}
@@ -225,8 +225,8 @@ func (d *dream) fold(writer terms.PeerID, c command.Command, now terms.Time) rep
 	return outcome
 }
 
-// awaken makes all nodes active: what they do was not told one by one.
-func (d *dream) awaken() {
+// activateAll makes all nodes active: what they do was not told one by one.
+func (d *simulation) activateAll() {
 	for n := range facts.NodeIndex(d.s.Nodes()) {
 		if slices.ContainsFunc(d.s.Node(n).Held, d.told) {
 			d.activate(n)
@@ -235,13 +235,13 @@ func (d *dream) awaken() {
 }
 
 // told tells whether the node of a slot has something to do about it.
-func (d *dream) told(r facts.SlotRef) bool {
+func (d *simulation) told(r facts.SlotRef) bool {
 	slot, _ := d.s.SlotAt(r)
 	return slot.Phase == facts.Stopping || slot.Phase == facts.Assigned ||
 		slot.Phase == facts.Running && slot.Health == facts.Starting
 }
 
-func (d *dream) activate(n facts.NodeIndex) {
+func (d *simulation) activate(n facts.NodeIndex) {
 	if d.waiting == nil {
 		d.waiting = map[facts.NodeIndex]bool{}
 	}
@@ -252,7 +252,7 @@ func (d *dream) activate(n facts.NodeIndex) {
 }
 
 // note adds the effects of a round to the waves: what does not complete a step of the last wave begins the next.
-func (d *dream) note() {
+func (d *simulation) note() {
 	last := d.open
 	begun := false
 	for i := range d.effects {
@@ -274,7 +274,7 @@ func (d *dream) note() {
 }
 
 // begin begins a wave, unless no more steps are listed.
-func (d *dream) begin() {
+func (d *simulation) begin() {
 	d.open = map[terms.SlotName]*Step{}
 	if d.listed < StepsMax {
 		d.waves = append(d.waves, Wave{After: d.s.Time - d.began, Needs: d.needs})
@@ -283,7 +283,7 @@ func (d *dream) begin() {
 }
 
 // step begins a step of the last wave.
-func (d *dream) step(e *report.Effect) {
+func (d *simulation) step(e *report.Effect) {
 	step := &Step{Slot: e.Slot}
 	step.take(e)
 	d.open[e.Slot] = step

@@ -39,9 +39,9 @@ type trials struct {
 
 // begin lets what is under way end, and time pass without help.
 func (t *trials) begin() {
-	d := newDream(t.s, t.job)
+	d := newSimulation(t.s, t.job)
 	d.most, t.left = settlingMax, trialsMax
-	d.awaken()
+	d.activateAll()
 	d.calm()
 	t.settled = d.s.Copy()
 	d.most += trialMax
@@ -54,7 +54,7 @@ func (t *trials) try(task terms.TaskName, what []*explain.Trial) uint32 {
 	if t.alone == nil {
 		t.begin()
 	}
-	d := newDream(t.settled, t.job)
+	d := newSimulation(t.settled, t.job)
 	d.most = min(t.left, trialMax)
 	defer func() { t.left -= d.entries }()
 	for _, one := range what {
@@ -75,11 +75,11 @@ func running(s *cluster.State, job terms.JobName, task terms.TaskName) uint32 {
 		return 0
 	}
 	t := j.Tasks[j.TaskIndex(task)]
-	return t.Counts[facts.Running] + t.Beside[facts.Running]
+	return t.Counts[facts.Running] + t.Secondary[facts.Running]
 }
 
 // do does what may help. It returns false if that would be refused.
-func (d *dream) do(task terms.TaskName, what *explain.Trial) bool {
+func (d *simulation) do(task terms.TaskName, what *explain.Trial) bool {
 	for i := range what.Nodes {
 		if !d.join(terms.NodeName(fmt.Sprintf("imagined-%d", d.s.Nodes())), &what.Nodes[i]) {
 			return false
@@ -99,7 +99,7 @@ func (d *dream) do(task terms.TaskName, what *explain.Trial) bool {
 }
 
 // edit submits another version of the job, or lets it end and runs it with that.
-func (d *dream) edit(task terms.TaskName, what *explain.Trial) bool {
+func (d *simulation) edit(task terms.TaskName, what *explain.Trial) bool {
 	j := d.s.JobOf(d.job)
 	if j == nil || j.Finished != 0 {
 		return false
@@ -121,13 +121,13 @@ func (d *dream) edit(task terms.TaskName, what *explain.Trial) bool {
 }
 
 // obeyed folds an imagined entry and tells whether its command was obeyed.
-func (d *dream) obeyed(writer terms.PeerID, c command.Command) bool {
+func (d *simulation) obeyed(writer terms.PeerID, c command.Command) bool {
 	outcome := d.fold(writer, c, d.s.Time)
 	return outcome.Dropped == "" && outcome.Results[0].Refusal.Code == facts.OK
 }
 
 // join lets a node join and offer.
-func (d *dream) join(name terms.NodeName, offer *terms.Offer) bool {
+func (d *simulation) join(name terms.NodeName, offer *terms.Offer) bool {
 	self := terms.NewPeerID(name, 1)
 	if d.s.NodeOf(name) != nil || d.fold(self, &command.PrepareJoin{Joiner: self, Attempt: 1},
 		d.s.Time).Results[0].Refusal.Code != facts.OK {
@@ -144,7 +144,7 @@ func (d *dream) join(name terms.NodeName, offer *terms.Offer) bool {
 }
 
 // calm lets all that is told be done, while no time passes.
-func (d *dream) calm() {
+func (d *simulation) calm() {
 	for len(d.active) > 0 && d.entries < d.most {
 		d.obey()
 		d.effects = nil
@@ -153,7 +153,7 @@ func (d *dream) calm() {
 
 // pass lets time pass from deadline to deadline. After many it does so in steps that double: what is due meanwhile is
 // done late, as if no peer had told the time before.
-func (d *dream) pass() {
+func (d *simulation) pass() {
 	step := terms.Time(0)
 	for rounds := 0; d.entries < d.most; rounds++ {
 		at, ok := d.s.NextDeadline()

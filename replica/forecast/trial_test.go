@@ -39,7 +39,7 @@ func newCrowd(seed uint64) *crowd {
 	change := &command.ChangePools{}
 	for _, path := range []terms.PoolPath{"a", "b", "c", "c/d", "c/e", "default"} {
 		p := terms.NewPool(path)
-		p.PatienceMillis, p.ControllerLimit = uint32(h.rng.IntN(2)*1000), terms.Percent(50+h.rng.IntN(51))
+		p.PreemptionDelayMillis, p.ControllerLimit = uint32(h.rng.IntN(2)*1000), terms.Percent(50+h.rng.IntN(51))
 		for k, unit := range []int64{1000, 1 << 30} {
 			q := &p.Quotas[k]
 			*q = terms.Quota{Reservation: int64(h.rng.IntN(5)) * unit, Share: int64(h.rng.IntN(3)), Static: h.rng.IntN(4) == 0,

@@ -33,7 +33,7 @@ func (r *reacting) start(a *Assignment) {
 		return
 	}
 	var err error
-	order.Outfit, err = set.OnInstanceCreate(list, &self)
+	order.Environment, err = set.OnInstanceCreate(list, &self)
 	switch {
 	case errors.Is(err, plugin.ErrWaits):
 		r.out.Waits = append(r.out.Waits, Wait{order.ID, "others: " + err.Error()})

@@ -28,6 +28,8 @@ type Observed struct {
 	Lost []terms.AllocationID
 	// Offer is what the node gives; nil for none.
 	Offer *terms.Offer
+	// Snapshot is about the snapshot that is due.
+	Snapshot Snapshot
 	// Renewing tells that files are being replaced: no others are asked for until that is done.
 	Renewing bool
 	// Folder returns where an allocation finds the files about its job's members; nil is nowhere.
@@ -61,10 +63,10 @@ type Order struct {
 	Devices   []facts.DeviceUse
 	// Volumes is the set of the slot's volumes.
 	Volumes terms.VolumeSet
-	// Outfit is what it starts with because of its job's plugins, of the list of members in version Members; 0 without
-	// plugins.
-	Outfit  plugin.Outfit
-	Members terms.Index
+	// Environment is what it starts with because of its job's plugins, of the list of members in version Members; 0
+	// without plugins.
+	Environment plugin.Environment
+	Members     terms.Index
 	// Refusal says why it cannot be started, "" if it can.
 	Refusal string
 }
@@ -92,6 +94,7 @@ type Reactions struct {
 	DeleteVolumes []terms.VolumeSet
 	// DeleteOutputs lists the outputs that nobody will ask for.
 	DeleteOutputs []terms.OutputSet
+	Snapshots     Snapshots
 	// Watch lists all pulses that must be watched now, ordered.
 	Watch []terms.PeerID
 	// AskAgain is the time at which to ask again although nothing changed; 0 for never.
@@ -120,6 +123,7 @@ func React(self terms.PeerID, s *cluster.State, o *Observed) Reactions {
 	r.tasks()
 	r.volumes()
 	r.outputs()
+	r.snapshot()
 	r.time()
 	return r.out
 }
@@ -323,7 +327,7 @@ func (a *Assignment) order() Order {
 }
 
 // ViewOf returns all that a machine has to know of the value to do its part: the allocations it is to run or to end.
-// A peer that is no member yet has those of the node's earlier life: it may go on with them once it is.
+// A peer that is not a member yet has those of the node's earlier life: it may go on with them once it is.
 func ViewOf(s *cluster.State, self terms.PeerID) []Assignment {
 	node := s.NodeOf(self.Node())
 	if node == nil {

@@ -1,6 +1,8 @@
 package report
 
 import (
+	"fmt"
+
 	"starling/cluster/facts"
 	"starling/terms"
 )
@@ -24,6 +26,11 @@ type Result struct {
 	Refusal facts.Refusal
 	// Job is the job a command was about.
 	Job terms.JobName
+}
+
+// Refuse returns what a command comes to that is refused for a reason.
+func Refuse(code facts.Code, format string, args ...any) Result {
+	return Result{Refusal: facts.Refusal{Code: code, Reason: fmt.Sprintf(format, args...)}}
 }
 
 // Refused tells whether the command was refused.

@@ -26,8 +26,8 @@ type Pool struct {
 	Entitlement entitle.Entitlement
 	// Firm bounds what is never preempted, ControllerLimit what controllers use.
 	Firm, ControllerLimit terms.Amounts
-	// Ceiling is how much more the pool may hold below the limits of the pools above it; nil is without any.
-	Ceiling *terms.Amounts
+	// AncestorLimit is how much more the pool may hold below the limits of the pools above it; nil is without any.
+	AncestorLimit *terms.Amounts
 	// Allocated is what runs, Lasting the part of it that runs until it is stopped.
 	Allocated, Lasting terms.Work
 	// Now is the time of the pass.
@@ -42,7 +42,7 @@ const (
 	slack
 	reserved
 	controlled
-	ceiling
+	ancestorLimit
 	boundCount
 )
 
@@ -54,9 +54,9 @@ func (g *Gang) class() terms.Class {
 // bounds are what the gangs of each class must fit into. What comes free in any of them comes free in the first as
 // well, but in the last, which others are below as well.
 var bounds = [terms.ClassCount][]bound{
-	{entitled, ceiling}, {entitled, reserved, ceiling}, {entitled, controlled, ceiling},
-	{entitled, reserved, controlled, ceiling},
-	{slack, ceiling},
+	{entitled, ancestorLimit}, {entitled, reserved, ancestorLimit}, {entitled, controlled, ancestorLimit},
+	{entitled, reserved, controlled, ancestorLimit},
+	{slack, ancestorLimit},
 }
 
 // ownBounds are those of the pool itself.
@@ -83,16 +83,16 @@ func New(p *Pool) Admission {
 	for k := range terms.AmountCount {
 		held, lasting := &p.Allocated, &p.Lasting
 		for b, row := range [boundCount]struct{ most, held, lasting int64 }{
-			entitled:   {p.Entitlement.NonSlack[k], held.NonSlack[k], lasting.NonSlack[k]},
-			slack:      {p.Entitlement.Slack[k], held.Slack[k], lasting.Slack[k]},
-			reserved:   {p.Firm[k], held.NonPreemptible[k], lasting.NonPreemptible[k]},
-			controlled: {p.ControllerLimit[k], held.Controller[k], lasting.Controller[k]},
-			ceiling:    {terms.Unlimited, 0, 0}, // what others borrow they have to give back
+			entitled:      {p.Entitlement.NonSlack[k], held.NonSlack[k], lasting.NonSlack[k]},
+			slack:         {p.Entitlement.Slack[k], held.Slack[k], lasting.Slack[k]},
+			reserved:      {p.Firm[k], held.NonPreemptible[k], lasting.NonPreemptible[k]},
+			controlled:    {p.ControllerLimit[k], held.Controller[k], lasting.Controller[k]},
+			ancestorLimit: {terms.Unlimited, 0, 0}, // what others borrow they have to give back
 		} {
 			a.free[b][k], a.ever[b][k] = row.most-row.held, row.most-row.lasting
 		}
-		if p.Ceiling != nil {
-			a.free[ceiling][k] = p.Ceiling[k]
+		if p.AncestorLimit != nil {
+			a.free[ancestorLimit][k] = p.AncestorLimit[k]
 		}
 		if !k.Overcommitted() {
 			// Revocable work that has not given way yet is within the same entitlement.
@@ -214,7 +214,7 @@ func (a *Admission) Await(g *Gang, units func() []Unit) {
 			a.kept[k] += need
 		}
 		a.keep(outer, k, min(need, g.Need[k]-coming[outer][k]))
-		a.keep(ceiling, k, g.Need[k]-coming[ceiling][k])
+		a.keep(ancestorLimit, k, g.Need[k]-coming[ancestorLimit][k])
 	}
 }
 

@@ -40,8 +40,8 @@ func (r *room) add(u *Unit, times int64) {
 	for k := range terms.AmountCount {
 		for b, amount := range [boundCount]int64{
 			entitled: u.Work.NonSlack[k], slack: u.Work.Slack[k], reserved: u.Work.NonPreemptible[k],
-			controlled: u.Work.Controller[k],
-			ceiling:    u.Work.NonSlack[k] + u.Work.Slack[k],
+			controlled:    u.Work.Controller[k],
+			ancestorLimit: u.Work.NonSlack[k] + u.Work.Slack[k],
 		} {
 			r[b][k] += amount * times
 		}

@@ -8,10 +8,12 @@ import (
 	"starling/terms"
 )
 
-// PoolOf returns the leaf at a number of the tree as admission sees it; the ceiling is that of the work that asks.
-func PoolOf(s *cluster.State, number int, e *entitle.Entitlement, ceiling *terms.Amounts) Pool {
+// PoolOf returns the leaf at a number of the tree as admission sees it; its ancestor limit is that of the work that
+// asks.
+func PoolOf(s *cluster.State, number int, e *entitle.Entitlement, ancestorLimit *terms.Amounts) Pool {
 	spec, account := &s.Pools()[number], s.Account(number)
-	p := Pool{Entitlement: *e, Ceiling: ceiling, Allocated: account.Held, Lasting: account.Lasting, Now: s.Time}
+	p := Pool{Entitlement: *e, AncestorLimit: ancestorLimit, Allocated: account.Held, Lasting: account.Lasting,
+		Now: s.Time}
 	for k := range terms.AmountCount {
 		p.Firm[k], p.ControllerLimit[k] = e.Firm[k], spec.ControllerMost(k)
 	}

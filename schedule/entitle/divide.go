@@ -71,7 +71,7 @@ func (l *ledger) stage(st stage, below int, k terms.Kind, amount int64) int64 {
 			parts = append(parts, part{weight: weight, most: most, number: i})
 		}
 	}
-	left := pour(amount, parts)
+	left := apportion(amount, parts)
 	for _, p := range parts {
 		if st >= slackHeld {
 			l.accounts[p.number].given[k] += p.got

@@ -16,9 +16,9 @@ const drops = 27720
 // vessel is one of those that the twin pours into, drop by drop.
 type vessel struct{ weight, most, level int64 }
 
-// pourSlowly divides an amount like pour: each vessel with room gets as many drops as its weight, again and again. Then
-// the broken units go to the fullest of them. Sums of weights are at most 12.
-func pourSlowly(amount int64, vessels []vessel) (got []int64, left int64) {
+// apportionSlowly divides an amount like apportion: each vessel with room gets as many drops as its weight, again and
+// again. Then the broken units go to the fullest of them. Sums of weights are at most 12.
+func apportionSlowly(amount int64, vessels []vessel) (got []int64, left int64) {
 	water := amount * drops
 	for {
 		weights := int64(0)
@@ -164,7 +164,7 @@ func (w *twin) give(of int, amount int64) {
 			vessels = append(vessels, vessel{weight, min(most*min(weight, 1), amount), 0})
 		}
 		var got []int64
-		got, amount = pourSlowly(amount, vessels)
+		got, amount = apportionSlowly(amount, vessels)
 		for n, c := range children {
 			w.total[c] += got[n]
 		}
@@ -220,7 +220,7 @@ func (w *twin) giveSlack(of int, amount int64) {
 			vessels = append(vessels, vessel{weight, min(most*min(weight, 1), amount), 0})
 		}
 		var got []int64
-		got, amount = pourSlowly(amount, vessels)
+		got, amount = apportionSlowly(amount, vessels)
 		for n, c := range children {
 			w.slack[c] += got[n]
 		}

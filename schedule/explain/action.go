@@ -86,7 +86,7 @@ func End(j *workload.Job) string {
 func stopped(s *cluster.State, j *workload.Job) Finding {
 	f := Finding{Reason: "the job was stopped on request, and all of it has ended", Since: j.FinishedAt}
 	d := &j.PolicyState.Last
-	if j.PolicyState.Verdict != facts.NoVerdict || d.Before != "" {
+	if j.PolicyState.Outcome != facts.NoOutcome || d.Before != "" {
 		f.Reason = PolicyAction(j, d)
 	}
 	if d.Before != "" {

@@ -66,7 +66,7 @@ func Job(s *cluster.State, j *workload.Job, said Said, try Try) []Finding {
 // Obstacles returns what keeps a task of a job from the nodes, whatever its pool says.
 func Obstacles(s *cluster.State, j *workload.Job, task int) []Obstacle {
 	e := &explainer{s: s, job: j, task: j.Tasks[task], spec: j.TaskSpecOf(task, j.Version), number: task}
-	return e.survey().obstacles()
+	return e.diagnosis().obstacles()
 }
 
 // explainer looks at one task.
@@ -116,7 +116,7 @@ func (e *explainer) findings() []Finding {
 	if !e.job.Idle(e.number) {
 		found = append(found, e.special()...)
 	}
-	if f, vain := e.vain(); vain {
+	if f, unreachable := e.unreachable(); unreachable {
 		found = append(found, f)
 	}
 	if f, follows := e.completed(); follows {
@@ -133,7 +133,7 @@ func (e *explainer) findings() []Finding {
 	add(ended(phases[facts.Failed], facts.Preempted), e.displaced)
 	add(ended(phases[facts.Failed], facts.OutOfTime), e.overran)
 	add(otherwise(phases[facts.Failed], facts.Preempted, facts.OutOfTime), e.failed)
-	add(e.outdated(), e.turn)
+	add(e.outdated(), e.notYetUpdated)
 	if e.spec != nil && e.spec.Instances == 0 && !e.job.Stop {
 		found = append(found, Finding{Task: e.task.Name, Reason: "the job asks for no instance of it",
 			Details: []string{"would help: instances above 0 in the job file"}})

@@ -8,7 +8,7 @@ import (
 	"starling/cluster/facts"
 	"starling/cluster/workload"
 	"starling/schedule/entitle"
-	"starling/schedule/entitle/reckoning"
+	"starling/schedule/entitle/explanation"
 	"starling/schedule/explain/wording"
 	"starling/terms"
 	"starling/terms/pool"
@@ -16,7 +16,7 @@ import (
 
 // help says what may let an instance run, and more that may only together with that: a node is of no use to work that
 // its pool does not admit.
-func (c *survey) help(p *prospect) (all, more hints) {
+func (c *diagnosis) help(p *queueForecast) (all, more hints) {
 	switch {
 	case c.offers == 0:
 		return hints{{c.another("a node that takes work: starling agent on a machine makes it one", 1)}}, nil
@@ -42,7 +42,7 @@ func (c *survey) help(p *prospect) (all, more hints) {
 }
 
 // room says what may make room on nodes.
-func (c *survey) room(p *prospect) (group []hint) {
+func (c *diagnosis) room(p *queueForecast) (group []hint) {
 	if p.gathers() {
 		return c.more(p.gang.Members-p.gang.Fit, "that one of its gang needs")
 	}
@@ -58,7 +58,7 @@ const endsMax = 4
 
 // ends are those jobs on a node whose end may make the room there: what is enough by its resources first, then the
 // least important and of equal ones the youngest.
-func (c *survey) ends(m *miss) []hint {
+func (c *diagnosis) ends(m *miss) []hint {
 	type other struct {
 		job    *workload.Job
 		enough int
@@ -91,7 +91,7 @@ func (c *survey) ends(m *miss) []hint {
 }
 
 // another is a hint at nodes that have all that an instance needs and are else like the nearest.
-func (c *survey) another(text string, count uint32) hint {
+func (c *diagnosis) another(text string, count uint32) hint {
 	o := c.offer(1, terms.Amounts{})
 	h := hint{text: text}
 	for range count {
@@ -101,7 +101,7 @@ func (c *survey) another(text string, count uint32) hint {
 }
 
 // more is a hint at so many nodes, or at two or four times as many if that is too few: other work may come before it.
-func (c *survey) more(count uint32, needs string) []hint {
+func (c *diagnosis) more(count uint32, needs string) []hint {
 	var all []hint
 	for ; len(all) < 3 && (count <= nodesMax || len(all) == 0); count *= 2 {
 		text := "another node that has all " + needs
@@ -117,10 +117,10 @@ func (c *survey) more(count uint32, needs string) []hint {
 const nodesMax = 24
 
 // smaller is a hint at a task that could run on the nearest node.
-func (c *survey) smaller() hint {
+func (c *diagnosis) smaller() hint {
 	node := c.misses[0].node
 	text := fmt.Sprintf("a task that needs no more than %s has", node.Name)
-	around := &surroundings{c.e.s, c.e.spec, node}
+	around := &nodeView{c.e.s, c.e.spec, node}
 	_, exclusive := node.Offer.Attribute(terms.ExclusiveAttribute)
 	return ofJob(text, func(_ *terms.Job, t *terms.Task) {
 		for k := range t.Resources {
@@ -146,10 +146,12 @@ func (c *survey) smaller() hint {
 }
 
 // served tells whether others give way to the work already, or will.
-func (p *prospect) served() bool { return p != nil && len(p.yielding.told)+len(p.yielding.next) > 0 }
+func (p *queueForecast) served() bool {
+	return p != nil && len(p.yielding.told)+len(p.yielding.next) > 0
+}
 
 // advantage says what the job could say of itself to have room sooner.
-func (p *prospect) advantage() (all hints) {
+func (p *queueForecast) advantage() (all hints) {
 	urgent := func(above uint32, text string) []hint {
 		return []hint{ofJob(text, func(j *terms.Job, _ *terms.Task) { j.Priority = above + 1 })}
 	}
@@ -175,30 +177,30 @@ func (p *prospect) advantage() (all hints) {
 }
 
 // admission says what may let the pool admit the work.
-func (p *prospect) admission() (all hints) {
-	book := reckoning.Of(p.e.s)
+func (p *queueForecast) admission() (all hints) {
+	pools := explanation.Of(p.e.s)
 	for i := range p.bounds {
 		b := &p.bounds[i]
 		switch b.by {
 		case byEntitlement:
-			all = append(all, p.entitle(book, b)...)
+			all = append(all, p.entitle(pools, b)...)
 		case bySlack:
-			all = append(all, p.slacken(book, b)...)
+			all = append(all, p.slacken(pools, b)...)
 		case byReservation:
-			all = append(all, []hint{p.reserve(book, p.Number, b), anew("preemptible: true", func(j *terms.Job, _ *terms.Task) {
+			all = append(all, []hint{p.reserve(pools, p.Number, b), anew("preemptible: true", func(j *terms.Job, _ *terms.Task) {
 				j.Preemption = terms.Preemptible
 			})})
-		case byCeiling:
+		case byAncestorLimit:
 			all = append(all, []hint{p.limit(b.above, b.kind, b.missing())})
 		case byControllers:
-			all = append(all, []hint{p.controllers(b), p.reserve(book, p.Number, b)})
+			all = append(all, []hint{p.controllers(b), p.reserve(pools, p.Number, b)})
 		}
 	}
 	return append(all, p.ends())
 }
 
 // ends are jobs whose end may let the pool admit the work.
-func (p *prospect) ends() (group []hint) {
+func (p *queueForecast) ends() (group []hint) {
 	if j := p.occupant(); j != nil {
 		group = append(group, endOf(j.Name()))
 	}
@@ -209,20 +211,20 @@ func (p *prospect) ends() (group []hint) {
 }
 
 // entitle says what may raise the entitlement of the pool, up its branch of the tree.
-func (p *prospect) entitle(book *reckoning.Book, b *bound) (all hints) {
+func (p *queueForecast) entitle(pools *explanation.Pools, b *bound) (all hints) {
 	tree, k := p.e.s.Pools(), b.kind
 	parents := pool.Tree(tree).Parents()
 	var group []hint
 	for at := p.Number; at >= 0; at = parents[at] {
-		if over := book.Use(at, k).Held + b.need - tree[at].Quotas[k].Limit; over > 0 {
+		if over := pools.Use(at, k).Held + b.need - tree[at].Quotas[k].Limit; over > 0 {
 			all = append(all, []hint{p.limit(tree[at].Path, k, over)})
 		}
-		cut := book.Trace(at).Cut[k]
+		cut := pools.Trace(at).Cut[k]
 		if cut == entitle.ByShare {
 			group = append(group, p.share(at, k))
 		}
 		if cut == entitle.ByShare || cut == entitle.ByParent {
-			group = append(group, p.reserve(book, at, b))
+			group = append(group, p.reserve(pools, at, b))
 		}
 		if cut != entitle.ByParent {
 			break
@@ -233,7 +235,7 @@ func (p *prospect) entitle(book *reckoning.Book, b *bound) (all hints) {
 
 // slacken says what may raise what revocable work of the pool may hold. Of the kinds that are not overcommitted that is
 // a part of what the pool reserves.
-func (p *prospect) slacken(book *reckoning.Book, b *bound) hints {
+func (p *queueForecast) slacken(pools *explanation.Pools, b *bound) hints {
 	group := []hint{p.nodes(b)}
 	percent, reserved := p.spec.SlackLimit, p.spec.Quotas[b.kind].Reservation
 	if !b.kind.Overcommitted() && percent != terms.NoPercent {
@@ -245,7 +247,7 @@ func (p *prospect) slacken(book *reckoning.Book, b *bound) hints {
 		}
 		if percent > 0 {
 			whole := ((b.held+b.need)*100 + int64(percent) - 1) / int64(percent)
-			group = append(group, p.reserved(book, p.Number, b.kind, whole-reserved))
+			group = append(group, p.reserved(pools, p.Number, b.kind, whole-reserved))
 		}
 	}
 	return hints{group, {anew("revocable: false", func(j *terms.Job, _ *terms.Task) { j.Revocable = false })}}
@@ -261,11 +263,11 @@ func percentOf(amount, whole int64) terms.Percent {
 }
 
 // nodes is a hint at nodes that bring what is missing, or as much as is needed if that is more.
-func (p *prospect) nodes(b *bound) hint {
+func (p *queueForecast) nodes(b *bound) hint {
 	of := func(amount_ int64) hint {
 		brought := terms.Amounts{}
 		brought[b.kind] = amount_
-		c := newSurvey(p.e)
+		c := newDiagnosis(p.e)
 		return hint{text: fmt.Sprintf("nodes with %s more", wording.Amount(b.kind, amount_)),
 			trial: Trial{Nodes: []terms.Offer{c.offer(1, brought)}}}
 	}
@@ -278,7 +280,7 @@ func (p *prospect) nodes(b *bound) hint {
 }
 
 // change edits one pool of a tree.
-func (p *prospect) change(path terms.PoolPath, edit func(*terms.Pool)) func([]terms.Pool) {
+func (p *queueForecast) change(path terms.PoolPath, edit func(*terms.Pool)) func([]terms.Pool) {
 	return func(tree []terms.Pool) {
 		if at, found := pool.Tree(tree).Find(path); found {
 			edit(&tree[at])
@@ -287,7 +289,7 @@ func (p *prospect) change(path terms.PoolPath, edit func(*terms.Pool)) func([]te
 }
 
 // limit is a hint at a limit that is higher by so much.
-func (p *prospect) limit(path terms.PoolPath, k terms.Kind, more int64) hint {
+func (p *queueForecast) limit(path terms.PoolPath, k terms.Kind, more int64) hint {
 	return ofPool(fmt.Sprintf("a limit of pool %s that is %s higher", path, wording.Amount(k, more)),
 		p.change(path, func(s *terms.Pool) {
 			s.Quotas[k].Limit += more
@@ -295,9 +297,9 @@ func (p *prospect) limit(path terms.PoolPath, k terms.Kind, more int64) hint {
 }
 
 // share is a hint at a share, as large as the largest beside the pool.
-func (p *prospect) share(at int, k terms.Kind) hint {
+func (p *queueForecast) share(at int, k terms.Kind) hint {
 	tree, most := p.e.s.Pools(), int64(1)
-	for _, i := range reckoning.Of(p.e.s).Siblings(at) {
+	for _, i := range explanation.Of(p.e.s).Siblings(at) {
 		most = max(most, tree[i].Quotas[k].Share)
 	}
 	path := tree[at].Path
@@ -306,7 +308,7 @@ func (p *prospect) share(at int, k terms.Kind) hint {
 }
 
 // controllers is a hint at more that controllers may hold.
-func (p *prospect) controllers(b *bound) hint {
+func (p *queueForecast) controllers(b *bound) hint {
 	part := percentOf(b.held+b.need, p.spec.Quotas[b.kind].Reservation)
 	text := fmt.Sprintf("a controller_limit of pool %s of %d percent", p.path, part)
 	if part == terms.NoPercent {
@@ -317,13 +319,13 @@ func (p *prospect) controllers(b *bound) hint {
 
 // reserve says how much more would have to be reserved for a pool: what is missing, or as much as is needed if that is
 // more.
-func (p *prospect) reserve(book *reckoning.Book, at int, b *bound) hint {
-	h := p.reserved(book, at, b.kind, b.missing())
+func (p *queueForecast) reserve(pools *explanation.Pools, at int, b *bound) hint {
+	h := p.reserved(pools, at, b.kind, b.missing())
 	if b.by == byReservation && p.spec.Quotas[b.kind].Reservation == 0 {
-		return p.reserved(book, at, b.kind, b.held+b.need)
+		return p.reserved(pools, at, b.kind, b.held+b.need)
 	}
 	if b.missing() < b.need {
-		more := p.reserved(book, at, b.kind, b.need)
+		more := p.reserved(pools, at, b.kind, b.need)
 		h.instead = &more
 	}
 	return h
@@ -331,13 +333,13 @@ func (p *prospect) reserve(book *reckoning.Book, at int, b *bound) hint {
 
 // reserved is a hint at more that is reserved for a pool. What is not there is taken from the pools beside it, where it
 // is idle first.
-func (p *prospect) reserved(book *reckoning.Book, at int, k terms.Kind, more int64) hint {
+func (p *queueForecast) reserved(pools *explanation.Pools, at int, k terms.Kind, more int64) hint {
 	tree := p.e.s.Pools()
 	left := p.e.s.Capacity()[k]
 	if parent := pool.Tree(tree).Parents()[at]; parent >= 0 {
 		left = tree[parent].Quotas[k].Reservation
 	}
-	beside := book.Siblings(at)
+	beside := pools.Siblings(at)
 	for _, i := range beside {
 		left -= tree[i].Quotas[k].Reservation
 	}
@@ -345,7 +347,7 @@ func (p *prospect) reserved(book *reckoning.Book, at int, k terms.Kind, more int
 	if left < more {
 		text += ", with less for the pools beside it"
 	}
-	idle := func(i int) int64 { return tree[i].Quotas[k].Reservation - book.Use(i, k).Held }
+	idle := func(i int) int64 { return tree[i].Quotas[k].Reservation - pools.Use(i, k).Held }
 	slices.SortStableFunc(beside, func(i, j int) int { return cmp.Compare(idle(j), idle(i)) })
 	return ofPool(text, func(tree []terms.Pool) {
 		tree[at].Quotas[k].Reservation += more
@@ -361,7 +363,7 @@ func (p *prospect) reserved(book *reckoning.Book, at int, k terms.Kind, more int
 
 // occupant returns the job of the pool whose end would make the room within all its bounds, nil if there is none. What
 // is bound by less leaves room in fewer bounds.
-func (p *prospect) occupant() *workload.Job {
+func (p *queueForecast) occupant() *workload.Job {
 	if len(p.bounds) == 0 {
 		return nil
 	}

@@ -11,7 +11,7 @@ import (
 
 // offer is that of a node which is like the nearest, has room for so many instances of the task, and brings certain
 // amounts instead of what those need.
-func (c *survey) offer(instances int64, brought terms.Amounts) terms.Offer {
+func (c *diagnosis) offer(instances int64, brought terms.Amounts) terms.Offer {
 	o := terms.Offer{PortFirst: portFirst, PortLast: portLast, Rules: c.e.s.Rules}
 	if len(c.misses) > 0 {
 		o.Attributes = slices.Clone(c.misses[0].node.Offer.Attributes)
@@ -44,7 +44,7 @@ const portFirst, portLast = 20000, 29999
 
 // beside returns the tasks whose instances must run beside those of the task, itself last: those that virtual peers
 // run, and if a node is to take any of its gang, those of that.
-func (c *survey) beside(any bool) (all []*terms.Task) {
+func (c *diagnosis) beside(any bool) (all []*terms.Task) {
 	for i := range c.e.job.Spec.Tasks {
 		if t := &c.e.job.Spec.Tasks[i]; t.Name != c.e.task.Name && (any && c.e.job.HasGang() || c.e.job.Spec.Shares()) {
 			all = append(all, t)

@@ -76,9 +76,9 @@ func (e *explainer) progress(task int) string {
 	return line
 }
 
-// vain explains a task of which nothing will run.
-func (e *explainer) vain() (f Finding, vain bool) {
-	all := e.job.Vain()
+// unreachable explains a task of which nothing will run.
+func (e *explainer) unreachable() (f Finding, unreachable bool) {
+	all := e.job.Unreachable()
 	if e.spec == nil || e.job.Stop || e.task.Desired > 0 || !slices.Contains(all, e.number) {
 		return f, false
 	}

@@ -9,14 +9,14 @@ import (
 	"starling/cluster/gang"
 	"starling/schedule"
 	"starling/schedule/admission"
-	"starling/schedule/entitle/reckoning"
+	"starling/schedule/entitle/explanation"
 	"starling/schedule/explain/wording"
 	"starling/terms"
 )
 
-// prospect is what is known of work that waits in a pool.
-type prospect struct {
-	*schedule.Outlook
+// queueForecast is what is known of work that waits in a pool.
+type queueForecast struct {
+	*schedule.QueueForecast
 	e     *explainer
 	path  terms.PoolPath
 	spec  *terms.Pool
@@ -46,16 +46,16 @@ const (
 	bySlack
 	byReservation
 	byControllers
-	byCeiling
+	byAncestorLimit
 )
 
-// prospect looks at a lane of the task; nil if it waits in no pool.
-func (e *explainer) prospect(key facts.TaskKey) *prospect {
-	o, ok := schedule.NewOutlook(e.s.Copy(), key)
+// queueForecast returns what is known of a queue entry of the task; nil if it waits in no pool.
+func (e *explainer) queueForecast(key facts.TaskKey) *queueForecast {
+	o, ok := schedule.NewQueueForecast(e.s.Copy(), key)
 	if !ok {
 		return nil
 	}
-	p := &prospect{Outlook: o, e: e, spec: &e.s.Pools()[o.Number], queue: o.Queue()}
+	p := &queueForecast{QueueForecast: o, e: e, spec: &e.s.Pools()[o.Number], queue: o.Queue()}
 	p.path = p.spec.Path
 	p.bounds = p.exceeded()
 	if e.job.GangState() >= gang.Growing {
@@ -66,7 +66,7 @@ func (e *explainer) prospect(key facts.TaskKey) *prospect {
 }
 
 // exceeded returns the bounds into which the work does not fit now.
-func (p *prospect) exceeded() (all []bound) {
+func (p *queueForecast) exceeded() (all []bound) {
 	add := func(by limitation, most, held *terms.Amounts) {
 		for k, need := range p.Unit.Need {
 			if need > 0 && need > most[k]-held[k] {
@@ -90,8 +90,8 @@ func (p *prospect) exceeded() (all []bound) {
 }
 
 // lowered returns the limits of pools above that leave less than the pool is entitled to.
-func (p *prospect) lowered() (all []bound) {
-	above, _, left, short := admission.CeilingsOf(p.e.s, nil).Short(p.Number, &p.Unit.Need)
+func (p *queueForecast) lowered() (all []bound) {
+	above, _, left, short := admission.AncestorLimitsOf(p.e.s, nil).Short(p.Number, &p.Unit.Need)
 	if !short {
 		return nil
 	}
@@ -99,7 +99,7 @@ func (p *prospect) lowered() (all []bound) {
 		if need > left[k] && need <= p.Pool.Entitlement.NonSlack[k]-p.Pool.Allocated.NonSlack[k] {
 			spec := &p.e.s.Pools()[above]
 			most := spec.Quotas[k].Limit
-			all = append(all, bound{by: byCeiling, kind: terms.Kind(k), most: most, held: most - left[k], need: need,
+			all = append(all, bound{by: byAncestorLimit, kind: terms.Kind(k), most: most, held: most - left[k], need: need,
 				above: spec.Path})
 		}
 	}
@@ -109,7 +109,7 @@ func (p *prospect) lowered() (all []bound) {
 // missing is how much more the pool would have to allow.
 func (b *bound) missing() int64 { return b.need - (b.most - b.held) }
 
-func (p *prospect) bound(b *bound) string {
+func (p *queueForecast) bound(b *bound) string {
 	most, held, need := wording.Amount(b.kind, b.most), wording.Amount(b.kind, b.held), wording.Amount(b.kind, b.need)
 	switch b.by {
 	case bySlack:
@@ -124,7 +124,7 @@ func (p *prospect) bound(b *bound) string {
 			most, held, need)
 	case byControllers:
 		return fmt.Sprintf("controllers of pool %s may hold %s and hold %s: %s more is needed", p.path, most, held, need)
-	case byCeiling:
+	case byAncestorLimit:
 		return fmt.Sprintf("the pools below %s may hold %s together and hold %s: another has to give back %s", b.above, most,
 			held,
 			wording.Amount(b.kind, b.missing()))
@@ -133,7 +133,7 @@ func (p *prospect) bound(b *bound) string {
 }
 
 // reason says how the pool keeps the work waiting, "" if it does not.
-func (p *prospect) reason() string {
+func (p *queueForecast) reason() string {
 	switch {
 	case p == nil:
 	case len(p.bounds) > 0:
@@ -146,11 +146,11 @@ func (p *prospect) reason() string {
 	return ""
 }
 
-func (p *prospect) name(id terms.JobID) terms.JobName { return p.e.s.Job(id).Name() }
+func (p *queueForecast) name(id terms.JobID) terms.JobName { return p.e.s.Job(id).Name() }
 
 // details say how the pool stands, the place in its queue, and what of the gang would fit, but for what is said
 // already.
-func (p *prospect) details(said string) []string {
+func (p *queueForecast) details(said string) []string {
 	if p == nil {
 		return nil
 	}
@@ -174,20 +174,20 @@ func (p *prospect) details(said string) []string {
 }
 
 // uses says of each kind that is needed how the pool stands, but for what is said already.
-func (p *prospect) uses(said string) (all []string) {
-	book := reckoning.Of(p.e.s)
+func (p *queueForecast) uses(said string) (all []string) {
+	pools := explanation.Of(p.e.s)
 	for k, need := range p.Unit.Need {
 		if need > 0 {
-			all = append(all, p.use(book, terms.Kind(k), said))
+			all = append(all, p.use(pools, terms.Kind(k), said))
 		}
 	}
 	return all
 }
 
 // use is uses for one kind.
-func (p *prospect) use(book *reckoning.Book, kind terms.Kind, said string) string {
+func (p *queueForecast) use(pools *explanation.Pools, kind terms.Kind, said string) string {
 	quota := &p.spec.Quotas[kind]
-	u := book.Use(p.Number, kind)
+	u := pools.Use(p.Number, kind)
 	line := fmt.Sprintf("pool %s is entitled to %s%s and holds %s", p.path, wording.Amount(kind, u.Entitled),
 		whole(kind, u.Entitled), wording.Amount(kind, u.Held))
 	if u.Borrowed > 0 {
@@ -221,7 +221,7 @@ func whole(k terms.Kind, value int64) string {
 }
 
 // position says who waits before the work in its pool, and why.
-func (p *prospect) position() []string {
+func (p *queueForecast) position() []string {
 	if p.queue.Jobs == 1 {
 		return nil
 	}
@@ -247,7 +247,7 @@ func (p *prospect) position() []string {
 }
 
 // precedes says why a job has its turn before this one.
-func (p *prospect) precedes(id terms.JobID) string {
+func (p *queueForecast) precedes(id terms.JobID) string {
 	other, mine := p.e.s.Job(id), p.e.job
 	switch {
 	case mine.Spec.Revocable && !other.Spec.Revocable:
@@ -261,10 +261,10 @@ func (p *prospect) precedes(id terms.JobID) string {
 }
 
 // gathers tells whether the nodes have room for a part of its gang alone.
-func (p *prospect) gathers() bool { return p != nil && p.gang.Fit < p.gang.Members }
+func (p *queueForecast) gathers() bool { return p != nil && p.gang.Fit < p.gang.Members }
 
 // together says how many of those that must run together would have nodes now.
-func (p *prospect) together() string {
+func (p *queueForecast) together() string {
 	g := &p.gang
 	switch {
 	case g.Members > 0 && g.Attribute != "" && g.Value != "":

@@ -96,7 +96,7 @@ func pooledCluster(r *rand.Rand) *cluster.State {
 		p := terms.NewPool(terms.PoolPath(fmt.Sprint("p", i)))
 		reservation := r.Int64N(4) * 1000
 		p.Quotas[terms.CPU] = terms.Quota{Reservation: reservation, Limit: reservation + r.Int64N(8)*1000, Share: r.Int64N(3)}
-		p.PatienceMillis, p.ControllerLimit = uint32(r.IntN(2)*1000), terms.Percent(50+r.IntN(51))
+		p.PreemptionDelayMillis, p.ControllerLimit = uint32(r.IntN(2)*1000), terms.Percent(50+r.IntN(51))
 		specs = append(specs, p)
 	}
 	s.SetPools(specs)

@@ -15,7 +15,7 @@ import (
 // plain returns the slots that wait for any node.
 func plain(slots []held) []held {
 	return slices.DeleteFunc(slices.Clone(slots),
-		func(h held) bool { return h.slot.Wish != facts.AnyNode || h.slot.Version != 0 })
+		func(h held) bool { return h.slot.Preference != facts.AnyNode || h.slot.Version != 0 })
 }
 
 // special explains seats that wait for a particular node, or for a particular version.
@@ -23,7 +23,7 @@ func (e *explainer) special() []Finding {
 	var found []Finding
 	e.task.EachSpecial(e.job.ID, e.number, func(r facts.SlotRef, slot facts.Slot) bool {
 		f := e.anyNode(r, slot)
-		if slot.Wish == facts.OnlyNode {
+		if slot.Preference == facts.OnlyNode {
 			f = e.onlyNode(r, slot)
 		}
 		f.Task, f.Instances, f.Slot, f.Since = e.task.Name, 1, r.Index, slot.Since
@@ -67,7 +67,7 @@ func (e *explainer) onlyNode(r facts.SlotRef, slot facts.Slot) Finding {
 	case node.Drain.On:
 		f.Details = append(f.Details, "the node is drained")
 	case !place.Fits(e.s, facts.KeyOf(e.job.ID, e.number), slot.Node):
-		c := newSurvey(e)
+		c := newDiagnosis(e)
 		c.visit(node)
 		for _, m := range c.misses {
 			f.Details = append(f.Details, fmt.Sprintf("%s: %s", node.Name, strings.Join(m.words, ", ")))
@@ -130,8 +130,8 @@ func (e *explainer) outdated() []held {
 	return slots
 }
 
-// turn explains why instances still run an older version.
-func (e *explainer) turn(slots []held) Finding {
+// notYetUpdated explains why instances still run an older version.
+func (e *explainer) notYetUpdated(slots []held) Finding {
 	u := &e.job.Update
 	f := Finding{Since: u.BeganAt}
 	switch {
@@ -150,9 +150,9 @@ func (e *explainer) turn(slots []held) Finding {
 		f.Details = []string{fmt.Sprintf("would help: starling job update promote %s, once the canaries are healthy",
 			e.job.Name())}
 	case u.LookedAt != 0 && e.spec != nil:
-		c := e.without(slots[0]).survey()
+		c := e.without(slots[0]).diagnosis()
 		f.Reason = fmt.Sprintf("run version %d until version %d has room in their place: %s", slots[0].slot.Version, u.To,
-			c.verdict())
+			c.shortage())
 		f.Details = c.details()
 	default:
 		f.Reason = fmt.Sprintf("run version %d: wait for their turn in the update to version %d", slots[0].slot.Version, u.To)

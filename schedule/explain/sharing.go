@@ -6,19 +6,19 @@ import (
 	"slices"
 
 	"starling/cluster/facts"
-	"starling/schedule/entitle/reckoning"
-	"starling/schedule/explain/allotment"
+	"starling/schedule/entitle/explanation"
+	"starling/schedule/explain/shares"
 	"starling/schedule/explain/wording"
 	"starling/terms"
 )
 
 // aim finds out which virtual peers the task has, and on which nodes are those that it does not use.
-func (c *survey) aim() {
-	a, ok := allotment.Of(c.e.s.Copy(), c.e.job, c.e.number)
+func (c *diagnosis) aim() {
+	a, ok := shares.Of(c.e.s.Copy(), c.e.job, c.e.number)
 	if !ok {
 		return
 	}
-	c.allotment = a
+	c.shares = a
 	meant := map[facts.NodeIndex]bool{}
 	for _, spot := range a.Spots() {
 		for _, n := range spot.Nodes {
@@ -49,8 +49,8 @@ func (c *survey) aim() {
 
 // leaving returns how many instances of the pool's jobs have been told to end, if only virtual peers are lacking that
 // are the task's by the counts.
-func (c *survey) leaving(p *prospect) (count int) {
-	if p == nil || c.allotment == nil || c.e.served() || len(p.bounds) == 0 ||
+func (c *diagnosis) leaving(p *queueForecast) (count int) {
+	if p == nil || c.shares == nil || c.e.served() || len(p.bounds) == 0 ||
 		slices.ContainsFunc(p.bounds, func(b bound) bool { return b.kind != terms.VirtualPeers }) {
 		return 0
 	}
@@ -65,26 +65,26 @@ func (c *survey) leaving(p *prospect) (count int) {
 }
 
 // allotted says how it came that the task has no more virtual peers, and what would get it more.
-func (c *survey) allotted(p *prospect) (all []string) {
+func (c *diagnosis) allotted(p *queueForecast) (all []string) {
 	if p == nil {
-		return c.allotment.Details()
+		return c.shares.Details()
 	}
-	book := reckoning.Of(c.e.s)
-	more, here := c.allotment.More()
-	b := &bound{by: byEntitlement, kind: terms.VirtualPeers, held: book.Use(p.Number, terms.VirtualPeers).Held}
+	pools := explanation.Of(c.e.s)
+	more, here := c.shares.More()
+	b := &bound{by: byEntitlement, kind: terms.VirtualPeers, held: pools.Use(p.Number, terms.VirtualPeers).Held}
 	b.most = p.Pool.Entitlement.NonSlack[b.kind]
 	b.need = b.most - b.held + int64(more)*int64(terms.WholeDevice)
-	if p.bounds = nil; more > 0 && !c.allotment.Tagged() && b.most-b.held < int64(terms.WholeDevice) {
+	if p.bounds = nil; more > 0 && !c.shares.Tagged() && b.most-b.held < int64(terms.WholeDevice) {
 		p.bounds = []bound{*b}
 	}
-	all = c.allotment.Details()
+	all = c.shares.Details()
 	if len(c.e.s.Pools()) > 1 {
-		all = append(all, p.use(book, terms.VirtualPeers, ""),
+		all = append(all, p.use(pools, terms.VirtualPeers, ""),
 			fmt.Sprintf("how the entitlement came about: starling pool explain %s", p.path))
 	}
 	all = append(all, fmt.Sprintf("needs %s per instance", c.needs()))
 	group := []hint{}
-	for _, h := range c.allotment.Help() {
+	for _, h := range c.shares.Help() {
 		if h.Job == nil {
 			group = append(group, endOf(h.Ends))
 		} else {
@@ -95,7 +95,7 @@ func (c *survey) allotted(p *prospect) (all []string) {
 	brought[b.kind] = max(b.missing(), 0)
 	switch {
 	case more == 0:
-	case c.allotment.Tagged():
+	case c.shares.Tagged():
 		what := "a node that can run its tasks"
 		if c.e.job.Spec.TaskScheduler == terms.TaskColocated {
 			what = "a node with room for a copy"
@@ -104,14 +104,14 @@ func (c *survey) allotted(p *prospect) (all []string) {
 		node.trial.Nodes = []terms.Offer{c.offer(int64(more), brought)}
 		group = append(group, node)
 		if here {
-			group = append(group, slices.Concat(p.entitle(book, b)...)...)
+			group = append(group, slices.Concat(p.entitle(pools, b)...)...)
 		}
 	case c.e.s.Capacity()[b.kind]-b.most < b.missing():
 		node := hint{text: fmt.Sprintf("nodes with %s more", wording.Amount(b.kind, b.missing()))}
 		node.trial.Nodes = []terms.Offer{c.offer(int64(more), brought)}
 		group = append(group, node)
 	default:
-		return append(all, c.e.verified(append(hints{group}, p.entitle(book, b)...), nil)...)
+		return append(all, c.e.verified(append(hints{group}, p.entitle(pools, b)...), nil)...)
 	}
 	return append(all, c.e.verified(hints{group}, nil)...)
 }

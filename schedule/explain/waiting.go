@@ -8,16 +8,16 @@ import (
 
 	"starling/cluster"
 	"starling/cluster/facts"
-	"starling/schedule/explain/allotment"
+	"starling/schedule/explain/shares"
 	"starling/schedule/explain/wording"
 	"starling/terms"
 	"starling/terms/constraint"
 )
 
-// waiting explains instances in a lane that have no node, by holding the task against its pool and against every node.
-// Returned are those among them that had one before.
+// waiting explains instances of a queue entry that have no node, by holding the task against its pool and against every
+// node. Returned are those among them that had one before.
 func (e *explainer) waiting(key facts.TaskKey, returned []held) Finding {
-	c, p := e.survey(), e.prospect(key)
+	c, p := e.diagnosis(), e.queueForecast(key)
 	c.aim()
 	f := Finding{Slot: e.task.Fresh}
 	switch {
@@ -26,7 +26,7 @@ func (e *explainer) waiting(key facts.TaskKey, returned []held) Finding {
 	case e.job.Version == 1:
 		f.Since = e.job.SubmittedAt
 	}
-	if a := c.allotment; a != nil && c.possible > 0 && e.served() && !e.crowded() {
+	if a := c.shares; a != nil && c.possible > 0 && e.served() && !e.crowded() {
 		f.Reason, f.Details = a.Reason(), append(e.before(returned), c.allotted(p)...)
 		return f
 	}
@@ -40,10 +40,10 @@ func (e *explainer) waiting(key facts.TaskKey, returned []held) Finding {
 
 // reason says what keeps the task from running: that there are no nodes for it, its own bounds, its pool, or that the
 // nodes are full.
-func (c *survey) reason(p *prospect) string {
+func (c *diagnosis) reason(p *queueForecast) string {
 	switch {
 	case c.offers == 0 || c.possible == 0:
-		return c.verdict()
+		return c.shortage()
 	case c.e.crowded():
 		return fmt.Sprintf("waits for the end of others: %d run, and no more may at a time", c.e.spec.MaxRunning)
 	case c.leaving(p) > 0:
@@ -62,11 +62,11 @@ func (c *survey) reason(p *prospect) string {
 		return fmt.Sprintf("waits for room where its virtual peers are: %s: %s", c.misses[0].node.Name,
 			strings.Join(c.misses[0].words, ", "))
 	}
-	return "waits for room: " + c.verdict()
+	return "waits for room: " + c.shortage()
 }
 
-// verdict says what of the nodes is short.
-func (c *survey) verdict() string {
+// shortage says what of the nodes is short.
+func (c *diagnosis) shortage() string {
 	switch {
 	case c.offers == 0 && c.nodes == 0:
 		return "no node is in the cluster"
@@ -92,7 +92,7 @@ func (e *explainer) served() bool {
 }
 
 // softEnd returns when the first soft constraint that fails somewhere ends, 0 if none does.
-func (c *survey) softEnd() (end terms.Time) {
+func (c *diagnosis) softEnd() (end terms.Time) {
 	for i := range c.e.spec.Constraints {
 		k := &c.e.spec.Constraints[i]
 		if at := c.e.s.SoftEnds(c.e.key(), k); k.Soft && c.constraints[i] > 0 && (end == 0 || at < end) {
@@ -113,13 +113,13 @@ func ofNodes(some, all int) string {
 	return fmt.Sprintf("%d of %s", some, wording.Plural(all, "node", "nodes"))
 }
 
-// survey is what became of holding a task against all nodes, without stopping at the first obstacle.
-type survey struct {
+// diagnosis is what came of holding a task against all nodes, without stopping at the first obstacle.
+type diagnosis struct {
 	e *explainer
 	// s is the value without what is kept for the job itself.
 	s *cluster.State
-	// claimants are the jobs for which something of a node is kept.
-	claimants map[facts.NodeIndex][]string
+	// nominated are the jobs for which something of a node is kept.
+	nominated map[facts.NodeIndex][]string
 	// nodes are in the cluster, offers have volunteered, able could take an instance now, possible could if they were
 	// empty. Gone have left.
 	nodes, offers, able, possible, gone int
@@ -134,10 +134,10 @@ type survey struct {
 	largest terms.Resources
 	// exclusive nodes are kept for others, crowded ones have as many instances as the task allows.
 	exclusive, crowded int
-	// allotment is that of a task that virtual peers run. Those that it has and does not use are on meant nodes, which
-	// come first among the misses; 0 if they may be on any.
-	allotment *allotment.Allotment
-	meant     int
+	// shares explains how many virtual peers the task has, if such run it. Those that it does not use are on meant nodes,
+	// which come first among the misses; 0 if they may be on any.
+	shares *shares.Explanation
+	meant  int
 	// kept nodes have room that is kept for others.
 	kept   int
 	misses []miss
@@ -162,8 +162,8 @@ func (m *miss) add(hard bool, format string, args ...any) {
 	m.words = append(m.words, fmt.Sprintf(format, args...))
 }
 
-func (e *explainer) survey() *survey {
-	c := newSurvey(e)
+func (e *explainer) diagnosis() *diagnosis {
+	c := newDiagnosis(e)
 	for n := range e.s.Nodes() {
 		c.visit(e.s.Node(facts.NodeIndex(n)))
 	}
@@ -173,17 +173,17 @@ func (e *explainer) survey() *survey {
 	return c
 }
 
-func newSurvey(e *explainer) *survey {
-	c, spec := &survey{e: e, s: e.s, claimants: map[facts.NodeIndex][]string{}}, e.spec
-	if _, claims := e.s.ClaimsOf(e.job.ID); claims {
+func newDiagnosis(e *explainer) *diagnosis {
+	c, spec := &diagnosis{e: e, s: e.s, nominated: map[facts.NodeIndex][]string{}}, e.spec
+	if _, nomination := e.s.NominationOf(e.job.ID); nomination {
 		c.s = e.s.Copy()
-		c.s.SetClaims(e.job.ID, facts.Claims{})
+		c.s.SetNomination(e.job.ID, facts.Nomination{})
 	}
-	for _, id := range c.s.ClaimingJobs() {
-		claims, _ := c.s.ClaimsOf(id)
-		for _, seat := range claims.Seats {
-			if name := string(c.s.Job(id).Name()); !slices.Contains(c.claimants[seat.Node], name) {
-				c.claimants[seat.Node] = append(c.claimants[seat.Node], name)
+	for _, id := range c.s.NominatedJobs() {
+		nomination, _ := c.s.NominationOf(id)
+		for _, seat := range nomination.Seats {
+			if name := string(c.s.Job(id).Name()); !slices.Contains(c.nominated[seat.Node], name) {
+				c.nominated[seat.Node] = append(c.nominated[seat.Node], name)
 			}
 		}
 	}
@@ -194,7 +194,7 @@ func newSurvey(e *explainer) *survey {
 }
 
 // visit holds the task against one node.
-func (c *survey) visit(node *cluster.Node) {
+func (c *diagnosis) visit(node *cluster.Node) {
 	if node.Offer == nil && node.Peer == "" {
 		c.gone++
 		return
@@ -219,9 +219,9 @@ func (c *survey) visit(node *cluster.Node) {
 	c.misses = append(c.misses, m)
 }
 
-func (c *survey) checkConstraints(m *miss) {
+func (c *diagnosis) checkConstraints(m *miss) {
 	exclusive := false
-	p := &surroundings{c.e.s, c.e.spec, m.node}
+	p := &nodeView{c.e.s, c.e.spec, m.node}
 	for i := range c.e.spec.Constraints {
 		k := &c.e.spec.Constraints[i]
 		exclusive = exclusive || k.Mentions(terms.ExclusiveAttribute)
@@ -242,29 +242,29 @@ func (c *survey) checkConstraints(m *miss) {
 }
 
 // ended tells whether a soft constraint does not hold any more.
-func (c *survey) ended(k *constraint.Constraint) bool {
+func (c *diagnosis) ended(k *constraint.Constraint) bool {
 	return k.Soft && c.e.s.SoftEnds(c.e.key(), k) <= c.e.s.Time
 }
 
-// surroundings answer constraints about a node.
-type surroundings struct {
+// nodeView answers constraints about a node.
+type nodeView struct {
 	s    *cluster.State
 	task *terms.Task
 	node *cluster.Node
 }
 
 // Attribute returns the value of an attribute of the node and whether it has it.
-func (p *surroundings) Attribute(name string) (value string, exists bool) {
+func (p *nodeView) Attribute(name string) (value string, exists bool) {
 	return p.node.Offer.Attribute(name)
 }
 
 // Instances returns how many instances a constraint about a label counts.
-func (p *surroundings) Instances(k *constraint.Constraint) uint32 {
+func (p *nodeView) Instances(k *constraint.Constraint) uint32 {
 	return p.s.Instances(p.task, k, p.node)
 }
 
 // failing says what is there instead of what a constraint asks for.
-func (p *surroundings) failing(k *constraint.Constraint) string {
+func (p *nodeView) failing(k *constraint.Constraint) string {
 	var words []string
 	k.EachLeaf(func(leaf *constraint.Constraint) {
 		if leaf.Holds(p) {
@@ -285,7 +285,7 @@ func (p *surroundings) failing(k *constraint.Constraint) string {
 }
 
 // around says where a constraint counts.
-func (p *surroundings) around(k *constraint.Constraint) string {
+func (p *nodeView) around(k *constraint.Constraint) string {
 	value, exists := p.Attribute(k.Within)
 	switch {
 	case k.Within == "":
@@ -296,9 +296,9 @@ func (p *surroundings) around(k *constraint.Constraint) string {
 	return " without " + k.Within
 }
 
-func (c *survey) checkResources(m *miss) {
+func (c *diagnosis) checkResources(m *miss) {
 	need, free := c.e.spec.Resources, c.s.Free(m.node.Index)
-	claimed, whole := c.s.Node(m.node.Index).Claimed(), c.s.Unheld(m.node.Index)
+	nominated, whole := c.s.Node(m.node.Index).Nominated(), c.s.Unheld(m.node.Index)
 	if !need.Fits(&free) && need.Fits(&whole) {
 		c.kept++
 	}
@@ -314,9 +314,9 @@ func (c *survey) checkResources(m *miss) {
 		c.short[k]++
 		switch {
 		case need[k] > offered:
-		case claimed[k] > 0:
-			m.add(false, "%s short, with %s kept for %s", wording.Amount(kind, short), wording.Amount(kind, claimed[k]),
-				wording.Some(c.claimants[m.node.Index]))
+		case nominated[k] > 0:
+			m.add(false, "%s short, with %s kept for %s", wording.Amount(kind, short), wording.Amount(kind, nominated[k]),
+				wording.Some(c.nominated[m.node.Index]))
 			continue
 		default:
 			m.add(false, "%s short", wording.Amount(kind, short))
@@ -327,7 +327,7 @@ func (c *survey) checkResources(m *miss) {
 	}
 }
 
-func (c *survey) checkDevices(m *miss) {
+func (c *diagnosis) checkDevices(m *miss) {
 	for i, d := range c.e.spec.Devices {
 		offered := m.node.DeviceOf(d.Kind)
 		one := terms.DeviceRequest{Kind: d.Kind, Amount: min(d.Amount, terms.WholeDevice)}
@@ -349,7 +349,7 @@ func (c *survey) checkDevices(m *miss) {
 	}
 }
 
-func (c *survey) checkPorts(m *miss) {
+func (c *diagnosis) checkPorts(m *miss) {
 	offer := m.node.Offer
 	choices, free, size := 0, m.node.PortsFree(), int(offer.PortLast)-int(offer.PortFirst)+1
 	if offer.PortLast == 0 {
@@ -382,7 +382,7 @@ func (c *survey) checkPorts(m *miss) {
 }
 
 // holder returns which slot has a port.
-func (c *survey) holder(node *cluster.Node, number uint16) string {
+func (c *diagnosis) holder(node *cluster.Node, number uint16) string {
 	for _, use := range node.Ports {
 		if use.Number == number {
 			return c.e.s.NameOf(use.Slot).String()
@@ -392,7 +392,7 @@ func (c *survey) holder(node *cluster.Node, number uint16) string {
 }
 
 // details returns the proof: the count of each obstacle, and the nearest misses.
-func (c *survey) details() (proof []string) {
+func (c *diagnosis) details() (proof []string) {
 	if c.offers > 0 {
 		proof = append(proof, fmt.Sprintf("needs %s per instance", c.needs()))
 	}
@@ -417,7 +417,7 @@ func (c *survey) details() (proof []string) {
 }
 
 // obstacles returns everything that keeps some node from running the task.
-func (c *survey) obstacles() []Obstacle {
+func (c *diagnosis) obstacles() []Obstacle {
 	var found []Obstacle
 	count := func(nodes int, format string, args ...any) {
 		if nodes > 0 {
@@ -444,7 +444,7 @@ func (c *survey) obstacles() []Obstacle {
 		} else {
 			count(c.deviceless[i], "there are fewer than %s", wording.Devices(d.Kind, d.Amount))
 		}
-		count(c.models[i], "%s is no %s", d.Kind, strings.Join(d.Models, " or "))
+		count(c.models[i], "%s is not %s", d.Kind, strings.Join(d.Models, " or "))
 		if d.Kind == terms.VirtualPeers.String() {
 			count(c.devices[i], "all virtual peers are taken")
 		} else {
@@ -459,7 +459,7 @@ func (c *survey) obstacles() []Obstacle {
 }
 
 // needs returns what a node must have for one instance.
-func (c *survey) needs() string {
+func (c *diagnosis) needs() string {
 	var parts []string
 	for k, value := range c.e.spec.Resources {
 		if value > 0 {

@@ -28,7 +28,7 @@ func TestSurveyAgreesWithPlacement(t *testing.T) {
 				schedule.Run(s, nil, nil)
 			}
 			e := &explainer{s: s, job: j, task: j.Tasks[0], spec: &j.Spec.Tasks[0]}
-			c := e.survey()
+			c := e.diagnosis()
 			missed := map[facts.NodeIndex]bool{}
 			for _, m := range c.misses {
 				missed[m.node.Index] = true
@@ -101,7 +101,7 @@ func randomTask(r *rand.Rand) terms.Task {
 		t.Constraints = append(t.Constraints,
 			constraint.Constraint{Label: "app", Operator: constraint.LessOrEqual, Count: uint32(r.IntN(3)),
 				Values: []string{"a"},
-				Within: []string{"", "zone"}[r.IntN(2)], Soft: r.IntN(3) == 0, PatienceMillis: uint32(r.IntN(2))})
+				Within: []string{"", "zone"}[r.IntN(2)], Soft: r.IntN(3) == 0, SoftTimeoutMillis: uint32(r.IntN(2))})
 	}
 	if r.IntN(4) == 0 {
 		t.PerNodeMax = 1

@@ -15,11 +15,11 @@ import (
 
 // yielding is what becomes of those who have the room that waiting work needs.
 type yielding struct {
-	// told were told to give way, and have not ended. Their room is claimed, as claims says; if those are patient, nobody
-	// was told.
-	told   []held
-	names  []string
-	claims facts.Claims
+	// told were told to give way, and have not ended. Their room is kept, as nomination says; if that is a backfill
+	// reservation, nothing was told.
+	told       []held
+	names      []string
+	nomination facts.Nomination
 	// next would give way, from a time on if that is known.
 	next []schedule.Yielding
 	at   terms.Time
@@ -45,7 +45,7 @@ const (
 )
 
 // text says a protection behind "do not give way: ".
-func (p *prospect) text(why protection) string {
+func (p *queueForecast) text(why protection) string {
 	switch why {
 	case ofMachine:
 		return "daemons belong to their machines"
@@ -85,10 +85,10 @@ func (f *flock) add(id terms.JobID, count int) {
 }
 
 // yields finds out who gives way to the work, or why nobody does.
-func (p *prospect) yields() *yielding {
+func (p *queueForecast) yields() *yielding {
 	y := &yielding{}
-	y.claims, _ = p.e.s.ClaimsOf(p.e.job.ID)
-	if len(y.claims.Seats) > 0 && !y.claims.Patient {
+	y.nomination, _ = p.e.s.NominationOf(p.e.job.ID)
+	if len(y.nomination.Seats) > 0 && !y.nomination.Backfill {
 		y.note(p.e)
 		return y
 	}
@@ -108,14 +108,14 @@ func (p *prospect) yields() *yielding {
 }
 
 // fixed tells whether the work is beyond a bound that nobody who gives way can raise.
-func (p *prospect) fixed() bool {
+func (p *queueForecast) fixed() bool {
 	return slices.ContainsFunc(p.bounds, func(b bound) bool { return b.by == byReservation || b.by == byControllers })
 }
 
-// note lists those who were told to give way where room is claimed for the job.
+// note lists those who were told to give way where room is kept for the job.
 func (y *yielding) note(e *explainer) {
-	nodes := make([]facts.NodeIndex, 0, len(y.claims.Seats))
-	for _, seat := range y.claims.Seats {
+	nodes := make([]facts.NodeIndex, 0, len(y.nomination.Seats))
+	for _, seat := range y.nomination.Seats {
 		nodes = append(nodes, seat.Node)
 	}
 	slices.Sort(nodes)
@@ -129,12 +129,12 @@ func (y *yielding) note(e *explainer) {
 }
 
 // protect finds out for all that runs why it does not give way.
-func (y *yielding) protect(p *prospect) {
+func (y *yielding) protect(p *queueForecast) {
 	in := p.Contest()
 	p.e.s.EachJob(func(j *workload.Job) bool {
 		running := 0
 		for _, t := range j.Tasks {
-			running += int(t.Live() - t.Counts[facts.Stopping] - t.Beside[facts.Stopping])
+			running += int(t.Live() - t.Counts[facts.Stopping] - t.Secondary[facts.Stopping])
 		}
 		switch {
 		case j.ID == p.e.job.ID:
@@ -153,7 +153,7 @@ func (y *yielding) protect(p *prospect) {
 }
 
 // protection says why a preemptible instance does not give way.
-func (p *prospect) protection(in *preempt.Input, v *preempt.Victim) protection {
+func (p *queueForecast) protection(in *preempt.Input, v *preempt.Victim) protection {
 	own := v.Pool == in.Pool && v.Revocable == in.Revocable
 	switch {
 	case in.Revocable && !v.Revocable:
@@ -171,7 +171,7 @@ func (p *prospect) protection(in *preempt.Input, v *preempt.Victim) protection {
 }
 
 // lends tells whether another pool holds more than it is entitled to, of a kind that is needed.
-func (p *prospect) lends(in *preempt.Input, pool int) bool {
+func (p *queueForecast) lends(in *preempt.Input, pool int) bool {
 	for k, over := range in.Over[pool] {
 		if over > 0 && p.Unit.Need[k] > 0 {
 			return true
@@ -181,7 +181,7 @@ func (p *prospect) lends(in *preempt.Input, pool int) bool {
 }
 
 // urgent returns the lowest priority with which others would give way to the work, 0 if there is none.
-func (p *prospect) urgent() uint32 {
+func (p *queueForecast) urgent() uint32 {
 	in, mine := p.Contest(), p.e.job.Spec.Priority
 	var levels []uint32
 	for i := range in.Victims {
@@ -206,7 +206,7 @@ func (p *prospect) urgent() uint32 {
 }
 
 // contest says who gives way to the work, or why nobody does.
-func (p *prospect) contest(c *survey) []string {
+func (p *queueForecast) contest(c *diagnosis) []string {
 	if p == nil {
 		return nil
 	}
@@ -242,10 +242,10 @@ func (p *prospect) contest(c *survey) []string {
 // kept says what is kept for the work already.
 func (y *yielding) kept(e *explainer) []string {
 	how := "kept for it as it comes free"
-	if y.claims.Patient {
+	if y.nomination.Backfill {
 		how = "kept for it until enough has ended there"
 	}
-	return wording.Lines(y.claims.Seats, "nodes", func(c facts.Claim) string {
+	return wording.Lines(y.nomination.Seats, "nodes", func(c facts.NominatedSeat) string {
 		var parts []string
 		for k, need := range c.Need {
 			if need > 0 {
@@ -257,11 +257,11 @@ func (y *yielding) kept(e *explainer) []string {
 }
 
 // announce says who will give way, by which rule, and when.
-func (y *yielding) announce(p *prospect) (all []string) {
+func (y *yielding) announce(p *queueForecast) (all []string) {
 	when := "when its turn has come"
 	if y.at > 0 {
-		when = fmt.Sprintf("at %s, if nothing comes free until then (the patience of pool %s is %s)", wording.Clock(y.at), p.path,
-			wording.Duration(terms.Time(p.spec.PatienceMillis)))
+		when = fmt.Sprintf("at %s, if nothing comes free until then (the preemption delay of pool %s is %s)", wording.Clock(y.at), p.path,
+			wording.Duration(terms.Time(p.spec.PreemptionDelayMillis)))
 	}
 	for rule, why := range [...]string{
 		preempt.ByRevocable: "revocable", preempt.ByEntitlement: "of a pool above its entitlement",

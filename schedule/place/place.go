@@ -79,14 +79,14 @@ func (q *Search) pack(pages []int, want uint32) (placed uint32) {
 // packPage places up to want instances on nodes of a page that are kept for a purpose. One that was filled takes no
 // more, and the others are as they were, unless rules ask about what the task itself runs.
 func (q *Search) packPage(page int, kept terms.Purpose, want uint32) (placed uint32) {
-	for t := q.tight(page, kept); placed < want; {
+	for t := q.bestFit(page, kept); placed < want; {
 		n, ok := t.next()
 		if !ok {
 			return placed
 		}
 		placed += q.fill(n, want-placed)
 		if q.minds {
-			t = q.tight(page, kept)
+			t = q.bestFit(page, kept)
 		}
 	}
 	return placed
@@ -96,7 +96,7 @@ func (q *Search) packPage(page int, kept terms.Purpose, want uint32) (placed uin
 func (q *Search) firstFit(pages []int) (n facts.NodeIndex, found bool) {
 	for _, kept := range q.purposes() {
 		for _, page := range pages {
-			t := q.tight(page, kept)
+			t := q.bestFit(page, kept)
 			if n, found = t.next(); found {
 				return n, true
 			}
@@ -146,8 +146,8 @@ func nodeOf(page int, nodes uint64) facts.NodeIndex {
 	return facts.NodeIndex(page*cluster.NodesPerPage + bits.TrailingZeros64(nodes))
 }
 
-// tight are nodes of a page on which the task fits as far as resources go.
-type tight struct {
+// bestFit is the nodes of a page on which the task fits as far as resources go.
+type bestFit struct {
 	q     *Search
 	first facts.NodeIndex
 	nodes uint64
@@ -155,9 +155,9 @@ type tight struct {
 	left [cluster.NodesPerPage]int64
 }
 
-// tight returns the nodes of a page that are kept for a purpose and have the resources.
-func (q *Search) tight(page int, kept terms.Purpose) tight {
-	t := tight{q: q, first: facts.NodeIndex(page * cluster.NodesPerPage), nodes: q.fitting(page, kept)}
+// bestFit returns the nodes of a page that are kept for a purpose and have the resources.
+func (q *Search) bestFit(page int, kept terms.Purpose) bestFit {
+	t := bestFit{q: q, first: facts.NodeIndex(page * cluster.NodesPerPage), nodes: q.fitting(page, kept)}
 	q.s.Visit(bits.OnesCount64(t.nodes))
 	for nodes := t.nodes; nodes != 0; nodes &= nodes - 1 {
 		i := bits.TrailingZeros64(nodes)
@@ -167,7 +167,7 @@ func (q *Search) tight(page int, kept terms.Purpose) tight {
 }
 
 // next takes out the node that is left the least room on, of those that can run an instance.
-func (t *tight) next() (n facts.NodeIndex, ok bool) {
+func (t *bestFit) next() (n facts.NodeIndex, ok bool) {
 	for t.nodes != 0 {
 		least := bits.TrailingZeros64(t.nodes)
 		for nodes := t.nodes; nodes != 0; nodes &= nodes - 1 {

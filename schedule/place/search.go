@@ -21,9 +21,9 @@ type Search struct {
 
 	// perClass are the rules of the present phase that hold alike on all nodes of a class, perNode the others.
 	perClass, perNode []*constraint.Constraint
-	// verdicts remembers whether perClass holds: 0 not asked, 1 yes, 2 no.
-	verdicts []uint8
-	Gaps     *Gaps
+	// perClassHolds remembers whether perClass holds: 0 not asked, 1 yes, 2 no.
+	perClassHolds []uint8
+	Gaps          *Gaps
 	// own, unless nil, is how many instances of the task each node runs, and one more; 0 has not been counted yet.
 	own []uint32
 	// admit, unless nil, takes the room of one instance of a version in its pool, or only tells that there is room if the
@@ -110,7 +110,7 @@ func (q *Search) enter(phase int) {
 	if len(q.Spec.Constraints) == 0 {
 		return
 	}
-	q.perClass, q.perNode, q.verdicts = q.perClass[:0], q.perNode[:0], nil
+	q.perClass, q.perNode, q.perClassHolds = q.perClass[:0], q.perNode[:0], nil
 	for i := range q.Spec.Constraints {
 		c := &q.Spec.Constraints[i]
 		switch {
@@ -138,17 +138,17 @@ func (q *Search) allowed(node *cluster.Node) bool {
 		return false
 	}
 	if len(q.perClass) > 0 {
-		if q.verdicts == nil {
-			q.verdicts = make([]uint8, q.s.Classes())
+		if q.perClassHolds == nil {
+			q.perClassHolds = make([]uint8, q.s.Classes())
 		}
-		verdict := &q.verdicts[node.Class]
-		if *verdict == 0 {
-			*verdict = 2
+		holds := &q.perClassHolds[node.Class]
+		if *holds == 0 {
+			*holds = 2
 			if q.hold(q.perClass) {
-				*verdict = 1
+				*holds = 1
 			}
 		}
-		if *verdict == 2 {
+		if *holds == 2 {
 			return false
 		}
 	}

@@ -46,8 +46,9 @@ func (q *Search) Special(pages []int, most uint32) (placed uint32, finished bool
 	return placed, finished
 }
 
-// Lane turns the search to the seats that wait for a particular node or version, or to the main ones among them.
-func (q *Search) Lane(members bool) *Search {
+// SpecialSeats turns the search to the seats that wait for a particular node or version, or to the main ones among
+// them.
+func (q *Search) SpecialSeats(members bool) *Search {
 	q.key, q.members = q.key.Special(), members
 	return q
 }
@@ -67,8 +68,8 @@ func (q *Search) specials() []facts.SlotRef {
 
 // wished returns the node for one seat by what it wishes of its last one.
 func (q *Search) wished(slot *facts.Slot, pages []int) (n facts.NodeIndex, found bool) {
-	last := (slot.Order != 0 || slot.Wish == facts.OnlyNode) && q.fitsNow(slot.Node)
-	switch slot.Wish {
+	last := (slot.Order != 0 || slot.Preference == facts.OnlyNode) && q.fitsNow(slot.Node)
+	switch slot.Preference {
 	case facts.OnlyNode:
 		return slot.Node, last
 	case facts.PreferNode:
@@ -85,15 +86,15 @@ func (q *Search) wished(slot *facts.Slot, pages []int) (n facts.NodeIndex, found
 	return q.best(pages)
 }
 
-// Claimed places up to most instances where room is claimed for them.
-func (q *Search) Claimed(claims *facts.Claims, most uint32) (placed uint32) {
-	if q.Spec == nil || len(claims.Seats) == 0 {
+// Nominated places up to most instances where room is kept for them.
+func (q *Search) Nominated(nomination *facts.Nomination, most uint32) (placed uint32) {
+	if q.Spec == nil || len(nomination.Seats) == 0 {
 		return 0
 	}
 	most = min(most, q.task().Waits())
 	q.s.Divide(q.key, q.Spec)
 	_, task := q.key.Split()
-	for _, seat := range claims.Seats {
+	for _, seat := range nomination.Seats {
 		for left := seat.Count; seat.Task == task && left > 0 && placed < most && q.fitsNow(seat.Node); left-- {
 			q.assign(seat.Node, 1)
 			if q.domain != nil && q.domain.any {

@@ -12,21 +12,21 @@ import (
 // machines.
 type Spots map[facts.TaskKey]*Spot
 
-// Spot is one task's. left is by the groups of the ground.
+// Spot is one task's. left is by the groups of nodes.
 type Spot struct {
-	ground *share.Ground
+	groups *share.NodeGroups
 	left   []uint32
 }
 
-// of returns the spots of a lane's task, nil if it may go anywhere.
+// of returns the spots of the task, nil if it may go anywhere.
 func (s Spots) of(key facts.TaskKey) *Spot {
 	id, task := key.Split()
 	return s[facts.KeyOf(id, task)]
 }
 
 // Bound lets none of a task go anywhere, but for whom is allowed later.
-func (s Spots) Bound(key facts.TaskKey, ground *share.Ground) {
-	s[key] = &Spot{ground, make([]uint32, ground.Groups())}
+func (s Spots) Bound(key facts.TaskKey, groups *share.NodeGroups) {
+	s[key] = &Spot{groups, make([]uint32, groups.Groups())}
 }
 
 // Allow lets so many more of a task go to a group.
@@ -37,7 +37,7 @@ func (s Spots) Fork(j *workload.Job) Spots {
 	fork := Spots{}
 	for task := range j.Tasks {
 		if key := facts.KeyOf(j.ID, task); s[key] != nil {
-			fork[key] = &Spot{s[key].ground, slices.Clone(s[key].left)}
+			fork[key] = &Spot{s[key].groups, slices.Clone(s[key].left)}
 		}
 	}
 	return fork
@@ -57,7 +57,7 @@ func (s *Spot) at(n facts.NodeIndex, most uint32) uint32 {
 	if s == nil {
 		return most
 	}
-	group := s.ground.Of(n)
+	group := s.groups.Of(n)
 	if group < 0 {
 		return 0
 	}
@@ -67,6 +67,6 @@ func (s *Spot) at(n facts.NodeIndex, most uint32) uint32 {
 // take notes that some went to a node.
 func (s *Spot) take(n facts.NodeIndex, count uint32) {
 	if s != nil {
-		s.left[s.ground.Of(n)] -= count
+		s.left[s.groups.Of(n)] -= count
 	}
 }

@@ -18,9 +18,9 @@ type Input struct {
 	// more already. What is wanted beyond it must come free from victims of the same pool and class. Kinds that are not
 	// wanted do not matter.
 	Room terms.Amounts
-	// Circle are the pools that share the room, if it is bounded by the limit of one above: then victims of any of them
+	// Subtree are the pools that share the room, if it is bounded by the limit of one above: then victims of any of them
 	// make room.
-	Circle Circle
+	Subtree Subtree
 	// Over is, by pool, what it holds above its entitlement, of the class of the wanted work. Others than the own pool
 	// give way only as long as some of that is left in a kind that is wanted.
 	Over    []terms.Amounts
@@ -29,8 +29,8 @@ type Input struct {
 	Gangs   []Gang
 }
 
-// Circle are the pools from First up to but without End, in the order of the tree.
-type Circle struct{ First, End int }
+// Subtree are the pools from First up to but without End, in the order of the tree.
+type Subtree struct{ First, End int }
 
 // Want is a number of equal instances that want room.
 type Want struct {

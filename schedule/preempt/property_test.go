@@ -124,9 +124,9 @@ func slots(in *Input, p *Plan) (all []string) {
 
 // picture shows a case and its plan.
 func picture(in *Input, p *Plan) string {
-	text := fmt.Sprintf("pool %d revocable %v priority %d partial %v room %v circle %v over %v gangs %v\n", in.Pool,
+	text := fmt.Sprintf("pool %d revocable %v priority %d partial %v room %v subtree %v over %v gangs %v\n", in.Pool,
 		in.Revocable, in.Priority, in.Partial,
-		in.Room, in.Circle, in.Over, in.Gangs)
+		in.Room, in.Subtree, in.Over, in.Gangs)
 	for _, want := range in.Wants {
 		most := []uint32{}
 		for _, n := range in.Nodes {

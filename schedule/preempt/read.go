@@ -61,7 +61,7 @@ func (c *choice) readVictims() {
 			continue
 		}
 		c.makesRoom[i] = c.rules[i] == ByPriority ||
-			v.Pool >= in.Circle.First && v.Pool < in.Circle.End && (!v.Revocable || in.Revocable || slack)
+			v.Pool >= in.Subtree.First && v.Pool < in.Subtree.End && (!v.Revocable || in.Revocable || slack)
 		if int(v.Node) < len(c.at) && c.at[v.Node] > 0 {
 			c.sites[i] = c.at[v.Node] - 1
 			c.nodes[c.sites[i]].count++

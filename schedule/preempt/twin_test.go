@@ -167,7 +167,7 @@ func (w *twin) held(victims []int) terms.Amounts {
 	room := w.in.Room
 	for _, i := range victims {
 		v := &w.in.Victims[i]
-		near := w.in.Circle.First <= v.Pool && v.Pool < w.in.Circle.End
+		near := w.in.Subtree.First <= v.Pool && v.Pool < w.in.Subtree.End
 		switch {
 		case (v.Pool == w.in.Pool || near) && v.Revocable == w.in.Revocable:
 			room.Add(&v.Need, 1)
@@ -344,7 +344,7 @@ func randomInput(rng *rand.Rand, plain bool) *Input {
 		in.Room = terms.Amounts{100, 100}
 	}
 	if in.Pool > 0 && rng.IntN(2) == 0 {
-		in.Circle = Circle{First: 1, End: 3}
+		in.Subtree = Subtree{First: 1, End: 3}
 	}
 	for pool := range in.Over {
 		in.Over[pool] = amount(8)

@@ -21,5 +21,5 @@
 // again.
 //
 // Moves is the second function: from what runs to the counts, with no more peers moved than the counts force. Settle
-// tells what runs then; of a Ground, the peers as they lie on the nodes of the value, who is to come and to leave.
+// tells what runs then; of NodeGroups, the peers as they lie on the nodes of the value, who is to come and to leave.
 package share

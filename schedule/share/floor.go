@@ -92,9 +92,9 @@ func (d *division) occupy(who *party, number int, stocks []int) bool {
 		return false
 	}
 	for i, c := range stocks {
-		if !d.supply.take(d.supply.claims + c) {
+		if !d.supply.take(d.supply.firstStock + c) {
 			for _, taken := range stocks[:i] {
-				d.supply.release(d.supply.claims + taken)
+				d.supply.release(d.supply.firstStock + taken)
 			}
 			return false
 		}
@@ -114,7 +114,7 @@ func (s *supply) match(portions []portion, rooms []room) []int {
 	if len(rooms) == 1 {
 		return s.matchOne(portions, rooms[0].stock)
 	}
-	local, stocks := supply{claims: len(portions)}, make([]int, 0, len(portions))
+	local, stocks := supply{firstStock: len(portions)}, make([]int, 0, len(portions))
 	for _, r := range rooms {
 		local.stocks = append(local.stocks, stock{peers: r.free})
 		local.free += r.free
@@ -156,7 +156,7 @@ func (s *supply) matchOne(portions []portion, stock int) (stocks []int) {
 // vacate gives back the spots of a job.
 func (d *division) vacate(who *party) {
 	for _, spot := range who.spots {
-		d.supply.release(d.supply.claims + spot.stock)
+		d.supply.release(d.supply.firstStock + spot.stock)
 		d.floor.machines[spot.machine].add(spot.stock, 1)
 	}
 	who.spots = nil

@@ -16,13 +16,13 @@ type Pool struct {
 	Number   int
 	Jobs     []terms.JobID
 	Entitled Peers
-	// Ground is where the peers are, nil if that does not matter.
-	Ground *Ground
+	// NodeGroups is where the peers are, nil if that does not matter.
+	NodeGroups *NodeGroups
 }
 
 // Of returns what the counts of a pool depend on.
 func Of(s *cluster.State, p *Pool) *Input {
-	peers, g := p.Entitled, p.Ground
+	peers, g := p.Entitled, p.NodeGroups
 	in := &Input{Scheduler: JobScheduler(s.Pools()[p.Number].JobScheduler), Groups: []Group{{Peers: peers}},
 		Jobs: make([]Job, len(p.Jobs))}
 	if g != nil {
@@ -104,8 +104,8 @@ func (p *Pool) Fingerprint(in *Input) uint64 {
 				fingerprint.Text(0, t.Tags...)))
 		}
 	}
-	if p.Ground != nil {
-		h = fingerprint.Mix(h, p.Ground.fingerprint())
+	if p.NodeGroups != nil {
+		h = fingerprint.Mix(h, p.NodeGroups.fingerprint())
 	}
 	return h
 }

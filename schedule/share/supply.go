@@ -10,10 +10,10 @@ import (
 // one of some stock, not a certain one: as long as there is an exchange that serves all, nobody is refused.
 type supply struct {
 	stocks []stock
-	// rows has one for each requirement, and from claims on one for each stock, if there are colocated jobs.
-	rows   []row
-	claims int
-	free   Peers
+	// rows has one for each requirement, and from firstStock on one for each stock, if there are colocated jobs.
+	rows       []row
+	firstStock int
+	free       Peers
 	// groups tells the stock of each group.
 	groups []int
 	known  map[string]int
@@ -58,7 +58,7 @@ func newSupply(in *Input) *supply {
 			s.require(in.Jobs[i].Tasks[j].Tags)
 		}
 	}
-	s.claims = len(s.rows)
+	s.firstStock = len(s.rows)
 	profiles := s.stockUp(in.Groups)
 	if slices.ContainsFunc(in.Jobs, func(j Job) bool { return j.Scheduler == TaskColocated }) {
 		for c := range s.stocks {
@@ -69,7 +69,7 @@ func newSupply(in *Input) *supply {
 		row := &s.rows[r]
 		row.taken = make([]Peers, len(s.stocks))
 		for c := range s.stocks {
-			if r < s.claims && profiles[c][r] == fit {
+			if r < s.firstStock && profiles[c][r] == fit {
 				row.fits = append(row.fits, c)
 			}
 		}
@@ -118,7 +118,7 @@ func (s *supply) stockUp(groups []Group) (profiles []string) {
 
 // profile tells which requirements a peer with the tags fits.
 func (s *supply) profile(tags []string) string {
-	p := make([]byte, s.claims)
+	p := make([]byte, s.firstStock)
 	for r := range p {
 		p[r] = fit
 		for _, tag := range s.rows[r].tags {

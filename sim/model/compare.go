@@ -66,9 +66,9 @@ func (c *comparison) outcome(o *report.Outcome) {
 }
 
 func (c *comparison) ring() {
-	same(c, about{"", "members"}, c.s.Members(), len(c.m.Circle))
-	for i, p := range c.m.Circle {
-		next := c.m.Circle[(i+1)%len(c.m.Circle)]
+	same(c, about{"", "members"}, c.s.Members(), len(c.m.Ring))
+	for i, p := range c.m.Ring {
+		next := c.m.Ring[(i+1)%len(c.m.Ring)]
 		if next == p {
 			next = ""
 		}
@@ -166,7 +166,7 @@ func (c *comparison) task(fast *workload.Task, t *task) {
 	if same(c, about{who, "slots"}, fast.Slots.Len(), len(t.slots)); fast.Slots.Len() != len(t.slots) {
 		return
 	}
-	fast.EachBeside(t.job.ID, t.number, func(r facts.SlotRef, got facts.Slot) bool {
+	fast.EachSecondary(t.job.ID, t.number, func(r facts.SlotRef, got facts.Slot) bool {
 		if int(r.Index) >= len(t.slots) || !t.slots[r.Index].seats[r.Seat].taken() {
 			c.found = append(c.found, fmt.Sprintf("%s[%d] %s seat: the fold has %+v, the model nothing", who, r.Index, r.Seat,
 				got))

@@ -25,7 +25,7 @@ func (m *Model) drainNode(c *command.DrainNode) bool {
 	return true
 }
 
-// drainDue ends whatever still runs on a drained node when its patience is over.
+// drainDue ends whatever still runs on a drained node when its deadline has passed.
 func (m *Model) drainDue(n *Node) {
 	if !n.drain.On || n.drain.Deadline > m.time {
 		return
@@ -43,7 +43,7 @@ func (m *Model) leaveNode(s *seat) {
 }
 
 // drains moves from drained nodes what its jobs can spare and others have room for. Batch work may end by itself, what
-// has volumes stays, and daemons stay as long as anything else is there; when patience is over nothing does.
+// has volumes stays, and daemons stay as long as anything else is there; after the deadline nothing does.
 func (m *Model) drains() {
 	var leaving []*seat
 	trial, spare := m.succession(), map[*task]uint32{}
@@ -110,7 +110,7 @@ func (m *Model) able(t *task, n *Node) bool {
 		if c.Social() && rooms == nil {
 			rooms = m.rooms()
 		}
-		if impatient := c.Soft && m.softEnd(t, false, c) <= m.time; !impatient && !holdsFor(spec, rooms, &room{node: n}, c) {
+		if timedOut := c.Soft && m.softEnd(t, false, c) <= m.time; !timedOut && !holdsFor(spec, rooms, &room{node: n}, c) {
 			return false
 		}
 	}

@@ -15,7 +15,7 @@ import (
 // admission, share and entitle, and for the promises of the simulator. What it keeps for them until the next entry is
 // taken over.
 func (m *Model) follow(outcome *report.Outcome) {
-	m.left, m.claims = nil, nil // what is kept is for whom the fold says
+	m.left, m.nominations = nil, nil // what is kept is for whom the fold says
 	for i := range outcome.Effects {
 		switch e := &outcome.Effects[i]; e.Kind {
 		case report.Placed:
@@ -68,9 +68,9 @@ func (m *Model) eachSeat(visit func(s *seat, now *facts.Slot)) {
 
 // takeOver takes over what the fold keeps for those that wait.
 func (m *Model) takeOver() {
-	for _, id := range m.fold.ClaimingJobs() {
-		kept, _ := m.fold.ClaimsOf(id)
-		m.claims = append(m.claims, kept)
+	for _, id := range m.fold.NominatedJobs() {
+		kept, _ := m.fold.NominationOf(id)
+		m.nominations = append(m.nominations, kept)
 	}
 	for _, n := range m.Nodes {
 		n.portNext = m.fold.Node(n.number).PortNext
@@ -82,8 +82,8 @@ func (m *Model) takeOver() {
 				if special {
 					key = key.Special()
 				}
-				since, begun := m.fold.PatientSince(key)
-				*t.patienceOf(special) = patience{begun, since}
+				since, begun := m.fold.SoftSince(key)
+				*t.softWaitOf(special) = softWait{begun, since}
 			}
 		}
 	}
@@ -121,7 +121,7 @@ func (m *Model) place(slot *slot) {
 	switch j := s.job(); {
 	case asks == 0:
 		m.wrong("%v was placed, and nothing of its task asks for room", s.ref())
-	case s.Wish == facts.OnlyNode && now.Node != s.Node:
+	case s.Preference == facts.OnlyNode && now.Node != s.Node:
 		m.wrong("%v was placed on node %d, and runs only on %d", s.ref(), now.Node, s.Node)
 	default:
 		version := s.Version

@@ -19,10 +19,10 @@ import (
 // promises of their own.
 func (m *Model) Idle() string {
 	rooms := m.rooms()
-	entitled, ceilings := entitle.Entitlements(entitle.Of(m.fold)), admission.CeilingsOf(m.fold, nil)
+	entitled, ancestorLimits := entitle.Entitlements(entitle.Of(m.fold)), admission.AncestorLimitsOf(m.fold, nil)
 	for _, revocable := range []bool{false, true} {
 		for number := range m.pools {
-			pool := admission.PoolOf(m.fold, number, &entitled[number], ceilings.Of(number, revocable))
+			pool := admission.PoolOf(m.fold, number, &entitled[number], ancestorLimits.Of(number, revocable))
 			gate := admission.New(&pool)
 			for i, j := range m.waiting(number, revocable) {
 				fast := m.fold.Job(j.ID)
@@ -34,7 +34,7 @@ func (m *Model) Idle() string {
 				}
 				admits := func(need terms.Amounts) bool { return gate.Room(admission.GangOf(fast, need, 1)) > 0 }
 				found, refused := m.idle(rooms, j, admits)
-				if found == "" && i == 0 && !revocable && len(m.claims) == 0 &&
+				if found == "" && i == 0 && !revocable && len(m.nominations) == 0 &&
 					m.limits.Preemptions >= terms.DefaultLimits().Preemptions {
 					found = m.starving(j, entitled, admits)
 				}
@@ -92,7 +92,7 @@ func (m *Model) idle(rooms []*room, j *Job, admits func(terms.Amounts) bool) (fo
 			refused = true
 			return
 		}
-		may := func(r *room) bool { return s.Wish != facts.OnlyNode || r.node.number == s.Node }
+		may := func(r *room) bool { return s.Preference != facts.OnlyNode || r.node.number == s.Node }
 		if m.firstRoom(rooms, s.search(), may) != nil {
 			found = fmt.Sprintf("%v waits although there is room", s.ref())
 		}

@@ -55,8 +55,8 @@ type task struct {
 	completion facts.Completion
 	// sealed tells whether no more instances begin.
 	sealed facts.Seal
-	// patience is that of the seats that take any node, and of the others.
-	patience [2]patience
+	// softWait is that of the seats that take any node, and of the others.
+	softWait [2]softWait
 }
 
 // slot is the place of one instance, with its seats.
@@ -158,7 +158,7 @@ func (m *Model) put(s *seat, row facts.Slot) {
 	}
 	s.job().touched = true
 	s.slot.task.trim()
-	s.job().endPatience()
+	s.job().endSoftWait()
 }
 
 func (t *task) trim() {
@@ -184,7 +184,7 @@ func (m *Model) move(from *seat, to facts.Seat) {
 		from.Slot = facts.Slot{Order: target.Order, Node: target.Node, Phase: facts.Stopped}
 	}
 	from.job().touched = true
-	from.job().endPatience()
+	from.job().endSoftWait()
 }
 
 func (j *Job) newest() *terms.Job { return j.versions[len(j.versions)-1].Spec }
@@ -311,7 +311,7 @@ func (m *Model) addVersion(j *Job, v facts.JobVersion) {
 	for _, t := range j.tasks {
 		m.adopt(t)
 	}
-	j.endPatience()
+	j.endSoftWait()
 	m.dropVersions(j)
 }
 
@@ -422,7 +422,7 @@ func (m *Model) want(t *task, count uint32) {
 		}
 	})
 	t.trim()
-	t.job.endPatience() // others may come after it
+	t.job.endSoftWait() // others may come after it
 }
 
 // onJob lets a request act on a job that runs, if it has the version that the writer saw; 0 is any.
@@ -440,9 +440,9 @@ func (m *Model) onJob(name terms.JobName, against uint32, act func(*Job) bool) b
 // kill ends a job: what waits is dropped, what runs is to stop, and what may run out of reach is waited for.
 func (m *Model) kill(j *Job) bool {
 	j.stop, j.changed = true, m.index
-	cause := map[facts.Verdict]facts.Cause{
-		facts.NoVerdict: facts.ByJob, facts.Terminated: facts.ByTermination, facts.Completed: facts.ByCompletion,
-	}[j.state.Verdict]
+	cause := map[facts.PolicyOutcome]facts.Cause{
+		facts.NoOutcome: facts.ByJob, facts.Terminated: facts.ByTermination, facts.Completed: facts.ByCompletion,
+	}[j.state.Outcome]
 	j.each(func(s *seat) {
 		row := s.Slot
 		switch {
@@ -457,7 +457,7 @@ func (m *Model) kill(j *Job) bool {
 		if row.Phase == facts.Assigned || row.Phase == facts.Running {
 			next = facts.Stopping
 		}
-		row.Phase, row.Since, row.Deadline, row.Wish, row.Cause = next, m.time, 0, facts.AnyNode, cause
+		row.Phase, row.Since, row.Deadline, row.Preference, row.Cause = next, m.time, 0, facts.AnyNode, cause
 		if row.Version == 0 {
 			row.Version = j.version()
 		}
@@ -513,7 +513,7 @@ func (m *Model) suspend(j *Job, suspended bool) bool {
 	if j.update.State.Rolls() {
 		j.update.ProgressAt = m.time
 	}
-	j.endPatience()
+	j.endSoftWait()
 	var all []*seat
 	j.each(func(s *seat) {
 		if suspended && (s.byPolicy() || s.Phase.Holds() && s.Phase != facts.Stopping) {

@@ -24,7 +24,7 @@ func (m *Model) raise(version rules.Number) bool {
 	if version == m.rules {
 		return true
 	}
-	for _, p := range m.Circle {
+	for _, p := range m.Ring {
 		if offer := m.nodeOf(p.Node()).offer; offer == nil || offer.Rules < version {
 			return false
 		}
@@ -50,7 +50,7 @@ func (m *Model) crowded(node *Node, life uint32) bool {
 // begins begins an attempt to join. Of a new life nothing is known unless its attempt is.
 func (m *Model) begins(joiner terms.PeerID, number uint32) bool {
 	ok := m.prepare(joiner, number)
-	if _, tries := m.Attempts[joiner]; tries || slices.Contains(m.Circle, joiner) {
+	if _, tries := m.Attempts[joiner]; tries || slices.Contains(m.Ring, joiner) {
 		_, life := joiner.Split()
 		m.nodeOf(joiner.Node()).written[life] = m.number
 	}
@@ -89,8 +89,8 @@ func (m *Model) prepare(joiner terms.PeerID, number uint32) bool {
 		return false
 	}
 	m.endEarlier(node, life)
-	if len(m.Circle) == 0 {
-		m.Circle = []terms.PeerID{joiner}
+	if len(m.Ring) == 0 {
+		m.Ring = []terms.PeerID{joiner}
 		m.seat(node, joiner)
 		return true
 	}
@@ -113,8 +113,8 @@ func (m *Model) observers() []terms.PeerID {
 		}
 	}
 	var free []terms.PeerID
-	for i, p := range m.Circle {
-		if !busy[p] && !prepared[m.Circle[(i+1)%len(m.Circle)]] {
+	for i, p := range m.Ring {
+		if !busy[p] && !prepared[m.Ring[(i+1)%len(m.Ring)]] {
 			free = append(free, p)
 		}
 	}
@@ -157,7 +157,7 @@ func (m *Model) accept(c *command.AcceptJoin) bool {
 	if a.Phase != membership.Accepted || a.Number != c.Attempt || a.Observer != c.Observer || node.Peer != "" {
 		return false
 	}
-	m.Circle = slices.Insert(m.Circle, slices.Index(m.Circle, a.Observer)+1, c.Joiner)
+	m.Ring = slices.Insert(m.Ring, slices.Index(m.Ring, a.Observer)+1, c.Joiner)
 	m.seat(node, c.Joiner)
 	return true
 }
@@ -174,7 +174,7 @@ func (m *Model) abort(c *command.AbortJoin) bool {
 
 // leave takes a peer out; what its node ran is lost.
 func (m *Model) leave(p terms.PeerID) bool {
-	at := slices.Index(m.Circle, p)
+	at := slices.Index(m.Ring, p)
 	if _, tried := m.Attempts[p]; at < 0 && !tried {
 		return false
 	}
@@ -188,7 +188,7 @@ func (m *Model) leave(p terms.PeerID) bool {
 				m.Attempts[joiner] = a
 			}
 		}
-		m.Circle = slices.Delete(m.Circle, at, at+1)
+		m.Ring = slices.Delete(m.Ring, at, at+1)
 		node.Peer = ""
 	}
 	if _, lives := node.Peer.Split(); lives > 0 && lives < life {

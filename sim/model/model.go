@@ -31,8 +31,8 @@ type Model struct {
 	raised     rules.Number
 	limits     terms.Limits
 	unfinished bool
-	// Circle is the ring: every member watches the next, the last the first; one alone watches nobody.
-	Circle   []terms.PeerID
+	// Ring is the ring: every member watches the next, the last the first; one alone watches nobody.
+	Ring     []terms.PeerID
 	Attempts map[terms.PeerID]membership.Attempt
 	// Nodes stand at their numbers.
 	Nodes []*Node
@@ -56,8 +56,8 @@ type Model struct {
 	// pools is the tree of resource pools, each directly before those below it.
 	pools        []terms.Pool
 	poolsVersion uint32
-	// claims are what is kept for jobs.
-	claims []facts.Claims
+	// nominations are what is kept for jobs.
+	nominations []facts.Nomination
 	// fold is the value as the fold has it after the entry, wrongs is what it may not have done with that.
 	fold   *cluster.State
 	wrongs []string
@@ -112,8 +112,7 @@ func New(limits terms.Limits) *Model {
 // Apply folds the next entry, which made of the value what fold is now.
 func (m *Model) Apply(folded *report.Folded, fold *cluster.State) {
 	m.index++
-	m.fold, m.wrongs = fold, nil
-	m.refused, m.told = nil, map[allocation]facts.Cause{}
+	m.fold, m.wrongs, m.refused, m.told = fold, nil, nil, map[allocation]facts.Cause{}
 	e := folded.Entry
 	m.dropped = e == nil || !m.takes(e)
 	if m.dropped {
@@ -126,8 +125,9 @@ func (m *Model) Apply(folded *report.Folded, fold *cluster.State) {
 	m.closed, m.heeds, m.changed = nil, nil, nil
 	m.meetDeadlines()
 	m.tidy()
-	for _, c := range e.Commands {
-		m.refused = append(m.refused, !m.obey(e.Writer, c))
+	for i, c := range e.Commands {
+		vouches := c.Kind() == command.KindVouchSnapshot // the simulator checks what comes of it
+		m.refused = append(m.refused, vouches && folded.Outcome.Results[i].Refused() || !vouches && !m.obey(e.Writer, c))
 		m.tidy()
 	}
 	m.heedAll()
@@ -169,7 +169,7 @@ func (m *Model) takes(e *command.Entry) bool {
 
 // obey applies one command and tells whether it was obeyed.
 func (m *Model) obey(writer terms.PeerID, c command.Command) bool {
-	member := slices.Contains(m.Circle, writer)
+	member := slices.Contains(m.Ring, writer)
 	switch c := c.(type) {
 	case *command.PrepareJoin:
 		return writer == c.Joiner && m.begins(c.Joiner, c.Attempt)

@@ -271,12 +271,12 @@ func (t *task) behind(other *task) bool {
 }
 
 // end stops a job, which has failed or succeeded by that.
-func (m *Model) end(s *seat, v facts.Verdict) {
+func (m *Model) end(s *seat, v facts.PolicyOutcome) {
 	if row := s.Slot; row.Phase == facts.Rescheduling {
 		row.Phase, row.Cause, row.Deadline, row.Health = facts.Failed, facts.NoCause, 0, facts.Unhealthy
 		m.put(s, row)
 	}
-	s.job().state.Verdict = v
+	s.job().state.Outcome = v
 	m.kill(s.job())
 }
 
@@ -314,7 +314,7 @@ func (m *Model) renewAll(j *Job, tasks []*task, cause facts.Cause) {
 			}
 		}
 	}
-	j.endPatience()
+	j.endSoftWait()
 	m.loseOutputs(j)
 }
 
@@ -332,7 +332,7 @@ func (m *Model) beginAnew(j *Job) {
 	for _, t := range j.tasks {
 		if t.restarting && !alive {
 			t.restarting = false
-			j.endPatience()
+			j.endSoftWait()
 		}
 	}
 }

@@ -70,7 +70,7 @@ func (m *Model) empty(n *Node) *room {
 
 // kept returns what of a node is kept for those that wait.
 func (m *Model) kept(n *Node) (sum terms.Amounts) {
-	for _, c := range m.claims {
+	for _, c := range m.nominations {
 		for _, one := range c.Seats {
 			for k, amount := range one.Need {
 				if one.Node == n.number {
@@ -109,7 +109,7 @@ func (s *seat) ref() facts.SlotRef {
 }
 
 // special tells whether a waiting seat wants a particular node or version.
-func (s *seat) special() bool { return s.Version != 0 || s.Wish != facts.AnyNode }
+func (s *seat) special() bool { return s.Version != 0 || s.Preference != facts.AnyNode }
 
 // fits tells whether one instance can go to the node.
 func (r *room) fits(spec *terms.Task) bool {

@@ -53,40 +53,40 @@ func holdsFor(t *terms.Task, rooms []*room, r *room, c *constraint.Constraint) b
 	return holdsAt(rooms, r, c)
 }
 
-// patience tells since when seats of a task wait that have soft rules; begun is false if none does.
-type patience struct {
+// softWait tells since when seats of a task wait that have soft rules; begun is false if none does.
+type softWait struct {
 	begun bool
 	since terms.Time
 }
 
-// patienceOf returns the patience of the seats that take any node, or of the others.
-func (t *task) patienceOf(special bool) *patience {
+// softWaitOf returns the softWait of the seats that take any node, or of the others.
+func (t *task) softWaitOf(special bool) *softWait {
 	if special {
-		return &t.patience[1]
+		return &t.softWait[1]
 	}
-	return &t.patience[0]
+	return &t.softWait[0]
 }
 
 // softEnd is when a soft rule of a task that waits ends.
 func (m *Model) softEnd(t *task, special bool, c *constraint.Constraint) terms.Time {
-	if p := t.patienceOf(special); p.begun {
-		return p.since + terms.Time(c.PatienceMillis)
+	if p := t.softWaitOf(special); p.begun {
+		return p.since + terms.Time(c.SoftTimeoutMillis)
 	}
-	return m.time + terms.Time(c.PatienceMillis)
+	return m.time + terms.Time(c.SoftTimeoutMillis)
 }
 
-// queued tells whether a lane of a task waits to be placed.
+// queued tells whether the one or the other queue entry of a task waits to be placed.
 func (t *task) queued(special bool) (found bool) {
 	t.each(func(s *seat) { found = found || s.waits() && s.special() == special })
 	return found && t.asks() > 0
 }
 
-// endPatience forgets the patience of what does not wait any more, or may not run now.
-func (j *Job) endPatience() {
+// endSoftWait forgets the softWait of what does not wait any more, or may not run now.
+func (j *Job) endSoftWait() {
 	for _, t := range j.tasks {
 		for _, special := range []bool{false, true} {
-			if p := t.patienceOf(special); p.begun && !t.queued(special) {
-				*p = patience{}
+			if p := t.softWaitOf(special); p.begun && !t.queued(special) {
+				*p = softWait{}
 			}
 		}
 	}

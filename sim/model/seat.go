@@ -74,7 +74,7 @@ func (m *Model) ready(s *seat, ready bool) {
 	}
 }
 
-// judge gives the verdict on an instance whose time has come.
+// judge decides on an instance whose time has come.
 func (m *Model) judge(s *seat) {
 	j, row := s.job(), s.Slot
 	row.Deadline = 0
@@ -339,8 +339,8 @@ func (m *Model) await(s *seat, row facts.Slot) {
 		row.Order, row.Node = 0, 0
 		m.wait(s, row, facts.AnyNode)
 	default:
-		wishes := map[facts.Cause]facts.Wish{facts.ByRestart: facts.PreferNode, facts.ByMove: facts.AvoidNode}
-		m.wait(s, row, wishes[cause])
+		preferences := map[facts.Cause]facts.NodePreference{facts.ByRestart: facts.PreferNode, facts.ByMove: facts.AvoidNode}
+		m.wait(s, row, preferences[cause])
 	}
 }
 
@@ -353,17 +353,17 @@ func (m *Model) final(s *seat, cause facts.Cause) bool {
 
 // renew lets a seat wait for an instance of the newest version.
 func (m *Model) renew(s *seat, row facts.Slot) {
-	wish := facts.AnyNode
+	preference := facts.AnyNode
 	if s.job().newest().Update.SameNode {
-		wish = facts.PreferNode
+		preference = facts.PreferNode
 	}
 	row.Version, row.Failures, row.Health = 0, 0, facts.Starting
 	s.slot.attempts = retries.Attempts{}
-	m.wait(s, row, wish)
+	m.wait(s, row, preference)
 }
 
 // wait lets a seat wait for a node: a daemon's for its own, one with volumes for the one that has them.
-func (m *Model) wait(s *seat, row facts.Slot, wish facts.Wish) {
+func (m *Model) wait(s *seat, row facts.Slot, preference facts.NodePreference) {
 	j, t := s.job(), s.slot.task
 	if s.kind == facts.UnknownSeat ||
 		s.kind == facts.CanarySeat && (j.update.State.Final() || row.Version != j.version()) {
@@ -371,7 +371,7 @@ func (m *Model) wait(s *seat, row facts.Slot, wish facts.Wish) {
 		return
 	}
 	spec := t.spec(row.Version)
-	row.Phase, row.Wish, row.Deadline, row.Since, row.Cause = facts.Waiting, wish, 0, m.time, facts.NoCause
+	row.Phase, row.Preference, row.Deadline, row.Since, row.Cause = facts.Waiting, preference, 0, m.time, facts.NoCause
 	if s.kind == facts.MainSeat && (row.Version == j.version() || row.Version != 0 && t.asGood(row.Version)) {
 		row.Version = 0
 	}
@@ -380,12 +380,12 @@ func (m *Model) wait(s *seat, row facts.Slot, wish facts.Wish) {
 	}
 	switch {
 	case j.newest().Type == terms.Daemon:
-		row.Wish, row.Node = facts.OnlyNode, facts.NodeIndex(s.slot.index)
+		row.Preference, row.Node = facts.OnlyNode, facts.NodeIndex(s.slot.index)
 		if !m.able(t, m.Nodes[row.Node]) {
 			row.Phase, row.Version = facts.Stopped, j.version()
 		}
 	case spec != nil && len(spec.Volumes) > 0 && row.Order != 0:
-		row.Wish = facts.OnlyNode
+		row.Preference = facts.OnlyNode
 	}
 	m.put(s, row)
 }

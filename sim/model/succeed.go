@@ -70,8 +70,8 @@ func (t *succession) succeeds(s *seat) bool {
 // firstRoom returns the first room of some that can run an instance, if need be without the rules that are not soft any
 // more; nil if none can.
 func (m *Model) firstRoom(rooms []*room, q search, among func(*room) bool) *room {
-	for _, impatient := range []bool{false, true} {
-		counts := func(c *constraint.Constraint) bool { return !impatient || m.softEnd(q.t, q.special, c) > m.time }
+	for _, timedOut := range []bool{false, true} {
+		counts := func(c *constraint.Constraint) bool { return !timedOut || m.softEnd(q.t, q.special, c) > m.time }
 		for _, r := range rooms {
 			if among(r) && r.fits(q.spec) && m.suits(rooms, q, r, counts) {
 				return r

@@ -346,7 +346,7 @@ func (m *Model) advance() {
 		}
 		m.beginAnew(j)
 		if j.enough() {
-			j.state.Verdict = facts.Completed
+			j.state.Outcome = facts.Completed
 			j.state.Last = facts.PolicyAction{Entry: m.index, At: m.time, Action: lifecycle.Complete}
 			m.kill(j)
 			continue

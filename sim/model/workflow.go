@@ -126,8 +126,8 @@ func (m *Model) mayFollow(spec *terms.Job) bool {
 
 // succeeded tells whether a job that has ended was neither stopped nor has failed.
 func (j *Job) succeeded() bool {
-	if j.state.Verdict != facts.NoVerdict {
-		return j.state.Verdict == facts.Completed
+	if j.state.Outcome != facts.NoOutcome {
+		return j.state.Outcome == facts.Completed
 	}
 	failed := false
 	j.each(func(s *seat) { failed = failed || s.Phase == facts.Failed })

@@ -25,7 +25,7 @@ type Told func(r facts.SlotRef, order terms.Index) facts.Cause
 type Watch struct {
 	fail Fail
 	told Told
-	// drains is how many nodes this entry drained: of two drains of a node the first may have had no patience.
+	// drains is how many nodes this entry drained: of two drains of a node the first may have had no deadline.
 	drains  int
 	sharing sharing
 }
@@ -132,8 +132,8 @@ func eachSlot(s *cluster.State, j *workload.Job, visit func(r facts.SlotRef, slo
 	}
 }
 
-// rested is what the seats of a job show at rest.
-type rested struct {
+// atRest is what the seats of a job show at rest.
+type atRest struct {
 	// waits tells that something waits for room, ill that something runs and is not healthy.
 	waits, ill bool
 	canaries   int
@@ -141,7 +141,7 @@ type rested struct {
 	empty string
 }
 
-func restOf(s *cluster.State, j *workload.Job) (r rested) {
+func restOf(s *cluster.State, j *workload.Job) (r atRest) {
 	r.waits = slices.ContainsFunc(j.Tasks, func(t *workload.Task) bool { return t.Waits() > 0 })
 	eachSlot(s, j, func(ref facts.SlotRef, slot *facts.Slot) {
 		r.waits = r.waits || slot.Phase == facts.Waiting
@@ -213,7 +213,7 @@ func (p *Watch) Rest(s *cluster.State) {
 	})
 	for _, n := range s.Draining() {
 		for _, r := range s.Node(n).Held {
-			// What is unknown keeps its room there until patience with it ends.
+			// What is unknown keeps its room there until its timeout.
 			if slot, _ := s.SlotAt(r); slot.Phase != facts.Unknown {
 				p.fail("%s is drained and still has %s", s.Node(n).Name, s.NameOf(r))
 			}

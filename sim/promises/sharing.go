@@ -24,8 +24,8 @@ type sharing struct {
 	// how many of their slots had had a node.
 	absent, broken map[terms.JobID]bool
 	growing        map[terms.JobID]uint32
-	// claiming are the jobs for which room was kept before this entry.
-	claiming []terms.JobID
+	// nominated are the jobs for which room was kept before this entry.
+	nominated []terms.JobID
 	// placed are the slots that this entry gave a node, but for those that start again on theirs.
 	placed map[terms.SlotName]bool
 	// lost are the jobs of which an instance ended with this entry: the gang of one was broken then, although it may be
@@ -67,7 +67,7 @@ func (h *sharing) check(s *cluster.State, effects []report.Effect) {
 		}
 		return true
 	})
-	h.absent, h.broken, h.waited, h.growing, h.claiming = absent, broken, waited, growing, s.ClaimingJobs()
+	h.absent, h.broken, h.waited, h.growing, h.nominated = absent, broken, waited, growing, s.NominatedJobs()
 }
 
 // fresh tells whether a slot was given its node with this entry.
@@ -105,11 +105,11 @@ func (h *sharing) limits(s *cluster.State) {
 // backed checks that no more is kept on a node for work for which other work was told to stop than is free there or
 // stops.
 func (h *sharing) backed(s *cluster.State) {
-	for _, id := range s.ClaimingJobs() {
-		claims, _ := s.ClaimsOf(id)
-		for _, seat := range claims.Seats {
+	for _, id := range s.NominatedJobs() {
+		nomination, _ := s.NominationOf(id)
+		for _, seat := range nomination.Seats {
 			for k, lack := range unkept(s, seat.Node) {
-				if !claims.Patient && seat.Need[k] > 0 && lack > 0 {
+				if !nomination.Backfill && seat.Need[k] > 0 && lack > 0 {
 					h.fail("%s lacks %d of %s of what is kept there", s.Node(seat.Node).Name, lack, terms.Kind(k))
 				}
 			}
@@ -130,11 +130,11 @@ func unkept(s *cluster.State, n facts.NodeIndex) (lack terms.Resources) {
 			}
 		}
 	}
-	for _, id := range s.ClaimingJobs() {
-		claims, _ := s.ClaimsOf(id)
-		for _, seat := range claims.Seats {
+	for _, id := range s.NominatedJobs() {
+		nomination, _ := s.NominationOf(id)
+		for _, seat := range nomination.Seats {
 			for k := range lack {
-				if seat.Node == n && !claims.Patient {
+				if seat.Node == n && !nomination.Backfill {
 					lack[k] += seat.Need[k] * int64(seat.Count)
 				}
 			}
@@ -250,7 +250,7 @@ func (h *sharing) together(s *cluster.State, j *workload.Job) {
 // stopping tells whether any instance of a job was told to stop: the others need not stay near it.
 func stopping(j *workload.Job) bool {
 	return slices.ContainsFunc(j.Tasks,
-		func(t *workload.Task) bool { return t.Counts[facts.Stopping]+t.Beside[facts.Stopping] > 0 })
+		func(t *workload.Task) bool { return t.Counts[facts.Stopping]+t.Secondary[facts.Stopping] > 0 })
 }
 
 // first checks that nobody was placed where an instance of a job that comes before him has room: as far as that can be
@@ -278,7 +278,7 @@ func (h *sharing) first(s *cluster.State, j *workload.Job) {
 // privileged tells whether a job may come before those whose turn it is: its gang lost members, or room was kept for
 // it.
 func (h *sharing) privileged(j *workload.Job) bool {
-	return h.broken[j.ID] || j.HasGang() && h.lost[j.Name()] || slices.Contains(h.claiming, j.ID)
+	return h.broken[j.ID] || j.HasGang() && h.lost[j.Name()] || slices.Contains(h.nominated, j.ID)
 }
 
 // demands tells whether a task of a job asks for more of a node than amounts.

@@ -119,7 +119,7 @@ func (d *Drawer) end(s *cluster.State, j *workload.Job) command.Command {
 	}
 }
 
-// drain draws a node to empty, at once or with patience, or to fill again.
+// drain draws a node to empty, at once or with a deadline, or to fill again.
 func (d *Drawer) drain(s *cluster.State) command.Command {
 	if s.Nodes() == 0 {
 		return nil
@@ -333,7 +333,7 @@ func (d *Drawer) company(t *terms.Task, kind terms.JobType) {
 				{All: []constraint.Constraint{d.constraint(), d.constraint()}}}}
 		}
 		if d.IntN(2) == 0 {
-			one.Soft, one.PatienceMillis = true, uint32(d.between(0, 5000))
+			one.Soft, one.SoftTimeoutMillis = true, uint32(d.between(0, 5000))
 		}
 		t.Constraints = append(t.Constraints, one)
 	}

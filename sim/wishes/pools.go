@@ -86,7 +86,7 @@ func (d *Drawer) makeRoom(tree pool.Tree, above terms.PoolPath, change *command.
 // pool draws a pool.
 func (d *Drawer) pool(path terms.PoolPath) terms.Pool {
 	spec := terms.NewPool(path)
-	spec.PatienceMillis = []uint32{0, 100, 1000, 4000}[d.IntN(4)]
+	spec.PreemptionDelayMillis = []uint32{0, 100, 1000, 4000}[d.IntN(4)]
 	spec.ControllerLimit = []terms.Percent{terms.NoPercent, 0, 50, 100}[d.IntN(4)]
 	spec.SlackLimit = []terms.Percent{0, 20, 50, 100}[d.IntN(4)]
 	spec.JobScheduler = terms.JobScheduler(d.IntN(int(terms.JobPercentage) + 1))

@@ -106,7 +106,7 @@ func Text[T ~string](c *Coder, v *T, most int) {
 	case size > uint64(len(c.Data)):
 		c.Fail("ends within a text")
 	case !utf8.Valid(c.Data[:size]):
-		c.Fail("holds a text that is no UTF-8")
+		c.Fail("holds a text that is not UTF-8")
 	default:
 		*v = T(c.Data[:size])
 		c.Data = c.Data[size:]

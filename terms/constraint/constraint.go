@@ -53,10 +53,10 @@ type Constraint struct {
 	Count    uint32
 	// All of these must hold, or Any of them.
 	All, Any []Constraint
-	// Soft constraints hold until an instance has waited for PatienceMillis; from then on nodes where they hold are only
-	// preferred. Parts of a constraint are never soft.
-	Soft           bool
-	PatienceMillis uint32
+	// Soft constraints hold until an instance has waited for SoftTimeoutMillis; from then on nodes where they hold are
+	// only preferred. Parts of a constraint are never soft.
+	Soft              bool
+	SoftTimeoutMillis uint32
 }
 
 // Place is what constraints ask about: a node with what runs on it and around it.
@@ -182,6 +182,6 @@ func code(depth int) func(*codec.Coder, *Constraint) {
 		codec.List(c, &k.All, parts, code(depth-1))
 		codec.List(c, &k.Any, parts, code(depth-1))
 		codec.Flags(c, &k.Soft)
-		codec.Uint32s(c, &k.PatienceMillis)
+		codec.Uint32s(c, &k.SoftTimeoutMillis)
 	}
 }

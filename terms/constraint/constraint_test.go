@@ -129,10 +129,10 @@ func TestProblems(t *testing.T) {
 		want []string
 	}{
 		{Constraint{Attribute: "zone", Operator: Exists}, nil},
-		{Constraint{All: []Constraint{label("rack", Less, 1)}, Soft: true, PatienceMillis: 1000}, nil},
+		{Constraint{All: []Constraint{label("rack", Less, 1)}, Soft: true, SoftTimeoutMillis: 1000}, nil},
 		{Constraint{}, []string{"c: must have exactly one of attribute, label, all and any"}},
 		{Constraint{Attribute: "a", Label: "b"}, []string{"c: must have exactly one of attribute, label, all and any"}},
-		{Constraint{Attribute: "a", Operator: Exists, PatienceMillis: 1}, []string{"c.soft: must be at most 24 hours"}},
+		{Constraint{Attribute: "a", Operator: Exists, SoftTimeoutMillis: 1}, []string{"c.soft: must be at most 24 hours"}},
 		{Constraint{Any: []Constraint{{Attribute: "a", Operator: Exists, Soft: true}}},
 			[]string{"c.any[0].soft: must be absent: only a whole constraint is soft"}},
 		{Constraint{Any: []Constraint{{Attribute: "a"}}},

@@ -17,8 +17,8 @@ const (
 	PartsMax  = 64
 	// DepthMax bounds how deep constraints are joined.
 	DepthMax = 5
-	// PatienceMillisMax is 24 hours.
-	PatienceMillisMax = 24 * 60 * 60 * 1000
+	// SoftTimeoutMillisMax is 24 hours.
+	SoftTimeoutMillisMax = 24 * 60 * 60 * 1000
 )
 
 // Report is told what is wrong with a field.
@@ -26,7 +26,7 @@ type Report func(field, format string, args ...any)
 
 // Problems reports all that is wrong with the constraint, which is named field.
 func (c *Constraint) Problems(field string, report Report) {
-	if c.PatienceMillis > PatienceMillisMax || c.PatienceMillis > 0 && !c.Soft {
+	if c.SoftTimeoutMillis > SoftTimeoutMillisMax || c.SoftTimeoutMillis > 0 && !c.Soft {
 		report(field+".soft", "must be at most 24 hours")
 	}
 	c.problems(field, report, DepthMax)

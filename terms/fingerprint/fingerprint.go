@@ -176,7 +176,7 @@ func ofLifecycle(all []lifecycle.Policy) uint64 {
 
 func ofConstraint(c *constraint.Constraint) uint64 {
 	h := Words(tagJob, Text(tagJob, c.Attribute, c.Label, c.Within), Text(tagJob, c.Values...), uint64(c.Operator),
-		uint64(c.Count), Bit(c.Soft), uint64(c.PatienceMillis), uint64(len(c.All)))
+		uint64(c.Count), Bit(c.Soft), uint64(c.SoftTimeoutMillis), uint64(len(c.All)))
 	for i := range c.All {
 		h = Mix(h, ofConstraint(&c.All[i]))
 	}
@@ -207,7 +207,7 @@ func Pool(s *terms.Pool) uint64 {
 	for _, q := range s.Quotas {
 		h = Mix(h, Words(tagPool, uint64(q.Reservation), uint64(q.Limit), uint64(q.Share), Bit(q.Static)))
 	}
-	return Mix(h, Words(tagPool, uint64(s.ControllerLimit), uint64(s.SlackLimit), uint64(s.PatienceMillis),
+	return Mix(h, Words(tagPool, uint64(s.ControllerLimit), uint64(s.SlackLimit), uint64(s.PreemptionDelayMillis),
 		uint64(s.JobScheduler)))
 }
 

@@ -45,8 +45,8 @@ func (p *problems) spec(s *terms.Pool) {
 	if s.JobScheduler > terms.JobPercentage {
 		p.add("job_scheduler", "must be one of %s", strings.Join(terms.JobSchedulers(), ", "))
 	}
-	if s.PatienceMillis > terms.DelayMillisMax {
-		p.add("patience", "must be at most 24 h, is %d ms", s.PatienceMillis)
+	if s.PreemptionDelayMillis > terms.DelayMillisMax {
+		p.add("preemption_delay", "must be at most 24 h, is %d ms", s.PreemptionDelayMillis)
 	}
 	p.owners(s.Owners)
 }

@@ -5,7 +5,6 @@
 package pool
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -73,26 +72,6 @@ func (t Tree) Leaf(number int) bool {
 	return number+1 == len(t) || !strings.HasPrefix(string(t[number+1].Path), string(t[number].Path)+"/")
 }
 
-// Create returns the tree with a new pool, or what is wrong with that.
-func (t Tree) Create(spec terms.Pool, busy Busy) (Tree, []terms.Problem) {
-	at, found := t.Find(spec.Path)
-	if found {
-		return nil, refuse(spec.Path, "exists already: update it, or choose another name")
-	}
-	return checked(slices.Insert(slices.Clone(t), at, spec), busy)
-}
-
-// Update returns the tree with a pool changed, or what is wrong with that.
-func (t Tree) Update(spec terms.Pool, busy Busy) (Tree, []terms.Problem) {
-	at, found := t.Find(spec.Path)
-	if !found {
-		return nil, refuse(spec.Path, "does not exist: create it; a pool is not moved, but made anew and deleted where it was")
-	}
-	changed := slices.Clone(t)
-	changed[at] = spec
-	return checked(changed, busy)
-}
-
 // Change returns the tree with pools put in, in the places of those with the same paths, and others taken out. It
 // checks nothing.
 func (t Tree) Change(put []terms.Pool, gone []terms.PoolPath) Tree {
@@ -109,27 +88,4 @@ func (t Tree) Change(put []terms.Pool, gone []terms.PoolPath) Tree {
 		}
 	}
 	return New(changed)
-}
-
-// Delete returns the tree without a pool, or what is wrong with that.
-func (t Tree) Delete(path terms.PoolPath, busy Busy) (Tree, []terms.Problem) {
-	at, found := t.Find(path)
-	switch {
-	case !found:
-		return nil, refuse(path, "does not exist")
-	case !t.Leaf(at):
-		return nil, refuse(path, fmt.Sprintf("has pools below it: delete %s first", t[at+1].Path))
-	}
-	return checked(slices.Delete(slices.Clone(t), at, at+1), busy)
-}
-
-func refuse(path terms.PoolPath, reason string) []terms.Problem {
-	return []terms.Problem{{Path: string(path), Reason: reason}}
-}
-
-func checked(t Tree, busy Busy) (Tree, []terms.Problem) {
-	if problems := t.Problems(busy); len(problems) > 0 {
-		return nil, problems
-	}
-	return t, nil
 }

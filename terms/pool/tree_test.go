@@ -91,35 +91,33 @@ func TestProblems(t *testing.T) {
 func TestChanges(t *testing.T) {
 	tree := treeOf("a 100/200", "a/x 50/100", "b")
 	cases := []struct {
-		what   string
-		change func() (Tree, []terms.Problem)
-		want   string
+		what string
+		put  string
+		gone terms.PoolPath
+		busy Busy
+		want string
 	}{
-		{"create", func() (Tree, []terms.Problem) { return tree.Create(poolOf("a/y 50/200"), nil) }, "a a/x a/y b default"},
-		{"create too much", func() (Tree, []terms.Problem) { return tree.Create(poolOf("a/y 51/200"), nil) },
+		{"create", "a/y 50/200", "", nil, "a a/x a/y b default"},
+		{"create too much", "a/y 51/200", "", nil,
 			"a.memory.reservation: is 100B, but the pools below it reserve 101B together (a/x 50B, a/y 51B): raise it, or lower theirs"},
-		{"create again", func() (Tree, []terms.Problem) { return tree.Create(poolOf("b"), nil) },
-			"b: exists already: update it, or choose another name"},
-		{"create below jobs", func() (Tree, []terms.Problem) { return tree.Create(poolOf("b/x"), Busy{"b"}) },
+		{"create below jobs", "b/x", "", Busy{"b"},
 			"b: is for jobs, and jobs live in pools with none below: take b/x away"},
-		{"update", func() (Tree, []terms.Problem) { return tree.Update(poolOf("a/x 60/100"), nil) }, "a a/x b default"},
-		{"update below the sum", func() (Tree, []terms.Problem) { return tree.Update(poolOf("a 40/200"), nil) },
+		{"update", "a/x 60/100", "", nil, "a a/x b default"},
+		{"update below the sum", "a 40/200", "", nil,
 			"a.memory.reservation: is 40B, but the pools below it reserve 50B together (a/x 50B): raise it, or lower theirs"},
-		{"move", func() (Tree, []terms.Problem) { return tree.Update(poolOf("b/x"), nil) },
-			"b/x: does not exist: create it; a pool is not moved, but made anew and deleted where it was"},
-		{"delete", func() (Tree, []terms.Problem) { return tree.Delete("a/x", nil) }, "a b default"},
-		{"delete what has others", func() (Tree, []terms.Problem) { return tree.Delete("a", nil) },
-			"a: has pools below it: delete a/x first"},
-		{"delete what has jobs", func() (Tree, []terms.Problem) { return tree.Delete("b", Busy{"b"}) },
-			"b: must stay while it has jobs: stop them first"},
-		{"delete nothing", func() (Tree, []terms.Problem) { return tree.Delete("c", nil) }, "c: does not exist"},
-		{"delete the default", func() (Tree, []terms.Problem) { return tree.Delete("default", nil) },
-			"default: must be there, for the jobs that name no pool"},
+		{"delete", "", "a/x", nil, "a b default"},
+		{"delete what has others", "", "a", nil, "a/x: its parent a does not exist: create that first"},
+		{"delete what has jobs", "", "b", Busy{"b"}, "b: must stay while it has jobs: stop them first"},
+		{"delete the default", "", "default", nil, "default: must be there, for the jobs that name no pool"},
 	}
 	for _, c := range cases {
-		changed, problems := c.change()
-		got := text(problems)
-		if len(problems) == 0 {
+		var put []terms.Pool
+		if c.put != "" {
+			put = append(put, poolOf(c.put))
+		}
+		changed := tree.Change(put, []terms.PoolPath{c.gone})
+		got := text(changed.Problems(c.busy))
+		if got == "" {
 			var paths []string
 			for i := range changed {
 				paths = append(paths, string(changed[i].Path))

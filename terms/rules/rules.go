@@ -18,8 +18,11 @@ const StopDelays Number = 2
 // VolumesGivenUp lets a user give up what the volumes of an instance hold, so that it starts anywhere.
 const VolumesGivenUp Number = 3
 
+// Snapshots lets members take snapshots of the value, so that the journal can be trimmed.
+const Snapshots Number = 4
+
 // Released is the newest number by which a released program folds.
-const Released = VolumesGivenUp
+const Released = Snapshots
 
 // Next is behind everything that is released. What counts since then is there to try mixed versions with: a program
 // that is built with the tag nextrules says that it knows it, and so do some machines of the simulator.

@@ -92,6 +92,10 @@ const (
 	StarlingRulesProcedure = "/starling.v1.Starling/Rules"
 	// StarlingRaiseRulesProcedure is the fully-qualified name of the Starling's RaiseRules RPC.
 	StarlingRaiseRulesProcedure = "/starling.v1.Starling/RaiseRules"
+	// StarlingQuorumProcedure is the fully-qualified name of the Starling's Quorum RPC.
+	StarlingQuorumProcedure = "/starling.v1.Starling/Quorum"
+	// StarlingChangeQuorumProcedure is the fully-qualified name of the Starling's ChangeQuorum RPC.
+	StarlingChangeQuorumProcedure = "/starling.v1.Starling/ChangeQuorum"
 	// StarlingInfoProcedure is the fully-qualified name of the Starling's Info RPC.
 	StarlingInfoProcedure = "/starling.v1.Starling/Info"
 )
@@ -149,6 +153,11 @@ type StarlingClient interface {
 	Rules(context.Context, *v1.RulesRequest) (*v1.RulesResponse, error)
 	// RaiseRules raises the rules by one; it is refused unless the programs of all members know the version.
 	RaiseRules(context.Context, *v1.RaiseRulesRequest) (*v1.RaiseRulesResponse, error)
+	// Quorum tells which machines keep the journal, where it is the etcd in Starling itself. The answer needs no majority of
+	// them: where there is none it is what was known last.
+	Quorum(context.Context, *v1.QuorumRequest) (*v1.QuorumResponse, error)
+	// ChangeQuorum adds a machine to those, gives one its vote, or removes one.
+	ChangeQuorum(context.Context, *v1.ChangeQuorumRequest) (*v1.ChangeQuorumResponse, error)
 	// Info tells what the peer knows of itself.
 	Info(context.Context, *v1.InfoRequest) (*v1.InfoResponse, error)
 }
@@ -328,6 +337,19 @@ func NewStarlingClient(httpClient connect.HTTPClient, baseURL string, opts ...co
 			connect.WithSchema(starlingMethods.ByName("RaiseRules")),
 			connect.WithClientOptions(opts...),
 		),
+		quorum: connect.NewClient[v1.QuorumRequest, v1.QuorumResponse](
+			httpClient,
+			baseURL+StarlingQuorumProcedure,
+			connect.WithSchema(starlingMethods.ByName("Quorum")),
+			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+			connect.WithClientOptions(opts...),
+		),
+		changeQuorum: connect.NewClient[v1.ChangeQuorumRequest, v1.ChangeQuorumResponse](
+			httpClient,
+			baseURL+StarlingChangeQuorumProcedure,
+			connect.WithSchema(starlingMethods.ByName("ChangeQuorum")),
+			connect.WithClientOptions(opts...),
+		),
 		info: connect.NewClient[v1.InfoRequest, v1.InfoResponse](
 			httpClient,
 			baseURL+StarlingInfoProcedure,
@@ -365,6 +387,8 @@ type starlingClient struct {
 	output        *connect.Client[v1.OutputRequest, v1.OutputResponse]
 	rules         *connect.Client[v1.RulesRequest, v1.RulesResponse]
 	raiseRules    *connect.Client[v1.RaiseRulesRequest, v1.RaiseRulesResponse]
+	quorum        *connect.Client[v1.QuorumRequest, v1.QuorumResponse]
+	changeQuorum  *connect.Client[v1.ChangeQuorumRequest, v1.ChangeQuorumResponse]
 	info          *connect.Client[v1.InfoRequest, v1.InfoResponse]
 }
 
@@ -581,6 +605,24 @@ func (c *starlingClient) RaiseRules(ctx context.Context, req *v1.RaiseRulesReque
 	return nil, err
 }
 
+// Quorum calls starling.v1.Starling.Quorum.
+func (c *starlingClient) Quorum(ctx context.Context, req *v1.QuorumRequest) (*v1.QuorumResponse, error) {
+	response, err := c.quorum.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// ChangeQuorum calls starling.v1.Starling.ChangeQuorum.
+func (c *starlingClient) ChangeQuorum(ctx context.Context, req *v1.ChangeQuorumRequest) (*v1.ChangeQuorumResponse, error) {
+	response, err := c.changeQuorum.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
 // Info calls starling.v1.Starling.Info.
 func (c *starlingClient) Info(ctx context.Context, req *v1.InfoRequest) (*v1.InfoResponse, error) {
 	response, err := c.info.CallUnary(ctx, connect.NewRequest(req))
@@ -643,6 +685,11 @@ type StarlingHandler interface {
 	Rules(context.Context, *v1.RulesRequest) (*v1.RulesResponse, error)
 	// RaiseRules raises the rules by one; it is refused unless the programs of all members know the version.
 	RaiseRules(context.Context, *v1.RaiseRulesRequest) (*v1.RaiseRulesResponse, error)
+	// Quorum tells which machines keep the journal, where it is the etcd in Starling itself. The answer needs no majority of
+	// them: where there is none it is what was known last.
+	Quorum(context.Context, *v1.QuorumRequest) (*v1.QuorumResponse, error)
+	// ChangeQuorum adds a machine to those, gives one its vote, or removes one.
+	ChangeQuorum(context.Context, *v1.ChangeQuorumRequest) (*v1.ChangeQuorumResponse, error)
 	// Info tells what the peer knows of itself.
 	Info(context.Context, *v1.InfoRequest) (*v1.InfoResponse, error)
 }
@@ -818,6 +865,19 @@ func NewStarlingHandler(svc StarlingHandler, opts ...connect.HandlerOption) (str
 		connect.WithSchema(starlingMethods.ByName("RaiseRules")),
 		connect.WithHandlerOptions(opts...),
 	)
+	starlingQuorumHandler := connect.NewUnaryHandlerSimple(
+		StarlingQuorumProcedure,
+		svc.Quorum,
+		connect.WithSchema(starlingMethods.ByName("Quorum")),
+		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+		connect.WithHandlerOptions(opts...),
+	)
+	starlingChangeQuorumHandler := connect.NewUnaryHandlerSimple(
+		StarlingChangeQuorumProcedure,
+		svc.ChangeQuorum,
+		connect.WithSchema(starlingMethods.ByName("ChangeQuorum")),
+		connect.WithHandlerOptions(opts...),
+	)
 	starlingInfoHandler := connect.NewUnaryHandlerSimple(
 		StarlingInfoProcedure,
 		svc.Info,
@@ -877,6 +937,10 @@ func NewStarlingHandler(svc StarlingHandler, opts ...connect.HandlerOption) (str
 			starlingRulesHandler.ServeHTTP(w, r)
 		case StarlingRaiseRulesProcedure:
 			starlingRaiseRulesHandler.ServeHTTP(w, r)
+		case StarlingQuorumProcedure:
+			starlingQuorumHandler.ServeHTTP(w, r)
+		case StarlingChangeQuorumProcedure:
+			starlingChangeQuorumHandler.ServeHTTP(w, r)
 		case StarlingInfoProcedure:
 			starlingInfoHandler.ServeHTTP(w, r)
 		default:
@@ -986,6 +1050,14 @@ func (UnimplementedStarlingHandler) Rules(context.Context, *v1.RulesRequest) (*v
 
 func (UnimplementedStarlingHandler) RaiseRules(context.Context, *v1.RaiseRulesRequest) (*v1.RaiseRulesResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("starling.v1.Starling.RaiseRules is not implemented"))
+}
+
+func (UnimplementedStarlingHandler) Quorum(context.Context, *v1.QuorumRequest) (*v1.QuorumResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("starling.v1.Starling.Quorum is not implemented"))
+}
+
+func (UnimplementedStarlingHandler) ChangeQuorum(context.Context, *v1.ChangeQuorumRequest) (*v1.ChangeQuorumResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("starling.v1.Starling.ChangeQuorum is not implemented"))
 }
 
 func (UnimplementedStarlingHandler) Info(context.Context, *v1.InfoRequest) (*v1.InfoResponse, error) {

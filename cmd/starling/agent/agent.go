@@ -9,13 +9,9 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
-	"net"
-	"net/url"
 	"os"
 	"os/signal"
 	"path/filepath"
-	"slices"
-	"strings"
 	"syscall"
 	"time"
 
@@ -29,7 +25,7 @@ import (
 	"starling/cmd/starling/settings"
 	"starling/cmd/starling/usage"
 	"starling/journal"
-	"starling/journal/etcd"
+	"starling/journal/etcd/quorum"
 	"starling/secret"
 	"starling/terms"
 	"starling/trust"
@@ -41,18 +37,21 @@ type agent struct {
 	version string
 	config  *settings.Agent
 	folder  *host.Folder
+	// known is whose the folder was when this process began.
+	known   host.Belonging
 	log     *slog.Logger
 	keys    *trust.Keys
 	door    *door.Door
 	journal journal.Journal
-	member  *etcd.Member
-	host    *host.Host
+	// node is this machine's part in the quorum of etcd, nil if ZooKeeper keeps the journal.
+	node *quorum.Node
+	host *host.Host
 }
 
-// Commands returns "starling agent", "starling dev", and the hidden one that drivers start. The version is that of
-// this program.
+// Commands returns "starling agent", "starling dev", "starling recover", and the hidden one that drivers start. The
+// version is that of this program.
 func Commands(r *remote.Remote, version string) []*cobra.Command {
-	return []*cobra.Command{newAgent(r, version), newDev(r, version), newSupervise()}
+	return []*cobra.Command{newAgent(r, version), newDev(r, version), newRecover(r), newSupervise()}
 }
 
 func newAgent(r *remote.Remote, version string) *cobra.Command {
@@ -60,33 +59,47 @@ func newAgent(r *remote.Remote, version string) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "agent",
 		Short: "Run this machine's peer",
-		Long: `Run this machine's peer. The first machines, one or three of a static list, form the quorum that keeps the
-journal; all others join as its clients. When the agent stops its tasks go on, and it finds them again when it is
-back before its pulse has ended.
+		Long: `Run this machine's peer. The first machine founds the cluster, and makes its certificate authority. All others join it
+by the line that "starling token create" prints there: --join LINE, or a file with it. A machine needs that once; it remembers where
+others are, and "join" with HOST:PORTs of their APIs tells it where to look if all of those are gone. Between machines there is
+mutual TLS and nothing else; users of the machine are asked for nothing, see "starling user --help".
+
+Machines keep the journal as members of the quorum, up to three of them, and five from seven machines on, if "etcd.listen" says
+where their member answers. A member that stays away is replaced; "starling quorum ls" shows them. A first machine that has
+lost its data joins like any other: without "join" it founds a new cluster.
+
+When the agent stops its tasks go on, and it finds them again when it is back before its pulse has ended.
 
 Every setting is a key of the YAML file, a variable STARLING_... and a flag; a flag wins over a variable, that over
-the file, and that over the default. "etcd.members" in the file is --etcd-members and STARLING_ETCD_MEMBERS.
+the file, and that over the default. "etcd.listen" in the file is --etcd-listen and STARLING_ETCD_LISTEN.
 
-A file for the first of three machines:
+A file for the second machine:
 
-  node: a
-  address: 10.0.0.1:7460
+  node: b
+  address: 10.0.0.2:7460
+  join: [/etc/starling/join]           # what "starling token create" has printed on a; the first machine has none
   etcd:
-    members: {a: "https://10.0.0.1:2380", b: "https://10.0.0.2:2380", c: "https://10.0.0.3:2380"}
-    listen: https://10.0.0.1:2379      # other nodes have  endpoints: ["https://10.0.0.1:2379", ...]  instead
+    listen: https://10.0.0.2:2379      # and the port after that for the other members
   secret_file: /etc/starling/cluster.secret
   attributes: {zone: cellar}
 
-The first node of etcd.members, by name, makes the cluster's certificate authority when it starts for the first time.
-Every other machine joins by the line that "starling token create" prints there, with --join; it needs it once. Between
-machines there is mutual TLS and nothing else; users of the machine are asked for nothing, see "starling user --help".
+An ensemble of ZooKeeper may keep the journal instead, for those who have one. Then there is no quorum of nodes:
+
+  zookeeper:
+    servers: 10.0.0.7:2181,10.0.0.8:2181,10.0.0.9:2181/starling
+    auth_file: /etc/starling/zookeeper.auth   # one line USER:PASSWORD; what is made there is for this user alone
+    cert: /etc/starling/a.pem                 # with key and ca, for servers that want TLS
+
+Its sessions must be able to end within pulse_ttl less a second: with its tickTime of 2000 that is 5s or more. A pulse
+ends up to one tickTime late, so 1000 or less is better.
 
 Jobs with the plugins ssh and mpi need the cluster's secret, a file that is the same on all nodes and for its owner alone. Make
 it once and copy it; without it, or with another than most nodes have, only instances of such jobs fail on a node, and say so.
 The node's attribute "secret" tells by eight digits which one it has, and nothing else of it:
 
   ` + secret.HowToMake("cluster.secret"),
-		Example: `  starling agent --node a --data a.data --etcd-members a=https://127.0.0.1:2380
+		Example: `  starling agent --node a --data a.data
+  starling token create > line && starling agent --node b --data b.data --address 127.0.0.1:7461 --join line
   starling agent --config /etc/starling/agent.yaml`,
 		Args: usage.NoArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
@@ -120,20 +133,20 @@ func (a *agent) run(ctx context.Context) error {
 		case <-ctx.Done():
 		case <-a.host.Done():
 			err = fmt.Errorf("the peer has stopped: %w\nhint: the log tells more: %s", a.host.Reason(), a.LogPath)
-		case <-a.lost():
-			err = fmt.Errorf("this node's etcd member has stopped\nhint: the log tells more: %s", a.LogPath)
+		case lost := <-a.lost():
+			err = fmt.Errorf("%w\nhint: the log tells more: %s", lost, a.LogPath)
 		}
 	}
 	stop()
 	return errors.Join(err, a.end())
 }
 
-// lost is closed when the member of the quorum that runs here has stopped; without one it never is.
-func (a *agent) lost() <-chan struct{} {
-	if a.member == nil {
+// lost tells when the member of the quorum that runs here has ended; without one it never does.
+func (a *agent) lost() <-chan error {
+	if a.node == nil {
 		return nil
 	}
-	return a.member.Stopped()
+	return a.node.Lost()
 }
 
 func (a *agent) start(ctx context.Context) error {
@@ -151,6 +164,9 @@ func (a *agent) start(ctx context.Context) error {
 			return exit.Fail(exit.Usage, "secret_file: %w", err)
 		}
 	}
+	if a.known, err = a.folder.Belongs(a.config.Node); err != nil {
+		return err
+	}
 	if err := a.openDoor(ctx); err != nil {
 		return configError(err)
 	}
@@ -166,7 +182,7 @@ func (a *agent) start(ctx context.Context) error {
 	for _, warning := range a.host.Warnings() {
 		a.Hint("warning: %s", warning)
 	}
-	return patiently(ctx, a.host.Ready, func() {
+	return telling(ctx, a.host.Ready, func() {
 		status := a.host.Status(ctx)
 		if status.OfferRefusal != "" {
 			a.Hint("warning: a member that gives nothing, because its offer is refused: %s", status.OfferRefusal)
@@ -183,10 +199,9 @@ func (a *agent) openDoor(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	members := slices.Sorted(maps.Keys(a.config.Members))
-	isFirst := len(members) > 0 && members[0] == string(a.config.Node)
 	a.keys, err = host.KeysOf(ctx, host.Newcomer{
-		Data: a.folder.Path, Node: a.config.Node, Join: a.config.Join, First: isFirst})
+		Data: a.folder.Path, Node: a.config.Node, Join: a.config.Token,
+		First: len(a.config.Join) == 0 && a.known.Cluster == ""})
 	if err != nil {
 		listener.Close()
 	}
@@ -220,6 +235,9 @@ func (a *agent) startHost(ctx context.Context, known *secret.Secret) error {
 		return err
 	}
 	config.Journal = a.journal
+	if a.node != nil && len(a.config.Etcd.Endpoints) == 0 {
+		config.Quorum = host.NewQuorum(a.node)
+	}
 	a.host, err = host.Start(context.WithoutCancel(ctx), config)
 	return err
 }
@@ -243,36 +261,8 @@ func (a *agent) offer() (terms.Offer, error) {
 	return offer, nil
 }
 
-// openJournal starts this node's member of the quorum, or reaches the quorum as a client, and waits until it answers.
-func (a *agent) openJournal(ctx context.Context) error {
-	peerURL, isMember := a.config.Members[string(a.config.Node)]
-	if !isMember {
-		return a.reachJournal(ctx)
-	}
-	for _, at := range []string{peerURL, a.config.EtcdListen} {
-		if err := canListen(at); err != nil {
-			return err
-		}
-	}
-	var err error
-	cert, key, ca := a.keys.Files()
-	a.member, err = etcd.Start(ctx, etcd.MemberConfig{
-		Name: string(a.config.Node), DataDir: filepath.Join(a.folder.Path, "etcd"), Log: host.EngineLog{Log: a.log},
-		ClientURL: a.config.EtcdListen, PeerURL: peerURL, InitialCluster: a.config.Members,
-		Certificates: etcd.Certificates{CertFile: cert, KeyFile: key, CAFile: ca, ServerName: trust.ServerName},
-	})
-	if err != nil {
-		return err
-	}
-	err = patiently(ctx, a.member.Ready, func() { a.tellMissing(slices.Sorted(maps.Values(a.config.Members))) })
-	if err == nil {
-		a.journal = a.member.Journal()
-	}
-	return err
-}
-
-// patiently waits for something, and tells again and again when it takes long.
-func patiently(ctx context.Context, wait func(context.Context) error, tell func()) error {
+// telling waits for something, and tells again and again when it takes long.
+func telling(ctx context.Context, wait func(context.Context) error, tell func()) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	ended := make(chan error, 1)
@@ -281,70 +271,10 @@ func patiently(ctx context.Context, wait func(context.Context) error, tell func(
 		select {
 		case err := <-ended:
 			return err
-		case <-time.After(quorumPatience):
+		case <-time.After(quorumDelay):
 			tell()
 		}
 	}
-}
-
-// quorumPatience is how long to wait before saying for what, and then again.
-const quorumPatience = 2 * time.Second
-
-// reachJournal connects to the quorum as a client, again and again until that works.
-func (a *agent) reachJournal(ctx context.Context) error {
-	for {
-		short, cancel := context.WithTimeout(ctx, quorumPatience)
-		opened, err := etcd.Open(short, etcd.ClientConfig{Endpoints: a.config.Endpoints, TLS: trust.ClientTLS(a.keys.Shows)})
-		cancel()
-		if err == nil {
-			a.journal = opened
-			return nil
-		}
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		a.log.Warn("the journal cannot be reached", "error", err)
-		a.tellMissing(a.config.Endpoints)
-	}
-}
-
-// tellMissing says which of the quorum's members do not answer.
-func (a *agent) tellMissing(urls []string) {
-	var missing []string
-	for _, at := range urls {
-		u, err := url.Parse(at)
-		if err != nil {
-			continue
-		}
-		connection, err := net.DialTimeout("tcp", u.Host, time.Second)
-		if err != nil {
-			missing = append(missing, at)
-			continue
-		}
-		connection.Close()
-	}
-	text := "waiting for the quorum: no majority answers; all are reachable"
-	if len(missing) > 0 {
-		text = "waiting for the quorum: nobody answers at " + strings.Join(missing, ", ")
-	}
-	a.log.Warn(text)
-	a.Hint("%s", text)
-}
-
-// canListen tells in our words when a port of the engine is taken; the engine's own are long.
-func canListen(at string) error {
-	u, err := url.Parse(at)
-	if err != nil {
-		return err
-	}
-	listener, err := net.Listen("tcp", u.Host)
-	switch {
-	case errors.Is(err, syscall.EADDRINUSE):
-		return fmt.Errorf("another program listens on %s, where this node's etcd member must\nhint: stop it, or change etcd.members or etcd.listen", u.Host)
-	case err != nil:
-		return fmt.Errorf("listen for the etcd member: %w", err)
-	}
-	return listener.Close()
 }
 
 // end stops the peer; its tasks go on.
@@ -358,33 +288,16 @@ func (a *agent) end() error {
 	if a.door != nil {
 		errs = append(errs, a.door.Close())
 	}
-	if a.journal != nil {
+	switch {
+	case a.node != nil:
+		errs = append(errs, a.node.Close())
+	case a.journal != nil:
 		errs = append(errs, a.journal.Close())
-	}
-	if a.member != nil {
-		errs = append(errs, within(goodbyeMax, a.member.Close))
 	}
 	if a.folder != nil {
 		a.folder.Release()
 	}
 	return errors.Join(errs...)
-}
-
-// goodbyeMax is how long this node's etcd member may take to end in good order. It waits for its clients and looks
-// for a new leader, in vain if the others stop as well, and meanwhile the pulse of this node runs out.
-const goodbyeMax = time.Second
-
-// within calls a function that may be cut short by the end of the process, as a crash would, and does not wait
-// longer.
-func within(most time.Duration, end func() error) error {
-	ended := make(chan error, 1)
-	go func() { ended <- end() }()
-	select {
-	case err := <-ended:
-		return err
-	case <-time.After(most):
-		return nil
-	}
 }
 
 // configError makes an address that cannot be used, and an offer that the cluster would refuse, bad input.

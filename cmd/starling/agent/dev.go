@@ -200,11 +200,10 @@ func (d *dev) open(ctx context.Context) error {
 		d.journal = memory.New()
 		return nil
 	}
-	cert, key, ca := d.keys.Files()
 	d.member, err = etcd.Start(ctx, etcd.MemberConfig{
-		Name: "dev", DataDir: filepath.Join(d.folder.Path, "etcd"), Log: host.EngineLog{Log: d.log},
-		ClientURL: "https://127.0.0.1:0", PeerURL: "https://127.0.0.1:0",
-		Certificates: etcd.Certificates{CertFile: cert, KeyFile: key, CAFile: ca, ServerName: trust.ServerName},
+		Name: "dev", DataDir: filepath.Join(d.folder.Path, memberFolder),
+		Log:       host.EngineLog{Log: d.log, Folder: d.folder.Path, Tell: d.Hint},
+		ClientURL: "https://127.0.0.1:0", PeerURL: "https://127.0.0.1:0", Certificates: nodeCertificates(d.keys),
 	})
 	if err != nil {
 		return err

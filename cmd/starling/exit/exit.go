@@ -36,7 +36,7 @@ var meanings = []struct {
 	{Failed, "failed: the job failed, what was named does not exist, or something broke"},
 	{Usage, "bad input: the command line, a job file or the configuration is wrong"},
 	{NotPlaced, "not placed: before --timeout nothing of the job could be placed; \"starling why NAME\" tells the reasons"},
-	{Conflict, "conflict: it exists already, has ended, or was changed by somebody else"},
+	{Conflict, "conflict: it exists already, has ended, or was changed by another writer"},
 	{Unreachable, "unreachable: no peer answers at the address"},
 	{Denied, "denied: the peer refuses to do that for you"},
 	{Outdated, "outdated: the cluster's rules are newer than this program, or its journal is older than any release"},

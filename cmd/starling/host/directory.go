@@ -21,7 +21,7 @@ import (
 func (h *Host) ServeNames(ctx context.Context, address string) error {
 	at, err := netip.ParseAddrPort(strings.Replace(address, "localhost:", "127.0.0.1:", 1))
 	if err != nil {
-		return fmt.Errorf("%w: %q is no IP:PORT such as 127.0.0.1:5300", ErrAddress, address)
+		return fmt.Errorf("%w: %q is not an IP:PORT such as 127.0.0.1:5300", ErrAddress, address)
 	}
 	server, err := dns.NewServer(domain.DefaultZone, directory{h.State})
 	if err != nil {

@@ -48,6 +48,8 @@ type Config struct {
 	Door  *door.Door
 	Keys  *trust.Keys
 	Pulse time.Duration
+	// Quorum is who keeps the journal, nil where that is not the etcd in Starling itself.
+	Quorum api.Quorum
 	// Supervise is the subcommand of this program that supervises a task.
 	Supervise string
 	// Secret is the cluster's, nil for none.
@@ -87,6 +89,9 @@ func Start(ctx context.Context, config Config) (*Host, error) {
 	if err := config.CompleteOffer(); err != nil {
 		return nil, err
 	}
+	if err := checkIdentity(config.Folder); err != nil {
+		return nil, err
+	}
 	program, err := ownProgram()
 	if err != nil {
 		return nil, fmt.Errorf("find this program, which supervises tasks: %w", err)
@@ -103,12 +108,11 @@ func Start(ctx context.Context, config Config) (*Host, error) {
 		Node: config.Node, Journal: config.Journal, Driver: tasks, Offer: config.Offer, PulseTTL: config.Pulse,
 		Secret:  config.Secret,
 		Fetch:   client.NewOutputs(config.Keys.Shows).Fetch,
-		Reports: config.Folder, Version: config.Version,
-		Credentials: h.credentials,
-		Identity:    peer.FileIdentity{Path: filepath.Join(config.Folder, "identity.json")}, Log: config.Log,
+		Reports: config.Folder, Version: config.Version, Limits: clusterLimits(), Credentials: h.credentials,
+		Identity: peer.FileIdentity{Path: filepath.Join(config.Folder, identityName)}, Log: config.Log,
 	})
 	config.Door.Answer(api.NewServer(backend{h.Peer}, api.Options{
-		Version: config.Version, Rules: peer.RulesNewest, Log: config.Log, Shows: config.Keys.Shows}))
+		Version: config.Version, Rules: peer.RulesNewest, Quorum: config.Quorum, Log: config.Log, Shows: config.Keys.Shows}))
 	h.serving.Go(func() {
 		select {
 		case <-config.Door.Done():

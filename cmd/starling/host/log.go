@@ -1,12 +1,14 @@
 package host
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"log/slog"
 	"os"
 	"runtime/debug"
 	"strings"
+	"syscall"
 
 	"gopkg.in/natefinch/lumberjack.v2"
 )
@@ -35,11 +37,33 @@ func OpenLog(path string, level slog.Level) (*slog.Logger, error) {
 	return slog.New(slog.NewJSONHandler(out, &slog.HandlerOptions{Level: level})), nil
 }
 
-// EngineLog takes the lines that the journal's engine logs; they matter to whoever debugs the engine.
-type EngineLog struct{ Log *slog.Logger }
+// EngineLog takes the lines of JSON that the journal's engine logs. Most matter to whoever debugs the engine; with
+// some it ends the whole process at once, and these are for whoever operates it.
+type EngineLog struct {
+	Log *slog.Logger
+	// Folder is where the engine's data is, Tell says something to the user.
+	Folder string
+	Tell   func(format string, args ...any)
+}
 
 // Write implements io.Writer.
 func (l EngineLog) Write(line []byte) (int, error) {
-	l.Log.Debug("etcd", "line", strings.TrimSpace(string(line)))
+	text := strings.TrimSpace(string(line))
+	said := struct{ Level, Msg, Error string }{}
+	_ = json.Unmarshal(line, &said) // what is no JSON has no level
+	switch said.Level {
+	case "fatal", "panic", "dpanic":
+		hint := "start the agent again; if that ends alike, its data may be damaged: on one of several members, delete " +
+			l.Folder + " and start it with --join, otherwise restore it"
+		if strings.Contains(said.Error, syscall.ENOSPC.Error()) {
+			hint = "free space on the disk of " + l.Folder + ", then start the agent again; its tasks go on"
+		}
+		l.Log.Error("etcd ends this process", "line", text, "hint", hint)
+		l.Tell("starling: this node's etcd member cannot go on and ends the agent: %s: %s\nhint: %s", said.Msg, said.Error, hint)
+	case "error":
+		l.Log.Warn("etcd", "line", text)
+	default:
+		l.Log.Debug("etcd", "line", text)
+	}
 	return len(line), nil
 }

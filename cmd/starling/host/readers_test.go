@@ -40,7 +40,7 @@ func newCrew(t *testing.T) *crew {
 	c := &crew{t: t, peer: peer.Start(ctx, peer.Config{
 		Node: "a", Journal: memory.New().Open(),
 		Driver:   fake.Open(fake.NewMachine(func(driver.Task) fake.Behaviour { return fake.Behaviour{} })),
-		Identity: &peer.MemoryIdentity{}, PulseTTL: time.Minute, Log: slog.New(slog.DiscardHandler),
+		Identity: &peer.MemoryIdentity{}, PulseTTL: time.Minute, Limits: clusterLimits(), Log: slog.New(slog.DiscardHandler),
 		Offer: terms.Offer{
 			Capacity: terms.Resources{8000, 8 << 30, 1 << 40}, PortFirst: 20000, PortLast: 20100, Rules: 1,
 			Address:    "127.0.0.1:1",

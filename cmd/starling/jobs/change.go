@@ -124,11 +124,15 @@ func change(ctx context.Context, r *remote.Remote, job string, options runOption
 	if err := stale(ctx, peer, job, options.against.Number, make(peer, options.against.Number)); err != nil {
 		return err
 	}
+	return followOne(ctx, r, newTracker(peer, console.NewProgress(r.Console, []string{job}), []string{job}), options)
+}
+
+// followOne follows the only job of a tracker, unless it is only to be named.
+func followOne(ctx context.Context, r *remote.Remote, t *tracker, options runOptions) error {
 	if options.detach {
-		_, err := fmt.Fprintln(r.Out, job)
+		_, err := fmt.Fprintln(r.Out, t.jobs[0].name)
 		return err
 	}
-	t := newTracker(peer, console.NewProgress(r.Console, []string{job}), []string{job})
 	return follow(ctx, r, t, options.timeout, following{t.wait, results})
 }
 

@@ -1,6 +1,7 @@
 package jobs
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"strconv"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"starling/api/client"
 	starlingv1 "starling/api/v1"
 	"starling/api/wire"
 	"starling/cmd/starling/console"
@@ -24,19 +26,13 @@ func newJobHistory(r *remote.Remote) *cobra.Command {
 		Short:             "List the versions of a job, the newest last",
 		Args:              usage.OneArgument("job's NAME"),
 		ValidArgsFunction: target.CompleteJob(r),
-		RunE: func(command *cobra.Command, args []string) error {
-			ctx, cancel := remote.AnswerContext(command)
-			defer cancel()
-			peer, err := r.Dial()
-			if err != nil {
-				return err
-			}
+		RunE: r.Asking(func(ctx context.Context, peer *client.Client, args []string) error {
 			answer, err := peer.JobHistory(ctx, terms.JobName(target.JobName(args[0])))
 			if err != nil {
 				return err
 			}
 			return r.Show(answer, func() *console.Table { return historyTable(answer) })
-		},
+		}),
 	}
 }
 
@@ -124,7 +120,7 @@ replace those whose machine does not satisfy a new rule, or starts or stops some
 func versionOf(command *cobra.Command, text string) (uint32, error) {
 	version, err := strconv.ParseUint(strings.TrimPrefix(text, "v"), 10, 32)
 	if err != nil || version == 0 {
-		return 0, usage.Error(command, fmt.Errorf("%q is no VERSION: write its number, from 1", text))
+		return 0, usage.Error(command, fmt.Errorf("%q is not a VERSION: write its number, from 1", text))
 	}
 	return uint32(version), nil
 }

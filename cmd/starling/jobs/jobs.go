@@ -2,12 +2,14 @@
 package jobs
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strconv"
 
 	"github.com/spf13/cobra"
 
+	"starling/api/client"
 	starlingv1 "starling/api/v1"
 	"starling/cmd/starling/console"
 	"starling/cmd/starling/remote"
@@ -33,13 +35,7 @@ func newPs(r *remote.Remote) *cobra.Command {
 		Short: "List jobs",
 		Long:  `List the jobs that have not ended, or with --all also those that have; with PREFIX only those whose names begin so.`,
 		Args:  usage.AtMostOne("PREFIX"),
-		RunE: func(command *cobra.Command, args []string) error {
-			ctx, cancel := remote.AnswerContext(command)
-			defer cancel()
-			peer, err := r.Dial()
-			if err != nil {
-				return err
-			}
+		RunE: r.Asking(func(ctx context.Context, peer *client.Client, args []string) error {
 			answer, err := peer.AllJobs(ctx, append(args, "")[0])
 			if err != nil {
 				return err
@@ -55,7 +51,7 @@ func newPs(r *remote.Remote) *cobra.Command {
 				r.Hint("%s not shown: --all shows them too", console.Counted(hidden, "ended job"))
 			}
 			return nil
-		},
+		}),
 	}
 	command.Flags().BoolVarP(&all, "all", "a", false, "show jobs that have ended, too")
 	return command

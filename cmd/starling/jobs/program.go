@@ -72,9 +72,9 @@ func jobNameFor(program string) string {
 	return cmp.Or(text, "run") + "-" + strings.ToLower(rand.Text()[:suffixBytes])
 }
 
-// outputPatience is how long the rest of the output may take after a program has ended. It is there at once, unless the
+// outputTimeout is how long the rest of the output may take after a program has ended. It is there at once, unless the
 // program's machine is gone.
-const outputPatience = 10 * time.Second
+const outputTimeout = 10 * time.Second
 
 // programOutput shows both streams of every allocation of a slot.
 type programOutput struct {
@@ -94,7 +94,7 @@ func waitWithOutput(ctx context.Context, r *remote.Remote, t *tracker) error {
 	if err != nil {
 		cancel()
 	}
-	late := time.AfterFunc(outputPatience, cancel)
+	late := time.AfterFunc(outputTimeout, cancel)
 	defer late.Stop()
 	output.readers.Wait()
 	return err

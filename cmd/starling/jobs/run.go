@@ -257,7 +257,7 @@ func failures(r *remote.Remote, t *tracker) error {
 		}
 		if status == suspended {
 			r.Hint("%s is suspended: it goes on with starling job resume %s", job.name, job.name)
-			if !job.rested {
+			if !job.startedSuspended {
 				failed = append(failed, job.name)
 			}
 		}

@@ -67,7 +67,7 @@ func sizesOf(command *cobra.Command, r *remote.Remote, args []string) (job strin
 		readings = slices.DeleteFunc(readings, func(t target.Target) bool { return t.Number >= 0 })
 		switch {
 		case !found || unnamed != nil || len(readings) == 0 || wrong != nil && !integer.MatchString(text):
-			return "", nil, usage.Error(command, fmt.Errorf("%q is no JOB=NUMBER or JOB/TASK=NUMBER", arg))
+			return "", nil, usage.Error(command, fmt.Errorf("%q is not a JOB=NUMBER or JOB/TASK=NUMBER", arg))
 		case wrong != nil || number > terms.InstancesMax:
 			return "", nil, usage.Error(command, fmt.Errorf("%q: the NUMBER must be from 0 to %d", arg, terms.InstancesMax))
 		}
@@ -117,13 +117,9 @@ func scale(ctx context.Context, r *remote.Remote, job string, sizes []jobspec.Si
 		r.Hint("%s: its update is paused, and stays so: the new number comes with `starling job update resume %s`", job, job)
 		options.detach = true
 	}
-	if options.detach {
-		_, err := fmt.Fprintln(r.Out, job)
-		return err
-	}
 	t := newTracker(peer, console.NewProgress(r.Console, []string{job}), []string{job})
 	t.reached = scaled
-	return follow(ctx, r, t, options.timeout, following{t.wait, results})
+	return followOne(ctx, r, t, options)
 }
 
 // rescaled returns the job with its new numbers, nil if it has them already.

@@ -41,8 +41,8 @@ type tracked struct {
 	stalls time.Time
 	told   string
 	done   bool
-	// rested tells that the job was suspended from the beginning, so that nobody expects it to run.
-	rested bool
+	// startedSuspended tells that the job was suspended from the beginning, so that nobody expects it to run.
+	startedSuspended bool
 	// unchanged tells that this command changed nothing, so that what its update came to is not its doing.
 	unchanged bool
 }
@@ -151,7 +151,7 @@ func (t *tracker) take(u update) bool {
 	case job.last == nil || waits < waited || waited == 0:
 		job.stalls = time.Now().Add(stalledAfter)
 	}
-	job.rested = job.rested || job.last == nil && u.status.GetJob().GetStatus() == suspended
+	job.startedSuspended = job.startedSuspended || job.last == nil && u.status.GetJob().GetStatus() == suspended
 	job.last = u.status
 	if t.visit != nil {
 		t.visit(u.status)

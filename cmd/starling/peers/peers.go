@@ -4,21 +4,23 @@ package peers
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"starling/api/client"
 	starlingv1 "starling/api/v1"
 	"starling/cmd/starling/console"
 	"starling/cmd/starling/remote"
 	"starling/cmd/starling/usage"
 )
 
-// Commands returns "starling peers", "starling node", "starling rules" and "starling journal".
+// Commands returns "starling peers", "starling node", "starling quorum", "starling rules" and "starling journal".
 func Commands(r *remote.Remote) []*cobra.Command {
-	return []*cobra.Command{newRing(r), newNode(r), newRules(r), newJournal(r)}
+	return []*cobra.Command{newRing(r), newNode(r), newQuorum(r), newRules(r), newJournal(r)}
 }
 
 func newRing(r *remote.Remote) *cobra.Command {
@@ -26,13 +28,7 @@ func newRing(r *remote.Remote) *cobra.Command {
 		Use:   "peers",
 		Short: "Show the ring: who watches whom, what each gives, how far each has read",
 		Args:  usage.NoArguments,
-		RunE: func(command *cobra.Command, _ []string) error {
-			ctx, cancel := remote.AnswerContext(command)
-			defer cancel()
-			peer, err := r.Dial()
-			if err != nil {
-				return err
-			}
+		RunE: r.Asking(func(ctx context.Context, peer *client.Client, _ []string) error {
 			answer, err := peer.AllPeers(ctx)
 			if err != nil {
 				return err
@@ -46,7 +42,7 @@ func newRing(r *remote.Remote) *cobra.Command {
 				}
 			}
 			return nil
-		},
+		}),
 	}
 }
 

@@ -1,11 +1,13 @@
 package peers
 
 import (
+	"context"
 	"fmt"
 	"strconv"
 
 	"github.com/spf13/cobra"
 
+	"starling/api/client"
 	starlingv1 "starling/api/v1"
 	"starling/cmd/starling/console"
 	"starling/cmd/starling/remote"
@@ -21,13 +23,7 @@ func newRules(r *remote.Remote) *cobra.Command {
 newer program keeps to the rules in force until they are raised, so that old and new ones work together. Once they are
 raised, older programs stop when they meet that, with exit status 7, and their tasks go on until a newer one is there.`,
 		Args: usage.NoArguments,
-		RunE: func(command *cobra.Command, _ []string) error {
-			ctx, cancel := remote.AnswerContext(command)
-			defer cancel()
-			peer, err := r.Dial()
-			if err != nil {
-				return err
-			}
+		RunE: r.Asking(func(ctx context.Context, peer *client.Client, _ []string) error {
 			answer, err := peer.Rules(ctx)
 			if err != nil {
 				return err
@@ -37,7 +33,7 @@ raised, older programs stop when they meet that, with exit status 7, and their t
 			}
 			adviseRules(r, answer)
 			return nil
-		},
+		}),
 	}
 	command.AddCommand(newRaise(r))
 	return command
@@ -83,13 +79,7 @@ func newRaise(r *remote.Remote) *cobra.Command {
 		Long: `Raise the rules by one version, for all peers at once. It is refused unless the programs of all members know that version.
 There is no way back: a program that does not know it will not run in this cluster any more.`,
 		Args: usage.NoArguments,
-		RunE: func(command *cobra.Command, _ []string) error {
-			ctx, cancel := remote.AnswerContext(command)
-			defer cancel()
-			peer, err := r.Dial()
-			if err != nil {
-				return err
-			}
+		RunE: r.Asking(func(ctx context.Context, peer *client.Client, _ []string) error {
 			present, err := peer.Rules(ctx)
 			if err != nil {
 				return err
@@ -103,6 +93,6 @@ There is no way back: a program that does not know it will not run in this clust
 			}
 			r.Hint("version %d of the rules is in force from entry %d on", present.GetRules()+1, answer.GetIndex()+1)
 			return nil
-		},
+		}),
 	}
 }

@@ -180,13 +180,7 @@ func newDump(r *remote.Remote) *cobra.Command {
 		Use:   "dump",
 		Short: "Write the tree of pools as a file for apply",
 		Args:  usage.NoArguments,
-		RunE: func(command *cobra.Command, _ []string) error {
-			ctx, cancel := remote.AnswerContext(command)
-			defer cancel()
-			peer, err := r.Dial()
-			if err != nil {
-				return err
-			}
+		RunE: r.Asking(func(ctx context.Context, peer *client.Client, _ []string) error {
 			present, err := presentPools(ctx, peer)
 			if err != nil {
 				return err
@@ -194,7 +188,7 @@ func newDump(r *remote.Remote) *cobra.Command {
 			_, err = fmt.Fprintf(r.Out, "# Version %[1]d of the tree of pools. Changed, it goes back with: starling pool apply --against %[1]d FILE\n%[2]s",
 				present.version, jobspec.FormatPools(present.tree))
 			return err
-		},
+		}),
 	}
 }
 
@@ -210,13 +204,7 @@ func newRemove(r *remote.Remote) *cobra.Command {
 			return nil
 		},
 		ValidArgsFunction: completePool(r),
-		RunE: func(command *cobra.Command, args []string) error {
-			ctx, cancel := remote.AnswerContext(command)
-			defer cancel()
-			peer, err := r.Dial()
-			if err != nil {
-				return err
-			}
+		RunE: r.Asking(func(ctx context.Context, peer *client.Client, args []string) error {
 			var gone []terms.PoolPath
 			for _, path := range slices.Compact(slices.Sorted(slices.Values(args))) {
 				gone = append(gone, terms.PoolPath(path))
@@ -226,7 +214,7 @@ func newRemove(r *remote.Remote) *cobra.Command {
 				return refusedPools(r.Console, err)
 			}
 			return r.ShowNext(answer, func() string { return strings.Join(args, "\n") + "\n" })
-		},
+		}),
 	}
 	command.Flags().Var(&against, "against", "only if the tree still has this `VERSION`")
 	return command

@@ -42,13 +42,7 @@ func newList(r *remote.Remote) *cobra.Command {
 		Long:              "List the pools, all or those whose paths begin with PATH, with what they use, may use now and reserve of each kind.",
 		Args:              usage.AtMostOne("PATH"),
 		ValidArgsFunction: completePool(r),
-		RunE: func(command *cobra.Command, args []string) error {
-			ctx, cancel := remote.AnswerContext(command)
-			defer cancel()
-			peer, err := r.Dial()
-			if err != nil {
-				return err
-			}
+		RunE: r.Asking(func(ctx context.Context, peer *client.Client, args []string) error {
 			answer, err := peer.AllPools(ctx, append(args, "")[0])
 			if err != nil {
 				return err
@@ -57,7 +51,7 @@ func newList(r *remote.Remote) *cobra.Command {
 				r.Hint("warning: %s: %s", w.GetPath(), w.GetReason())
 			}
 			return r.Show(answer, func() *console.Table { return poolTable(answer, len(args) == 0) })
-		},
+		}),
 	}
 }
 
@@ -162,7 +156,7 @@ func drawPool(r *remote.Remote, answer *starlingv1.PoolStatusResponse) error {
 	head := console.NewTable("pool", string(spec.Path))
 	head.Row("jobs", fmt.Sprint(p.GetJobs()))
 	head.Row("owners", console.Dash(strings.Join(spec.Owners, ", ")))
-	head.Row("patience", jobspec.FormatDuration(int64(spec.PatienceMillis)))
+	head.Row("preemption delay", jobspec.FormatDuration(int64(spec.PreemptionDelayMillis)))
 	head.Row("job scheduler", spec.JobScheduler.String())
 	head.Row("slack limit", percentText(spec.SlackLimit))
 	head.Row("controller limit", percentText(spec.ControllerLimit))
@@ -217,7 +211,7 @@ disk, gpu or peers; without it all is told of those of which the pool gets less 
 			}
 			if len(args) == 2 {
 				if _, known := pool.Kind(args[1]); !known {
-					return usage.Error(command, fmt.Errorf("%q is no KIND: write cpu, memory, disk, gpu or peers", args[1]))
+					return usage.Error(command, fmt.Errorf("%q is not a KIND: write cpu, memory, disk, gpu or peers", args[1]))
 				}
 			}
 			return nil
@@ -239,7 +233,7 @@ disk, gpu or peers; without it all is told of those of which the pool gets less 
 // explainPool tells the arithmetic of one kind, or of all of which the pool has or wants some.
 func explainPool(w io.Writer, answer *starlingv1.PoolStatusResponse, only string) error {
 	first := true
-	for _, one := range answer.GetReckonings() {
+	for _, one := range answer.GetExplanations() {
 		k, known := pool.Kind(one.GetKind())
 		if !known || only != "" && only != one.GetKind() {
 			continue
@@ -266,13 +260,13 @@ func explainPool(w io.Writer, answer *starlingv1.PoolStatusResponse, only string
 		}
 	}
 	if first && only != "" {
-		fmt.Fprintf(w, "the cluster has no %s, and nobody here asks for any\n", only)
+		fmt.Fprintf(w, "the cluster has no %s, and nothing here asks for any\n", only)
 	}
 	return nil
 }
 
 // isCut tells whether a pool gets less than it asks for.
-func isCut(one *starlingv1.Reckoning, path string) bool {
+func isCut(one *starlingv1.PoolExplanation, path string) bool {
 	for _, p := range one.GetParts() {
 		if p.GetPath() == path {
 			return p.GetCut() != ""
@@ -282,7 +276,7 @@ func isCut(one *starlingv1.Reckoning, path string) bool {
 }
 
 // partTable lists what each of the pools got that divide what their parent has.
-func partTable(k terms.Kind, one *starlingv1.Reckoning, self string) *console.Table {
+func partTable(k terms.Kind, one *starlingv1.PoolExplanation, self string) *console.Table {
 	t := console.NewTable("  POOL", "ASKS FOR", "RESERVED", "GETS", "SHARE", "GETS", "LEFT OVER", "ENTITLED", "CUT BY")
 	for _, p := range one.GetParts() {
 		name := "  " + p.GetPath()

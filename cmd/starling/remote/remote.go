@@ -118,3 +118,17 @@ func localPeer(address string, orOnly bool) (local, denied string) {
 func AnswerContext(command *cobra.Command) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(command.Context(), answerWithin)
 }
+
+// Asking returns a command that asks a peer for what needs no waiting.
+func (r *Remote) Asking(ask func(ctx context.Context, peer *client.Client, args []string) error) func(*cobra.Command,
+	[]string) error {
+	return func(command *cobra.Command, args []string) error {
+		ctx, cancel := AnswerContext(command)
+		defer cancel()
+		peer, err := r.Dial()
+		if err != nil {
+			return err
+		}
+		return ask(ctx, peer, args)
+	}
+}

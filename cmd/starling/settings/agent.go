@@ -20,6 +20,8 @@ import (
 
 	"starling/api/client"
 	"starling/jobspec"
+	"starling/journal/etcd"
+	"starling/journal/zookeeper"
 	"starling/terms"
 	"starling/trust"
 )
@@ -34,17 +36,19 @@ type Agent struct {
 	Address string
 	// AdminGroup is the group whose members are admins on this machine, "" for none.
 	AdminGroup string
-	// Join admits this machine to a cluster, nil for one that is in a cluster or makes it.
-	Join *trust.Token
 	// Advertise is where other peers reach the API; "" lets that follow from the address.
 	Advertise string
 	// DNS is where names of instances are answered, "" for nowhere.
 	DNS string
-	// Members maps the names of the nodes that form the etcd quorum to the URLs at which they meet; Endpoints are
-	// where a node that is none of them finds it. EtcdListen is where this node's member answers those.
-	Members    map[string]string
-	Endpoints  []string
-	EtcdListen string
+	// Join is where the APIs of other machines of the cluster answer; without any, a machine that knows of none founds it.
+	Join []string
+	// Token admits this machine to the cluster, nil if it has its certificate.
+	Token *trust.Token
+	// Etcd is how this machine keeps the journal, or reaches it.
+	Etcd Etcd
+	// ZooKeeper is the ensemble that keeps the journal instead; it has no servers if etcd does.
+	ZooKeeper      zookeeper.Config
+	ZooKeeperFiles zookeeper.Files
 	// SecretFile holds the cluster's secret, "" for none.
 	SecretFile string
 	// Pulse is how long a silent peer is taken to live.
@@ -60,12 +64,36 @@ type Agent struct {
 	LogLevel slog.Level
 }
 
+// Etcd is what a machine needs to know about the journal's engine.
+type Etcd struct {
+	// Listen and Peer are where this machine's member answers other machines, and other members, once it is one; "" if it
+	// is to be none.
+	Listen, Peer string
+	// AwayMax is how long a member may be away before another machine takes its place; members are spread over the values
+	// of the attribute Spread.
+	AwayMax time.Duration
+	Spread  string
+	// QuotaBytes is how large a member's file may become.
+	QuotaBytes int64
+	// Endpoints are those of an etcd that others keep, nil for Starling's own; Certificates, User, PasswordFile and Prefix
+	// are for that.
+	Endpoints          []string
+	Certificates       etcd.Certificates
+	User, PasswordFile string
+	Prefix             string
+}
+
 // Defaults. The ports that are given to tasks lie below those that systems give to outgoing connections.
 const (
 	PortFirstDefault = 20000
 	PortLastDefault  = 29999
 	PulseDefault     = 5 * time.Second
 	pulseMin         = time.Second
+	// EtcdListenDefault and EtcdPeerDefault are for the first machine, which must have a member.
+	EtcdListenDefault = "https://127.0.0.1:2379"
+	EtcdPeerDefault   = "https://127.0.0.1:2380"
+	awayDefault       = 10 * time.Minute
+	quotaMin          = 16 << 20
 )
 
 func defaults() (*Agent, error) {
@@ -75,7 +103,8 @@ func defaults() (*Agent, error) {
 	}
 	return &Agent{
 		Node: terms.NodeName(name), Data: "/var/lib/starling", Address: client.DefaultAddress, Pulse: PulseDefault,
-		EtcdListen: "https://127.0.0.1:2379", Capacity: terms.Resources{-1, -1, -1},
+		Etcd:      Etcd{AwayMax: awayDefault, Spread: "zone", QuotaBytes: etcd.QuotaDefault, Prefix: "starling/"},
+		Capacity:  terms.Resources{-1, -1, -1},
 		PortFirst: PortFirstDefault, PortLast: PortLastDefault,
 	}, nil
 }
@@ -87,14 +116,40 @@ func all() []setting {
 		{"data", scalar, "`DIR` for what must survive a restart (default /var/lib/starling)",
 			setPath(func(c *Agent) *string { return &c.Data })},
 		{"address", scalar, "`HOST:PORT` for the API", setAddress},
-		{"join", scalar, "`LINE` of `starling token create`, or a file with it, by which this machine joins its cluster when it is in none", setJoin},
 		{"admin_group", scalar, "`GROUP` of this machine whose members are admins, as root and the agent's own user are (default: none)", setAdminGroup},
 		{"advertise", scalar, "`HOST:PORT` at which other peers reach the API (default: the address, or the machine's first)", setAdvertise},
 		{"dns", scalar, "`HOST:PORT` at which to answer the names of instances over DNS, such as 127.0.0.1:5300 (default: nowhere)", setDNS},
-		{"etcd.members", pairs, "the nodes that form the quorum, one or three, as `NAME=https://HOST:PORT`,...", setMembers},
-		{"etcd.endpoints", list, "`URL`s of the quorum's members, for a node that is none of them", setEndpoints},
-		{"etcd.listen", scalar, "`URL` at which this node's member answers the other nodes (default https://127.0.0.1:2379)",
-			setEtcdListen},
+		{"join", list, "`LINE` of `starling token create`, or a file with it, to join a cluster; or HOST:PORTs of the APIs of its machines, for one that has joined (default: those that it knew last; a new machine founds a cluster)", setJoin},
+		{"etcd.listen", scalar, "`URL` at which this machine's member of the quorum answers other machines, once it is one; without it it is never one (default for the machine that founds the cluster: " + EtcdListenDefault + ")",
+			setURL(func(c *Agent) *string { return &c.Etcd.Listen })},
+		{"etcd.peer", scalar, "`URL` at which it answers other members (default: etcd.listen with the next port)",
+			setURL(func(c *Agent) *string { return &c.Etcd.Peer })},
+		{"etcd.away", scalar, "`DURATION` after which another machine takes the place of a member that is away (default 10m)", setAway},
+		{"etcd.spread", scalar, "`ATTRIBUTE` over whose values members are spread (default zone)",
+			setPath(func(c *Agent) *string { return &c.Etcd.Spread })},
+		{"etcd.quota", scalar, "`BYTES` that a member's file may have, such as 8Gi, which is the default", setQuota},
+		{"etcd.endpoints", list, "`URL`s of an etcd of your own that is to keep the journal, instead of Starling's", setEndpoints},
+		{"etcd.cert", scalar, "PEM `FILE` of this node's certificate for that etcd, if it wants TLS",
+			setPath(func(c *Agent) *string { return &c.Etcd.Certificates.CertFile })},
+		{"etcd.key", scalar, "PEM `FILE` of its key",
+			setPath(func(c *Agent) *string { return &c.Etcd.Certificates.KeyFile })},
+		{"etcd.ca", scalar, "PEM `FILE` of who signs the certificates of that etcd",
+			setPath(func(c *Agent) *string { return &c.Etcd.Certificates.CAFile })},
+		{"etcd.user", scalar, "`NAME` of a user of that etcd", setPath(func(c *Agent) *string { return &c.Etcd.User })},
+		{"etcd.password_file", scalar, "`FILE` that holds the user's password",
+			setPath(func(c *Agent) *string { return &c.Etcd.PasswordFile })},
+		{"etcd.prefix", scalar, "`TEXT` with which all keys in that etcd begin (default starling/)",
+			setPath(func(c *Agent) *string { return &c.Etcd.Prefix })},
+		{"zookeeper.servers", scalar,
+			"`HOST:PORT,...` of an ensemble of ZooKeeper, and /CHROOT, if that keeps the journal instead of etcd (default /starling)",
+			setZooKeeper},
+		{"zookeeper.auth_file", scalar, "`FILE` with USER:PASSWORD for it, for digest authentication", setZooKeeperAuth},
+		{"zookeeper.cert", scalar, "PEM `FILE` of this node's certificate, for servers that want TLS",
+			setPath(func(c *Agent) *string { return &c.ZooKeeperFiles.CertFile })},
+		{"zookeeper.key", scalar, "PEM `FILE` of its key",
+			setPath(func(c *Agent) *string { return &c.ZooKeeperFiles.KeyFile })},
+		{"zookeeper.ca", scalar, "PEM `FILE` of who signs the servers' certificates",
+			setPath(func(c *Agent) *string { return &c.ZooKeeperFiles.CAFile })},
 		{"secret_file", scalar, "`FILE` of the cluster's secret, the same on all nodes, for jobs with the plugins ssh and mpi", setPath(func(c *Agent) *string { return &c.SecretFile })},
 		{"pulse_ttl", scalar, "`DURATION` after which a silent peer counts as dead (default 5s)", setPulse},
 		{"capacity.cpu", scalar, "`CORES` to give to tasks (default: all)", setCapacity(terms.CPU, jobspec.ParseCPU)},
@@ -130,7 +185,7 @@ func setPath(field func(*Agent) *string) func(*Agent, []string) error {
 
 func setAddress(c *Agent, texts []string) error {
 	if _, err := netip.ParseAddrPort(strings.Replace(texts[0], "localhost:", "127.0.0.1:", 1)); err != nil {
-		return fmt.Errorf("%q is no IP:PORT such as 127.0.0.1:7460", texts[0])
+		return fmt.Errorf("%q is not an IP:PORT such as 127.0.0.1:7460", texts[0])
 	}
 	c.Address = texts[0]
 	return nil
@@ -138,7 +193,7 @@ func setAddress(c *Agent, texts []string) error {
 
 func setAdvertise(c *Agent, texts []string) error {
 	if _, _, err := net.SplitHostPort(texts[0]); err != nil {
-		return fmt.Errorf("%q is no HOST:PORT", texts[0])
+		return fmt.Errorf("%q is not a HOST:PORT", texts[0])
 	}
 	c.Advertise = texts[0]
 	return nil
@@ -147,7 +202,7 @@ func setAdvertise(c *Agent, texts []string) error {
 func setDNS(c *Agent, texts []string) error {
 	c.DNS = texts[0]
 	if _, _, err := net.SplitHostPort(c.DNS); err != nil {
-		return fmt.Errorf("%q is no HOST:PORT such as 127.0.0.1:5300", c.DNS)
+		return fmt.Errorf("%q is not a HOST:PORT such as 127.0.0.1:5300", c.DNS)
 	}
 	return nil
 }
@@ -160,65 +215,75 @@ func setAdminGroup(c *Agent, texts []string) error {
 	return nil
 }
 
-// setJoin takes a token or the file that holds one, which is no argument that others can see.
-func setJoin(c *Agent, texts []string) (err error) {
-	line := texts[0]
-	if !strings.HasPrefix(line, trust.TokenPrefix) {
-		text, err := os.ReadFile(line)
-		if err != nil {
-			return fmt.Errorf("it is no line that begins with %s, and no file with one: %w", trust.TokenPrefix, err)
-		}
-		line = string(text)
-	}
-	c.Join, err = trust.ParseToken(line)
-	return err
-}
-
-// etcdURL checks a URL of the engine.
-func etcdURL(text string) error {
+// etcdURL checks a URL of the engine, which has one of the schemes.
+func etcdURL(text string, schemes ...string) error {
 	u, err := url.Parse(text)
-	if err != nil || u.Scheme != "https" || u.Port() == "" || u.Path != "" {
-		return fmt.Errorf("%q is no URL such as https://10.0.0.1:2380", text)
+	if err != nil || !slices.Contains(schemes, u.Scheme) || u.Port() == "" || u.Path != "" {
+		return fmt.Errorf("%q is not a URL such as %s://10.0.0.1:2380", text, schemes[0])
 	}
 	return nil
 }
 
-func setMembers(c *Agent, texts []string) error {
-	c.Members = map[string]string{}
-	for _, text := range texts {
-		name, at, _ := strings.Cut(text, "=")
-		if reason := terms.NameProblem(name, true); reason != "" {
-			return fmt.Errorf("the name of a member %s", reason)
-		}
-		if err := etcdURL(at); err != nil {
-			return fmt.Errorf("member %s: %w", name, err)
-		}
-		for other, taken := range c.Members {
-			if taken == at || other == name {
-				return fmt.Errorf("member %s: the name or its URL is that of member %s as well", name, other)
-			}
-		}
-		c.Members[name] = at
+// setURL takes where a member answers, which it does over TLS only.
+func setURL(field func(*Agent) *string) func(*Agent, []string) error {
+	return func(c *Agent, texts []string) error {
+		*field(c) = texts[0]
+		return etcdURL(texts[0], "https")
 	}
-	if n := len(c.Members); n != 1 && n != 3 {
-		return fmt.Errorf("one or three nodes form the quorum, not %d: more join as clients, with etcd.endpoints", n)
+}
+
+// setJoin takes addresses, and a token or the file that holds one, which is no argument that others can see.
+func setJoin(c *Agent, texts []string) error {
+	c.Join, c.Token = nil, nil
+	for _, text := range texts {
+		if _, _, err := net.SplitHostPort(text); err == nil && !strings.Contains(text, "/") &&
+			!strings.HasPrefix(text, trust.TokenPrefix) {
+			c.Join = append(c.Join, text)
+			continue
+		}
+		if !strings.HasPrefix(text, trust.TokenPrefix) {
+			line, err := os.ReadFile(text)
+			if err != nil {
+				return fmt.Errorf("%q is not a line that begins with %s, not a file with one, and not a HOST:PORT such as 10.0.0.1:7460: %w",
+					text, trust.TokenPrefix, err)
+			}
+			text = string(line)
+		}
+		token, err := trust.ParseToken(text)
+		if err != nil {
+			return err
+		}
+		c.Token, c.Join = token, append(c.Join, token.Addresses...)
 	}
 	return nil
 }
 
 func setEndpoints(c *Agent, texts []string) error {
 	for _, text := range texts {
-		if err := etcdURL(text); err != nil {
+		if err := etcdURL(text, "https", "http"); err != nil {
 			return err
 		}
 	}
-	c.Endpoints = texts
+	c.Etcd.Endpoints = texts
 	return nil
 }
 
-func setEtcdListen(c *Agent, texts []string) error {
-	c.EtcdListen = texts[0]
-	return etcdURL(texts[0])
+func setAway(c *Agent, texts []string) error {
+	millis, err := jobspec.ParseDuration(texts[0], int64(30*24*time.Hour/time.Millisecond))
+	if err != nil {
+		return err
+	}
+	if c.Etcd.AwayMax = time.Duration(millis) * time.Millisecond; c.Etcd.AwayMax < time.Second {
+		return fmt.Errorf("must be at least 1s, is %s", texts[0])
+	}
+	return nil
+}
+
+func setQuota(c *Agent, texts []string) (err error) {
+	if c.Etcd.QuotaBytes, err = jobspec.ParseBytes(texts[0]); err == nil && c.Etcd.QuotaBytes < quotaMin {
+		err = fmt.Errorf("must be at least 16Mi, is %s", texts[0])
+	}
+	return err
 }
 
 func setPulse(c *Agent, texts []string) error {
@@ -244,7 +309,7 @@ func setAttributes(c *Agent, texts []string) error {
 	for _, text := range texts {
 		name, value, found := strings.Cut(text, "=")
 		if !found || name == "" {
-			return fmt.Errorf("%q is no NAME=VALUE", text)
+			return fmt.Errorf("%q is not a NAME=VALUE", text)
 		}
 		c.Attributes[name] = value
 	}
@@ -259,7 +324,7 @@ func setDevices(c *Agent, texts []string) error {
 		number, err := strconv.ParseUint(count, 10, 16)
 		isWrong := err != nil || terms.NameProblem(kind, false) != "" || told && terms.NameProblem(model, false) != ""
 		if isWrong {
-			return fmt.Errorf("%q is no KIND=COUNT such as gpu=2, or KIND=COUNT:MODEL such as gpu=2:A100", text)
+			return fmt.Errorf("%q is not a KIND=COUNT such as gpu=2, or KIND=COUNT:MODEL such as gpu=2:A100", text)
 		}
 		if slices.ContainsFunc(c.Devices, func(d terms.DeviceOffer) bool { return d.Kind == kind }) {
 			return fmt.Errorf("%q gives devices of kind %s a second time: give each kind once", text, kind)
@@ -281,7 +346,7 @@ func Ports(text string) (first, last uint16, err error) {
 	from, err1 := strconv.ParseUint(low, 10, 16)
 	to, err2 := strconv.ParseUint(high, 10, 16)
 	if err1 != nil || err2 != nil || from == 0 || from > to {
-		return 0, 0, fmt.Errorf("%q is no range of ports such as 20000-29999", text)
+		return 0, 0, fmt.Errorf("%q is not a range of ports such as 20000-29999", text)
 	}
 	return uint16(from), uint16(to), nil
 }

@@ -3,12 +3,17 @@ package settings
 import (
 	"errors"
 	"fmt"
+	"net"
+	"net/url"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"go.yaml.in/yaml/v4"
+
+	"starling/journal/etcd"
 )
 
 // Read puts together what the flags, the environment, the file and the defaults say, in this order of
@@ -44,7 +49,7 @@ func Read(command *cobra.Command, file string) (*Agent, error) {
 	if len(problems) > 0 {
 		return nil, errors.Join(problems...)
 	}
-	return c, nil
+	return c, c.complete()
 }
 
 // Declare adds the flags of all settings to a command.
@@ -56,19 +61,47 @@ func Declare(command *cobra.Command) {
 
 // contradictions lists what cannot be meant together.
 func (c *Agent) contradictions() []error {
-	var problems []error
-	_, member := c.Members[string(c.Node)]
+	problems := c.completeZooKeeper()
+	e := &c.Etcd
+	files := e.Certificates
+	if set := []string{files.CertFile, files.KeyFile, files.CAFile}; slices.Contains(set, "") &&
+		files != (etcd.Certificates{}) {
+		problems = append(problems, fmt.Errorf("etcd: cert, key and ca belong together: all three or none"))
+	}
+	isExternal := len(e.Endpoints) > 0
 	switch {
-	case len(c.Members) == 0 && len(c.Endpoints) == 0:
-		problems = append(problems, fmt.Errorf("etcd: nothing says where the journal is\n"+
-			"hint: list the nodes that form the quorum under etcd.members, or say with etcd.endpoints where it is;\n"+
-			"for a cluster of this machine alone: --etcd-members %s=https://127.0.0.1:2380", c.Node))
-	case !member && len(c.Endpoints) == 0:
-		problems = append(problems, fmt.Errorf("etcd: node %s is none of etcd.members: it needs etcd.endpoints to join as a client", c.Node))
-	case member && len(c.Endpoints) > 0:
-		problems = append(problems, fmt.Errorf("etcd: node %s is one of etcd.members: drop etcd.endpoints, which are for nodes that are none", c.Node))
+	case len(c.ZooKeeper.Servers) > 0:
+	case isExternal && e.Listen != "":
+		problems = append(problems, fmt.Errorf("etcd: etcd.endpoints name an etcd of your own, which has no place for etcd.listen\n"+
+			"hint: drop etcd.endpoints; a machine joins a cluster whose machines keep the journal with join alone"))
+	case !isExternal && (e.User != "" || e.PasswordFile != "" || files != (etcd.Certificates{})):
+		problems = append(problems, fmt.Errorf("etcd: user, password_file, cert, key and ca are for an etcd of your own, which "+
+			"etcd.endpoints names; between machines Starling has certificates of its own"))
+	case (e.User == "") != (e.PasswordFile == ""):
+		problems = append(problems, fmt.Errorf("etcd: user and password_file belong together: both or none"))
+	case e.Peer != "" && e.Listen == "":
+		problems = append(problems, fmt.Errorf("etcd: etcd.peer needs etcd.listen, at which the member answers clients"))
 	}
 	return problems
+}
+
+// complete adds what follows from the rest.
+func (c *Agent) complete() error {
+	e := &c.Etcd
+	if e.Listen == "" || e.Peer != "" {
+		return nil
+	}
+	u, err := url.Parse(e.Listen)
+	if err != nil {
+		return err
+	}
+	port, err := strconv.ParseUint(u.Port(), 10, 16)
+	if err != nil {
+		return fmt.Errorf("etcd.listen: %w", err)
+	}
+	u.Host = net.JoinHostPort(u.Hostname(), strconv.FormatUint(port+1, 10))
+	e.Peer = u.String()
+	return nil
 }
 
 // readFile reads the one YAML file, and refuses what it does not know.

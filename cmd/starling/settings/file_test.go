@@ -3,6 +3,7 @@ package settings
 import (
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -36,7 +37,7 @@ func configOf(t *testing.T, text string, args ...string) (*Agent, error) {
 const smallConfig = `
 node: a
 etcd:
-  members: {a: "https://127.0.0.1:2380"}
+  listen: "https://127.0.0.1:2380"
 `
 
 func TestAgentConfig(t *testing.T) {
@@ -47,10 +48,9 @@ address: 127.0.0.1:1
 pulse_ttl: 3s
 etcd:
   listen: https://127.0.0.1:2
-  members:
-    a: https://127.0.0.1:3
-    b: https://127.0.0.1:4
-    c: https://127.0.0.1:5
+  away: 5m
+  quota: 64Mi
+join: ["10.0.0.1:1", "10.0.0.2:1"]
 capacity: {cpu: 1500m, memory: 1Gi, disk: 2G}
 attributes: {zone: cellar}
 devices: {gpu: "2:A100", disk: 1}
@@ -61,9 +61,14 @@ log: {file: "-", level: debug}
 		t.Fatal(err)
 	}
 	if c.Node != "a" || c.Data != "here" || c.Address != "127.0.0.1:1" || c.Pulse != 3*time.Second ||
-		len(c.Members) != 3 ||
-		c.EtcdListen != "https://127.0.0.1:2" || c.Attributes["zone"] != "cellar" || c.PortFirst != 100 || c.PortLast != 200 {
+		len(c.Join) != 2 || c.Attributes["zone"] != "cellar" || c.PortFirst != 100 || c.PortLast != 200 {
 		t.Errorf("got %+v", c)
+	}
+	c.Etcd.Spread, c.Etcd.Prefix = "", ""
+	wantEtcd := Etcd{Listen: "https://127.0.0.1:2", Peer: "https://127.0.0.1:3", AwayMax: 5 * time.Minute,
+		QuotaBytes: 64 << 20}
+	if !reflect.DeepEqual(c.Etcd, wantEtcd) {
+		t.Errorf("etcd: got %+v, want %+v", c.Etcd, wantEtcd)
 	}
 	if want := (terms.Resources{1500, 1 << 30, 2e9}); c.Capacity != want {
 		t.Errorf("capacity: got %v, want %v", c.Capacity, want)
@@ -71,6 +76,26 @@ log: {file: "-", level: debug}
 	if len(c.Devices) != 2 || c.Devices[0].Kind != "disk" ||
 		c.Devices[1] != (terms.DeviceOffer{Kind: "gpu", Model: "A100", Count: 2}) {
 		t.Errorf("devices: got %v", c.Devices)
+	}
+}
+
+func TestAgentConfigZooKeeper(t *testing.T) {
+	auth := filepath.Join(t.TempDir(), "auth")
+	if err := os.WriteFile(auth, []byte("flock:se:cret\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("STARLING_ZOOKEEPER_AUTH_FILE", auth)
+	c, err := configOf(t, "node: a\nzookeeper: {servers: 'h:1,[::1]:2,h:3/prod/flock'}\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := c.ZooKeeper; len(got.Servers) != 3 || got.Servers[1] != "[::1]:2" || got.Chroot != "/prod/flock" ||
+		got.Auth != "flock:se:cret" {
+		t.Errorf("got %+v", got)
+	}
+	if c, err = configOf(t, "node: a", "--zookeeper-servers", "h:1,h:2"); err != nil || len(c.ZooKeeper.Servers) != 2 ||
+		c.ZooKeeper.Chroot != "/starling" {
+		t.Errorf("got %+v, %v", c, err)
 	}
 }
 
@@ -101,19 +126,27 @@ func TestAgentConfigRefuses(t *testing.T) {
 		{"no mapping", smallConfig + "capacity: 5", ":5:11: must be a mapping"},
 		{"nothing", smallConfig + "data:", ":5:6: data must be a single value"},
 		{"node's name", "node: a/b\n" + smallConfig[8:], `:1:7: node: must be of letters`},
-		{"members", "node: a\netcd: {members: {a: 'https://h:1', b: 'https://h:2'}}",
-			"one or three nodes form the quorum, not 2"},
-		{"member's URL", "node: a\netcd: {members: {a: 'h:1'}}", `member a: "h:1" is no URL`},
-		{"same URL", "node: a\netcd: {members: {a: 'https://h:1', b: 'https://h:1', c: 'https://h:3'}}", "as well"},
-		{"no etcd", "node: a", "nothing says where the journal is"},
-		{"no member", "node: x\netcd: {members: {a: 'https://h:1'}}", "node x is none of etcd.members"},
-		{"both", smallConfig + "  endpoints: ['https://h:1']", "drop etcd.endpoints"},
+		{"listen", "node: a\netcd: {listen: 'h:1'}", `etcd.listen: "h:1" is not a URL`},
+		{"join", "node: a\njoin: [b]", `join: "b" is not a line that begins with starling-join-1:, not a file with one, and not a HOST:PORT`},
+		{"token", "node: a\njoin: ['starling-join-1:AAAA']", "join: token: the line is damaged"},
+		{"plain listen", "node: a\netcd: {listen: 'http://h:1'}", `"http://h:1" is not a URL such as https://`},
+		{"certificates", smallConfig + "  cert: c\n  key: k\n  ca: a", "are for an etcd of your own"},
+		{"away", "node: a\netcd: {away: 1ms}", "etcd.away: must be at least 1s"},
+		{"peer alone", "node: a\njoin: ['h:1']\netcd: {peer: 'https://h:1'}", "etcd.peer needs etcd.listen"},
+		{"both", smallConfig + "  endpoints: ['http://h:1']", "etcd.endpoints name an etcd of your own"},
+		{"user", "node: a\netcd: {endpoints: ['http://h:1'], user: u}", "belong together"},
+		{"etcd and ZooKeeper", smallConfig + "zookeeper: {servers: 'h:2181'}", "one of them keeps the journal"},
+		{"user without ZooKeeper", "node: a\nzookeeper: {auth_file: file_test.go}", "must hold one line USER:PASSWORD"},
+		{"TLS without ZooKeeper", smallConfig + "zookeeper: {ca: none}", "give zookeeper.servers"},
+		{"half of TLS", "node: a\nzookeeper: {servers: 'h:1', ca: none}", "cert, key and ca belong together"},
+		{"ZooKeeper's port", "node: a\nzookeeper: {servers: 'h:1,h'}", `:2:22: zookeeper.servers: server "h" must be HOST:PORT`},
+		{"ZooKeeper's chroot", "node: a\nzookeeper: {servers: 'h:1/a//b'}", `chroot "/a//b" must be names`},
 		{"pulse", smallConfig + "pulse_ttl: 500ms", "pulse_ttl: must be in whole seconds"},
 		{"memory", smallConfig + "capacity: {memory: 5}", "capacity.memory: needs a unit"},
-		{"ports", smallConfig + "ports: 9-8", `"9-8" is no range`},
+		{"ports", smallConfig + "ports: 9-8", `"9-8" is not a range`},
 		{"level", smallConfig + "log: {level: loud}", "must be debug, info, warn or error"},
-		{"address", smallConfig + "address: here", `"here" is no IP:PORT`},
-		{"device", smallConfig + "devices: {gpu: many}", `"gpu=many" is no KIND=COUNT`},
+		{"address", smallConfig + "address: here", `"here" is not an IP:PORT`},
+		{"device", smallConfig + "devices: {gpu: many}", `"gpu=many" is not a KIND=COUNT`},
 		{"no YAML", "a: [", "agent.yaml:"},
 	}
 	for _, c := range cases {

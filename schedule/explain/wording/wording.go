@@ -114,7 +114,7 @@ func Constraint(c *constraint.Constraint) string {
 		words = fmt.Sprintf("%s %s %s", c.Attribute, c.Operator, c.Values[0])
 	}
 	if c.Soft {
-		words += fmt.Sprintf(" (for %s only)", Duration(terms.Time(c.PatienceMillis)))
+		words += fmt.Sprintf(" (for %s only)", Duration(terms.Time(c.SoftTimeoutMillis)))
 	}
 	return words
 }

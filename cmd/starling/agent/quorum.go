@@ -1,0 +1,185 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"starling/api/client"
+	"starling/cmd/starling/exit"
+	"starling/cmd/starling/host"
+	"starling/cmd/starling/settings"
+	"starling/journal/etcd"
+	"starling/journal/etcd/quorum"
+	"starling/trust"
+)
+
+// Where a data directory has what belongs to the quorum.
+const (
+	memberFolder = "etcd"
+	quorumFile   = "quorum.json"
+)
+
+// openJournal finds the journal, or founds it, and waits until it answers; it is the journal of the cluster that the
+// data directory belongs to, and no other machine has this node's name.
+func (a *agent) openJournal(ctx context.Context) error {
+	own := host.Belonging{Cluster: a.keys.Cluster(), Node: a.config.Node}
+	if len(a.config.ZooKeeper.Servers) > 0 {
+		if err := a.reachZooKeeper(ctx); err != nil {
+			return err
+		}
+		return a.folder.Enter(ctx, a.journal, a.known, own)
+	}
+	config, err := a.quorumConfig()
+	if err != nil {
+		return err
+	}
+	if a.known.Cluster != "" && config.Founds() {
+		return fmt.Errorf("the data directory %s belongs to cluster %s, but the data of its etcd member is gone\n"+
+			"hint: say with --join where another machine of that cluster is, and this one joins it again; to found a new cluster choose "+
+			"an empty directory", a.folder.Path, a.known.Cluster)
+	}
+	if a.node, err = quorum.Open(ctx, config); err != nil {
+		return err
+	}
+	a.journal = a.node.Journal()
+	if err := a.folder.Enter(ctx, a.journal, a.known, own); err != nil {
+		return err
+	}
+	return a.node.Begin(ctx)
+}
+
+// quorumConfig says what this machine's part in the quorum is.
+func (a *agent) quorumConfig() (quorum.Config, error) {
+	id, err := a.folder.ID()
+	if err != nil {
+		return quorum.Config{}, err
+	}
+	name, err := os.Hostname()
+	if err != nil {
+		return quorum.Config{}, fmt.Errorf("find the host's name: %w", err)
+	}
+	e := &a.config.Etcd
+	dir := filepath.Join(a.folder.Path, memberFolder)
+	config := quorum.Config{
+		Machine: quorum.Machine{
+			Node: string(a.config.Node), ID: id, Host: name, Folder: a.folder.Path, Client: e.Listen, Peer: e.Peer,
+			Zone: a.config.Attributes[e.Spread],
+		},
+		Dir: dir, File: filepath.Join(a.folder.Path, quorumFile),
+		Certificates: nodeCertificates(a.keys), TLS: trust.ClientTLS(a.keys.Shows),
+		PulseTTL: a.config.Pulse, AwayMax: e.AwayMax, QuotaBytes: e.QuotaBytes,
+		EngineLog: host.EngineLog{Log: a.log, Folder: dir, Tell: a.Hint}, Log: a.log, Waiting: a.tellMissing(),
+	}
+	if len(a.machines()) > 0 {
+		config.Find = a.findQuorum
+	}
+	if len(e.Endpoints) > 0 {
+		config.External, err = a.external()
+	}
+	if e.Listen == "" && (config.Founds() || config.HasMember() && a.keys.IsKeeper()) {
+		config.Machine.Client, config.Machine.Peer = settings.EtcdListenDefault, settings.EtcdPeerDefault
+	}
+	return config, err
+}
+
+// nodeCertificates are a node's, with which its member of the engine answers, and asks others.
+func nodeCertificates(keys *trust.Keys) etcd.Certificates {
+	cert, key, ca := keys.Files()
+	return etcd.Certificates{CertFile: cert, KeyFile: key, CAFile: ca, ServerName: trust.ServerName}
+}
+
+// external says how to reach an etcd that others keep.
+func (a *agent) external() (*etcd.ClientConfig, error) {
+	e := &a.config.Etcd
+	secure, err := a.config.ClientTLS()
+	if err != nil {
+		return nil, exit.Fail(exit.Usage, "%w", err)
+	}
+	config := &etcd.ClientConfig{Endpoints: e.Endpoints, Prefix: e.Prefix, TLS: secure, User: e.User}
+	if e.PasswordFile != "" {
+		password, err := os.ReadFile(e.PasswordFile)
+		if err != nil {
+			return nil, exit.Fail(exit.Usage, "etcd.password_file: %w", err)
+		}
+		config.Password = strings.TrimRight(string(password), "\r\n")
+	}
+	return config, nil
+}
+
+// machines are the addresses of others of the cluster: those that this one is told, and those that it knew last.
+func (a *agent) machines() []string {
+	all := slices.Clone(a.config.Join)
+	for _, address := range a.keys.Known() {
+		if !slices.Contains(all, address) {
+			all = append(all, address)
+		}
+	}
+	return all
+}
+
+// findMax bounds one question where the quorum is.
+const findMax = 3 * time.Second
+
+// findQuorum asks other machines where the quorum is.
+func (a *agent) findQuorum(ctx context.Context) ([]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, findMax)
+	defer cancel()
+	others := client.NewOfNode(a.machines(), a.keys)
+	defer others.Close()
+	answer, err := others.Quorum(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if len(answer.GetEndpoints()) == 0 {
+		return nil, errors.New("the quorum is not known there")
+	}
+	return answer.GetEndpoints(), nil
+}
+
+// quorumDelay is how long to wait before saying for what, and then again.
+const quorumDelay = 2 * time.Second
+
+// tellMissing returns what says, but not too often, which machines do not answer.
+func (a *agent) tellMissing() func([]string, error) {
+	last, said := time.Now(), ""
+	return func(urls []string, err error) {
+		text := a.missing(urls, err)
+		if since := time.Since(last); since < quorumDelay || text == said && since < 10*quorumDelay {
+			return
+		}
+		last, said = time.Now(), text
+		a.log.Warn(text, "error", err)
+		a.Hint("%s", text)
+	}
+}
+
+func (a *agent) missing(urls []string, err error) string {
+	var missing []string
+	for _, at := range urls {
+		u, err := url.Parse(at)
+		if err != nil {
+			continue
+		}
+		connection, err := net.DialTimeout("tcp", u.Host, time.Second)
+		if err != nil {
+			missing = append(missing, at)
+			continue
+		}
+		connection.Close()
+	}
+	switch {
+	case len(missing) > 0:
+		return "waiting for the quorum: no answer from " + strings.Join(missing, ", ")
+	case len(urls) == 0 && len(a.machines()) > 0:
+		return fmt.Sprintf("waiting for a machine of the cluster at %s: %v", strings.Join(a.machines(), ", "), err)
+	}
+	return "waiting for the quorum: no majority answers; all are reachable"
+}

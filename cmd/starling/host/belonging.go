@@ -1,0 +1,127 @@
+package host
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"starling/journal"
+	"starling/peer"
+	"starling/terms"
+)
+
+// Belonging is the cluster and the node that a data directory belongs to; the zero value is of a new one.
+type Belonging struct {
+	Cluster string         `json:"cluster"`
+	Node    terms.NodeName `json:"node"`
+}
+
+// The files of a data directory that say whose it is: of which cluster and node, and which life that leads.
+const (
+	belongingName = "cluster.json"
+	identityName  = "identity.json"
+)
+
+// Belongs reads whose the directory is, and refuses what cannot be read, or is another node's.
+func (f *Folder) Belongs(node terms.NodeName) (Belonging, error) {
+	path := filepath.Join(f.Path, belongingName)
+	known := Belonging{}
+	data, err := os.ReadFile(path)
+	if err == nil {
+		if err = json.Unmarshal(data, &known); err == nil && (known.Cluster == "" || known.Node == "") {
+			err = errors.New("it names no cluster or no node")
+		}
+	}
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return known, fmt.Errorf("%s says which cluster and node this data directory belongs to, and is damaged: %w\n"+
+			"hint: put it back; if you know that the directory is of this cluster and of node %s, delete it", path, err, node)
+	}
+	if known.Node != "" && known.Node != node {
+		return known, fmt.Errorf("the data directory %s belongs to node %s of cluster %s, not to node %s: nothing was touched\n"+
+			"hint: start it with --node %s, or choose an empty directory with --data DIR", f.Path, known.Node, known.Cluster, node, known.Node)
+	}
+	return known, checkIdentity(f.Path)
+}
+
+// checkIdentity refuses a damaged file of the life that a node leads.
+func checkIdentity(folder string) error {
+	if _, err := (peer.FileIdentity{Path: filepath.Join(folder, identityName)}).Load(); err != nil {
+		return fmt.Errorf("%w: this node joins as a new incarnation then, and what ran here is placed again", err)
+	}
+	return nil
+}
+
+// Enter compares the directory's cluster with the one whose journal this is. A new directory belongs to that from now
+// on, and a journal that is no cluster's yet becomes that of the machine's own, whose authority has signed for it.
+func (f *Folder) Enter(ctx context.Context, j journal.Journal, known, own Belonging) error {
+	proposed := ""
+	if known.Cluster == "" {
+		proposed = own.Cluster
+	}
+	id, err := j.Cluster(ctx, proposed)
+	switch {
+	case err != nil:
+		return err
+	case known.Cluster == "" && id != own.Cluster:
+		return fmt.Errorf("this journal is of cluster %s, and this machine's certificate of %s: nothing was touched\n"+
+			"hint: start it with an empty directory --data DIR and the line of `starling token create` on a machine of that cluster as --join",
+			id, own.Cluster)
+	case known.Cluster == "":
+		return f.keep(own)
+	case id == "":
+		return fmt.Errorf("this journal is new, but the data directory %s belongs to cluster %s: nothing was touched\n"+
+			"hint: say where that cluster is, or choose an empty directory with --data DIR", f.Path, known.Cluster)
+	case id != known.Cluster:
+		return fmt.Errorf("this journal is of cluster %s, but the data directory %s belongs to cluster %s: nothing was touched\n"+
+			"hint: is the address of another cluster in join or etcd.endpoints? To leave the old one for good, choose an empty "+
+			"directory with --data DIR", id, f.Path, known.Cluster)
+	}
+	return nil
+}
+
+// keep writes whose the directory is; it is durable then.
+func (f *Folder) keep(b Belonging) error {
+	data, err := json.Marshal(b)
+	if err != nil {
+		return err
+	}
+	path := filepath.Join(f.Path, belongingName)
+	file, err := os.Create(path + ".new")
+	if err == nil {
+		_, err = file.Write(append(data, '\n'))
+		err = errors.Join(err, file.Sync(), file.Close())
+	}
+	if err == nil {
+		err = os.Rename(path+".new", path)
+	}
+	if err != nil {
+		return fmt.Errorf("keep whose the data directory is: %w", err)
+	}
+	return nil
+}
+
+// ID tells the directory on this machine from a copy of it, here or elsewhere.
+func (f *Folder) ID() (string, error) {
+	machine, err := os.ReadFile("/etc/machine-id")
+	if err != nil {
+		name, err := os.Hostname()
+		if err != nil {
+			return "", fmt.Errorf("find the host's name: %w", err)
+		}
+		machine = []byte(name)
+	}
+	info, err := f.lock.Stat()
+	if err != nil {
+		return "", fmt.Errorf("look at the data directory: %w", err)
+	}
+	file, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return "", errors.New("look at the data directory: this system tells no numbers of files")
+	}
+	return fmt.Sprintf("%s:%d:%d", bytes.TrimSpace(machine), file.Dev, file.Ino), nil
+}

@@ -1,0 +1,77 @@
+package quorum
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"slices"
+	"syscall"
+)
+
+// known is what a machine remembers of the quorum, to find it again when those that it was told first are gone.
+type known struct {
+	path string
+	// Endpoints are the client URLs of the members that had a vote last.
+	Endpoints []string `json:"endpoints"`
+}
+
+func loadKnown(path string) (*known, error) {
+	k := &known{path: path}
+	data, err := os.ReadFile(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return k, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(data, k)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("where the quorum was last: %w\nhint: delete %s, and say with --join where a machine of the cluster is",
+			err, path)
+	}
+	return k, nil
+}
+
+// remember keeps the URLs if they are new.
+func (k *known) remember(urls []string) error {
+	slices.Sort(urls)
+	if slices.Equal(urls, k.Endpoints) {
+		return nil
+	}
+	data, err := json.Marshal(known{Endpoints: urls})
+	if err == nil {
+		err = os.WriteFile(k.path+".new", data, 0o600)
+	}
+	if err == nil {
+		err = os.Rename(k.path+".new", k.path)
+	}
+	if err != nil {
+		return fmt.Errorf("remember where the quorum is: %w", err)
+	}
+	k.Endpoints = urls
+	return nil
+}
+
+// except returns the URLs but one.
+func (k *known) except(own string) []string {
+	return slices.DeleteFunc(slices.Clone(k.Endpoints), func(u string) bool { return u == own })
+}
+
+// canListen tells in our words when a port of the engine is taken; the engine's own are long.
+func canListen(at string) error {
+	u, err := url.Parse(at)
+	if err != nil {
+		return err
+	}
+	listener, err := net.Listen("tcp", u.Host)
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return fmt.Errorf("another program listens on %s, where this node's etcd member must\n"+
+			"hint: stop it, or change etcd.listen or etcd.peer; a second machine of a cluster needs --join", u.Host)
+	case err != nil:
+		return fmt.Errorf("listen for the etcd member: %w", err)
+	}
+	return listener.Close()
+}

@@ -1,0 +1,254 @@
+package quorum
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/server/v3/etcdserver/api/snap"
+	"go.etcd.io/etcd/server/v3/storage/backend"
+	"go.etcd.io/etcd/server/v3/storage/schema"
+	"go.etcd.io/etcd/server/v3/storage/wal"
+	"go.etcd.io/etcd/server/v3/storage/wal/walpb"
+	"go.etcd.io/raft/v3/raftpb"
+	"go.uber.org/zap"
+	"google.golang.org/protobuf/proto"
+
+	"starling/journal"
+	"starling/journal/etcd"
+)
+
+// Log is how far a member's log reaches. Of two survivors the one with the greater term knows more, and of two with the
+// same term the one with the greater index.
+type Log struct {
+	Term, Index uint64
+	// Committed is up to where the member knew that a majority has it.
+	Committed uint64
+	// ID is the member's.
+	ID uint64
+}
+
+// Compare orders logs by what they know.
+func (l Log) Compare(other Log) int {
+	return cmp.Or(cmp.Compare(l.Term, other.Term), cmp.Compare(l.Index, other.Index))
+}
+
+// ErrNoMember tells that a folder holds no data of a member.
+var ErrNoMember = errors.New("no data of a member of the quorum is there")
+
+// ReadLog reads how far the log of a member that does not run reaches, and changes nothing.
+func ReadLog(dir string) (Log, error) {
+	if !hasData(dir) {
+		return Log{}, fmt.Errorf("%s: %w", dir, ErrNoMember)
+	}
+	w, _, err := openLog(dir, wal.OpenForRead)
+	if err != nil {
+		return Log{}, err
+	}
+	l, _, err := readLog(w) // which closes it
+	if err != nil {
+		return Log{}, fmt.Errorf("read the log in %s: %w", dir, err)
+	}
+	return l, nil
+}
+
+// openLog opens the log behind the newest snapshot of the engine.
+func openLog(
+	dir string, open func(*zap.Logger, string, *walpb.Snapshot) (*wal.WAL, error),
+) (*wal.WAL, *walpb.Snapshot, error) {
+	log, folder := zap.NewNop(), filepath.Join(dir, "member", "wal")
+	known, err := wal.ValidSnapshotEntries(log, folder)
+	if err != nil {
+		return nil, nil, fmt.Errorf("read the log in %s: %w", dir, err)
+	}
+	at := &walpb.Snapshot{}
+	newest, err := snap.New(log, filepath.Join(dir, "member", "snap")).LoadNewestAvailable(known)
+	switch {
+	case err == nil:
+		at.Index, at.Term = proto.Uint64(newest.Metadata.GetIndex()), proto.Uint64(newest.Metadata.GetTerm())
+	case !errors.Is(err, snap.ErrNoSnapshot):
+		return nil, nil, fmt.Errorf("read the snapshots in %s: %w", dir, err)
+	}
+	w, err := open(log, folder, at)
+	if err != nil {
+		return nil, nil, fmt.Errorf("open the log in %s: %w", dir, err)
+	}
+	return w, at, nil
+}
+
+func readLog(w *wal.WAL) (Log, *raftpb.HardState, error) {
+	data, state, entries, err := w.ReadAll()
+	if err != nil {
+		return Log{}, nil, err
+	}
+	whose := &etcdserverpb.Metadata{}
+	if err := proto.Unmarshal(data, whose); err != nil {
+		return Log{}, nil, err
+	}
+	l := Log{Term: state.GetTerm(), Index: state.GetCommit(), Committed: state.GetCommit(), ID: whose.GetNodeID()}
+	if n := len(entries); n > 0 {
+		l.Term, l.Index = entries[n-1].GetTerm(), entries[n-1].GetIndex()
+	}
+	return l, state, nil
+}
+
+// Recovery is a quorum of one that was made of a copy of a survivor's data, until it is kept or dropped.
+type Recovery struct {
+	Log Log
+	// Members are those that the survivor knew, itself included.
+	Members []Member
+	// Head is the last record that the journal has then, and Last what that is, unless it was trimmed.
+	Head journal.Index
+	Last journal.Record
+
+	dir string
+}
+
+// The folders beside a member's: a copy that is being recovered, and what was there before.
+const (
+	copySuffix = ".recovered"
+	oldSuffix  = ".old"
+)
+
+// Recover makes a quorum of one of a copy of a survivor's data, which stays as it is. The member must not run. What
+// the survivor has counts as agreed on from now on, also where it had not heard that yet: what was acknowledged to
+// others is not lost if it has arrived here.
+func Recover(ctx context.Context, node, dir string, engineLog io.Writer) (*Recovery, error) {
+	r := &Recovery{dir: dir}
+	var err error
+	if r.Log, err = ReadLog(dir); err != nil {
+		return nil, err
+	}
+	made := dir + copySuffix
+	if err := errors.Join(os.RemoveAll(made), os.CopyFS(made, os.DirFS(dir))); err != nil {
+		return nil, errors.Join(fmt.Errorf("copy what the survivor has: %w", err), r.Drop())
+	}
+	if err := r.rehearse(ctx, node, made, engineLog); err != nil {
+		return nil, errors.Join(fmt.Errorf("make a quorum of one of a copy of %s: %w", dir, err), r.Drop())
+	}
+	return r, nil
+}
+
+func (r *Recovery) rehearse(ctx context.Context, node, made string, engineLog io.Writer) error {
+	if err := commitAll(made); err != nil {
+		return err
+	}
+	r.Members = membersIn(made)
+	const here = "http://127.0.0.1:0" // nobody is to reach it
+	m, err := etcd.Start(ctx, etcd.MemberConfig{
+		Name: node, DataDir: made, ClientURL: here, PeerURL: here, Alone: true, Log: engineLog,
+	})
+	if err != nil {
+		return err
+	}
+	if err := m.Ready(ctx); err != nil {
+		return errors.Join(err, m.Close())
+	}
+	j := m.Journal()
+	r.Head, err = j.Head(ctx)
+	if err == nil && r.Head > 0 {
+		done := errors.New("it is read")
+		err = j.Follow(ctx, r.Head, func(records []journal.Record) error {
+			r.Last = records[0]
+			return done
+		})
+		if errors.Is(err, done) || errors.Is(err, journal.ErrTrimmed) {
+			err = nil
+		}
+	}
+	return errors.Join(err, j.Close(), m.Close())
+}
+
+// commitAll lets all that a log holds count as agreed on. A member hears of that only with the next message of its
+// leader, so that what was acknowledged last may stand in it without the mark.
+func commitAll(dir string) error {
+	w, _, err := openLog(dir, wal.Open)
+	if err != nil {
+		return err
+	}
+	l, state, err := readLog(w)
+	if errors.Is(err, io.ErrUnexpectedEOF) && wal.Repair(zap.NewNop(), filepath.Join(dir, "member", "wal")) {
+		return errors.Join(w.Close(), commitAll(dir)) // the end was torn off, and is cut now
+	}
+	if err == nil && l.Index > l.Committed {
+		state.Commit = proto.Uint64(l.Index)
+		err = errors.Join(w.Save(state, nil), w.Sync())
+	}
+	return errors.Join(err, w.Close())
+}
+
+// membersIn lists the members that a member's data tells of.
+func membersIn(dir string) []Member {
+	file := backend.NewDefaultBackend(zap.NewNop(), filepath.Join(dir, "member", "snap", "db"))
+	defer file.Close()
+	known, _ := schema.NewMembershipBackend(zap.NewNop(), file).MustReadMembersFromBackend()
+	var members []Member
+	for id, m := range known {
+		one := Member{ID: uint64(id), Node: m.Name, Learner: m.IsLearner}
+		one.Client, one.Peer = first(m.ClientURLs), first(m.PeerURLs)
+		members = append(members, one)
+	}
+	slices.SortFunc(members, func(a, b Member) int { return cmp.Or(cmp.Compare(a.Node, b.Node), cmp.Compare(a.ID, b.ID)) })
+	return members
+}
+
+func first(texts []string) string {
+	if len(texts) == 0 {
+		return ""
+	}
+	return texts[0]
+}
+
+// Keep puts the quorum of one where the survivor's data is, and sets that aside. What the machine remembers of the
+// others, in file, is forgotten: they are members no more.
+func (r *Recovery) Keep(file string) error {
+	err := os.RemoveAll(r.dir + oldSuffix)
+	if err == nil {
+		err = os.Rename(r.dir, r.dir+oldSuffix)
+	}
+	if err == nil {
+		err = os.Rename(r.dir+copySuffix, r.dir)
+	}
+	if err == nil {
+		err = os.RemoveAll(file)
+	}
+	if err != nil {
+		return fmt.Errorf("put what was recovered in its place: %w\nhint: what was there is in %s, what was recovered in %s",
+			err, r.dir+oldSuffix, r.dir+copySuffix)
+	}
+	return nil
+}
+
+// Drop removes the copy.
+func (r *Recovery) Drop() error { return os.RemoveAll(r.dir + copySuffix) }
+
+// Seen is what a member that runs elsewhere tells.
+type Seen struct {
+	// HasLeader tells that it has one: a majority runs, and nothing is to be recovered.
+	HasLeader bool
+	// Index is up to where it knows that a majority has the log.
+	Index uint64
+}
+
+// See asks a member, which answers without a majority as long as its agent runs.
+func See(ctx context.Context, url string, secure *tls.Config) (Seen, error) {
+	client, err := outside([]string{url}, secure)
+	if err != nil {
+		return Seen{}, err
+	}
+	defer client.Close()
+	ctx, cancel := context.WithTimeout(ctx, askMax)
+	defer cancel()
+	s, err := client.Status(ctx, url)
+	if err != nil {
+		return Seen{}, err
+	}
+	return Seen{HasLeader: s.Leader != 0, Index: s.RaftIndex}, nil
+}

@@ -1,0 +1,85 @@
+// Package limits bounds what enters the value, where it enters, so that no sum of it can leave its range.
+package limits
+
+import (
+	"starling/cluster"
+	"starling/cluster/facts"
+	"starling/cluster/workload"
+	"starling/replica/report"
+	"starling/terms"
+)
+
+// Job refuses a version with which its job, its pool or the cluster would be beyond a limit; old is nil for a
+// new job.
+func Job(s *cluster.State, old *workload.Job, spec *terms.Job) report.Result {
+	l := &s.Limits
+	wants, tasks := s.WantsWith(old, spec)
+	pool, all := s.PoolWants(spec), s.Wants()
+	if old != nil {
+		had := old.Most()
+		pool.Add(&had, -1)
+		all.Add(&had, -1)
+	}
+	pool.Add(&wants, 1)
+	all.Add(&wants, 1)
+	switch {
+	case old == nil && s.OpenJobs() >= int(l.Jobs):
+		return report.Refuse(facts.Exhausted, "there are %d jobs that have not ended, at most %d: stop some", s.OpenJobs(),
+			l.Jobs)
+	case tasks > int(l.Tasks):
+		return report.Refuse(facts.Exhausted,
+			"job %s would have had %d tasks in all its versions, at most %d: stop it and run it anew",
+			spec.Name, tasks, l.Tasks)
+	case wants.Instances > uint64(l.JobInstances):
+		return report.Refuse(facts.Exhausted,
+			"the tasks of job %s would have had %d instances, at most %d: divide it into several jobs",
+			spec.Name, wants.Instances, l.JobInstances)
+	case all.Instances > uint64(l.Instances):
+		return report.Refuse(facts.Exhausted, "all jobs would have %d instances with it, at most %d: stop some", all.Instances,
+			l.Instances)
+	case spec.GangSize() > uint64(l.Gang):
+		return report.Refuse(facts.Exhausted, "%d instances of job %s must run together, at most %d can: lower its min_available",
+			spec.GangSize(), spec.Name, l.Gang)
+	}
+	for i := range spec.Tasks {
+		if t := &spec.Tasks[i]; t.Reschedule.AttemptsMax > l.Attempts && t.Reschedule.AttemptsMax != terms.RestartsUnlimited {
+			return report.Refuse(facts.Exhausted,
+				"reschedule.attempts of task %s of job %s is %d, at most %d are remembered: lower it, or let it be unlimited",
+				t.Name, spec.Name, t.Reschedule.AttemptsMax, l.Attempts)
+		}
+	}
+	for k := range wants.Amounts {
+		kind := terms.Kind(k)
+		switch {
+		case wants.Amounts[k] > l.JobAmount:
+			return report.Refuse(facts.Exhausted, "all instances of job %s would take %s of %s together, at most %s",
+				spec.Name, atMost(kind, wants.Amounts[k]), kind, kind.Text(l.JobAmount))
+		case pool.Amounts[k] > l.PoolAmount:
+			return report.Refuse(facts.Exhausted, "all jobs of pool %s would want %s of %s with it, at most %s: stop some",
+				spec.Name.Pool(), kind.Round(pool.Amounts[k]), kind, kind.Text(l.PoolAmount))
+		case all.Amounts[k] > l.ClusterAmount:
+			return report.Refuse(facts.Exhausted, "all jobs would want %s of %s with it, at most %s: stop some",
+				kind.Round(all.Amounts[k]), kind, kind.Text(l.ClusterAmount))
+		}
+	}
+	return report.Result{}
+}
+
+// atMost writes an amount that may have reached what can be counted.
+func atMost(k terms.Kind, amount int64) string {
+	if amount >= terms.Unlimited {
+		return "more than " + k.Round(terms.Unlimited-1)
+	}
+	return k.Round(amount)
+}
+
+// Offer refuses an offer of a node with which all nodes would offer more than can be counted.
+func Offer(s *cluster.State, node *cluster.Node, offer *terms.Offer) report.Result {
+	for k, amount := range s.VolunteeredWith(node.Index, offer) {
+		if kind := terms.Kind(k); amount > s.Limits.ClusterAmount {
+			return report.Refuse(facts.Exhausted, "all nodes would offer %s of %s with %s, at most %s",
+				kind.Round(amount), kind, node.Name, kind.Text(s.Limits.ClusterAmount))
+		}
+	}
+	return report.Result{}
+}
