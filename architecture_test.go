@@ -16,7 +16,7 @@ var layers = [][]string{
 	{"command", "ring", "schedule", "reconcile", "driver", "secret", "plugin"},
 	{"rollout", "validate"},
 	{"replica", "jobspec"},
-	{"peer", "api", "dns"},
+	{"peer", "api", "dns", "archive"},
 	{"sim", "web", "conformance"},
 	{"cmd"},
 }
@@ -29,8 +29,8 @@ var binaryLayers = [][]string{
 	{"exit"},
 	{"usage", "console"},
 	{"remote"},
-	{"target", "host", "settings"},
-	{"jobs", "logs", "pools", "peers", "agent", "access", "simulation"},
+	{"target", "files", "host", "settings"},
+	{"jobs", "logs", "pools", "peers", "past", "agent", "access", "simulation"},
 }
 
 // layerExemptions are imports that the layers forbid and a reason allows.

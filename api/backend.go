@@ -43,6 +43,8 @@ type Backend interface {
 	Status() report.PeerStatus
 	// State returns the value at index least or later, as a copy of the caller's own; it waits for it until ctx ends.
 	State(ctx context.Context, least terms.Index) (*cluster.State, error)
+	// Archive is the past, nil if the peer keeps none.
+	Archive() Archive
 	// Submit appends the command and returns when this peer has folded it.
 	Submit(ctx context.Context, c command.Command) (report.Receipt, error)
 	// Follow calls visit with every folded entry from the index on, or from the oldest that is remembered, until ctx

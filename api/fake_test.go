@@ -83,6 +83,7 @@ type peer struct {
 	// stuck peers fold nothing that is submitted.
 	stuck   bool
 	outputs map[terms.OutputSet]string
+	archive Archive
 	logs    map[string]func(ctx context.Context, o driver.LogOptions) (io.ReadCloser, error)
 }
 
@@ -91,6 +92,13 @@ func (h *herd) peer(self terms.PeerID) *peer {
 		herd: h, self: self, status: report.PeerStatus{Self: self, Phase: "member"},
 		logs: map[string]func(context.Context, driver.LogOptions) (io.ReadCloser, error){},
 	}
+}
+
+func (p *peer) Archive() Archive {
+	if p.archive == nil {
+		return nil
+	}
+	return p.archive
 }
 
 func (p *peer) Self() terms.PeerID { return p.self }

@@ -250,7 +250,7 @@ func TestEventsAsLines(t *testing.T) {
 		Commands []struct{ Text string }
 	}{}
 	if err := json.Unmarshal([]byte(next()), &got); err != nil || got.Index != "6" || got.Writer != "b~1" ||
-		got.Commands[0].Text != "b~1 offers 4 cores, 8 GiB memory, 100 GiB disk, 1 gpu T4" {
+		got.Commands[0].Text != "b~1 offers 4 cpu, 8Gi memory, 100Gi disk, 1 gpu T4" {
 		t.Errorf("got %+v, %v", got, err)
 	}
 }

@@ -14,8 +14,6 @@ import (
 	"starling/api/door"
 	starlingv1 "starling/api/v1"
 	"starling/api/wire"
-	"starling/api/words"
-	"starling/cluster/facts"
 	"starling/replica/report"
 	"starling/terms"
 )
@@ -45,7 +43,7 @@ func (s *server) TailJournal(
 			}
 		}
 		first = false
-		return stream.Send(&starlingv1.TailJournalResponse{Index: uint64(entry.Index), Entry: entryMessage(entry)})
+		return stream.Send(&starlingv1.TailJournalResponse{Index: uint64(entry.Index), Entry: wire.Entry(entry)})
 	}
 	if request.GetFollow() {
 		return s.backend.Follow(ctx, from, visit)
@@ -77,44 +75,8 @@ func (s *server) remembered(ctx context.Context, from, end terms.Index, visit fu
 	return err
 }
 
-func entryMessage(f *report.Folded) *starlingv1.JournalEntry {
-	m := &starlingv1.JournalEntry{
-		Index: uint64(f.Index), Dropped: f.Outcome.Dropped, Digest: digestText(f.Digest), Bytes: uint32(f.Bytes),
-	}
-	for i := range f.Outcome.Effects {
-		m.Effects = append(m.Effects, effectMessage(&f.Outcome.Effects[i]))
-	}
-	if f.Entry == nil {
-		return m
-	}
-	m.Time, m.Writer, m.Seq, m.Cause = timestamp(f.Entry.Time), string(f.Entry.Writer), f.Entry.Seq, uint64(f.Entry.Cause)
-	for i, c := range f.Entry.Commands {
-		one := &starlingv1.CommandWords{Kind: c.Kind().String(), Text: words.Command(c)}
-		if i < len(f.Outcome.Results) {
-			result := f.Outcome.Results[i]
-			one.Job = string(result.Job)
-			if result.Refusal.Code != facts.OK {
-				one.RefusalCode, one.Refusal = result.Refusal.Code.String(), result.Refusal.Reason
-			}
-		}
-		m.Commands = append(m.Commands, one)
-	}
-	return m
-}
-
-func effectMessage(e *report.Effect) *starlingv1.EffectWords {
-	m := &starlingv1.EffectWords{
-		Kind: e.Kind.String(), Text: words.Effect(e), Job: string(e.Slot.Job), Node: string(e.Node), Peer: string(e.Peer),
-	}
-	if e.Slot.Task != "" {
-		m.Allocation = terms.AllocationID{Slot: e.Slot, Order: e.Order}.String()
-	}
-	return m
-}
-
-// events streams the journal to plain HTTP clients: as server-sent events if they are accepted, otherwise a JSON
-// value a line. It begins at the entry after Last-Event-ID, at the one that from says, or at the oldest that is
-// remembered.
+// events streams the journal to plain HTTP clients: as server-sent events if they are accepted, otherwise a JSON value
+// a line. It begins at the entry after Last-Event-ID, at the one that from says, or at the oldest that is remembered.
 func (s *server) events(w http.ResponseWriter, r *http.Request) {
 	if err := door.Check(r.Context(), door.PathEvents); err != nil {
 		door.WriteFailure(w, http.StatusForbidden, failureOf(r.Context(), err))
@@ -150,7 +112,7 @@ func (s *server) events(w http.ResponseWriter, r *http.Request) {
 			}
 		}
 		first = false
-		data, err := marshalJSON(entryMessage(entry))
+		data, err := marshalJSON(wire.Entry(entry))
 		if err != nil {
 			return err
 		}

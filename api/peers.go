@@ -29,15 +29,7 @@ func (s *server) ListPeers(ctx context.Context,
 			return nil, badToken(token)
 		}
 	}
-	pulses, err := s.backend.Pulses(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("read the pulses: %w", err)
-	}
-	state, err := s.stateAt(ctx, request.GetMinIndex())
-	if err != nil {
-		return nil, err
-	}
-	flock, err := s.flock(ctx, state, pulses)
+	state, flock, err := s.nodesAt(ctx, request.GetMinIndex())
 	if err != nil {
 		return nil, err
 	}
@@ -54,6 +46,37 @@ func (s *server) ListPeers(ctx context.Context,
 	return answer, nil
 }
 
+// nodesAt returns the value and what the peers publish. Of the past it is not known how far a peer had read.
+func (s *server) nodesAt(ctx context.Context, least uint64) (*cluster.State, *flock, error) {
+	if isPast(ctx) {
+		state, err := s.stateAt(ctx, least)
+		if err != nil {
+			return nil, nil, err
+		}
+		return state, &flock{past: true, joining: joining(state)}, nil
+	}
+	pulses, err := s.backend.Pulses(ctx)
+	if err != nil {
+		return nil, nil, fmt.Errorf("read the pulses: %w", err)
+	}
+	state, err := s.stateAt(ctx, least)
+	if err != nil {
+		return nil, nil, err
+	}
+	flock, err := s.flock(ctx, state, pulses)
+	return state, flock, err
+}
+
+// joining returns the attempts to join, by node.
+func joining(state *cluster.State) map[terms.NodeName]terms.PeerID {
+	all := map[terms.NodeName]terms.PeerID{}
+	state.EachAttempt(func(p terms.PeerID, _ membership.Attempt) bool {
+		all[p.Node()] = p
+		return true
+	})
+	return all
+}
+
 // flock is what the peers publish, and what this peer knows to compare it with.
 type flock struct {
 	pulses map[terms.PeerID]report.PulseView
@@ -63,17 +86,15 @@ type flock struct {
 	digests map[terms.Index]uint64
 	// furthest is the highest index that anybody has folded.
 	furthest terms.Index
+	// past tells that nothing is known but the value: a member lived as long as it was one.
+	past bool
 }
 
 func (s *server) flock(ctx context.Context, state *cluster.State, pulses []report.PulseView) (*flock, error) {
 	f := &flock{
-		pulses: map[terms.PeerID]report.PulseView{}, joining: map[terms.NodeName]terms.PeerID{},
+		pulses: map[terms.PeerID]report.PulseView{}, joining: joining(state),
 		digests: map[terms.Index]uint64{state.Index: state.Digest()}, furthest: state.Index,
 	}
-	state.EachAttempt(func(p terms.PeerID, _ membership.Attempt) bool {
-		f.joining[p.Node()] = p
-		return true
-	})
 	oldest := state.Index
 	for _, pulse := range pulses {
 		f.pulses[pulse.Peer] = pulse
@@ -119,12 +140,13 @@ func (f *flock) peer(state *cluster.State, node *cluster.Node) *starlingv1.Peer 
 		m.Free, m.Kept = roomMessages(state, node.Index)
 		m.Devices, m.Attributes, m.Address = wire.Devices(o.Devices), wire.Variables(o.Attributes), o.Address
 	}
+	m.Alive = f.past && m.State == "member"
 	pulse, ok := f.pulses[p]
 	if !ok {
 		return m
 	}
 	m.Alive, m.JournalIndex, m.Lag = pulse.Alive, uint64(pulse.Index), uint64(f.furthest-pulse.Index)
-	m.Digest = digestText(pulse.Digest)
+	m.Digest = wire.Digest(pulse.Digest)
 	if pulse.OfferRefusal != "" {
 		m.Detail = "it gives nothing, because its offer is refused: " + pulse.OfferRefusal
 	}
@@ -136,8 +158,6 @@ func (f *flock) peer(state *cluster.State, node *cluster.Node) *starlingv1.Peer 
 	}
 	return m
 }
-
-func digestText(digest uint64) string { return fmt.Sprintf("%016x", digest) }
 
 // roomMessages returns what of a node is free, and what nothing holds but is kept for work that waits, nil if that is
 // nothing. More may be kept than has come free yet, and more held than is offered.
@@ -181,4 +201,29 @@ func (s *server) RaiseRules(ctx context.Context,
 	}
 	receipt, err := s.submit(ctx, &command.RaiseRules{Version: rules.Number(request.GetVersion())})
 	return &starlingv1.RaiseRulesResponse{Index: uint64(receipt.Index)}, err
+}
+
+// Quorum tells which machines keep the journal.
+func (s *server) Quorum(ctx context.Context, _ *starlingv1.QuorumRequest) (*starlingv1.QuorumResponse, error) {
+	if s.options.Quorum == nil {
+		return nil, errNoQuorum()
+	}
+	return s.options.Quorum.Quorum(ctx)
+}
+
+// ChangeQuorum adds, promotes or removes a machine.
+func (s *server) ChangeQuorum(ctx context.Context,
+	request *starlingv1.ChangeQuorumRequest) (*starlingv1.ChangeQuorumResponse, error) {
+	if s.options.Quorum == nil {
+		return nil, errNoQuorum()
+	}
+	if err := s.options.Quorum.ChangeQuorum(ctx, request.GetAction(), request.GetNode()); err != nil {
+		return nil, err
+	}
+	return &starlingv1.ChangeQuorumResponse{}, nil
+}
+
+func errNoQuorum() error {
+	return &wire.Failure{Code: wire.Conflict,
+		Reason: "the journal of this cluster is not kept by its machines: it has no quorum to show or change"}
 }

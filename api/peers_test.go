@@ -9,6 +9,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	starlingv1 "starling/api/v1"
+	"starling/api/wire"
 	"starling/cluster"
 	"starling/cluster/facts"
 	"starling/command"
@@ -44,13 +45,13 @@ func TestListPeers(t *testing.T) {
 	want := []*starlingv1.Peer{
 		{
 			Node: "a", Peer: "a~1", State: "member", Watches: "b~1", WatchedBy: "b~1", Address: "127.0.0.1:8", Alive: true,
-			JournalIndex: uint64(now.Index), Lag: 5, Digest: digestText(now.Digest), DigestAgrees: new(true),
+			JournalIndex: uint64(now.Index), Lag: 5, Digest: wire.Digest(now.Digest), DigestAgrees: new(true),
 			Capacity: &starlingv1.Resources{CpuMillicores: 4000, MemoryBytes: 8 << 30, DiskBytes: 100 << 30},
 			Free:     &starlingv1.Resources{CpuMillicores: 4000, MemoryBytes: 8 << 30, DiskBytes: 100 << 30},
 		},
 		{
 			Node: "b", Peer: "b~1", State: "member", Watches: "a~1", WatchedBy: "a~1", Address: "127.0.0.1:9", Alive: true,
-			JournalIndex: uint64(early.Index), Lag: uint64(now.Index-early.Index) + 5, Digest: digestText(early.Digest + 1),
+			JournalIndex: uint64(early.Index), Lag: uint64(now.Index-early.Index) + 5, Digest: wire.Digest(early.Digest + 1),
 			DigestAgrees: new(false), Allocations: 2,
 			Capacity: &starlingv1.Resources{CpuMillicores: 4000, MemoryBytes: 8 << 30, DiskBytes: 100 << 30},
 			Free:     &starlingv1.Resources{CpuMillicores: 2000, MemoryBytes: 8<<30 - 2<<20, DiskBytes: 100 << 30},
@@ -58,7 +59,7 @@ func TestListPeers(t *testing.T) {
 		{
 			Node: "c", Peer: "c~1", State: "joining", Detail: "attempt 1 is prepared by a~1",
 			JournalIndex: uint64(now.Index) + 5,
-			Digest:       digestText(7),
+			Digest:       wire.Digest(7),
 		},
 		{Node: "d", Peer: "d~3", State: "left"},
 	}
@@ -132,10 +133,10 @@ func tail(t *testing.T, a *peer, request *starlingv1.TailJournalRequest, most in
 	enough := errors.New("enough")
 	err := ask(t, a.serve(t)).TailJournal(within(t), request, func(answer *starlingv1.TailJournalResponse) error {
 		if answer.GetEntry() == nil {
-			lines = append(lines, "from "+digestText(answer.GetOldestIndex())[15:])
+			lines = append(lines, "from "+wire.Digest(answer.GetOldestIndex())[15:])
 			return nil
 		}
-		line := digestText(answer.GetEntry().GetIndex())[15:] + " " + answer.GetEntry().GetWriter() +
+		line := wire.Digest(answer.GetEntry().GetIndex())[15:] + " " + answer.GetEntry().GetWriter() +
 			answer.GetEntry().GetDropped()
 		for _, command := range answer.GetEntry().GetCommands() {
 			line += ", " + command.GetText() + command.GetRefusal()
@@ -202,7 +203,7 @@ func TestTailJournalTellsRefusalsAndAllocations(t *testing.T) {
 			if placed.GetAllocation() != "web.main[0]#7" || placed.GetNode() != "b" || placed.GetKind() != "placed" {
 				t.Errorf("got effect %v", placed)
 			}
-			if entry.GetDigest() != digestText(a.entries[6].Digest) || entry.GetBytes() == 0 || entry.GetCause() != 6 {
+			if entry.GetDigest() != wire.Digest(a.entries[6].Digest) || entry.GetBytes() == 0 || entry.GetCause() != 6 {
 				t.Errorf("got entry %v", entry)
 			}
 			return nil

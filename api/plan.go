@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"starling/api/difference"
 	starlingv1 "starling/api/v1"
 	"starling/api/wire"
 	"starling/cluster/facts"
@@ -83,8 +84,8 @@ func taskPlans(before, after *workload.Job) []*starlingv1.TaskPlan {
 		if was >= 0 {
 			old = before.Tasks[was]
 		}
-		for index := range max(t.Slots.Len(), slots(old)) {
-			a, b := rowOf(old, index), rowOf(t, index)
+		for index := range max(t.Slots.Len(), difference.Slots(old)) {
+			a, b := difference.RowOf(old, index), difference.RowOf(t, index)
 			switch {
 			case !a.Phase.Holds() || !b.Phase.Holds() || a.Order != b.Order:
 				countMoved(plan, a.Phase.Holds(), b.Phase.Holds())
@@ -120,19 +121,4 @@ func countKept(plan *starlingv1.TaskPlan, old, now *terms.Task) {
 	} else {
 		plan.Unchanged++
 	}
-}
-
-func slots(t *workload.Task) int {
-	if t == nil {
-		return 0
-	}
-	return t.Slots.Len()
-}
-
-// rowOf returns a slot, the zero one if there is none.
-func rowOf(t *workload.Task, index int) facts.Slot {
-	if index >= slots(t) {
-		return facts.Slot{}
-	}
-	return t.Slots.At(index)
 }

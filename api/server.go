@@ -53,7 +53,7 @@ func (s *server) handler() http.Handler {
 		connect.WithCompressMinBytes(1<<10),
 		connect.WithCodec(strictJSON{"json"}),
 		connect.WithCodec(strictJSON{"json; charset=utf-8"}),
-		connect.WithInterceptors(failures{}, guard{s}),
+		connect.WithInterceptors(failures{}, guard{s}, pasts{}),
 		connect.WithRecover(s.recovered),
 	)
 	mux.Handle(path, withMedia(procedures))
@@ -110,8 +110,12 @@ func (s *server) Info(ctx context.Context, request *starlingv1.InfoRequest) (*st
 	return answer, nil
 }
 
-// stateAt returns the value at the index or later, as a copy of the request's own.
+// stateAt returns the value at the index or later, or that of the past which the request asks about, as a copy of the
+// request's own.
 func (s *server) stateAt(ctx context.Context, least uint64) (*cluster.State, error) {
+	if m, ok := ctx.Value(momentKey{}).(moment); ok {
+		return s.past(ctx, m)
+	}
 	wait, cancel := context.WithTimeout(ctx, s.wait)
 	defer cancel()
 	state, err := s.backend.State(wait, terms.Index(least))

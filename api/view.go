@@ -2,11 +2,11 @@ package api
 
 import (
 	"slices"
-	"time"
 
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	starlingv1 "starling/api/v1"
+	"starling/api/wire"
 	"starling/cluster"
 	"starling/cluster/facts"
 	"starling/cluster/workload"
@@ -15,13 +15,7 @@ import (
 	"starling/terms"
 )
 
-// timestamp returns nil for the time 0, which means that it is not known.
-func timestamp(t terms.Time) *timestamppb.Timestamp {
-	if t == 0 {
-		return nil
-	}
-	return timestamppb.New(time.UnixMilli(int64(t)))
-}
+func timestamp(t terms.Time) *timestamppb.Timestamp { return wire.Timestamp(t) }
 
 func jobMessage(j *workload.Job) *starlingv1.Job {
 	status := j.Status()

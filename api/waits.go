@@ -49,8 +49,11 @@ func (t *starts) complete(slots []*starlingv1.Slot) {
 	}
 }
 
-// starting asks the peers of the job's instances that have been assigned for a while.
+// starting asks the peers of the job's instances that have been assigned for a while. Of the past none is asked.
 func (s *server) starting(ctx context.Context, state *cluster.State, j *workload.Job) *starts {
+	if isPast(ctx) {
+		return &starts{}
+	}
 	var nodes []*cluster.Node
 	for task, t := range j.Tasks {
 		if t.Counts[facts.Assigned]+t.Secondary[facts.Assigned] == 0 {

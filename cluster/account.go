@@ -8,7 +8,6 @@ import (
 	"starling/cluster/want"
 	"starling/cluster/workload"
 	"starling/terms"
-	"starling/terms/fingerprint"
 )
 
 // Account is what the jobs of a pool hold and ask for.
@@ -117,7 +116,7 @@ func (s *State) charge(j *workload.Job, spec *terms.Task, times int64) {
 	account.Held.Add(j.Spec, &need, times)
 	facts.Assert(account.Held.NonSlack.Within(terms.Unlimited) && account.Held.Slack.Within(terms.Unlimited),
 		"what a pool holds can be counted")
-	s.countPriority(j, times)
+	s.countPreemptible(j.Pool, j.Spec, times)
 	if j.Spec.Type != terms.Batch {
 		account.Lasting.Add(j.Spec, &need, times)
 		facts.Assert(account.Lasting.NonSlack.Within(terms.Unlimited), "what the services of a pool hold can be counted")
@@ -194,31 +193,5 @@ func (s *State) countWants(j *workload.Job, times int64) {
 // LowestPriority returns the lowest priority of what runs in a pool and is preemptible, revocable or not; ok is false
 // if there is none.
 func (s *State) LowestPriority(number int, revocable bool) (priority uint32, ok bool) {
-	first := priorityKey(s.pools.IDs[number], revocable, 0)
-	s.priorities.Ascend(first, func(key uint64, _ uint32) bool {
-		priority, ok = uint32(key&0xff), key>>8 == first>>8
-		return false
-	})
-	return priority, ok
-}
-
-// priorityKey orders what runs by pool, class and priority.
-func priorityKey(id tree.ID, revocable bool, priority uint32) uint64 {
-	return uint64(id)<<9 | fingerprint.Bit(revocable)<<8 | uint64(priority)
-}
-
-// countPriority counts instances that run and are preemptible, or no more.
-func (s *State) countPriority(j *workload.Job, times int64) {
-	if j.Spec.NonPreemptible() || times == 0 || j.Spec.Type == terms.Daemon {
-		return
-	}
-	s.PlacementDirty = true
-	key := priorityKey(j.Pool, j.Spec.Revocable, min(j.Spec.Priority, terms.PriorityMax))
-	count, _ := s.priorities.Get(key)
-	facts.Assert(int64(count)+times >= 0, "no fewer than none run at a priority")
-	if count = uint32(int64(count) + times); count == 0 {
-		s.priorities.Delete(key)
-		return
-	}
-	s.priorities.Set(key, count)
+	return s.preemptible.LowestPriority(s.pools.IDs[number], revocable)
 }

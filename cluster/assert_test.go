@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"starling/cluster/facts"
+	"starling/cluster/preemptible"
 	"starling/cluster/workload"
 	"starling/terms"
 )
@@ -17,7 +18,7 @@ func TestAssertions(t *testing.T) {
 	}{
 		{"room that is given back was held", func(s *State, _ *workload.Job) { s.Node(0).Held[0].Index = 7 }},
 		{"what a pool holds can be counted", func(s *State, j *workload.Job) { s.editAccount(j.Pool).Held = terms.Work{} }},
-		{"no fewer than none run at a priority", func(s *State, _ *workload.Job) { s.priorities.Clear() }},
+		{"no fewer than none run at a priority", func(s *State, _ *workload.Job) { s.preemptible = preemptible.Index{} }},
 		{"the phase of a slot was counted",
 			func(_ *State, j *workload.Job) { j.Tasks[0].Counts = [facts.PhaseCount]uint32{} }},
 		{"what services hold is not negative", func(s *State, _ *workload.Job) { s.Node(0).lasting = terms.Resources{} }},

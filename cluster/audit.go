@@ -145,7 +145,7 @@ func (a *audit) totals() {
 	same(a, "what the nodes offer to pools and at all", [2]terms.Amounts{kept.offered, kept.volunteered},
 		[2]terms.Amounts{anew.offered, anew.volunteered})
 	same(a, "what jobs have wanted", kept.wants, anew.wants)
-	sameMap(a, "what runs by priority", &kept.priorities, &anew.priorities)
+	kept.preemptible.Audit(&anew.preemptible, a.say)
 }
 
 func (a *audit) node(kept, anew *Node) {

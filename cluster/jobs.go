@@ -125,11 +125,11 @@ func (s *State) AddVersion(id terms.JobID, v facts.JobVersion, suits func(facts.
 			s.SetRestarts(id, task, 0)
 		}
 	}
-	s.countPriority(s.Job(id), -s.Job(id).LiveSeats())
+	was := s.Job(id).Spec
 	s.changeJob(id, func(j *workload.Job) { s.addVersion(j, v) })
 	s.markRosterDirty(s.Job(id))
-	s.countPriority(s.Job(id), s.Job(id).LiveSeats())
 	j := s.Job(id)
+	s.reclass(j, was)
 	for task := range j.Tasks {
 		s.adopt(j, task, suits)
 	}

@@ -2,7 +2,9 @@ package cluster
 
 import (
 	"starling/cluster/facts"
+	"starling/cluster/preemptible"
 	"starling/cluster/tree"
+	"starling/cluster/workload"
 	"starling/terms"
 )
 
@@ -98,4 +100,78 @@ func (s *State) StarvingDue() (at terms.Time, ok bool) {
 		return true
 	})
 	return at, ok
+}
+
+// What could be preempted, and what stops already.
+
+// Preemptible returns the index of what could be preempted, for reading.
+func (s *State) Preemptible() *preemptible.Index { return &s.preemptible }
+
+// PoolAt returns where the pool of an account stands in the tree.
+func (s *State) PoolAt(id tree.ID) int { return int(s.pools.Positions[id]) }
+
+// StoppingIn returns what those hold of the pool at a number that were told to stop.
+func (s *State) StoppingIn(number int) terms.Work { return s.preemptible.Stopping(s.pools.IDs[number]) }
+
+// countPreemptible counts instances of a version of a job that hold room and are preemptible, or no more.
+func (s *State) countPreemptible(pool tree.ID, spec *terms.Job, times int64) {
+	if class, ok := preemptible.ClassOf(pool, spec); ok && times != 0 {
+		s.PlacementDirty = true
+		s.preemptible.Count(s.epoch, class, times)
+	}
+}
+
+// movePreemptible notes that a seat that holds room, or did, has another row.
+func (s *State) movePreemptible(j *workload.Job, r facts.SlotRef, old, next *facts.Slot) {
+	if old.Phase != next.Phase {
+		s.moveStopping(j, r, old, -1)
+		s.moveStopping(j, r, next, 1)
+	}
+	s.notePreemptible(j, r, next)
+}
+
+// moveStopping notes that what is in a seat was told to stop, if it was, or with -1 that it is no more.
+func (s *State) moveStopping(j *workload.Job, r facts.SlotRef, slot *facts.Slot, times int64) {
+	if slot.Phase == facts.Stopping {
+		need, work := j.TaskSpecOf(int(r.Task), slot.Version).Amounts(), terms.Work{}
+		work.Add(j.Spec, &need, times)
+		s.preemptible.Stop(j.Account(), slot.Node, &work)
+	}
+}
+
+// notePreemptible notes what is in a seat if it could be preempted.
+func (s *State) notePreemptible(j *workload.Job, r facts.SlotRef, slot *facts.Slot) {
+	class, counted := preemptible.ClassOf(j.Pool, j.Spec)
+	if stage, ok := preemptible.StageOf(slot.Phase); ok && counted {
+		s.preemptible.Note(s.epoch, class, slot.Node, preemptible.Least{Stage: stage, Since: slot.Since, Slot: r})
+	}
+}
+
+// reclass counts what runs of a job by its newest version, and no more by the one before: the priority may be another.
+func (s *State) reclass(j *workload.Job, was *terms.Job) {
+	s.countPreemptible(j.Pool, j.Spec, j.LiveSeats())
+	s.countPreemptible(j.Pool, was, -j.LiveSeats())
+	for task := range j.Tasks {
+		if j.Spec.Priority == was.Priority {
+			return
+		}
+		s.EachSlot(j.ID, task, func(r facts.SlotRef, slot facts.Slot) bool {
+			s.notePreemptible(j, r, &slot)
+			return true
+		})
+	}
+}
+
+// TightenPreemptible visits what holds room on the nodes of a page, and makes its bounds exact, so that the next search
+// passes it over.
+func (s *State) TightenPreemptible(page int, visit func(*workload.Job, facts.SlotRef, *facts.Slot)) {
+	s.preemptible.Forget(s.epoch, page)
+	for n := page * NodesPerPage; n < min((page+1)*NodesPerPage, s.Nodes()); n++ {
+		for _, r := range s.Node(facts.NodeIndex(n)).Held {
+			slot, _ := s.SlotAt(r)
+			j := s.Job(r.Job)
+			s.notePreemptible(j, r, &slot)
+			visit(j, r, &slot)
+		}
+	}
 }

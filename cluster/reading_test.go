@@ -90,7 +90,7 @@ func argument(t *testing.T, s *State, want reflect.Type, r facts.SlotRef, n fact
 		division.Page{Page: page, Nodes: ^uint64(0)}, terms.DeviceWork, &terms.Resources{int64(n) * 300, 1, 0},
 		terms.DefaultPool, s.QueueStart(0), s.Index,
 		&constraint.Constraint{Label: "app", Values: []string{"rich"}, Within: "zone", Soft: true},
-		[]string{"zone", "kernel"}[n%2], true, uint64(n),
+		[]string{"zone", "kernel"}[n%2], true, uint64(n), j.Pool,
 	}
 	if want.Kind() == reflect.Int { // a page, a rank, a number of a task or of a pool: 0 is each of them
 		return reflect.Zero(want)

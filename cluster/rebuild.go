@@ -200,5 +200,6 @@ func (s *State) rebuildSeat(j *workload.Job, r facts.SlotRef, slot facts.Slot) {
 		spec := j.TaskSpecOf(int(r.Task), slot.Version)
 		s.occupy(j, spec, r, slot.Node)
 		s.charge(j, spec, 1)
+		s.movePreemptible(j, r, &facts.Slot{}, &slot)
 	}
 }

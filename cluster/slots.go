@@ -158,6 +158,7 @@ func (s *State) SetSlot(r facts.SlotRef, next facts.Slot) {
 	t := s.editTask(j, int(r.Task))
 	old := t.SeatAt(r)
 	s.takeRoom(j, r, &old, &next)
+	s.movePreemptible(j, r, &old, &next)
 	s.putSlot(j, r, next)
 	s.requeue(j, r, old.Phase, &next)
 	if r.Index >= t.Desired && !next.Phase.Holds() {
@@ -214,6 +215,7 @@ func (s *State) MoveSeat(r facts.SlotRef, to facts.Seat) {
 	slot := t.SeatAt(r)
 	if slot.Phase.Holds() {
 		s.changeNode(slot.Node, func(row *Node) { row.rename(r, target) })
+		s.notePreemptible(j, target, &slot)
 	}
 	last := t.SeatAt(target)
 	if facts.Assert(to != r.Seat && !last.Phase.Holds(),
@@ -236,6 +238,7 @@ func (s *State) Assign(key facts.TaskKey, n facts.NodeIndex, count uint32, visit
 	s.changeTask(id, task, func(t *workload.Task) {
 		j := s.Job(id)
 		spec := j.TaskSpecOf(task, j.Version)
+		s.charge(j, spec, int64(count))
 		for range count {
 			index, ok := t.Returned.Min()
 			if !ok {
@@ -244,13 +247,14 @@ func (s *State) Assign(key facts.TaskKey, n facts.NodeIndex, count uint32, visit
 			}
 			facts.Assert(index < t.Desired, "only slots that are wanted are given nodes")
 			r := facts.SlotRef{Job: id, Task: uint16(task), Index: index}
-			s.putSlot(j, r, j.Place(s.Index, s.Time, t.Slots.At(int(index)), n))
+			next := j.Place(s.Index, s.Time, t.Slots.At(int(index)), n)
+			s.putSlot(j, r, next)
 			s.hold(j, spec, r, n)
+			s.notePreemptible(j, r, &next)
 			if visit != nil {
 				visit(r)
 			}
 		}
-		s.charge(j, spec, int64(count))
 		if !j.HasGang() && spec.MaxRunning == 0 && t.Waits() > 0 {
 			s.ask(j, t, t.AskFor(spec), t.AskedEach) // its turn stays as it is
 		} else {

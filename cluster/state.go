@@ -8,6 +8,7 @@ import (
 	"starling/cluster/division"
 	"starling/cluster/facts"
 	"starling/cluster/membership"
+	"starling/cluster/preemptible"
 	"starling/cluster/room"
 	"starling/cluster/tree"
 	"starling/cluster/vector"
@@ -73,8 +74,8 @@ type State struct {
 	// wants is the most that jobs that have not finished have ever wanted, volunteered what all nodes offer.
 	wants       want.Wants
 	volunteered terms.Amounts
-	// priorities counts what runs and is preemptible.
-	priorities btree.Map[uint64, uint32]
+	// preemptible tells what could be preempted, and what stops already.
+	preemptible preemptible.Index
 	// rooms is what nodes have left.
 	rooms   room.Rooms
 	classes btree.Map[string, uint32]
@@ -137,8 +138,8 @@ func (s *State) Copy() *State {
 	c.daemons, c.workflows, c.sharers, c.draining = *s.daemons.Copy(), *s.workflows.Copy(), *s.sharers.Copy(),
 		*s.draining.Copy()
 	c.shapes, c.nodeNames, c.classes = *s.shapes.Copy(), *s.nodeNames.Copy(), *s.classes.Copy()
-	c.nominations, c.starving, c.priorities, c.shared = *s.nominations.Copy(), *s.starving.Copy(), *s.priorities.Copy(),
-		*s.shared.Copy()
+	c.nominations, c.starving, c.shared = *s.nominations.Copy(), *s.starving.Copy(), *s.shared.Copy()
+	c.preemptible = s.preemptible.Copy()
 	c.counters, c.wakeUps, c.timeouts, c.softSince = *s.counters.Copy(), *s.wakeUps.Copy(), *s.timeouts.Copy(),
 		*s.softSince.Copy()
 	c.requests, c.requestOrder = *s.requests.Copy(), *s.requestOrder.Copy()

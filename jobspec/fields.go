@@ -99,7 +99,7 @@ func programFields() []field[terms.Task] {
 			named("user", "The account that the program runs as; without it that of the peer."),
 		bind(optional(zeroIs(terms.StopDelayLeast, durationForm(terms.GraceMillisMax))),
 			func(t *spec) *uint32 { return &t.StopDelayMillis }).
-			named("stop_delay", "How long an instance that is told to stop goes on before SIGTERM. It has left DNS and all lists of addresses by then, and this is for those who have read them before. Without it stateless and stateful instances with ports have 2s, all others none."),
+			named("stop_delay", "How long an instance that is told to stop goes on before SIGTERM. It has left DNS and all lists of addresses by then, and this is for clients that have read them before. Without it stateless and stateful instances with ports have 2s, all others none."),
 		bind(durationForm(terms.GraceMillisMax), func(t *spec) *uint32 { return &t.StopGraceMillis }).
 			named("stop_grace", "How long an instance has between SIGTERM and SIGKILL.").or("5s"),
 		bind(optional(choice[terms.Signal](terms.Signals())), func(t *spec) *terms.Signal { return &t.OnMembersChange }).

@@ -158,7 +158,7 @@ func poolForm() form[terms.Pool] {
 		bind(orWord("unlimited", terms.NoPercent, percent), func(s *spec) *terms.Percent { return &s.ControllerLimit }).
 			named("controller_limit", "How much of the reservation the instances that lead others may hold, in percent.").or("unlimited"),
 		bind(percent, func(s *spec) *terms.Percent { return &s.SlackLimit }).
-			named("slack_limit", "How much of the reservation revocable work may hold, in percent, but of cpu, of which it uses what nobody holds.").or(fmt.Sprint(terms.SlackPercentDefault)),
+			named("slack_limit", "How much of the reservation revocable work may hold, in percent, but of cpu, of which it uses what nothing holds.").or(fmt.Sprint(terms.SlackPercentDefault)),
 		bind(durationForm(terms.DelayMillisMax), func(s *spec) *uint32 { return &s.PreemptionDelayMillis }).
 			named("preemption_delay", "How long work that the pool is entitled to waits for room before others give way.").or(FormatDuration(terms.PreemptionDelayMillisDefault)),
 		bind(choice[terms.JobScheduler](terms.JobSchedulers()), func(s *spec) *terms.JobScheduler { return &s.JobScheduler }).

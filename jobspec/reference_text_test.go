@@ -71,11 +71,11 @@ fails too often stops it or takes it back. What runs is stopped when its success
 none it stays, and ` + "`starling why`" + ` says what is missing. A change of ` + "`constraints`" + ` or ` + "`per_machine_max`" + ` replaces only instances whose machine
 does not satisfy them. Any other change is made in place, and nothing stops: that of preferences too, which are constraints with
 ` + "`soft`" + `, ` + "`spread_over`" + ` and ` + "`placement`" + `. Batch jobs change at once:
-their instances end by themselves, and nobody waits for their health.
+their instances end by themselves, and nothing waits for their health.
 
 A failure is answered on two levels. First ` + "`restart`" + `: the same machine tries again, because most failures pass and
 everything is there already. When those attempts are used up, ` + "`reschedule`" + `: the instance moves, and the machine where it
-failed is avoided. A service does so without end and ever more slowly, since nobody else would start it again; a batch
+failed is avoided. A service does so without end and ever more slowly, since nothing else would start it again; a batch
 instance once a day, since a program that fails on two machines is wrong; a daemon instance never, since it belongs to its
 machine, which therefore restarts it without end.
 
@@ -118,7 +118,7 @@ const referenceEnvironment = `
 
 ## What members of a job find about each other
 
-A job with ` + "`plugins`" + ` tells each instance who the others are. All that an instance starts with is of one version of the list, and
+A job with ` + "`plugins`" + ` tells each instance which the others are. All that an instance starts with is of one version of the list, and
 the version is the entry of the journal with which the list became so: an instance got a node, left it, ended for good, or the
 number changed. Variables stay as they were at the start; files follow, within moments, and then the task's
 ` + "`on_members_change`" + ` is sent to the program. What the file of a job sets in ` + "`env`" + ` itself wins over plugins.

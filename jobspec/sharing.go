@@ -94,7 +94,7 @@ func sharingFields() []field[terms.Job] {
 		bind(optional(choice[terms.Coverage](terms.Coverages())), func(j *spec) *terms.Coverage { return &j.Coverage }).
 			named("coverage", "Whether the job gets no virtual peers unless each of its open tasks has what it needs, at least one (required), or runs with a single one, which goes from task to task as they are completed (optional). When peers are lost, a job that requires it gives up all of them and comes back when there are enough. If absent, it is optional for a batch job, and required for a stateless one, whose tasks are never completed, and for a colocated one."),
 		bind(optional(whole[uint32](0, 100)), func(j *spec) *uint32 { return &j.Percent }).
-			named("percent", "The job's part of the virtual peers of its pool, if that has the job_scheduler percentage. What is nobody's part stays idle. Without a percent, or with one that is more than the oldest and largest leave of the whole, a job gets only what others cannot use of theirs."),
+			named("percent", "The job's part of the virtual peers of its pool, if that has the job_scheduler percentage. What is no job's part stays idle. Without a percent, or with one that is more than the oldest and largest leave of the whole, a job gets only what others cannot use of theirs."),
 		bind(optional(whole[uint32](0, terms.GangMax)), func(j *spec) *uint32 { return &j.MinAvailable }).
 			named("min_available", "The gang: how many instances start together or not at all, all tasks counted. Beyond those of the tasks they may be of any task. If absent, the sum of those of the tasks."),
 		bind(optional(text[string]("a name", pair{"minLength", 1})), func(j *spec) *string { return &j.Within }).

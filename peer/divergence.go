@@ -120,6 +120,7 @@ func (p *Peer) adopt(ctx context.Context, anew *Core, parted terms.Index) {
 	p.frozen = p.core.state.Freeze()
 	p.history.forget(parted)
 	p.history.restart(p.core.state.Index, p.core.digest)
+	p.config.Archive.Restored(p.core.state)
 	p.startFollow(ctx, journal.Index(p.core.state.Index)+1)
 	p.answerWaiting()
 }

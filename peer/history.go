@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 
+	"starling/cluster"
+	"starling/journal"
 	"starling/replica/report"
 	"starling/terms"
 )
@@ -16,6 +18,21 @@ const (
 	// digestsMax bounds the digests that neighbours' are compared with.
 	digestsMax = 1 << 14
 )
+
+// Archive keeps what a peer folds. It never keeps the peer waiting, and only reads the value before it returns.
+type Archive interface {
+	// Restored tells that the value is one that stands for all records up to its index, and no record led to it here: when
+	// the peer starts, and when it takes a snapshot.
+	Restored(s *cluster.State)
+	// Folded takes a record that was just folded, with the value after it.
+	Folded(r journal.Record, s *cluster.State)
+}
+
+// noArchive keeps nothing.
+type noArchive struct{}
+
+func (noArchive) Restored(*cluster.State)               {}
+func (noArchive) Folded(journal.Record, *cluster.State) {}
 
 // history is the recent past: the loop writes it, Follow reads it.
 type history struct {

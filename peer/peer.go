@@ -46,6 +46,8 @@ type Config struct {
 	Credentials func(terms.AllocationID) ([]byte, error)
 	// Reports is the folder for bug reports, Version is the program's, which stands in them.
 	Reports, Version string
+	// Archive keeps what is folded; nil for none.
+	Archive Archive
 	// Secret is the cluster's, from which the keys of jobs come; nil refuses what needs some.
 	Secret *secret.Secret
 	// Limits are those of the cluster: alike for all of its peers.
@@ -107,6 +109,9 @@ type stateWaiter struct {
 // Start runs a peer until ctx ends or Stop is called. It returns at once; Ready waits until the peer is a member.
 func Start(ctx context.Context, config Config) *Peer {
 	ctx, cancel := context.WithCancel(ctx)
+	if config.Archive == nil {
+		config.Archive = noArchive{}
+	}
 	p := &Peer{
 		config: config, log: config.Log.With("node", string(config.Node)), core: NewCore(config.Limits),
 		calls: make(chan func()), inbox: make(chan delivery), pulses: make(chan pulseNews), lives: make(chan life),
@@ -114,6 +119,7 @@ func Start(ctx context.Context, config Config) *Peer {
 		starts: make(chan struct{}, startsMax), lived: make(chan struct{}),
 	}
 	p.core.Explain, p.frozen = true, p.core.state.Freeze()
+	config.Archive.Restored(p.core.state)
 	p.core.Folder = func(id terms.AllocationID) string { return config.Driver.FilesFolder(id.String()) }
 	p.outputs = newOutputs(&config, func(id terms.AllocationID) { p.post(ctx, func() { p.core.OutputLost(id) }) })
 	p.startProber(ctx)
@@ -329,6 +335,7 @@ func (p *Peer) fold(records []journal.Record) {
 			continue
 		}
 		p.history.add(folded)
+		p.config.Archive.Folded(r, p.core.state)
 		if folded.Outcome.Dropped != "" {
 			p.log.Info("entry dropped", "index", folded.Index, "reason", folded.Outcome.Dropped)
 		}

@@ -36,6 +36,8 @@ type flock struct {
 	peers    map[string]*Peer
 	journals map[string]journal.Journal
 	limits   terms.Limits
+	// archive is that of the peers that start.
+	archive Archive
 	// lost tells that nobody answers who asks for an output.
 	lost atomic.Bool
 }
@@ -100,6 +102,7 @@ func (f *flock) startOn(name string, j journal.Journal) {
 		Offer: terms.Offer{Capacity: terms.Resources{4000, 4 << 30, 1 << 40}, PortFirst: 20000, PortLast: 20100,
 			Rules: RulesNewest, Address: name, Attributes: []terms.EnvVar{{Name: "node", Value: name}}},
 		PulseTTL: 3 * time.Second, Fetch: f.fetch, Log: slog.New(slog.DiscardHandler), Limits: f.limits,
+		Archive: f.archive,
 	})
 }
 

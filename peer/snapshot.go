@@ -171,6 +171,7 @@ func (p *Peer) restored(s journal.Snapshot, data []byte) {
 	p.core.Restore(named(s), data, now())
 	if p.core.Halt() == nil {
 		p.history.restart(p.core.state.Index, p.core.digest)
+		p.config.Archive.Restored(p.core.state)
 		p.log.Info("went on from a snapshot", "from", from, "to", p.core.state.Index, "bytes", len(data),
 			"took", time.Since(began).String())
 	}
@@ -210,10 +211,8 @@ func (p *Peer) perform(ctx context.Context, work *SnapshotWork) (own facts.Snaps
 	own, chunks := work.Make()
 	p.log.Info("made a snapshot", "entry", own.Index, "chunks", own.Chunks, "took", time.Since(began).String())
 	if work.Duty == PutSnapshot {
-		for number, chunk := range chunks {
-			if err := p.config.Journal.PutChunk(ctx, kept(own), uint32(number), chunk); err != nil {
-				return facts.Snapshot{}, err
-			}
+		if err := put(ctx, p.config.Journal, kept(own), chunks); err != nil {
+			return facts.Snapshot{}, err
 		}
 	}
 	data, err := chunksOf(ctx, p.config.Journal, kept(own))
@@ -224,6 +223,34 @@ func (p *Peer) perform(ctx context.Context, work *SnapshotWork) (own facts.Snaps
 		err = errKept
 	}
 	return own, err
+}
+
+// put keeps the chunks with the journal, except those that are there: whoever comes late touches nothing that others
+// have found good.
+func put(ctx context.Context, j journal.Journal, s journal.Snapshot, chunks [][]byte) error {
+	for number, chunk := range chunks {
+		there, err := j.Chunk(ctx, s, uint32(number))
+		if err == nil && bytes.Equal(there, chunk) {
+			continue
+		}
+		if err == nil || errors.Is(err, journal.ErrNoChunk) {
+			err = j.PutChunk(ctx, s, uint32(number), chunk)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Seed lets an empty journal begin with a value, as if there had been entries up to its index.
+func Seed(ctx context.Context, j journal.Journal, s *cluster.State) error {
+	work := &SnapshotWork{value: s.Freeze(), digest: s.Digest()}
+	own, chunks := work.Make()
+	if err := put(ctx, j, kept(own), chunks); err != nil {
+		return err
+	}
+	return j.Trim(ctx, kept(own))
 }
 
 // kept is the snapshot as the journal names it.

@@ -1,11 +1,13 @@
 package schedule
 
 import (
+	"math/bits"
 	"slices"
 
 	"starling/cluster"
 	"starling/cluster/facts"
 	"starling/cluster/gang"
+	"starling/cluster/preemptible"
 	"starling/cluster/workload"
 	"starling/schedule/admission"
 	"starling/schedule/place"
@@ -14,122 +16,160 @@ import (
 	"starling/terms/constraint"
 )
 
-// candidates are who could give way, and where there is room: of the whole cluster, for all who look for it with one
+// candidates are who could give way, and where there is room, as far as that was read: for all who look for it with one
 // entry.
 type candidates struct {
+	s       *cluster.State
 	nodes   []preempt.Node
 	victims []preempt.Victim
 	gangs   []preempt.Gang
 	// lasting are victims that do not end by themselves, by number; fixed are instances that are none and do.
 	lasting []bool
 	fixed   []preempt.Victim
-	// stopping is what those hold, by pool, that were told to stop.
-	stopping []terms.Work
+	// read are the pages of nodes that were read, numbers the jobs of the gangs.
+	read    []bool
+	numbers []terms.JobID
 }
 
-// look lists them.
+// look returns them.
 func (p *pass) look() *candidates {
-	if p.candidates != nil {
-		return p.candidates
+	if p.candidates == nil {
+		p.candidates = &candidates{s: p.s, read: make([]bool, p.s.RoomPages())}
 	}
-	c := &candidates{stopping: make([]terms.Work, len(p.s.Pools()))}
-	free := make([]terms.Amounts, p.s.Nodes())
-	for n := range facts.NodeIndex(p.s.Nodes()) {
-		free[n] = p.s.FreeAmounts(n)
-	}
-	p.s.Visit(len(free))
-	count := 0
-	p.s.EachJob(func(j *workload.Job) bool {
-		for _, t := range j.Tasks {
-			p.s.Visit(1)
-			count += int(t.Live())
+	return p.candidates
+}
+
+// Pages returns the pages of nodes that were not read.
+func (c *candidates) Pages() (pages []int) {
+	for page, read := range c.read {
+		if !read {
+			pages = append(pages, page)
 		}
-		return true
+	}
+	return pages
+}
+
+// PageOf returns the page of a node.
+func (c *candidates) PageOf(n facts.NodeIndex) int { return int(n) / cluster.NodesPerPage }
+
+// EachLeast visits, for each pool, class and priority on a page, one before which none of them there goes.
+func (c *candidates) EachLeast(page int, visit func(*preempt.Victim)) {
+	c.s.Preemptible().EachLeast(page, func(class preemptible.Class, least preemptible.Least) {
+		c.s.Visit(1)
+		visit(&preempt.Victim{Slot: least.Slot, Pool: c.s.PoolAt(class.Pool), Revocable: class.Revocable, Stage: least.Stage,
+			Priority: class.Priority, Since: least.Since})
 	})
-	c.victims, c.lasting = make([]preempt.Victim, 0, count), make([]bool, 0, count)
-	p.s.EachJob(func(j *workload.Job) bool {
-		if j.Finished == 0 {
-			c.readJob(p.s, j, free)
-		}
-		return true
-	})
-	for n := range facts.NodeIndex(p.s.Nodes()) {
-		if p.s.Eligible(n) {
-			c.nodes = append(c.nodes, preempt.Node{Index: n, Free: free[n]})
+}
+
+// EachFitting visits nodes of a page, among them all that have so much left.
+func (c *candidates) EachFitting(page int, need *terms.Amounts, visit func(*preempt.Node)) {
+	one := func(n facts.NodeIndex) {
+		c.s.Visit(1)
+		if c.s.Eligible(n) {
+			visit(&preempt.Node{Index: n, Free: c.freeOn(n)})
 		}
 	}
-	p.candidates = c
+	for kept := range terms.PurposeCount {
+		c.s.Visit(1)
+		nodes, loose := c.s.Fitting(page, kept, (*terms.Resources)(need[:terms.KindCount]))
+		if loose {
+			c.s.Tighten(page, kept)
+		}
+		for ; nodes != 0; nodes &= nodes - 1 {
+			one(facts.NodeIndex(page*cluster.NodesPerPage + bits.TrailingZeros64(nodes)))
+		}
+	}
+	c.s.Preemptible().EachStopping(page, one)
+}
+
+// freeOn returns what a node has left if all have stopped that were told to.
+func (c *candidates) freeOn(n facts.NodeIndex) terms.Amounts {
+	free, stopping := c.s.FreeAmounts(n), c.s.Preemptible().StoppingOn(n)
+	free.Add(&stopping, 1)
+	return free
+}
+
+// Read adds what is on a page.
+func (c *candidates) Read(page int, in *preempt.Input) {
+	before := len(c.nodes)
+	c.readPage(page)
+	in.Nodes, in.Victims, in.Gangs = append(in.Nodes, c.nodes[before:]...), c.victims, c.gangs
+}
+
+// all returns the candidates with everything read.
+func (c *candidates) all() *candidates {
+	for _, page := range c.Pages() {
+		c.readPage(page)
+	}
 	return c
 }
 
-// readJob adds what runs of a job.
-func (c *candidates) readJob(s *cluster.State, j *workload.Job, free []terms.Amounts) {
-	pool, gang := s.PoolOf(j), preempt.NoGang
-	for task, t := range j.Tasks {
-		if t.Live() == 0 {
-			continue
+// revocable returns the candidates with all that is revocable of a pool.
+func (c *candidates) revocable(pool int) *candidates {
+	for _, page := range c.Pages() {
+		found := false
+		c.EachLeast(page, func(v *preempt.Victim) { found = found || v.Revocable && v.Pool == pool })
+		if found {
+			c.readPage(page)
 		}
-		version, need := uint32(0), terms.Amounts{}
-		s.EachSlot(j.ID, task, func(r facts.SlotRef, slot facts.Slot) bool {
-			if s.Visit(1); !slot.Phase.Holds() {
-				return true
-			}
-			if slot.Version != version {
-				version, need = slot.Version, j.TaskSpecOf(task, slot.Version).Amounts()
-			}
-			if slot.Phase == facts.Stopping {
-				for k := range need {
-					free[slot.Node][k] += need[k]
+	}
+	return c
+}
+
+func (c *candidates) readPage(page int) {
+	c.read[page] = true
+	first := facts.NodeIndex(page * cluster.NodesPerPage)
+	for n := first; n < min(first+cluster.NodesPerPage, facts.NodeIndex(c.s.Nodes())); n++ {
+		if c.s.Visit(1); c.s.Eligible(n) {
+			c.nodes = append(c.nodes, preempt.Node{Index: n, Free: c.freeOn(n)})
+		}
+	}
+	c.s.TightenPreemptible(page, func(j *workload.Job, r facts.SlotRef, slot *facts.Slot) {
+		c.s.Visit(1)
+		switch v, yields := victimOf(c.s, j, r, slot); {
+		case !yields:
+		case !j.Spec.NonPreemptible() && j.HasGang():
+			c.readGang(j)
+		case !j.Spec.NonPreemptible():
+			c.add(j, v)
+		case j.Spec.Type == terms.Batch:
+			c.fixed = append(c.fixed, v)
+		}
+	})
+}
+
+func (c *candidates) add(j *workload.Job, v preempt.Victim) {
+	c.victims, c.lasting = append(c.victims, v), append(c.lasting, j.Spec.Type != terms.Batch)
+}
+
+// readGang adds all that runs of a job with a gang, once.
+func (c *candidates) readGang(j *workload.Job) {
+	if slices.Contains(c.numbers, j.ID) {
+		return
+	}
+	number := len(c.gangs)
+	c.gangs, c.numbers = append(c.gangs, gangOf(j)), append(c.numbers, j.ID)
+	for task := range j.Tasks {
+		c.s.EachSlot(j.ID, task, func(r facts.SlotRef, slot facts.Slot) bool {
+			if c.s.Visit(1); slot.Phase.Holds() {
+				if v, yields := victimOf(c.s, j, r, &slot); yields {
+					v.Gang = number
+					c.add(j, v)
 				}
-				if pool >= 0 {
-					c.stopping[pool].Add(j.Spec, &need, 1)
-				}
 			}
-			v, yields := victimOf(s, r, &slot, &need)
-			if !yields {
-				return true
-			}
-			if j.Spec.NonPreemptible() {
-				if j.Spec.Type == terms.Batch {
-					c.fixed = append(c.fixed, v)
-				}
-				return true
-			}
-			if j.HasGang() && gang == preempt.NoGang {
-				gang = len(c.gangs)
-				c.gangs = append(c.gangs, gangOf(j))
-			}
-			v.Gang = gang
-			c.victims = append(c.victims, v)
-			c.lasting = append(c.lasting, j.Spec.Type != terms.Batch)
 			return true
 		})
 	}
 }
 
 // victimOf returns an instance as one that could give way; ok is false if it could not, however preemptible its job is.
-func victimOf(s *cluster.State, r facts.SlotRef, slot *facts.Slot, need *terms.Amounts) (v preempt.Victim,
-	ok bool) {
-	j := s.Job(r.Job)
-	stage, yields := stageOf(slot.Phase)
+func victimOf(s *cluster.State, j *workload.Job, r facts.SlotRef, slot *facts.Slot) (v preempt.Victim, ok bool) {
+	stage, yields := preemptible.StageOf(slot.Phase)
 	v = preempt.Victim{
-		Slot: r, Node: slot.Node, Need: *need, Pool: s.PoolOf(j), Revocable: j.Spec.Revocable, Stage: stage,
-		Priority: j.Spec.Priority, Since: slot.Since, Gang: preempt.NoGang,
+		Slot: r, Node: slot.Node, Need: j.TaskSpecOf(int(r.Task), slot.Version).Amounts(), Pool: s.PoolOf(j),
+		Revocable: j.Spec.Revocable, Stage: stage, Priority: j.Spec.Priority, Since: slot.Since, Gang: preempt.NoGang,
 	}
 	return v, yields && v.Pool >= 0
-}
-
-// stageOf returns how far an instance is that could give way; ok is false for one that could not.
-func stageOf(phase facts.Phase) (stage preempt.Stage, ok bool) {
-	switch phase {
-	case facts.BackingOff:
-		return preempt.BackingOff, true
-	case facts.Assigned:
-		return preempt.Ordered, true
-	case facts.Running:
-		return preempt.Running, true
-	}
-	return 0, false
 }
 
 // ending returns all instances that end by themselves, as if all had to give way.
@@ -166,10 +206,11 @@ func (p *pass) input(number int, h *head) *preempt.Input {
 	c, j := p.look(), p.s.Job(h.job)
 	in := &preempt.Input{
 		Pool: number, Revocable: j.Spec.Revocable, Priority: j.Spec.Priority, Partial: h.key != 0,
-		Over: make([]terms.Amounts, len(p.entitled)), Nodes: c.nodes, Victims: c.victims, Gangs: c.gangs,
+		Over: make([]terms.Amounts, len(p.entitled)), Nodes: slices.Clip(c.nodes), Victims: c.victims, Gangs: c.gangs,
+		Unread: c,
 	}
 	for pool := range in.Over {
-		held, stopping := p.s.Account(pool).Held, &c.stopping[pool]
+		held, stopping := p.s.Account(pool).Held, p.s.StoppingIn(pool)
 		for k := range in.Over[pool] {
 			over := held.NonSlack[k] - stopping.NonSlack[k] - p.entitled[pool].NonSlack[k]
 			if in.Revocable {
@@ -215,7 +256,11 @@ func (p *pass) addWants(in *preempt.Input, h *head) {
 // lower bounds the room of the pool by the limits of those above it. If the head is entitled to more, others below the
 // same limit have to make room.
 func (p *pass) lower(in *preempt.Input, h *head) {
-	ancestorLimits, need := admission.AncestorLimitsOf(p.s, p.look().stopping), terms.Amounts{}
+	stopping := make([]terms.Work, len(p.entitled))
+	for pool := range stopping {
+		stopping[pool] = p.s.StoppingIn(pool)
+	}
+	ancestorLimits, need := admission.AncestorLimitsOf(p.s, stopping), terms.Amounts{}
 	if ancestorLimits == nil {
 		return
 	}
@@ -251,6 +296,9 @@ func (p *pass) inDomain(h *head, in *preempt.Input, choose chooser) (best preemp
 	if _, found := place.HomeOf(p.s, j); j.Spec.Within == "" || found {
 		return choose(in)
 	}
+	if in.Unread != nil {
+		p.readAll(in)
+	}
 	nodes := in.Nodes
 	division := p.s.EnsureDivision(j.Spec.Within)
 	for at := range division.Values {
@@ -265,6 +313,12 @@ func (p *pass) inDomain(h *head, in *preempt.Input, choose chooser) (best preemp
 	return best, ok
 }
 
+// readAll reads all that a choice may depend on.
+func (p *pass) readAll(in *preempt.Input) {
+	c := p.look().all()
+	in.Nodes, in.Victims, in.Gangs, in.Unread = slices.Clip(c.nodes), c.victims, c.gangs, nil
+}
+
 // triesMax bounds how often nodes are left out that turn out not to have the devices or ports.
 const triesMax = 4
 
@@ -272,8 +326,8 @@ const triesMax = 4
 // beside it, the plan is tried: its own instances may be in each other's way.
 func (p *pass) choose(h *head, in *preempt.Input) (plan preempt.Plan, ok bool) {
 	for range triesMax {
-		p.s.Visit(len(in.Nodes) + len(in.Victims))
 		plan, ok = preempt.Choose(in)
+		p.s.Visit(len(in.Nodes) + len(in.Victims))
 		if !ok {
 			return plan, false
 		}

@@ -8,7 +8,6 @@ import (
 	"starling/cluster/facts"
 	"starling/schedule/place"
 	"starling/schedule/preempt"
-	"starling/terms"
 )
 
 // short is a queue entry of a daemon of which instances found no room on nodes of some pages.
@@ -100,21 +99,17 @@ func (p *pass) preemptForDaemon(key facts.TaskKey, n facts.NodeIndex) bool {
 // daemonInput says who could give way on a node to a daemon: whatever is preemptible there, of any pool. Members of a
 // gang that run elsewhere go with it.
 func (p *pass) daemonInput(n facts.NodeIndex) *preempt.Input {
-	c, gangs := &candidates{stopping: make([]terms.Work, len(p.s.Pools()))}, []terms.JobID(nil)
+	c := &candidates{s: p.s}
 	for _, r := range p.s.Node(n).Held {
 		j := p.s.Job(r.Job)
 		slot, _ := p.s.SlotAt(r)
-		need := j.TaskSpecOf(int(r.Task), slot.Version).Amounts()
-		switch v, yields := victimOf(p.s, r, &slot, &need); {
+		switch v, yields := victimOf(p.s, j, r, &slot); {
 		case !yields || j.Spec.NonPreemptible():
-		case !j.HasGang():
-			c.victims = append(c.victims, v)
-		case !slices.Contains(gangs, r.Job):
-			gangs = append(gangs, r.Job)
+		case j.HasGang():
+			c.readGang(j)
+		default:
+			c.add(j, v)
 		}
-	}
-	for _, id := range gangs {
-		c.readJob(p.s, p.s.Job(id), make([]terms.Amounts, p.s.Nodes()))
 	}
 	return &preempt.Input{Nodes: []preempt.Node{{Index: n, Free: p.s.FreeAmounts(n)}}, Victims: c.victims, Gangs: c.gangs}
 }

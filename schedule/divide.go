@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"starling/cluster/facts"
+	"starling/cluster/preemptible"
 	"starling/cluster/workload"
 	"starling/schedule/entitle"
 	"starling/schedule/place"
@@ -188,7 +189,7 @@ func (p *pass) runs(id terms.JobID, task int, on func(facts.NodeIndex) bool) (co
 			return true
 		}
 		count++
-		if stage, yields := stageOf(slot.Phase); yields {
+		if stage, yields := preemptible.StageOf(slot.Phase); yields {
 			one := terms.Amounts{terms.VirtualPeers: int64(terms.WholeDevice)}
 			victims = append(victims, preempt.Victim{Slot: r, Need: one, Stage: stage, Since: slot.Since})
 		}

@@ -175,8 +175,14 @@ func (p *queuePass) roomiest(j *workload.Job) (best *place.Domain) {
 	return best
 }
 
-// Contest is who could give way to the work.
-func (o *QueueForecast) Contest() *preempt.Input { return o.pass.input(o.Number, &o.head) }
+// Contest is who could give way to the work, those of one job together.
+func (o *QueueForecast) Contest() *preempt.Input {
+	in := o.pass.input(o.Number, &o.head)
+	o.pass.readAll(in)
+	in.Victims = slices.SortedStableFunc(slices.Values(in.Victims),
+		func(a, b preempt.Victim) int { return a.Slot.Compare(b.Slot) })
+	return in
+}
 
 // Yielding is an instance that gives way to the work, by a rule.
 type Yielding struct {

@@ -181,14 +181,15 @@ func (p *pass) shed(number int) {
 	first, _ := p.s.NextInQueue(p.s.QueueStart(number), firm)
 	id, _ := first.Key.Split()
 	var own []preempt.Victim
-	c := p.look()
+	c := p.look().revocable(number)
 	for i := range c.victims {
 		if v := &c.victims[i]; v.Pool == number && v.Revocable {
 			own = append(own, *v)
 		}
 	}
+	stopping := p.s.StoppingIn(number)
 	for k := range over {
-		over[k] = max(over[k]-c.stopping[number].Slack[k], 0)
+		over[k] = max(over[k]-stopping.Slack[k], 0)
 	}
 	var all []preempt.Chosen
 	for _, i := range preempt.Shed(own, over, terms.Amounts{}) {
@@ -249,14 +250,15 @@ func (p *pass) keeps(number int) bool {
 // keep nominates nodes for work for which nobody gives way: those where the least has to end by itself.
 func (p *pass) keep(number int, h *head) {
 	in := p.input(number, h)
-	in.Revocable, in.Over, in.Gangs, in.Subtree = false, nil, nil, preempt.Subtree{}
+	in.Revocable, in.Over, in.Subtree = false, nil, preempt.Subtree{}
 	for k := range in.Room {
 		in.Room[k] = terms.Unlimited
 	}
 	if in.Partial {
 		in.Wants[0].Count = 1
 	}
-	in.Victims = p.candidates.ending()
+	p.readAll(in)
+	in.Victims, in.Gangs = p.candidates.ending(), nil
 	if plan, ok := p.inDomain(h, in, preempt.Choose); ok && len(plan.Victims) > 0 {
 		p.s.SetNomination(h.job, facts.Nomination{Backfill: true, Seats: p.seats(h, in, plan.Seats)})
 		p.s.MarkPlacementDirty()

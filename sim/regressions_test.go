@@ -106,6 +106,8 @@ var seedsThatFoundBugs = []struct {
 	{3107461113, "a canary that waited when nothing was left to try outlived its update"},
 	{3107491013, "an answer of reconcile was obeyed to its end though what it said first had led to another"},
 	{3803928144, "a canary of an update that had failed began anew with all of its job, and waited for ever"},
+	{940448, "whoever was late to put a snapshot replaced chunks that others had found good"},
+	{901549, "the rules were asked for by the last number, although they rise one by one"},
 }
 
 // TestSeedsThatFoundBugs plays the seeds that found something, as long as they mean anything.

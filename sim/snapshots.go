@@ -126,8 +126,11 @@ func (m *machine) snapshot(work *peer.SnapshotWork) {
 	m.later(wait(), func() { put(0) })
 }
 
-// put keeps a chunk, or what becomes of it on the way.
+// put keeps a chunk that is not there, or what becomes of it on the way.
 func (s *snapshots) put(one facts.Snapshot, number int, chunk []byte) {
+	if there, ok := s.chunks[chunkName{one, number}]; ok && bytes.Equal(there, chunk) {
+		return
+	}
 	if !s.w.calm && s.rng.IntN(1000) < s.damaging {
 		chunk = bytes.Clone(chunk)
 		if chunk[s.rng.IntN(len(chunk))] ^= 1; s.rng.IntN(2) == 0 {

@@ -51,10 +51,16 @@ func New(addresses []string, credentials ...*trust.Credentials) *Client {
 // NewOfNode returns the same for a node, which shows its certificate.
 func NewOfNode(addresses []string, keys *trust.Keys) *Client { return newClient(addresses, keys.Shows) }
 
-func newClient(addresses []string, shows func() []trust.Shows) *Client {
+// NewAt returns a client that asks about the past: at an index, or at a time as RFC 3339 has it.
+func NewAt(addresses []string, at string, credentials ...*trust.Credentials) *Client {
+	shows := trust.ShowsOf(credentials)
+	return newClient(addresses, func() []trust.Shows { return shows }, wire.At(at))
+}
+
+func newClient(addresses []string, shows func() []trust.Shows, interceptors ...connect.Interceptor) *Client {
 	c := &Client{addresses: slices.Clone(addresses), transport: wire.Transport(shows)}
 	for _, address := range addresses {
-		c.peers = append(c.peers, wire.Peer(c.transport, address))
+		c.peers = append(c.peers, wire.Peer(c.transport, address, interceptors...))
 	}
 	return c
 }
@@ -113,6 +119,12 @@ func (c *Client) AllJobs(ctx context.Context, prefix string) (*starlingv1.ListJo
 func (c *Client) PlanJob(ctx context.Context, spec *terms.Job) (*starlingv1.PlanJobResponse, error) {
 	request := &starlingv1.PlanJobRequest{MinIndex: c.least(0), Spec: wire.Spec(spec)}
 	return unary(ctx, c, request, starlingv1connect.StarlingClient.PlanJob)
+}
+
+// WhatIf tells what would come of imagined changes of the cluster.
+func (c *Client) WhatIf(ctx context.Context, request *starlingv1.WhatIfRequest) (*starlingv1.WhatIfResponse, error) {
+	request.MinIndex = c.least(request.MinIndex)
+	return unary(ctx, c, request, starlingv1connect.StarlingClient.WhatIf)
 }
 
 // JobHistory lists the versions of a job that are kept.
@@ -271,6 +283,34 @@ func (c *Client) TailJournal(
 	request.MinIndex = c.least(request.MinIndex)
 	return stream(ctx, c, streamCall[starlingv1.TailJournalRequest, starlingv1.TailJournalResponse]{
 		request: request, method: starlingv1connect.StarlingClient.TailJournal, visit: visit,
+	})
+}
+
+// Diff tells what changed from one moment to another, the newest if that is empty.
+func (c *Client) Diff(ctx context.Context, from, to string) (*starlingv1.DiffResponse, error) {
+	return unary(ctx, c, &starlingv1.DiffRequest{From: from, To: to}, starlingv1connect.StarlingClient.Diff)
+}
+
+// Blame visits all entries that something happened with to a job, or to a part of it.
+func (c *Client) Blame(
+	ctx context.Context, request *starlingv1.BlameRequest, visit func(*starlingv1.TailJournalResponse) error,
+) error {
+	return stream(ctx, c, streamCall[starlingv1.BlameRequest, starlingv1.TailJournalResponse]{
+		request: request, method: starlingv1connect.StarlingClient.Blame, visit: visit,
+	})
+}
+
+// Usage tells what was held, and for how long.
+func (c *Client) Usage(ctx context.Context, request *starlingv1.UsageRequest) (*starlingv1.UsageResponse, error) {
+	return unary(ctx, c, request, starlingv1connect.StarlingClient.Usage)
+}
+
+// Export visits the pieces of a file of entries; the first has no data and says what the file holds.
+func (c *Client) Export(
+	ctx context.Context, request *starlingv1.ExportRequest, visit func(*starlingv1.ExportResponse) error,
+) error {
+	return stream(ctx, c, streamCall[starlingv1.ExportRequest, starlingv1.ExportResponse]{
+		request: request, method: starlingv1connect.StarlingClient.Export, visit: visit,
 	})
 }
 

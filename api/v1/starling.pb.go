@@ -2407,6 +2407,534 @@ func (x *Step) GetReason() string {
 	return ""
 }
 
+// WhatIfRequest says what is imagined to happen, all at once.
+type WhatIfRequest struct {
+	state    protoimpl.MessageState `protogen:"open.v1"`
+	MinIndex uint64                 `protobuf:"varint,1,opt,name=min_index,json=minIndex,proto3" json:"min_index,omitempty"`
+	// Nodes that die.
+	Kill []string `protobuf:"bytes,2,rep,name=kill,proto3" json:"kill,omitempty"`
+	// Nodes that are drained, with the deadline of all.
+	Drain               []string `protobuf:"bytes,3,rep,name=drain,proto3" json:"drain,omitempty"`
+	DrainDeadlineMillis uint32   `protobuf:"varint,4,opt,name=drain_deadline_millis,json=drainDeadlineMillis,proto3" json:"drain_deadline_millis,omitempty"`
+	// At most 1000 machines in all.
+	Add []*ImaginedNodes `protobuf:"bytes,5,rep,name=add,proto3" json:"add,omitempty"`
+	// Jobs that are submitted, or new versions of them.
+	Run []*JobSpec `protobuf:"bytes,6,rep,name=run,proto3" json:"run,omitempty"`
+	// Pools that are put and deleted, as in ChangePools.
+	Pools         []*PoolSpec `protobuf:"bytes,7,rep,name=pools,proto3" json:"pools,omitempty"`
+	Gone          []string    `protobuf:"bytes,8,rep,name=gone,proto3" json:"gone,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WhatIfRequest) Reset() {
+	*x = WhatIfRequest{}
+	mi := &file_v1_starling_proto_msgTypes[27]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WhatIfRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WhatIfRequest) ProtoMessage() {}
+
+func (x *WhatIfRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_v1_starling_proto_msgTypes[27]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WhatIfRequest.ProtoReflect.Descriptor instead.
+func (*WhatIfRequest) Descriptor() ([]byte, []int) {
+	return file_v1_starling_proto_rawDescGZIP(), []int{27}
+}
+
+func (x *WhatIfRequest) GetMinIndex() uint64 {
+	if x != nil {
+		return x.MinIndex
+	}
+	return 0
+}
+
+func (x *WhatIfRequest) GetKill() []string {
+	if x != nil {
+		return x.Kill
+	}
+	return nil
+}
+
+func (x *WhatIfRequest) GetDrain() []string {
+	if x != nil {
+		return x.Drain
+	}
+	return nil
+}
+
+func (x *WhatIfRequest) GetDrainDeadlineMillis() uint32 {
+	if x != nil {
+		return x.DrainDeadlineMillis
+	}
+	return 0
+}
+
+func (x *WhatIfRequest) GetAdd() []*ImaginedNodes {
+	if x != nil {
+		return x.Add
+	}
+	return nil
+}
+
+func (x *WhatIfRequest) GetRun() []*JobSpec {
+	if x != nil {
+		return x.Run
+	}
+	return nil
+}
+
+func (x *WhatIfRequest) GetPools() []*PoolSpec {
+	if x != nil {
+		return x.Pools
+	}
+	return nil
+}
+
+func (x *WhatIfRequest) GetGone() []string {
+	if x != nil {
+		return x.Gone
+	}
+	return nil
+}
+
+// ImaginedNodes are equal machines that join.
+type ImaginedNodes struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Count uint32                 `protobuf:"varint,1,opt,name=count,proto3" json:"count,omitempty"`
+	// A node that they are like, but for what stands below; may be empty.
+	Like string `protobuf:"bytes,2,opt,name=like,proto3" json:"like,omitempty"`
+	// Of each kind 0 for as much as that has.
+	Capacity *Resources `protobuf:"bytes,3,opt,name=capacity,proto3" json:"capacity,omitempty"`
+	// Instead of those that it has, if there are any.
+	Devices []*Device `protobuf:"bytes,4,rep,name=devices,proto3" json:"devices,omitempty"`
+	// Besides those that it has.
+	Attributes    []*Variable `protobuf:"bytes,5,rep,name=attributes,proto3" json:"attributes,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ImaginedNodes) Reset() {
+	*x = ImaginedNodes{}
+	mi := &file_v1_starling_proto_msgTypes[28]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ImaginedNodes) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ImaginedNodes) ProtoMessage() {}
+
+func (x *ImaginedNodes) ProtoReflect() protoreflect.Message {
+	mi := &file_v1_starling_proto_msgTypes[28]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ImaginedNodes.ProtoReflect.Descriptor instead.
+func (*ImaginedNodes) Descriptor() ([]byte, []int) {
+	return file_v1_starling_proto_rawDescGZIP(), []int{28}
+}
+
+func (x *ImaginedNodes) GetCount() uint32 {
+	if x != nil {
+		return x.Count
+	}
+	return 0
+}
+
+func (x *ImaginedNodes) GetLike() string {
+	if x != nil {
+		return x.Like
+	}
+	return ""
+}
+
+func (x *ImaginedNodes) GetCapacity() *Resources {
+	if x != nil {
+		return x.Capacity
+	}
+	return nil
+}
+
+func (x *ImaginedNodes) GetDevices() []*Device {
+	if x != nil {
+		return x.Devices
+	}
+	return nil
+}
+
+func (x *ImaginedNodes) GetAttributes() []*Variable {
+	if x != nil {
+		return x.Attributes
+	}
+	return nil
+}
+
+type WhatIfResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Index uint64                 `protobuf:"varint,1,opt,name=index,proto3" json:"index,omitempty"`
+	// The names of the machines that were imagined.
+	Added []string `protobuf:"bytes,2,rep,name=added,proto3" json:"added,omitempty"`
+	// What becomes of instances that would not without the changes, if all goes well; at most 1000 of them.
+	Differences []*Difference `protobuf:"bytes,3,rep,name=differences,proto3" json:"differences,omitempty"`
+	Cut         bool          `protobuf:"varint,4,opt,name=cut,proto3" json:"cut,omitempty"`
+	// All of them, by what becomes of them.
+	Counts []*DifferenceCount `protobuf:"bytes,5,rep,name=counts,proto3" json:"counts,omitempty"`
+	// How many instances run without the changes, and how many with them.
+	RunningBefore uint32 `protobuf:"varint,6,opt,name=running_before,json=runningBefore,proto3" json:"running_before,omitempty"`
+	RunningAfter  uint32 `protobuf:"varint,7,opt,name=running_after,json=runningAfter,proto3" json:"running_after,omitempty"`
+	// What pools divide without the changes, and with them.
+	CapacityBefore []*Amount `protobuf:"bytes,8,rep,name=capacity_before,json=capacityBefore,proto3" json:"capacity_before,omitempty"`
+	CapacityAfter  []*Amount `protobuf:"bytes,9,rep,name=capacity_after,json=capacityAfter,proto3" json:"capacity_after,omitempty"`
+	// Why instances wait with the changes that do not without, of at most 20 jobs.
+	Findings []*JobFinding `protobuf:"bytes,10,rep,name=findings,proto3" json:"findings,omitempty"`
+	// Nothing more would happen within the time that was imagined: ten minutes, and the deadline of the drains.
+	Complete      bool `protobuf:"varint,11,opt,name=complete,proto3" json:"complete,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WhatIfResponse) Reset() {
+	*x = WhatIfResponse{}
+	mi := &file_v1_starling_proto_msgTypes[29]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WhatIfResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WhatIfResponse) ProtoMessage() {}
+
+func (x *WhatIfResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_v1_starling_proto_msgTypes[29]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WhatIfResponse.ProtoReflect.Descriptor instead.
+func (*WhatIfResponse) Descriptor() ([]byte, []int) {
+	return file_v1_starling_proto_rawDescGZIP(), []int{29}
+}
+
+func (x *WhatIfResponse) GetIndex() uint64 {
+	if x != nil {
+		return x.Index
+	}
+	return 0
+}
+
+func (x *WhatIfResponse) GetAdded() []string {
+	if x != nil {
+		return x.Added
+	}
+	return nil
+}
+
+func (x *WhatIfResponse) GetDifferences() []*Difference {
+	if x != nil {
+		return x.Differences
+	}
+	return nil
+}
+
+func (x *WhatIfResponse) GetCut() bool {
+	if x != nil {
+		return x.Cut
+	}
+	return false
+}
+
+func (x *WhatIfResponse) GetCounts() []*DifferenceCount {
+	if x != nil {
+		return x.Counts
+	}
+	return nil
+}
+
+func (x *WhatIfResponse) GetRunningBefore() uint32 {
+	if x != nil {
+		return x.RunningBefore
+	}
+	return 0
+}
+
+func (x *WhatIfResponse) GetRunningAfter() uint32 {
+	if x != nil {
+		return x.RunningAfter
+	}
+	return 0
+}
+
+func (x *WhatIfResponse) GetCapacityBefore() []*Amount {
+	if x != nil {
+		return x.CapacityBefore
+	}
+	return nil
+}
+
+func (x *WhatIfResponse) GetCapacityAfter() []*Amount {
+	if x != nil {
+		return x.CapacityAfter
+	}
+	return nil
+}
+
+func (x *WhatIfResponse) GetFindings() []*JobFinding {
+	if x != nil {
+		return x.Findings
+	}
+	return nil
+}
+
+func (x *WhatIfResponse) GetComplete() bool {
+	if x != nil {
+		return x.Complete
+	}
+	return false
+}
+
+// Difference is what becomes of one instance.
+type Difference struct {
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Job    string                 `protobuf:"bytes,1,opt,name=job,proto3" json:"job,omitempty"`
+	Task   string                 `protobuf:"bytes,2,opt,name=task,proto3" json:"task,omitempty"`
+	Number uint32                 `protobuf:"varint,3,opt,name=number,proto3" json:"number,omitempty"`
+	// "starts", "moves", "restarts" (on its node), "waits", "stops" or "unknown" (its node is gone, and may come back).
+	What string `protobuf:"bytes,4,opt,name=what,proto3" json:"what,omitempty"`
+	// The nodes that run it without the changes, and with them; either may be empty.
+	Before string `protobuf:"bytes,5,opt,name=before,proto3" json:"before,omitempty"`
+	After  string `protobuf:"bytes,6,opt,name=after,proto3" json:"after,omitempty"`
+	// It gives way to others.
+	Preempted bool `protobuf:"varint,7,opt,name=preempted,proto3" json:"preempted,omitempty"`
+	// Why, if there is more to say.
+	Reason        string `protobuf:"bytes,8,opt,name=reason,proto3" json:"reason,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Difference) Reset() {
+	*x = Difference{}
+	mi := &file_v1_starling_proto_msgTypes[30]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Difference) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Difference) ProtoMessage() {}
+
+func (x *Difference) ProtoReflect() protoreflect.Message {
+	mi := &file_v1_starling_proto_msgTypes[30]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Difference.ProtoReflect.Descriptor instead.
+func (*Difference) Descriptor() ([]byte, []int) {
+	return file_v1_starling_proto_rawDescGZIP(), []int{30}
+}
+
+func (x *Difference) GetJob() string {
+	if x != nil {
+		return x.Job
+	}
+	return ""
+}
+
+func (x *Difference) GetTask() string {
+	if x != nil {
+		return x.Task
+	}
+	return ""
+}
+
+func (x *Difference) GetNumber() uint32 {
+	if x != nil {
+		return x.Number
+	}
+	return 0
+}
+
+func (x *Difference) GetWhat() string {
+	if x != nil {
+		return x.What
+	}
+	return ""
+}
+
+func (x *Difference) GetBefore() string {
+	if x != nil {
+		return x.Before
+	}
+	return ""
+}
+
+func (x *Difference) GetAfter() string {
+	if x != nil {
+		return x.After
+	}
+	return ""
+}
+
+func (x *Difference) GetPreempted() bool {
+	if x != nil {
+		return x.Preempted
+	}
+	return false
+}
+
+func (x *Difference) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+type DifferenceCount struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	What          string                 `protobuf:"bytes,1,opt,name=what,proto3" json:"what,omitempty"`
+	Instances     uint32                 `protobuf:"varint,2,opt,name=instances,proto3" json:"instances,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DifferenceCount) Reset() {
+	*x = DifferenceCount{}
+	mi := &file_v1_starling_proto_msgTypes[31]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DifferenceCount) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DifferenceCount) ProtoMessage() {}
+
+func (x *DifferenceCount) ProtoReflect() protoreflect.Message {
+	mi := &file_v1_starling_proto_msgTypes[31]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DifferenceCount.ProtoReflect.Descriptor instead.
+func (*DifferenceCount) Descriptor() ([]byte, []int) {
+	return file_v1_starling_proto_rawDescGZIP(), []int{31}
+}
+
+func (x *DifferenceCount) GetWhat() string {
+	if x != nil {
+		return x.What
+	}
+	return ""
+}
+
+func (x *DifferenceCount) GetInstances() uint32 {
+	if x != nil {
+		return x.Instances
+	}
+	return 0
+}
+
+// JobFinding is why instances of a job wait.
+type JobFinding struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Job           string                 `protobuf:"bytes,1,opt,name=job,proto3" json:"job,omitempty"`
+	Finding       *Finding               `protobuf:"bytes,2,opt,name=finding,proto3" json:"finding,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *JobFinding) Reset() {
+	*x = JobFinding{}
+	mi := &file_v1_starling_proto_msgTypes[32]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *JobFinding) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*JobFinding) ProtoMessage() {}
+
+func (x *JobFinding) ProtoReflect() protoreflect.Message {
+	mi := &file_v1_starling_proto_msgTypes[32]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use JobFinding.ProtoReflect.Descriptor instead.
+func (*JobFinding) Descriptor() ([]byte, []int) {
+	return file_v1_starling_proto_rawDescGZIP(), []int{32}
+}
+
+func (x *JobFinding) GetJob() string {
+	if x != nil {
+		return x.Job
+	}
+	return ""
+}
+
+func (x *JobFinding) GetFinding() *Finding {
+	if x != nil {
+		return x.Finding
+	}
+	return nil
+}
+
 type SteerUpdateRequest struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
 	RequestId string                 `protobuf:"bytes,1,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
@@ -2421,7 +2949,7 @@ type SteerUpdateRequest struct {
 
 func (x *SteerUpdateRequest) Reset() {
 	*x = SteerUpdateRequest{}
-	mi := &file_v1_starling_proto_msgTypes[27]
+	mi := &file_v1_starling_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2433,7 +2961,7 @@ func (x *SteerUpdateRequest) String() string {
 func (*SteerUpdateRequest) ProtoMessage() {}
 
 func (x *SteerUpdateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[27]
+	mi := &file_v1_starling_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2446,7 +2974,7 @@ func (x *SteerUpdateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SteerUpdateRequest.ProtoReflect.Descriptor instead.
 func (*SteerUpdateRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{27}
+	return file_v1_starling_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *SteerUpdateRequest) GetRequestId() string {
@@ -2487,7 +3015,7 @@ type SteerUpdateResponse struct {
 
 func (x *SteerUpdateResponse) Reset() {
 	*x = SteerUpdateResponse{}
-	mi := &file_v1_starling_proto_msgTypes[28]
+	mi := &file_v1_starling_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2499,7 +3027,7 @@ func (x *SteerUpdateResponse) String() string {
 func (*SteerUpdateResponse) ProtoMessage() {}
 
 func (x *SteerUpdateResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[28]
+	mi := &file_v1_starling_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2512,7 +3040,7 @@ func (x *SteerUpdateResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SteerUpdateResponse.ProtoReflect.Descriptor instead.
 func (*SteerUpdateResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{28}
+	return file_v1_starling_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *SteerUpdateResponse) GetIndex() uint64 {
@@ -2543,7 +3071,7 @@ type RevertJobRequest struct {
 
 func (x *RevertJobRequest) Reset() {
 	*x = RevertJobRequest{}
-	mi := &file_v1_starling_proto_msgTypes[29]
+	mi := &file_v1_starling_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2555,7 +3083,7 @@ func (x *RevertJobRequest) String() string {
 func (*RevertJobRequest) ProtoMessage() {}
 
 func (x *RevertJobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[29]
+	mi := &file_v1_starling_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2568,7 +3096,7 @@ func (x *RevertJobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevertJobRequest.ProtoReflect.Descriptor instead.
 func (*RevertJobRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{29}
+	return file_v1_starling_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *RevertJobRequest) GetRequestId() string {
@@ -2609,7 +3137,7 @@ type RevertJobResponse struct {
 
 func (x *RevertJobResponse) Reset() {
 	*x = RevertJobResponse{}
-	mi := &file_v1_starling_proto_msgTypes[30]
+	mi := &file_v1_starling_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2621,7 +3149,7 @@ func (x *RevertJobResponse) String() string {
 func (*RevertJobResponse) ProtoMessage() {}
 
 func (x *RevertJobResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[30]
+	mi := &file_v1_starling_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2634,7 +3162,7 @@ func (x *RevertJobResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevertJobResponse.ProtoReflect.Descriptor instead.
 func (*RevertJobResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{30}
+	return file_v1_starling_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *RevertJobResponse) GetIndex() uint64 {
@@ -2665,7 +3193,7 @@ type RestartJobRequest struct {
 
 func (x *RestartJobRequest) Reset() {
 	*x = RestartJobRequest{}
-	mi := &file_v1_starling_proto_msgTypes[31]
+	mi := &file_v1_starling_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2677,7 +3205,7 @@ func (x *RestartJobRequest) String() string {
 func (*RestartJobRequest) ProtoMessage() {}
 
 func (x *RestartJobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[31]
+	mi := &file_v1_starling_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2690,7 +3218,7 @@ func (x *RestartJobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RestartJobRequest.ProtoReflect.Descriptor instead.
 func (*RestartJobRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{31}
+	return file_v1_starling_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *RestartJobRequest) GetRequestId() string {
@@ -2731,7 +3259,7 @@ type RestartJobResponse struct {
 
 func (x *RestartJobResponse) Reset() {
 	*x = RestartJobResponse{}
-	mi := &file_v1_starling_proto_msgTypes[32]
+	mi := &file_v1_starling_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2743,7 +3271,7 @@ func (x *RestartJobResponse) String() string {
 func (*RestartJobResponse) ProtoMessage() {}
 
 func (x *RestartJobResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[32]
+	mi := &file_v1_starling_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2756,7 +3284,7 @@ func (x *RestartJobResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RestartJobResponse.ProtoReflect.Descriptor instead.
 func (*RestartJobResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{32}
+	return file_v1_starling_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *RestartJobResponse) GetIndex() uint64 {
@@ -2787,7 +3315,7 @@ type SuspendJobRequest struct {
 
 func (x *SuspendJobRequest) Reset() {
 	*x = SuspendJobRequest{}
-	mi := &file_v1_starling_proto_msgTypes[33]
+	mi := &file_v1_starling_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2799,7 +3327,7 @@ func (x *SuspendJobRequest) String() string {
 func (*SuspendJobRequest) ProtoMessage() {}
 
 func (x *SuspendJobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[33]
+	mi := &file_v1_starling_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2812,7 +3340,7 @@ func (x *SuspendJobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SuspendJobRequest.ProtoReflect.Descriptor instead.
 func (*SuspendJobRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{33}
+	return file_v1_starling_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *SuspendJobRequest) GetRequestId() string {
@@ -2853,7 +3381,7 @@ type SuspendJobResponse struct {
 
 func (x *SuspendJobResponse) Reset() {
 	*x = SuspendJobResponse{}
-	mi := &file_v1_starling_proto_msgTypes[34]
+	mi := &file_v1_starling_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2865,7 +3393,7 @@ func (x *SuspendJobResponse) String() string {
 func (*SuspendJobResponse) ProtoMessage() {}
 
 func (x *SuspendJobResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[34]
+	mi := &file_v1_starling_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2878,7 +3406,7 @@ func (x *SuspendJobResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SuspendJobResponse.ProtoReflect.Descriptor instead.
 func (*SuspendJobResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{34}
+	return file_v1_starling_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *SuspendJobResponse) GetIndex() uint64 {
@@ -2906,7 +3434,7 @@ type SealTaskRequest struct {
 
 func (x *SealTaskRequest) Reset() {
 	*x = SealTaskRequest{}
-	mi := &file_v1_starling_proto_msgTypes[35]
+	mi := &file_v1_starling_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2918,7 +3446,7 @@ func (x *SealTaskRequest) String() string {
 func (*SealTaskRequest) ProtoMessage() {}
 
 func (x *SealTaskRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[35]
+	mi := &file_v1_starling_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2931,7 +3459,7 @@ func (x *SealTaskRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SealTaskRequest.ProtoReflect.Descriptor instead.
 func (*SealTaskRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{35}
+	return file_v1_starling_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *SealTaskRequest) GetRequestId() string {
@@ -2958,7 +3486,7 @@ type SealTaskResponse struct {
 
 func (x *SealTaskResponse) Reset() {
 	*x = SealTaskResponse{}
-	mi := &file_v1_starling_proto_msgTypes[36]
+	mi := &file_v1_starling_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2970,7 +3498,7 @@ func (x *SealTaskResponse) String() string {
 func (*SealTaskResponse) ProtoMessage() {}
 
 func (x *SealTaskResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[36]
+	mi := &file_v1_starling_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2983,7 +3511,7 @@ func (x *SealTaskResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SealTaskResponse.ProtoReflect.Descriptor instead.
 func (*SealTaskResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{36}
+	return file_v1_starling_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *SealTaskResponse) GetIndex() uint64 {
@@ -3015,7 +3543,7 @@ type EndAllocationRequest struct {
 
 func (x *EndAllocationRequest) Reset() {
 	*x = EndAllocationRequest{}
-	mi := &file_v1_starling_proto_msgTypes[37]
+	mi := &file_v1_starling_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3027,7 +3555,7 @@ func (x *EndAllocationRequest) String() string {
 func (*EndAllocationRequest) ProtoMessage() {}
 
 func (x *EndAllocationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[37]
+	mi := &file_v1_starling_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3040,7 +3568,7 @@ func (x *EndAllocationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndAllocationRequest.ProtoReflect.Descriptor instead.
 func (*EndAllocationRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{37}
+	return file_v1_starling_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *EndAllocationRequest) GetRequestId() string {
@@ -3081,7 +3609,7 @@ type EndAllocationResponse struct {
 
 func (x *EndAllocationResponse) Reset() {
 	*x = EndAllocationResponse{}
-	mi := &file_v1_starling_proto_msgTypes[38]
+	mi := &file_v1_starling_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3093,7 +3621,7 @@ func (x *EndAllocationResponse) String() string {
 func (*EndAllocationResponse) ProtoMessage() {}
 
 func (x *EndAllocationResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[38]
+	mi := &file_v1_starling_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3106,7 +3634,7 @@ func (x *EndAllocationResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndAllocationResponse.ProtoReflect.Descriptor instead.
 func (*EndAllocationResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{38}
+	return file_v1_starling_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *EndAllocationResponse) GetIndex() uint64 {
@@ -3137,7 +3665,7 @@ type DrainNodeRequest struct {
 
 func (x *DrainNodeRequest) Reset() {
 	*x = DrainNodeRequest{}
-	mi := &file_v1_starling_proto_msgTypes[39]
+	mi := &file_v1_starling_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3149,7 +3677,7 @@ func (x *DrainNodeRequest) String() string {
 func (*DrainNodeRequest) ProtoMessage() {}
 
 func (x *DrainNodeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[39]
+	mi := &file_v1_starling_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3162,7 +3690,7 @@ func (x *DrainNodeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainNodeRequest.ProtoReflect.Descriptor instead.
 func (*DrainNodeRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{39}
+	return file_v1_starling_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *DrainNodeRequest) GetRequestId() string {
@@ -3202,7 +3730,7 @@ type DrainNodeResponse struct {
 
 func (x *DrainNodeResponse) Reset() {
 	*x = DrainNodeResponse{}
-	mi := &file_v1_starling_proto_msgTypes[40]
+	mi := &file_v1_starling_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3214,7 +3742,7 @@ func (x *DrainNodeResponse) String() string {
 func (*DrainNodeResponse) ProtoMessage() {}
 
 func (x *DrainNodeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[40]
+	mi := &file_v1_starling_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3227,7 +3755,7 @@ func (x *DrainNodeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainNodeResponse.ProtoReflect.Descriptor instead.
 func (*DrainNodeResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{40}
+	return file_v1_starling_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *DrainNodeResponse) GetIndex() uint64 {
@@ -3258,7 +3786,7 @@ type PoolSpec struct {
 
 func (x *PoolSpec) Reset() {
 	*x = PoolSpec{}
-	mi := &file_v1_starling_proto_msgTypes[41]
+	mi := &file_v1_starling_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3270,7 +3798,7 @@ func (x *PoolSpec) String() string {
 func (*PoolSpec) ProtoMessage() {}
 
 func (x *PoolSpec) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[41]
+	mi := &file_v1_starling_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3283,7 +3811,7 @@ func (x *PoolSpec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PoolSpec.ProtoReflect.Descriptor instead.
 func (*PoolSpec) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{41}
+	return file_v1_starling_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *PoolSpec) GetPath() string {
@@ -3353,7 +3881,7 @@ type Quota struct {
 
 func (x *Quota) Reset() {
 	*x = Quota{}
-	mi := &file_v1_starling_proto_msgTypes[42]
+	mi := &file_v1_starling_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3365,7 +3893,7 @@ func (x *Quota) String() string {
 func (*Quota) ProtoMessage() {}
 
 func (x *Quota) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[42]
+	mi := &file_v1_starling_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3378,7 +3906,7 @@ func (x *Quota) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Quota.ProtoReflect.Descriptor instead.
 func (*Quota) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{42}
+	return file_v1_starling_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *Quota) GetKind() string {
@@ -3431,7 +3959,7 @@ type ChangePoolsRequest struct {
 
 func (x *ChangePoolsRequest) Reset() {
 	*x = ChangePoolsRequest{}
-	mi := &file_v1_starling_proto_msgTypes[43]
+	mi := &file_v1_starling_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3443,7 +3971,7 @@ func (x *ChangePoolsRequest) String() string {
 func (*ChangePoolsRequest) ProtoMessage() {}
 
 func (x *ChangePoolsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[43]
+	mi := &file_v1_starling_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3456,7 +3984,7 @@ func (x *ChangePoolsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangePoolsRequest.ProtoReflect.Descriptor instead.
 func (*ChangePoolsRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{43}
+	return file_v1_starling_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *ChangePoolsRequest) GetRequestId() string {
@@ -3496,7 +4024,7 @@ type ChangePoolsResponse struct {
 
 func (x *ChangePoolsResponse) Reset() {
 	*x = ChangePoolsResponse{}
-	mi := &file_v1_starling_proto_msgTypes[44]
+	mi := &file_v1_starling_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3508,7 +4036,7 @@ func (x *ChangePoolsResponse) String() string {
 func (*ChangePoolsResponse) ProtoMessage() {}
 
 func (x *ChangePoolsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[44]
+	mi := &file_v1_starling_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3521,7 +4049,7 @@ func (x *ChangePoolsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangePoolsResponse.ProtoReflect.Descriptor instead.
 func (*ChangePoolsResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{44}
+	return file_v1_starling_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *ChangePoolsResponse) GetIndex() uint64 {
@@ -3544,7 +4072,7 @@ type PlanPoolsRequest struct {
 
 func (x *PlanPoolsRequest) Reset() {
 	*x = PlanPoolsRequest{}
-	mi := &file_v1_starling_proto_msgTypes[45]
+	mi := &file_v1_starling_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3556,7 +4084,7 @@ func (x *PlanPoolsRequest) String() string {
 func (*PlanPoolsRequest) ProtoMessage() {}
 
 func (x *PlanPoolsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[45]
+	mi := &file_v1_starling_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3569,7 +4097,7 @@ func (x *PlanPoolsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlanPoolsRequest.ProtoReflect.Descriptor instead.
 func (*PlanPoolsRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{45}
+	return file_v1_starling_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *PlanPoolsRequest) GetMinIndex() uint64 {
@@ -3617,7 +4145,7 @@ type PlanPoolsResponse struct {
 
 func (x *PlanPoolsResponse) Reset() {
 	*x = PlanPoolsResponse{}
-	mi := &file_v1_starling_proto_msgTypes[46]
+	mi := &file_v1_starling_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3629,7 +4157,7 @@ func (x *PlanPoolsResponse) String() string {
 func (*PlanPoolsResponse) ProtoMessage() {}
 
 func (x *PlanPoolsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[46]
+	mi := &file_v1_starling_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3642,7 +4170,7 @@ func (x *PlanPoolsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlanPoolsResponse.ProtoReflect.Descriptor instead.
 func (*PlanPoolsResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{46}
+	return file_v1_starling_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *PlanPoolsResponse) GetIndex() uint64 {
@@ -3694,7 +4222,7 @@ type PoolChange struct {
 
 func (x *PoolChange) Reset() {
 	*x = PoolChange{}
-	mi := &file_v1_starling_proto_msgTypes[47]
+	mi := &file_v1_starling_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3706,7 +4234,7 @@ func (x *PoolChange) String() string {
 func (*PoolChange) ProtoMessage() {}
 
 func (x *PoolChange) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[47]
+	mi := &file_v1_starling_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3719,7 +4247,7 @@ func (x *PoolChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PoolChange.ProtoReflect.Descriptor instead.
 func (*PoolChange) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{47}
+	return file_v1_starling_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *PoolChange) GetPath() string {
@@ -3756,7 +4284,7 @@ type EntitlementChange struct {
 
 func (x *EntitlementChange) Reset() {
 	*x = EntitlementChange{}
-	mi := &file_v1_starling_proto_msgTypes[48]
+	mi := &file_v1_starling_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3768,7 +4296,7 @@ func (x *EntitlementChange) String() string {
 func (*EntitlementChange) ProtoMessage() {}
 
 func (x *EntitlementChange) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[48]
+	mi := &file_v1_starling_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3781,7 +4309,7 @@ func (x *EntitlementChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EntitlementChange.ProtoReflect.Descriptor instead.
 func (*EntitlementChange) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{48}
+	return file_v1_starling_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *EntitlementChange) GetPath() string {
@@ -3826,7 +4354,7 @@ type ListPoolsRequest struct {
 
 func (x *ListPoolsRequest) Reset() {
 	*x = ListPoolsRequest{}
-	mi := &file_v1_starling_proto_msgTypes[49]
+	mi := &file_v1_starling_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3838,7 +4366,7 @@ func (x *ListPoolsRequest) String() string {
 func (*ListPoolsRequest) ProtoMessage() {}
 
 func (x *ListPoolsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[49]
+	mi := &file_v1_starling_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3851,7 +4379,7 @@ func (x *ListPoolsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPoolsRequest.ProtoReflect.Descriptor instead.
 func (*ListPoolsRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{49}
+	return file_v1_starling_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *ListPoolsRequest) GetMinIndex() uint64 {
@@ -3901,7 +4429,7 @@ type ListPoolsResponse struct {
 
 func (x *ListPoolsResponse) Reset() {
 	*x = ListPoolsResponse{}
-	mi := &file_v1_starling_proto_msgTypes[50]
+	mi := &file_v1_starling_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3913,7 +4441,7 @@ func (x *ListPoolsResponse) String() string {
 func (*ListPoolsResponse) ProtoMessage() {}
 
 func (x *ListPoolsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[50]
+	mi := &file_v1_starling_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3926,7 +4454,7 @@ func (x *ListPoolsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPoolsResponse.ProtoReflect.Descriptor instead.
 func (*ListPoolsResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{50}
+	return file_v1_starling_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *ListPoolsResponse) GetIndex() uint64 {
@@ -3988,7 +4516,7 @@ type Amount struct {
 
 func (x *Amount) Reset() {
 	*x = Amount{}
-	mi := &file_v1_starling_proto_msgTypes[51]
+	mi := &file_v1_starling_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4000,7 +4528,7 @@ func (x *Amount) String() string {
 func (*Amount) ProtoMessage() {}
 
 func (x *Amount) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[51]
+	mi := &file_v1_starling_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4013,7 +4541,7 @@ func (x *Amount) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Amount.ProtoReflect.Descriptor instead.
 func (*Amount) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{51}
+	return file_v1_starling_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *Amount) GetKind() string {
@@ -4046,7 +4574,7 @@ type Pool struct {
 
 func (x *Pool) Reset() {
 	*x = Pool{}
-	mi := &file_v1_starling_proto_msgTypes[52]
+	mi := &file_v1_starling_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4058,7 +4586,7 @@ func (x *Pool) String() string {
 func (*Pool) ProtoMessage() {}
 
 func (x *Pool) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[52]
+	mi := &file_v1_starling_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4071,7 +4599,7 @@ func (x *Pool) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pool.ProtoReflect.Descriptor instead.
 func (*Pool) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{52}
+	return file_v1_starling_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *Pool) GetSpec() *PoolSpec {
@@ -4125,7 +4653,7 @@ type PoolUse struct {
 
 func (x *PoolUse) Reset() {
 	*x = PoolUse{}
-	mi := &file_v1_starling_proto_msgTypes[53]
+	mi := &file_v1_starling_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4137,7 +4665,7 @@ func (x *PoolUse) String() string {
 func (*PoolUse) ProtoMessage() {}
 
 func (x *PoolUse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[53]
+	mi := &file_v1_starling_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4150,7 +4678,7 @@ func (x *PoolUse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PoolUse.ProtoReflect.Descriptor instead.
 func (*PoolUse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{53}
+	return file_v1_starling_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *PoolUse) GetKind() string {
@@ -4226,7 +4754,7 @@ type PoolStatusRequest struct {
 
 func (x *PoolStatusRequest) Reset() {
 	*x = PoolStatusRequest{}
-	mi := &file_v1_starling_proto_msgTypes[54]
+	mi := &file_v1_starling_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4238,7 +4766,7 @@ func (x *PoolStatusRequest) String() string {
 func (*PoolStatusRequest) ProtoMessage() {}
 
 func (x *PoolStatusRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[54]
+	mi := &file_v1_starling_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4251,7 +4779,7 @@ func (x *PoolStatusRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PoolStatusRequest.ProtoReflect.Descriptor instead.
 func (*PoolStatusRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{54}
+	return file_v1_starling_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *PoolStatusRequest) GetMinIndex() uint64 {
@@ -4283,7 +4811,7 @@ type PoolStatusResponse struct {
 
 func (x *PoolStatusResponse) Reset() {
 	*x = PoolStatusResponse{}
-	mi := &file_v1_starling_proto_msgTypes[55]
+	mi := &file_v1_starling_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4295,7 +4823,7 @@ func (x *PoolStatusResponse) String() string {
 func (*PoolStatusResponse) ProtoMessage() {}
 
 func (x *PoolStatusResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[55]
+	mi := &file_v1_starling_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4308,7 +4836,7 @@ func (x *PoolStatusResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PoolStatusResponse.ProtoReflect.Descriptor instead.
 func (*PoolStatusResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{55}
+	return file_v1_starling_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *PoolStatusResponse) GetIndex() uint64 {
@@ -4362,7 +4890,7 @@ type PoolExplanation struct {
 
 func (x *PoolExplanation) Reset() {
 	*x = PoolExplanation{}
-	mi := &file_v1_starling_proto_msgTypes[56]
+	mi := &file_v1_starling_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4374,7 +4902,7 @@ func (x *PoolExplanation) String() string {
 func (*PoolExplanation) ProtoMessage() {}
 
 func (x *PoolExplanation) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[56]
+	mi := &file_v1_starling_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4387,7 +4915,7 @@ func (x *PoolExplanation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PoolExplanation.ProtoReflect.Descriptor instead.
 func (*PoolExplanation) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{56}
+	return file_v1_starling_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *PoolExplanation) GetKind() string {
@@ -4444,7 +4972,7 @@ type Part struct {
 
 func (x *Part) Reset() {
 	*x = Part{}
-	mi := &file_v1_starling_proto_msgTypes[57]
+	mi := &file_v1_starling_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4456,7 +4984,7 @@ func (x *Part) String() string {
 func (*Part) ProtoMessage() {}
 
 func (x *Part) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[57]
+	mi := &file_v1_starling_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4469,7 +4997,7 @@ func (x *Part) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Part.ProtoReflect.Descriptor instead.
 func (*Part) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{57}
+	return file_v1_starling_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *Part) GetPath() string {
@@ -4566,7 +5094,7 @@ type JobHistoryRequest struct {
 
 func (x *JobHistoryRequest) Reset() {
 	*x = JobHistoryRequest{}
-	mi := &file_v1_starling_proto_msgTypes[58]
+	mi := &file_v1_starling_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4578,7 +5106,7 @@ func (x *JobHistoryRequest) String() string {
 func (*JobHistoryRequest) ProtoMessage() {}
 
 func (x *JobHistoryRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[58]
+	mi := &file_v1_starling_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4591,7 +5119,7 @@ func (x *JobHistoryRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobHistoryRequest.ProtoReflect.Descriptor instead.
 func (*JobHistoryRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{58}
+	return file_v1_starling_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *JobHistoryRequest) GetMinIndex() uint64 {
@@ -4621,7 +5149,7 @@ type JobHistoryResponse struct {
 
 func (x *JobHistoryResponse) Reset() {
 	*x = JobHistoryResponse{}
-	mi := &file_v1_starling_proto_msgTypes[59]
+	mi := &file_v1_starling_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4633,7 +5161,7 @@ func (x *JobHistoryResponse) String() string {
 func (*JobHistoryResponse) ProtoMessage() {}
 
 func (x *JobHistoryResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[59]
+	mi := &file_v1_starling_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4646,7 +5174,7 @@ func (x *JobHistoryResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobHistoryResponse.ProtoReflect.Descriptor instead.
 func (*JobHistoryResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{59}
+	return file_v1_starling_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *JobHistoryResponse) GetIndex() uint64 {
@@ -4699,7 +5227,7 @@ type JobVersion struct {
 
 func (x *JobVersion) Reset() {
 	*x = JobVersion{}
-	mi := &file_v1_starling_proto_msgTypes[60]
+	mi := &file_v1_starling_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4711,7 +5239,7 @@ func (x *JobVersion) String() string {
 func (*JobVersion) ProtoMessage() {}
 
 func (x *JobVersion) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[60]
+	mi := &file_v1_starling_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4724,7 +5252,7 @@ func (x *JobVersion) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobVersion.ProtoReflect.Descriptor instead.
 func (*JobVersion) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{60}
+	return file_v1_starling_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *JobVersion) GetNumber() uint32 {
@@ -4796,7 +5324,7 @@ type JobDiffRequest struct {
 
 func (x *JobDiffRequest) Reset() {
 	*x = JobDiffRequest{}
-	mi := &file_v1_starling_proto_msgTypes[61]
+	mi := &file_v1_starling_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4808,7 +5336,7 @@ func (x *JobDiffRequest) String() string {
 func (*JobDiffRequest) ProtoMessage() {}
 
 func (x *JobDiffRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[61]
+	mi := &file_v1_starling_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4821,7 +5349,7 @@ func (x *JobDiffRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobDiffRequest.ProtoReflect.Descriptor instead.
 func (*JobDiffRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{61}
+	return file_v1_starling_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *JobDiffRequest) GetMinIndex() uint64 {
@@ -4865,7 +5393,7 @@ type JobDiffResponse struct {
 
 func (x *JobDiffResponse) Reset() {
 	*x = JobDiffResponse{}
-	mi := &file_v1_starling_proto_msgTypes[62]
+	mi := &file_v1_starling_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4877,7 +5405,7 @@ func (x *JobDiffResponse) String() string {
 func (*JobDiffResponse) ProtoMessage() {}
 
 func (x *JobDiffResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[62]
+	mi := &file_v1_starling_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4890,7 +5418,7 @@ func (x *JobDiffResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobDiffResponse.ProtoReflect.Descriptor instead.
 func (*JobDiffResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{62}
+	return file_v1_starling_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *JobDiffResponse) GetIndex() uint64 {
@@ -4943,7 +5471,7 @@ type ListJobsRequest struct {
 
 func (x *ListJobsRequest) Reset() {
 	*x = ListJobsRequest{}
-	mi := &file_v1_starling_proto_msgTypes[63]
+	mi := &file_v1_starling_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4955,7 +5483,7 @@ func (x *ListJobsRequest) String() string {
 func (*ListJobsRequest) ProtoMessage() {}
 
 func (x *ListJobsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[63]
+	mi := &file_v1_starling_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4968,7 +5496,7 @@ func (x *ListJobsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListJobsRequest.ProtoReflect.Descriptor instead.
 func (*ListJobsRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{63}
+	return file_v1_starling_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *ListJobsRequest) GetMinIndex() uint64 {
@@ -5012,7 +5540,7 @@ type ListJobsResponse struct {
 
 func (x *ListJobsResponse) Reset() {
 	*x = ListJobsResponse{}
-	mi := &file_v1_starling_proto_msgTypes[64]
+	mi := &file_v1_starling_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5024,7 +5552,7 @@ func (x *ListJobsResponse) String() string {
 func (*ListJobsResponse) ProtoMessage() {}
 
 func (x *ListJobsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[64]
+	mi := &file_v1_starling_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5037,7 +5565,7 @@ func (x *ListJobsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListJobsResponse.ProtoReflect.Descriptor instead.
 func (*ListJobsResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{64}
+	return file_v1_starling_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *ListJobsResponse) GetIndex() uint64 {
@@ -5101,7 +5629,7 @@ type Job struct {
 
 func (x *Job) Reset() {
 	*x = Job{}
-	mi := &file_v1_starling_proto_msgTypes[65]
+	mi := &file_v1_starling_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5113,7 +5641,7 @@ func (x *Job) String() string {
 func (*Job) ProtoMessage() {}
 
 func (x *Job) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[65]
+	mi := &file_v1_starling_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5126,7 +5654,7 @@ func (x *Job) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Job.ProtoReflect.Descriptor instead.
 func (*Job) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{65}
+	return file_v1_starling_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *Job) GetName() string {
@@ -5248,7 +5776,7 @@ type PolicyAction struct {
 
 func (x *PolicyAction) Reset() {
 	*x = PolicyAction{}
-	mi := &file_v1_starling_proto_msgTypes[66]
+	mi := &file_v1_starling_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5260,7 +5788,7 @@ func (x *PolicyAction) String() string {
 func (*PolicyAction) ProtoMessage() {}
 
 func (x *PolicyAction) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[66]
+	mi := &file_v1_starling_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5273,7 +5801,7 @@ func (x *PolicyAction) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PolicyAction.ProtoReflect.Descriptor instead.
 func (*PolicyAction) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{66}
+	return file_v1_starling_proto_rawDescGZIP(), []int{72}
 }
 
 func (x *PolicyAction) GetIndex() uint64 {
@@ -5322,7 +5850,7 @@ type Update struct {
 
 func (x *Update) Reset() {
 	*x = Update{}
-	mi := &file_v1_starling_proto_msgTypes[67]
+	mi := &file_v1_starling_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5334,7 +5862,7 @@ func (x *Update) String() string {
 func (*Update) ProtoMessage() {}
 
 func (x *Update) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[67]
+	mi := &file_v1_starling_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5347,7 +5875,7 @@ func (x *Update) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Update.ProtoReflect.Descriptor instead.
 func (*Update) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{67}
+	return file_v1_starling_proto_rawDescGZIP(), []int{73}
 }
 
 func (x *Update) GetState() string {
@@ -5440,7 +5968,7 @@ type Counts struct {
 
 func (x *Counts) Reset() {
 	*x = Counts{}
-	mi := &file_v1_starling_proto_msgTypes[68]
+	mi := &file_v1_starling_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5452,7 +5980,7 @@ func (x *Counts) String() string {
 func (*Counts) ProtoMessage() {}
 
 func (x *Counts) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[68]
+	mi := &file_v1_starling_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5465,7 +5993,7 @@ func (x *Counts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Counts.ProtoReflect.Descriptor instead.
 func (*Counts) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{68}
+	return file_v1_starling_proto_rawDescGZIP(), []int{74}
 }
 
 func (x *Counts) GetDesired() uint32 {
@@ -5560,7 +6088,7 @@ type JobStatusRequest struct {
 
 func (x *JobStatusRequest) Reset() {
 	*x = JobStatusRequest{}
-	mi := &file_v1_starling_proto_msgTypes[69]
+	mi := &file_v1_starling_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5572,7 +6100,7 @@ func (x *JobStatusRequest) String() string {
 func (*JobStatusRequest) ProtoMessage() {}
 
 func (x *JobStatusRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[69]
+	mi := &file_v1_starling_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5585,7 +6113,7 @@ func (x *JobStatusRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobStatusRequest.ProtoReflect.Descriptor instead.
 func (*JobStatusRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{69}
+	return file_v1_starling_proto_rawDescGZIP(), []int{75}
 }
 
 func (x *JobStatusRequest) GetMinIndex() uint64 {
@@ -5639,7 +6167,7 @@ type JobStatusResponse struct {
 
 func (x *JobStatusResponse) Reset() {
 	*x = JobStatusResponse{}
-	mi := &file_v1_starling_proto_msgTypes[70]
+	mi := &file_v1_starling_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5651,7 +6179,7 @@ func (x *JobStatusResponse) String() string {
 func (*JobStatusResponse) ProtoMessage() {}
 
 func (x *JobStatusResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[70]
+	mi := &file_v1_starling_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5664,7 +6192,7 @@ func (x *JobStatusResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobStatusResponse.ProtoReflect.Descriptor instead.
 func (*JobStatusResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{70}
+	return file_v1_starling_proto_rawDescGZIP(), []int{76}
 }
 
 func (x *JobStatusResponse) GetIndex() uint64 {
@@ -5741,7 +6269,7 @@ type Task struct {
 
 func (x *Task) Reset() {
 	*x = Task{}
-	mi := &file_v1_starling_proto_msgTypes[71]
+	mi := &file_v1_starling_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5753,7 +6281,7 @@ func (x *Task) String() string {
 func (*Task) ProtoMessage() {}
 
 func (x *Task) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[71]
+	mi := &file_v1_starling_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5766,7 +6294,7 @@ func (x *Task) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Task.ProtoReflect.Descriptor instead.
 func (*Task) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{71}
+	return file_v1_starling_proto_rawDescGZIP(), []int{77}
 }
 
 func (x *Task) GetName() string {
@@ -5848,7 +6376,7 @@ type TaskChanges struct {
 
 func (x *TaskChanges) Reset() {
 	*x = TaskChanges{}
-	mi := &file_v1_starling_proto_msgTypes[72]
+	mi := &file_v1_starling_proto_msgTypes[78]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5860,7 +6388,7 @@ func (x *TaskChanges) String() string {
 func (*TaskChanges) ProtoMessage() {}
 
 func (x *TaskChanges) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[72]
+	mi := &file_v1_starling_proto_msgTypes[78]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5873,7 +6401,7 @@ func (x *TaskChanges) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskChanges.ProtoReflect.Descriptor instead.
 func (*TaskChanges) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{72}
+	return file_v1_starling_proto_rawDescGZIP(), []int{78}
 }
 
 func (x *TaskChanges) GetPlace() uint32 {
@@ -5929,7 +6457,7 @@ type Preemption struct {
 
 func (x *Preemption) Reset() {
 	*x = Preemption{}
-	mi := &file_v1_starling_proto_msgTypes[73]
+	mi := &file_v1_starling_proto_msgTypes[79]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5941,7 +6469,7 @@ func (x *Preemption) String() string {
 func (*Preemption) ProtoMessage() {}
 
 func (x *Preemption) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[73]
+	mi := &file_v1_starling_proto_msgTypes[79]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5954,7 +6482,7 @@ func (x *Preemption) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Preemption.ProtoReflect.Descriptor instead.
 func (*Preemption) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{73}
+	return file_v1_starling_proto_rawDescGZIP(), []int{79}
 }
 
 func (x *Preemption) GetSlot() uint32 {
@@ -6031,7 +6559,7 @@ type Slot struct {
 
 func (x *Slot) Reset() {
 	*x = Slot{}
-	mi := &file_v1_starling_proto_msgTypes[74]
+	mi := &file_v1_starling_proto_msgTypes[80]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6043,7 +6571,7 @@ func (x *Slot) String() string {
 func (*Slot) ProtoMessage() {}
 
 func (x *Slot) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[74]
+	mi := &file_v1_starling_proto_msgTypes[80]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6056,7 +6584,7 @@ func (x *Slot) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Slot.ProtoReflect.Descriptor instead.
 func (*Slot) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{74}
+	return file_v1_starling_proto_rawDescGZIP(), []int{80}
 }
 
 func (x *Slot) GetTask() string {
@@ -6189,7 +6717,7 @@ type Port struct {
 
 func (x *Port) Reset() {
 	*x = Port{}
-	mi := &file_v1_starling_proto_msgTypes[75]
+	mi := &file_v1_starling_proto_msgTypes[81]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6201,7 +6729,7 @@ func (x *Port) String() string {
 func (*Port) ProtoMessage() {}
 
 func (x *Port) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[75]
+	mi := &file_v1_starling_proto_msgTypes[81]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6214,7 +6742,7 @@ func (x *Port) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Port.ProtoReflect.Descriptor instead.
 func (*Port) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{75}
+	return file_v1_starling_proto_rawDescGZIP(), []int{81}
 }
 
 func (x *Port) GetName() string {
@@ -6241,7 +6769,7 @@ type WhyRequest struct {
 
 func (x *WhyRequest) Reset() {
 	*x = WhyRequest{}
-	mi := &file_v1_starling_proto_msgTypes[76]
+	mi := &file_v1_starling_proto_msgTypes[82]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6253,7 +6781,7 @@ func (x *WhyRequest) String() string {
 func (*WhyRequest) ProtoMessage() {}
 
 func (x *WhyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[76]
+	mi := &file_v1_starling_proto_msgTypes[82]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6266,7 +6794,7 @@ func (x *WhyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhyRequest.ProtoReflect.Descriptor instead.
 func (*WhyRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{76}
+	return file_v1_starling_proto_rawDescGZIP(), []int{82}
 }
 
 func (x *WhyRequest) GetMinIndex() uint64 {
@@ -6296,7 +6824,7 @@ type WhyResponse struct {
 
 func (x *WhyResponse) Reset() {
 	*x = WhyResponse{}
-	mi := &file_v1_starling_proto_msgTypes[77]
+	mi := &file_v1_starling_proto_msgTypes[83]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6308,7 +6836,7 @@ func (x *WhyResponse) String() string {
 func (*WhyResponse) ProtoMessage() {}
 
 func (x *WhyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[77]
+	mi := &file_v1_starling_proto_msgTypes[83]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6321,7 +6849,7 @@ func (x *WhyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhyResponse.ProtoReflect.Descriptor instead.
 func (*WhyResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{77}
+	return file_v1_starling_proto_rawDescGZIP(), []int{83}
 }
 
 func (x *WhyResponse) GetIndex() uint64 {
@@ -6372,7 +6900,7 @@ type Finding struct {
 
 func (x *Finding) Reset() {
 	*x = Finding{}
-	mi := &file_v1_starling_proto_msgTypes[78]
+	mi := &file_v1_starling_proto_msgTypes[84]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6384,7 +6912,7 @@ func (x *Finding) String() string {
 func (*Finding) ProtoMessage() {}
 
 func (x *Finding) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[78]
+	mi := &file_v1_starling_proto_msgTypes[84]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6397,7 +6925,7 @@ func (x *Finding) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Finding.ProtoReflect.Descriptor instead.
 func (*Finding) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{78}
+	return file_v1_starling_proto_rawDescGZIP(), []int{84}
 }
 
 func (x *Finding) GetTask() string {
@@ -6461,7 +6989,7 @@ type ListPeersRequest struct {
 
 func (x *ListPeersRequest) Reset() {
 	*x = ListPeersRequest{}
-	mi := &file_v1_starling_proto_msgTypes[79]
+	mi := &file_v1_starling_proto_msgTypes[85]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6473,7 +7001,7 @@ func (x *ListPeersRequest) String() string {
 func (*ListPeersRequest) ProtoMessage() {}
 
 func (x *ListPeersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[79]
+	mi := &file_v1_starling_proto_msgTypes[85]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6486,7 +7014,7 @@ func (x *ListPeersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPeersRequest.ProtoReflect.Descriptor instead.
 func (*ListPeersRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{79}
+	return file_v1_starling_proto_rawDescGZIP(), []int{85}
 }
 
 func (x *ListPeersRequest) GetMinIndex() uint64 {
@@ -6526,7 +7054,7 @@ type ListPeersResponse struct {
 
 func (x *ListPeersResponse) Reset() {
 	*x = ListPeersResponse{}
-	mi := &file_v1_starling_proto_msgTypes[80]
+	mi := &file_v1_starling_proto_msgTypes[86]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6538,7 +7066,7 @@ func (x *ListPeersResponse) String() string {
 func (*ListPeersResponse) ProtoMessage() {}
 
 func (x *ListPeersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[80]
+	mi := &file_v1_starling_proto_msgTypes[86]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6551,7 +7079,7 @@ func (x *ListPeersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPeersResponse.ProtoReflect.Descriptor instead.
 func (*ListPeersResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{80}
+	return file_v1_starling_proto_rawDescGZIP(), []int{86}
 }
 
 func (x *ListPeersResponse) GetIndex() uint64 {
@@ -6631,7 +7159,7 @@ type Peer struct {
 
 func (x *Peer) Reset() {
 	*x = Peer{}
-	mi := &file_v1_starling_proto_msgTypes[81]
+	mi := &file_v1_starling_proto_msgTypes[87]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6643,7 +7171,7 @@ func (x *Peer) String() string {
 func (*Peer) ProtoMessage() {}
 
 func (x *Peer) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[81]
+	mi := &file_v1_starling_proto_msgTypes[87]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6656,7 +7184,7 @@ func (x *Peer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Peer.ProtoReflect.Descriptor instead.
 func (*Peer) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{81}
+	return file_v1_starling_proto_rawDescGZIP(), []int{87}
 }
 
 func (x *Peer) GetNode() string {
@@ -6813,7 +7341,7 @@ type TailJournalRequest struct {
 
 func (x *TailJournalRequest) Reset() {
 	*x = TailJournalRequest{}
-	mi := &file_v1_starling_proto_msgTypes[82]
+	mi := &file_v1_starling_proto_msgTypes[88]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6825,7 +7353,7 @@ func (x *TailJournalRequest) String() string {
 func (*TailJournalRequest) ProtoMessage() {}
 
 func (x *TailJournalRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[82]
+	mi := &file_v1_starling_proto_msgTypes[88]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6838,7 +7366,7 @@ func (x *TailJournalRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TailJournalRequest.ProtoReflect.Descriptor instead.
 func (*TailJournalRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{82}
+	return file_v1_starling_proto_rawDescGZIP(), []int{88}
 }
 
 func (x *TailJournalRequest) GetMinIndex() uint64 {
@@ -6881,7 +7409,7 @@ type TailJournalResponse struct {
 
 func (x *TailJournalResponse) Reset() {
 	*x = TailJournalResponse{}
-	mi := &file_v1_starling_proto_msgTypes[83]
+	mi := &file_v1_starling_proto_msgTypes[89]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6893,7 +7421,7 @@ func (x *TailJournalResponse) String() string {
 func (*TailJournalResponse) ProtoMessage() {}
 
 func (x *TailJournalResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[83]
+	mi := &file_v1_starling_proto_msgTypes[89]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6906,7 +7434,7 @@ func (x *TailJournalResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TailJournalResponse.ProtoReflect.Descriptor instead.
 func (*TailJournalResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{83}
+	return file_v1_starling_proto_rawDescGZIP(), []int{89}
 }
 
 func (x *TailJournalResponse) GetIndex() uint64 {
@@ -6928,6 +7456,728 @@ func (x *TailJournalResponse) GetEntry() *JournalEntry {
 		return x.Entry
 	}
 	return nil
+}
+
+type ExportRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The value with which the file begins; empty for the oldest from which no entry is missing.
+	From string `protobuf:"bytes,1,opt,name=from,proto3" json:"from,omitempty"`
+	// The last entry of the file; empty for the newest.
+	To string `protobuf:"bytes,2,opt,name=to,proto3" json:"to,omitempty"`
+	// If not 0, at most so many entries, the last ones.
+	Last          uint64 `protobuf:"varint,3,opt,name=last,proto3" json:"last,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ExportRequest) Reset() {
+	*x = ExportRequest{}
+	mi := &file_v1_starling_proto_msgTypes[90]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ExportRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ExportRequest) ProtoMessage() {}
+
+func (x *ExportRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_v1_starling_proto_msgTypes[90]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ExportRequest.ProtoReflect.Descriptor instead.
+func (*ExportRequest) Descriptor() ([]byte, []int) {
+	return file_v1_starling_proto_rawDescGZIP(), []int{90}
+}
+
+func (x *ExportRequest) GetFrom() string {
+	if x != nil {
+		return x.From
+	}
+	return ""
+}
+
+func (x *ExportRequest) GetTo() string {
+	if x != nil {
+		return x.To
+	}
+	return ""
+}
+
+func (x *ExportRequest) GetLast() uint64 {
+	if x != nil {
+		return x.Last
+	}
+	return 0
+}
+
+// ExportResponse is a piece of the file. The first one has no data, and says what the file holds.
+type ExportResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	From          uint64                 `protobuf:"varint,1,opt,name=from,proto3" json:"from,omitempty"`
+	To            uint64                 `protobuf:"varint,2,opt,name=to,proto3" json:"to,omitempty"`
+	Data          []byte                 `protobuf:"bytes,3,opt,name=data,proto3" json:"data,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ExportResponse) Reset() {
+	*x = ExportResponse{}
+	mi := &file_v1_starling_proto_msgTypes[91]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ExportResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ExportResponse) ProtoMessage() {}
+
+func (x *ExportResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_v1_starling_proto_msgTypes[91]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ExportResponse.ProtoReflect.Descriptor instead.
+func (*ExportResponse) Descriptor() ([]byte, []int) {
+	return file_v1_starling_proto_rawDescGZIP(), []int{91}
+}
+
+func (x *ExportResponse) GetFrom() uint64 {
+	if x != nil {
+		return x.From
+	}
+	return 0
+}
+
+func (x *ExportResponse) GetTo() uint64 {
+	if x != nil {
+		return x.To
+	}
+	return 0
+}
+
+func (x *ExportResponse) GetData() []byte {
+	if x != nil {
+		return x.Data
+	}
+	return nil
+}
+
+type DiffRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	From  string                 `protobuf:"bytes,1,opt,name=from,proto3" json:"from,omitempty"`
+	// Empty for the newest.
+	To            string `protobuf:"bytes,2,opt,name=to,proto3" json:"to,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DiffRequest) Reset() {
+	*x = DiffRequest{}
+	mi := &file_v1_starling_proto_msgTypes[92]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DiffRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DiffRequest) ProtoMessage() {}
+
+func (x *DiffRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_v1_starling_proto_msgTypes[92]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DiffRequest.ProtoReflect.Descriptor instead.
+func (*DiffRequest) Descriptor() ([]byte, []int) {
+	return file_v1_starling_proto_rawDescGZIP(), []int{92}
+}
+
+func (x *DiffRequest) GetFrom() string {
+	if x != nil {
+		return x.From
+	}
+	return ""
+}
+
+func (x *DiffRequest) GetTo() string {
+	if x != nil {
+		return x.To
+	}
+	return ""
+}
+
+type DiffResponse struct {
+	state    protoimpl.MessageState `protogen:"open.v1"`
+	From     uint64                 `protobuf:"varint,1,opt,name=from,proto3" json:"from,omitempty"`
+	FromTime *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=from_time,json=fromTime,proto3" json:"from_time,omitempty"`
+	To       uint64                 `protobuf:"varint,3,opt,name=to,proto3" json:"to,omitempty"`
+	ToTime   *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=to_time,json=toTime,proto3" json:"to_time,omitempty"`
+	// Nodes, then pools, then jobs.
+	Changes       []*Changed `protobuf:"bytes,5,rep,name=changes,proto3" json:"changes,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DiffResponse) Reset() {
+	*x = DiffResponse{}
+	mi := &file_v1_starling_proto_msgTypes[93]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DiffResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DiffResponse) ProtoMessage() {}
+
+func (x *DiffResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_v1_starling_proto_msgTypes[93]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DiffResponse.ProtoReflect.Descriptor instead.
+func (*DiffResponse) Descriptor() ([]byte, []int) {
+	return file_v1_starling_proto_rawDescGZIP(), []int{93}
+}
+
+func (x *DiffResponse) GetFrom() uint64 {
+	if x != nil {
+		return x.From
+	}
+	return 0
+}
+
+func (x *DiffResponse) GetFromTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.FromTime
+	}
+	return nil
+}
+
+func (x *DiffResponse) GetTo() uint64 {
+	if x != nil {
+		return x.To
+	}
+	return 0
+}
+
+func (x *DiffResponse) GetToTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.ToTime
+	}
+	return nil
+}
+
+func (x *DiffResponse) GetChanges() []*Changed {
+	if x != nil {
+		return x.Changes
+	}
+	return nil
+}
+
+// Changed is a node, a pool or a job that is not as it was.
+type Changed struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// "node", "pool" or "job".
+	Kind string `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"`
+	Name string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	// How it differs, in words: "running 2 to 5".
+	Differences []string `protobuf:"bytes,3,rep,name=differences,proto3" json:"differences,omitempty"`
+	// The latest that led to it, the newest last.
+	Causes []*ChangeCause `protobuf:"bytes,4,rep,name=causes,proto3" json:"causes,omitempty"`
+	// So many came before those.
+	More          uint32 `protobuf:"varint,5,opt,name=more,proto3" json:"more,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Changed) Reset() {
+	*x = Changed{}
+	mi := &file_v1_starling_proto_msgTypes[94]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Changed) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Changed) ProtoMessage() {}
+
+func (x *Changed) ProtoReflect() protoreflect.Message {
+	mi := &file_v1_starling_proto_msgTypes[94]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Changed.ProtoReflect.Descriptor instead.
+func (*Changed) Descriptor() ([]byte, []int) {
+	return file_v1_starling_proto_rawDescGZIP(), []int{94}
+}
+
+func (x *Changed) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *Changed) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Changed) GetDifferences() []string {
+	if x != nil {
+		return x.Differences
+	}
+	return nil
+}
+
+func (x *Changed) GetCauses() []*ChangeCause {
+	if x != nil {
+		return x.Causes
+	}
+	return nil
+}
+
+func (x *Changed) GetMore() uint32 {
+	if x != nil {
+		return x.More
+	}
+	return 0
+}
+
+// ChangeCause is what an entry did to it.
+type ChangeCause struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Index         uint64                 `protobuf:"varint,1,opt,name=index,proto3" json:"index,omitempty"`
+	Time          *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=time,proto3" json:"time,omitempty"`
+	Text          string                 `protobuf:"bytes,3,opt,name=text,proto3" json:"text,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ChangeCause) Reset() {
+	*x = ChangeCause{}
+	mi := &file_v1_starling_proto_msgTypes[95]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ChangeCause) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ChangeCause) ProtoMessage() {}
+
+func (x *ChangeCause) ProtoReflect() protoreflect.Message {
+	mi := &file_v1_starling_proto_msgTypes[95]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ChangeCause.ProtoReflect.Descriptor instead.
+func (*ChangeCause) Descriptor() ([]byte, []int) {
+	return file_v1_starling_proto_rawDescGZIP(), []int{95}
+}
+
+func (x *ChangeCause) GetIndex() uint64 {
+	if x != nil {
+		return x.Index
+	}
+	return 0
+}
+
+func (x *ChangeCause) GetTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Time
+	}
+	return nil
+}
+
+func (x *ChangeCause) GetText() string {
+	if x != nil {
+		return x.Text
+	}
+	return ""
+}
+
+type BlameRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Job   string                 `protobuf:"bytes,1,opt,name=job,proto3" json:"job,omitempty"`
+	// Only what happened to this task, or to the job as a whole; empty for all.
+	Task string `protobuf:"bytes,2,opt,name=task,proto3" json:"task,omitempty"`
+	// Only what happened to this instance of the task, or to all.
+	Number *uint32 `protobuf:"varint,3,opt,name=number,proto3,oneof" json:"number,omitempty"`
+	// The moment before the first entry; empty for the oldest from which no entry is missing.
+	Since         string `protobuf:"bytes,4,opt,name=since,proto3" json:"since,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BlameRequest) Reset() {
+	*x = BlameRequest{}
+	mi := &file_v1_starling_proto_msgTypes[96]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BlameRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BlameRequest) ProtoMessage() {}
+
+func (x *BlameRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_v1_starling_proto_msgTypes[96]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BlameRequest.ProtoReflect.Descriptor instead.
+func (*BlameRequest) Descriptor() ([]byte, []int) {
+	return file_v1_starling_proto_rawDescGZIP(), []int{96}
+}
+
+func (x *BlameRequest) GetJob() string {
+	if x != nil {
+		return x.Job
+	}
+	return ""
+}
+
+func (x *BlameRequest) GetTask() string {
+	if x != nil {
+		return x.Task
+	}
+	return ""
+}
+
+func (x *BlameRequest) GetNumber() uint32 {
+	if x != nil && x.Number != nil {
+		return *x.Number
+	}
+	return 0
+}
+
+func (x *BlameRequest) GetSince() string {
+	if x != nil {
+		return x.Since
+	}
+	return ""
+}
+
+type UsageRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// "pool", "job", "task" and "node": there is a row for each combination that there was; at least one.
+	By []string `protobuf:"bytes,1,rep,name=by,proto3" json:"by,omitempty"`
+	// Empty for the oldest from which no entry is missing.
+	Since string `protobuf:"bytes,2,opt,name=since,proto3" json:"since,omitempty"`
+	// Empty for now.
+	Until         string `protobuf:"bytes,3,opt,name=until,proto3" json:"until,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *UsageRequest) Reset() {
+	*x = UsageRequest{}
+	mi := &file_v1_starling_proto_msgTypes[97]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *UsageRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*UsageRequest) ProtoMessage() {}
+
+func (x *UsageRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_v1_starling_proto_msgTypes[97]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use UsageRequest.ProtoReflect.Descriptor instead.
+func (*UsageRequest) Descriptor() ([]byte, []int) {
+	return file_v1_starling_proto_rawDescGZIP(), []int{97}
+}
+
+func (x *UsageRequest) GetBy() []string {
+	if x != nil {
+		return x.By
+	}
+	return nil
+}
+
+func (x *UsageRequest) GetSince() string {
+	if x != nil {
+		return x.Since
+	}
+	return ""
+}
+
+func (x *UsageRequest) GetUntil() string {
+	if x != nil {
+		return x.Until
+	}
+	return ""
+}
+
+type UsageResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Since         *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=since,proto3" json:"since,omitempty"`
+	Until         *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=until,proto3" json:"until,omitempty"`
+	Rows          []*UsageRow            `protobuf:"bytes,3,rep,name=rows,proto3" json:"rows,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *UsageResponse) Reset() {
+	*x = UsageResponse{}
+	mi := &file_v1_starling_proto_msgTypes[98]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *UsageResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*UsageResponse) ProtoMessage() {}
+
+func (x *UsageResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_v1_starling_proto_msgTypes[98]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use UsageResponse.ProtoReflect.Descriptor instead.
+func (*UsageResponse) Descriptor() ([]byte, []int) {
+	return file_v1_starling_proto_rawDescGZIP(), []int{98}
+}
+
+func (x *UsageResponse) GetSince() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Since
+	}
+	return nil
+}
+
+func (x *UsageResponse) GetUntil() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Until
+	}
+	return nil
+}
+
+func (x *UsageResponse) GetRows() []*UsageRow {
+	if x != nil {
+		return x.Rows
+	}
+	return nil
+}
+
+// UsageRow is what was held by one combination: from the moment that a node was given an instance, until it had ended.
+type UsageRow struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// In the order of "by".
+	Keys []string `protobuf:"bytes,1,rep,name=keys,proto3" json:"keys,omitempty"`
+	// How many allocations were held at some time.
+	Allocations    uint64  `protobuf:"varint,2,opt,name=allocations,proto3" json:"allocations,omitempty"`
+	CpuHours       float64 `protobuf:"fixed64,3,opt,name=cpu_hours,json=cpuHours,proto3" json:"cpu_hours,omitempty"`
+	MemoryGibHours float64 `protobuf:"fixed64,4,opt,name=memory_gib_hours,json=memoryGibHours,proto3" json:"memory_gib_hours,omitempty"`
+	// By kind; shares of devices count as such.
+	Devices       []*DeviceHours `protobuf:"bytes,5,rep,name=devices,proto3" json:"devices,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *UsageRow) Reset() {
+	*x = UsageRow{}
+	mi := &file_v1_starling_proto_msgTypes[99]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *UsageRow) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*UsageRow) ProtoMessage() {}
+
+func (x *UsageRow) ProtoReflect() protoreflect.Message {
+	mi := &file_v1_starling_proto_msgTypes[99]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use UsageRow.ProtoReflect.Descriptor instead.
+func (*UsageRow) Descriptor() ([]byte, []int) {
+	return file_v1_starling_proto_rawDescGZIP(), []int{99}
+}
+
+func (x *UsageRow) GetKeys() []string {
+	if x != nil {
+		return x.Keys
+	}
+	return nil
+}
+
+func (x *UsageRow) GetAllocations() uint64 {
+	if x != nil {
+		return x.Allocations
+	}
+	return 0
+}
+
+func (x *UsageRow) GetCpuHours() float64 {
+	if x != nil {
+		return x.CpuHours
+	}
+	return 0
+}
+
+func (x *UsageRow) GetMemoryGibHours() float64 {
+	if x != nil {
+		return x.MemoryGibHours
+	}
+	return 0
+}
+
+func (x *UsageRow) GetDevices() []*DeviceHours {
+	if x != nil {
+		return x.Devices
+	}
+	return nil
+}
+
+type DeviceHours struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Kind          string                 `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"`
+	Hours         float64                `protobuf:"fixed64,2,opt,name=hours,proto3" json:"hours,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeviceHours) Reset() {
+	*x = DeviceHours{}
+	mi := &file_v1_starling_proto_msgTypes[100]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeviceHours) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeviceHours) ProtoMessage() {}
+
+func (x *DeviceHours) ProtoReflect() protoreflect.Message {
+	mi := &file_v1_starling_proto_msgTypes[100]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeviceHours.ProtoReflect.Descriptor instead.
+func (*DeviceHours) Descriptor() ([]byte, []int) {
+	return file_v1_starling_proto_rawDescGZIP(), []int{100}
+}
+
+func (x *DeviceHours) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *DeviceHours) GetHours() float64 {
+	if x != nil {
+		return x.Hours
+	}
+	return 0
 }
 
 // JournalEntry is one entry and what it did.
@@ -6955,7 +8205,7 @@ type JournalEntry struct {
 
 func (x *JournalEntry) Reset() {
 	*x = JournalEntry{}
-	mi := &file_v1_starling_proto_msgTypes[84]
+	mi := &file_v1_starling_proto_msgTypes[101]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6967,7 +8217,7 @@ func (x *JournalEntry) String() string {
 func (*JournalEntry) ProtoMessage() {}
 
 func (x *JournalEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[84]
+	mi := &file_v1_starling_proto_msgTypes[101]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6980,7 +8230,7 @@ func (x *JournalEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JournalEntry.ProtoReflect.Descriptor instead.
 func (*JournalEntry) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{84}
+	return file_v1_starling_proto_rawDescGZIP(), []int{101}
 }
 
 func (x *JournalEntry) GetIndex() uint64 {
@@ -7071,7 +8321,7 @@ type CommandWords struct {
 
 func (x *CommandWords) Reset() {
 	*x = CommandWords{}
-	mi := &file_v1_starling_proto_msgTypes[85]
+	mi := &file_v1_starling_proto_msgTypes[102]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7083,7 +8333,7 @@ func (x *CommandWords) String() string {
 func (*CommandWords) ProtoMessage() {}
 
 func (x *CommandWords) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[85]
+	mi := &file_v1_starling_proto_msgTypes[102]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7096,7 +8346,7 @@ func (x *CommandWords) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CommandWords.ProtoReflect.Descriptor instead.
 func (*CommandWords) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{85}
+	return file_v1_starling_proto_rawDescGZIP(), []int{102}
 }
 
 func (x *CommandWords) GetKind() string {
@@ -7152,7 +8402,7 @@ type EffectWords struct {
 
 func (x *EffectWords) Reset() {
 	*x = EffectWords{}
-	mi := &file_v1_starling_proto_msgTypes[86]
+	mi := &file_v1_starling_proto_msgTypes[103]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7164,7 +8414,7 @@ func (x *EffectWords) String() string {
 func (*EffectWords) ProtoMessage() {}
 
 func (x *EffectWords) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[86]
+	mi := &file_v1_starling_proto_msgTypes[103]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7177,7 +8427,7 @@ func (x *EffectWords) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EffectWords.ProtoReflect.Descriptor instead.
 func (*EffectWords) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{86}
+	return file_v1_starling_proto_rawDescGZIP(), []int{103}
 }
 
 func (x *EffectWords) GetKind() string {
@@ -7246,7 +8496,7 @@ type LogsRequest struct {
 
 func (x *LogsRequest) Reset() {
 	*x = LogsRequest{}
-	mi := &file_v1_starling_proto_msgTypes[87]
+	mi := &file_v1_starling_proto_msgTypes[104]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7258,7 +8508,7 @@ func (x *LogsRequest) String() string {
 func (*LogsRequest) ProtoMessage() {}
 
 func (x *LogsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[87]
+	mi := &file_v1_starling_proto_msgTypes[104]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7271,7 +8521,7 @@ func (x *LogsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogsRequest.ProtoReflect.Descriptor instead.
 func (*LogsRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{87}
+	return file_v1_starling_proto_rawDescGZIP(), []int{104}
 }
 
 func (x *LogsRequest) GetMinIndex() uint64 {
@@ -7350,7 +8600,7 @@ type LogsResponse struct {
 
 func (x *LogsResponse) Reset() {
 	*x = LogsResponse{}
-	mi := &file_v1_starling_proto_msgTypes[88]
+	mi := &file_v1_starling_proto_msgTypes[105]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7362,7 +8612,7 @@ func (x *LogsResponse) String() string {
 func (*LogsResponse) ProtoMessage() {}
 
 func (x *LogsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[88]
+	mi := &file_v1_starling_proto_msgTypes[105]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7375,7 +8625,7 @@ func (x *LogsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogsResponse.ProtoReflect.Descriptor instead.
 func (*LogsResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{88}
+	return file_v1_starling_proto_rawDescGZIP(), []int{105}
 }
 
 func (x *LogsResponse) GetIndex() uint64 {
@@ -7422,7 +8672,7 @@ type OutputRequest struct {
 
 func (x *OutputRequest) Reset() {
 	*x = OutputRequest{}
-	mi := &file_v1_starling_proto_msgTypes[89]
+	mi := &file_v1_starling_proto_msgTypes[106]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7434,7 +8684,7 @@ func (x *OutputRequest) String() string {
 func (*OutputRequest) ProtoMessage() {}
 
 func (x *OutputRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[89]
+	mi := &file_v1_starling_proto_msgTypes[106]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7447,7 +8697,7 @@ func (x *OutputRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutputRequest.ProtoReflect.Descriptor instead.
 func (*OutputRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{89}
+	return file_v1_starling_proto_rawDescGZIP(), []int{106}
 }
 
 func (x *OutputRequest) GetOutput() string {
@@ -7495,7 +8745,7 @@ type OutputResponse struct {
 
 func (x *OutputResponse) Reset() {
 	*x = OutputResponse{}
-	mi := &file_v1_starling_proto_msgTypes[90]
+	mi := &file_v1_starling_proto_msgTypes[107]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7507,7 +8757,7 @@ func (x *OutputResponse) String() string {
 func (*OutputResponse) ProtoMessage() {}
 
 func (x *OutputResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[90]
+	mi := &file_v1_starling_proto_msgTypes[107]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7520,7 +8770,7 @@ func (x *OutputResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutputResponse.ProtoReflect.Descriptor instead.
 func (*OutputResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{90}
+	return file_v1_starling_proto_rawDescGZIP(), []int{107}
 }
 
 func (x *OutputResponse) GetData() []byte {
@@ -7539,7 +8789,7 @@ type RulesRequest struct {
 
 func (x *RulesRequest) Reset() {
 	*x = RulesRequest{}
-	mi := &file_v1_starling_proto_msgTypes[91]
+	mi := &file_v1_starling_proto_msgTypes[108]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7551,7 +8801,7 @@ func (x *RulesRequest) String() string {
 func (*RulesRequest) ProtoMessage() {}
 
 func (x *RulesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[91]
+	mi := &file_v1_starling_proto_msgTypes[108]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7564,7 +8814,7 @@ func (x *RulesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RulesRequest.ProtoReflect.Descriptor instead.
 func (*RulesRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{91}
+	return file_v1_starling_proto_rawDescGZIP(), []int{108}
 }
 
 func (x *RulesRequest) GetMinIndex() uint64 {
@@ -7589,7 +8839,7 @@ type RulesResponse struct {
 
 func (x *RulesResponse) Reset() {
 	*x = RulesResponse{}
-	mi := &file_v1_starling_proto_msgTypes[92]
+	mi := &file_v1_starling_proto_msgTypes[109]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7601,7 +8851,7 @@ func (x *RulesResponse) String() string {
 func (*RulesResponse) ProtoMessage() {}
 
 func (x *RulesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[92]
+	mi := &file_v1_starling_proto_msgTypes[109]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7614,7 +8864,7 @@ func (x *RulesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RulesResponse.ProtoReflect.Descriptor instead.
 func (*RulesResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{92}
+	return file_v1_starling_proto_rawDescGZIP(), []int{109}
 }
 
 func (x *RulesResponse) GetIndex() uint64 {
@@ -7658,7 +8908,7 @@ type RulesOfMember struct {
 
 func (x *RulesOfMember) Reset() {
 	*x = RulesOfMember{}
-	mi := &file_v1_starling_proto_msgTypes[93]
+	mi := &file_v1_starling_proto_msgTypes[110]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7670,7 +8920,7 @@ func (x *RulesOfMember) String() string {
 func (*RulesOfMember) ProtoMessage() {}
 
 func (x *RulesOfMember) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[93]
+	mi := &file_v1_starling_proto_msgTypes[110]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7683,7 +8933,7 @@ func (x *RulesOfMember) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RulesOfMember.ProtoReflect.Descriptor instead.
 func (*RulesOfMember) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{93}
+	return file_v1_starling_proto_rawDescGZIP(), []int{110}
 }
 
 func (x *RulesOfMember) GetPeer() string {
@@ -7710,7 +8960,7 @@ type RaiseRulesRequest struct {
 
 func (x *RaiseRulesRequest) Reset() {
 	*x = RaiseRulesRequest{}
-	mi := &file_v1_starling_proto_msgTypes[94]
+	mi := &file_v1_starling_proto_msgTypes[111]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7722,7 +8972,7 @@ func (x *RaiseRulesRequest) String() string {
 func (*RaiseRulesRequest) ProtoMessage() {}
 
 func (x *RaiseRulesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[94]
+	mi := &file_v1_starling_proto_msgTypes[111]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7735,7 +8985,7 @@ func (x *RaiseRulesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RaiseRulesRequest.ProtoReflect.Descriptor instead.
 func (*RaiseRulesRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{94}
+	return file_v1_starling_proto_rawDescGZIP(), []int{111}
 }
 
 func (x *RaiseRulesRequest) GetVersion() uint32 {
@@ -7754,7 +9004,7 @@ type RaiseRulesResponse struct {
 
 func (x *RaiseRulesResponse) Reset() {
 	*x = RaiseRulesResponse{}
-	mi := &file_v1_starling_proto_msgTypes[95]
+	mi := &file_v1_starling_proto_msgTypes[112]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7766,7 +9016,7 @@ func (x *RaiseRulesResponse) String() string {
 func (*RaiseRulesResponse) ProtoMessage() {}
 
 func (x *RaiseRulesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[95]
+	mi := &file_v1_starling_proto_msgTypes[112]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7779,7 +9029,7 @@ func (x *RaiseRulesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RaiseRulesResponse.ProtoReflect.Descriptor instead.
 func (*RaiseRulesResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{95}
+	return file_v1_starling_proto_rawDescGZIP(), []int{112}
 }
 
 func (x *RaiseRulesResponse) GetIndex() uint64 {
@@ -7797,7 +9047,7 @@ type QuorumRequest struct {
 
 func (x *QuorumRequest) Reset() {
 	*x = QuorumRequest{}
-	mi := &file_v1_starling_proto_msgTypes[96]
+	mi := &file_v1_starling_proto_msgTypes[113]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7809,7 +9059,7 @@ func (x *QuorumRequest) String() string {
 func (*QuorumRequest) ProtoMessage() {}
 
 func (x *QuorumRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[96]
+	mi := &file_v1_starling_proto_msgTypes[113]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7822,7 +9072,7 @@ func (x *QuorumRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuorumRequest.ProtoReflect.Descriptor instead.
 func (*QuorumRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{96}
+	return file_v1_starling_proto_rawDescGZIP(), []int{113}
 }
 
 type QuorumResponse struct {
@@ -7842,7 +9092,7 @@ type QuorumResponse struct {
 
 func (x *QuorumResponse) Reset() {
 	*x = QuorumResponse{}
-	mi := &file_v1_starling_proto_msgTypes[97]
+	mi := &file_v1_starling_proto_msgTypes[114]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7854,7 +9104,7 @@ func (x *QuorumResponse) String() string {
 func (*QuorumResponse) ProtoMessage() {}
 
 func (x *QuorumResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[97]
+	mi := &file_v1_starling_proto_msgTypes[114]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7867,7 +9117,7 @@ func (x *QuorumResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuorumResponse.ProtoReflect.Descriptor instead.
 func (*QuorumResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{97}
+	return file_v1_starling_proto_rawDescGZIP(), []int{114}
 }
 
 func (x *QuorumResponse) GetEndpoints() []string {
@@ -7929,7 +9179,7 @@ type QuorumMember struct {
 
 func (x *QuorumMember) Reset() {
 	*x = QuorumMember{}
-	mi := &file_v1_starling_proto_msgTypes[98]
+	mi := &file_v1_starling_proto_msgTypes[115]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7941,7 +9191,7 @@ func (x *QuorumMember) String() string {
 func (*QuorumMember) ProtoMessage() {}
 
 func (x *QuorumMember) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[98]
+	mi := &file_v1_starling_proto_msgTypes[115]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7954,7 +9204,7 @@ func (x *QuorumMember) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuorumMember.ProtoReflect.Descriptor instead.
 func (*QuorumMember) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{98}
+	return file_v1_starling_proto_rawDescGZIP(), []int{115}
 }
 
 func (x *QuorumMember) GetNode() string {
@@ -8040,7 +9290,7 @@ type QuorumMachine struct {
 
 func (x *QuorumMachine) Reset() {
 	*x = QuorumMachine{}
-	mi := &file_v1_starling_proto_msgTypes[99]
+	mi := &file_v1_starling_proto_msgTypes[116]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8052,7 +9302,7 @@ func (x *QuorumMachine) String() string {
 func (*QuorumMachine) ProtoMessage() {}
 
 func (x *QuorumMachine) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[99]
+	mi := &file_v1_starling_proto_msgTypes[116]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8065,7 +9315,7 @@ func (x *QuorumMachine) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuorumMachine.ProtoReflect.Descriptor instead.
 func (*QuorumMachine) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{99}
+	return file_v1_starling_proto_rawDescGZIP(), []int{116}
 }
 
 func (x *QuorumMachine) GetNode() string {
@@ -8100,7 +9350,7 @@ type ChangeQuorumRequest struct {
 
 func (x *ChangeQuorumRequest) Reset() {
 	*x = ChangeQuorumRequest{}
-	mi := &file_v1_starling_proto_msgTypes[100]
+	mi := &file_v1_starling_proto_msgTypes[117]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8112,7 +9362,7 @@ func (x *ChangeQuorumRequest) String() string {
 func (*ChangeQuorumRequest) ProtoMessage() {}
 
 func (x *ChangeQuorumRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[100]
+	mi := &file_v1_starling_proto_msgTypes[117]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8125,7 +9375,7 @@ func (x *ChangeQuorumRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangeQuorumRequest.ProtoReflect.Descriptor instead.
 func (*ChangeQuorumRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{100}
+	return file_v1_starling_proto_rawDescGZIP(), []int{117}
 }
 
 func (x *ChangeQuorumRequest) GetAction() string {
@@ -8150,7 +9400,7 @@ type ChangeQuorumResponse struct {
 
 func (x *ChangeQuorumResponse) Reset() {
 	*x = ChangeQuorumResponse{}
-	mi := &file_v1_starling_proto_msgTypes[101]
+	mi := &file_v1_starling_proto_msgTypes[118]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8162,7 +9412,7 @@ func (x *ChangeQuorumResponse) String() string {
 func (*ChangeQuorumResponse) ProtoMessage() {}
 
 func (x *ChangeQuorumResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[101]
+	mi := &file_v1_starling_proto_msgTypes[118]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8175,7 +9425,7 @@ func (x *ChangeQuorumResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangeQuorumResponse.ProtoReflect.Descriptor instead.
 func (*ChangeQuorumResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{101}
+	return file_v1_starling_proto_rawDescGZIP(), []int{118}
 }
 
 type InfoRequest struct {
@@ -8187,7 +9437,7 @@ type InfoRequest struct {
 
 func (x *InfoRequest) Reset() {
 	*x = InfoRequest{}
-	mi := &file_v1_starling_proto_msgTypes[102]
+	mi := &file_v1_starling_proto_msgTypes[119]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8199,7 +9449,7 @@ func (x *InfoRequest) String() string {
 func (*InfoRequest) ProtoMessage() {}
 
 func (x *InfoRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[102]
+	mi := &file_v1_starling_proto_msgTypes[119]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8212,7 +9462,7 @@ func (x *InfoRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InfoRequest.ProtoReflect.Descriptor instead.
 func (*InfoRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{102}
+	return file_v1_starling_proto_rawDescGZIP(), []int{119}
 }
 
 func (x *InfoRequest) GetMinIndex() uint64 {
@@ -8245,7 +9495,7 @@ type InfoResponse struct {
 
 func (x *InfoResponse) Reset() {
 	*x = InfoResponse{}
-	mi := &file_v1_starling_proto_msgTypes[103]
+	mi := &file_v1_starling_proto_msgTypes[120]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8257,7 +9507,7 @@ func (x *InfoResponse) String() string {
 func (*InfoResponse) ProtoMessage() {}
 
 func (x *InfoResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[103]
+	mi := &file_v1_starling_proto_msgTypes[120]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8270,7 +9520,7 @@ func (x *InfoResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InfoResponse.ProtoReflect.Descriptor instead.
 func (*InfoResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{103}
+	return file_v1_starling_proto_rawDescGZIP(), []int{120}
 }
 
 func (x *InfoResponse) GetIndex() uint64 {
@@ -8342,7 +9592,7 @@ type Wait struct {
 
 func (x *Wait) Reset() {
 	*x = Wait{}
-	mi := &file_v1_starling_proto_msgTypes[104]
+	mi := &file_v1_starling_proto_msgTypes[121]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8354,7 +9604,7 @@ func (x *Wait) String() string {
 func (*Wait) ProtoMessage() {}
 
 func (x *Wait) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[104]
+	mi := &file_v1_starling_proto_msgTypes[121]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8367,7 +9617,7 @@ func (x *Wait) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Wait.ProtoReflect.Descriptor instead.
 func (*Wait) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{104}
+	return file_v1_starling_proto_rawDescGZIP(), []int{121}
 }
 
 func (x *Wait) GetAllocation() string {
@@ -8604,7 +9854,54 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\x06number\x18\x03 \x01(\rR\x06number\x12\x14\n" +
 	"\x05stops\x18\x04 \x01(\tR\x05stops\x12\x16\n" +
 	"\x06starts\x18\x05 \x01(\tR\x06starts\x12\x16\n" +
-	"\x06reason\x18\x06 \x01(\tR\x06reason\"{\n" +
+	"\x06reason\x18\x06 \x01(\tR\x06reason\"\xa1\x02\n" +
+	"\rWhatIfRequest\x12\x1b\n" +
+	"\tmin_index\x18\x01 \x01(\x04R\bminIndex\x12\x12\n" +
+	"\x04kill\x18\x02 \x03(\tR\x04kill\x12\x14\n" +
+	"\x05drain\x18\x03 \x03(\tR\x05drain\x122\n" +
+	"\x15drain_deadline_millis\x18\x04 \x01(\rR\x13drainDeadlineMillis\x12,\n" +
+	"\x03add\x18\x05 \x03(\v2\x1a.starling.v1.ImaginedNodesR\x03add\x12&\n" +
+	"\x03run\x18\x06 \x03(\v2\x14.starling.v1.JobSpecR\x03run\x12+\n" +
+	"\x05pools\x18\a \x03(\v2\x15.starling.v1.PoolSpecR\x05pools\x12\x12\n" +
+	"\x04gone\x18\b \x03(\tR\x04gone\"\xd3\x01\n" +
+	"\rImaginedNodes\x12\x14\n" +
+	"\x05count\x18\x01 \x01(\rR\x05count\x12\x12\n" +
+	"\x04like\x18\x02 \x01(\tR\x04like\x122\n" +
+	"\bcapacity\x18\x03 \x01(\v2\x16.starling.v1.ResourcesR\bcapacity\x12-\n" +
+	"\adevices\x18\x04 \x03(\v2\x13.starling.v1.DeviceR\adevices\x125\n" +
+	"\n" +
+	"attributes\x18\x05 \x03(\v2\x15.starling.v1.VariableR\n" +
+	"attributes\"\xd6\x03\n" +
+	"\x0eWhatIfResponse\x12\x14\n" +
+	"\x05index\x18\x01 \x01(\x04R\x05index\x12\x14\n" +
+	"\x05added\x18\x02 \x03(\tR\x05added\x129\n" +
+	"\vdifferences\x18\x03 \x03(\v2\x17.starling.v1.DifferenceR\vdifferences\x12\x10\n" +
+	"\x03cut\x18\x04 \x01(\bR\x03cut\x124\n" +
+	"\x06counts\x18\x05 \x03(\v2\x1c.starling.v1.DifferenceCountR\x06counts\x12%\n" +
+	"\x0erunning_before\x18\x06 \x01(\rR\rrunningBefore\x12#\n" +
+	"\rrunning_after\x18\a \x01(\rR\frunningAfter\x12<\n" +
+	"\x0fcapacity_before\x18\b \x03(\v2\x13.starling.v1.AmountR\x0ecapacityBefore\x12:\n" +
+	"\x0ecapacity_after\x18\t \x03(\v2\x13.starling.v1.AmountR\rcapacityAfter\x123\n" +
+	"\bfindings\x18\n" +
+	" \x03(\v2\x17.starling.v1.JobFindingR\bfindings\x12\x1a\n" +
+	"\bcomplete\x18\v \x01(\bR\bcomplete\"\xc2\x01\n" +
+	"\n" +
+	"Difference\x12\x10\n" +
+	"\x03job\x18\x01 \x01(\tR\x03job\x12\x12\n" +
+	"\x04task\x18\x02 \x01(\tR\x04task\x12\x16\n" +
+	"\x06number\x18\x03 \x01(\rR\x06number\x12\x12\n" +
+	"\x04what\x18\x04 \x01(\tR\x04what\x12\x16\n" +
+	"\x06before\x18\x05 \x01(\tR\x06before\x12\x14\n" +
+	"\x05after\x18\x06 \x01(\tR\x05after\x12\x1c\n" +
+	"\tpreempted\x18\a \x01(\bR\tpreempted\x12\x16\n" +
+	"\x06reason\x18\b \x01(\tR\x06reason\"C\n" +
+	"\x0fDifferenceCount\x12\x12\n" +
+	"\x04what\x18\x01 \x01(\tR\x04what\x12\x1c\n" +
+	"\tinstances\x18\x02 \x01(\rR\tinstances\"N\n" +
+	"\n" +
+	"JobFinding\x12\x10\n" +
+	"\x03job\x18\x01 \x01(\tR\x03job\x12.\n" +
+	"\afinding\x18\x02 \x01(\v2\x14.starling.v1.FindingR\afinding\"{\n" +
 	"\x12SteerUpdateRequest\x12\x1d\n" +
 	"\n" +
 	"request_id\x18\x01 \x01(\tR\trequestId\x12\x10\n" +
@@ -8997,7 +10294,57 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\x13TailJournalResponse\x12\x14\n" +
 	"\x05index\x18\x01 \x01(\x04R\x05index\x12!\n" +
 	"\foldest_index\x18\x02 \x01(\x04R\voldestIndex\x12/\n" +
-	"\x05entry\x18\x03 \x01(\v2\x19.starling.v1.JournalEntryR\x05entry\"\xc7\x02\n" +
+	"\x05entry\x18\x03 \x01(\v2\x19.starling.v1.JournalEntryR\x05entry\"G\n" +
+	"\rExportRequest\x12\x12\n" +
+	"\x04from\x18\x01 \x01(\tR\x04from\x12\x0e\n" +
+	"\x02to\x18\x02 \x01(\tR\x02to\x12\x12\n" +
+	"\x04last\x18\x03 \x01(\x04R\x04last\"H\n" +
+	"\x0eExportResponse\x12\x12\n" +
+	"\x04from\x18\x01 \x01(\x04R\x04from\x12\x0e\n" +
+	"\x02to\x18\x02 \x01(\x04R\x02to\x12\x12\n" +
+	"\x04data\x18\x03 \x01(\fR\x04data\"1\n" +
+	"\vDiffRequest\x12\x12\n" +
+	"\x04from\x18\x01 \x01(\tR\x04from\x12\x0e\n" +
+	"\x02to\x18\x02 \x01(\tR\x02to\"\xd0\x01\n" +
+	"\fDiffResponse\x12\x12\n" +
+	"\x04from\x18\x01 \x01(\x04R\x04from\x127\n" +
+	"\tfrom_time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\bfromTime\x12\x0e\n" +
+	"\x02to\x18\x03 \x01(\x04R\x02to\x123\n" +
+	"\ato_time\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x06toTime\x12.\n" +
+	"\achanges\x18\x05 \x03(\v2\x14.starling.v1.ChangedR\achanges\"\x99\x01\n" +
+	"\aChanged\x12\x12\n" +
+	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x12 \n" +
+	"\vdifferences\x18\x03 \x03(\tR\vdifferences\x120\n" +
+	"\x06causes\x18\x04 \x03(\v2\x18.starling.v1.ChangeCauseR\x06causes\x12\x12\n" +
+	"\x04more\x18\x05 \x01(\rR\x04more\"g\n" +
+	"\vChangeCause\x12\x14\n" +
+	"\x05index\x18\x01 \x01(\x04R\x05index\x12.\n" +
+	"\x04time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12\x12\n" +
+	"\x04text\x18\x03 \x01(\tR\x04text\"r\n" +
+	"\fBlameRequest\x12\x10\n" +
+	"\x03job\x18\x01 \x01(\tR\x03job\x12\x12\n" +
+	"\x04task\x18\x02 \x01(\tR\x04task\x12\x1b\n" +
+	"\x06number\x18\x03 \x01(\rH\x00R\x06number\x88\x01\x01\x12\x14\n" +
+	"\x05since\x18\x04 \x01(\tR\x05sinceB\t\n" +
+	"\a_number\"J\n" +
+	"\fUsageRequest\x12\x0e\n" +
+	"\x02by\x18\x01 \x03(\tR\x02by\x12\x14\n" +
+	"\x05since\x18\x02 \x01(\tR\x05since\x12\x14\n" +
+	"\x05until\x18\x03 \x01(\tR\x05until\"\x9e\x01\n" +
+	"\rUsageResponse\x120\n" +
+	"\x05since\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x120\n" +
+	"\x05until\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x05until\x12)\n" +
+	"\x04rows\x18\x03 \x03(\v2\x15.starling.v1.UsageRowR\x04rows\"\xbb\x01\n" +
+	"\bUsageRow\x12\x12\n" +
+	"\x04keys\x18\x01 \x03(\tR\x04keys\x12 \n" +
+	"\vallocations\x18\x02 \x01(\x04R\vallocations\x12\x1b\n" +
+	"\tcpu_hours\x18\x03 \x01(\x01R\bcpuHours\x12(\n" +
+	"\x10memory_gib_hours\x18\x04 \x01(\x01R\x0ememoryGibHours\x122\n" +
+	"\adevices\x18\x05 \x03(\v2\x18.starling.v1.DeviceHoursR\adevices\"7\n" +
+	"\vDeviceHours\x12\x12\n" +
+	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x14\n" +
+	"\x05hours\x18\x02 \x01(\x01R\x05hours\"\xc7\x02\n" +
 	"\fJournalEntry\x12\x14\n" +
 	"\x05index\x18\x01 \x01(\x04R\x05index\x12.\n" +
 	"\x04time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12\x16\n" +
@@ -9115,11 +10462,12 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\n" +
 	"allocation\x18\x01 \x01(\tR\n" +
 	"allocation\x12\x16\n" +
-	"\x06reason\x18\x02 \x01(\tR\x06reason2\x80\x11\n" +
+	"\x06reason\x18\x02 \x01(\tR\x06reason2\xe6\x13\n" +
 	"\bStarling\x12J\n" +
 	"\tSubmitJob\x12\x1d.starling.v1.SubmitJobRequest\x1a\x1e.starling.v1.SubmitJobResponse\x12D\n" +
 	"\aKillJob\x12\x1b.starling.v1.KillJobRequest\x1a\x1c.starling.v1.KillJobResponse\x12I\n" +
-	"\aPlanJob\x12\x1b.starling.v1.PlanJobRequest\x1a\x1c.starling.v1.PlanJobResponse\"\x03\x90\x02\x01\x12P\n" +
+	"\aPlanJob\x12\x1b.starling.v1.PlanJobRequest\x1a\x1c.starling.v1.PlanJobResponse\"\x03\x90\x02\x01\x12F\n" +
+	"\x06WhatIf\x12\x1a.starling.v1.WhatIfRequest\x1a\x1b.starling.v1.WhatIfResponse\"\x03\x90\x02\x01\x12P\n" +
 	"\vSteerUpdate\x12\x1f.starling.v1.SteerUpdateRequest\x1a .starling.v1.SteerUpdateResponse\x12J\n" +
 	"\tRevertJob\x12\x1d.starling.v1.RevertJobRequest\x1a\x1e.starling.v1.RevertJobResponse\x12M\n" +
 	"\n" +
@@ -9141,7 +10489,11 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\tJobStatus\x12\x1d.starling.v1.JobStatusRequest\x1a\x1e.starling.v1.JobStatusResponse\"\x03\x90\x02\x01\x12=\n" +
 	"\x03Why\x12\x17.starling.v1.WhyRequest\x1a\x18.starling.v1.WhyResponse\"\x03\x90\x02\x01\x12O\n" +
 	"\tListPeers\x12\x1d.starling.v1.ListPeersRequest\x1a\x1e.starling.v1.ListPeersResponse\"\x03\x90\x02\x01\x12W\n" +
-	"\vTailJournal\x12\x1f.starling.v1.TailJournalRequest\x1a .starling.v1.TailJournalResponse\"\x03\x90\x02\x010\x01\x12B\n" +
+	"\vTailJournal\x12\x1f.starling.v1.TailJournalRequest\x1a .starling.v1.TailJournalResponse\"\x03\x90\x02\x010\x01\x12H\n" +
+	"\x06Export\x12\x1a.starling.v1.ExportRequest\x1a\x1b.starling.v1.ExportResponse\"\x03\x90\x02\x010\x01\x12@\n" +
+	"\x04Diff\x12\x18.starling.v1.DiffRequest\x1a\x19.starling.v1.DiffResponse\"\x03\x90\x02\x01\x12K\n" +
+	"\x05Blame\x12\x19.starling.v1.BlameRequest\x1a .starling.v1.TailJournalResponse\"\x03\x90\x02\x010\x01\x12C\n" +
+	"\x05Usage\x12\x19.starling.v1.UsageRequest\x1a\x1a.starling.v1.UsageResponse\"\x03\x90\x02\x01\x12B\n" +
 	"\x04Logs\x12\x18.starling.v1.LogsRequest\x1a\x19.starling.v1.LogsResponse\"\x03\x90\x02\x010\x01\x12H\n" +
 	"\x06Output\x12\x1a.starling.v1.OutputRequest\x1a\x1b.starling.v1.OutputResponse\"\x03\x90\x02\x010\x01\x12C\n" +
 	"\x05Rules\x12\x19.starling.v1.RulesRequest\x1a\x1a.starling.v1.RulesResponse\"\x03\x90\x02\x01\x12M\n" +
@@ -9163,7 +10515,7 @@ func file_v1_starling_proto_rawDescGZIP() []byte {
 	return file_v1_starling_proto_rawDescData
 }
 
-var file_v1_starling_proto_msgTypes = make([]protoimpl.MessageInfo, 105)
+var file_v1_starling_proto_msgTypes = make([]protoimpl.MessageInfo, 122)
 var file_v1_starling_proto_goTypes = []any{
 	(*ErrorDetail)(nil),           // 0: starling.v1.ErrorDetail
 	(*Problem)(nil),               // 1: starling.v1.Problem
@@ -9192,85 +10544,102 @@ var file_v1_starling_proto_goTypes = []any{
 	(*TaskPlan)(nil),              // 24: starling.v1.TaskPlan
 	(*Wave)(nil),                  // 25: starling.v1.Wave
 	(*Step)(nil),                  // 26: starling.v1.Step
-	(*SteerUpdateRequest)(nil),    // 27: starling.v1.SteerUpdateRequest
-	(*SteerUpdateResponse)(nil),   // 28: starling.v1.SteerUpdateResponse
-	(*RevertJobRequest)(nil),      // 29: starling.v1.RevertJobRequest
-	(*RevertJobResponse)(nil),     // 30: starling.v1.RevertJobResponse
-	(*RestartJobRequest)(nil),     // 31: starling.v1.RestartJobRequest
-	(*RestartJobResponse)(nil),    // 32: starling.v1.RestartJobResponse
-	(*SuspendJobRequest)(nil),     // 33: starling.v1.SuspendJobRequest
-	(*SuspendJobResponse)(nil),    // 34: starling.v1.SuspendJobResponse
-	(*SealTaskRequest)(nil),       // 35: starling.v1.SealTaskRequest
-	(*SealTaskResponse)(nil),      // 36: starling.v1.SealTaskResponse
-	(*EndAllocationRequest)(nil),  // 37: starling.v1.EndAllocationRequest
-	(*EndAllocationResponse)(nil), // 38: starling.v1.EndAllocationResponse
-	(*DrainNodeRequest)(nil),      // 39: starling.v1.DrainNodeRequest
-	(*DrainNodeResponse)(nil),     // 40: starling.v1.DrainNodeResponse
-	(*PoolSpec)(nil),              // 41: starling.v1.PoolSpec
-	(*Quota)(nil),                 // 42: starling.v1.Quota
-	(*ChangePoolsRequest)(nil),    // 43: starling.v1.ChangePoolsRequest
-	(*ChangePoolsResponse)(nil),   // 44: starling.v1.ChangePoolsResponse
-	(*PlanPoolsRequest)(nil),      // 45: starling.v1.PlanPoolsRequest
-	(*PlanPoolsResponse)(nil),     // 46: starling.v1.PlanPoolsResponse
-	(*PoolChange)(nil),            // 47: starling.v1.PoolChange
-	(*EntitlementChange)(nil),     // 48: starling.v1.EntitlementChange
-	(*ListPoolsRequest)(nil),      // 49: starling.v1.ListPoolsRequest
-	(*ListPoolsResponse)(nil),     // 50: starling.v1.ListPoolsResponse
-	(*Amount)(nil),                // 51: starling.v1.Amount
-	(*Pool)(nil),                  // 52: starling.v1.Pool
-	(*PoolUse)(nil),               // 53: starling.v1.PoolUse
-	(*PoolStatusRequest)(nil),     // 54: starling.v1.PoolStatusRequest
-	(*PoolStatusResponse)(nil),    // 55: starling.v1.PoolStatusResponse
-	(*PoolExplanation)(nil),       // 56: starling.v1.PoolExplanation
-	(*Part)(nil),                  // 57: starling.v1.Part
-	(*JobHistoryRequest)(nil),     // 58: starling.v1.JobHistoryRequest
-	(*JobHistoryResponse)(nil),    // 59: starling.v1.JobHistoryResponse
-	(*JobVersion)(nil),            // 60: starling.v1.JobVersion
-	(*JobDiffRequest)(nil),        // 61: starling.v1.JobDiffRequest
-	(*JobDiffResponse)(nil),       // 62: starling.v1.JobDiffResponse
-	(*ListJobsRequest)(nil),       // 63: starling.v1.ListJobsRequest
-	(*ListJobsResponse)(nil),      // 64: starling.v1.ListJobsResponse
-	(*Job)(nil),                   // 65: starling.v1.Job
-	(*PolicyAction)(nil),          // 66: starling.v1.PolicyAction
-	(*Update)(nil),                // 67: starling.v1.Update
-	(*Counts)(nil),                // 68: starling.v1.Counts
-	(*JobStatusRequest)(nil),      // 69: starling.v1.JobStatusRequest
-	(*JobStatusResponse)(nil),     // 70: starling.v1.JobStatusResponse
-	(*Task)(nil),                  // 71: starling.v1.Task
-	(*TaskChanges)(nil),           // 72: starling.v1.TaskChanges
-	(*Preemption)(nil),            // 73: starling.v1.Preemption
-	(*Slot)(nil),                  // 74: starling.v1.Slot
-	(*Port)(nil),                  // 75: starling.v1.Port
-	(*WhyRequest)(nil),            // 76: starling.v1.WhyRequest
-	(*WhyResponse)(nil),           // 77: starling.v1.WhyResponse
-	(*Finding)(nil),               // 78: starling.v1.Finding
-	(*ListPeersRequest)(nil),      // 79: starling.v1.ListPeersRequest
-	(*ListPeersResponse)(nil),     // 80: starling.v1.ListPeersResponse
-	(*Peer)(nil),                  // 81: starling.v1.Peer
-	(*TailJournalRequest)(nil),    // 82: starling.v1.TailJournalRequest
-	(*TailJournalResponse)(nil),   // 83: starling.v1.TailJournalResponse
-	(*JournalEntry)(nil),          // 84: starling.v1.JournalEntry
-	(*CommandWords)(nil),          // 85: starling.v1.CommandWords
-	(*EffectWords)(nil),           // 86: starling.v1.EffectWords
-	(*LogsRequest)(nil),           // 87: starling.v1.LogsRequest
-	(*LogsResponse)(nil),          // 88: starling.v1.LogsResponse
-	(*OutputRequest)(nil),         // 89: starling.v1.OutputRequest
-	(*OutputResponse)(nil),        // 90: starling.v1.OutputResponse
-	(*RulesRequest)(nil),          // 91: starling.v1.RulesRequest
-	(*RulesResponse)(nil),         // 92: starling.v1.RulesResponse
-	(*RulesOfMember)(nil),         // 93: starling.v1.RulesOfMember
-	(*RaiseRulesRequest)(nil),     // 94: starling.v1.RaiseRulesRequest
-	(*RaiseRulesResponse)(nil),    // 95: starling.v1.RaiseRulesResponse
-	(*QuorumRequest)(nil),         // 96: starling.v1.QuorumRequest
-	(*QuorumResponse)(nil),        // 97: starling.v1.QuorumResponse
-	(*QuorumMember)(nil),          // 98: starling.v1.QuorumMember
-	(*QuorumMachine)(nil),         // 99: starling.v1.QuorumMachine
-	(*ChangeQuorumRequest)(nil),   // 100: starling.v1.ChangeQuorumRequest
-	(*ChangeQuorumResponse)(nil),  // 101: starling.v1.ChangeQuorumResponse
-	(*InfoRequest)(nil),           // 102: starling.v1.InfoRequest
-	(*InfoResponse)(nil),          // 103: starling.v1.InfoResponse
-	(*Wait)(nil),                  // 104: starling.v1.Wait
-	(*timestamppb.Timestamp)(nil), // 105: google.protobuf.Timestamp
+	(*WhatIfRequest)(nil),         // 27: starling.v1.WhatIfRequest
+	(*ImaginedNodes)(nil),         // 28: starling.v1.ImaginedNodes
+	(*WhatIfResponse)(nil),        // 29: starling.v1.WhatIfResponse
+	(*Difference)(nil),            // 30: starling.v1.Difference
+	(*DifferenceCount)(nil),       // 31: starling.v1.DifferenceCount
+	(*JobFinding)(nil),            // 32: starling.v1.JobFinding
+	(*SteerUpdateRequest)(nil),    // 33: starling.v1.SteerUpdateRequest
+	(*SteerUpdateResponse)(nil),   // 34: starling.v1.SteerUpdateResponse
+	(*RevertJobRequest)(nil),      // 35: starling.v1.RevertJobRequest
+	(*RevertJobResponse)(nil),     // 36: starling.v1.RevertJobResponse
+	(*RestartJobRequest)(nil),     // 37: starling.v1.RestartJobRequest
+	(*RestartJobResponse)(nil),    // 38: starling.v1.RestartJobResponse
+	(*SuspendJobRequest)(nil),     // 39: starling.v1.SuspendJobRequest
+	(*SuspendJobResponse)(nil),    // 40: starling.v1.SuspendJobResponse
+	(*SealTaskRequest)(nil),       // 41: starling.v1.SealTaskRequest
+	(*SealTaskResponse)(nil),      // 42: starling.v1.SealTaskResponse
+	(*EndAllocationRequest)(nil),  // 43: starling.v1.EndAllocationRequest
+	(*EndAllocationResponse)(nil), // 44: starling.v1.EndAllocationResponse
+	(*DrainNodeRequest)(nil),      // 45: starling.v1.DrainNodeRequest
+	(*DrainNodeResponse)(nil),     // 46: starling.v1.DrainNodeResponse
+	(*PoolSpec)(nil),              // 47: starling.v1.PoolSpec
+	(*Quota)(nil),                 // 48: starling.v1.Quota
+	(*ChangePoolsRequest)(nil),    // 49: starling.v1.ChangePoolsRequest
+	(*ChangePoolsResponse)(nil),   // 50: starling.v1.ChangePoolsResponse
+	(*PlanPoolsRequest)(nil),      // 51: starling.v1.PlanPoolsRequest
+	(*PlanPoolsResponse)(nil),     // 52: starling.v1.PlanPoolsResponse
+	(*PoolChange)(nil),            // 53: starling.v1.PoolChange
+	(*EntitlementChange)(nil),     // 54: starling.v1.EntitlementChange
+	(*ListPoolsRequest)(nil),      // 55: starling.v1.ListPoolsRequest
+	(*ListPoolsResponse)(nil),     // 56: starling.v1.ListPoolsResponse
+	(*Amount)(nil),                // 57: starling.v1.Amount
+	(*Pool)(nil),                  // 58: starling.v1.Pool
+	(*PoolUse)(nil),               // 59: starling.v1.PoolUse
+	(*PoolStatusRequest)(nil),     // 60: starling.v1.PoolStatusRequest
+	(*PoolStatusResponse)(nil),    // 61: starling.v1.PoolStatusResponse
+	(*PoolExplanation)(nil),       // 62: starling.v1.PoolExplanation
+	(*Part)(nil),                  // 63: starling.v1.Part
+	(*JobHistoryRequest)(nil),     // 64: starling.v1.JobHistoryRequest
+	(*JobHistoryResponse)(nil),    // 65: starling.v1.JobHistoryResponse
+	(*JobVersion)(nil),            // 66: starling.v1.JobVersion
+	(*JobDiffRequest)(nil),        // 67: starling.v1.JobDiffRequest
+	(*JobDiffResponse)(nil),       // 68: starling.v1.JobDiffResponse
+	(*ListJobsRequest)(nil),       // 69: starling.v1.ListJobsRequest
+	(*ListJobsResponse)(nil),      // 70: starling.v1.ListJobsResponse
+	(*Job)(nil),                   // 71: starling.v1.Job
+	(*PolicyAction)(nil),          // 72: starling.v1.PolicyAction
+	(*Update)(nil),                // 73: starling.v1.Update
+	(*Counts)(nil),                // 74: starling.v1.Counts
+	(*JobStatusRequest)(nil),      // 75: starling.v1.JobStatusRequest
+	(*JobStatusResponse)(nil),     // 76: starling.v1.JobStatusResponse
+	(*Task)(nil),                  // 77: starling.v1.Task
+	(*TaskChanges)(nil),           // 78: starling.v1.TaskChanges
+	(*Preemption)(nil),            // 79: starling.v1.Preemption
+	(*Slot)(nil),                  // 80: starling.v1.Slot
+	(*Port)(nil),                  // 81: starling.v1.Port
+	(*WhyRequest)(nil),            // 82: starling.v1.WhyRequest
+	(*WhyResponse)(nil),           // 83: starling.v1.WhyResponse
+	(*Finding)(nil),               // 84: starling.v1.Finding
+	(*ListPeersRequest)(nil),      // 85: starling.v1.ListPeersRequest
+	(*ListPeersResponse)(nil),     // 86: starling.v1.ListPeersResponse
+	(*Peer)(nil),                  // 87: starling.v1.Peer
+	(*TailJournalRequest)(nil),    // 88: starling.v1.TailJournalRequest
+	(*TailJournalResponse)(nil),   // 89: starling.v1.TailJournalResponse
+	(*ExportRequest)(nil),         // 90: starling.v1.ExportRequest
+	(*ExportResponse)(nil),        // 91: starling.v1.ExportResponse
+	(*DiffRequest)(nil),           // 92: starling.v1.DiffRequest
+	(*DiffResponse)(nil),          // 93: starling.v1.DiffResponse
+	(*Changed)(nil),               // 94: starling.v1.Changed
+	(*ChangeCause)(nil),           // 95: starling.v1.ChangeCause
+	(*BlameRequest)(nil),          // 96: starling.v1.BlameRequest
+	(*UsageRequest)(nil),          // 97: starling.v1.UsageRequest
+	(*UsageResponse)(nil),         // 98: starling.v1.UsageResponse
+	(*UsageRow)(nil),              // 99: starling.v1.UsageRow
+	(*DeviceHours)(nil),           // 100: starling.v1.DeviceHours
+	(*JournalEntry)(nil),          // 101: starling.v1.JournalEntry
+	(*CommandWords)(nil),          // 102: starling.v1.CommandWords
+	(*EffectWords)(nil),           // 103: starling.v1.EffectWords
+	(*LogsRequest)(nil),           // 104: starling.v1.LogsRequest
+	(*LogsResponse)(nil),          // 105: starling.v1.LogsResponse
+	(*OutputRequest)(nil),         // 106: starling.v1.OutputRequest
+	(*OutputResponse)(nil),        // 107: starling.v1.OutputResponse
+	(*RulesRequest)(nil),          // 108: starling.v1.RulesRequest
+	(*RulesResponse)(nil),         // 109: starling.v1.RulesResponse
+	(*RulesOfMember)(nil),         // 110: starling.v1.RulesOfMember
+	(*RaiseRulesRequest)(nil),     // 111: starling.v1.RaiseRulesRequest
+	(*RaiseRulesResponse)(nil),    // 112: starling.v1.RaiseRulesResponse
+	(*QuorumRequest)(nil),         // 113: starling.v1.QuorumRequest
+	(*QuorumResponse)(nil),        // 114: starling.v1.QuorumResponse
+	(*QuorumMember)(nil),          // 115: starling.v1.QuorumMember
+	(*QuorumMachine)(nil),         // 116: starling.v1.QuorumMachine
+	(*ChangeQuorumRequest)(nil),   // 117: starling.v1.ChangeQuorumRequest
+	(*ChangeQuorumResponse)(nil),  // 118: starling.v1.ChangeQuorumResponse
+	(*InfoRequest)(nil),           // 119: starling.v1.InfoRequest
+	(*InfoResponse)(nil),          // 120: starling.v1.InfoResponse
+	(*Wait)(nil),                  // 121: starling.v1.Wait
+	(*timestamppb.Timestamp)(nil), // 122: google.protobuf.Timestamp
 }
 var file_v1_starling_proto_depIdxs = []int32{
 	1,   // 0: starling.v1.ErrorDetail.problems:type_name -> starling.v1.Problem
@@ -9297,139 +10666,170 @@ var file_v1_starling_proto_depIdxs = []int32{
 	23,  // 21: starling.v1.PlanJobResponse.changes:type_name -> starling.v1.Change
 	24,  // 22: starling.v1.PlanJobResponse.tasks:type_name -> starling.v1.TaskPlan
 	25,  // 23: starling.v1.PlanJobResponse.waves:type_name -> starling.v1.Wave
-	78,  // 24: starling.v1.PlanJobResponse.findings:type_name -> starling.v1.Finding
-	67,  // 25: starling.v1.PlanJobResponse.update:type_name -> starling.v1.Update
+	84,  // 24: starling.v1.PlanJobResponse.findings:type_name -> starling.v1.Finding
+	73,  // 25: starling.v1.PlanJobResponse.update:type_name -> starling.v1.Update
 	26,  // 26: starling.v1.Wave.steps:type_name -> starling.v1.Step
-	42,  // 27: starling.v1.PoolSpec.quotas:type_name -> starling.v1.Quota
-	41,  // 28: starling.v1.ChangePoolsRequest.pools:type_name -> starling.v1.PoolSpec
-	41,  // 29: starling.v1.PlanPoolsRequest.pools:type_name -> starling.v1.PoolSpec
-	47,  // 30: starling.v1.PlanPoolsResponse.changes:type_name -> starling.v1.PoolChange
-	48,  // 31: starling.v1.PlanPoolsResponse.entitlements:type_name -> starling.v1.EntitlementChange
-	1,   // 32: starling.v1.PlanPoolsResponse.warnings:type_name -> starling.v1.Problem
-	23,  // 33: starling.v1.PoolChange.changes:type_name -> starling.v1.Change
-	105, // 34: starling.v1.ListPoolsResponse.time:type_name -> google.protobuf.Timestamp
-	51,  // 35: starling.v1.ListPoolsResponse.capacity:type_name -> starling.v1.Amount
-	52,  // 36: starling.v1.ListPoolsResponse.pools:type_name -> starling.v1.Pool
-	1,   // 37: starling.v1.ListPoolsResponse.warnings:type_name -> starling.v1.Problem
-	41,  // 38: starling.v1.Pool.spec:type_name -> starling.v1.PoolSpec
-	53,  // 39: starling.v1.Pool.uses:type_name -> starling.v1.PoolUse
-	105, // 40: starling.v1.PoolStatusResponse.time:type_name -> google.protobuf.Timestamp
-	52,  // 41: starling.v1.PoolStatusResponse.pool:type_name -> starling.v1.Pool
-	56,  // 42: starling.v1.PoolStatusResponse.explanations:type_name -> starling.v1.PoolExplanation
-	57,  // 43: starling.v1.PoolExplanation.parts:type_name -> starling.v1.Part
-	105, // 44: starling.v1.JobHistoryResponse.time:type_name -> google.protobuf.Timestamp
-	65,  // 45: starling.v1.JobHistoryResponse.job:type_name -> starling.v1.Job
-	60,  // 46: starling.v1.JobHistoryResponse.versions:type_name -> starling.v1.JobVersion
-	105, // 47: starling.v1.JobVersion.brought_at:type_name -> google.protobuf.Timestamp
-	2,   // 48: starling.v1.JobVersion.spec:type_name -> starling.v1.JobSpec
-	23,  // 49: starling.v1.JobDiffResponse.changes:type_name -> starling.v1.Change
-	105, // 50: starling.v1.ListJobsResponse.time:type_name -> google.protobuf.Timestamp
-	65,  // 51: starling.v1.ListJobsResponse.jobs:type_name -> starling.v1.Job
-	68,  // 52: starling.v1.Job.counts:type_name -> starling.v1.Counts
-	105, // 53: starling.v1.Job.submitted_at:type_name -> google.protobuf.Timestamp
-	105, // 54: starling.v1.Job.finished_at:type_name -> google.protobuf.Timestamp
-	67,  // 55: starling.v1.Job.update:type_name -> starling.v1.Update
-	66,  // 56: starling.v1.Job.policy_action:type_name -> starling.v1.PolicyAction
-	105, // 57: starling.v1.PolicyAction.at:type_name -> google.protobuf.Timestamp
-	105, // 58: starling.v1.Update.began_at:type_name -> google.protobuf.Timestamp
-	105, // 59: starling.v1.Update.progress_at:type_name -> google.protobuf.Timestamp
-	105, // 60: starling.v1.Update.ended_at:type_name -> google.protobuf.Timestamp
-	105, // 61: starling.v1.JobStatusResponse.time:type_name -> google.protobuf.Timestamp
-	65,  // 62: starling.v1.JobStatusResponse.job:type_name -> starling.v1.Job
-	2,   // 63: starling.v1.JobStatusResponse.spec:type_name -> starling.v1.JobSpec
-	71,  // 64: starling.v1.JobStatusResponse.tasks:type_name -> starling.v1.Task
-	74,  // 65: starling.v1.JobStatusResponse.slots:type_name -> starling.v1.Slot
-	68,  // 66: starling.v1.Task.counts:type_name -> starling.v1.Counts
-	73,  // 67: starling.v1.Task.preemption:type_name -> starling.v1.Preemption
-	72,  // 68: starling.v1.Task.changes:type_name -> starling.v1.TaskChanges
-	105, // 69: starling.v1.Preemption.at:type_name -> google.protobuf.Timestamp
-	105, // 70: starling.v1.Slot.since:type_name -> google.protobuf.Timestamp
-	105, // 71: starling.v1.Slot.deadline:type_name -> google.protobuf.Timestamp
-	75,  // 72: starling.v1.Slot.ports:type_name -> starling.v1.Port
-	105, // 73: starling.v1.WhyResponse.time:type_name -> google.protobuf.Timestamp
-	65,  // 74: starling.v1.WhyResponse.job:type_name -> starling.v1.Job
-	78,  // 75: starling.v1.WhyResponse.findings:type_name -> starling.v1.Finding
-	105, // 76: starling.v1.Finding.since:type_name -> google.protobuf.Timestamp
-	105, // 77: starling.v1.Finding.until:type_name -> google.protobuf.Timestamp
-	105, // 78: starling.v1.ListPeersResponse.time:type_name -> google.protobuf.Timestamp
-	81,  // 79: starling.v1.ListPeersResponse.peers:type_name -> starling.v1.Peer
-	8,   // 80: starling.v1.Peer.capacity:type_name -> starling.v1.Resources
-	8,   // 81: starling.v1.Peer.free:type_name -> starling.v1.Resources
-	10,  // 82: starling.v1.Peer.devices:type_name -> starling.v1.Device
-	7,   // 83: starling.v1.Peer.attributes:type_name -> starling.v1.Variable
-	105, // 84: starling.v1.Peer.drain_deadline:type_name -> google.protobuf.Timestamp
-	8,   // 85: starling.v1.Peer.kept:type_name -> starling.v1.Resources
-	84,  // 86: starling.v1.TailJournalResponse.entry:type_name -> starling.v1.JournalEntry
-	105, // 87: starling.v1.JournalEntry.time:type_name -> google.protobuf.Timestamp
-	85,  // 88: starling.v1.JournalEntry.commands:type_name -> starling.v1.CommandWords
-	86,  // 89: starling.v1.JournalEntry.effects:type_name -> starling.v1.EffectWords
-	93,  // 90: starling.v1.RulesResponse.members:type_name -> starling.v1.RulesOfMember
-	98,  // 91: starling.v1.QuorumResponse.members:type_name -> starling.v1.QuorumMember
-	99,  // 92: starling.v1.QuorumResponse.spare:type_name -> starling.v1.QuorumMachine
-	105, // 93: starling.v1.QuorumMember.away_since:type_name -> google.protobuf.Timestamp
-	105, // 94: starling.v1.InfoResponse.time:type_name -> google.protobuf.Timestamp
-	104, // 95: starling.v1.InfoResponse.waits:type_name -> starling.v1.Wait
-	17,  // 96: starling.v1.Starling.SubmitJob:input_type -> starling.v1.SubmitJobRequest
-	19,  // 97: starling.v1.Starling.KillJob:input_type -> starling.v1.KillJobRequest
-	21,  // 98: starling.v1.Starling.PlanJob:input_type -> starling.v1.PlanJobRequest
-	27,  // 99: starling.v1.Starling.SteerUpdate:input_type -> starling.v1.SteerUpdateRequest
-	29,  // 100: starling.v1.Starling.RevertJob:input_type -> starling.v1.RevertJobRequest
-	31,  // 101: starling.v1.Starling.RestartJob:input_type -> starling.v1.RestartJobRequest
-	33,  // 102: starling.v1.Starling.SuspendJob:input_type -> starling.v1.SuspendJobRequest
-	35,  // 103: starling.v1.Starling.SealTask:input_type -> starling.v1.SealTaskRequest
-	37,  // 104: starling.v1.Starling.EndAllocation:input_type -> starling.v1.EndAllocationRequest
-	39,  // 105: starling.v1.Starling.DrainNode:input_type -> starling.v1.DrainNodeRequest
-	43,  // 106: starling.v1.Starling.ChangePools:input_type -> starling.v1.ChangePoolsRequest
-	45,  // 107: starling.v1.Starling.PlanPools:input_type -> starling.v1.PlanPoolsRequest
-	49,  // 108: starling.v1.Starling.ListPools:input_type -> starling.v1.ListPoolsRequest
-	54,  // 109: starling.v1.Starling.PoolStatus:input_type -> starling.v1.PoolStatusRequest
-	58,  // 110: starling.v1.Starling.JobHistory:input_type -> starling.v1.JobHistoryRequest
-	61,  // 111: starling.v1.Starling.JobDiff:input_type -> starling.v1.JobDiffRequest
-	63,  // 112: starling.v1.Starling.ListJobs:input_type -> starling.v1.ListJobsRequest
-	69,  // 113: starling.v1.Starling.JobStatus:input_type -> starling.v1.JobStatusRequest
-	76,  // 114: starling.v1.Starling.Why:input_type -> starling.v1.WhyRequest
-	79,  // 115: starling.v1.Starling.ListPeers:input_type -> starling.v1.ListPeersRequest
-	82,  // 116: starling.v1.Starling.TailJournal:input_type -> starling.v1.TailJournalRequest
-	87,  // 117: starling.v1.Starling.Logs:input_type -> starling.v1.LogsRequest
-	89,  // 118: starling.v1.Starling.Output:input_type -> starling.v1.OutputRequest
-	91,  // 119: starling.v1.Starling.Rules:input_type -> starling.v1.RulesRequest
-	94,  // 120: starling.v1.Starling.RaiseRules:input_type -> starling.v1.RaiseRulesRequest
-	96,  // 121: starling.v1.Starling.Quorum:input_type -> starling.v1.QuorumRequest
-	100, // 122: starling.v1.Starling.ChangeQuorum:input_type -> starling.v1.ChangeQuorumRequest
-	102, // 123: starling.v1.Starling.Info:input_type -> starling.v1.InfoRequest
-	18,  // 124: starling.v1.Starling.SubmitJob:output_type -> starling.v1.SubmitJobResponse
-	20,  // 125: starling.v1.Starling.KillJob:output_type -> starling.v1.KillJobResponse
-	22,  // 126: starling.v1.Starling.PlanJob:output_type -> starling.v1.PlanJobResponse
-	28,  // 127: starling.v1.Starling.SteerUpdate:output_type -> starling.v1.SteerUpdateResponse
-	30,  // 128: starling.v1.Starling.RevertJob:output_type -> starling.v1.RevertJobResponse
-	32,  // 129: starling.v1.Starling.RestartJob:output_type -> starling.v1.RestartJobResponse
-	34,  // 130: starling.v1.Starling.SuspendJob:output_type -> starling.v1.SuspendJobResponse
-	36,  // 131: starling.v1.Starling.SealTask:output_type -> starling.v1.SealTaskResponse
-	38,  // 132: starling.v1.Starling.EndAllocation:output_type -> starling.v1.EndAllocationResponse
-	40,  // 133: starling.v1.Starling.DrainNode:output_type -> starling.v1.DrainNodeResponse
-	44,  // 134: starling.v1.Starling.ChangePools:output_type -> starling.v1.ChangePoolsResponse
-	46,  // 135: starling.v1.Starling.PlanPools:output_type -> starling.v1.PlanPoolsResponse
-	50,  // 136: starling.v1.Starling.ListPools:output_type -> starling.v1.ListPoolsResponse
-	55,  // 137: starling.v1.Starling.PoolStatus:output_type -> starling.v1.PoolStatusResponse
-	59,  // 138: starling.v1.Starling.JobHistory:output_type -> starling.v1.JobHistoryResponse
-	62,  // 139: starling.v1.Starling.JobDiff:output_type -> starling.v1.JobDiffResponse
-	64,  // 140: starling.v1.Starling.ListJobs:output_type -> starling.v1.ListJobsResponse
-	70,  // 141: starling.v1.Starling.JobStatus:output_type -> starling.v1.JobStatusResponse
-	77,  // 142: starling.v1.Starling.Why:output_type -> starling.v1.WhyResponse
-	80,  // 143: starling.v1.Starling.ListPeers:output_type -> starling.v1.ListPeersResponse
-	83,  // 144: starling.v1.Starling.TailJournal:output_type -> starling.v1.TailJournalResponse
-	88,  // 145: starling.v1.Starling.Logs:output_type -> starling.v1.LogsResponse
-	90,  // 146: starling.v1.Starling.Output:output_type -> starling.v1.OutputResponse
-	92,  // 147: starling.v1.Starling.Rules:output_type -> starling.v1.RulesResponse
-	95,  // 148: starling.v1.Starling.RaiseRules:output_type -> starling.v1.RaiseRulesResponse
-	97,  // 149: starling.v1.Starling.Quorum:output_type -> starling.v1.QuorumResponse
-	101, // 150: starling.v1.Starling.ChangeQuorum:output_type -> starling.v1.ChangeQuorumResponse
-	103, // 151: starling.v1.Starling.Info:output_type -> starling.v1.InfoResponse
-	124, // [124:152] is the sub-list for method output_type
-	96,  // [96:124] is the sub-list for method input_type
-	96,  // [96:96] is the sub-list for extension type_name
-	96,  // [96:96] is the sub-list for extension extendee
-	0,   // [0:96] is the sub-list for field type_name
+	28,  // 27: starling.v1.WhatIfRequest.add:type_name -> starling.v1.ImaginedNodes
+	2,   // 28: starling.v1.WhatIfRequest.run:type_name -> starling.v1.JobSpec
+	47,  // 29: starling.v1.WhatIfRequest.pools:type_name -> starling.v1.PoolSpec
+	8,   // 30: starling.v1.ImaginedNodes.capacity:type_name -> starling.v1.Resources
+	10,  // 31: starling.v1.ImaginedNodes.devices:type_name -> starling.v1.Device
+	7,   // 32: starling.v1.ImaginedNodes.attributes:type_name -> starling.v1.Variable
+	30,  // 33: starling.v1.WhatIfResponse.differences:type_name -> starling.v1.Difference
+	31,  // 34: starling.v1.WhatIfResponse.counts:type_name -> starling.v1.DifferenceCount
+	57,  // 35: starling.v1.WhatIfResponse.capacity_before:type_name -> starling.v1.Amount
+	57,  // 36: starling.v1.WhatIfResponse.capacity_after:type_name -> starling.v1.Amount
+	32,  // 37: starling.v1.WhatIfResponse.findings:type_name -> starling.v1.JobFinding
+	84,  // 38: starling.v1.JobFinding.finding:type_name -> starling.v1.Finding
+	48,  // 39: starling.v1.PoolSpec.quotas:type_name -> starling.v1.Quota
+	47,  // 40: starling.v1.ChangePoolsRequest.pools:type_name -> starling.v1.PoolSpec
+	47,  // 41: starling.v1.PlanPoolsRequest.pools:type_name -> starling.v1.PoolSpec
+	53,  // 42: starling.v1.PlanPoolsResponse.changes:type_name -> starling.v1.PoolChange
+	54,  // 43: starling.v1.PlanPoolsResponse.entitlements:type_name -> starling.v1.EntitlementChange
+	1,   // 44: starling.v1.PlanPoolsResponse.warnings:type_name -> starling.v1.Problem
+	23,  // 45: starling.v1.PoolChange.changes:type_name -> starling.v1.Change
+	122, // 46: starling.v1.ListPoolsResponse.time:type_name -> google.protobuf.Timestamp
+	57,  // 47: starling.v1.ListPoolsResponse.capacity:type_name -> starling.v1.Amount
+	58,  // 48: starling.v1.ListPoolsResponse.pools:type_name -> starling.v1.Pool
+	1,   // 49: starling.v1.ListPoolsResponse.warnings:type_name -> starling.v1.Problem
+	47,  // 50: starling.v1.Pool.spec:type_name -> starling.v1.PoolSpec
+	59,  // 51: starling.v1.Pool.uses:type_name -> starling.v1.PoolUse
+	122, // 52: starling.v1.PoolStatusResponse.time:type_name -> google.protobuf.Timestamp
+	58,  // 53: starling.v1.PoolStatusResponse.pool:type_name -> starling.v1.Pool
+	62,  // 54: starling.v1.PoolStatusResponse.explanations:type_name -> starling.v1.PoolExplanation
+	63,  // 55: starling.v1.PoolExplanation.parts:type_name -> starling.v1.Part
+	122, // 56: starling.v1.JobHistoryResponse.time:type_name -> google.protobuf.Timestamp
+	71,  // 57: starling.v1.JobHistoryResponse.job:type_name -> starling.v1.Job
+	66,  // 58: starling.v1.JobHistoryResponse.versions:type_name -> starling.v1.JobVersion
+	122, // 59: starling.v1.JobVersion.brought_at:type_name -> google.protobuf.Timestamp
+	2,   // 60: starling.v1.JobVersion.spec:type_name -> starling.v1.JobSpec
+	23,  // 61: starling.v1.JobDiffResponse.changes:type_name -> starling.v1.Change
+	122, // 62: starling.v1.ListJobsResponse.time:type_name -> google.protobuf.Timestamp
+	71,  // 63: starling.v1.ListJobsResponse.jobs:type_name -> starling.v1.Job
+	74,  // 64: starling.v1.Job.counts:type_name -> starling.v1.Counts
+	122, // 65: starling.v1.Job.submitted_at:type_name -> google.protobuf.Timestamp
+	122, // 66: starling.v1.Job.finished_at:type_name -> google.protobuf.Timestamp
+	73,  // 67: starling.v1.Job.update:type_name -> starling.v1.Update
+	72,  // 68: starling.v1.Job.policy_action:type_name -> starling.v1.PolicyAction
+	122, // 69: starling.v1.PolicyAction.at:type_name -> google.protobuf.Timestamp
+	122, // 70: starling.v1.Update.began_at:type_name -> google.protobuf.Timestamp
+	122, // 71: starling.v1.Update.progress_at:type_name -> google.protobuf.Timestamp
+	122, // 72: starling.v1.Update.ended_at:type_name -> google.protobuf.Timestamp
+	122, // 73: starling.v1.JobStatusResponse.time:type_name -> google.protobuf.Timestamp
+	71,  // 74: starling.v1.JobStatusResponse.job:type_name -> starling.v1.Job
+	2,   // 75: starling.v1.JobStatusResponse.spec:type_name -> starling.v1.JobSpec
+	77,  // 76: starling.v1.JobStatusResponse.tasks:type_name -> starling.v1.Task
+	80,  // 77: starling.v1.JobStatusResponse.slots:type_name -> starling.v1.Slot
+	74,  // 78: starling.v1.Task.counts:type_name -> starling.v1.Counts
+	79,  // 79: starling.v1.Task.preemption:type_name -> starling.v1.Preemption
+	78,  // 80: starling.v1.Task.changes:type_name -> starling.v1.TaskChanges
+	122, // 81: starling.v1.Preemption.at:type_name -> google.protobuf.Timestamp
+	122, // 82: starling.v1.Slot.since:type_name -> google.protobuf.Timestamp
+	122, // 83: starling.v1.Slot.deadline:type_name -> google.protobuf.Timestamp
+	81,  // 84: starling.v1.Slot.ports:type_name -> starling.v1.Port
+	122, // 85: starling.v1.WhyResponse.time:type_name -> google.protobuf.Timestamp
+	71,  // 86: starling.v1.WhyResponse.job:type_name -> starling.v1.Job
+	84,  // 87: starling.v1.WhyResponse.findings:type_name -> starling.v1.Finding
+	122, // 88: starling.v1.Finding.since:type_name -> google.protobuf.Timestamp
+	122, // 89: starling.v1.Finding.until:type_name -> google.protobuf.Timestamp
+	122, // 90: starling.v1.ListPeersResponse.time:type_name -> google.protobuf.Timestamp
+	87,  // 91: starling.v1.ListPeersResponse.peers:type_name -> starling.v1.Peer
+	8,   // 92: starling.v1.Peer.capacity:type_name -> starling.v1.Resources
+	8,   // 93: starling.v1.Peer.free:type_name -> starling.v1.Resources
+	10,  // 94: starling.v1.Peer.devices:type_name -> starling.v1.Device
+	7,   // 95: starling.v1.Peer.attributes:type_name -> starling.v1.Variable
+	122, // 96: starling.v1.Peer.drain_deadline:type_name -> google.protobuf.Timestamp
+	8,   // 97: starling.v1.Peer.kept:type_name -> starling.v1.Resources
+	101, // 98: starling.v1.TailJournalResponse.entry:type_name -> starling.v1.JournalEntry
+	122, // 99: starling.v1.DiffResponse.from_time:type_name -> google.protobuf.Timestamp
+	122, // 100: starling.v1.DiffResponse.to_time:type_name -> google.protobuf.Timestamp
+	94,  // 101: starling.v1.DiffResponse.changes:type_name -> starling.v1.Changed
+	95,  // 102: starling.v1.Changed.causes:type_name -> starling.v1.ChangeCause
+	122, // 103: starling.v1.ChangeCause.time:type_name -> google.protobuf.Timestamp
+	122, // 104: starling.v1.UsageResponse.since:type_name -> google.protobuf.Timestamp
+	122, // 105: starling.v1.UsageResponse.until:type_name -> google.protobuf.Timestamp
+	99,  // 106: starling.v1.UsageResponse.rows:type_name -> starling.v1.UsageRow
+	100, // 107: starling.v1.UsageRow.devices:type_name -> starling.v1.DeviceHours
+	122, // 108: starling.v1.JournalEntry.time:type_name -> google.protobuf.Timestamp
+	102, // 109: starling.v1.JournalEntry.commands:type_name -> starling.v1.CommandWords
+	103, // 110: starling.v1.JournalEntry.effects:type_name -> starling.v1.EffectWords
+	110, // 111: starling.v1.RulesResponse.members:type_name -> starling.v1.RulesOfMember
+	115, // 112: starling.v1.QuorumResponse.members:type_name -> starling.v1.QuorumMember
+	116, // 113: starling.v1.QuorumResponse.spare:type_name -> starling.v1.QuorumMachine
+	122, // 114: starling.v1.QuorumMember.away_since:type_name -> google.protobuf.Timestamp
+	122, // 115: starling.v1.InfoResponse.time:type_name -> google.protobuf.Timestamp
+	121, // 116: starling.v1.InfoResponse.waits:type_name -> starling.v1.Wait
+	17,  // 117: starling.v1.Starling.SubmitJob:input_type -> starling.v1.SubmitJobRequest
+	19,  // 118: starling.v1.Starling.KillJob:input_type -> starling.v1.KillJobRequest
+	21,  // 119: starling.v1.Starling.PlanJob:input_type -> starling.v1.PlanJobRequest
+	27,  // 120: starling.v1.Starling.WhatIf:input_type -> starling.v1.WhatIfRequest
+	33,  // 121: starling.v1.Starling.SteerUpdate:input_type -> starling.v1.SteerUpdateRequest
+	35,  // 122: starling.v1.Starling.RevertJob:input_type -> starling.v1.RevertJobRequest
+	37,  // 123: starling.v1.Starling.RestartJob:input_type -> starling.v1.RestartJobRequest
+	39,  // 124: starling.v1.Starling.SuspendJob:input_type -> starling.v1.SuspendJobRequest
+	41,  // 125: starling.v1.Starling.SealTask:input_type -> starling.v1.SealTaskRequest
+	43,  // 126: starling.v1.Starling.EndAllocation:input_type -> starling.v1.EndAllocationRequest
+	45,  // 127: starling.v1.Starling.DrainNode:input_type -> starling.v1.DrainNodeRequest
+	49,  // 128: starling.v1.Starling.ChangePools:input_type -> starling.v1.ChangePoolsRequest
+	51,  // 129: starling.v1.Starling.PlanPools:input_type -> starling.v1.PlanPoolsRequest
+	55,  // 130: starling.v1.Starling.ListPools:input_type -> starling.v1.ListPoolsRequest
+	60,  // 131: starling.v1.Starling.PoolStatus:input_type -> starling.v1.PoolStatusRequest
+	64,  // 132: starling.v1.Starling.JobHistory:input_type -> starling.v1.JobHistoryRequest
+	67,  // 133: starling.v1.Starling.JobDiff:input_type -> starling.v1.JobDiffRequest
+	69,  // 134: starling.v1.Starling.ListJobs:input_type -> starling.v1.ListJobsRequest
+	75,  // 135: starling.v1.Starling.JobStatus:input_type -> starling.v1.JobStatusRequest
+	82,  // 136: starling.v1.Starling.Why:input_type -> starling.v1.WhyRequest
+	85,  // 137: starling.v1.Starling.ListPeers:input_type -> starling.v1.ListPeersRequest
+	88,  // 138: starling.v1.Starling.TailJournal:input_type -> starling.v1.TailJournalRequest
+	90,  // 139: starling.v1.Starling.Export:input_type -> starling.v1.ExportRequest
+	92,  // 140: starling.v1.Starling.Diff:input_type -> starling.v1.DiffRequest
+	96,  // 141: starling.v1.Starling.Blame:input_type -> starling.v1.BlameRequest
+	97,  // 142: starling.v1.Starling.Usage:input_type -> starling.v1.UsageRequest
+	104, // 143: starling.v1.Starling.Logs:input_type -> starling.v1.LogsRequest
+	106, // 144: starling.v1.Starling.Output:input_type -> starling.v1.OutputRequest
+	108, // 145: starling.v1.Starling.Rules:input_type -> starling.v1.RulesRequest
+	111, // 146: starling.v1.Starling.RaiseRules:input_type -> starling.v1.RaiseRulesRequest
+	113, // 147: starling.v1.Starling.Quorum:input_type -> starling.v1.QuorumRequest
+	117, // 148: starling.v1.Starling.ChangeQuorum:input_type -> starling.v1.ChangeQuorumRequest
+	119, // 149: starling.v1.Starling.Info:input_type -> starling.v1.InfoRequest
+	18,  // 150: starling.v1.Starling.SubmitJob:output_type -> starling.v1.SubmitJobResponse
+	20,  // 151: starling.v1.Starling.KillJob:output_type -> starling.v1.KillJobResponse
+	22,  // 152: starling.v1.Starling.PlanJob:output_type -> starling.v1.PlanJobResponse
+	29,  // 153: starling.v1.Starling.WhatIf:output_type -> starling.v1.WhatIfResponse
+	34,  // 154: starling.v1.Starling.SteerUpdate:output_type -> starling.v1.SteerUpdateResponse
+	36,  // 155: starling.v1.Starling.RevertJob:output_type -> starling.v1.RevertJobResponse
+	38,  // 156: starling.v1.Starling.RestartJob:output_type -> starling.v1.RestartJobResponse
+	40,  // 157: starling.v1.Starling.SuspendJob:output_type -> starling.v1.SuspendJobResponse
+	42,  // 158: starling.v1.Starling.SealTask:output_type -> starling.v1.SealTaskResponse
+	44,  // 159: starling.v1.Starling.EndAllocation:output_type -> starling.v1.EndAllocationResponse
+	46,  // 160: starling.v1.Starling.DrainNode:output_type -> starling.v1.DrainNodeResponse
+	50,  // 161: starling.v1.Starling.ChangePools:output_type -> starling.v1.ChangePoolsResponse
+	52,  // 162: starling.v1.Starling.PlanPools:output_type -> starling.v1.PlanPoolsResponse
+	56,  // 163: starling.v1.Starling.ListPools:output_type -> starling.v1.ListPoolsResponse
+	61,  // 164: starling.v1.Starling.PoolStatus:output_type -> starling.v1.PoolStatusResponse
+	65,  // 165: starling.v1.Starling.JobHistory:output_type -> starling.v1.JobHistoryResponse
+	68,  // 166: starling.v1.Starling.JobDiff:output_type -> starling.v1.JobDiffResponse
+	70,  // 167: starling.v1.Starling.ListJobs:output_type -> starling.v1.ListJobsResponse
+	76,  // 168: starling.v1.Starling.JobStatus:output_type -> starling.v1.JobStatusResponse
+	83,  // 169: starling.v1.Starling.Why:output_type -> starling.v1.WhyResponse
+	86,  // 170: starling.v1.Starling.ListPeers:output_type -> starling.v1.ListPeersResponse
+	89,  // 171: starling.v1.Starling.TailJournal:output_type -> starling.v1.TailJournalResponse
+	91,  // 172: starling.v1.Starling.Export:output_type -> starling.v1.ExportResponse
+	93,  // 173: starling.v1.Starling.Diff:output_type -> starling.v1.DiffResponse
+	89,  // 174: starling.v1.Starling.Blame:output_type -> starling.v1.TailJournalResponse
+	98,  // 175: starling.v1.Starling.Usage:output_type -> starling.v1.UsageResponse
+	105, // 176: starling.v1.Starling.Logs:output_type -> starling.v1.LogsResponse
+	107, // 177: starling.v1.Starling.Output:output_type -> starling.v1.OutputResponse
+	109, // 178: starling.v1.Starling.Rules:output_type -> starling.v1.RulesResponse
+	112, // 179: starling.v1.Starling.RaiseRules:output_type -> starling.v1.RaiseRulesResponse
+	114, // 180: starling.v1.Starling.Quorum:output_type -> starling.v1.QuorumResponse
+	118, // 181: starling.v1.Starling.ChangeQuorum:output_type -> starling.v1.ChangeQuorumResponse
+	120, // 182: starling.v1.Starling.Info:output_type -> starling.v1.InfoResponse
+	150, // [150:183] is the sub-list for method output_type
+	117, // [117:150] is the sub-list for method input_type
+	117, // [117:117] is the sub-list for extension type_name
+	117, // [117:117] is the sub-list for extension extendee
+	0,   // [0:117] is the sub-list for field type_name
 }
 
 func init() { file_v1_starling_proto_init() }
@@ -9439,19 +10839,20 @@ func file_v1_starling_proto_init() {
 	}
 	file_v1_starling_proto_msgTypes[2].OneofWrappers = []any{}
 	file_v1_starling_proto_msgTypes[6].OneofWrappers = []any{}
-	file_v1_starling_proto_msgTypes[41].OneofWrappers = []any{}
-	file_v1_starling_proto_msgTypes[42].OneofWrappers = []any{}
-	file_v1_starling_proto_msgTypes[57].OneofWrappers = []any{}
-	file_v1_starling_proto_msgTypes[71].OneofWrappers = []any{}
-	file_v1_starling_proto_msgTypes[81].OneofWrappers = []any{}
+	file_v1_starling_proto_msgTypes[47].OneofWrappers = []any{}
+	file_v1_starling_proto_msgTypes[48].OneofWrappers = []any{}
+	file_v1_starling_proto_msgTypes[63].OneofWrappers = []any{}
+	file_v1_starling_proto_msgTypes[77].OneofWrappers = []any{}
 	file_v1_starling_proto_msgTypes[87].OneofWrappers = []any{}
+	file_v1_starling_proto_msgTypes[96].OneofWrappers = []any{}
+	file_v1_starling_proto_msgTypes[104].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_v1_starling_proto_rawDesc), len(file_v1_starling_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   105,
+			NumMessages:   122,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -105,7 +105,7 @@ func put(m, v reflect.Value) {
 func take(v, m reflect.Value) (problems []terms.Problem) {
 	switch v.Interface().(type) {
 	case terms.Resources:
-		v.Set(reflect.ValueOf(resourcesOf(m.Interface().(*starlingv1.Resources))))
+		v.Set(reflect.ValueOf(ResourcesOf(m.Interface().(*starlingv1.Resources))))
 		return nil
 	case terms.Volume:
 		v.Set(reflect.ValueOf(terms.Volume{Name: m.String()}))

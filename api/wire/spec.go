@@ -44,7 +44,8 @@ func Resources(r terms.Resources) *starlingv1.Resources {
 	return &starlingv1.Resources{CpuMillicores: r[terms.CPU], MemoryBytes: r[terms.Memory], DiskBytes: r[terms.Disk]}
 }
 
-func resourcesOf(m *starlingv1.Resources) terms.Resources {
+// ResourcesOf returns the amount of a message.
+func ResourcesOf(m *starlingv1.Resources) terms.Resources {
 	return terms.Resources{
 		terms.CPU: m.GetCpuMillicores(), terms.Memory: m.GetMemoryBytes(), terms.Disk: m.GetDiskBytes(),
 	}

@@ -17,9 +17,37 @@ import (
 
 // Peer returns the procedures of the peer at "host:port" or "unix:PATH". It asks for no compression: peers are near,
 // and output is read as fast as it is written.
-func Peer(transport *http.Transport, address string) starlingv1connect.StarlingClient {
+func Peer(transport *http.Transport, address string, more ...connect.Interceptor) starlingv1connect.StarlingClient {
 	return starlingv1connect.NewStarlingClient(&http.Client{Transport: transport}, URL(address),
-		connect.WithAcceptCompression("gzip", nil, nil), connect.WithInterceptors(breaks{}))
+		connect.WithAcceptCompression("gzip", nil, nil), connect.WithInterceptors(append(more, breaks{})...))
+}
+
+// AtHeader names the header that lets a request be about the past: an index, or a time as RFC 3339 has it.
+const AtHeader = "Starling-At"
+
+// At lets all requests be about a moment of the past.
+type At string
+
+// WrapUnary does so for procedures with one answer.
+func (a At) WrapUnary(next connect.UnaryFunc) connect.UnaryFunc {
+	return func(ctx context.Context, request connect.AnyRequest) (connect.AnyResponse, error) {
+		request.Header().Set(AtHeader, string(a))
+		return next(ctx, request)
+	}
+}
+
+// WrapStreamingClient does so for procedures with a stream of answers.
+func (a At) WrapStreamingClient(next connect.StreamingClientFunc) connect.StreamingClientFunc {
+	return func(ctx context.Context, spec connect.Spec) connect.StreamingClientConn {
+		conn := next(ctx, spec)
+		conn.RequestHeader().Set(AtHeader, string(a))
+		return conn
+	}
+}
+
+// WrapStreamingHandler does nothing: this is a client.
+func (At) WrapStreamingHandler(next connect.StreamingHandlerFunc) connect.StreamingHandlerFunc {
+	return next
 }
 
 // unixHost ends the names of hosts that stand for sockets; the rest is the path.

@@ -187,37 +187,14 @@ func offer(o *terms.Offer) string {
 	if o.Equal(&terms.Offer{}) {
 		return "withdraws its offer"
 	}
-	parts := []string{
-		"offers " + cores(o.Capacity[terms.CPU]), bytes(o.Capacity[terms.Memory]) + " memory",
-		bytes(o.Capacity[terms.Disk]) + " disk",
+	var parts []string
+	for k, amount := range o.Capacity {
+		parts = append(parts, terms.Kind(k).Round(amount)+" "+terms.Kind(k).String())
 	}
 	for _, d := range o.Devices {
 		parts = append(parts, strings.TrimSpace(fmt.Sprintf("%d %s %s", d.Count, d.Kind, d.Model)))
 	}
-	return strings.Join(parts, ", ")
-}
-
-func cores(millicores int64) string {
-	if millicores%1000 == 0 {
-		return Count(uint64(millicores/1000), "core")
-	}
-	return fmt.Sprintf("%d.%03d cores", millicores/1000, millicores%1000)
-}
-
-// bytes says an amount in the largest unit of which there is at least one, with one digit behind the point.
-func bytes(n int64) string {
-	units := []string{"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"}
-	if n < 1024 {
-		return Count(uint64(n), "byte")
-	}
-	unit := 0
-	for ; n >= 1024*1024 && unit < len(units)-1; n /= 1024 {
-		unit++
-	}
-	if tenth := n % 1024 * 10 / 1024; tenth > 0 {
-		return fmt.Sprintf("%d.%d %s", n/1024, tenth, units[unit])
-	}
-	return fmt.Sprintf("%d %s", n/1024, units[unit])
+	return "offers " + strings.Join(parts, ", ")
 }
 
 // reports says how many allocations run and how many ended in which way.

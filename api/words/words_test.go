@@ -27,9 +27,9 @@ func TestCommands(t *testing.T) {
 		{&command.Volunteer{Peer: "b~1", Offer: terms.Offer{
 			Capacity: terms.Resources{8000, gigabytes(16), 1536 << 30},
 			Devices:  []terms.DeviceOffer{{Kind: "fpga", Count: 1}, {Kind: "gpu", Model: "A100", Count: 2}},
-		}}, "b~1 offers 8 cores, 16 GiB memory, 1.5 TiB disk, 1 fpga, 2 gpu A100"},
+		}}, "b~1 offers 8 cpu, 16Gi memory, 1.5Ti disk, 1 fpga, 2 gpu A100"},
 		{&command.Volunteer{Peer: "b~1", Offer: terms.Offer{Capacity: terms.Resources{500, 1023, 1 << 62}}},
-			"b~1 offers 0.500 cores, 1023 bytes memory, 4 EiB disk"},
+			"b~1 offers 0.5 cpu, 1023B memory, 4096Pi disk"},
 		{&command.SubmitJob{Spec: terms.Job{Name: "web", Tasks: []terms.Task{{Instances: 3}}}},
 			"submit job web: 1 task, 3 instances"},
 		{&command.SubmitJob{Spec: terms.Job{Name: "etl", Tasks: []terms.Task{{Instances: 1}, {}}}},

@@ -21,6 +21,7 @@ import (
 	"starling/cmd/starling/exit"
 	"starling/cmd/starling/jobs"
 	"starling/cmd/starling/logs"
+	"starling/cmd/starling/past"
 	"starling/cmd/starling/peers"
 	"starling/cmd/starling/pools"
 	"starling/cmd/starling/remote"
@@ -73,6 +74,7 @@ Begin with "starling dev", and in another terminal "starling run -- echo hi".`,
 	root.AddGroup(
 		&cobra.Group{ID: groupWork, Title: "Work:"},
 		&cobra.Group{ID: groupCluster, Title: "The cluster:"},
+		&cobra.Group{ID: groupPast, Title: "The past and the possible:"},
 		&cobra.Group{ID: groupOther, Title: "Other:"})
 	version, _ := programVersion()
 	r := &remote.Remote{Console: c}
@@ -81,6 +83,7 @@ Begin with "starling dev", and in another terminal "starling run -- echo hi".`,
 		groupWork: append(jobs.Commands(r), logs.New(r), newInit(c), newSchema(c)),
 		groupCluster: slices.Concat(agent.Commands(r, version), peers.Commands(r), access.Commands(r),
 			[]*cobra.Command{pools.New(r)}),
+		groupPast:  past.Commands(r, version),
 		groupOther: {simulation.New(r), newVersion(r), exit.NewTopic()},
 	} {
 		for _, command := range commands {
@@ -96,5 +99,6 @@ Begin with "starling dev", and in another terminal "starling run -- echo hi".`,
 const (
 	groupWork    = "work"
 	groupCluster = "cluster"
+	groupPast    = "past"
 	groupOther   = "other"
 )

@@ -77,7 +77,7 @@ func Of(s *cluster.State, c command.Command, job terms.JobName) Forecast {
 }
 
 func newSimulation(s *cluster.State, job terms.JobName) *simulation {
-	d := &simulation{s: s.Copy(), job: job, began: s.Time}
+	d := &simulation{s: s.Copy(), job: job, began: s.Time, until: s.Time + trialMillis}
 	d.s.EachMember(func(p terms.PeerID) bool {
 		d.member = p
 		return false
@@ -96,8 +96,10 @@ type simulation struct {
 	// active are the nodes at which something has changed, each once, in the order of that.
 	active  []facts.NodeIndex
 	waiting map[facts.NodeIndex]bool
-	// effects are those of the present round.
-	effects []report.Effect
+	// until is up to when time passes in a trial.
+	until terms.Time
+	// effects are those of the present round, gaveWay all that tell of instances that gave way.
+	effects, gaveWay []report.Effect
 
 	waves  []Wave
 	listed int
@@ -202,8 +204,13 @@ func (d *simulation) obey() {
 	}
 }
 
-// fold imagines an entry.
+// fold imagines an entry with one command.
 func (d *simulation) fold(writer terms.PeerID, c command.Command, now terms.Time) report.Outcome {
+	return d.foldAll(writer, []command.Command{c}, now)
+}
+
+// foldAll imagines an entry.
+func (d *simulation) foldAll(writer terms.PeerID, all []command.Command, now terms.Time) report.Outcome {
 	d.entries++
 	name, incarnation := writer.Split()
 	seq := uint64(1)
@@ -211,7 +218,7 @@ func (d *simulation) fold(writer terms.PeerID, c command.Command, now terms.Time
 		seq += node.LastSeq(incarnation)
 	}
 	outcome := replica.Apply(d.s, d.s.Index+1, &command.Entry{
-		Writer: writer, Seq: seq, Time: now, Cause: d.s.Index, Commands: []command.Command{c},
+		Writer: writer, Seq: seq, Time: now, Cause: d.s.Index, Commands: all,
 	}, true)
 	for _, e := range outcome.Effects {
 		if e.Kind == report.More {
@@ -219,6 +226,9 @@ func (d *simulation) fold(writer terms.PeerID, c command.Command, now terms.Time
 			d.activateAll()
 		} else if e.Node != "" {
 			d.activate(d.s.NodeOf(e.Node).Index)
+		}
+		if e.Kind == report.GaveWay {
+			d.gaveWay = append(d.gaveWay, e)
 		}
 	}
 	d.effects = append(d.effects, outcome.Effects...)

@@ -157,7 +157,7 @@ func (d *simulation) pass() {
 	step := terms.Time(0)
 	for rounds := 0; d.entries < d.most; rounds++ {
 		at, ok := d.s.NextDeadline()
-		if !ok || max(at, d.s.Time) > d.began+trialMillis {
+		if !ok || max(at, d.s.Time) > d.until {
 			return
 		}
 		if rounds > exactMax {

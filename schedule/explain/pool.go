@@ -275,7 +275,7 @@ func (p *queueForecast) together() string {
 	case g.Members > 0:
 		return fmt.Sprintf("%d must run together, and nodes have room for %d of them now", g.Members, g.Fit)
 	case p.e.job.GangState() == gang.Broken:
-		return "its gang runs and lost members, who come before all else in the pool"
+		return "its gang runs and lost members, which come before all else in the pool"
 	}
 	return ""
 }

@@ -222,7 +222,7 @@ func (p *queueForecast) contest(c *diagnosis) []string {
 	case c.possible == 0 || c.able > 0 && p.reason() == "":
 		return all // there is nothing that anybody could give
 	case p.fixed():
-		all = append(all, "nobody is asked to give way: that would not raise what bounds it")
+		all = append(all, "nothing is asked to give way: that would not raise what bounds it")
 	}
 	for why := range protectionCount {
 		f := &y.protected[why]

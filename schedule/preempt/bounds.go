@@ -14,16 +14,23 @@ func (c *choice) rule(v *Victim) Rule {
 			return ByPriority
 		}
 		return 0
-	case c.exceeds(v.Pool, &v.Need) || v.Gang != NoGang && c.exceeds(v.Pool, &c.gangs[v.Gang].need):
+	case c.exceeds(&c.in.Over[v.Pool], &v.Need),
+		v.Gang != NoGang && c.exceeds(&c.in.Over[v.Pool], &c.gangs[v.Gang].need):
 		return ByEntitlement
 	}
 	return 0
 }
 
-// exceeds tells whether a pool has something left that it is not entitled to, of a kind that is wanted and is part of
-// an amount.
-func (c *choice) exceeds(pool int, need *terms.Amounts) bool {
-	for k, over := range c.over[pool] {
+// opens tells whether a victim that may be ended by a rule makes room in the pool.
+func (c *choice) opens(v *Victim, rule Rule) bool {
+	return rule == ByPriority || v.Pool >= c.in.Subtree.First && v.Pool < c.in.Subtree.End &&
+		(!v.Revocable || c.in.Revocable || c.slack)
+}
+
+// exceeds tells whether of what a pool is not entitled to something is left, of a kind that is wanted and is part of an
+// amount.
+func (c *choice) exceeds(left, need *terms.Amounts) bool {
+	for k, over := range left {
 		if over > 0 && need[k] > 0 && c.wanted[k] {
 			return true
 		}
@@ -70,7 +77,7 @@ func (c *choice) slackRelieves() bool {
 func (c *choice) mayGo(i int32) bool {
 	v := &c.in.Victims[i]
 	return !c.gone[i] && (v.Gang == NoGang || c.surplus(v) > 0) &&
-		(c.rules[i] != ByEntitlement || c.exceeds(v.Pool, &v.Need))
+		(c.rules[i] != ByEntitlement || c.exceeds(&c.over[v.Pool], &v.Need))
 }
 
 // surplus returns how many instances of a victim's task may go before its gang breaks.
@@ -87,7 +94,7 @@ func (c *choice) mayBreak(id int32) bool {
 	g := &c.gangs[id]
 	first := g.members[0]
 	return !g.broken && c.rules[first] != 0 &&
-		(c.rules[first] != ByEntitlement || c.exceeds(c.in.Victims[first].Pool, &g.need))
+		(c.rules[first] != ByEntitlement || c.exceeds(&c.over[c.in.Victims[first].Pool], &g.need))
 }
 
 // spend notes what a victim takes of what limits the choice; by -1 it gives that back.
@@ -113,6 +120,7 @@ func (c *choice) spendGang(id int32, by int64) {
 
 // end chooses a victim by itself; keep takes it back.
 func (c *choice) end(i int32) {
+	c.reach(i)
 	c.spend(i, 1)
 	c.vacate(i, 1)
 }
@@ -124,6 +132,9 @@ func (c *choice) keep(i int32) {
 
 // breakUp ends all members of a gang that are left; mend takes it back.
 func (c *choice) breakUp(id int32) {
+	for _, i := range c.gangs[id].members {
+		c.reach(i)
+	}
 	g := &c.gangs[id]
 	c.spendGang(id, 1)
 	if len(g.along) == 0 {

@@ -72,20 +72,27 @@ type choice struct {
 	// at is the position of each node by its index, from 1; sites are the positions of the victims' nodes, -1 for none.
 	at    []int32
 	sites []int32
-	// order has the victims of each node one after the other.
-	order []int32
+	// lists are of the pages that were not read at first; isUnread are those that are not yet, by number. Awaiting are the
+	// victims on the others.
+	lists    [3]list
+	isUnread []bool
+	awaiting []int32
 	// singles and broken are the victims and the gangs that were chosen, in this order.
 	singles, broken []int32
-	// own are those who make room in the pool, least valuable first; next is where to look for one that has
-	// something of a kind.
-	own  []int32
-	next [terms.AmountCount]int
+	// slack tells that the pool is out of room that comes free if something revocable goes.
+	slack bool
+	// own are those who make room in the pool, least valuable first, listed that they are there; from is where to look for
+	// one that has something of a kind.
+	own    []int32
+	listed bool
+	from   [terms.AmountCount]int
 	// breaks tells that gangs may be broken now.
 	breaks bool
 	// queues are the nodes that may be taken for the next instance: all, and those where only the pool's own victims go.
-	// Split tells that the second one is in use.
+	// Split tells that the second one is in use, want is for which of the wants.
 	queues [2]queue
 	split  bool
+	want   int
 	// touched are the nodes that have to do with the plan.
 	touched []int32
 	offer   offer
@@ -97,9 +104,9 @@ type node struct {
 	index facts.NodeIndex
 	// free is what it has left if the chosen end and what has a seat runs.
 	free terms.Amounts
-	// first and count tell where its victims stand in the order.
-	first, count int32
-	sorted       bool
+	// victims are those that may be ended here.
+	victims []int32
+	sorted  bool
 	// taken tells that somebody has or had a seat here or was chosen here; rank is its place among those.
 	taken bool
 	rank  int32
@@ -126,6 +133,7 @@ func (c *choice) hardestFirst() []int {
 	if len(c.in.Wants) == 1 {
 		return []int{0}
 	}
+	c.readAll(all)
 	var total terms.Amounts
 	for i := range c.nodes {
 		for k, free := range c.nodes[i].free {
@@ -155,11 +163,16 @@ func (c *choice) affordable(want int) uint32 {
 		return count
 	}
 	room := c.room
-	for i := range c.in.Victims {
+	for i := 0; need.Times(&room, count) < count; i++ {
+		for i == len(c.in.Victims) {
+			if _, more := c.readNext(onlyOwn); !more {
+				return need.Times(&room, count)
+			}
+		}
 		if c.makesRoom[i] && !c.gone[i] {
 			made := c.roomOf(&c.in.Victims[i])
 			room.Add(&made, 1)
 		}
 	}
-	return need.Times(&room, count)
+	return count
 }

@@ -38,6 +38,14 @@ func (a *cost) compare(b *cost) int {
 	return a.count - b.count
 }
 
+// order compares costs and then slots: of equal ones the highest goes first.
+func (a *cost) order(b *cost) int {
+	if c := a.compare(b); c != 0 {
+		return c
+	}
+	return b.slot.Compare(a.slot)
+}
+
 // include adds somebody who is worth no more than those before him.
 func (a *cost) include(worth value, count int, slot facts.SlotRef) {
 	if a.count == 0 {
@@ -205,12 +213,11 @@ func (c *choice) accept() {
 
 // victimsOf returns the victims of a node in their order.
 func (c *choice) victimsOf(n *node) []int32 {
-	victims := c.order[n.first : n.first+n.count]
 	if !n.sorted {
 		n.sorted = true
-		c.sort(victims)
+		c.sort(n.victims)
 	}
-	return victims
+	return n.victims
 }
 
 // seatsLeft returns how many more instances of a want the node may run by rules that are not about amounts.

@@ -2,6 +2,7 @@ package preempt
 
 import (
 	"starling/cluster/facts"
+	"starling/cluster/preemptible"
 	"starling/terms"
 )
 
@@ -27,6 +28,8 @@ type Input struct {
 	Nodes   []Node
 	Victims []Victim
 	Gangs   []Gang
+	// Unread are more nodes, unless nil, which are read as they come into question.
+	Unread Unread
 }
 
 // Subtree are the pools from First up to but without End, in the order of the tree.
@@ -69,15 +72,13 @@ type Victim struct {
 }
 
 // Stage is how far an instance is. Those that are less far give way first.
-type Stage uint8
+type Stage = preemptible.Stage
 
+// The stages.
 const (
-	// BackingOff holds its room and waits for its next start.
-	BackingOff Stage = iota
-	// Ordered has a node that did not report it yet.
-	Ordered
-	// Running has been started.
-	Running
+	BackingOff = preemptible.BackingOff
+	Ordered    = preemptible.Ordered
+	Running    = preemptible.Running
 )
 
 // Gang is a job that is of no use with fewer instances than its gang has. All its instances that are no victims yet are

@@ -1,5 +1,7 @@
 package preempt
 
+import "starling/cluster/facts"
+
 // queue holds the nodes that may be taken for the next instance, the cheapest first. What it says of a node is a lower
 // bound: as others are chosen and take seats, a node only gets dearer, or is added again where it gets cheaper. So only
 // the nodes at the front are asked again.
@@ -16,14 +18,11 @@ type entry struct {
 }
 
 func (c *choice) before(a, b *entry) bool {
-	if order := a.cost.compare(&b.cost); order != 0 {
+	if order := a.cost.order(&b.cost); order != 0 {
 		return order < 0
 	}
 	if a.asked != b.asked {
 		return b.asked
-	}
-	if order := b.cost.slot.Compare(a.cost.slot); order != 0 {
-		return order < 0
 	}
 	return c.nodes[a.node].index < c.nodes[b.node].index
 }
@@ -32,8 +31,8 @@ func (c *choice) before(a, b *entry) bool {
 func (c *choice) fill(q *queue, want int, own bool) (most int64) {
 	q.entries = q.entries[:0]
 	for at := range c.nodes {
-		if bound, count := c.bound(int32(at), want, own); count > 0 {
-			q.entries = append(q.entries, entry{cost: bound, node: int32(at)})
+		if e, count := c.entryOf(int32(at), want, own); count > 0 {
+			q.entries = append(q.entries, e)
 			most += count
 		}
 	}
@@ -43,23 +42,24 @@ func (c *choice) fill(q *queue, want int, own bool) (most int64) {
 	return most
 }
 
-// bound returns a lower bound of what an instance more costs on a node, and how many it can run if all go who may.
-func (c *choice) bound(at int32, want int, own bool) (least cost, count int64) {
-	n, most := &c.nodes[at], c.nodes[at].free
-	for _, i := range c.order[n.first : n.first+n.count] {
+// entryOf returns a node with a lower bound of what an instance more costs on it, and how many it can run if all go who
+// may.
+func (c *choice) entryOf(at int32, want int, own bool) (e entry, count int64) {
+	n, most, least := &c.nodes[at], c.nodes[at].free, cost{}
+	for _, i := range n.victims {
 		v := &c.in.Victims[i]
 		if c.gone[i] || own && !c.makesRoom[i] {
 			continue
 		}
-		worth := valueOf(v)
+		one := cost{valueOf(v), 1, v.Slot}
 		if v.Gang != NoGang && c.surplus(v) == 0 {
 			if !c.breaks {
 				continue
 			}
-			worth = c.gangs[v.Gang].worth
+			one.worst, one.slot = c.gangs[v.Gang].worth, facts.SlotRef{Job: v.Slot.Job}
 		}
-		if least.count == 0 || worth.compare(&least.worst) < 0 {
-			least = cost{worst: worth, count: 1}
+		if least.count == 0 || one.order(&least) < 0 {
+			least = one
 		}
 		most.Add(&v.Need, 1)
 	}
@@ -68,26 +68,34 @@ func (c *choice) bound(at int32, want int, own bool) (least cost, count int64) {
 		least = cost{}
 	}
 	if !fits(need, &most) {
-		return least, 0
+		return e, 0
 	}
-	return least, int64(need.Times(&most, c.in.Wants[want].Count))
+	return entry{cost: least, node: at}, int64(need.Times(&most, c.in.Wants[want].Count))
 }
 
 // cheapest returns the node that costs least for one instance more, and leaves its offer; false if none can run it.
-func (c *choice) cheapest(q *queue, want int, own bool) (int32, bool) {
-	for len(q.entries) > 0 {
+func (c *choice) cheapest(kind, want int) (int32, bool) {
+	q := &c.queues[kind]
+	for {
+		page := c.cheapestUnread(kind)
+		if page != nil && (len(q.entries) == 0 || page.bound.order(&q.entries[0].cost) <= 0) {
+			c.read(page.number)
+			continue
+		}
+		if len(q.entries) == 0 {
+			return 0, false
+		}
 		e := c.pop(q)
-		if !c.ask(e.node, want, own) {
+		if !c.ask(e.node, want, kind == onlyOwn) {
 			continue
 		}
 		e.cost, e.asked = c.offer.cost, true
-		if len(q.entries) > 0 && c.before(&q.entries[0], &e) {
+		if len(q.entries) > 0 && c.before(&q.entries[0], &e) || page != nil && page.bound.order(&e.cost) <= 0 {
 			c.push(q, e)
 			continue
 		}
 		return e.node, true
 	}
-	return 0, false
 }
 
 // cheapened enters a node again that somebody left.

@@ -2,19 +2,35 @@ package preempt
 
 import "starling/terms"
 
-// The queues: of all nodes, and of those where nobody goes or only those who make room in the pool.
+// The queues: of all nodes, and of those where nobody goes or only those who make room in the pool. So are the lists of
+// pages, and one has all of them.
 const (
 	anyone = iota
 	onlyOwn
+	all
 )
 
 // seat finds room for instances of a want, and returns for how many.
 func (c *choice) seat(want int, most uint32) (seated uint32) {
-	if c.fill(&c.queues[anyone], want, false) < int64(most) && !c.in.Partial {
+	c.queues[onlyOwn].entries = c.queues[onlyOwn].entries[:0]
+	c.split, c.want = false, want
+	for i := range c.lists {
+		c.lists[i].live = 0
+	}
+	c.readFitting(want)
+	possible := c.fill(&c.queues[anyone], want, false)
+	for _, which := range [...]int{anyone, all} {
+		for possible < int64(most) && !c.in.Partial {
+			count, more := c.readNext(which)
+			if !more {
+				break
+			}
+			possible += count
+		}
+	}
+	if possible < int64(most) && !c.in.Partial {
 		return 0
 	}
-	c.queues[onlyOwn].entries = c.queues[onlyOwn].entries[:0]
-	c.split = false
 	for seated < most {
 		count := c.seatSome(want, most-seated)
 		if count == 0 {
@@ -36,10 +52,10 @@ func (c *choice) seatSome(want int, most uint32) uint32 {
 			c.fill(&c.queues[onlyOwn], want, true)
 			c.listOwn()
 		}
-		at, found = c.cheapest(&c.queues[onlyOwn], want, true)
+		at, found = c.cheapest(onlyOwn, want)
 	}
 	if !found {
-		at, found = c.cheapest(&c.queues[anyone], want, false)
+		at, found = c.cheapest(anyone, want)
 	}
 	if !found {
 		return 0
@@ -99,15 +115,28 @@ func (c *choice) touch(at int32) *node {
 
 // listOwn lists the victims that make room in the pool.
 func (c *choice) listOwn() {
-	if c.own != nil {
-		return
+	if !c.listed {
+		c.listed = true
+		c.addOwn(0)
 	}
-	for i := range c.in.Victims {
+}
+
+// addOwn adds those of the victims from some on.
+func (c *choice) addOwn(from int) {
+	var more, merged []int32
+	for i := from; i < len(c.in.Victims); i++ {
 		if c.makesRoom[i] {
-			c.own = append(c.own, int32(i))
+			more = append(more, int32(i))
 		}
 	}
-	c.sort(c.own)
+	c.sort(more)
+	for _, i := range c.own {
+		for len(more) > 0 && compareVictims(&c.in.Victims[more[0]], &c.in.Victims[i]) < 0 {
+			merged, more = append(merged, more[0]), more[1:]
+		}
+		merged = append(merged, i)
+	}
+	c.own, c.from = append(merged, more...), [terms.AmountCount]int{}
 }
 
 // lacking returns what the pool lacks of what is wanted.
@@ -133,8 +162,11 @@ func (c *choice) relieve() bool {
 			c.singles = append(c.singles, i)
 			continue
 		}
+		if !c.breaks {
+			return false
+		}
 		id, found := c.nextGang(&short)
-		if !c.breaks || !found {
+		if !found {
 			return false
 		}
 		c.breakUp(id)
@@ -145,26 +177,47 @@ func (c *choice) relieve() bool {
 // nextOwn returns the least valuable of the pool's victims that has something of what is short. Nobody who was passed
 // over comes into question again but by undo.
 func (c *choice) nextOwn(short *terms.Amounts) (int32, bool) {
+	for {
+		best := c.firstOwn(short)
+		page := c.cheapestUnread(onlyOwn)
+		if page != nil && c.listed {
+			if best < len(c.own) {
+				v := &c.in.Victims[c.own[best]]
+				worth := cost{valueOf(v), 1, v.Slot}
+				if worth.order(&page.bound) < 0 {
+					return c.own[best], true
+				}
+			}
+			c.read(page.number)
+			continue
+		}
+		if best == len(c.own) {
+			return 0, false
+		}
+		return c.own[best], true
+	}
+}
+
+// firstOwn returns where that one stands in the list, of those that were read.
+func (c *choice) firstOwn(short *terms.Amounts) int {
 	best := len(c.own)
 	for k := range short {
 		if short[k] == 0 {
 			continue
 		}
-		at := c.next[k]
+		at := c.from[k]
 		for at < len(c.own) && (c.in.Victims[c.own[at]].Need[k] == 0 || !c.mayGo(c.own[at])) {
 			at++
 		}
-		c.next[k] = at
+		c.from[k] = at
 		best = min(best, at)
 	}
-	if best == len(c.own) {
-		return 0, false
-	}
-	return c.own[best], true
+	return best
 }
 
 // nextGang returns the least valuable gang of the pool that has something of what is short.
 func (c *choice) nextGang(short *terms.Amounts) (int32, bool) {
+	c.readAll(onlyOwn)
 	best := int32(-1)
 	for id := range c.gangs {
 		g := &c.gangs[id]
@@ -188,5 +241,5 @@ func (c *choice) undo(singles, broken int) {
 		c.keep(c.singles[len(c.singles)-1])
 		c.singles = c.singles[:len(c.singles)-1]
 	}
-	c.next = [terms.AmountCount]int{}
+	c.from = [terms.AmountCount]int{}
 }

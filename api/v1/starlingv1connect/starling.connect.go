@@ -48,6 +48,8 @@ const (
 	StarlingKillJobProcedure = "/starling.v1.Starling/KillJob"
 	// StarlingPlanJobProcedure is the fully-qualified name of the Starling's PlanJob RPC.
 	StarlingPlanJobProcedure = "/starling.v1.Starling/PlanJob"
+	// StarlingWhatIfProcedure is the fully-qualified name of the Starling's WhatIf RPC.
+	StarlingWhatIfProcedure = "/starling.v1.Starling/WhatIf"
 	// StarlingSteerUpdateProcedure is the fully-qualified name of the Starling's SteerUpdate RPC.
 	StarlingSteerUpdateProcedure = "/starling.v1.Starling/SteerUpdate"
 	// StarlingRevertJobProcedure is the fully-qualified name of the Starling's RevertJob RPC.
@@ -84,6 +86,14 @@ const (
 	StarlingListPeersProcedure = "/starling.v1.Starling/ListPeers"
 	// StarlingTailJournalProcedure is the fully-qualified name of the Starling's TailJournal RPC.
 	StarlingTailJournalProcedure = "/starling.v1.Starling/TailJournal"
+	// StarlingExportProcedure is the fully-qualified name of the Starling's Export RPC.
+	StarlingExportProcedure = "/starling.v1.Starling/Export"
+	// StarlingDiffProcedure is the fully-qualified name of the Starling's Diff RPC.
+	StarlingDiffProcedure = "/starling.v1.Starling/Diff"
+	// StarlingBlameProcedure is the fully-qualified name of the Starling's Blame RPC.
+	StarlingBlameProcedure = "/starling.v1.Starling/Blame"
+	// StarlingUsageProcedure is the fully-qualified name of the Starling's Usage RPC.
+	StarlingUsageProcedure = "/starling.v1.Starling/Usage"
 	// StarlingLogsProcedure is the fully-qualified name of the Starling's Logs RPC.
 	StarlingLogsProcedure = "/starling.v1.Starling/Logs"
 	// StarlingOutputProcedure is the fully-qualified name of the Starling's Output RPC.
@@ -108,6 +118,8 @@ type StarlingClient interface {
 	KillJob(context.Context, *v1.KillJobRequest) (*v1.KillJobResponse, error)
 	// PlanJob tells what would come of a job, or a new version of one, and changes nothing.
 	PlanJob(context.Context, *v1.PlanJobRequest) (*v1.PlanJobResponse, error)
+	// WhatIf tells what would come of imagined changes of the cluster, and changes nothing.
+	WhatIf(context.Context, *v1.WhatIfRequest) (*v1.WhatIfResponse, error)
 	// SteerUpdate pauses, resumes, promotes, fails or aborts the update of a job.
 	SteerUpdate(context.Context, *v1.SteerUpdateRequest) (*v1.SteerUpdateResponse, error)
 	// RevertJob makes a copy of an earlier version the newest.
@@ -144,6 +156,14 @@ type StarlingClient interface {
 	ListPeers(context.Context, *v1.ListPeersRequest) (*v1.ListPeersResponse, error)
 	// TailJournal reads the entries that the peer remembers, in words.
 	TailJournal(context.Context, *v1.TailJournalRequest) (*connect.ServerStreamForClient[v1.TailJournalResponse], error)
+	// Export writes the value at an index and the entries behind it as one file, which "starling replay" reads.
+	Export(context.Context, *v1.ExportRequest) (*connect.ServerStreamForClient[v1.ExportResponse], error)
+	// Diff tells what changed from one moment to another, with the entries that did it.
+	Diff(context.Context, *v1.DiffRequest) (*v1.DiffResponse, error)
+	// Blame tells all that happened to a job, to one of its tasks, or to an instance, as entries of which the rest is left out.
+	Blame(context.Context, *v1.BlameRequest) (*connect.ServerStreamForClient[v1.TailJournalResponse], error)
+	// Usage tells what was held, and for how long.
+	Usage(context.Context, *v1.UsageRequest) (*v1.UsageResponse, error)
 	// Logs reads the output of one allocation, from whichever peer has it.
 	Logs(context.Context, *v1.LogsRequest) (*connect.ServerStreamForClient[v1.LogsResponse], error)
 	// Output reads the output folder that an instance of a workflow has left when it succeeded: a manifest, and then what is in
@@ -189,6 +209,13 @@ func NewStarlingClient(httpClient connect.HTTPClient, baseURL string, opts ...co
 			httpClient,
 			baseURL+StarlingPlanJobProcedure,
 			connect.WithSchema(starlingMethods.ByName("PlanJob")),
+			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+			connect.WithClientOptions(opts...),
+		),
+		whatIf: connect.NewClient[v1.WhatIfRequest, v1.WhatIfResponse](
+			httpClient,
+			baseURL+StarlingWhatIfProcedure,
+			connect.WithSchema(starlingMethods.ByName("WhatIf")),
 			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 			connect.WithClientOptions(opts...),
 		),
@@ -310,6 +337,34 @@ func NewStarlingClient(httpClient connect.HTTPClient, baseURL string, opts ...co
 			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 			connect.WithClientOptions(opts...),
 		),
+		export: connect.NewClient[v1.ExportRequest, v1.ExportResponse](
+			httpClient,
+			baseURL+StarlingExportProcedure,
+			connect.WithSchema(starlingMethods.ByName("Export")),
+			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+			connect.WithClientOptions(opts...),
+		),
+		diff: connect.NewClient[v1.DiffRequest, v1.DiffResponse](
+			httpClient,
+			baseURL+StarlingDiffProcedure,
+			connect.WithSchema(starlingMethods.ByName("Diff")),
+			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+			connect.WithClientOptions(opts...),
+		),
+		blame: connect.NewClient[v1.BlameRequest, v1.TailJournalResponse](
+			httpClient,
+			baseURL+StarlingBlameProcedure,
+			connect.WithSchema(starlingMethods.ByName("Blame")),
+			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+			connect.WithClientOptions(opts...),
+		),
+		usage: connect.NewClient[v1.UsageRequest, v1.UsageResponse](
+			httpClient,
+			baseURL+StarlingUsageProcedure,
+			connect.WithSchema(starlingMethods.ByName("Usage")),
+			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+			connect.WithClientOptions(opts...),
+		),
 		logs: connect.NewClient[v1.LogsRequest, v1.LogsResponse](
 			httpClient,
 			baseURL+StarlingLogsProcedure,
@@ -365,6 +420,7 @@ type starlingClient struct {
 	submitJob     *connect.Client[v1.SubmitJobRequest, v1.SubmitJobResponse]
 	killJob       *connect.Client[v1.KillJobRequest, v1.KillJobResponse]
 	planJob       *connect.Client[v1.PlanJobRequest, v1.PlanJobResponse]
+	whatIf        *connect.Client[v1.WhatIfRequest, v1.WhatIfResponse]
 	steerUpdate   *connect.Client[v1.SteerUpdateRequest, v1.SteerUpdateResponse]
 	revertJob     *connect.Client[v1.RevertJobRequest, v1.RevertJobResponse]
 	restartJob    *connect.Client[v1.RestartJobRequest, v1.RestartJobResponse]
@@ -383,6 +439,10 @@ type starlingClient struct {
 	why           *connect.Client[v1.WhyRequest, v1.WhyResponse]
 	listPeers     *connect.Client[v1.ListPeersRequest, v1.ListPeersResponse]
 	tailJournal   *connect.Client[v1.TailJournalRequest, v1.TailJournalResponse]
+	export        *connect.Client[v1.ExportRequest, v1.ExportResponse]
+	diff          *connect.Client[v1.DiffRequest, v1.DiffResponse]
+	blame         *connect.Client[v1.BlameRequest, v1.TailJournalResponse]
+	usage         *connect.Client[v1.UsageRequest, v1.UsageResponse]
 	logs          *connect.Client[v1.LogsRequest, v1.LogsResponse]
 	output        *connect.Client[v1.OutputRequest, v1.OutputResponse]
 	rules         *connect.Client[v1.RulesRequest, v1.RulesResponse]
@@ -413,6 +473,15 @@ func (c *starlingClient) KillJob(ctx context.Context, req *v1.KillJobRequest) (*
 // PlanJob calls starling.v1.Starling.PlanJob.
 func (c *starlingClient) PlanJob(ctx context.Context, req *v1.PlanJobRequest) (*v1.PlanJobResponse, error) {
 	response, err := c.planJob.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// WhatIf calls starling.v1.Starling.WhatIf.
+func (c *starlingClient) WhatIf(ctx context.Context, req *v1.WhatIfRequest) (*v1.WhatIfResponse, error) {
+	response, err := c.whatIf.CallUnary(ctx, connect.NewRequest(req))
 	if response != nil {
 		return response.Msg, err
 	}
@@ -577,6 +646,34 @@ func (c *starlingClient) TailJournal(ctx context.Context, req *v1.TailJournalReq
 	return c.tailJournal.CallServerStream(ctx, connect.NewRequest(req))
 }
 
+// Export calls starling.v1.Starling.Export.
+func (c *starlingClient) Export(ctx context.Context, req *v1.ExportRequest) (*connect.ServerStreamForClient[v1.ExportResponse], error) {
+	return c.export.CallServerStream(ctx, connect.NewRequest(req))
+}
+
+// Diff calls starling.v1.Starling.Diff.
+func (c *starlingClient) Diff(ctx context.Context, req *v1.DiffRequest) (*v1.DiffResponse, error) {
+	response, err := c.diff.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// Blame calls starling.v1.Starling.Blame.
+func (c *starlingClient) Blame(ctx context.Context, req *v1.BlameRequest) (*connect.ServerStreamForClient[v1.TailJournalResponse], error) {
+	return c.blame.CallServerStream(ctx, connect.NewRequest(req))
+}
+
+// Usage calls starling.v1.Starling.Usage.
+func (c *starlingClient) Usage(ctx context.Context, req *v1.UsageRequest) (*v1.UsageResponse, error) {
+	response, err := c.usage.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
 // Logs calls starling.v1.Starling.Logs.
 func (c *starlingClient) Logs(ctx context.Context, req *v1.LogsRequest) (*connect.ServerStreamForClient[v1.LogsResponse], error) {
 	return c.logs.CallServerStream(ctx, connect.NewRequest(req))
@@ -640,6 +737,8 @@ type StarlingHandler interface {
 	KillJob(context.Context, *v1.KillJobRequest) (*v1.KillJobResponse, error)
 	// PlanJob tells what would come of a job, or a new version of one, and changes nothing.
 	PlanJob(context.Context, *v1.PlanJobRequest) (*v1.PlanJobResponse, error)
+	// WhatIf tells what would come of imagined changes of the cluster, and changes nothing.
+	WhatIf(context.Context, *v1.WhatIfRequest) (*v1.WhatIfResponse, error)
 	// SteerUpdate pauses, resumes, promotes, fails or aborts the update of a job.
 	SteerUpdate(context.Context, *v1.SteerUpdateRequest) (*v1.SteerUpdateResponse, error)
 	// RevertJob makes a copy of an earlier version the newest.
@@ -676,6 +775,14 @@ type StarlingHandler interface {
 	ListPeers(context.Context, *v1.ListPeersRequest) (*v1.ListPeersResponse, error)
 	// TailJournal reads the entries that the peer remembers, in words.
 	TailJournal(context.Context, *v1.TailJournalRequest, *connect.ServerStream[v1.TailJournalResponse]) error
+	// Export writes the value at an index and the entries behind it as one file, which "starling replay" reads.
+	Export(context.Context, *v1.ExportRequest, *connect.ServerStream[v1.ExportResponse]) error
+	// Diff tells what changed from one moment to another, with the entries that did it.
+	Diff(context.Context, *v1.DiffRequest) (*v1.DiffResponse, error)
+	// Blame tells all that happened to a job, to one of its tasks, or to an instance, as entries of which the rest is left out.
+	Blame(context.Context, *v1.BlameRequest, *connect.ServerStream[v1.TailJournalResponse]) error
+	// Usage tells what was held, and for how long.
+	Usage(context.Context, *v1.UsageRequest) (*v1.UsageResponse, error)
 	// Logs reads the output of one allocation, from whichever peer has it.
 	Logs(context.Context, *v1.LogsRequest, *connect.ServerStream[v1.LogsResponse]) error
 	// Output reads the output folder that an instance of a workflow has left when it succeeded: a manifest, and then what is in
@@ -717,6 +824,13 @@ func NewStarlingHandler(svc StarlingHandler, opts ...connect.HandlerOption) (str
 		StarlingPlanJobProcedure,
 		svc.PlanJob,
 		connect.WithSchema(starlingMethods.ByName("PlanJob")),
+		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+		connect.WithHandlerOptions(opts...),
+	)
+	starlingWhatIfHandler := connect.NewUnaryHandlerSimple(
+		StarlingWhatIfProcedure,
+		svc.WhatIf,
+		connect.WithSchema(starlingMethods.ByName("WhatIf")),
 		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 		connect.WithHandlerOptions(opts...),
 	)
@@ -838,6 +952,34 @@ func NewStarlingHandler(svc StarlingHandler, opts ...connect.HandlerOption) (str
 		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 		connect.WithHandlerOptions(opts...),
 	)
+	starlingExportHandler := connect.NewServerStreamHandlerSimple(
+		StarlingExportProcedure,
+		svc.Export,
+		connect.WithSchema(starlingMethods.ByName("Export")),
+		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+		connect.WithHandlerOptions(opts...),
+	)
+	starlingDiffHandler := connect.NewUnaryHandlerSimple(
+		StarlingDiffProcedure,
+		svc.Diff,
+		connect.WithSchema(starlingMethods.ByName("Diff")),
+		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+		connect.WithHandlerOptions(opts...),
+	)
+	starlingBlameHandler := connect.NewServerStreamHandlerSimple(
+		StarlingBlameProcedure,
+		svc.Blame,
+		connect.WithSchema(starlingMethods.ByName("Blame")),
+		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+		connect.WithHandlerOptions(opts...),
+	)
+	starlingUsageHandler := connect.NewUnaryHandlerSimple(
+		StarlingUsageProcedure,
+		svc.Usage,
+		connect.WithSchema(starlingMethods.ByName("Usage")),
+		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+		connect.WithHandlerOptions(opts...),
+	)
 	starlingLogsHandler := connect.NewServerStreamHandlerSimple(
 		StarlingLogsProcedure,
 		svc.Logs,
@@ -893,6 +1035,8 @@ func NewStarlingHandler(svc StarlingHandler, opts ...connect.HandlerOption) (str
 			starlingKillJobHandler.ServeHTTP(w, r)
 		case StarlingPlanJobProcedure:
 			starlingPlanJobHandler.ServeHTTP(w, r)
+		case StarlingWhatIfProcedure:
+			starlingWhatIfHandler.ServeHTTP(w, r)
 		case StarlingSteerUpdateProcedure:
 			starlingSteerUpdateHandler.ServeHTTP(w, r)
 		case StarlingRevertJobProcedure:
@@ -929,6 +1073,14 @@ func NewStarlingHandler(svc StarlingHandler, opts ...connect.HandlerOption) (str
 			starlingListPeersHandler.ServeHTTP(w, r)
 		case StarlingTailJournalProcedure:
 			starlingTailJournalHandler.ServeHTTP(w, r)
+		case StarlingExportProcedure:
+			starlingExportHandler.ServeHTTP(w, r)
+		case StarlingDiffProcedure:
+			starlingDiffHandler.ServeHTTP(w, r)
+		case StarlingBlameProcedure:
+			starlingBlameHandler.ServeHTTP(w, r)
+		case StarlingUsageProcedure:
+			starlingUsageHandler.ServeHTTP(w, r)
 		case StarlingLogsProcedure:
 			starlingLogsHandler.ServeHTTP(w, r)
 		case StarlingOutputProcedure:
@@ -962,6 +1114,10 @@ func (UnimplementedStarlingHandler) KillJob(context.Context, *v1.KillJobRequest)
 
 func (UnimplementedStarlingHandler) PlanJob(context.Context, *v1.PlanJobRequest) (*v1.PlanJobResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("starling.v1.Starling.PlanJob is not implemented"))
+}
+
+func (UnimplementedStarlingHandler) WhatIf(context.Context, *v1.WhatIfRequest) (*v1.WhatIfResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("starling.v1.Starling.WhatIf is not implemented"))
 }
 
 func (UnimplementedStarlingHandler) SteerUpdate(context.Context, *v1.SteerUpdateRequest) (*v1.SteerUpdateResponse, error) {
@@ -1034,6 +1190,22 @@ func (UnimplementedStarlingHandler) ListPeers(context.Context, *v1.ListPeersRequ
 
 func (UnimplementedStarlingHandler) TailJournal(context.Context, *v1.TailJournalRequest, *connect.ServerStream[v1.TailJournalResponse]) error {
 	return connect.NewError(connect.CodeUnimplemented, errors.New("starling.v1.Starling.TailJournal is not implemented"))
+}
+
+func (UnimplementedStarlingHandler) Export(context.Context, *v1.ExportRequest, *connect.ServerStream[v1.ExportResponse]) error {
+	return connect.NewError(connect.CodeUnimplemented, errors.New("starling.v1.Starling.Export is not implemented"))
+}
+
+func (UnimplementedStarlingHandler) Diff(context.Context, *v1.DiffRequest) (*v1.DiffResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("starling.v1.Starling.Diff is not implemented"))
+}
+
+func (UnimplementedStarlingHandler) Blame(context.Context, *v1.BlameRequest, *connect.ServerStream[v1.TailJournalResponse]) error {
+	return connect.NewError(connect.CodeUnimplemented, errors.New("starling.v1.Starling.Blame is not implemented"))
+}
+
+func (UnimplementedStarlingHandler) Usage(context.Context, *v1.UsageRequest) (*v1.UsageResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("starling.v1.Starling.Usage is not implemented"))
 }
 
 func (UnimplementedStarlingHandler) Logs(context.Context, *v1.LogsRequest, *connect.ServerStream[v1.LogsResponse]) error {

@@ -227,6 +227,7 @@ func (a *agent) startHost(ctx context.Context, known *secret.Secret) error {
 	config := host.Config{
 		Node: a.config.Node, Folder: a.folder.Path, Offer: offer, Door: a.door, Keys: a.keys,
 		Pulse: a.config.Pulse, Supervise: superviseCommand, Secret: known, Version: a.version, Log: a.log,
+		Archive: host.ArchiveLimits{Bytes: a.config.ArchiveBytes, Age: a.config.ArchiveAge},
 	}
 	if err := config.CompleteOffer(); err != nil {
 		return err

@@ -121,7 +121,7 @@ func (d *dev) start(ctx context.Context) error {
 		h, err := host.Start(context.WithoutCancel(ctx), host.Config{
 			Node: name, Folder: filepath.Join(d.folder.Path, string(name)), Journal: d.journal, Offer: offer,
 			Door: opened, Keys: keys, Pulse: settings.PulseDefault, Supervise: superviseCommand, Version: d.version,
-			Secret: d.secret, Log: d.log,
+			Secret: d.secret, Log: d.log, Archive: d.archive(),
 		})
 		if err != nil {
 			return errors.Join(configError(err), opened.Close())
@@ -144,6 +144,14 @@ func (d *dev) start(ctx context.Context) error {
 		}
 	}
 	return ctx.Err()
+}
+
+// archive bounds the archives, which are kept with the data.
+func (d *dev) archive() host.ArchiveLimits {
+	if d.data == "" {
+		return host.ArchiveLimits{}
+	}
+	return host.ArchiveLimits{Bytes: settings.ArchiveBytesDefault, Age: settings.ArchiveAgeDefault}
 }
 
 func devNode(i int) terms.NodeName { return terms.NodeName(fmt.Sprintf("dev-%d", i+1)) }

@@ -35,7 +35,10 @@ func (a *agent) openJournal(ctx context.Context) error {
 		if err := a.reachZooKeeper(ctx); err != nil {
 			return err
 		}
-		return a.folder.Enter(ctx, a.journal, a.known, own)
+		if err := a.folder.Enter(ctx, a.journal, a.known, own); err != nil {
+			return err
+		}
+		return a.restore(ctx)
 	}
 	config, err := a.quorumConfig()
 	if err != nil {
@@ -53,7 +56,10 @@ func (a *agent) openJournal(ctx context.Context) error {
 	if err := a.folder.Enter(ctx, a.journal, a.known, own); err != nil {
 		return err
 	}
-	return a.node.Begin(ctx)
+	if err := a.node.Begin(ctx); err != nil {
+		return err
+	}
+	return a.restore(ctx)
 }
 
 // quorumConfig says what this machine's part in the quorum is.

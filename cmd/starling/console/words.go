@@ -1,10 +1,6 @@
 package console
 
-import (
-	"fmt"
-	"strconv"
-	"strings"
-)
+import "fmt"
 
 // Dash stands in tables for what is absent.
 func Dash(text string) string {
@@ -20,16 +16,4 @@ func Counted[N ~uint32 | ~int](n N, noun string) string {
 		return "1 " + noun
 	}
 	return fmt.Sprintf("%d %ss", n, noun)
-}
-
-// Bytes writes bytes with the unit that leaves one to four digits.
-func Bytes(bytes int64) string {
-	units := []string{"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"}
-	unit, value := 0, float64(bytes)
-	for value >= 1024 && unit < len(units)-1 {
-		value /= 1024
-		unit++
-	}
-	text := strconv.FormatFloat(value, 'f', 1, 64)
-	return strings.TrimSuffix(text, ".0") + units[unit]
 }

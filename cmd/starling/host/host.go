@@ -17,6 +17,7 @@ import (
 	"starling/api"
 	"starling/api/client"
 	"starling/api/door"
+	"starling/archive"
 	"starling/driver"
 	"starling/driver/process"
 	"starling/journal"
@@ -36,6 +37,9 @@ var ErrOffer = errors.New("the cluster would refuse what this machine offers")
 // driverFolder holds the tasks, within the host's folder.
 const driverFolder = "driver"
 
+// archiveFolder holds what the peer folded, within the host's folder.
+const archiveFolder = "archive"
+
 // Config is what a host is made of.
 type Config struct {
 	Node terms.NodeName
@@ -52,6 +56,8 @@ type Config struct {
 	Quorum api.Quorum
 	// Supervise is the subcommand of this program that supervises a task.
 	Supervise string
+	// Archive bounds the archive of what the peer folds; without bytes there is none.
+	Archive ArchiveLimits
 	// Secret is the cluster's, nil for none.
 	Secret *secret.Secret
 	// Version is this program's.
@@ -62,8 +68,9 @@ type Config struct {
 // Host is a running peer with its driver and its API.
 type Host struct {
 	*peer.Peer
-	config Config
-	driver driver.Driver
+	config  Config
+	driver  driver.Driver
+	archive *archive.Archive
 	// names is where names of instances are answered, nil if they are not.
 	names   net.Addr
 	serving sync.WaitGroup
@@ -104,14 +111,15 @@ func Start(ctx context.Context, config Config) (*Host, error) {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	h := &Host{config: config, driver: tasks, cancel: cancel}
+	keeps := h.openArchive()
 	h.Peer = peer.Start(ctx, peer.Config{
 		Node: config.Node, Journal: config.Journal, Driver: tasks, Offer: config.Offer, PulseTTL: config.Pulse,
-		Secret:  config.Secret,
+		Secret: config.Secret, Archive: keeps,
 		Fetch:   client.NewOutputs(config.Keys.Shows).Fetch,
 		Reports: config.Folder, Version: config.Version, Limits: clusterLimits(), Credentials: h.credentials,
 		Identity: peer.FileIdentity{Path: filepath.Join(config.Folder, identityName)}, Log: config.Log,
 	})
-	config.Door.Answer(api.NewServer(backend{h.Peer}, api.Options{
+	config.Door.Answer(api.NewServer(backend{h.Peer, h.archive}, api.Options{
 		Version: config.Version, Rules: peer.RulesNewest, Quorum: config.Quorum, Log: config.Log, Shows: config.Keys.Shows}))
 	h.serving.Go(func() {
 		select {
@@ -127,10 +135,48 @@ func Start(ctx context.Context, config Config) (*Host, error) {
 }
 
 // backend is the peer as the API wants it.
-type backend struct{ *peer.Peer }
+type backend struct {
+	*peer.Peer
+	archive *archive.Archive
+}
 
 // Status asks the peer, which answers at once.
-func (b backend) Status() report.PeerStatus { return b.Peer.Status(context.Background()) }
+func (b backend) Status() report.PeerStatus {
+	status := b.Peer.Status(context.Background())
+	if b.archive != nil && b.archive.Warning() != "" {
+		status.Warnings = append(status.Warnings, b.archive.Warning())
+	}
+	return status
+}
+
+// Archive is the past, nil if the peer keeps none.
+func (b backend) Archive() api.Archive {
+	if b.archive == nil {
+		return nil
+	}
+	return b.archive
+}
+
+// ArchiveLimits bound the archive of a peer; an age of 0 is no bound.
+type ArchiveLimits struct {
+	Bytes int64
+	Age   time.Duration
+}
+
+// openArchive opens the archive, if one is wanted. A peer that cannot runs without.
+func (h *Host) openArchive() peer.Archive {
+	if h.config.Archive.Bytes == 0 {
+		return nil
+	}
+	opened, err := archive.Open(archive.Config{Dir: filepath.Join(h.config.Folder, archiveFolder),
+		BytesMax: h.config.Archive.Bytes, Age: h.config.Archive.Age, Knows: peer.RulesNewest, Log: h.config.Log})
+	if err != nil {
+		h.config.Log.Error("the peer keeps no archive", "error", err)
+		return nil
+	}
+	h.archive = opened
+	return opened
+}
 
 // Node is the machine's name.
 func (h *Host) Node() terms.NodeName { return h.config.Node }
@@ -166,6 +212,9 @@ func (h *Host) Stop() error {
 	h.cancel()
 	h.Peer.Stop()
 	h.serving.Wait()
+	if h.archive != nil {
+		h.archive.Close()
+	}
 	return h.driver.Close()
 }
 

@@ -56,7 +56,7 @@ func newCrew(t *testing.T) *crew {
 	if err != nil {
 		t.Fatal(err)
 	}
-	opened.Answer(api.NewServer(backend{c.peer}, api.Options{}))
+	opened.Answer(api.NewServer(backend{c.peer, nil}, api.Options{}))
 	c.client = client.New([]string{wire.UnixPrefix + socket})
 	t.Cleanup(func() {
 		c.client.Close()

@@ -6,6 +6,7 @@ import (
 	"io"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -31,12 +32,12 @@ func newJobHistory(r *remote.Remote) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return r.Show(answer, func() *console.Table { return historyTable(answer) })
+			return r.Show(answer, func() *console.Table { return historyTable(answer, r.Now(answer.GetTime())) })
 		}),
 	}
 }
 
-func historyTable(answer *starlingv1.JobHistoryResponse) *console.Table {
+func historyTable(answer *starlingv1.JobHistoryResponse, now time.Time) *console.Table {
 	t := console.NewTable("VERSION", "AGE", "BY", "UPDATE", "INSTANCES", "CHANGES")
 	before := (*terms.Job)(nil)
 	for _, v := range answer.GetVersions() {
@@ -49,12 +50,12 @@ func historyTable(answer *starlingv1.JobHistoryResponse) *console.Table {
 		if before != nil {
 			changes = changedPaths(jobspec.Diff(before, spec))
 		}
-		t.Row(strconv.FormatUint(uint64(v.GetNumber()), 10), age(v.GetBroughtAt()), by,
+		t.Row(strconv.FormatUint(uint64(v.GetNumber()), 10), age(v.GetBroughtAt(), now), by,
 			console.Dash(stateWords(v.GetOutcome())), fmt.Sprint(v.GetInstances()), changes)
 		before = spec
 	}
 	if d := answer.GetJob().GetPolicyAction(); d != nil {
-		t.Row("-", age(d.GetAt()), "decided", "-", "-", d.GetText())
+		t.Row("-", age(d.GetAt(), now), "decided", "-", "-", d.GetText())
 	}
 	return t
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -18,13 +19,14 @@ import (
 
 // Commands returns those of the root that are about jobs: run, scale, plan, ps, job, alloc, stop and why.
 func Commands(r *remote.Remote) []*cobra.Command {
-	return []*cobra.Command{newRun(r), newScale(r), newPlan(r), newPs(r), newJob(r), newAllocation(r), newStop(r),
-		newWhy(r)}
+	return []*cobra.Command{newRun(r), newScale(r), remote.Past(newPlan(r)), remote.Past(newPs(r)), newJob(r),
+		newAllocation(r), newStop(r), remote.Past(newWhy(r))}
 }
 
 func newJob(r *remote.Remote) *cobra.Command {
-	return usage.Group("job", "Look at one job, and change it", newJobStatus(r), newJobGraph(r), newJobOutput(r),
-		newJobHistory(r), newJobDiff(r), newJobRevert(r), newJobRestart(r), newJobSuspend(r, false), newJobSuspend(r, true),
+	return usage.Group("job", "Look at one job, and change it", remote.Past(newJobStatus(r)), remote.Past(newJobGraph(r)),
+		newJobOutput(r), remote.Past(newJobHistory(r)), remote.Past(newJobDiff(r)), newJobRevert(r),
+		newJobRestart(r), newJobSuspend(r, false), newJobSuspend(r, true),
 		newJobUpdate(r))
 }
 
@@ -44,7 +46,8 @@ func newPs(r *remote.Remote) *cobra.Command {
 			if !all {
 				hidden = hideEnded(answer)
 			}
-			if err := r.Show(answer, func() *console.Table { return jobTable(answer.GetJobs()) }); err != nil {
+			draw := func() *console.Table { return jobTable(answer.GetJobs(), r.Now(answer.GetTime())) }
+			if err := r.Show(answer, draw); err != nil {
 				return err
 			}
 			if hidden > 0 && r.ForPeople() {
@@ -70,7 +73,7 @@ func hideEnded(answer *starlingv1.ListJobsResponse) int {
 	return hidden
 }
 
-func jobTable(jobs []*starlingv1.Job) *console.Table {
+func jobTable(jobs []*starlingv1.Job, now time.Time) *console.Table {
 	columns := []string{"JOB", "TYPE", "STATUS", "VERSION", "WANTED", "INSTANCES", "AGE", "ENDED"}
 	decided := slices.ContainsFunc(jobs, func(job *starlingv1.Job) bool { return job.GetPolicyAction() != nil })
 	if decided {
@@ -80,10 +83,10 @@ func jobTable(jobs []*starlingv1.Job) *console.Table {
 	for _, job := range jobs {
 		ended := "-"
 		if job.GetFinishedAt() != nil {
-			ended = age(job.GetFinishedAt()) + " ago"
+			ended = age(job.GetFinishedAt(), now) + " ago"
 		}
 		row := []string{job.GetName(), job.GetType(), job.GetStatus(), strconv.Itoa(int(job.GetVersion())),
-			fmt.Sprint(job.GetCounts().GetDesired()), tally(job.GetCounts()), age(job.GetSubmittedAt()), ended}
+			fmt.Sprint(job.GetCounts().GetDesired()), tally(job.GetCounts()), age(job.GetSubmittedAt(), now), ended}
 		if decided {
 			row = append(row, console.Dash(job.GetPolicyAction().GetText()))
 		}

@@ -21,6 +21,7 @@ import (
 	"starling/cmd/starling/target"
 	"starling/cmd/starling/usage"
 	"starling/driver/manifest"
+	"starling/terms"
 )
 
 func newJobOutput(r *remote.Remote) *cobra.Command {
@@ -136,7 +137,7 @@ func fetchOutput(ctx context.Context, peer *client.Client, t target.Target, dir 
 		if done < total {
 			part = done * 100 / total / step * step
 		}
-		p.Show([]string{name}, []string{fmt.Sprintf("%d %% of %s", part, console.Bytes(total))})
+		p.Show([]string{name}, []string{fmt.Sprintf("%d %% of %s", part, terms.Memory.Round(total))})
 	})
 	from.CloseWithError(err)
 	if sent := <-ended; sent != nil && !errors.Is(sent, err) {

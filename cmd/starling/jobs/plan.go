@@ -10,6 +10,7 @@ import (
 	starlingv1 "starling/api/v1"
 	"starling/cmd/starling/console"
 	"starling/cmd/starling/exit"
+	"starling/cmd/starling/files"
 	"starling/cmd/starling/remote"
 	"starling/cmd/starling/usage"
 	"starling/terms"
@@ -27,7 +28,7 @@ came alone, and one that comes after another of them not before that is done.
 The exit status is 0 if nothing would change and 1 if something would.`,
 		Args: usage.OneArgument("FILE"),
 		RunE: func(command *cobra.Command, args []string) error {
-			documents, err := readJobs(r, args[0])
+			documents, err := files.Jobs(r.Console, args[0], nothingSubmitted)
 			if err != nil {
 				return err
 			}

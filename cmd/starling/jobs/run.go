@@ -13,10 +13,10 @@ import (
 	"starling/api/wire"
 	"starling/cmd/starling/console"
 	"starling/cmd/starling/exit"
+	"starling/cmd/starling/files"
 	"starling/cmd/starling/remote"
 	"starling/cmd/starling/target"
 	"starling/cmd/starling/usage"
-	"starling/jobspec"
 	"starling/terms"
 )
 
@@ -84,7 +84,7 @@ func detached(r *remote.Remote, name string) error {
 
 // runFile submits the jobs of a file and follows them.
 func runFile(ctx context.Context, r *remote.Remote, file string, options runOptions) error {
-	documents, err := readJobs(r, file)
+	documents, err := files.Jobs(r.Console, file, nothingSubmitted)
 	if err != nil {
 		return err
 	}
@@ -193,23 +193,8 @@ func stale(ctx context.Context, peer *client.Client, job string, against uint32,
 		job, against, version)
 }
 
-// readJobs reads and checks a job file.
-func readJobs(r *remote.Remote, file string) ([]jobspec.Document, error) {
-	data, file, err := r.ReadFile(file, "job file")
-	if err != nil {
-		return nil, err
-	}
-	documents, err := jobspec.Parse(file, data)
-	var wrong jobspec.Errors
-	if errors.As(err, &wrong) {
-		r.Hint("%s", wrong.Error())
-		return nil, exit.Fail(exit.Usage, "%s has %s; nothing was submitted", file, console.Counted(len(wrong), "error"))
-	}
-	if err == nil && len(documents) == 0 {
-		err = exit.Fail(exit.Usage, "%s holds no job", file)
-	}
-	return documents, err
-}
+// nothingSubmitted is told of a job file with errors.
+const nothingSubmitted = "nothing was submitted"
 
 func submittedBefore(names []string) string {
 	if len(names) == 0 {

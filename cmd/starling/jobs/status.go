@@ -43,7 +43,8 @@ func newJobStatus(r *remote.Remote) *cobra.Command {
 
 // drawJob shows a job to people.
 func drawJob(r *remote.Remote, answer *starlingv1.JobStatusResponse) error {
-	job := answer.GetJob()
+	r.TellMoment(answer)
+	job, now := answer.GetJob(), r.Now(answer.GetTime())
 	head := console.NewTable("job", job.GetName())
 	head.Colour = r.OutColour
 	head.Row("type", job.GetType())
@@ -56,16 +57,16 @@ func drawJob(r *remote.Remote, answer *starlingv1.JobStatusResponse) error {
 		head.Row("update", updateText(u))
 	}
 	if d := job.GetPolicyAction(); d != nil {
-		head.Row("decided", fmt.Sprintf("%s; %s ago, by entry %d", d.GetText(), age(d.GetAt()), d.GetIndex()))
+		head.Row("decided", fmt.Sprintf("%s; %s ago, by entry %d", d.GetText(), age(d.GetAt(), now), d.GetIndex()))
 	}
-	head.Row("submitted", age(job.GetSubmittedAt())+" ago")
+	head.Row("submitted", age(job.GetSubmittedAt(), now)+" ago")
 	if job.GetFinishedAt() != nil {
-		head.Row("ended", age(job.GetFinishedAt())+" ago")
+		head.Row("ended", age(job.GetFinishedAt(), now)+" ago")
 	}
 	for _, task := range answer.GetTasks() {
 		if p := task.GetPreemption(); p != nil {
 			head.Row("gave way", fmt.Sprintf("%s[%d] %s ago, by entry %d: %s needed its room, and %s",
-				task.GetName(), p.GetSlot(), age(p.GetAt()), p.GetIndex(), p.GetBy(), p.GetRule()))
+				task.GetName(), p.GetSlot(), age(p.GetAt(), now), p.GetIndex(), p.GetBy(), p.GetRule()))
 		}
 	}
 	tasks := console.NewTable("TASK", "STATE", "WANTED", "INSTANCES", "TO DO", "COMMAND")
@@ -79,7 +80,7 @@ func drawJob(r *remote.Remote, answer *starlingv1.JobStatusResponse) error {
 	slots.Colour = r.OutColour
 	for _, slot := range answer.GetSlots() {
 		slots.Row(seatName(slot), versionText(slot), slot.GetPhase(), healthOf(slot), console.Dash(slot.GetNode()),
-			age(slot.GetSince()),
+			age(slot.GetSince(), now),
 			fmt.Sprint(slot.GetFailures()), endOf(slot), portsOf(slot), console.Dash(slot.GetWaitsFor()))
 	}
 	for i, t := range []*console.Table{head, tasks, slots} {
@@ -163,8 +164,8 @@ func newWhy(r *remote.Remote) *cobra.Command {
 		Use:   "why NAME[/TASK]",
 		Short: "Tell every reason why something of a job does not run yet",
 		Long: `Tell every reason why something of a job does not run yet, not only the first: what no machine has, what is too
-small by how much, and what is waited for; of its pool what it may hold and holds, who comes first, who gives way to the
-job or is protected from that, and what would help. With a TASK, or an instance of one, it is only about that task.`,
+small by how much, and what is waited for; of its pool what it may hold and holds, which jobs come first, what gives way to
+the job or is protected from that, and what would help. With a TASK, or an instance of one, it is only about that task.`,
 		Args:              usage.OneArgument("job's NAME"),
 		ValidArgsFunction: target.Complete(r),
 		RunE: func(command *cobra.Command, args []string) error {
@@ -185,7 +186,8 @@ job or is protected from that, and what would help. With a TASK, or an instance 
 			if !r.ForPeople() {
 				return r.Show(answer, nil)
 			}
-			_, err = io.WriteString(r.Out, findings(answer))
+			r.TellMoment(answer)
+			_, err = io.WriteString(r.Out, findings(answer, r.Now(answer.GetTime())))
 			return err
 		},
 	}
@@ -211,7 +213,7 @@ func why(ctx context.Context, r *remote.Remote, t target.Target) (*starlingv1.Wh
 }
 
 // findings tells an answer to "why" to people.
-func findings(answer *starlingv1.WhyResponse) string {
+func findings(answer *starlingv1.WhyResponse, now time.Time) string {
 	text := strings.Builder{}
 	job := answer.GetJob()
 	fmt.Fprintf(&text, "%s is %s: %d wanted, %s\n", job.GetName(), job.GetStatus(), job.GetCounts().GetDesired(),
@@ -229,7 +231,7 @@ func findings(answer *starlingv1.WhyResponse) string {
 			fmt.Fprintf(&text, "  %s\n", detail)
 		}
 		if f.GetSince() != nil {
-			fmt.Fprintf(&text, "  for %s", age(f.GetSince()))
+			fmt.Fprintf(&text, "  for %s", age(f.GetSince(), now))
 			if f.GetUntil() != nil {
 				fmt.Fprintf(&text, ", until %s", f.GetUntil().AsTime().Local().Format("15:04:05"))
 			}
@@ -252,12 +254,12 @@ func span(d time.Duration) string {
 	return fmt.Sprintf("%dd%02dh", int(d.Hours())/24, int(d.Hours())%24)
 }
 
-// age is the time since a moment, "-" if that is not known.
-func age(since *timestamppb.Timestamp) string {
+// age is the time from a moment until now, "-" if that is not known.
+func age(since *timestamppb.Timestamp, now time.Time) string {
 	if since == nil {
 		return "-"
 	}
-	return span(time.Since(since.AsTime()))
+	return span(now.Sub(since.AsTime()))
 }
 
 // noInstances is the tally of a task without any.

@@ -13,7 +13,7 @@ func TestJobWords(t *testing.T) {
 		{span(25 * time.Hour), "1d01h"}, {span(90 * time.Minute), "1h30m"},
 		{tally(nil), "no instances"}, {tally(&starlingv1.Counts{Running: 2, Waiting: 1}), "2 running, 1 waiting"},
 		{tally(&starlingv1.Counts{Running: 1, Rescheduling: 1, BackingOff: 1}), "1 running, 1 backing off, 1 rescheduling"},
-		{age(nil), "-"},
+		{age(nil, time.Time{}), "-"},
 	} {
 		if c.got != c.want {
 			t.Errorf("got %q, want %q", c.got, c.want)

@@ -200,7 +200,7 @@ func (t *tracker) tellStalled(ctx context.Context) error {
 		text := reasons(answer)
 		if text != job.told {
 			job.told = text
-			t.progress.Say(findings(answer))
+			t.progress.Say(findings(answer, time.Now()))
 		}
 	}
 	return nil

@@ -2,18 +2,18 @@ package peers
 
 import (
 	"fmt"
-	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	starlingv1 "starling/api/v1"
-	"starling/cmd/starling/console"
+	"starling/cmd/starling/files"
 	"starling/cmd/starling/remote"
 	"starling/cmd/starling/usage"
 )
 
 func newJournal(r *remote.Remote) *cobra.Command {
-	return usage.Group("journal", "Read what happened", newJournalTail(r))
+	return usage.Group("journal", "Read what happened, or write it into a file", newJournalTail(r), newJournalExport(r))
 }
 
 func newJournalTail(r *remote.Remote) *cobra.Command {
@@ -36,6 +36,43 @@ func newJournalTail(r *remote.Remote) *cobra.Command {
 	return command
 }
 
+func newJournalExport(r *remote.Remote) *cobra.Command {
+	question := &starlingv1.ExportRequest{}
+	command := &cobra.Command{
+		Use:   "export FILE",
+		Short: "Write entries, and the value before them, into a file for \"starling replay\"",
+		Long: `Write entries from the archive of the peer into a file, with the value before them and the digest after each: all from which
+none is missing, or those that the flags say. "starling replay" folds them again. The file holds all that jobs and pools
+state, and so whatever secret somebody has written into them.`,
+		Args: usage.OneArgument("FILE"),
+		RunE: func(command *cobra.Command, args []string) error {
+			peer, err := r.Dial()
+			if err != nil {
+				return err
+			}
+			for text, into := range map[string]*string{"from": &question.From, "to": &question.To} {
+				if *into == "" {
+					continue
+				}
+				if *into, _, err = remote.Moment(*into, time.Now()); err != nil {
+					return usage.Error(command, fmt.Errorf("--%s %w", text, err))
+				}
+			}
+			head, err := files.ExportTo(command.Context(), peer, question, args[0])
+			if err != nil {
+				return err
+			}
+			r.Hint("%s holds the value at index %d and the entries behind it up to %d: starling replay %[1]s", args[0],
+				head.GetFrom(), head.GetTo())
+			return nil
+		},
+	}
+	command.Flags().StringVar(&question.From, "from", "", "begin with the value at a `MOMENT` such as 4711, 14:30 or -1h")
+	command.Flags().StringVar(&question.To, "to", "", "end with the last entry at a `MOMENT`")
+	command.Flags().Uint64Var(&question.Last, "last", 0, "no more than the last `N` entries")
+	return command
+}
+
 func tailJournal(r *remote.Remote, command *cobra.Command, question *starlingv1.TailJournalRequest) error {
 	peer, err := r.Dial()
 	if err != nil {
@@ -46,26 +83,6 @@ func tailJournal(r *remote.Remote, command *cobra.Command, question *starlingv1.
 			r.Hint("the peer remembers entries from %d on", answer.GetOldestIndex())
 			return nil
 		}
-		return r.ShowNext(answer.GetEntry(), func() string { return entryWords(answer.GetEntry()) })
+		return r.ShowNext(answer.GetEntry(), func() string { return remote.EntryWords(answer.GetEntry()) })
 	})
-}
-
-// entryWords tells an entry to people: a line of its own, one per command, one per effect.
-func entryWords(e *starlingv1.JournalEntry) string {
-	text := strings.Builder{}
-	fmt.Fprintf(&text, "%d  %s  %s\n", e.GetIndex(), e.GetTime().AsTime().Local().Format("15:04:05.000"),
-		console.Dash(e.GetWriter()))
-	if e.GetDropped() != "" {
-		fmt.Fprintf(&text, "    dropped: %s\n", e.GetDropped())
-	}
-	for _, c := range e.GetCommands() {
-		fmt.Fprintf(&text, "    %s\n", c.GetText())
-		if c.GetRefusal() != "" {
-			fmt.Fprintf(&text, "      refused (%s): %s\n", c.GetRefusalCode(), c.GetRefusal())
-		}
-	}
-	for _, effect := range e.GetEffects() {
-		fmt.Fprintf(&text, "      → %s\n", effect.GetText())
-	}
-	return text.String()
 }

@@ -13,20 +13,22 @@ import (
 
 	"starling/api/client"
 	starlingv1 "starling/api/v1"
+	"starling/api/wire"
 	"starling/cmd/starling/console"
 	"starling/cmd/starling/remote"
 	"starling/cmd/starling/usage"
+	"starling/terms"
 )
 
 // Commands returns "starling peers", "starling node", "starling quorum", "starling rules" and "starling journal".
 func Commands(r *remote.Remote) []*cobra.Command {
-	return []*cobra.Command{newRing(r), newNode(r), newQuorum(r), newRules(r), newJournal(r)}
+	return []*cobra.Command{remote.Past(newRing(r)), newNode(r), newQuorum(r), remote.Past(newRules(r)), newJournal(r)}
 }
 
 func newRing(r *remote.Remote) *cobra.Command {
 	return &cobra.Command{
 		Use:   "peers",
-		Short: "Show the ring: who watches whom, what each gives, how far each has read",
+		Short: "Show the ring: which peer watches which, what each gives, how far each has read",
 		Args:  usage.NoArguments,
 		RunE: r.Asking(func(ctx context.Context, peer *client.Client, _ []string) error {
 			answer, err := peer.AllPeers(ctx)
@@ -68,10 +70,8 @@ func peerTable(answer *starlingv1.ListPeersResponse) *console.Table {
 			state = "refused"
 		}
 		t.Row(name, state, console.Dash(p.GetWatches()),
-			part(p, func(r *starlingv1.Resources) string { return cores(r.GetCpuMillicores()) }),
-			part(p, func(r *starlingv1.Resources) string { return console.Bytes(r.GetMemoryBytes()) }),
-			part(p, func(r *starlingv1.Resources) string { return console.Bytes(r.GetDiskBytes()) }),
-			kept(p), devices(p), fmt.Sprint(p.GetAllocations()), position(p), lag(p), digest(p), console.Dash(p.GetAddress()))
+			part(p, terms.CPU), part(p, terms.Memory), part(p, terms.Disk), kept(p), devices(p),
+			fmt.Sprint(p.GetAllocations()), position(p), lag(p), digest(p), console.Dash(p.GetAddress()))
 	}
 	return t
 }
@@ -80,24 +80,20 @@ func peerTable(answer *starlingv1.ListPeersResponse) *console.Table {
 func isRefused(p *starlingv1.Peer) bool { return p.GetState() == "member" && p.GetDetail() != "" }
 
 // part writes what is free of what there is.
-func part(p *starlingv1.Peer, write func(*starlingv1.Resources) string) string {
+func part(p *starlingv1.Peer, k terms.Kind) string {
 	if p.GetCapacity() == nil {
 		return "-"
 	}
-	return write(p.GetFree()) + "/" + write(p.GetCapacity())
+	return k.Round(wire.ResourcesOf(p.GetFree())[k]) + "/" + k.Round(wire.ResourcesOf(p.GetCapacity())[k])
 }
 
 // kept writes what is not free although nothing holds it: work that waits is to have it.
 func kept(p *starlingv1.Peer) string {
 	var all []string
-	if cpu := p.GetKept().GetCpuMillicores(); cpu > 0 {
-		all = append(all, cores(cpu)+" cpu")
-	}
-	if memory := p.GetKept().GetMemoryBytes(); memory > 0 {
-		all = append(all, console.Bytes(memory)+" memory")
-	}
-	if disk := p.GetKept().GetDiskBytes(); disk > 0 {
-		all = append(all, console.Bytes(disk)+" disk")
+	for k, amount := range wire.ResourcesOf(p.GetKept()) {
+		if amount > 0 {
+			all = append(all, terms.Kind(k).Round(amount)+" "+terms.Kind(k).String())
+		}
 	}
 	return console.Dash(strings.Join(all, ", "))
 }
@@ -135,9 +131,4 @@ func digest(p *starlingv1.Peer) string {
 		return p.GetDigest()[:digits] + " DIFFERS"
 	}
 	return p.GetDigest()[:digits]
-}
-
-// cores writes millicores as cores.
-func cores(millicores int64) string {
-	return strings.TrimSuffix(strings.TrimRight(fmt.Sprintf("%d.%03d", millicores/1000, millicores%1000), "0"), ".")
 }

@@ -4,11 +4,15 @@ import (
 	"testing"
 
 	starlingv1 "starling/api/v1"
+	"starling/terms"
 )
 
-func TestAmounts(t *testing.T) {
+func TestPart(t *testing.T) {
+	p := &starlingv1.Peer{Free: &starlingv1.Resources{CpuMillicores: 1025, MemoryBytes: 3 << 29},
+		Capacity: &starlingv1.Resources{CpuMillicores: 10_000, MemoryBytes: 8 << 30}}
 	for _, c := range []struct{ got, want string }{
-		{cores(2000), "2"}, {cores(1500), "1.5"}, {cores(25), "0.025"}, {cores(0), "0"}, {cores(10000), "10"},
+		{part(p, terms.CPU), "1.025/10"}, {part(p, terms.Memory), "1.5Gi/8Gi"}, {part(p, terms.Disk), "0/0"},
+		{part(&starlingv1.Peer{}, terms.CPU), "-"},
 	} {
 		if c.got != c.want {
 			t.Errorf("got %q, want %q", c.got, c.want)
@@ -35,7 +39,7 @@ func TestKept(t *testing.T) {
 		kept *starlingv1.Resources
 		want string
 	}{{nil, "-"}, {&starlingv1.Resources{CpuMillicores: 2900}, "2.9 cpu"},
-		{&starlingv1.Resources{CpuMillicores: 1000, MemoryBytes: 1 << 30}, "1 cpu, 1GiB memory"}} {
+		{&starlingv1.Resources{CpuMillicores: 1000, MemoryBytes: 1 << 30}, "1 cpu, 1Gi memory"}} {
 		if got := kept(&starlingv1.Peer{Kept: c.kept}); got != c.want {
 			t.Errorf("got %q, want %q", got, c.want)
 		}

@@ -11,6 +11,7 @@ import (
 	"starling/cmd/starling/console"
 	"starling/cmd/starling/remote"
 	"starling/cmd/starling/usage"
+	"starling/terms"
 )
 
 func newQuorum(r *remote.Remote) *cobra.Command {
@@ -66,8 +67,8 @@ func quorumTable(answer *starlingv1.QuorumResponse) *console.Table {
 		}
 		file, used, quota := "-", "-", "-"
 		if m.GetQuotaBytes() > 0 {
-			file, quota = console.Bytes(int64(m.GetFileBytes())), console.Bytes(int64(m.GetQuotaBytes()))
-			used = fmt.Sprintf("%s, %d %%", console.Bytes(int64(m.GetUsedBytes())), 100*m.GetUsedBytes()/m.GetQuotaBytes())
+			file, quota = terms.Memory.Round(int64(m.GetFileBytes())), terms.Memory.Round(int64(m.GetQuotaBytes()))
+			used = fmt.Sprintf("%s, %d %%", terms.Memory.Round(int64(m.GetUsedBytes())), 100*m.GetUsedBytes()/m.GetQuotaBytes())
 		}
 		t.Row(cmp.Or(m.GetNode(), "("+m.GetId()+")"), m.GetState(), away, console.Dash(m.GetZone()), file, used, quota,
 			console.Dash(m.GetClientUrl()))

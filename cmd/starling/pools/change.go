@@ -14,6 +14,7 @@ import (
 	"starling/api/wire"
 	"starling/cmd/starling/console"
 	"starling/cmd/starling/exit"
+	"starling/cmd/starling/files"
 	"starling/cmd/starling/remote"
 	"starling/cmd/starling/usage"
 	"starling/jobspec"
@@ -36,15 +37,9 @@ With --dry-run the exit status is 0 if nothing would change and 1 if something w
 		RunE: func(command *cobra.Command, args []string) error {
 			ctx, cancel := remote.AnswerContext(command)
 			defer cancel()
-			data, file, err := r.ReadFile(args[0], "pools file")
+			tree, err := files.Pools(r.Console, args[0], "nothing was changed")
 			if err != nil {
 				return err
-			}
-			tree, err := jobspec.ParsePools(file, data)
-			var wrong jobspec.Errors
-			if errors.As(err, &wrong) {
-				r.Hint("%s", wrong.Error())
-				return exit.Fail(exit.Usage, "%s has %s; nothing was changed", file, console.Counted(len(wrong), "error"))
 			}
 			return applyPools(ctx, r, tree, against, dry)
 		},
@@ -60,21 +55,21 @@ func applyPools(ctx context.Context, r *remote.Remote, tree pool.Tree, against u
 	if err != nil {
 		return err
 	}
-	present, err := presentPools(ctx, peer)
+	present, err := files.PresentPools(ctx, peer)
 	if err != nil {
 		return err
 	}
 	if !against.Given {
-		against.Number = present.version
+		against.Number = present.Version
 	}
-	put, gone := present.difference(tree)
-	if len(put)+len(gone) == 0 && against.Number == present.version {
-		r.Hint("nothing would change: the tree keeps version %d", present.version)
+	put, gone := present.Difference(tree)
+	if len(put)+len(gone) == 0 && against.Number == present.Version {
+		r.Hint("nothing would change: the tree keeps version %d", present.Version)
 		return nil
 	}
 	plan, err := peer.PlanPools(ctx, against.Number, put, gone)
 	if err != nil {
-		return refusedPools(r.Console, err)
+		return refused(r.Console, err)
 	}
 	if err := r.ShowNext(plan, func() string { return poolPlanText(plan) }); err != nil {
 		return err
@@ -83,59 +78,18 @@ func applyPools(ctx context.Context, r *remote.Remote, tree pool.Tree, against u
 		return exit.Silent(exit.Failed)
 	}
 	if _, err := peer.ChangePools(ctx, plan.GetVersion(), put, gone); err != nil {
-		return refusedPools(r.Console, err)
+		return refused(r.Console, err)
 	}
 	r.Hint("done: the tree has version %d now", plan.GetVersion()+1)
 	return nil
 }
 
-// refusedPools tells all that is wrong with a change, a line each.
-func refusedPools(c *console.Console, err error) error {
-	var refused *wire.Failure
-	switch {
-	case errors.As(err, &refused) && len(refused.Problems) > 0:
-		for _, p := range refused.Problems {
-			c.Hint("%s: %s", p.Path, p.Reason)
-		}
-		return exit.Fail(exit.StatusOf(err), "nothing was changed: %s", console.Counted(len(refused.Problems), "problem"))
-	case errors.As(err, &refused) && refused.Code == wire.Conflict:
+// refused tells all that is wrong with a change, a line each.
+func refused(c *console.Console, err error) error {
+	if answered := (*wire.Failure)(nil); errors.As(err, &answered) && answered.Code == wire.Conflict {
 		return fmt.Errorf("nothing was changed: %w\nhint: starling pool dump shows the tree as it is now", err)
 	}
-	return err
-}
-
-// poolTree is the tree as the cluster has it.
-type poolTree struct {
-	version uint32
-	tree    pool.Tree
-}
-
-func presentPools(ctx context.Context, peer *client.Client) (*poolTree, error) {
-	answer, err := peer.AllPools(ctx, "")
-	if err != nil {
-		return nil, err
-	}
-	t := &poolTree{version: answer.GetVersion()}
-	for _, p := range answer.GetPools() {
-		t.tree = append(t.tree, poolSpec(p))
-	}
-	return t, nil
-}
-
-// difference returns what must be put into the present tree and taken out of it to make it another.
-func (t *poolTree) difference(tree pool.Tree) (put []terms.Pool, gone []terms.PoolPath) {
-	for i := range tree {
-		at, found := t.tree.Find(tree[i].Path)
-		if !found || len(jobspec.DiffPools(&t.tree[at], &tree[i])) > 0 {
-			put = append(put, tree[i])
-		}
-	}
-	for i := range t.tree {
-		if _, stays := tree.Find(t.tree[i].Path); !stays && t.tree[i].Path != terms.DefaultPool {
-			gone = append(gone, t.tree[i].Path)
-		}
-	}
-	return put, gone
+	return files.Refused(c, err, "nothing was changed")
 }
 
 // entitlementsShownMax bounds the entitlements that are shown to people.
@@ -181,12 +135,12 @@ func newDump(r *remote.Remote) *cobra.Command {
 		Short: "Write the tree of pools as a file for apply",
 		Args:  usage.NoArguments,
 		RunE: r.Asking(func(ctx context.Context, peer *client.Client, _ []string) error {
-			present, err := presentPools(ctx, peer)
+			present, err := files.PresentPools(ctx, peer)
 			if err != nil {
 				return err
 			}
 			_, err = fmt.Fprintf(r.Out, "# Version %[1]d of the tree of pools. Changed, it goes back with: starling pool apply --against %[1]d FILE\n%[2]s",
-				present.version, jobspec.FormatPools(present.tree))
+				present.Version, jobspec.FormatPools(present.Tree))
 			return err
 		}),
 	}
@@ -211,7 +165,7 @@ func newRemove(r *remote.Remote) *cobra.Command {
 			}
 			answer, err := peer.ChangePools(ctx, against.Number, nil, gone)
 			if err != nil {
-				return refusedPools(r.Console, err)
+				return refused(r.Console, err)
 			}
 			return r.ShowNext(answer, func() string { return strings.Join(args, "\n") + "\n" })
 		}),

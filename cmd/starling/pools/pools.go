@@ -11,8 +11,8 @@ import (
 
 	"starling/api/client"
 	starlingv1 "starling/api/v1"
-	"starling/api/wire"
 	"starling/cmd/starling/console"
+	"starling/cmd/starling/files"
 	"starling/cmd/starling/remote"
 	"starling/cmd/starling/usage"
 	"starling/jobspec"
@@ -31,7 +31,8 @@ its entitlement, is computed from these and from what all jobs hold and ask for.
 		Args: usage.NoArguments,
 		RunE: func(command *cobra.Command, _ []string) error { return command.Help() },
 	}
-	command.AddCommand(newList(r), newShow(r), newExplain(r), newApply(r), newDump(r), newRemove(r))
+	command.AddCommand(remote.Past(newList(r)), remote.Past(newShow(r)), remote.Past(newExplain(r)), newApply(r),
+		remote.Past(newDump(r)), newRemove(r))
 	return command
 }
 
@@ -72,7 +73,7 @@ func poolTable(answer *starlingv1.ListPoolsResponse, whole bool) *console.Table 
 	for _, p := range answer.GetPools() {
 		path := terms.PoolPath(p.GetSpec().GetPath())
 		parent, name := pool.Split(path)
-		spec := poolSpec(p)
+		spec := files.PoolSpec(p)
 		if whole {
 			name = strings.Repeat("  ", strings.Count(string(path), "/")+1) + name
 		} else {
@@ -112,7 +113,8 @@ func kindsOf(answer *starlingv1.ListPoolsResponse) (kinds []terms.Kind) {
 		matters := answer.GetCapacity()[k].GetAmount() > 0
 		for _, p := range answer.GetPools() {
 			u := p.GetUses()[k]
-			matters = matters || u.GetAllocated()+u.GetDemand()+u.GetSlackDemand() > 0 || poolSpec(p).Quotas[k].Reservation > 0
+			matters = matters || u.GetAllocated()+u.GetDemand()+u.GetSlackDemand() > 0 ||
+				files.PoolSpec(p).Quotas[k].Reservation > 0
 		}
 		if matters {
 			kinds = append(kinds, k)
@@ -147,12 +149,16 @@ func poolStatus(r *remote.Remote, command *cobra.Command, path string) (*starlin
 	if err != nil {
 		return nil, err
 	}
-	return peer.PoolStatus(ctx, terms.PoolPath(path))
+	answer, err := peer.PoolStatus(ctx, terms.PoolPath(path))
+	if err == nil {
+		r.TellMoment(answer)
+	}
+	return answer, err
 }
 
 // drawPool shows a pool to people.
 func drawPool(r *remote.Remote, answer *starlingv1.PoolStatusResponse) error {
-	p, spec := answer.GetPool(), poolSpec(answer.GetPool())
+	p, spec := answer.GetPool(), files.PoolSpec(answer.GetPool())
 	head := console.NewTable("pool", string(spec.Path))
 	head.Row("jobs", fmt.Sprint(p.GetJobs()))
 	head.Row("owners", console.Dash(strings.Join(spec.Owners, ", ")))
@@ -287,12 +293,6 @@ func partTable(k terms.Kind, one *starlingv1.PoolExplanation, self string) *cons
 			k.Round(p.GetShared()), k.Round(p.GetLeftOver()), k.Round(p.GetEntitlement()), console.Dash(p.GetCut()))
 	}
 	return t
-}
-
-// poolSpec returns the pool of an answer, whose peer is trusted to send none with problems.
-func poolSpec(p *starlingv1.Pool) terms.Pool {
-	spec, _ := wire.PoolOf(p.GetSpec())
-	return spec
 }
 
 // completePool offers the paths of pools.

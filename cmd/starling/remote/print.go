@@ -18,7 +18,7 @@ func (r *Remote) ForPeople() bool { return r.format == formatTable }
 
 // Show prints an answer in the chosen format; draw says how people see it.
 func (r *Remote) Show(answer proto.Message, draw func() *console.Table) error {
-	if r.ForPeople() {
+	if r.TellMoment(answer); r.ForPeople() {
 		t := draw()
 		t.Colour = r.OutColour
 		return t.Write(r.Out)
@@ -28,7 +28,7 @@ func (r *Remote) Show(answer proto.Message, draw func() *console.Table) error {
 
 // ShowNext prints one element of a stream: a line of JSON, or a document of YAML.
 func (r *Remote) ShowNext(answer proto.Message, line func() string) error {
-	if r.ForPeople() {
+	if r.TellMoment(answer); r.ForPeople() {
 		_, err := io.WriteString(r.Out, line())
 		return err
 	}

@@ -35,6 +35,9 @@ type Remote struct {
 	*console.Console
 	// Address is where the peer answers, if the command line says so.
 	Address string
+	// at is the moment of the past that is asked about, "" for the present; told tells that it was told.
+	at   moment
+	told bool
 	// format is how answers are printed, documents how many have been.
 	format    string
 	documents int
@@ -46,9 +49,15 @@ func (r *Remote) Declare(root *cobra.Command) {
 		"`HOST:PORT` of a peer's API, or unix:PATH of its socket, to ask (several: with commas) or to listen on; also STARLING_ADDRESS, or in an instance STARLING_API (default "+client.DefaultAddress+")")
 	root.PersistentFlags().StringVarP(&r.format, "output", "o", formatTable,
 		"print answers as `FORMAT`: table, json or yaml")
+	root.PersistentFlags().Var(&r.at, "at",
+		"ask about the past, at an index, a time, HH:MM, or so long ago: `MOMENT` such as 4711, 2006-01-02T15:04:05Z, 14:30 or -10m")
 	root.PersistentPreRunE = func(command *cobra.Command, _ []string) error {
 		if r.format != formatTable && r.format != formatJSON && r.format != formatYAML {
 			return usage.Error(command, fmt.Errorf("unknown output format %q: use table, json or yaml", r.format))
+		}
+		if r.at.text != "" && command.Annotations[ofThePast] == "" {
+			return usage.Error(command, fmt.Errorf("%s has no past: --at is for ps, job status, job history, why, pool ls, "+
+				"pool explain, peers, what-if and others that only read", command.CommandPath()))
 		}
 		return nil
 	}
@@ -77,7 +86,7 @@ func (r *Remote) Dial() (*client.Client, error) {
 		if err != nil {
 			return nil, exit.Fail(exit.Usage, "%w", err)
 		}
-		return client.New(addresses, credentials...), nil
+		return r.client(addresses, credentials), nil
 	}
 	addresses, err := client.Addresses(asked)
 	if err != nil {
@@ -85,7 +94,7 @@ func (r *Remote) Dial() (*client.Client, error) {
 	}
 	if asked == "" && len(credentials) == 1 {
 		if local, _ := localPeer(client.DefaultAddress, true); local == "" {
-			return client.New(credentials[0].Addresses, credentials...), nil
+			return r.client(credentials[0].Addresses, credentials), nil
 		}
 	}
 	for i, address := range addresses {
@@ -99,7 +108,15 @@ func (r *Remote) Dial() (*client.Client, error) {
 				"`starling login`", denied)
 		}
 	}
-	return client.New(addresses, credentials...), nil
+	return r.client(addresses, credentials), nil
+}
+
+// client asks about the present, or about the moment of the past that was told.
+func (r *Remote) client(addresses []string, credentials []*trust.Credentials) *client.Client {
+	if r.at.text != "" {
+		return client.NewAt(addresses, r.at.text, credentials...)
+	}
+	return client.New(addresses, credentials...)
 }
 
 // localPeer returns the socket of the peer at an address, or of the only peer here if that will do.

@@ -49,6 +49,8 @@ type Agent struct {
 	// ZooKeeper is the ensemble that keeps the journal instead; it has no servers if etcd does.
 	ZooKeeper      zookeeper.Config
 	ZooKeeperFiles zookeeper.Files
+	// Restore is a backup with whose value a new cluster begins, "" for none.
+	Restore string
 	// SecretFile holds the cluster's secret, "" for none.
 	SecretFile string
 	// Pulse is how long a silent peer is taken to live.
@@ -59,6 +61,9 @@ type Agent struct {
 	Devices    []terms.DeviceOffer
 	// PortFirst to PortLast are given to tasks.
 	PortFirst, PortLast uint16
+	// ArchiveBytes and ArchiveAge bound the archive of what the peer folds: 0 bytes are no archive, age 0 is no bound.
+	ArchiveBytes int64
+	ArchiveAge   time.Duration
 	// LogFile is "" for one in the data folder, "-" for standard error.
 	LogFile  string
 	LogLevel slog.Level
@@ -88,7 +93,11 @@ const (
 	PortFirstDefault = 20000
 	PortLastDefault  = 29999
 	PulseDefault     = 5 * time.Second
-	pulseMin         = time.Second
+	// ArchiveBytesDefault and ArchiveAgeDefault bound the archive.
+	ArchiveBytesDefault = 1 << 30
+	ArchiveAgeDefault   = 30 * 24 * time.Hour
+	archiveBytesMin     = 16 << 20
+	pulseMin            = time.Second
 	// EtcdListenDefault and EtcdPeerDefault are for the first machine, which must have a member.
 	EtcdListenDefault = "https://127.0.0.1:2379"
 	EtcdPeerDefault   = "https://127.0.0.1:2380"
@@ -106,6 +115,7 @@ func defaults() (*Agent, error) {
 		Etcd:      Etcd{AwayMax: awayDefault, Spread: "zone", QuotaBytes: etcd.QuotaDefault, Prefix: "starling/"},
 		Capacity:  terms.Resources{-1, -1, -1},
 		PortFirst: PortFirstDefault, PortLast: PortLastDefault,
+		ArchiveBytes: ArchiveBytesDefault, ArchiveAge: ArchiveAgeDefault,
 	}, nil
 }
 
@@ -133,7 +143,7 @@ func all() []setting {
 			setPath(func(c *Agent) *string { return &c.Etcd.Certificates.CertFile })},
 		{"etcd.key", scalar, "PEM `FILE` of its key",
 			setPath(func(c *Agent) *string { return &c.Etcd.Certificates.KeyFile })},
-		{"etcd.ca", scalar, "PEM `FILE` of who signs the certificates of that etcd",
+		{"etcd.ca", scalar, "PEM `FILE` of the authority that signs the certificates of that etcd",
 			setPath(func(c *Agent) *string { return &c.Etcd.Certificates.CAFile })},
 		{"etcd.user", scalar, "`NAME` of a user of that etcd", setPath(func(c *Agent) *string { return &c.Etcd.User })},
 		{"etcd.password_file", scalar, "`FILE` that holds the user's password",
@@ -148,8 +158,9 @@ func all() []setting {
 			setPath(func(c *Agent) *string { return &c.ZooKeeperFiles.CertFile })},
 		{"zookeeper.key", scalar, "PEM `FILE` of its key",
 			setPath(func(c *Agent) *string { return &c.ZooKeeperFiles.KeyFile })},
-		{"zookeeper.ca", scalar, "PEM `FILE` of who signs the servers' certificates",
+		{"zookeeper.ca", scalar, "PEM `FILE` of the authority that signs the servers' certificates",
 			setPath(func(c *Agent) *string { return &c.ZooKeeperFiles.CAFile })},
+		{"restore", scalar, "`FILE` of \"starling backup\" with whose jobs, pools and settings a new cluster begins", setPath(func(c *Agent) *string { return &c.Restore })},
 		{"secret_file", scalar, "`FILE` of the cluster's secret, the same on all nodes, for jobs with the plugins ssh and mpi", setPath(func(c *Agent) *string { return &c.SecretFile })},
 		{"pulse_ttl", scalar, "`DURATION` after which a silent peer counts as dead (default 5s)", setPulse},
 		{"capacity.cpu", scalar, "`CORES` to give to tasks (default: all)", setCapacity(terms.CPU, jobspec.ParseCPU)},
@@ -160,6 +171,8 @@ func all() []setting {
 		{"attributes", pairs, "what constraints may ask for, as `NAME=VALUE`,...; os, arch, cores, node and secret are there", setAttributes},
 		{"devices", pairs, "devices to give to tasks, as `KIND=COUNT`,... or KIND=COUNT:MODEL,...; peers are the virtual peers (default: one for each processor)", setDevices},
 		{"ports", scalar, "`FIRST-LAST` TCP ports to give to tasks (default 20000-29999)", setPorts},
+		{"archive.bytes", scalar, "`BYTES` of the past to keep, which --at, diff, blame and report read (default 1Gi; 0 for none)", setArchiveBytes},
+		{"archive.age", scalar, "`DURATION` of the past to keep (default 720h; 0 for all that there is room for)", setArchiveAge},
 		{"log.file", scalar, "`FILE` for the log (default: DIR/starling.log; - for stderr)", setLogFile},
 		{"log.level", scalar, "`LEVEL` of what is logged: debug, info, warn or error (default info)", setLogLevel},
 	}
@@ -316,22 +329,42 @@ func setAttributes(c *Agent, texts []string) error {
 	return nil
 }
 
-func setDevices(c *Agent, texts []string) error {
-	c.Devices = nil
+func setDevices(c *Agent, texts []string) (err error) {
+	c.Devices, err = Devices(texts)
+	return err
+}
+
+// Devices reads devices such as gpu=2 or gpu=2:A100, and orders them by their kind.
+func Devices(texts []string) (all []terms.DeviceOffer, err error) {
 	for _, text := range texts {
 		kind, count, _ := strings.Cut(text, "=")
 		count, model, told := strings.Cut(count, ":")
 		number, err := strconv.ParseUint(count, 10, 16)
 		isWrong := err != nil || terms.NameProblem(kind, false) != "" || told && terms.NameProblem(model, false) != ""
 		if isWrong {
-			return fmt.Errorf("%q is not a KIND=COUNT such as gpu=2, or KIND=COUNT:MODEL such as gpu=2:A100", text)
+			return nil, fmt.Errorf("%q is not a KIND=COUNT such as gpu=2, or KIND=COUNT:MODEL such as gpu=2:A100", text)
 		}
-		if slices.ContainsFunc(c.Devices, func(d terms.DeviceOffer) bool { return d.Kind == kind }) {
-			return fmt.Errorf("%q gives devices of kind %s a second time: give each kind once", text, kind)
+		if slices.ContainsFunc(all, func(d terms.DeviceOffer) bool { return d.Kind == kind }) {
+			return nil, fmt.Errorf("%q gives devices of kind %s a second time: give each kind once", text, kind)
 		}
-		c.Devices = append(c.Devices, terms.DeviceOffer{Kind: kind, Model: model, Count: uint32(number)})
+		all = append(all, terms.DeviceOffer{Kind: kind, Model: model, Count: uint32(number)})
 	}
-	slices.SortFunc(c.Devices, func(a, b terms.DeviceOffer) int { return cmp.Compare(a.Kind, b.Kind) })
+	slices.SortFunc(all, func(a, b terms.DeviceOffer) int { return cmp.Compare(a.Kind, b.Kind) })
+	return all, nil
+}
+
+func setArchiveBytes(c *Agent, texts []string) (err error) {
+	c.ArchiveBytes, err = jobspec.ParseBytes(texts[0])
+	if err == nil && c.ArchiveBytes != 0 && c.ArchiveBytes < archiveBytesMin {
+		err = fmt.Errorf("must be at least 16Mi, or 0 for no archive, is %s", texts[0])
+	}
+	return err
+}
+
+func setArchiveAge(c *Agent, texts []string) (err error) {
+	if c.ArchiveAge, err = time.ParseDuration(texts[0]); err != nil || c.ArchiveAge < 0 {
+		return fmt.Errorf("must be a duration such as 720h, or 0 for no bound, is %q", texts[0])
+	}
 	return nil
 }
 

@@ -26,8 +26,9 @@ type claim struct {
 // claimPause is the time between two looks at a name that another machine has.
 const claimPause = 200 * time.Millisecond
 
-// take takes the name. An earlier process of this machine, over the same folder, has ended, and leaves its pulse; that
-// of another machine is waited for, as long as one lives that has died. A machine that lives keeps its name.
+// take takes the name, as soon as the engine answers. An earlier process of this machine, over the same folder, has
+// ended, and leaves its pulse; that of another machine is waited for, as long as one lives that has died. A machine
+// that lives keeps its name.
 func (c *claim) take(ctx context.Context, limit time.Duration) error {
 	end := time.Now().Add(limit)
 	for {
@@ -44,15 +45,19 @@ func (c *claim) take(ctx context.Context, limit time.Duration) error {
 			c.mu.Lock()
 			c.pulse = pulse
 			c.mu.Unlock()
-			return c.show(ctx, c.shown)
-		}
-		if time.Now().After(end) {
-			if errors.Is(err, journal.ErrPulseTaken) {
-				err = fmt.Errorf("node %s runs already, on %s with the data directory %s: each machine needs a name and a data "+
-					"directory of its own\nhint: give this one another name with --node, and an empty --data; nothing was touched here",
-					c.node, other.Host, other.Folder)
+			for err = c.show(ctx, c.shown); err != nil && !c.lost(); err = c.show(ctx, c.shown) {
+				if err := pause(ctx, claimPause); err != nil {
+					return err
+				}
 			}
-			return err
+			if err == nil {
+				return nil
+			}
+		}
+		if errors.Is(err, journal.ErrPulseTaken) && time.Now().After(end) {
+			return fmt.Errorf("node %s runs already, on %s with the data directory %s: each machine needs a name and a data "+
+				"directory of its own\nhint: give this one another name with --node, and an empty --data; nothing was touched here",
+				c.node, other.Host, other.Folder)
 		}
 		if err := pause(ctx, claimPause); err != nil {
 			return err

@@ -153,7 +153,7 @@ func (t *teller) slack() {
 	switch {
 	case u.SlackHeld+u.SlackAsked == 0:
 	case t.kind.Overcommitted():
-		t.say("beside that revocable work may use %s that nobody holds now: it holds %s and waits for %s",
+		t.say("beside that revocable work may use %s that nothing holds now: it holds %s and waits for %s",
 			t.text(u.SlackEntitled), t.text(u.SlackHeld), t.text(u.SlackAsked))
 	default:
 		t.say("%s of it is for revocable work, which holds %s and waits for %s", t.text(u.SlackEntitled),
@@ -217,7 +217,7 @@ func (t *teller) morePart(at int) []string {
 			others = append(others, fmt.Sprintf("%s (%s)", t.path(i), t.text(more)))
 		}
 	}
-	help := []string{fmt.Sprintf("a higher %s.%s.reservation: %s has %s that nobody reserves", t.path(at), k,
+	help := []string{fmt.Sprintf("a higher %s.%s.reservation: %s has %s that no pool reserves", t.path(at), k,
 		t.path(parent), t.text(free))}
 	if free <= 0 {
 		help[0] = fmt.Sprintf("a higher %s.%s.reservation, with lower ones elsewhere: all that %s has is reserved",
@@ -241,6 +241,6 @@ func (t *teller) surplus() {
 		t.say("it holds %s more than it is entitled to: pools that are entitled to that may take it back from preemptible work", t.text(over))
 	}
 	if u.Lent > 0 {
-		t.say("%s of its reservation is lent to others, who give it back when it is needed", t.text(u.Lent))
+		t.say("%s of its reservation is lent to others, which give it back when it is needed", t.text(u.Lent))
 	}
 }

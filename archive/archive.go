@@ -1,0 +1,339 @@
+package archive
+
+import (
+	"cmp"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"starling/cluster"
+	"starling/journal"
+	"starling/terms"
+	"starling/terms/rules"
+)
+
+// Config is what an archive is made of.
+type Config struct {
+	// Dir is its folder, of nothing else.
+	Dir string
+	// BytesMax bounds the size of all segments, Age how far behind the newest entry a segment may end; 0 is no bound.
+	BytesMax int64
+	Age      time.Duration
+	// Knows is the newest version of the rules by which this program folds.
+	Knows rules.Number
+	Log   *slog.Logger
+
+	// create makes a file, and retry is how long the archive pauses after an error; tests have others.
+	create func(path string) (file, error)
+	retry  time.Duration
+}
+
+// Limits of segments, and of what waits to be written.
+const (
+	// segmentRecords and segmentBytes are how many records, and how many bytes of them, a segment should have: more if
+	// its snapshot is larger than they, up to segmentRecordsMax.
+	segmentRecords    = 4096
+	segmentRecordsMax = 32768
+	segmentBytes      = 16 << 20
+	// queueBytesMax bounds what waits to be written; a disk that is slower than that leaves a hole.
+	queueBytesMax = 64 << 20
+	// retryAfter is how long the archive pauses after an error.
+	retryAfter = 30 * time.Second
+	// syncEvery is the least time between two writes to the disk.
+	syncEvery = 200 * time.Millisecond
+	// suffix ends the names of segments; unfinished is behind it while one has no snapshot yet.
+	suffix, unfinished = ".segment", ".new"
+	// asideDir keeps what was of another journal.
+	asideDir = "aside"
+)
+
+// file is what a segment is written to.
+type file interface {
+	Write([]byte) (int, error)
+	Sync() error
+	Truncate(int64) error
+	Close() error
+}
+
+// segment is what is known of a segment without reading it.
+type segment struct {
+	path       string
+	begin, end Moment
+	bytes      int64
+	// sealed tells that it has its end.
+	sealed bool
+}
+
+// Archive is the archive of a peer. It is safe for concurrent use.
+type Archive struct {
+	config Config
+	// wake lets the writer look, hurry lets it do so at once.
+	wake, hurry chan struct{}
+	ended       chan struct{}
+	// reading has a place for one who folds.
+	reading chan struct{}
+	kept    kept
+
+	mutex    sync.Mutex
+	segments []segment
+	queue    []item
+	waiting  int
+	// last is the newest moment that is written or waits to be, known tells that there is one.
+	last  Moment
+	known bool
+	// digests are those after the entries of the last segment from first on, to know the journal again.
+	digests []uint64
+	first   terms.Index
+	// records and bytes are those of the segment that is written, room those that it may have.
+	records, bytes, room int
+	// broken tells that the next entry begins a segment.
+	broken bool
+	// paused is why nothing is kept, "" if it is, and until when it is not tried again.
+	paused  string
+	until   time.Time
+	flushed []chan struct{}
+	closing bool
+}
+
+// item waits to be written: a record, or the value with which a segment begins.
+type item struct {
+	data   []byte
+	moment Moment
+	value  *cluster.Frozen
+	// aside tells that all that was kept before is of another journal.
+	aside bool
+}
+
+// Open opens the archive in a folder, which it makes if there is none, and cuts off what a crash has torn.
+func Open(config Config) (*Archive, error) {
+	config.retry = cmp.Or(config.retry, retryAfter)
+	if config.create == nil {
+		config.create = func(path string) (file, error) {
+			return os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o640)
+		}
+	}
+	if err := os.MkdirAll(config.Dir, 0o750); err != nil {
+		return nil, fmt.Errorf("make the archive: %w", err)
+	}
+	a := &Archive{config: config, wake: make(chan struct{}, 1), hurry: make(chan struct{}, 1),
+		ended:   make(chan struct{}),
+		reading: make(chan struct{}, 1), room: config.segmentBytes()}
+	if err := a.find(); err != nil {
+		return nil, fmt.Errorf("open the archive in %s: %w", config.Dir, err)
+	}
+	w := &writer{archive: a}
+	if err := w.resume(); err != nil {
+		return nil, fmt.Errorf("open the archive in %s: %w", config.Dir, err)
+	}
+	go w.run()
+	return a, nil
+}
+
+// segmentBytes returns how many bytes of records a segment should have: few enough that old ones can go one by one.
+func (c *Config) segmentBytes() int { return int(min(segmentBytes, max(c.BytesMax/8, 1<<16))) }
+
+// find lists the segments of the folder. One that cannot be read is passed over, and told.
+func (a *Archive) find() error {
+	entries, err := os.ReadDir(a.config.Dir)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		path := filepath.Join(a.config.Dir, e.Name())
+		switch {
+		case strings.HasSuffix(e.Name(), suffix+unfinished):
+			if err := os.Remove(path); err != nil {
+				return err
+			}
+		case strings.HasSuffix(e.Name(), suffix):
+			s, err := look(path)
+			if err != nil {
+				a.config.Log.Error("a segment of the archive is passed over", "file", path, "error", err)
+				continue
+			}
+			a.segments = append(a.segments, s)
+		}
+	}
+	slices.SortFunc(a.segments, func(x, y segment) int { return cmp.Compare(x.begin.Index, y.begin.Index) })
+	return nil
+}
+
+// look reads how a segment begins and ends: all of it only if it has no end.
+func look(path string) (segment, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return segment{}, err
+	}
+	defer f.Close()
+	s := segment{path: path}
+	info, err := f.Stat()
+	if err != nil {
+		return s, err
+	}
+	s.bytes = info.Size()
+	head := make([]byte, headerBytes+frameBytes+momentBytes)
+	if _, err := f.ReadAt(head, 0); err != nil || string(head[:len(magic)]) != magic {
+		return s, ErrForeign
+	}
+	if head[len(magic)] > format {
+		return s, ErrNewer
+	}
+	s.begin = momentIn(head[headerBytes+frameBytes:])
+	tail := make([]byte, frameBytes+momentBytes)
+	if _, err := f.ReadAt(tail, s.bytes-int64(len(tail))); err != nil {
+		return s, err
+	}
+	s.end = momentIn(tail[frameBytes:])
+	s.sealed = string(frame(nil, kindEnd, s.end)) == string(tail)
+	if s.sealed {
+		return s, nil
+	}
+	r, err := NewReader(f)
+	for err == nil {
+		s.end, s.bytes = r.Last, r.Whole
+		_, err = r.Next()
+	}
+	if r == nil {
+		return s, err
+	}
+	return s, nil
+}
+
+// Restored tells that the value is one that stands for all records up to its index, and no record led to it here.
+func (a *Archive) Restored(s *cluster.State) {
+	a.mutex.Lock()
+	defer a.mutex.Unlock()
+	if a.known && s.Index <= a.last.Index {
+		a.compare(s)
+		return
+	}
+	a.begin(s)
+}
+
+// Folded takes a record that was folded last, with what came of it. It never waits. The value is only read before it
+// returns.
+func (a *Archive) Folded(r journal.Record, s *cluster.State) {
+	a.mutex.Lock()
+	defer a.mutex.Unlock()
+	switch {
+	case a.closing:
+	case a.known && s.Index <= a.last.Index:
+		a.compare(s)
+	case a.paused != "" && time.Now().Before(a.until):
+		a.broken = true
+	case !a.known || a.broken || s.Index != a.last.Index+1:
+		a.begin(s)
+	case a.waiting > queueBytesMax:
+		a.pause("the disk is too slow for what is folded")
+	default:
+		moment := momentOf(s)
+		data := recordFrame(nil, moment, &r)
+		a.put(item{data: data, moment: moment})
+		a.records++
+		a.bytes += len(data)
+		a.digests = append(a.digests, moment.Digest)
+		if a.records >= segmentRecordsMax || a.bytes >= a.room || a.records >= segmentRecords && a.bytes >= a.room/16 {
+			a.begin(s)
+		}
+	}
+}
+
+// begin lets a segment begin with a value.
+func (a *Archive) begin(s *cluster.State) {
+	value := s.Freeze()
+	a.records, a.bytes, a.broken, a.paused = 0, 0, false, ""
+	a.first, a.digests = s.Index, []uint64{s.Digest()}
+	a.put(item{moment: momentOf(s), value: &value})
+}
+
+func (a *Archive) put(one item) {
+	a.queue = append(a.queue, one)
+	a.waiting += len(one.data)
+	a.last, a.known = one.moment, true
+	rouse(a.wake)
+}
+
+// rouse lets look who waits for the channel.
+func rouse(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+// compare holds a value that is folded again against what is kept of its index. If that is another, all that is kept is
+// of another journal, or was folded by a program that does so differently: it is put aside.
+func (a *Archive) compare(s *cluster.State) {
+	digest, known := a.digestAt(s.Index)
+	if !known || digest == s.Digest() {
+		return
+	}
+	a.config.Log.Error("the archive is of another journal, or another program has folded it: it is put aside",
+		"dir", a.config.Dir, "index", s.Index, "digest", s.Digest(), "kept", digest)
+	a.queue, a.waiting = []item{{aside: true}}, 0
+	a.begin(s)
+}
+
+// digestAt returns the digest that is kept of an index, if it is at hand.
+func (a *Archive) digestAt(index terms.Index) (uint64, bool) {
+	if index >= a.first && index-a.first < terms.Index(len(a.digests)) {
+		return a.digests[index-a.first], true
+	}
+	for i := range a.segments {
+		for _, m := range []Moment{a.segments[i].begin, a.segments[i].end} {
+			if m.Index == index {
+				return m.Digest, true
+			}
+		}
+	}
+	return 0, false
+}
+
+// pause keeps nothing for a while: what is folded meanwhile will be missing. The mutex is held.
+func (a *Archive) pause(why string) {
+	if a.paused == "" {
+		a.config.Log.Error("the archive pauses; what is folded meanwhile will be missing in it", "dir", a.config.Dir,
+			"reason", why)
+	}
+	a.paused, a.until, a.broken = why, time.Now().Add(a.config.retry), true
+}
+
+// Warning tells what is wrong with the archive now, "" if nothing is.
+func (a *Archive) Warning() string {
+	a.mutex.Lock()
+	defer a.mutex.Unlock()
+	if a.paused == "" {
+		return ""
+	}
+	return fmt.Sprintf("the archive in %s pauses, and what is folded meanwhile will be missing in it: %s", a.config.Dir,
+		a.paused)
+}
+
+// Close writes what waits and ends the archive.
+func (a *Archive) Close() {
+	a.mutex.Lock()
+	a.closing = true
+	a.mutex.Unlock()
+	rouse(a.wake)
+	rouse(a.hurry)
+	<-a.ended
+}
+
+// flush waits until all is written that was kept before.
+func (a *Archive) flush() {
+	done := make(chan struct{})
+	a.mutex.Lock()
+	a.flushed = append(a.flushed, done)
+	a.mutex.Unlock()
+	rouse(a.wake)
+	rouse(a.hurry)
+	select {
+	case <-done:
+	case <-a.ended:
+	}
+}

@@ -1,0 +1,75 @@
+package files
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"starling/api/wire"
+	"starling/archive"
+	"starling/cluster"
+	"starling/cmd/starling/exit"
+	"starling/cmd/starling/remote"
+	"starling/peer"
+	"starling/replica/report"
+	"starling/terms"
+)
+
+// Replay folds the entries of a file, up to an index if that is not 0, and returns the index with which it begins and
+// the value in the end.
+func Replay(path string, to terms.Index, visit func(*cluster.State, *report.Folded) error) (terms.Index,
+	*cluster.State, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return 0, nil, exit.Fail(exit.Usage, "%w", err)
+	}
+	defer f.Close()
+	first, err := beginOf(f)
+	if err != nil {
+		return 0, nil, badFile(path, nil, err)
+	}
+	if to != 0 && to < first {
+		return 0, nil, exit.Fail(exit.Usage, "%s begins with the value at index %d: choose a later one than %d", path, first, to)
+	}
+	s, err := archive.Replay(f, peer.RulesNewest, to, visit)
+	if err != nil {
+		return 0, nil, badFile(path, s, err)
+	}
+	if s.Index < to {
+		return 0, nil, exit.Fail(exit.Usage, "%s ends with index %d: it does not have %d", path, s.Index, to)
+	}
+	return first, s, nil
+}
+
+// beginOf returns the index with which a file begins, and goes back to its beginning.
+func beginOf(f *os.File) (terms.Index, error) {
+	reader, err := archive.NewReader(f)
+	if err != nil {
+		return 0, err
+	}
+	_, err = f.Seek(0, io.SeekStart)
+	return reader.Begin.Index, err
+}
+
+// badFile says what is wrong with a file of which all up to a value could be folded, and what to do.
+func badFile(path string, s *cluster.State, err error) error {
+	after := "at its beginning"
+	if s != nil {
+		after = fmt.Sprintf("after entry %d", s.Index)
+	}
+	var differs *archive.Differs
+	switch {
+	case errors.Is(err, archive.ErrForeign):
+		return exit.Fail(exit.Usage, "%s was not written by starling: give a file of \"starling journal export\"", path)
+	case errors.Is(err, archive.ErrTorn):
+		return exit.Fail(exit.Usage, "%s is cut off %s: copy it or export it again", path, after)
+	case errors.Is(err, archive.ErrDamaged):
+		return exit.Fail(exit.Usage, "%s is damaged %s: copy it or export it again", path, after)
+	case errors.Is(err, archive.ErrNewer):
+		return exit.Fail(exit.Outdated, "%s: %w", path, err)
+	case errors.As(err, &differs):
+		return fmt.Errorf("%s: %w\n%s", path, err, remote.EntryWords(wire.Entry(&differs.Folded)))
+	}
+	return fmt.Errorf("%s: %w", path, err)
+}

@@ -1,0 +1,29 @@
+package remote
+
+import (
+	"fmt"
+	"strings"
+
+	starlingv1 "starling/api/v1"
+	"starling/cmd/starling/console"
+)
+
+// EntryWords tells an entry to people: a line of its own, one per command, one per effect.
+func EntryWords(e *starlingv1.JournalEntry) string {
+	text := strings.Builder{}
+	fmt.Fprintf(&text, "%d  %s  %s\n", e.GetIndex(), e.GetTime().AsTime().Local().Format("15:04:05.000"),
+		console.Dash(e.GetWriter()))
+	if e.GetDropped() != "" {
+		fmt.Fprintf(&text, "    dropped: %s\n", e.GetDropped())
+	}
+	for _, c := range e.GetCommands() {
+		fmt.Fprintf(&text, "    %s\n", c.GetText())
+		if c.GetRefusal() != "" {
+			fmt.Fprintf(&text, "      refused (%s): %s\n", c.GetRefusalCode(), c.GetRefusal())
+		}
+	}
+	for _, effect := range e.GetEffects() {
+		fmt.Fprintf(&text, "      → %s\n", effect.GetText())
+	}
+	return text.String()
+}
