@@ -80,10 +80,10 @@ type Core struct {
 	Explain bool
 	// marked is the value of which a snapshot is due.
 	marked marked
-	// trimmed is the entry up to which the journal was trimmed, as far as this peer knows; snapshooting tells that
+	// trimmed is the entry up to which the journal was trimmed, as far as this peer knows; snapshotBusy tells that
 	// something is being done for a snapshot.
 	trimmed      terms.Index
-	snapshooting bool
+	snapshotBusy bool
 	// Knows is the newest version of the rules by which this program folds.
 	Knows rules.Number
 }

@@ -71,7 +71,7 @@ func (c *Core) mark() {
 func (c *Core) snapshotWork(r *reaction.Snapshots) *SnapshotWork {
 	work := &SnapshotWork{value: c.marked.value, digest: c.marked.Digest}
 	switch {
-	case c.snapshooting:
+	case c.snapshotBusy:
 		return nil
 	case r.Put:
 		work.Duty = PutSnapshot
@@ -82,14 +82,14 @@ func (c *Core) snapshotWork(r *reaction.Snapshots) *SnapshotWork {
 	default:
 		return nil
 	}
-	c.snapshooting = true
+	c.snapshotBusy = true
 	return work
 }
 
 // SnapshotDone takes the news that work for a snapshot was done. Own is this peer's, if it was made; good tells that it
 // is with the journal, or that the journal was trimmed.
 func (c *Core) SnapshotDone(work *SnapshotWork, own facts.Snapshot, good bool) {
-	c.snapshooting = false
+	c.snapshotBusy = false
 	switch {
 	case work.Duty == TrimJournal && good:
 		c.trimmed = max(c.trimmed, work.Snapshot.Index)
