@@ -5,13 +5,15 @@ SHELL := bash
 .DEFAULT_GOAL := help
 
 # Debian packages that tests need, as COMMAND=PACKAGE. Go modules come by themselves.
-TEST_NEEDS := mpirun=openmpi-bin /usr/sbin/sshd=openssh-server /usr/share/zookeeper/bin/zkServer.sh=zookeeper
+TEST_NEEDS := mpirun=openmpi-bin /usr/sbin/sshd=openssh-server /usr/share/zookeeper/bin/zkServer.sh=zookeeper ip=iproute2 \
+	containerd=containerd /usr/sbin/runc=runc nsenter=util-linux busybox=busybox-static curl=curl python3=python3
 RACE_NEEDS := gcc=gcc
 
 SEEDS ?= 1-20000
 # Seeds that were never played before, for each run of the suite: as many as take some seconds.
 FRESH := $(shell first=$$(od -An -N4 -tu4 /dev/urandom); echo $$((first))-$$((first + 499)))
 FUZZTIME ?= 20s
+STORM ?= 10m
 BENCH ?= .
 
 .PHONY: help
@@ -20,7 +22,7 @@ help: ## list the targets
 
 .PHONY: build
 build: ## build bin/starling
-	go build -trimpath -o bin/starling ./cmd/starling
+	.ci/build bin/starling
 
 .PHONY: demo
 demo: ## three peers, two jobs, one kill: watch the flock heal
@@ -75,9 +77,23 @@ fuzz: ## each fuzz target for FUZZTIME (20s)
 sim: ## simulated clusters, SEEDS (1-20000)
 	go run ./cmd/starling sim --seeds $(SEEDS)
 
+.PHONY: storm
+storm: ## real machines in network namespaces and all that may befall them, for STORM (10m), of a seed in KILL_SEED if it is set
+	@.ci/install $(TEST_NEEDS)
+	STORM=$(STORM) go test ./e2e/kill -run '^TestStorm$$' -timeout 2h -v
+
 .PHONY: bench
 bench: ## all benchmarks, or those that match BENCH
 	go test -run '^$$' -bench '$(BENCH)' -benchmem -timeout 30m ./...
+
+.PHONY: packages
+packages: ## try the packages of the present commit in a fresh Debian, as root: install, upgrade, remove
+	@.ci/install debootstrap=debootstrap
+	STARLING_TRY_RELEASE=1 go test -timeout 30m ./e2e/release
+
+.PHONY: release
+release: ## what is released, for all systems, of the present commit: bin/release
+	.ci/release bin/release
 
 .PHONY: generate
 generate: ## write generated code again

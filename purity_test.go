@@ -22,6 +22,7 @@ import (
 // and the moment.
 var pure = map[string]bool{
 	"terms": true, "cluster": true, "command": true, "ring": true, "schedule": true, "reconcile": true, "rollout": true,
+	"rights":  true,
 	"replica": true,
 	"plugin":  true, "validate": true,
 }

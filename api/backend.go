@@ -1,5 +1,5 @@
 // Package api answers requests for a peer: gRPC, gRPC-Web and HTTP/JSON on one port, and the journal as a stream of
-// events for plain curl.
+// events for plain curl. Package door says who asks, and what that one may ask.
 //
 // Every answer carries the journal index at which it was true, and a request that reads may say which index it wants
 // to have seen. Writes answer after the peer's own fold has applied them. What the API needs of a peer is a Backend;
@@ -12,19 +12,20 @@ import (
 	"log/slog"
 	"time"
 
+	"starling/api/session"
 	starlingv1 "starling/api/v1"
 	"starling/cluster"
+	"starling/cluster/registry"
 	"starling/command"
 	"starling/driver"
 	"starling/replica/report"
 	"starling/terms"
 	"starling/terms/rules"
+	"starling/trust"
 )
 
 // Limits of what is asked and answered.
 const (
-	// requestBytesMax bounds a request: a job of the largest size that the cluster takes, as JSON.
-	requestBytesMax = 4 << 20
 	// pageSizeDefault and pageSizeMax bound the rows of an answer.
 	pageSizeDefault = 100
 	pageSizeMax     = 1000
@@ -38,14 +39,18 @@ const (
 
 // Backend is what the API needs of a peer. An error that is not the context's means that the peer cannot answer now.
 type Backend interface {
-	// Self names the peer's present life; it is empty before the first.
-	Self() terms.PeerID
 	// Status tells what the peer knows of itself.
 	Status() report.PeerStatus
 	// State returns the value at index least or later, as a copy of the caller's own; it waits for it until ctx ends.
 	State(ctx context.Context, least terms.Index) (*cluster.State, error)
+	// Head asks the engine how far the journal goes: an error if that does not answer.
+	Head(ctx context.Context) (terms.Index, error)
+	// Silence returns when the engine answered last, and why it does not now; a zero time if it does.
+	Silence() (since time.Time, why error)
 	// Archive is the past, nil if the peer keeps none.
 	Archive() Archive
+	// Registry is who is known to the cluster, and whether its rules have such a registry.
+	Registry() (known *registry.Registry, inForce bool)
 	// Submit appends the command and returns when this peer has folded it.
 	Submit(ctx context.Context, c command.Command) (report.Receipt, error)
 	// Follow calls visit with every folded entry from the index on, or from the oldest that is remembered, until ctx
@@ -53,8 +58,9 @@ type Backend interface {
 	Follow(ctx context.Context, from terms.Index, visit func(*report.Folded) error) error
 	// Logs reads the output of an allocation that ran on this peer's node; it wraps os.ErrNotExist if none did.
 	Logs(ctx context.Context, allocation string, o driver.LogOptions) (io.ReadCloser, error)
-	// SendOutput writes the output of an instance that is whole on this peer's node; it wraps os.ErrNotExist if there is
-	// none.
+	session.Backend
+	// SendOutput writes the output of an instance that is whole on this peer's node; it wraps os.ErrNotExist if there
+	// is none.
 	SendOutput(ctx context.Context, output terms.OutputSet, to io.Writer) error
 	// Pulses returns what the peers publish with their pulses.
 	Pulses(ctx context.Context) ([]report.PulseView, error)
@@ -70,6 +76,8 @@ type Options struct {
 	Quorum Quorum
 	// Log takes what is wrong with the server itself.
 	Log *slog.Logger
+	// Shows is what this peer shows to others when it asks them.
+	Shows func() []trust.Shows
 }
 
 // Quorum is who keeps the journal. Its errors are *wire.Failure where the one who asked can do something about them.

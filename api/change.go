@@ -2,17 +2,20 @@ package api
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 
+	"starling/api/door"
 	starlingv1 "starling/api/v1"
 	"starling/api/wire"
 	"starling/cluster/facts"
 	"starling/command"
 	"starling/replica/report"
 	"starling/terms"
+	"starling/terms/access"
 	"starling/terms/rules"
 	"starling/validate"
 )
@@ -168,17 +171,30 @@ func (s *server) submit(ctx context.Context, c command.Command, problems ...term
 	}
 	wait, cancel := context.WithTimeout(ctx, s.wait)
 	defer cancel()
-	receipt, err := s.backend.Submit(wait, c)
+	receipt, err := s.backend.Submit(wait, s.signed(ctx, c))
 	switch {
-	case err != nil && wait.Err() != nil && ctx.Err() == nil:
-		return receipt, &wire.Failure{Code: wire.Unavailable, Reason: fmt.Sprintf(
+	case err != nil && ctx.Err() != nil:
+		return receipt, &wire.Failure{Code: wire.Unknown, Reason: "the request was cut off, and may be executed"}
+	case err != nil && wait.Err() != nil:
+		return receipt, &wire.Failure{Code: wire.Unknown, Reason: fmt.Sprintf(
 			"the outcome is not known after %s: send it again with the same request_id, it will count once", s.wait)}
+	case errors.Is(err, report.ErrUnknown):
+		return receipt, &wire.Failure{Code: wire.Unknown, Reason: err.Error()}
 	case err != nil:
 		return receipt, fmt.Errorf("%s: %w", c.Kind(), err)
 	case receipt.Refusal.Code != facts.OK:
 		return receipt, wire.Refused(receipt.Index, receipt.Refusal)
 	}
 	return receipt, nil
+}
+
+// signed adds who asks for a command, if the rules have that.
+func (s *server) signed(ctx context.Context, c command.Command) command.Command {
+	who := door.CallerOf(ctx).Subject()
+	if _, inForce := s.backend.Registry(); !inForce || who.Kind == access.OfAnyone {
+		return c
+	}
+	return &command.As{Subject: who, Command: c}
 }
 
 func requestIDProblems(id string) []terms.Problem {

@@ -2,26 +2,31 @@ package api
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"net/http"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"starling/api/client"
+	"starling/api/door"
+	"starling/api/wire"
 	"starling/cluster"
 	"starling/cluster/facts"
+	"starling/cluster/registry"
 	"starling/command"
 	"starling/driver"
 	"starling/replica"
 	"starling/replica/report"
 	"starling/terms"
 	"starling/terms/constraint"
+	"starling/terms/rules"
 )
 
 // herd is a cluster without journal and network: a value that all its fake peers share.
@@ -78,6 +83,9 @@ type peer struct {
 	pulses []report.PulseView
 	// failure is what every call returns, if not nil.
 	failure error
+	// silence is why the journal does not answer, since silentSince.
+	silence     error
+	silentSince time.Time
 	// stuck peers fold nothing that is submitted.
 	stuck   bool
 	outputs map[terms.OutputSet]string
@@ -109,6 +117,14 @@ func (p *peer) Status() report.PeerStatus {
 	return status
 }
 
+func (p *peer) Head(context.Context) (terms.Index, error) {
+	p.lock.Lock()
+	defer p.lock.Unlock()
+	return p.state.Index, p.failure
+}
+
+func (p *peer) Silence() (time.Time, error) { return p.silentSince, p.silence }
+
 func (p *peer) State(ctx context.Context, least terms.Index) (*cluster.State, error) {
 	for p.failure == nil {
 		p.lock.Lock()
@@ -125,6 +141,12 @@ func (p *peer) State(ctx context.Context, least terms.Index) (*cluster.State, er
 		}
 	}
 	return nil, p.failure
+}
+
+func (p *peer) Registry() (all *registry.Registry, inForce bool) {
+	p.lock.Lock()
+	defer p.lock.Unlock()
+	return p.state.Registry(), p.state.Rules >= rules.Registry
 }
 
 func (p *peer) Submit(ctx context.Context, c command.Command) (report.Receipt, error) {
@@ -185,34 +207,51 @@ func (p *peer) writes(allocation, output string) {
 	}
 }
 
-// serve answers for the peer on a port of its own until the test ends.
+// serve answers for the peer at a socket of its own, to this user as an admin, until the test ends.
 func (p *peer) serve(t *testing.T, change ...func(*server)) (address string) {
 	t.Helper()
-	listener, err := Listen("127.0.0.1:0", false)
-	if err != nil {
-		t.Fatal(err)
-	}
 	s := newServer(p, Options{Version: "v0", Log: slog.New(slog.DiscardHandler)})
 	for _, one := range change {
 		one(s)
 	}
-	address = serveHandler(t, listener, s.handler())
+	address = serveHandler(t, s.handler())
 	t.Cleanup(s.peers.CloseIdleConnections)
 	return address
 }
 
-func serveHandler(t *testing.T, listener net.Listener, handler http.Handler) string {
+func serveHandler(t *testing.T, handler http.Handler) string {
 	t.Helper()
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- Serve(ctx, listener, handler) }()
+	socket := filepath.Join(socketFolder(t), "api")
+	opened, err := door.Open(door.Config{Socket: socket})
+	if err != nil {
+		t.Fatal(err)
+	}
+	opened.Answer(handler, nil)
 	t.Cleanup(func() {
-		cancel()
-		if err := <-ended; err != nil {
+		if err := opened.Close(); err != nil {
 			t.Errorf("serve: %v", err)
 		}
 	})
-	return listener.Addr().String()
+	return wire.UnixPrefix + socket
+}
+
+// socketFolder is a folder whose path is short enough for a socket.
+func socketFolder(t *testing.T) string {
+	t.Helper()
+	folder, err := os.MkdirTemp("", "api-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(folder) })
+	return folder
+}
+
+// plain is a client that speaks HTTP/1.1, as curl does.
+func plain() *http.Client {
+	transport := wire.Transport(nil)
+	transport.Protocols = new(http.Protocols)
+	transport.Protocols.SetHTTP1(true)
+	return &http.Client{Transport: transport}
 }
 
 // ask returns a client of the peers at the addresses.
@@ -288,4 +327,22 @@ func (p *peer) SendOutput(_ context.Context, output terms.OutputSet, to io.Write
 	}
 	_, err := io.WriteString(to, text)
 	return err
+}
+
+// Exec says where it is and what it was told, and ends with 7.
+func (p *peer) Exec(_ context.Context, id terms.AllocationID, command []string, s driver.Session) (int, error) {
+	if command[0] == "missing" {
+		return driver.NoExitCode, errors.New("program missing not found")
+	}
+	fmt.Fprintln(s.Errors, p.self, id, command)
+	if s.Terminal != nil {
+		for size := range s.Terminal.Resized {
+			fmt.Fprintln(s.Output, s.Terminal.Size, size, s.Env)
+			break
+		}
+	}
+	if s.Input != nil {
+		_, _ = io.Copy(s.Output, s.Input)
+	}
+	return 7, nil
 }

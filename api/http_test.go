@@ -4,14 +4,17 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
 
+	"starling/api/door"
 	starlingv1 "starling/api/v1"
 	"starling/api/wire"
 	"starling/command"
@@ -32,7 +35,7 @@ func exchange(t *testing.T, method, url, body string, header ...string) (status 
 			request.Host = header[i+1]
 		}
 	}
-	response, err := http.DefaultClient.Do(request)
+	response, err := plain().Do(request)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,7 +51,7 @@ const procedures = "/starling.v1.Starling/"
 
 func TestPlainJSON(t *testing.T) {
 	a, _ := pair()
-	url := "http://" + a.serve(t) + procedures
+	url := wire.URL(a.serve(t)) + procedures
 	job := `{"request_id":"r1","spec":{"name":"web","type":"batch","tasks":[{"name":"main","instances":1,"command":["true"]}]}}`
 	for range 2 {
 		status, _, answer := exchange(t, "POST", url+"SubmitJob", job, "Content-Type", "application/json")
@@ -79,8 +82,8 @@ func TestPlainJSON(t *testing.T) {
 
 func TestBadRequests(t *testing.T) {
 	a, _ := pair()
-	url := "http://" + a.serve(t)
-	wide := strings.Repeat("x", requestBytesMax)
+	url := wire.URL(a.serve(t))
+	wide := strings.Repeat("x", door.BodyBytesMax)
 	tasks := `{"spec":{"name":"j","type":"batch","tasks":[{"name":"t","instances":1,"command":["x"]%s}]}}`
 	isJSON := "application/json"
 	cases := []struct {
@@ -96,7 +99,7 @@ func TestBadRequests(t *testing.T) {
 		{"number out of range", "SubmitJob", fmt.Sprintf(tasks, `,"stop_grace_millis":4294967296`), isJSON, 400,
 			"field stopGraceMillis: 4294967296"},
 		{"no UTF-8", "SubmitJob", "{\"spec\":{\"name\":\"\xff\"}}", isJSON, 400, "invalid UTF-8"},
-		{"too large", "SubmitJob", `{"request_id":"` + wide + `"}`, isJSON, 429, "resource_exhausted"},
+		{"too large", "SubmitJob", `{"request_id":"` + wide + `"}`, isJSON, 413, "a request must have at most 4194304 bytes"},
 		{"no job", "SubmitJob", "{}", isJSON, 400, "the request holds no job: spec must not be absent"},
 		{"empty job", "SubmitJob", `{"spec":{}}`, isJSON, 400,
 			`job \"\": job must not be empty (and 2 more, see the details)`},
@@ -136,7 +139,7 @@ func TestBadRequests(t *testing.T) {
 
 func TestProblemsComeBack(t *testing.T) {
 	a, _ := pair()
-	_, _, answer := exchange(t, "POST", "http://"+a.serve(t)+procedures+"SubmitJob", `{"spec":{"name":"j"}}`,
+	_, _, answer := exchange(t, "POST", wire.URL(a.serve(t))+procedures+"SubmitJob", `{"spec":{"name":"j"}}`,
 		"Content-Type", "application/json")
 	got := struct {
 		Code    string
@@ -159,7 +162,7 @@ func TestProblemsComeBack(t *testing.T) {
 func TestPages(t *testing.T) {
 	a, _ := pair()
 	a.status.Warnings = []string{"no cgroups here"}
-	url := "http://" + a.serve(t)
+	url := wire.URL(a.serve(t))
 	if status, _, answer := exchange(t, "GET", url+"/healthz", ""); status != 200 ||
 		answer != "a~1 member at index 6\nwarning: no cgroups here\n" {
 		t.Errorf("got %d %s", status, answer)
@@ -168,69 +171,59 @@ func TestPages(t *testing.T) {
 		!strings.Contains(answer, "nothing is at GET /what: try GET /healthz") {
 		t.Errorf("got %d %s", status, answer)
 	}
-	a.status.Phase = "joining"
-	if status, _, answer := exchange(t, "GET", url+"/healthz", ""); status != 503 ||
-		!strings.HasPrefix(answer, "a~1 joining") {
-		t.Errorf("got %d %s", status, answer)
-	}
 }
 
-// TestStrangers asks as a page in a browser could, from another origin, or under a name of its own that leads here.
-func TestStrangers(t *testing.T) {
-	a, _ := pair()
-	address := a.serve(t)
-	_, port, _ := net.SplitHostPort(address)
+// TestHealth asks a peer that does not serve as it should, as a user and as one of whom nothing is known.
+func TestHealth(t *testing.T) {
 	cases := []struct {
-		name   string
-		header []string
-		status int
+		name     string
+		troubles []report.Trouble
+		failure  error
+		status   int
+		want     string
 	}{
-		{"curl", nil, 200},
-		{"localhost", []string{"Host", "localhost:" + port}, 200},
-		{"name of this machine only", []string{"Host", "starling.localhost"}, 200},
-		{"another IP address", []string{"Host", "10.0.0.1"}, 200},
-		{"same origin", []string{"Origin", "http://" + address}, 200},
-		{"another name", []string{"Host", "example.org:" + port}, 403},
-		{"another origin", []string{"Origin", "http://example.org"}, 403},
-		{"another site", []string{"Sec-Fetch-Site", "cross-site"}, 403},
+		{"well", nil, nil, 200, "a~1 member at index 6\n"},
+		{"joining", []report.Trouble{{Kind: report.NotMember, Reason: "it is joining"}}, nil, 503,
+			"a~1 member at index 6\nnot a member: it is joining\n"},
+		{"diverged and full", []report.Trouble{{Kind: report.Diverged, Reason: "x"}, {Kind: report.JournalFull, Reason: "y"}},
+			nil, 503, "a~1 member at index 6\ndiverged: x\njournal full: y\n"},
+		{"no quorum, although nothing is to be written", nil, errors.New("no leader"), 503,
+			"a~1 member at index 6\nno quorum: the journal does not answer: no leader\n"},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			header := append([]string{"Content-Type", "application/json"}, c.header...)
-			if status, _, answer := exchange(t, "POST", "http://"+address+procedures+"Info", "{}",
-				header...); status != c.status {
-				t.Errorf("got %d %s, want %d", status, answer, c.status)
+			a, _ := pair()
+			a.status.Troubles, a.failure = c.troubles, c.failure
+			url := wire.URL(a.serve(t))
+			for _, path := range []string{"/healthz", "/readyz"} {
+				if status, _, answer := exchange(t, "GET", url+path, ""); status != c.status || answer != c.want {
+					t.Errorf("%s: got %d %q, want %d %q", path, status, answer, c.status, c.want)
+				}
+			}
+			answer := httptest.NewRecorder()
+			NewServer(a, Options{}).ServeHTTP(answer, httptest.NewRequest("GET", "/healthz", nil))
+			if text := answer.Body.String(); answer.Code != c.status || c.status == 503 && strings.Contains(text, ": ") {
+				t.Errorf("anyone is told %d %q", answer.Code, text)
 			}
 		})
 	}
 }
 
-func TestListen(t *testing.T) {
-	cases := []struct {
-		address  string
-		insecure bool
-		want     string
-	}{
-		{"127.0.0.1:0", false, ""},
-		{"localhost:0", false, ""},
-		{"127.0.0.1:0", true, ""},
-		{"0.0.0.0:0", true, ""},
-		{"0.0.0.0:0", false, "--insecure"},
-		{":0", false, "--insecure"},
-		{"[::]:0", false, "--insecure"},
-		{"192.0.2.1:7460", false, "--insecure"},
-		{"example.org:7460", false, "--insecure"},
-		{"127.0.0.1", false, "write host:port, such as 127.0.0.1:7460"},
-		{"127.0.0.1:99999", false, "listen on 127.0.0.1:99999"},
+// TestMetrics scrapes two peers, which tell the same of the cluster.
+func TestMetrics(t *testing.T) {
+	a, b := pair()
+	a.add("a~1", &command.SubmitJob{Spec: *jobOn("web", 2, "a")})
+	var told []string
+	for _, p := range []*peer{a, b} {
+		status, _, answer := exchange(t, "GET", wire.URL(p.serve(t))+"/metrics", "")
+		if status != 200 || !strings.Contains(answer, "\nstarling_index 7\n") ||
+			!strings.Contains(answer, "\nstarling_build_info{version=\"v0\"} 1\n") {
+			t.Fatalf("got %d %s", status, answer)
+		}
+		told = append(told, answer)
 	}
-	for _, c := range cases {
-		listener, err := Listen(c.address, c.insecure)
-		if err == nil {
-			listener.Close()
-		}
-		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s, insecure %v: got %v, want %q", c.address, c.insecure, err, c.want)
-		}
+	if told[0] != told[1] {
+		t.Errorf("got %s and %s", told[0], told[1])
 	}
 }
 
@@ -246,7 +239,7 @@ func events(t *testing.T, url string, header ...string) (response *http.Response
 	for i := 0; i < len(header); i += 2 {
 		request.Header.Set(header[i], header[i+1])
 	}
-	response, err = http.DefaultClient.Do(request)
+	response, err = plain().Do(request)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -260,16 +253,16 @@ func events(t *testing.T, url string, header ...string) (response *http.Response
 	}, cancel
 }
 
-func TestEventsAsServerSentEvents(t *testing.T) {
+func TestJournalAsServerSentEvents(t *testing.T) {
 	a, _ := pair()
-	url := "http://" + a.serve(t) + "/v1/events"
-	response, next, leave := events(t, url+"?from=6", "Accept", "text/event-stream")
+	url := wire.URL(a.serve(t)) + "/v1/journal"
+	response, next, leave := events(t, url+"?from=6&follow=true", "Accept", "text/event-stream")
 	defer leave()
 	if got := response.Header.Get("Content-Type"); got != "text/event-stream" {
 		t.Errorf("got %s", got)
 	}
 	a.add("a~1", &command.TellTime{})
-	for _, want := range []string{"event: entry", "id: 6", `data: {`, "", "event: entry", "id: 7", `data: {`, ""} {
+	for _, want := range []string{"id: 6", `data: {`, "", "id: 7", `data: {`, ""} {
 		got := next()
 		if !strings.HasPrefix(got, want) || want == "" && got != "" {
 			t.Errorf("got %q, want %q", got, want)
@@ -277,68 +270,78 @@ func TestEventsAsServerSentEvents(t *testing.T) {
 	}
 	_, next, leave = events(t, url, "Accept", "text/event-stream", "Last-Event-ID", "6")
 	defer leave()
-	next()
 	if got := next(); got != "id: 7" {
 		t.Errorf("after 6: got %q, want entry 7", got)
 	}
-	a.oldest = 5
-	_, next, leave = events(t, url+"?from=2", "Accept", "text/event-stream")
-	defer leave()
-	for _, want := range []string{"event: oldest", `data: {"oldest_index":5}`, "", "event: entry", "id: 5"} {
-		if got := next(); got != want {
-			t.Errorf("got %q, want %q", got, want)
-		}
-	}
 }
 
-func TestEventsAsLines(t *testing.T) {
+func TestJournalAsLines(t *testing.T) {
 	a, _ := pair()
 	a.oldest = 6
-	response, next, leave := events(t, "http://"+a.serve(t)+"/v1/events")
+	response, next, leave := events(t, wire.URL(a.serve(t))+"/v1/journal?from=2")
 	defer leave()
 	if got := response.Header.Get("Content-Type"); got != "application/x-ndjson" {
 		t.Errorf("got %s", got)
 	}
-	if got := next(); got != `{"oldest_index":6}` {
-		t.Errorf("got %s", got)
-	}
 	got := struct {
-		Index    string
-		Writer   string
-		Commands []struct{ Text string }
+		Oldest string `json:"oldest_index"`
+		Entry  struct {
+			Index, Writer string
+			Commands      []struct{ Text string }
+		}
 	}{}
-	if err := json.Unmarshal([]byte(next()), &got); err != nil || got.Index != "6" || got.Writer != "b~1" ||
-		got.Commands[0].Text != "b~1 offers 4 cpu, 8Gi memory, 100Gi disk, 1 gpu T4" {
+	if err := json.Unmarshal([]byte(next()), &got); err != nil || got.Oldest != "6" {
 		t.Errorf("got %+v, %v", got, err)
+	}
+	if err := json.Unmarshal([]byte(next()), &got); err != nil || got.Entry.Index != "6" || got.Entry.Writer != "b~1" ||
+		got.Entry.Commands[0].Text != "b~1 offers 4 cpu, 8Gi memory, 100Gi disk, 1 gpu T4" {
+		t.Errorf("got %+v, %v", got, err)
+	}
+	if got := next(); got != "end <nil>" {
+		t.Errorf("got %s, want the end: nothing follows", got)
 	}
 }
 
-func TestEventsRefuse(t *testing.T) {
+// TestStreamsRefuse asks for streams in ways that mean nothing, or something else than was meant.
+func TestStreamsRefuse(t *testing.T) {
 	a, _ := pair()
-	url := "http://" + a.serve(t) + "/v1/events"
-	for _, from := range []string{"x", "-1", "1.5", "99999999999999999999"} {
-		status, kind, answer := exchange(t, "GET", url+"?from="+from, "")
-		want := fmt.Sprintf(`{"code":"invalid","message":"the request: from must be an index of the journal, such as 1, is \"%s\""}`, from)
-		if status != 400 || kind != "application/json" || strings.TrimSpace(answer) != want {
-			t.Errorf("%s: got %d %s %s", from, status, kind, answer)
+	url := wire.URL(a.serve(t))
+	cases := []struct{ query, want string }{
+		{"/v1/journal?from=x", `from must be an index of the journal, such as 4711, is \"x\"`},
+		{"/v1/journal?from=-1", `from must be an index of the journal, such as 4711, is \"-1\"`},
+		{"/v1/journal?from=99999999999999999999", "from must be an index"},
+		{"/v1/journal?after=3", `unknown parameter \"after\": there are min_index, from, last and follow`},
+		{"/v1/events?from=3",
+			`unknown parameter \"from\": there are min_index, after, kinds, job, pool, node, labels and once`},
+		{"/v1/events?after=1&after=2", `after must be given once, is \"1,2\"`},
+		{"/v1/events?once=1", `once must be true or false, is \"1\"`},
+		{"/v1/events?labels=app", `labels must be NAME=VALUE, is \"app\"`},
+		{"/v1/events?kinds=job,alloc",
+			`kinds must be of pool, node, job, update, instance, endpoint, is \"alloc\"`},
+	}
+	for _, c := range cases {
+		status, kind, answer := exchange(t, "GET", url+c.query, "")
+		if status != 400 || kind != "application/json" || !strings.Contains(answer, c.want) {
+			t.Errorf("%s: got %d %s %s", c.query, status, kind, answer)
 		}
 	}
-	if status, _, answer := exchange(t, "POST", url, ""); status != 404 ||
+	status, _, answer := exchange(t, "GET", url+"/v1/events", "", "Last-Event-ID", "x")
+	if status != 400 || !strings.Contains(answer, "Last-Event-ID must be the id of an event") {
+		t.Errorf("got %d %s", status, answer)
+	}
+	if status, _, answer := exchange(t, "POST", url+"/v1/events", ""); status != 404 ||
 		!strings.Contains(answer, "nothing is at POST /v1/events") {
 		t.Errorf("got %d %s", status, answer)
 	}
 }
 
-// TestEventsEnd looks at what becomes of a stream when its reader goes, when the peer fails, and when the server ends.
+// TestEventsEnd looks at what becomes of a stream when its reader goes, when the peer fails, and when the server
+// ends.
 func TestEventsEnd(t *testing.T) {
 	t.Run("reader goes", func(t *testing.T) {
 		a, _ := pair()
 		watched := &leaver{peer: a, left: make(chan error, 1)}
-		listener, err := Listen("127.0.0.1:0", false)
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, next, leave := events(t, "http://"+serveHandler(t, listener, NewServer(watched, Options{}))+"/v1/events?from=6")
+		_, next, leave := events(t, wire.URL(serveHandler(t, NewServer(watched, Options{})))+"/v1/events")
 		next()
 		leave()
 		select {
@@ -354,13 +357,9 @@ func TestEventsEnd(t *testing.T) {
 		a, _ := pair()
 		address := a.serve(t)
 		a.failure = fmt.Errorf("this peer has stopped")
-		_, next, leave := events(t, "http://"+address+"/v1/events")
-		defer leave()
-		if got, want := next(), `{"error":{"code":"unavailable","message":"this peer has stopped"}}`; got != want {
-			t.Errorf("got %s, want %s", got, want)
-		}
-		if got := next(); got != "end <nil>" {
-			t.Errorf("got %s", got)
+		status, _, answer := exchange(t, "GET", wire.URL(address)+"/v1/events", "")
+		if want := `{"code":"unavailable","message":"this peer has stopped"}`; status != 503 || !strings.Contains(answer, want) {
+			t.Errorf("got %d %s, want %s", status, answer, want)
 		}
 	})
 }
@@ -384,15 +383,15 @@ func TestStalledReaders(t *testing.T) {
 		open func(t *testing.T, address string)
 	}{
 		{"events over HTTP/1.1", func(t *testing.T, address string) {
-			connection, err := net.Dial("tcp", address)
+			connection, err := net.Dial("unix", strings.TrimPrefix(address, wire.UnixPrefix))
 			if err != nil {
 				t.Fatal(err)
 			}
 			t.Cleanup(func() { connection.Close() })
-			fmt.Fprint(connection, "GET /v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n")
+			fmt.Fprint(connection, "GET /v1/journal?follow=true HTTP/1.1\r\nHost: localhost\r\n\r\n")
 		}},
 		{"a procedure over HTTP/2", func(t *testing.T, address string) {
-			transport := wire.Transport()
+			transport := wire.Transport(nil)
 			answers, err := wire.Peer(transport, address).TailJournal(within(t), &starlingv1.TailJournalRequest{Follow: true})
 			if err != nil {
 				t.Fatal(err)
@@ -406,11 +405,7 @@ func TestStalledReaders(t *testing.T) {
 			watched := &leaver{peer: a, left: make(chan error, 1)}
 			s := newServer(watched, Options{})
 			s.readerTimeout = 50 * time.Millisecond
-			listener, err := Listen("127.0.0.1:0", false)
-			if err != nil {
-				t.Fatal(err)
-			}
-			c.open(t, serveHandler(t, listener, s.handler()))
+			c.open(t, serveHandler(t, s.handler()))
 			feed(t, a, watched.left)
 		})
 	}

@@ -7,15 +7,19 @@ import (
 	"strconv"
 	"strings"
 
+	"starling/api/door"
 	starlingv1 "starling/api/v1"
+	"starling/api/view"
 	"starling/api/wire"
 	"starling/cluster"
 	"starling/cluster/facts"
 	"starling/cluster/workload"
 	"starling/jobspec"
 	"starling/replica/forecast"
+	"starling/rights"
 	"starling/schedule/explain"
 	"starling/terms"
+	"starling/terms/access"
 )
 
 // ListJobs lists one page of jobs in the order of their names. The token of a page is its first name.
@@ -30,16 +34,21 @@ func (s *server) ListJobs(ctx context.Context,
 		return nil, err
 	}
 	answer := &starlingv1.ListJobsResponse{Index: uint64(state.Index), Time: timestamp(state.Time)}
+	caller := door.CallerOf(ctx)
+	who, sees := caller.Subject(), caller.Role >= access.Viewer
 	from := terms.JobName(max(request.GetPrefix(), request.GetPageToken()))
 	state.EachJobByName(from, func(j *workload.Job) bool {
 		if !strings.HasPrefix(string(j.Name()), request.GetPrefix()) {
 			return false
 		}
+		if !sees && rights.RoleIn(state, who, j.Name().Pool()) < access.Viewer {
+			return true
+		}
 		if len(answer.Jobs) == size {
 			answer.NextPageToken = string(j.Name())
 			return false
 		}
-		answer.Jobs = append(answer.Jobs, jobMessage(j))
+		answer.Jobs = append(answer.Jobs, view.Job(j))
 		return true
 	})
 	return answer, nil
@@ -66,10 +75,10 @@ func (s *server) JobStatus(ctx context.Context,
 		}
 	}
 	answer := &starlingv1.JobStatusResponse{
-		Index: uint64(state.Index), Time: timestamp(state.Time), Job: jobMessage(j), Spec: wire.Spec(j.Spec),
+		Index: uint64(state.Index), Time: timestamp(state.Time), Job: view.Job(j), Spec: wire.Spec(j.Spec),
 	}
 	for i, t := range j.Tasks {
-		answer.Tasks = append(answer.Tasks, taskMessage(j, i))
+		answer.Tasks = append(answer.Tasks, view.Task(j, i))
 		if request.GetTask() != "" && request.GetTask() != string(t.Name) || i < int(from.Task) ||
 			answer.NextPageToken != "" {
 			continue
@@ -83,7 +92,7 @@ func (s *server) JobStatus(ctx context.Context,
 				answer.NextPageToken = fmt.Sprintf("%d.%d", r.Task, r.Index)
 				break
 			}
-			answer.Slots = append(answer.Slots, slotMessages(state, r)...)
+			answer.Slots = append(answer.Slots, view.Slots(state, r)...)
 		}
 	}
 	s.starting(ctx, state, j).complete(answer.Slots)
@@ -96,7 +105,7 @@ func (s *server) Why(ctx context.Context, request *starlingv1.WhyRequest) (*star
 	if err != nil {
 		return nil, err
 	}
-	answer := &starlingv1.WhyResponse{Index: uint64(state.Index), Time: timestamp(state.Time), Job: jobMessage(j)}
+	answer := &starlingv1.WhyResponse{Index: uint64(state.Index), Time: timestamp(state.Time), Job: view.Job(j)}
 	starting := s.starting(ctx, state, j)
 	done, err := s.imagine(ctx)
 	if err != nil {
@@ -198,7 +207,7 @@ func (s *server) JobHistory(ctx context.Context,
 		return nil, err
 	}
 	return &starlingv1.JobHistoryResponse{
-		Index: uint64(state.Index), Time: timestamp(state.Time), Job: jobMessage(j), Versions: versions(state, j),
+		Index: uint64(state.Index), Time: timestamp(state.Time), Job: view.Job(j), Versions: versions(state, j),
 	}, nil
 }
 

@@ -2,16 +2,13 @@ package api
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
-	"net/http"
-	"strconv"
-	"strings"
 
 	"connectrpc.com/connect"
 
+	"starling/api/door"
 	starlingv1 "starling/api/v1"
+	"starling/api/watch"
 	"starling/api/wire"
 	"starling/replica/report"
 	"starling/terms"
@@ -50,8 +47,8 @@ func (s *server) TailJournal(
 	return s.remembered(ctx, from, state.Index, visit)
 }
 
-// remembered visits the entries from the index on to end, as far as they are remembered. The peer must have folded end:
-// so this does not wait for new ones.
+// remembered visits the entries from the index on to end, as far as they are remembered. The peer must have folded
+// end: so this does not wait for new ones.
 func (s *server) remembered(ctx context.Context, from, end terms.Index, visit func(*report.Folded) error) error {
 	if from > end {
 		return nil
@@ -74,100 +71,23 @@ func (s *server) remembered(ctx context.Context, from, end terms.Index, visit fu
 	return err
 }
 
-// events streams the journal to plain HTTP clients: as server-sent events if they are accepted, otherwise a JSON value
-// a line. It begins at the entry after Last-Event-ID, at the one that from says, or at the oldest that is remembered.
-func (s *server) events(w http.ResponseWriter, r *http.Request) {
-	from, failure := eventsFrom(r)
-	if failure != nil {
-		writeFailure(w, http.StatusBadRequest, failure)
-		return
-	}
-	sse := strings.Contains(r.Header.Get("Accept"), "text/event-stream")
-	kind := "application/x-ndjson"
-	if sse {
-		kind = "text/event-stream"
-	}
-	w.Header().Set("Content-Type", kind)
-	w.Header().Set("Cache-Control", "no-store")
-	events := &eventWriter{response: w, control: http.NewResponseController(w), sse: sse}
-	if err := events.flush(); err != nil {
-		return // who asked has gone
-	}
-	first := true
-	err := s.backend.Follow(r.Context(), from, func(entry *report.Folded) error {
-		if first && entry.Index > from {
-			oldest, err := json.Marshal(struct {
-				Oldest terms.Index `json:"oldest_index"`
-			}{entry.Index})
-			if err != nil {
-				return err
-			}
-			if err := events.write("oldest", 0, oldest); err != nil {
-				return err
-			}
-		}
-		first = false
-		data, err := marshalJSON(wire.Entry(entry))
-		if err != nil {
-			return err
-		}
-		return events.write("entry", entry.Index, data)
-	})
-	s.endEvents(r.Context(), events, err)
-}
-
-// endEvents says why the stream ends to a reader who is still there.
-func (s *server) endEvents(ctx context.Context, events *eventWriter, err error) {
-	if err == nil || ctx.Err() != nil || events.failed {
-		return
-	}
-	if data, err := json.Marshal(failureJSON(failureOf(ctx, err))); err == nil {
-		_ = events.write("error", 0, data) // if it cannot be told, it ends all the same
-	}
-}
-
-func eventsFrom(r *http.Request) (terms.Index, *wire.Failure) {
-	text, name := r.URL.Query().Get("from"), "from"
-	offset := uint64(0)
-	if last := r.Header.Get("Last-Event-ID"); last != "" {
-		text, name, offset = last, "Last-Event-ID", 1
-	}
-	if text == "" {
-		return 1, nil
-	}
-	from, err := strconv.ParseUint(text, 10, 63)
+// Watch tells what there is, and then what changes.
+func (s *server) Watch(ctx context.Context, request *starlingv1.WatchRequest,
+	stream *connect.ServerStream[starlingv1.WatchResponse]) error {
+	state, err := s.stateAt(ctx, max(request.GetMinIndex(), request.GetAfter()))
 	if err != nil {
-		return 0, invalid("the request", terms.Problem{
-			Path: name, Reason: fmt.Sprintf("must be an index of the journal, such as 1, is %q", text)})
+		return err
 	}
-	return terms.Index(max(from+offset, 1)), nil
-}
-
-type eventWriter struct {
-	response http.ResponseWriter
-	control  *http.ResponseController
-	sse      bool
-	failed   bool
-}
-
-// write sends one event; index 0 is none.
-func (e *eventWriter) write(name string, index terms.Index, data []byte) error {
-	text := string(data) + "\n"
-	if e.sse {
-		text = "event: " + name + "\n"
-		if index > 0 {
-			text += fmt.Sprintf("id: %d\n", index)
-		}
-		text += "data: " + string(data) + "\n\n"
-	} else if name == "error" {
-		text = fmt.Sprintf("{\"error\":%s}\n", data)
+	asked := &watch.Request{WatchRequest: request, Caller: door.CallerOf(ctx)}
+	if archive := s.backend.Archive(); archive != nil {
+		asked.Past = archive
 	}
-	_, err := e.response.Write([]byte(text))
-	if err == nil {
-		err = e.flush()
+	if !isPast(ctx) {
+		return s.feed.Watch(ctx, asked, stream.Send)
 	}
-	e.failed = e.failed || err != nil
-	return err
+	now, err := s.backend.State(ctx, 0)
+	if err != nil {
+		return err
+	}
+	return watch.List(state, now, asked, stream.Send)
 }
-
-func (e *eventWriter) flush() error { return e.control.Flush() }

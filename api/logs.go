@@ -318,7 +318,7 @@ type slotNamed interface {
 }
 
 // slotOf returns the slot that the request names.
-func slotOf(state *cluster.State, request slotNamed) (facts.SlotRef, error) {
+func slotOf[R slotNamed](state *cluster.State, request R) (facts.SlotRef, error) {
 	j, err := jobOf(state, request.GetJob())
 	if err != nil {
 		return facts.SlotRef{}, err

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"testing"
 	"testing/iotest"
 
@@ -204,5 +205,38 @@ func TestLogsOfALostNode(t *testing.T) {
 	want := "the output of web.main[0]#8 is on node b, which is not in the cluster now: ask again when it is back"
 	if err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
+	}
+}
+
+// TestLogsByCurl reads what instances have written with plain HTTP: one stream or both, all or the end.
+func TestLogsByCurl(t *testing.T) {
+	a, b := pair()
+	b.volunteer(b.serve(t))
+	url := wire.URL(a.serve(t)) + "/v1/logs?"
+	a.add("a~1", &command.SubmitJob{Spec: *jobOn("web", 2, "b")})
+	b.writes("web.main[0]#8", "hello\nworld\n")
+	for _, c := range []struct {
+		query, want string
+		status      int
+	}{
+		{"of=web.main[0]", "hello\nworld\n", 200},
+		{"of=web.main[0]%238&tail=6", "world\n", 200},
+		{"of=web.main[0]&stream=stderr", "errors of web.main[0]#8", 200},
+		{"of=web.main[0]&follow=true", "hello\nworld\n", 200},
+		{"of=web", "of must be an instance such as web.server[2]", 400},
+		{"of=web.main[0]&since=now", `unknown parameter \"since\": there are of, stream, tail and follow`, 400},
+		{"of=web.main[0]&tail=x", "tail must be a number of bytes", 400},
+		{"of=nothing.main[0]", "no job", 404},
+	} {
+		status, _, got := exchange(t, "GET", url+c.query, "")
+		if status != c.status || got != c.want && (status == 200 || !strings.Contains(got, c.want)) {
+			t.Errorf("%s: got %d %q, want %d %q", c.query, status, got, c.status, c.want)
+		}
+	}
+	_, _, both := exchange(t, "GET", url+"of=web.main[0]&stream=both", "")
+	for _, line := range []string{"stdout | hello\n", "stdout | world\n", "stderr | errors of web.main[0]#8\n"} {
+		if !strings.Contains(both, line) {
+			t.Errorf("both streams: got %q, want the line %q", both, line)
+		}
 	}
 }

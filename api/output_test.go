@@ -22,7 +22,7 @@ func TestOutput(t *testing.T) {
 		Order: 7}, Job: 3}
 	text := strings.Repeat("word ", 100_000)
 	a.outputs = map[terms.OutputSet]string{whole: text}
-	address, outputs := a.serve(t), client.NewOutputs()
+	address, outputs := a.serve(t), client.NewOutputs(nil)
 	stream, err := outputs.Fetch(within(t), address, whole)
 	if err != nil {
 		t.Fatal(err)

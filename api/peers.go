@@ -46,22 +46,29 @@ func (s *server) ListPeers(ctx context.Context,
 	return answer, nil
 }
 
-// nodesAt returns the value and what the peers publish. Of the past it is not known how far a peer had read.
-func (s *server) nodesAt(ctx context.Context, least uint64) (*cluster.State, *flock, error) {
-	if isPast(ctx) {
-		state, err := s.stateAt(ctx, least)
-		if err != nil {
-			return nil, nil, err
-		}
-		return state, &flock{past: true, joining: joining(state)}, nil
+// pulses returns what the peers publish; of the past it is not known, nor while the journal does not answer.
+func (s *server) pulses(ctx context.Context) (all []report.PulseView, known bool) {
+	if _, silent := s.backend.Silence(); silent != nil || isPast(ctx) {
+		return nil, false
 	}
-	pulses, err := s.backend.Pulses(ctx)
+	short, cancel := context.WithTimeout(ctx, askMax)
+	defer cancel()
+	all, err := s.backend.Pulses(short)
 	if err != nil {
-		return nil, nil, fmt.Errorf("read the pulses: %w", err)
+		_, _ = s.backend.Head(ctx) // if that fails, the answer says how old it is
 	}
+	return all, err == nil
+}
+
+// nodesAt returns the value and what the peers publish.
+func (s *server) nodesAt(ctx context.Context, least uint64) (*cluster.State, *flock, error) {
+	pulses, known := s.pulses(ctx)
 	state, err := s.stateAt(ctx, least)
 	if err != nil {
 		return nil, nil, err
+	}
+	if !known {
+		return state, &flock{past: true, joining: joining(state)}, nil
 	}
 	flock, err := s.flock(ctx, state, pulses)
 	return state, flock, err

@@ -1,12 +1,16 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 
 	"starling/api/difference"
 	starlingv1 "starling/api/v1"
+	"starling/api/view"
 	"starling/api/wire"
+	"starling/cluster"
 	"starling/cluster/facts"
 	"starling/cluster/workload"
 	"starling/command"
@@ -67,7 +71,7 @@ func (s *server) PlanJob(ctx context.Context, request *starlingv1.PlanJobRequest
 		if before != nil && len(answer.GetChanges()) == 0 {
 			after = before
 		}
-		answer.Update, answer.Tasks = updateMessage(&after.Update), taskPlans(before, after)
+		answer.Update, answer.Tasks = view.Update(&after.Update), taskPlans(before, after)
 	}
 	return answer, nil
 }
@@ -121,4 +125,181 @@ func countKept(plan *starlingv1.TaskPlan, old, now *terms.Task) {
 	} else {
 		plan.Unchanged++
 	}
+}
+
+// WhatIf tells what would come of imagined changes of the cluster.
+func (s *server) WhatIf(ctx context.Context,
+	request *starlingv1.WhatIfRequest) (*starlingv1.WhatIfResponse, error) {
+	state, err := s.stateAt(ctx, request.GetMinIndex())
+	if err != nil {
+		return nil, err
+	}
+	change, err := imagined(state, request)
+	if err != nil {
+		return nil, err
+	}
+	done, err := s.imagine(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	found := forecast.Compare(state, change)
+	if found.Refusal.Code != facts.OK {
+		return nil, &wire.Failure{Code: wire.Refused(state.Index, found.Refusal).Code, Index: state.Index,
+			Reason: refusedBecause(found.Refused) + found.Refusal.Reason}
+	}
+	answer := difference.WhatIf(request, &found, func(name terms.JobName) []*starlingv1.Finding {
+		return findings(explain.Job(found.With, found.With.JobOf(name), nil, forecast.Tries(found.With, name)))
+	})
+	for i := range change.Add {
+		answer.Added = append(answer.Added, string(change.Add[i].Name))
+	}
+	return answer, nil
+}
+
+// imagined returns what a request asks for.
+func imagined(state *cluster.State, request *starlingv1.WhatIfRequest) (*forecast.Change, error) {
+	change := &forecast.Change{}
+	for _, add := range request.GetAdd() {
+		if err := addMachines(state, change, add); err != nil {
+			return nil, err
+		}
+	}
+	if put, problems := wire.PoolsOf(request.GetPools()); len(put)+len(request.GetGone())+len(problems) > 0 {
+		if len(problems) > 0 {
+			return nil, invalid("the pools", problems...)
+		}
+		pools := &command.ChangePools{Pools: put}
+		for _, path := range request.GetGone() {
+			pools.Gone = append(pools.Gone, terms.PoolPath(path))
+		}
+		if _, err := changedTree(state, pools); err != nil {
+			return nil, err
+		}
+		change.Commands = append(change.Commands, pools)
+	}
+	for _, name := range request.GetDrain() {
+		if err := aliveNode(state, name, "drained"); err != nil {
+			return nil, err
+		}
+		change.Commands = append(change.Commands, &command.DrainNode{Node: terms.NodeName(name), Drain: true,
+			DeadlineMillis: request.GetDrainDeadlineMillis()})
+	}
+	for _, name := range request.GetKill() {
+		if err := aliveNode(state, name, "killed"); err != nil {
+			return nil, err
+		}
+		change.Commands = append(change.Commands, &command.Leave{Peer: state.NodeOf(terms.NodeName(name)).Peer})
+	}
+	if err := addJobs(state, change, request.GetRun()); err != nil {
+		return nil, err
+	}
+	if len(change.Commands)+len(change.Add) == 0 {
+		return nil, invalid("the request", terms.Problem{Path: "kill", Reason: "nothing is to be imagined: " +
+			"name machines to kill, drain or add, jobs to run, or pools"})
+	}
+	return change, nil
+}
+
+// addJobs adds jobs that are submitted to a change, or new versions of them.
+func addJobs(state *cluster.State, change *forecast.Change, specs []*starlingv1.JobSpec) error {
+	for _, m := range specs {
+		spec, problems := wire.SpecOf(m)
+		if problems = append(problems, validate.Job(spec, rules.Released)...); len(problems) > 0 {
+			return invalid(fmt.Sprintf("job %q", spec.Name), problems...)
+		}
+		against := uint32(0)
+		if present := state.JobOf(spec.Name); present != nil && present.Finished == 0 {
+			against = present.Version
+		}
+		change.Commands = append(change.Commands, &command.SubmitJob{Against: against, Spec: *spec})
+	}
+	return nil
+}
+
+// aliveNode is an error for a node that cannot be killed or drained.
+func aliveNode(state *cluster.State, name, becomes string) error {
+	node := state.NodeOf(terms.NodeName(name))
+	switch {
+	case node == nil:
+		return &wire.Failure{Code: wire.NotFound, Index: state.Index, Reason: fmt.Sprintf(
+			"there is no machine %q to be %s: `starling peers` lists them", name, becomes)}
+	case node.Peer == "":
+		return &wire.Failure{Code: wire.Conflict, Index: state.Index, Reason: fmt.Sprintf(
+			"machine %s cannot be %s: it has left the cluster already", name, becomes)}
+	}
+	return nil
+}
+
+// addMachines adds machines to a change, with names that the cluster does not have.
+func addMachines(state *cluster.State, change *forecast.Change, add *starlingv1.ImaginedNodes) error {
+	offer := terms.Offer{PortFirst: 20000, PortLast: 29999, Rules: state.Rules}
+	if like := add.GetLike(); like != "" {
+		node := state.NodeOf(terms.NodeName(like))
+		if node == nil || node.Offer == nil {
+			return &wire.Failure{Code: wire.NotFound, Index: state.Index, Reason: fmt.Sprintf(
+				"no machine can be like %q: there is none of that name that gives anything; `starling peers` lists them", like)}
+		}
+		offer = *node.Offer
+	}
+	given := add.GetCapacity()
+	for k, amount := range []int64{given.GetCpuMillicores(), given.GetMemoryBytes(), given.GetDiskBytes()} {
+		if amount != 0 {
+			offer.Capacity[k] = amount
+		}
+	}
+	if len(add.GetDevices()) > 0 {
+		offer.Devices = nil
+		for _, d := range add.GetDevices() {
+			offer.Devices = append(offer.Devices, terms.DeviceOffer{Kind: d.GetKind(), Count: d.GetCount(), Model: d.GetModel()})
+		}
+	}
+	attributes := slices.Clone(offer.Attributes)
+	for _, v := range add.GetAttributes() {
+		attributes = withAttribute(attributes, v.GetName(), v.GetValue())
+	}
+	if add.GetCount() == 0 || int(add.GetCount())+len(change.Add) > forecast.AddedMax {
+		return invalid("the request", terms.Problem{Path: "add", Reason: fmt.Sprintf("must be 1 to %d machines, in all",
+			forecast.AddedMax)})
+	}
+	number := len(change.Add)
+	for left := add.GetCount(); left > 0; {
+		number++
+		name := terms.NodeName(fmt.Sprintf("new-%d", number))
+		if state.NodeOf(name) != nil {
+			continue
+		}
+		one := offer
+		one.Attributes = withAttribute(slices.Clone(attributes), terms.NodeAttribute, string(name))
+		change.Add = append(change.Add, forecast.Machine{Name: name, Offer: one})
+		left--
+	}
+	return nil
+}
+
+// withAttribute puts an attribute into its place among others, or replaces what is there.
+func withAttribute(all []terms.EnvVar, name, value string) []terms.EnvVar {
+	at, found := slices.BinarySearchFunc(all, name, func(v terms.EnvVar, name string) int {
+		return cmp.Compare(v.Name, name)
+	})
+	if found {
+		all[at].Value = value
+		return all
+	}
+	return slices.Insert(all, at, terms.EnvVar{Name: name, Value: value})
+}
+
+// refusedBecause says what would be refused.
+func refusedBecause(c command.Command) string {
+	switch c := c.(type) {
+	case *command.SubmitJob:
+		return fmt.Sprintf("job %s would be refused: ", c.Spec.Name)
+	case *command.DrainNode:
+		return fmt.Sprintf("the drain of %s would be refused: ", c.Node)
+	case *command.ChangePools:
+		return "the change of the pools would be refused: "
+	case *command.Leave:
+		return fmt.Sprintf("%s cannot be killed: ", c.Peer)
+	}
+	return ""
 }

@@ -62,7 +62,7 @@ func TestReadJobInPool(t *testing.T) {
 		t.Errorf("got %v and %v, want the job", list, err)
 	}
 	question := "Why?connect=v1&encoding=json&message=" + url.QueryEscape(fmt.Sprintf(`{"job":%q}`, inPool))
-	code, _, answer := exchange(t, "GET", "http://"+address+procedures+question, "")
+	code, _, answer := exchange(t, "GET", wire.URL(address)+procedures+question, "")
 	if code != 200 || !strings.Contains(answer, `"`+inPool+`"`) {
 		t.Errorf("got %d and %s", code, answer)
 	}

@@ -2,22 +2,24 @@ package api
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"mime"
-	"net"
 	"net/http"
-	"net/netip"
 	"strings"
 	"time"
 
 	"connectrpc.com/connect"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"starling/api/door"
 	"starling/api/wire"
+	"starling/terms"
 )
+
+func timestamp(t terms.Time) *timestamppb.Timestamp { return wire.Timestamp(t) }
 
 // strictJSON is JSON with the field names of the description. It refuses fields that it does not know: a misspelt
 // field that is passed over is a job that runs elsewhere or otherwise than its author meant.
@@ -32,7 +34,7 @@ func (c strictJSON) Marshal(message any) ([]byte, error) {
 	if !ok {
 		return nil, fmt.Errorf("%T is not a message", message)
 	}
-	return marshalJSON(m)
+	return wire.JSON(m)
 }
 
 // Unmarshal reads a message.
@@ -48,11 +50,6 @@ func (c strictJSON) Unmarshal(data []byte, message any) error {
 		return fmt.Errorf("the body is not a %s: %w", m.ProtoReflect().Descriptor().Name(), err)
 	}
 	return nil
-}
-
-// marshalJSON writes a message with all fields that are told, zeroes included, so that programs find them.
-func marshalJSON(m proto.Message) ([]byte, error) {
-	return protojson.MarshalOptions{UseProtoNames: true, EmitDefaultValues: true}.Marshal(m)
 }
 
 // failures turns every error of a procedure into one that the protocol carries.
@@ -92,7 +89,7 @@ func failureOf(ctx context.Context, err error) *wire.Failure {
 	switch {
 	case errors.As(err, &failure):
 		return failure
-	case errors.Is(context.Cause(ctx), errStopping):
+	case errors.Is(context.Cause(ctx), door.ErrStopping):
 		return &wire.Failure{Code: wire.Unavailable, Reason: "this peer is stopping: ask another, or again in a moment"}
 	case ctx.Err() != nil:
 		return &wire.Failure{Code: wire.Canceled, Reason: "the request was canceled, or its time was up"}
@@ -102,68 +99,6 @@ func failureOf(ctx context.Context, err error) *wire.Failure {
 	return &wire.Failure{Code: wire.Unavailable, Reason: err.Error()}
 }
 
-// writeFailure answers a plain HTTP request, in the form in which the procedures' errors are written as JSON.
-func writeFailure(w http.ResponseWriter, status int, failure *wire.Failure) {
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(failureJSON(failure)) // it fails only if who asked has gone
-}
-
-func failureJSON(failure *wire.Failure) any {
-	return struct {
-		Code    wire.Code `json:"code"`
-		Message string    `json:"message"`
-	}{failure.Code, failure.Reason}
-}
-
-// Listen listens on the address. Until peers know who asks, whoever reaches the port may run programs: so it refuses
-// all but loopback, unless insecure.
-func Listen(address string, insecure bool) (net.Listener, error) {
-	host, _, err := net.SplitHostPort(address)
-	if err != nil {
-		return nil, fmt.Errorf("listen on %q: %w: write host:port, such as 127.0.0.1:7460", address, err)
-	}
-	if !insecure && !isLoopback(host) {
-		return nil, fmt.Errorf("listen on %s: it is not loopback, and whoever reaches it could run programs here: "+
-			"use 127.0.0.1, or pass --insecure if all that can reach this network are trusted", address)
-	}
-	listener, err := net.Listen("tcp", address)
-	if err != nil {
-		return nil, fmt.Errorf("listen on %s: %w", address, err)
-	}
-	return listener, nil
-}
-
-func isLoopback(host string) bool {
-	ip, err := netip.ParseAddr(host)
-	return err == nil && ip.Unmap().IsLoopback() || strings.EqualFold(host, "localhost")
-}
-
-// withHost refuses requests over loopback that name another host: a page in a browser on this machine can have its
-// own name lead here, and would act with the rights of who sits before it.
-func withHost(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		local, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
-		host, _, err := net.SplitHostPort(r.Host)
-		if err != nil {
-			host = strings.Trim(r.Host, "[]")
-		}
-		_, notIP := netip.ParseAddr(host)
-		if local != nil && isLoopbackAddress(local) && notIP != nil && !isLoopback(host) &&
-			!strings.HasSuffix(host, ".localhost") {
-			writeFailure(w, http.StatusForbidden, &wire.Failure{Code: wire.Denied, Reason: fmt.Sprintf(
-				"this peer listens on loopback and is not %q: ask for localhost or an IP address", host)})
-			return
-		}
-		next.ServeHTTP(w, r)
-	})
-}
-
-func isLoopbackAddress(a net.Addr) bool {
-	tcp, ok := a.(*net.TCPAddr)
-	return ok && tcp.IP.IsLoopback()
-}
-
 // withMedia says what to send to those who send a body of another kind, as curl does unless told.
 func withMedia(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -171,7 +106,7 @@ func withMedia(next http.Handler) http.Handler {
 		known := kind == "application/json" || kind == "application/proto" ||
 			strings.HasPrefix(kind, "application/grpc") || strings.HasPrefix(kind, "application/connect+")
 		if r.Method == http.MethodPost && (err != nil || !known) {
-			writeFailure(w, http.StatusUnsupportedMediaType, &wire.Failure{Code: wire.Invalid,
+			door.WriteFailure(w, http.StatusUnsupportedMediaType, &wire.Failure{Code: wire.Invalid,
 				Reason: "send JSON and say so: curl --json BODY, or the header Content-Type: application/json"})
 			return
 		}

@@ -2,24 +2,33 @@ package api
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"runtime/debug"
 	"time"
 
 	"connectrpc.com/connect"
 
+	"starling/api/door"
+	"starling/api/guard"
+	"starling/api/metrics"
+	"starling/api/openapi"
+	"starling/api/session"
+	"starling/api/silence"
+	"starling/api/streams"
+	"starling/api/textlogs"
 	starlingv1 "starling/api/v1"
 	"starling/api/v1/starlingv1connect"
+	"starling/api/watch"
 	"starling/api/wire"
 	"starling/cluster"
+	"starling/replica/report"
 	"starling/terms"
 )
 
 // server answers for one peer.
 type server struct {
+	*session.Server
 	backend Backend
 	options Options
 	// peers is how other peers are reached.
@@ -28,41 +37,51 @@ type server struct {
 	wait, readerTimeout time.Duration
 	// imagining has a place for every request under way that folds or places on a copy of the value, which may take long.
 	imagining chan struct{}
+	feed      *watch.Feed
 }
 
-// imaginedMax bounds the requests that fold or place on a copy of the value at a time, so that the peer itself gets on.
+// imaginedMax bounds the requests that fold or place on a copy of the value at a time, so that the peer itself gets
+// on.
 const imaginedMax = 2
 
-// NewServer returns the handler of all requests to the peer behind the backend. Serve gives it to a listener.
+// NewServer returns the handler of all requests to the peer behind the backend. A door.Door says who sends them.
 func NewServer(backend Backend, options Options) http.Handler {
 	return newServer(backend, options).handler()
 }
 
 func newServer(backend Backend, options Options) *server {
-	return &server{
-		backend: backend, options: options, peers: wire.Transport(), wait: waitMax, readerTimeout: readerTimeoutMax,
-		imagining: make(chan struct{}, imaginedMax),
+	s := &server{
+		backend: backend, options: options, peers: wire.Transport(options.Shows), wait: waitMax,
+		readerTimeout: readerTimeoutMax, imagining: make(chan struct{}, imaginedMax),
+		feed: watch.New(backend),
 	}
+	s.Server = &session.Server{Backend: backend, State: s.stateAt, Slot: slotOf[*starlingv1.ExecRequest], Peers: s.peers,
+		Log: options.Log}
+	return s
 }
 
 func (s *server) handler() http.Handler {
 	mux := http.NewServeMux()
 	path, procedures := starlingv1connect.NewStarlingHandler(s,
-		connect.WithReadMaxBytes(requestBytesMax),
+		connect.WithReadMaxBytes(door.BodyBytesMax),
 		connect.WithCompressMinBytes(1<<10),
 		connect.WithCodec(strictJSON{"json"}),
 		connect.WithCodec(strictJSON{"json; charset=utf-8"}),
-		connect.WithInterceptors(failures{}, pasts{}),
+		connect.WithInterceptors(failures{}, guard.New(s.stateNow), pasts{}, silence.Server{Silence: s.backend.Silence}),
 		connect.WithRecover(s.recovered),
 	)
 	mux.Handle(path, withMedia(procedures))
-	mux.HandleFunc("GET /v1/events", s.events)
-	mux.HandleFunc("GET /healthz", s.health)
+	streams.Handle(mux, procedures)
+	mux.Handle("GET "+door.PathLogs, textlogs.New(procedures))
+	mux.HandleFunc("GET "+door.PathHealth, s.health)
+	mux.HandleFunc("GET "+door.PathReady, s.health)
+	mux.HandleFunc("GET "+door.PathMetrics, s.metrics)
+	mux.HandleFunc("GET "+door.PathOpenAPI, openapi.Serve)
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		writeFailure(w, http.StatusNotFound, &wire.Failure{Code: wire.NotFound, Reason: fmt.Sprintf(
+		door.WriteFailure(w, http.StatusNotFound, &wire.Failure{Code: wire.NotFound, Reason: fmt.Sprintf(
 			"nothing is at %s %s: try GET /healthz, GET /v1/events or POST %sInfo", r.Method, r.URL.Path, path)})
 	})
-	return http.NewCrossOriginProtection().Handler(withHost(withReaderTimeout(mux, s.readerTimeout)))
+	return withReaderTimeout(mux, s.readerTimeout)
 }
 
 // recovered turns a panic, which is a bug, into an answer without its details.
@@ -75,17 +94,49 @@ func (s *server) recovered(_ context.Context, spec connect.Spec, _ http.Header, 
 		Reason: "this request met a bug in the peer: its log says where; please report it"}
 }
 
-// health answers 200 when the peer is a member, for load balancers and scripts.
-func (s *server) health(w http.ResponseWriter, _ *http.Request) {
-	status := s.backend.Status()
+// health answers 200 if the peer serves as it should, and otherwise 503 and why, for load balancers and scripts. It
+// tells details only to users.
+func (s *server) health(w http.ResponseWriter, r *http.Request) {
+	status, toUser := s.backend.Status(), door.CallerOf(r.Context()).IsUser()
+	troubles := status.Troubles
+	if _, err := s.backend.Head(r.Context()); err != nil {
+		reason := "the journal does not answer: " + err.Error()
+		troubles = append(troubles, report.Trouble{Kind: report.NoQuorum, Reason: reason})
+	}
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	if status.Phase != "member" {
+	if len(troubles) > 0 {
 		w.WriteHeader(http.StatusServiceUnavailable)
 	}
 	fmt.Fprintf(w, "%s %s at index %d\n", status.Self, status.Phase, status.Index)
+	for _, trouble := range troubles {
+		line := string(trouble.Kind)
+		if toUser {
+			line += ": " + trouble.Reason
+		}
+		fmt.Fprintln(w, line)
+	}
+	if !toUser {
+		return
+	}
 	for _, warning := range status.Warnings {
 		fmt.Fprintf(w, "warning: %s\n", warning)
 	}
+}
+
+// metrics answers a scrape.
+func (s *server) metrics(w http.ResponseWriter, r *http.Request) {
+	if err := door.Check(r.Context(), door.PathMetrics); err != nil {
+		door.WriteFailure(w, http.StatusForbidden, failureOf(r.Context(), err))
+		return
+	}
+	state, err := s.stateAt(r.Context(), 0)
+	if err != nil {
+		door.WriteFailure(w, http.StatusServiceUnavailable, failureOf(r.Context(), err))
+		return
+	}
+	scrape := &metrics.Scrape{State: state, Status: s.backend.Status(), Version: s.options.Version}
+	scrape.Head, scrape.HeadError = s.backend.Head(r.Context())
+	scrape.Handler().ServeHTTP(w, r)
 }
 
 // Info tells what the peer knows of itself.
@@ -104,6 +155,8 @@ func (s *server) Info(ctx context.Context, request *starlingv1.InfoRequest) (*st
 	}
 	return answer, nil
 }
+
+func (s *server) stateNow(ctx context.Context) (*cluster.State, error) { return s.stateAt(ctx, 0) }
 
 // stateAt returns the value at the index or later, or that of the past which the request asks about, as a copy of the
 // request's own.
@@ -130,41 +183,4 @@ func (s *server) imagine(ctx context.Context) (done func(), err error) {
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
-}
-
-// errStopping ends the contexts of requests when the server ends, not the one who asked.
-var errStopping = errors.New("this peer is stopping")
-
-// endMax is how long requests may take to end when the server does. Their contexts have ended, so it is short.
-const endMax = 500 * time.Millisecond
-
-// Serve answers requests on the listener until ctx ends, and with it the requests that are under way.
-func Serve(ctx context.Context, listener net.Listener, handler http.Handler) error {
-	base, stop := context.WithCancelCause(context.WithoutCancel(ctx))
-	defer stop(errStopping)
-	protocols := new(http.Protocols)
-	protocols.SetHTTP1(true)
-	protocols.SetUnencryptedHTTP2(true)
-	running := &http.Server{
-		Handler: handler, Protocols: protocols, MaxHeaderBytes: 64 << 10,
-		ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute,
-		BaseContext: func(net.Listener) context.Context { return base },
-	}
-	ended := make(chan error, 1)
-	go func() { ended <- running.Serve(listener) }()
-	select {
-	case err := <-ended:
-		return fmt.Errorf("serve on %s: %w", listener.Addr(), err)
-	case <-ctx.Done():
-	}
-	stop(errStopping)
-	limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), endMax)
-	defer cancel()
-	if err := running.Shutdown(limit); err != nil {
-		_ = running.Close() // what is left has had its time
-	}
-	if err := <-ended; !errors.Is(err, http.ErrServerClosed) {
-		return fmt.Errorf("serve on %s: %w", listener.Addr(), err)
-	}
-	return nil
 }

@@ -6,12 +6,14 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"connectrpc.com/connect"
 
+	"starling/api/door"
 	starlingv1 "starling/api/v1"
 	"starling/api/v1/starlingv1connect"
 	"starling/api/wire"
@@ -24,8 +26,8 @@ import (
 func TestProtocols(t *testing.T) {
 	a, _ := pair()
 	address := a.serve(t)
-	one := http.DefaultClient
-	two := &http.Client{Transport: wire.Transport()}
+	one := plain()
+	two := &http.Client{Transport: wire.Transport(nil)}
 	defer two.CloseIdleConnections()
 	cases := []struct {
 		name    string
@@ -42,7 +44,7 @@ func TestProtocols(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			ctx := within(t)
-			peer := starlingv1connect.NewStarlingClient(c.client, "http://"+address, c.options...)
+			peer := starlingv1connect.NewStarlingClient(c.client, wire.URL(address), c.options...)
 			info, err := peer.Info(ctx, &starlingv1.InfoRequest{MinIndex: 6})
 			if err != nil || info.GetPeer() != "a~1" {
 				t.Fatalf("got %v, %v", info, err)
@@ -141,7 +143,7 @@ func TestRequestsCountOnce(t *testing.T) {
 	submit := &starlingv1.SubmitJobRequest{RequestId: "r1", Spec: wire.Spec(jobOn("web", 1, "a"))}
 	kill := &starlingv1.KillJobRequest{RequestId: "r2", Job: "nope"}
 	for _, address := range addresses {
-		transport := wire.Transport()
+		transport := wire.Transport(nil)
 		defer transport.CloseIdleConnections()
 		peer := wire.Peer(transport, address)
 		if answer, err := peer.SubmitJob(ctx, submit); err != nil || answer.GetJob() != "web" {
@@ -173,7 +175,7 @@ func TestWritesThatFail(t *testing.T) {
 			"job web exists in version 1: say that the change is made against it"},
 		{"peer cannot", func(p *peer) { p.failure = errors.New("this peer has stopped") }, wire.Unavailable,
 			"submit-job: this peer has stopped"},
-		{"nothing comes of it", func(p *peer) { p.stuck = true }, wire.Unavailable,
+		{"nothing comes of it", func(p *peer) { p.stuck = true }, wire.Unknown,
 			"the outcome is not known after 20ms: send it again with the same request_id, it will count once"},
 	}
 	for _, c := range cases {
@@ -195,7 +197,7 @@ func TestReadsThatFail(t *testing.T) {
 	c := ask(t, a.serve(t))
 	a.failure = errors.New("this peer has stopped")
 	_, err := c.AllPeers(within(t))
-	if got := asFailure(t, err); got.Code != wire.Unavailable || got.Reason != "read the pulses: this peer has stopped" {
+	if got := asFailure(t, err); got.Code != wire.Unavailable || got.Reason != "this peer has stopped" {
 		t.Errorf("got %+v", got)
 	}
 	_, err = c.AllJobs(within(t), "")
@@ -212,13 +214,9 @@ func (broken) State(context.Context, terms.Index) (*cluster.State, error) { pani
 func TestBugsStayInside(t *testing.T) {
 	a, _ := pair()
 	log := &bytes.Buffer{}
-	listener, err := Listen("127.0.0.1:0", false)
-	if err != nil {
-		t.Fatal(err)
-	}
 	handler := NewServer(broken{a}, Options{Log: slog.New(slog.NewTextHandler(log, nil))})
-	address := serveHandler(t, listener, handler)
-	_, err = ask(t, address).Info(within(t))
+	address := serveHandler(t, handler)
+	_, err := ask(t, address).Info(within(t))
 	if got := asFailure(t, err); got.Code != wire.Internal || strings.Contains(got.Reason, "oops") {
 		t.Errorf("got %+v", got)
 	}
@@ -241,17 +239,17 @@ func TestCanceled(t *testing.T) {
 // TestServeEnds ends the server while a stream is read.
 func TestServeEnds(t *testing.T) {
 	a, _ := pair()
-	listener, err := Listen("127.0.0.1:0", false)
+	socket := filepath.Join(socketFolder(t), "api")
+	opened, err := door.Open(door.Config{Socket: socket})
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(within(t))
+	opened.Answer(NewServer(a, Options{}), a)
 	ended := make(chan error, 1)
-	go func() { ended <- Serve(ctx, listener, NewServer(a, Options{})) }()
-	err = ask(t, listener.Addr().String()).TailJournal(within(t), &starlingv1.TailJournalRequest{Follow: true},
+	err = ask(t, wire.UnixPrefix+socket).TailJournal(within(t), &starlingv1.TailJournalRequest{Follow: true},
 		func(answer *starlingv1.TailJournalResponse) error {
 			if answer.GetIndex() == 6 {
-				cancel()
+				go func() { ended <- opened.Close() }()
 			}
 			return nil
 		})
@@ -269,7 +267,7 @@ func TestQuietStreams(t *testing.T) {
 	const readerTimeout = 20 * time.Millisecond
 	a, _ := pair()
 	address := a.serve(t, func(s *server) { s.readerTimeout = readerTimeout })
-	one, two := http.DefaultTransport.(*http.Transport).Clone(), wire.Transport()
+	one, two := plain().Transport.(*http.Transport), wire.Transport(nil)
 	for name, transport := range map[string]*http.Transport{"HTTP/1.1": one, "HTTP/2": two} {
 		defer transport.CloseIdleConnections()
 		answers, err := wire.Peer(transport, address).TailJournal(within(t),

@@ -245,6 +245,7 @@ func (d *Differs) Error() string {
 // fold folds the next entry into a value.
 func fold(s *cluster.State, e *Entry, knows rules.Number, explain bool) (report.Folded, error) {
 	folded := replay.Record(s, e.Record.Payload, explain)
+	otherwise(s, &folded)
 	switch {
 	case folded.Digest != e.Digest:
 		return folded, &Differs{e.Index, folded.Digest, e.Digest, folded}
@@ -345,5 +346,11 @@ func (a *Archive) Export(ctx context.Context, from, to terms.Index, w io.Writer)
 		return err
 	}
 	_, err = w.Write(frame(nil, kindEnd, last))
+	return err
+}
+
+// Write writes a value as one segment that is whole and has no records.
+func Write(w io.Writer, s *cluster.State) error {
+	_, err := w.Write(append(begin(s), frame(nil, kindEnd, momentOf(s))...))
 	return err
 }

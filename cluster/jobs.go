@@ -44,6 +44,7 @@ func (s *State) EachJobByName(from terms.JobName, visit func(*workload.Job) bool
 func (s *State) EachDaemon(visit func(terms.JobID) bool) { s.daemons.Scan(visit) }
 
 func (s *State) editJob(id terms.JobID) *workload.Job {
+	s.noteEdited(id)
 	j := s.Job(id)
 	if own := j.Own(s.epoch); own != j {
 		s.jobs.Set(id, own)
@@ -89,6 +90,7 @@ func (s *State) changeTask(id terms.JobID, task int, change func(*workload.Task)
 // AddJob keeps a new job with all its slots waiting. The name must be free.
 func (s *State) AddJob(spec *terms.Job) *workload.Job {
 	s.LastJob++
+	s.noteEdited(s.LastJob)
 	j := workload.NewJob(s.epoch, facts.Job{ID: s.LastJob, Submitted: s.Index, SubmittedAt: s.Time})
 	number, found := s.pools.Find(spec.Name.Pool())
 	if facts.Assert(found || spec.Type == terms.Daemon, "the pool of a job is there"); found {

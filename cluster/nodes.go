@@ -77,6 +77,15 @@ func (s *State) Node(n facts.NodeIndex) *Node { return s.nodes.At(int(n)) }
 // Nodes returns how many nodes have ever written; their numbers are all below that.
 func (s *State) Nodes() int { return s.nodes.Len() }
 
+// EachNodeSince visits the nodes with other rows than in an earlier value, of which s is a copy that was changed.
+func (s *State) EachNodeSince(old *State, visit func(facts.NodeIndex)) {
+	s.nodes.EachSince(&old.nodes, func(i int) {
+		if i >= old.nodes.Len() || s.nodes.At(i) != old.nodes.At(i) {
+			visit(facts.NodeIndex(i))
+		}
+	})
+}
+
 // NodeOf returns the node with the given name, nil if it never wrote.
 func (s *State) NodeOf(name terms.NodeName) *Node {
 	n, ok := s.nodeNames.Get(name)

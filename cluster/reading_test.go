@@ -19,7 +19,7 @@ import (
 
 // writers are the methods of State that may change it, by what their names begin with. All others read.
 var writers = strings.Fields("Add Assign Copy Depart Divide End Ensure Expire FinishIfDone Forget Freeze " +
-	"MarkPlacementDirty Move Remember Remove Set Stop Take Tighten Visit WakeTimedOut Wrote Restore")
+	"MarkPlacementDirty Move Remember Remove Set Stop Take Tighten TraceJobs Visit WakeTimedOut Wrote Restore")
 
 // rich is a value under random changes that has labels, spreads, divisions, gangs, devices and ports besides.
 func rich(seed uint64) *State {
@@ -90,7 +90,7 @@ func argument(t *testing.T, s *State, want reflect.Type, r facts.SlotRef, n fact
 		division.Page{Page: page, Nodes: ^uint64(0)}, terms.DeviceWork, &terms.Resources{int64(n) * 300, 1, 0},
 		terms.DefaultPool, s.QueueStart(0), s.Index,
 		&constraint.Constraint{Label: "app", Values: []string{"rich"}, Within: "zone", Soft: true},
-		[]string{"zone", "kernel"}[n%2], true, uint64(n), j.Pool,
+		[]string{"zone", "kernel"}[n%2], true, uint64(n), j.Pool, s,
 	}
 	if want.Kind() == reflect.Int { // a page, a rank, a number of a task or of a pool: 0 is each of them
 		return reflect.Zero(want)

@@ -13,9 +13,10 @@ import (
 // Facts returns the facts of the value; they do not change with it.
 func (s *State) Facts() *facts.All {
 	f := &facts.All{
-		Head: s.Head, Pools: s.pools, SoftSince: facts.RowsOf(&s.softSince), Nominations: facts.RowsOf(&s.nominations),
-		Starving: facts.RowsOf(&s.starving),
-		Shared:   facts.RowsOf(&s.shared), Ring: s.Membership.Facts(),
+		Head: s.Head, Pools: s.pools, Registry: s.registry, SoftSince: facts.RowsOf(&s.softSince),
+		Nominations: facts.RowsOf(&s.nominations),
+		Starving:    facts.RowsOf(&s.starving),
+		Shared:      facts.RowsOf(&s.shared), Ring: s.Membership.Facts(),
 	}
 	f.DirtyNodes = slices.Clone(s.DirtyNodes)
 	for n := range s.nodes.Len() {
@@ -41,7 +42,7 @@ func (s *State) Facts() *facts.All {
 // Rebuild returns the value with the given facts: its index is made anew.
 func Rebuild(f *facts.All) *State {
 	s := NewStateWithin(f.Limits)
-	s.Head, s.pools = f.Head, f.Pools
+	s.Head, s.pools, s.registry = f.Head, f.Pools, f.Registry
 	for n := range f.Nodes {
 		s.rebuildNode(facts.NodeIndex(n), f.Nodes[n])
 	}

@@ -9,6 +9,7 @@ import (
 	"starling/cluster/facts"
 	"starling/cluster/membership"
 	"starling/cluster/preemptible"
+	"starling/cluster/registry"
 	"starling/cluster/room"
 	"starling/cluster/tree"
 	"starling/cluster/vector"
@@ -30,7 +31,7 @@ type State struct {
 	// The facts: jobs and nodes with those in their rows, and the tables. softSince is since when tasks with soft
 	// constraints wait, nominations what is kept for waiting jobs, starving are the pools whose work waits for room that
 	// others have, shared tells from what the virtual peers of each pool were divided last, pools is the tree of resource
-	// pools.
+	// pools, registry is who is known.
 	jobs         btree.Map[terms.JobID, *workload.Job]
 	nodes        vector.Of[*Node]
 	softSince    btree.Map[facts.TaskKey, terms.Time]
@@ -38,6 +39,7 @@ type State struct {
 	starving     btree.Map[tree.ID, facts.Starving]
 	shared       btree.Map[tree.ID, uint64]
 	pools        *tree.Pools
+	registry     *registry.Registry
 	requests     btree.Map[string, facts.Request]
 	requestOrder btree.Map[uint64, string]
 
@@ -91,6 +93,18 @@ type State struct {
 	expired, dirtyRosters []terms.JobID
 	// visited counts rows that were changed or that a pass looked at; nothing depends on it.
 	visited uint64
+	// edited takes the jobs that are edited, if it is not nil; nothing depends on it.
+	edited *[]terms.JobID
+}
+
+// TraceJobs notes in edited each job that is added, changed or forgotten from now on, nearly always once in a row: also
+// in copies of s, of which a pass may take one for the value itself, but not in what is frozen.
+func (s *State) TraceJobs(edited *[]terms.JobID) { s.edited = edited }
+
+func (s *State) noteEdited(id terms.JobID) {
+	if all := s.edited; all != nil && (len(*all) == 0 || (*all)[len(*all)-1] != id) {
+		*all = append(*all, id)
+	}
 }
 
 // Visit counts rows that a pass looks at; 64 nodes whose room is compared at once are one.
@@ -153,7 +167,11 @@ func (s *State) Copy() *State {
 type Frozen struct{ s *State }
 
 // Freeze returns the value as it is now, in constant time. Like Copy, it marks s.
-func (s *State) Freeze() Frozen { return Frozen{s.Copy()} }
+func (s *State) Freeze() Frozen {
+	c := s.Copy()
+	c.edited = nil
+	return Frozen{c}
+}
 
 // Copy returns a State of the caller's own.
 func (f Frozen) Copy() *State {
@@ -166,7 +184,20 @@ func (f Frozen) Index() terms.Index { return f.s.Index }
 
 // Digest is a hash of all facts: values with equal digests have equal ones from then on, whatever is folded.
 func (s *State) Digest() uint64 {
-	return s.Head.Hash(s.digest, s.Membership.Digest(), s.pools.Hash)
+	h := s.Head.Hash(s.digest, s.Membership.Digest(), s.pools.Hash)
+	if s.registry != nil {
+		h = fingerprint.Mix(h, s.registry.Hash)
+	}
+	return h
+}
+
+// Registry is who is known, nil for nobody.
+func (s *State) Registry() *registry.Registry { return s.registry }
+
+// SetRegistry replaces who is known.
+func (s *State) SetRegistry(r *registry.Registry) {
+	s.registry = r
+	s.Visit(1)
 }
 
 // NextDeadline returns the earliest time at which the value wants to be told the time; ok is false if it never does.

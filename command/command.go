@@ -68,6 +68,14 @@ const (
 	KindSuspendJob
 	KindSealTask
 	KindVouchSnapshot
+	KindAs
+	KindAddUser
+	KindRemoveUser
+	KindAddToken
+	KindRemoveToken
+	KindAdmitNode
+	KindRemoveNode
+	KindTakeSnapshot
 	kindEnd
 )
 
@@ -82,7 +90,8 @@ func (k Kind) String() string {
 	return [...]string{"prepare-join-cluster", "notify-join-cluster", "accept-join-cluster", "abort-join-cluster",
 		"leave-cluster", "volunteer-for-task", "submit-job", "kill-job", "report-tasks", "tell-time", "raise-rules",
 		"steer-update", "revert-job", "restart-job", "end-allocation", "drain-node",
-		"change-pools", "suspend-job", "seal-task", "vouch-snapshot"}[k-1]
+		"change-pools", "suspend-job", "seal-task", "vouch-snapshot", "as", "add-user", "remove-user", "add-token",
+		"remove-token", "admit-node", "remove-node", "take-snapshot"}[k-1]
 }
 
 // Command is one verb with its arguments.

@@ -46,7 +46,7 @@ func Encode(e *Entry) []byte {
 func Needs(commands []Command) rules.Number {
 	need := rules.First
 	for _, one := range commands {
-		need = max(need, formOf(one).since())
+		need = max(need, formOf(one).since(), formOf(Plain(one)).since())
 	}
 	return need
 }

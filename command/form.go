@@ -15,6 +15,9 @@ type form struct {
 	version uint16
 }
 
+// withRoles is the version of ChangePools whose pools may give roles to users.
+const withRoles = terms.PoolVersion
+
 // withoutVolumes is the version of EndAllocation that may give up volumes.
 const withoutVolumes = 2
 
@@ -28,6 +31,15 @@ func formOf(c Command) form {
 
 // version returns that of the job: the newest field which is not zero.
 func (m *SubmitJob) version() uint16 { return m.Spec.Version() }
+
+// version returns that of the pool with the newest field which is not zero.
+func (m *ChangePools) version() uint16 {
+	version := uint16(terms.PoolVersionFirst)
+	for i := range m.Pools {
+		version = max(version, m.Pools[i].Version())
+	}
+	return version
+}
 
 // version returns that of the newest field which is not zero.
 func (m *EndAllocation) version() uint16 {
@@ -56,6 +68,10 @@ func (f form) since() rules.Number {
 		return rules.VolumesGivenUp
 	case f.kind == KindVouchSnapshot:
 		return rules.Snapshots
+	case f == form{KindChangePools, withRoles}:
+		return rules.Registry
+	case f.kind >= KindAs && f.kind < kindEnd:
+		return rules.Registry
 	}
 	return rules.First
 }
@@ -63,7 +79,8 @@ func (f form) since() rules.Number {
 // known tells whether this program has the form.
 func (f form) known() bool {
 	_, ofJobs := terms.VersionSince(f.version)
-	return f.version == 1 || f.kind == KindSubmitJob && ofJobs || f == form{KindEndAllocation, withoutVolumes}
+	return f.version == 1 || f.kind == KindSubmitJob && ofJobs || f == form{KindEndAllocation, withoutVolumes} ||
+		f == form{KindChangePools, withRoles}
 }
 
 // Unreadable is a command that is refused because of how it is written: the rules in force do not have its form, or do
@@ -132,6 +149,22 @@ func blank(f form) Command {
 		return &ChangePools{}
 	case KindVouchSnapshot:
 		return &VouchSnapshot{}
+	case KindAs:
+		return &As{}
+	case KindAddUser:
+		return &AddUser{}
+	case KindRemoveUser:
+		return &RemoveUser{}
+	case KindAddToken:
+		return &AddToken{}
+	case KindRemoveToken:
+		return &RemoveToken{}
+	case KindAdmitNode:
+		return &AdmitNode{}
+	case KindRemoveNode:
+		return &RemoveNode{}
+	case KindTakeSnapshot:
+		return &TakeSnapshot{}
 	case KindPassTime:
 		return &PassTime{}
 	}

@@ -8,6 +8,7 @@ import (
 
 	"starling/cluster/facts"
 	"starling/terms"
+	"starling/terms/access"
 	"starling/terms/constraint"
 	"starling/terms/lifecycle"
 )
@@ -23,11 +24,24 @@ func samples() map[form]*Entry {
 	}
 	for _, one := range commands() {
 		add(one)
+		if change, ok := one.(*ChangePools); ok {
+			roles := *change
+			roles.Pools = slices.Clone(change.Pools)
+			roles.Pools[0].Operators, roles.Pools[0].Submitters = []string{"ops"}, []string{"alice", "ci"}
+			roles.Pools[0].Viewers = []string{"bob"}
+			add(&roles)
+		}
 		if submit, ok := one.(*SubmitJob); ok {
 			delayed := *submit
 			delayed.Spec.Tasks = slices.Clone(submit.Spec.Tasks)
 			delayed.Spec.Tasks[0].StopDelayMillis = 2000
 			add(&delayed)
+			contained := delayed
+			contained.Spec.Tasks = slices.Clone(delayed.Spec.Tasks)
+			contained.Spec.Tasks[0].Container = terms.Container{Image: "registry.example/web:1.2", Arguments: []string{"-v"},
+				ReadOnly: true, Capabilities: []string{"NET_ADMIN"},
+				Mounts: []terms.Mount{{Path: "/data", Volume: "data", ReadOnly: true}}}
+			add(&contained)
 		}
 	}
 	return entries
@@ -73,6 +87,17 @@ func commands() []Command {
 				{Reservation: 3000, Limit: 4000, Share: 2, Static: true},
 			}, ControllerLimit: 50, SlackLimit: 20, PreemptionDelayMillis: 1000, JobScheduler: terms.JobRoundRobin,
 				Owners: []string{"team"}}}, Gone: []terms.PoolPath{"shop/old"}},
+		&AddUser{RequestID: "0f9d", Credential: access.Credential{Key: access.Key([]byte("the SHA-256 of a public key of 1")),
+			Kind: access.OfUser, Name: "alice@example.org", Role: access.Operator, Until: 1_800_000_000_000}},
+		&RemoveUser{RequestID: "0f9d", Name: "alice@example.org"},
+		&AddToken{RequestID: "0f9d", Token: access.Token{ID: "QVBSGCPVLFNRLFBY", Node: "b", Keeper: true,
+			Until: 1_800_000_000_000, Uses: 3}, LifeMillis: 900_000},
+		&RemoveToken{RequestID: "0f9d", ID: "QVBSGCPVLFNRLFBY"},
+		&AdmitNode{Node: "b", Key: access.Key([]byte("the SHA-256 of a public key of 1")), Token: "QVBSGCPVLFNRLFBY"},
+		&RemoveNode{RequestID: "0f9d", Node: "b"},
+		&TakeSnapshot{},
+		&As{Subject: access.Subject{Kind: access.OfLocal, Name: "root@a"},
+			Command: &KillJob{RequestID: "0f9d", Job: "web", Against: 2}},
 		&VouchSnapshot{facts.Snapshot{Index: 10_000, Digest: 7, Chunks: 3,
 			Sum: [32]byte([]byte("the SHA-256 of all of its chunks"))}},
 	}
@@ -173,9 +198,9 @@ func (f *filler) fill(v reflect.Value) {
 		reflect.TypeFor[terms.Signal]():        int(terms.SignalUser2),
 		reflect.TypeFor[constraint.Operator](): int(constraint.GreaterOrEqual),
 		reflect.TypeFor[facts.Ending]():        int(facts.EndingCount) - 1,
+		reflect.TypeFor[access.Kind]():         int(access.OfUser), reflect.TypeFor[access.Role](): int(access.Admin),
 	}
-	if pass, ok := v.Addr().Interface().(*PassTime); ok {
-		pass.Millis = uint32(f.rng.IntN(PassMillisMax + 1))
+	if f.fillBounded(v.Addr().Interface()) {
 		return
 	}
 	if most, ok := enumerations[v.Type()]; ok {
@@ -211,6 +236,28 @@ func (f *filler) fill(v reflect.Value) {
 	}
 }
 
+// fillBounded fills what has bounds of its own, and returns whether it has.
+func (f *filler) fillBounded(one any) bool {
+	switch one := one.(type) {
+	case *PassTime:
+		one.Millis = uint32(f.rng.IntN(PassMillisMax + 1))
+	case *As:
+		kill := &KillJob{}
+		f.fill(reflect.ValueOf(&one.Subject).Elem())
+		f.fill(reflect.ValueOf(kill).Elem())
+		one.Command = kill
+	case *AddToken:
+		f.fill(reflect.ValueOf(&one.RequestID).Elem())
+		f.fill(reflect.ValueOf(&one.Token.ID).Elem())
+		f.fill(reflect.ValueOf(&one.Token.Node).Elem())
+		one.Token.Uses, one.Token.Keeper = uint32(f.rng.IntN(access.TokenUsesMax)), f.rng.IntN(2) == 0
+		one.LifeMillis = uint64(f.rng.IntN(access.TokenLifeMillisMax))
+	default:
+		return false
+	}
+	return true
+}
+
 func (f *filler) fillList(v reflect.Value) {
 	if v.Type() == reflect.TypeFor[[]constraint.Constraint]() {
 		f.depth++
@@ -227,7 +274,7 @@ func (f *filler) fillList(v reflect.Value) {
 // blankField returns the path of a field that is zero somewhere below v, "" if there is none.
 func blankField(path string, v reflect.Value) string {
 	switch v.Kind() {
-	case reflect.Pointer:
+	case reflect.Pointer, reflect.Interface:
 		return blankField(path, v.Elem())
 	case reflect.Struct:
 		if strings.HasSuffix(path, ".All") || strings.HasSuffix(path, ".Any") {

@@ -30,23 +30,66 @@ const (
 type Task struct {
 	// ID names the allocation; it is never used again for another. Example: "web.server[2]#4711".
 	ID string
+	// Container is what it runs in; nil for a process of the machine.
+	Container *Container
 	// Command is the program and its arguments. A program without a slash is looked up in the PATH of Env; one with
-	// a slash is a path, relative to WorkDir unless it is absolute.
+	// a slash is a path, relative to WorkDir unless it is absolute. In a container it takes the place of the image's
+	// entrypoint and arguments, unless it is empty.
 	Command []string
-	// Env is the whole environment, "KEY=value"; nothing is inherited.
+	// Env is the whole environment, "KEY=value"; nothing is inherited, but in a container what the image sets.
 	Env []string
-	// WorkDir is the working directory; empty means a fresh folder of the allocation's own, which is deleted by Forget.
+	// WorkDir is the working directory; empty means that of the image, or else a fresh folder of the allocation's own,
+	// which is deleted by Forget.
 	WorkDir string
-	// User is the account to run as; empty means the peer's own.
+	// User is the account to run as; empty means the peer's own. In a container it is one of the image's, by name or
+	// number, with a group behind a colon or without, and empty means the one that the image names.
 	User string
 	// Limits are upper bounds; zero means no bound. They are enforced where the machine can (see Warnings).
 	Limits Limits
 	// Volumes are folders that outlive the task.
 	Volumes []Volume
+	// Reads are folders of this machine, beside its volumes, that it is to find where they are: links in its volumes lead
+	// there.
+	Reads []string
+	// Devices are those that it was given. Of GPUs it finds no others, where the machine can (see Warnings), and its
+	// environment names them, unless that does so already.
+	Devices []Device
 	// Files are what it finds in its FilesFolder; nil for no folder.
 	Files *FileSet
+	// Private is what it finds in its PrivateFile, which only its account may read; nil for no file.
+	Private []byte
 	// Proofs say how long the task may run without being proved wanted; zero means for ever.
 	Proofs Proofs
+}
+
+// Device is one of this machine's devices.
+type Device struct {
+	Kind   string
+	Number uint32
+}
+
+// Container says in which container a task runs.
+type Container struct {
+	// Image is its name in a registry, with a tag or, as Pull returns it, a digest.
+	Image string
+	// Arguments take the place of the image's, unless there are none.
+	Arguments []string
+	// ReadOnly leaves no file of the image to be changed.
+	ReadOnly bool
+	// Capabilities are those that it has beside the usual ones: "NET_ADMIN".
+	Capabilities []string
+	// Mounts are folders that it finds at paths.
+	Mounts []Mount
+}
+
+// Mount is a folder at a path of a container: of the machine, a volume of the task, or else an empty one in memory.
+type Mount struct {
+	// Path is where the container has it.
+	Path string
+	// Folder is one of the machine, Volume the name of one of the task's volumes. At most one of them is set.
+	Folder, Volume string
+	// ReadOnly leaves nothing to be changed there.
+	ReadOnly bool
 }
 
 // Volume is a folder of this machine that outlives the tasks that use it. It is made empty, of the account that the
@@ -54,7 +97,7 @@ type Task struct {
 type Volume struct {
 	// Set and Name say which; the volumes of a set are deleted together.
 	Set, Name string
-	// Variable is what the environment calls the folder's path.
+	// Variable is what the environment calls the folder's path, as the task sees it.
 	Variable string
 }
 
@@ -75,8 +118,8 @@ type File struct {
 	Secret bool
 }
 
-// Proofs have a task end by itself, whatever has become of the peer, when the last proof that it is wanted is too old:
-// it is stopped then, and is not even started if the first is. Prove gives a later proof.
+// Proofs have a task end by itself, whatever has become of the peer, when the last proof that it is wanted is too
+// old: it is stopped then, and is not even started if the first is. Prove gives a later proof.
 type Proofs struct {
 	// StopAfter is how old the last proof may get, StopGrace the time between SIGTERM and SIGKILL then.
 	StopAfter, StopGrace time.Duration
@@ -149,6 +192,9 @@ type LogOptions struct {
 
 // Driver runs tasks. It is safe for concurrent use.
 type Driver interface {
+	// Pull brings an image here, if it is missing, and returns its name with the digest that it has now. It tells how far
+	// it is, a text at a time. An error says why tasks with this image cannot be started here.
+	Pull(ctx context.Context, image string, tell func(progress string)) (resolved string, err error)
 	// Start runs t and returns when it is certain that t will be in Tasks from now on, also after a crash of this
 	// process: as Running, or as Exited with Error if the program could not be started. It is idempotent by ID. An
 	// error means that nothing was started and nothing is kept.
@@ -161,10 +207,12 @@ type Driver interface {
 	Prove(id string, at uptime.Moment) error
 	// FilesFolder returns the path at which a task finds its files, as it sees it itself.
 	FilesFolder(id string) string
+	// PrivateFile returns the path at which a task finds the file that is its own alone, as it sees it itself.
+	PrivateFile(id string) string
 	// Renew replaces the files of a running task by those of a higher version, and then sends its first process the
-	// signal, unless that is 0. Who opens files one by one may find some of each version; who resolves the folder's path
-	// once finds one version there, for a while. What is done twice, because somebody died meanwhile, sends the signal
-	// twice. Unknown and ended tasks, and versions that are not higher, are ignored.
+	// signal, unless that is 0. Who opens files one by one may find some of each version; who resolves the folder's
+	// path once finds one version there, for a while. What is done twice, because somebody died meanwhile, sends the
+	// signal twice. Unknown and ended tasks, and versions that are not higher, are ignored.
 	Renew(id string, files FileSet, signal syscall.Signal) error
 	// Tasks lists all that was started and not forgotten, ordered by ID, also what an earlier process started.
 	Tasks() []Status
@@ -173,17 +221,20 @@ type Driver interface {
 	// Logs reads a task's output, from as far back as it is kept. The error is os.ErrNotExist for an unknown task.
 	// Output stays readable after Forget for as long as the driver's retention keeps it.
 	Logs(ctx context.Context, id string, o LogOptions) (io.ReadCloser, error)
-	// Forget drops an ended task from Tasks and deletes its folder. Unknown tasks are ignored; a running one is an error.
+	// Forget drops an ended task from Tasks and deletes its folder. Unknown tasks are ignored; a running one is an
+	// error.
 	Forget(id string) error
-	// Run runs a program beside the running task t.ID, with t's Command, environment, folder, account and volumes, within
-	// the task's limits. It returns nil if the program exits with 0, and ends it when ctx ends.
-	Run(ctx context.Context, t Task) error
-	// MakeVolume makes a volume if it is missing, for tasks that run as the user, and returns its path. The volumes of a
-	// set lie in one folder, so that one can be renamed to another.
+	// Exec runs a program beside the running task t.ID, with t's Command, environment, folder, account, devices and
+	// volumes, confined as the task is and within its limits, and returns its exit code; 128+signal when a signal ended
+	// it. It ends with the task at the latest. An error means that it could not be started, or that ctx ended it.
+	Exec(ctx context.Context, t Task, s Session) (exitCode int, err error)
+	// MakeVolume makes a volume if it is missing, for tasks that run as the user, and returns its path. The volumes of
+	// a set lie in one folder, so that one can be renamed to another.
 	MakeVolume(v Volume, user string) (path string, err error)
 	// VolumeSets lists the sets of which there are volumes, ordered.
 	VolumeSets() []string
-	// DeleteVolumes deletes the volumes of a set with all that is in them, which can take its time. No task may use them.
+	// DeleteVolumes deletes the volumes of a set with all that is in them, which can take its time. No task may use
+	// them.
 	DeleteVolumes(set string) error
 	// Warnings lists, a line each, what this machine cannot do: limits or isolation that tasks run without.
 	Warnings() []string

@@ -206,7 +206,7 @@ func (c *clusters) dev(ts *testscript.TestScript, neg bool, args []string) {
 	programs(ts)["dev"] = p
 	ts.Check(p.await("^Ctrl-C"))
 	text, _ := p.state()
-	found := regexp.MustCompile(`API at http://(\S+)`).FindStringSubmatch(text)
+	found := regexp.MustCompile(`API at (\S+)`).FindStringSubmatch(text)
 	if found == nil {
 		ts.Fatalf("the banner has no address:\n%s", text)
 	}

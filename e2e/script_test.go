@@ -27,7 +27,7 @@ func withBinary(m *testing.M) int {
 		return 1
 	}
 	defer os.RemoveAll(folder)
-	build := exec.Command("go", "build", "-o", filepath.Join(folder, "starling"), "starling/cmd/starling")
+	build := exec.Command("../.ci/build", filepath.Join(folder, "starling"))
 	build.Stdout, build.Stderr = os.Stderr, os.Stderr
 	if err := build.Run(); err != nil {
 		fmt.Fprintln(os.Stderr, "build the binary:", err)
@@ -41,20 +41,33 @@ func withBinary(m *testing.M) int {
 }
 
 func TestScripts(t *testing.T) {
+	python, err := filepath.Abs("../api/python")
+	if err != nil {
+		t.Fatal(err)
+	}
 	all := &clusters{}
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script",
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("PATH", binaryFolder()+string(os.PathListSeparator)+env.Getenv("PATH"))
+			env.Setenv("STARLING_PYTHON", python)
+			env.Setenv("PYTHONDONTWRITEBYTECODE", "1")
 			env.Setenv("TMPDIR", t.TempDir()) // short: sockets and FIFOs live below it
 			env.Values[programsKey{}] = map[string]*program{}
 			env.Values[failureKey{}] = t.Errorf
+			env.Values[skipKey{}] = env.T().Skip
 			return nil
+		},
+		Condition: func(name string) (bool, error) {
+			if name == "root" {
+				return os.Geteuid() == 0, nil
+			}
+			return false, fmt.Errorf("unknown condition %q", name)
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
 			"dev": all.dev, "exits": exits, "start": start, "await": await, "signal": signal, "ends": ends,
 			"certificates": certificates, "value": value, "freeport": freePort, "lines": lines,
-			"lookup": lookup,
+			"lookup": lookup, "containers": containers(t), "store": store,
 		},
 	})
 }

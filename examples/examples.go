@@ -20,7 +20,8 @@ type File struct {
 // Files returns all job files, in the order in which a newcomer reads them.
 func Files() []File {
 	names := []string{"hello.yaml", "largest.yaml", "array.yaml", "gang.yaml", "service.yaml", "update.yaml",
-		"constraints.yaml", "neighbours.yaml", "elastic.yaml", "mpi.yaml", "restart.yaml", "policies.yaml", "words.yaml"}
+		"constraints.yaml", "neighbours.yaml", "elastic.yaml", "mpi.yaml", "restart.yaml", "policies.yaml", "words.yaml",
+		"container.yaml"}
 	all := make([]File, len(names))
 	for i, name := range names {
 		all[i] = file(name)

@@ -65,13 +65,13 @@ func Diff(from, to *terms.Job) []Change {
 		d.nodes(key, value(old, key), value(new, key))
 	}
 	d.effect = InPlace
-	names := taskNames(to)
-	if kept := taskNames(from); len(kept) == len(names) && !slices.Equal(kept, names) && sameSet(kept, names) {
+	names := to.TaskNames()
+	if kept := from.TaskNames(); len(kept) == len(names) && !slices.Equal(kept, names) && sameSet(kept, names) {
 		d.add("tasks", strings.Join(kept, ", "), strings.Join(names, ", "))
 	}
 	for i := range to.Tasks {
 		path := "tasks." + names[i]
-		if k := slices.Index(taskNames(from), names[i]); k >= 0 {
+		if k := slices.Index(from.TaskNames(), names[i]); k >= 0 {
 			d.from, d.to = &from.Tasks[k], &to.Tasks[i]
 			d.task(path, oldTasks.Content[k], newTasks.Content[i])
 		} else {
@@ -221,14 +221,6 @@ func differing(old, new string) (string, string) {
 // summary says of a whole task what it runs.
 func summary(t *terms.Task) string {
 	return fmt.Sprintf("{instances: %d, command: %s}", t.Instances, inline(commandForm().write(&t.Command)))
-}
-
-func taskNames(spec *terms.Job) []string {
-	all := make([]string, len(spec.Tasks))
-	for i := range spec.Tasks {
-		all[i] = string(spec.Tasks[i].Name)
-	}
-	return all
 }
 
 func sameSet(a, b []string) bool {

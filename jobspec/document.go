@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -221,7 +222,27 @@ func idle(spec *terms.Job) []terms.Problem {
 			add(path+"on_members_change", "does nothing without plugins, such as svc: there are no files about the members that could change")
 		}
 	}
+	for i := range spec.Tasks {
+		if at, word := unexpanded(spec.Tasks[i].Command); at >= 0 {
+			add(fmt.Sprintf("tasks[%d].command[%d]", i, at), word+" is not replaced in a list: write the command as one text, "+
+				"which a shell reads, or [sh, -c, …]")
+		}
+	}
 	return found
+}
+
+// unexpanded finds an argument that names a variable of instances which nothing replaces: no shell is told to read it.
+func unexpanded(command []string) (at int, word string) {
+	shell, variable := regexp.MustCompile(`^-[a-z]*c$`), regexp.MustCompile(`\$\{?STARLING_\w+\}?`)
+	for i, argument := range command {
+		if shell.MatchString(argument) {
+			break
+		}
+		if word := variable.FindString(argument); word != "" {
+			return i, word
+		}
+	}
+	return -1, ""
 }
 
 // Command returns the job that runs one program once: batch, one task "main", one instance, no second try here or

@@ -72,12 +72,21 @@ func nameTasks(r *reader, p place, tasks []terms.Task) {
 
 func taskForm() form[terms.Task] {
 	fields := append(append(programFields(), boundFields()...), taskLifecycleFields()...)
-	return mapping(append(fields, placeFields()...), func(r *reader, p place, given map[string]place, t *terms.Task) {
+	f := mapping(append(fields, placeFields()...), func(r *reader, p place, given map[string]place, t *terms.Task) {
 		checkPorts(t)
+		t.OnContainerNodes()
+		_, contained := given["container"]
+		if _, ok := given["command"]; !ok && !contained && !r.hasFailed(p.known) {
+			r.fail(p.at("command", p.node), "is missing: name the program, or a container whose image does")
+		}
 		if at, ok := given["instances"]; ok && r.kind == terms.Daemon && t.Instances != 1 && !r.hasFailed(at.known) {
 			r.fail(at, "must be absent in a daemon job: one instance runs on every machine that can")
 		}
 	})
+	f.schema = append(f.schema, pair{"anyOf", []object{
+		{{"required", []string{"command"}}}, {{"required", []string{"container"}}},
+	}})
+	return f
 }
 
 // programFields are the keys of a task about what runs.
@@ -89,14 +98,16 @@ func programFields() []field[terms.Task] {
 		bind(whole[uint32](0, terms.InstancesMax), func(t *spec) *uint32 { return &t.Instances }).
 			named("instances", "How many equal instances run. Each knows its number from STARLING_INDEX.").or("1"),
 		bind(commandForm(), func(t *spec) *[]string { return &t.Command }).
-			named("command", "The program and its arguments as a list, or one text that /bin/sh -c runs.").must(),
+			named("command", "The program and its arguments as a list, or one text that /bin/sh -c runs. In a container it takes the place of the image's entrypoint and arguments, and may be absent."),
+		bind(containerForm(), func(t *spec) *terms.Container { return &t.Container }).
+			named("container", "The container that the task runs in. It has the network of its machine; without one the task is a process of the machine."),
 		bind(envForm(), func(t *spec) *[]terms.EnvVar { return &t.Env }).
 			named("env", "Variables of the environment. Names that begin with STARLING_ are set by Starling."),
 		bind(optional(text[string]("an absolute path", pair{"pattern", "^(/|$)"})),
 			func(t *spec) *string { return &t.WorkDir }).
-			named("work_dir", "The folder in which the program starts; without it a fresh one, deleted after the instance."),
+			named("work_dir", "The folder in which the program starts; without it that of the image, or a fresh one, deleted after the instance."),
 		bind(optional(text[string]("the name of an account")), func(t *spec) *string { return &t.User }).
-			named("user", "The account that the program runs as; without it that of the peer."),
+			named("user", "The account that the program runs as; without it that of the peer. In a container it is one of the image's, or numbers as in 999:999; without it the one that the image names."),
 		bind(optional(zeroIs(terms.StopDelayLeast, durationForm(terms.GraceMillisMax))),
 			func(t *spec) *uint32 { return &t.StopDelayMillis }).
 			named("stop_delay", "How long an instance that is told to stop goes on before SIGTERM. It has left DNS and all lists of addresses by then, and this is for clients that have read them before. Without it stateless and stateful instances with ports have 2s, all others none."),
@@ -296,4 +307,42 @@ func durationForm(most int64) form[uint32] {
 		words: durationWords, pattern: durationPattern, format: FormatDuration, bare: object{{"const", 0}},
 		parse: func(text string) (int64, error) { return ParseDuration(text, most) },
 	})
+}
+
+// containerForm is what a task runs in.
+func containerForm() form[terms.Container] {
+	type spec = terms.Container
+	f := mapping([]field[spec]{
+		bind(text[string]("the name of an image", pair{"pattern", `^\S+$`}), func(c *spec) *string { return &c.Image }).
+			named("image", "The image by its name in a registry, as in registry.example:5000/team/web:1.2, or with a digest, as in web@sha256:…. A tag is asked for at each start, and the instance runs what it means then.").must(),
+		bind(list(anyText(), 0, terms.ArgumentsMax), func(c *spec) *[]string { return &c.Arguments }).
+			named("args", "Arguments in place of the image's."),
+		bind(optional(truthForm()), func(c *spec) *bool { return &c.ReadOnly }).
+			named("read_only", "Lets nothing of the image be changed; mounts are what can be written to.").or("false"),
+		bind(list(text[string]("a capability", pair{"enum", terms.Capabilities()}), 0, terms.CapabilitiesMax),
+			func(c *spec) *[]string { return &c.Capabilities }).
+			named("capabilities", "Capabilities of the kernel beside the usual ones, as in NET_ADMIN."),
+		bind(list(mountForm(), 0, terms.MountsMax), func(c *spec) *[]terms.Mount { return &c.Mounts }).
+			named("mounts", "Folders at paths of the container. A volume that is none of them is at the path that its variable says."),
+	}, nil)
+	write := f.write
+	f.write = func(from *spec) *yaml.Node {
+		if from.Image == "" {
+			return nil
+		}
+		return write(from)
+	}
+	return f
+}
+
+func mountForm() form[terms.Mount] {
+	type spec = terms.Mount
+	return mapping([]field[spec]{
+		bind(text[string]("an absolute path", pair{"pattern", "^/."}), func(m *spec) *string { return &m.Path }).
+			named("path", "Where the container has it.").must(),
+		bind(optional(nameForm[string]()), func(m *spec) *string { return &m.Volume }).
+			named("volume", "The name of one of the task's volumes; without it the folder is an empty one in memory."),
+		bind(optional(truthForm()), func(m *spec) *bool { return &m.ReadOnly }).
+			named("read_only", "Lets nothing be changed there.").or("false"),
+	}, nil)
 }

@@ -3,6 +3,7 @@ package jobspec
 import (
 	"bytes"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -61,6 +62,7 @@ func jobs() *rapid.Generator[terms.Job] {
 			spec.Tasks = append(spec.Tasks, task(t, terms.TaskName(name)))
 			policies(t, &spec.Tasks[len(spec.Tasks)-1], spec.Type)
 			bounds(t, &spec.Tasks[len(spec.Tasks)-1], spec.Type)
+			contained(t, &spec.Tasks[len(spec.Tasks)-1])
 		}
 		plugins(t, &spec)
 		lifecycles(t, &spec)
@@ -233,6 +235,29 @@ func update(t *rapid.T, kind terms.JobType) terms.UpdatePolicy {
 		u.Canaries = rapid.Uint32Range(0, 2).Draw(t, "canaries")
 	}
 	return u
+}
+
+// contained draws what the task runs in.
+func contained(t *rapid.T, spec *terms.Task) {
+	if !rapid.Bool().Draw(t, "container") {
+		return
+	}
+	c := &spec.Container
+	c.Image = rapid.SampledFrom([]string{"web", "registry.example:5000/team/web:1.2"}).Draw(t, "image")
+	c.Arguments = rapid.SliceOfN(texts(), 0, 2).Draw(t, "args")
+	c.ReadOnly = rapid.Bool().Draw(t, "read_only")
+	c.Capabilities = rapid.SampledFrom([][]string{nil, {"NET_ADMIN"}, {"SYS_TIME", "KILL"}}).Draw(t, "capabilities")
+	if rapid.Bool().Draw(t, "memory") {
+		c.Mounts = append(c.Mounts, terms.Mount{Path: "/tmp/" + texts().Draw(t, "path")})
+	}
+	for i, v := range spec.Volumes {
+		c.Mounts = append(c.Mounts, terms.Mount{Path: "/volume" + strconv.Itoa(i), Volume: v.Name,
+			ReadOnly: rapid.Bool().Draw(t, "mount")})
+	}
+	if rapid.Bool().Draw(t, "image's") {
+		spec.Command = nil
+	}
+	spec.OnContainerNodes()
 }
 
 // policies draws what a task of such a job may say about failures, health and what it keeps.

@@ -142,10 +142,9 @@ func poolsForm() form[poolsFile] {
 // poolForm is one pool.
 func poolForm() form[terms.Pool] {
 	type spec = terms.Pool
-	const depth = terms.PathDepthMax - 1
 	fields := []field[spec]{
 		bind(text[terms.PoolPath]("the names that lead to the pool, as in analytics/etl",
-			pair{"pattern", fmt.Sprintf(`^%[1]s(/%[1]s){0,%[2]d}$`, `[A-Za-z0-9][A-Za-z0-9_-]{0,62}`, depth)}),
+			pair{"pattern", fmt.Sprintf(`^%[1]s(/%[1]s){0,%[2]d}$`, `[A-Za-z0-9][A-Za-z0-9_-]{0,62}`, terms.PathDepthMax-1)}),
 			func(s *spec) *terms.PoolPath { return &s.Path }).
 			named("path", "The names that lead to the pool. Jobs live in pools with none below.").must(),
 	}
@@ -164,7 +163,13 @@ func poolForm() form[terms.Pool] {
 		bind(choice[terms.JobScheduler](terms.JobSchedulers()), func(s *spec) *terms.JobScheduler { return &s.JobScheduler }).
 			named("job_scheduler", "To which job the next virtual peer of the pool goes: priority to the highest, then the oldest; greedy to the oldest that can use it; round-robin to the one with the fewest; percentage by their percent, so that what is no job's part stays idle.").or("priority"),
 		bind(list(anyText(), 0, pool.OwnersMax), func(s *spec) *[]string { return &s.Owners }).
-			named("owners", "The teams and groups that the pool belongs to."),
+			named("owners", "The users to whom the pool belongs: they rule the pools below it, and never what it may have itself."),
+		bind(list(anyText(), 0, pool.OwnersMax), func(s *spec) *[]string { return &s.Operators }).
+			named("operators", "The users who may end single instances in the pool and below it, besides what submitters may."),
+		bind(list(anyText(), 0, pool.OwnersMax), func(s *spec) *[]string { return &s.Submitters }).
+			named("submitters", "The users who may run, change and stop jobs in the pool and below it."),
+		bind(list(anyText(), 0, pool.OwnersMax), func(s *spec) *[]string { return &s.Viewers }).
+			named("viewers", "The users who may see the jobs in the pool and below it."),
 	), nil)
 }
 
@@ -180,15 +185,14 @@ func quotaWords() [terms.AmountCount]string {
 
 // quotaForm is what a pool may have of a kind.
 func quotaForm(amount form[int64]) form[terms.Quota] {
-	type quota = terms.Quota
-	return mapping([]field[quota]{
-		bind(amount, func(q *quota) *int64 { return &q.Reservation }).
+	return mapping([]field[terms.Quota]{
+		bind(amount, func(q *terms.Quota) *int64 { return &q.Reservation }).
 			named("reservation", "What the pool is promised; what lies idle of it is lent.").or("0"),
-		bind(orWord("unlimited", terms.Unlimited, amount), func(q *quota) *int64 { return &q.Limit }).
+		bind(orWord("unlimited", terms.Unlimited, amount), func(q *terms.Quota) *int64 { return &q.Limit }).
 			named("limit", "What the pool may never exceed.").or("unlimited"),
-		bind(whole[int64](0, pool.ShareMax), func(q *quota) *int64 { return &q.Share }).
+		bind(whole[int64](0, pool.ShareMax), func(q *terms.Quota) *int64 { return &q.Share }).
 			named("share", "The pool's weight when what is free is divided; with 0 it gets its reservation and no more.").or("1"),
-		bind(truthForm(), func(q *quota) *bool { return &q.Static }).
+		bind(truthForm(), func(q *terms.Quota) *bool { return &q.Static }).
 			named("static", "Whether the reservation is kept for the pool even while it is idle.").or("false"),
 	}, nil)
 }

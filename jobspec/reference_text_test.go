@@ -6,17 +6,26 @@ import (
 	"strings"
 )
 
-// Reference returns the description of job files and pools files in Markdown: every key, from the same tables that read
-// them.
-func Reference() []byte {
+// references returns the descriptions of job files and pools files in Markdown, by the names of their documents: every
+// key, from the same tables that read them.
+func references() map[string][]byte {
+	return map[string][]byte{"job-file": jobReference(), "pools-file": poolsReference()}
+}
+
+func jobReference() []byte {
 	var b bytes.Buffer
 	b.WriteString(referenceHead)
 	writeTable(&b, "The job", jobForm().rows)
 	writeTable(&b, "A constraint", constraintTable().rows)
 	b.WriteString(referenceChanges)
 	b.WriteString(referenceEnvironment)
-	writeTable(&b, "The pools file", poolsForm().rows)
+	return b.Bytes()
+}
+
+func poolsReference() []byte {
+	var b bytes.Buffer
 	b.WriteString(referencePools)
+	writeTable(&b, "The tree", poolsForm().rows)
 	return b.Bytes()
 }
 
@@ -113,8 +122,9 @@ const referenceEnvironment = `
 | ` + "`STARLING_OUTPUT`" + ` | in a job whose tasks come after each other: the folder for what the tasks after this one are to have, empty at the start; at most 10,000 files and folders with 64 GiB, and no links. The size is looked at every ten seconds, and an instance that has written more is stopped and has failed; what is written between two looks is not bounded, so leave that much room on the disk. What no task comes after stays on its machine until the job is forgotten; ` + "`starling job output`" + ` copies it |
 | ` + "`STARLING_INPUT`" + ` | in a task that comes after others: a folder with those of them, ` + "`TASK/INDEX/`" + `; only to be read |
 | ` + "`STARLING_DEVICES_<KIND>`" + ` | the numbers of the devices of each kind, with commas between |
+| ` + "`CUDA_VISIBLE_DEVICES`, `NVIDIA_VISIBLE_DEVICES`, `ROCR_VISIBLE_DEVICES`" + ` | the GPUs, as programs of their vendor call them, unless the job sets that itself |
 | ` + "`STARLING_DEVICE_SHARE_<KIND>`" + ` | the share of a device, such as 0.5, if less than one was asked for |
-| ` + "`PATH`, `HOME`, `TMPDIR`" + ` | as everywhere; ` + "`env`" + ` may set them |
+| ` + "`PATH`, `HOME`" + ` | the usual folders, and the home of the account that the program runs as, or a fresh folder; ` + "`env`" + ` may set them, and an image has its own |
 
 ## What members of a job find about each other
 
@@ -152,7 +162,8 @@ know where another is, such as the master, starts when that has a node.
 Instances have names in DNS as well, ` + "`3.worker.train.ml.starling`" + ` for ml/train.worker[3], which peers with ` + "`--dns`" + ` answer.
 `
 
-const referencePools = `
+const referencePools = `# The pools file
+
 A pools file is read like a job file, and holds the whole tree in one document of at most 4 MiB. What pools below another
 reserve is part of what that reserves, and none has a limit above its parent's. ` + "`starling pool dump`" + ` writes the tree that
 there is as such a file, ` + "`starling pool apply`" + ` makes a file the tree, ` + "`starling schema pools`" + ` prints the JSON Schema.

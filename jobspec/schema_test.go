@@ -92,6 +92,7 @@ func meaning(err error) bool {
 			"must be at least the sum",
 			"must have at most 127 characters", "must be the job's own name", "must say within", "would set the same variable",
 			"must be 10 to", ".hosts_env: must be true or false", "does nothing without", "must not ask for",
+			"is the job itself",
 		} {
 			known = known || strings.Contains(line, reason)
 		}

@@ -12,6 +12,7 @@
 //  6. A snapshot stands for all records up to its index once Trim has returned nil: those may be gone, and no other
 //     record is. The records after it keep their indexes.
 //  7. A pulse ends no earlier than its owner stopped renewing it, and within its time to live after that.
+//  8. After a seal no record comes any more, at any reader, and no pulse is confirmed.
 package journal
 
 import (
@@ -52,6 +53,9 @@ var (
 	ErrTrimmed = errors.New("records were trimmed that are wanted here: a snapshot stands for them")
 	// ErrNoChunk is returned for a chunk that is not there: it was never put, or a later snapshot stands by now.
 	ErrNoChunk = errors.New("the journal has no such chunk of a snapshot")
+	// ErrSealed is returned for a record that comes after the seal, and never will be appended; it ends a Follow that has
+	// delivered all there is; and a pulse that is to be confirmed proves nothing any more.
+	ErrSealed = errors.New("the journal is sealed: it goes on elsewhere")
 	// ErrAhead is returned when a snapshot is to stand for records that the journal does not have. Nothing was trimmed.
 	ErrAhead = errors.New("the snapshot is ahead of the journal")
 	// ErrClosed is returned by every method after Close.
@@ -79,6 +83,14 @@ type Snapshot struct {
 	Sum [sha256.Size]byte
 }
 
+// Seal is the end of a journal that goes on elsewhere; the zero value is of one that has none.
+type Seal struct {
+	// Index is that of the last record.
+	Index Index
+	// To says, for people, where the journal goes on. It is never empty.
+	To string
+}
+
 // Check returns ErrName or ErrTooLarge for a record that no journal takes.
 func (r Record) Check() error {
 	if err := CheckName(r.Writer); err != nil {
@@ -102,14 +114,14 @@ func CheckName(name string) error {
 // Journal is safe for concurrent use.
 type Journal interface {
 	// Append makes the record durable at some index and returns nil, or returns an error. Index is ignored.
-	// After any error but ErrTooLarge, ErrName and ErrClosed it is unknown whether the record was appended: append the
-	// same record again until nil.
+	// After any error but ErrTooLarge, ErrName, ErrSealed and ErrClosed it is unknown whether the record was appended:
+	// append the same record again until nil.
 	Append(ctx context.Context, r Record) error
 
 	// Follow calls deliver with every record from index from on (from 0 and 1 mean all), in order, without gap or
 	// repeat, in batches of at least one. It blocks until ctx ends or deliver returns an error, and returns that
 	// error; outages of the engine are waited out. A slow deliver slows only this reader, and loses nothing. It returns
-	// ErrTrimmed when the next record to deliver was trimmed.
+	// ErrTrimmed when the next record to deliver was trimmed, and ErrSealed when none will come any more.
 	Follow(ctx context.Context, from Index, deliver func([]Record) error) error
 
 	// Head returns the index of the last record known to be durable, 0 for an empty journal. It is
@@ -150,9 +162,26 @@ type Journal interface {
 	// id, unless that is ""; of several proposals the first one stays for ever.
 	Cluster(ctx context.Context, proposed string) (id string, err error)
 
+	// Seal ends the journal for ever, and says where it goes on; with to "" it only asks. Of several seals the first one
+	// stays. It returns the seal, the zero value if there is none.
+	Seal(ctx context.Context, to string) (Seal, error)
+
+	// Room tells how full the engine is: of its members that answer, the fullest.
+	Room(ctx context.Context) (Room, error)
+
 	// Close releases what the journal holds. Pulses owned by this process are abandoned, not ended.
 	Close() error
 }
+
+// Room is how much the engine holds, and may hold, in bytes. Quota is 0 if nothing bounds it that it knows of.
+type Room struct{ Used, Quota int64 }
+
+// fullPercent is how much of the quota may be used before work that is new is refused: snapshots, which let the journal
+// be trimmed, and reports need what is left.
+const fullPercent = 80
+
+// Full tells whether what is left is for snapshots and reports.
+func (r Room) Full() bool { return r.Quota > 0 && r.Used/fullPercent >= r.Quota/100 }
 
 // PulseState is what a pulse shows.
 type PulseState struct {
@@ -168,7 +197,7 @@ type Pulse interface {
 	// was abandoned, or is another's.
 	Publish(ctx context.Context, value []byte) error
 	// Confirm returns nil if the pulse was alive and its owner's at some moment after the call. It returns ErrNoPulse if
-	// it is not; after any other error that is not known.
+	// it is not, and ErrSealed if the journal may have been sealed by then; after any other error that is not known.
 	Confirm(ctx context.Context) error
 	// Lost is closed when the pulse has ended although its owner did not end it: it could not be renewed in time,
 	// or another has adopted it.

@@ -15,6 +15,7 @@ import (
 	"starling/replica/reaction"
 	"starling/replica/report"
 	"starling/terms"
+	"starling/terms/access"
 	"starling/terms/rules"
 )
 
@@ -31,6 +32,8 @@ const (
 	Member Phase = "member"
 	// Left: the value says that this incarnation has left; it needs a new life.
 	Left Phase = "left"
+	// Removed: a user has removed its node from the cluster; it ends what runs here and does nothing any more.
+	Removed Phase = "removed"
 	// Diverged: its value differs from others'; it does nothing any more.
 	Diverged Phase = "diverged"
 	// Halted: its program cannot fold what comes next; it does nothing any more.
@@ -74,6 +77,8 @@ type Core struct {
 	// Pulseless tells that the life's pulse was lost and is not back: another may lead the life meanwhile, so that nothing
 	// is started.
 	Pulseless bool
+	// Key names the node's key, zero for none.
+	Key access.Key
 	// Folder returns where an allocation finds the files about its job's members.
 	Folder func(terms.AllocationID) string
 	// Explain asks the fold for effects.
@@ -127,6 +132,8 @@ func (c *Core) Phase() (Phase, string) {
 		return Diverged, c.diverged
 	case !c.caughtUp:
 		return Reading, ""
+	case c.state.Registry().IsGone(name):
+		return Removed, fmt.Sprintf("node %s was removed from the cluster: stop the agent, and delete its data directory", name)
 	case node != nil && incarnation <= node.Departed:
 		return Left, ""
 	case c.state.IsMember(c.self):
@@ -222,6 +229,12 @@ func (c *Core) Fail(err error) { c.outbox.fail(err) }
 // entry with the number.
 func (c *Core) Stall(seq uint64, why error) { c.outbox.stall(seq, why) }
 
+// SetRoom tells how full the journal is: of a full one the rest is for what trims it, and for reports.
+func (c *Core) SetRoom(room journal.Room) { c.outbox.room = room }
+
+// Full says that the journal is full and what to do, "" if it is not.
+func (c *Core) Full() string { return c.outbox.full() }
+
 // Stalled returns why no requests are taken, nil if they are.
 func (c *Core) Stalled() error { return c.outbox.stalled }
 
@@ -289,13 +302,14 @@ type Work struct {
 // React returns what is to be done now. Nothing is asked for twice unless it had no effect.
 func (c *Core) React(own terms.Time) Work {
 	phase, _ := c.Phase()
-	if phase != Joining && phase != Member {
+	if phase != Joining && phase != Member && phase != Removed {
 		return Work{}
 	}
 	now := c.clock.now(own)
 	r := reaction.React(c.self, c.state,
 		&reaction.Observed{Now: now, Gone: c.gone, Local: c.seen(), Volumes: c.volumes, Outputs: c.outputs, Lost: c.missing(),
-			Snapshot: c.marked.Snapshot, Offer: c.offer, Folder: c.Folder, Renewing: c.Renewing})
+			Snapshot: c.marked.Snapshot, Offer: c.offer, Folder: c.Folder, Renewing: c.Renewing,
+			Key: c.Key, Full: c.outbox.room.Full()})
 	w := Work{Watch: r.Watch, Waits: r.Waits, Probe: r.Probe, Renew: r.Renew, Forget: c.forget(r.Forget),
 		DeleteVolumes: r.DeleteVolumes, DeleteOutputs: r.DeleteOutputs, Snapshot: c.snapshotWork(&r.Snapshots)}
 	if r.AskAgain != 0 {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"starling/journal"
+	"starling/peer/inbox"
 	"starling/replica/report"
 	"starling/terms"
 )
@@ -61,7 +62,7 @@ func (p *Peer) check(ctx context.Context) {
 		parted, err := foldTo(ctx, p.config.Journal, anew, &known)
 		if err != nil {
 			p.log.Warn("the journal could not be folded anew; trying again", "error", err)
-			pause(ctx, snapshotPause)
+			inbox.Pause(ctx, snapshotPause)
 		}
 		p.post(ctx, func() {
 			p.doubt.checking = false
@@ -90,12 +91,12 @@ func foldTo(ctx context.Context, j journal.Journal, core *Core, known *digests) 
 			parted = core.state.Index
 		}
 	}
-	err = follow(ctx, j, 1, func(d delivery) error {
-		if d.snapshot.Index > 0 {
-			core.Restore(named(d.snapshot), d.data, now())
+	err = inbox.Follow(ctx, j, 1, func(d inbox.Delivery) error {
+		if d.Snapshot.Index > 0 {
+			core.Restore(inbox.Named(d.Snapshot), d.Data, now())
 			compare()
 		}
-		for _, r := range d.records {
+		for _, r := range d.Records {
 			if core.state.Index < known.last && core.Halt() == nil {
 				core.Fold(r, now())
 				compare()

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"starling/cluster"
+	"starling/peer/inbox"
 	"starling/terms"
 )
 
@@ -33,7 +34,7 @@ func TestWrongValueIsReplaced(t *testing.T) {
 				}
 				f.peers["b"].post(ctx, func() { f.peers["b"].core.state.LastJob++ })
 				f.submit("a", job("count", terms.Batch, 3, "run", "0"))
-				pause(ctx, 20*time.Second)
+				inbox.Pause(ctx, 20*time.Second)
 				f.submit("b", job("web", terms.Stateless, 1, "run"))
 				f.wantMembers(c.nodes...)
 				f.wantEqual("a", "b")
@@ -62,7 +63,7 @@ func TestOtherProgram(t *testing.T) {
 		b.post(ctx, func() { b.config.Limits.FinishedJobs, b.core.state.Limits.FinishedJobs = 2, 2 })
 		for i := range 30 {
 			f.submit("a", job(fmt.Sprint("job-", i), terms.Batch, 1, "run", "0"))
-			pause(ctx, 2*time.Second)
+			inbox.Pause(ctx, 2*time.Second)
 		}
 		f.wantMembers("a", "c")
 		if got := b.Status(ctx); got.Phase != string(Diverged) {

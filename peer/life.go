@@ -13,6 +13,8 @@ import (
 
 	"starling/cluster"
 	"starling/journal"
+	"starling/peer/inbox"
+	"starling/replica/report"
 	"starling/terms"
 )
 
@@ -139,7 +141,7 @@ func (p *Peer) startLife(ctx context.Context, over uint32) {
 				return
 			}
 			p.log.Warn("no pulse yet; trying again", "error", found.err)
-			pause(ctx, time.Second)
+			inbox.Pause(ctx, time.Second)
 		}
 	})
 }
@@ -185,7 +187,7 @@ func (p *Peer) newLife(ctx context.Context, known Remembered) life {
 	if err != nil {
 		return life{err: fmt.Errorf("pulse of %s: %w", id, err)}
 	}
-	if err := pulse.Publish(ctx, p.shown(known.Token, 0, 0, "")); err != nil {
+	if err := pulse.Publish(ctx, Shown(known.Token, &report.PulseView{Address: p.config.Offer.Address})); err != nil {
 		pulse.Abandon()
 		return life{err: fmt.Errorf("pulse of %s: %w", id, err)}
 	}
@@ -199,7 +201,7 @@ func (p *Peer) ownsPulse(ctx context.Context, id terms.PeerID, token string) (bo
 		return false, fmt.Errorf("listing the pulses: %w", err)
 	}
 	return slices.ContainsFunc(states, func(state journal.PulseState) bool {
-		_, shown := viewOf(state)
+		_, shown := ViewOf(state)
 		return state.ID == string(id) && shown == token
 	}), nil
 }
@@ -264,7 +266,7 @@ func (p *Peer) revive(ctx context.Context) {
 				}
 			}
 			p.log.Warn("the pulse is not back yet; trying again", "peer", lost.peer, "error", err)
-			pause(ctx, time.Second)
+			inbox.Pause(ctx, time.Second)
 		}
 	})
 }

@@ -6,6 +6,7 @@ import (
 
 	"starling/cluster/facts"
 	"starling/command"
+	"starling/journal"
 	"starling/replica/report"
 	"starling/terms"
 )
@@ -20,13 +21,15 @@ var (
 	ErrTooLarge = errors.New("the request is too large for one entry of the journal: make it smaller")
 )
 
-// ErrStalled tells that the journal has taken nothing for a while. What was asked may have become an entry.
-var ErrStalled = errors.New("the journal takes no entries now: bring back most of the nodes that keep it; " +
-	"the request may still be executed; repeat it with the same request_id to be sure that it runs once")
+// ErrStalled tells that the journal has taken nothing for a while. What was under way may have become an entry, and
+// that error wraps report.ErrUnknown; what only waited, or came later, will not.
+var ErrStalled = errors.New("the journal takes no entries now: bring back most of the nodes that keep it")
+
+// errNotTaken tells that a request is in no entry.
+var errNotTaken = errors.New("this request was not taken")
 
 // ErrOvertaken tells that the peer was so far behind that the entry was trimmed before it was read here.
-var ErrOvertaken = errors.New("this peer was far behind the others and does not know what came of the request: " +
-	"repeat it with the same request_id to learn it")
+var ErrOvertaken = fmt.Errorf("this peer was far behind the others; %w", report.ErrUnknown)
 
 // requestsMax bounds the requests that wait in an outbox.
 const requestsMax = 4096
@@ -51,6 +54,8 @@ type outbox struct {
 	seq uint64
 	// stalled is why no request is taken; nil while the journal takes entries.
 	stalled error
+	// room is how full the journal is: if it is, what would make the value larger is refused.
+	room journal.Room
 }
 
 // next makes the next entry of reactions and waiting requests and returns its bytes, nil if there is nothing to write.
@@ -100,7 +105,7 @@ func (b *outbox) refuseNewer(header *command.Entry) {
 		}
 		r.answer(report.Receipt{Index: header.Cause, Refusal: facts.Refusal{Code: facts.Conflict, Reason: fmt.Sprintf(
 			"%s needs version %d of the rules, which are at version %d: raise them with \"starling rules raise\" when the programs "+
-				"of all peers know it", r.command.Kind(), need, header.Rules)}}, nil)
+				"of all peers know it", command.Plain(r.command).Kind(), need, header.Rules)}}, nil)
 	}
 	b.waiting = kept
 }
@@ -109,7 +114,9 @@ func (b *outbox) refuseNewer(header *command.Entry) {
 func (b *outbox) add(r request) {
 	switch {
 	case b.stalled != nil:
-		r.answer(report.Receipt{}, b.stalled)
+		r.answer(report.Receipt{}, fmt.Errorf("%w; %w", b.stalled, errNotTaken))
+	case b.full() != "" && grows(r.command):
+		r.answer(report.Receipt{Refusal: facts.Refusal{Code: facts.Exhausted, Reason: b.full()}}, nil)
 	case len(b.waiting) >= requestsMax:
 		r.answer(report.Receipt{}, ErrOverloaded)
 	case command.Size(r.command) > command.EntryBytesMax-1024:
@@ -117,6 +124,25 @@ func (b *outbox) add(r request) {
 	default:
 		b.waiting = append(b.waiting, r)
 	}
+}
+
+// full says that the journal is full and what to do, "" if it is not.
+func (b *outbox) full() string {
+	if !b.room.Full() {
+		return ""
+	}
+	return fmt.Sprintf("the journal is full: %s of %s are in use, and the rest is kept for what trims it; "+
+		"stop jobs that are not needed, or let its engine have more room (etcd.quota)",
+		terms.Memory.Round(b.room.Used), terms.Memory.Round(b.room.Quota))
+}
+
+// grows tells whether a command can make the value much larger.
+func grows(c command.Command) bool {
+	switch command.Plain(c).(type) {
+	case *command.SubmitJob, *command.RevertJob, *command.ChangePools:
+		return true
+	}
+	return false
 }
 
 // folded takes note of an entry of this writer that was folded, and answers the requests that it carried. It may be
@@ -168,10 +194,13 @@ func (b *outbox) takeBack() {
 	b.underway, b.requests, b.stalled = nil, nil, nil
 }
 
-// fail answers everybody who waits.
+// fail answers everybody who waits. What comes of the requests that are under way is not known.
 func (b *outbox) fail(err error) {
-	for _, r := range append(b.requests, b.waiting...) {
-		r.answer(report.Receipt{}, err)
+	for _, r := range b.requests {
+		r.answer(report.Receipt{}, fmt.Errorf("%w; %w", err, report.ErrUnknown))
+	}
+	for _, r := range b.waiting {
+		r.answer(report.Receipt{}, fmt.Errorf("%w; %w", err, errNotTaken))
 	}
 	b.requests, b.waiting = nil, nil
 }

@@ -12,6 +12,7 @@ import (
 	"starling/driver"
 	"starling/driver/manifest"
 	"starling/peer/handover"
+	"starling/peer/inbox"
 	"starling/replica/reaction"
 	"starling/terms"
 )
@@ -60,9 +61,29 @@ func (p *Peer) sealing(ctx context.Context, set terms.OutputSet) bool {
 // measureEvery is the pause between two looks at how large outputs have become.
 const measureEvery = 10 * time.Second
 
+// measureRoom tells the core how full the journal is, until ctx ends.
+func (p *Peer) measureRoom(ctx context.Context) {
+	for ; ctx.Err() == nil; inbox.Pause(ctx, measureEvery) {
+		room, err := p.config.Journal.Room(ctx)
+		if err != nil {
+			continue // the engine is away: whatever else is written says so
+		}
+		p.post(ctx, func() {
+			before := p.core.Full()
+			p.core.SetRoom(room)
+			switch now := p.core.Full(); {
+			case before == "" && now != "":
+				p.log.Error("new work is refused", "reason", now)
+			case before != "" && now == "":
+				p.log.Info("the journal has room again, and new work is taken")
+			}
+		})
+	}
+}
+
 // measure ends instances whose output has outgrown the limits before it fills the disk, until ctx ends.
 func (p *Peer) measure(ctx context.Context) {
-	for pause(ctx, measureEvery); ctx.Err() == nil; pause(ctx, measureEvery) {
+	for inbox.Pause(ctx, measureEvery); ctx.Err() == nil; inbox.Pause(ctx, measureEvery) {
 		growing := make(chan []terms.OutputSet, 1)
 		p.post(ctx, func() { growing <- slices.Clone(p.outputs.growing) })
 		select {
@@ -164,7 +185,7 @@ func (p *Peer) deleteSets(ctx context.Context, work *Work) {
 		for _, set := range sets {
 			if err := p.config.Driver.DeleteVolumes(set); err != nil {
 				p.log.Error("volumes could not be deleted; trying again", "set", set, "error", err)
-				pause(ctx, publishEvery)
+				inbox.Pause(ctx, publishEvery)
 				continue
 			}
 			p.log.Info("volumes deleted", "set", set)

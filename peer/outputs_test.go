@@ -17,6 +17,7 @@ import (
 	"starling/cluster/facts"
 	"starling/cluster/workload"
 	"starling/driver/fake"
+	"starling/peer/inbox"
 	"starling/terms"
 	"starling/terms/constraint"
 )
@@ -66,7 +67,7 @@ func TestOutputsReachOtherMachines(t *testing.T) {
 			t.Errorf("got inputs %q, want two", found)
 		}
 		f.await("b", "it has succeeded", statusIs("words", workload.StatusSucceeded))
-		pause(context.Background(), 5*time.Second)
+		inbox.Pause(context.Background(), 5*time.Second)
 		for name, want := range map[string]int{"a": 0, "b": 2} {
 			if sets := fake.Open(f.machines[name]).VolumeSets(); len(sets) != want {
 				t.Errorf("%s keeps %q, want %d results", name, sets, want)
@@ -83,7 +84,7 @@ func TestAnInstanceWaitsForItsInput(t *testing.T) {
 		defer f.stop()
 		f.lost.Store(true)
 		f.submit("a", words("split", 1))
-		pause(context.Background(), time.Minute)
+		inbox.Pause(context.Background(), time.Minute)
 		warnings := f.peers["b"].Status(context.Background()).Warnings
 		if !slices.ContainsFunc(warnings, func(line string) bool {
 			return strings.Contains(line, "words.count[0]#") && strings.Contains(line, "on node a: trying again: nobody answers")

@@ -11,9 +11,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"maps"
 	"runtime/debug"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -22,10 +20,14 @@ import (
 	"starling/command"
 	"starling/driver"
 	"starling/journal"
+	"starling/peer/contact"
+	"starling/peer/inbox"
 	"starling/replica/reaction"
 	"starling/replica/report"
 	"starling/secret"
 	"starling/terms"
+	"starling/terms/access"
+	"starling/terms/rules"
 )
 
 // Config is what a peer is made of.
@@ -42,6 +44,12 @@ type Config struct {
 	// Fetch reads an output from the peer at the address, as SendOutput writes it there; the error is os.ErrNotExist if
 	// that has none.
 	Fetch func(ctx context.Context, address string, output terms.OutputSet) (io.ReadCloser, error)
+	// Key names the node's key, zero for none.
+	Key access.Key
+	// Credentials makes a task's own, with which this peer's API knows it; nil for none.
+	Credentials func(terms.AllocationID) ([]byte, error)
+	// OwnUsers gives each job a user of its own, whose tasks name none: this peer may make processes of any.
+	OwnUsers bool
 	// Reports is the folder for bug reports, Version is the program's, which stands in them.
 	Reports, Version string
 	// Archive keeps what is folded; nil for none.
@@ -76,12 +84,15 @@ type Peer struct {
 	// frozen is the value as it was handed out last.
 	frozen  cluster.Frozen
 	history history
+	// contact belongs to callers.
+	contact contact.Contact
 	goal    journal.Index
 	checked checked
 	// proving tells that a proof was asked for and is not there yet.
 	proving bool
-	// refusalTold is the life in which the refusal of the offer was logged.
+	// refusalTold is the life in which the refusal of the offer was logged, phaseTold the last phase that was looked at.
 	refusalTold terms.PeerID
+	phaseTold   Phase
 	// deleting tells that volumes are being deleted.
 	deleting bool
 	outputs  *outputs
@@ -90,7 +101,8 @@ type Peer struct {
 	// starts has a place for every start of a task that is under way.
 	starts chan struct{}
 
-	self atomic.Pointer[terms.PeerID]
+	self  atomic.Pointer[terms.PeerID]
+	known atomic.Pointer[known]
 	// lived is closed when the first life begins.
 	lived   chan struct{}
 	group   sync.WaitGroup
@@ -116,6 +128,7 @@ func Start(ctx context.Context, config Config) *Peer {
 		watching: map[terms.PeerID]context.CancelFunc{}, cancel: cancel, stopped: make(chan struct{}),
 		starts: make(chan struct{}, startsMax), lived: make(chan struct{}),
 	}
+	p.core.Key = config.Key
 	p.core.Explain, p.frozen = true, p.core.state.Freeze()
 	config.Archive.Restored(p.core.state)
 	p.core.Folder = func(id terms.AllocationID) string { return config.Driver.FilesFolder(id.String()) }
@@ -125,15 +138,18 @@ func Start(ctx context.Context, config Config) *Peer {
 	none := terms.PeerID("")
 	p.self.Store(&none)
 	p.goal = ^journal.Index(0)
+	p.contact.Engine, p.contact.Log = config.Journal, p.log
+	p.group.Go(func() { p.contact.Keep(ctx) })
 	p.group.Go(func() { p.measure(ctx) })
+	p.group.Go(func() { p.measureRoom(ctx) })
 	p.startFollow(ctx, 1)
 	p.group.Go(func() { p.findGoal(ctx) })
 	go p.run(ctx)
 	return p
 }
 
-// Stop ends the peer and waits for it. Its tasks go on, and its pulse lives on for its time to live: a peer that comes
-// back within that moves nothing.
+// Stop ends the peer and waits for it. Its tasks go on, and its pulse lives on for its time to live: a peer that
+// comes back within that moves nothing.
 func (p *Peer) Stop() {
 	p.cancel()
 	<-p.stopped
@@ -148,12 +164,10 @@ func (p *Peer) Err() error { return p.failure }
 // Self returns the identity of the peer's present life, "" before the first.
 func (p *Peer) Self() terms.PeerID { return *p.self.Load() }
 
-// delivery is what a reader of the journal brings to the loop: records, or the snapshot that stands for some.
+// delivery is what a reader of the journal brings to the loop.
 type delivery struct {
-	reader   int
-	records  []journal.Record
-	snapshot journal.Snapshot
-	data     []byte
+	reader int
+	inbox.Delivery
 }
 
 // startFollow begins to read the journal at an index. Of readers before it nothing is taken any more.
@@ -165,55 +179,28 @@ func (p *Peer) startFollow(ctx context.Context, next journal.Index) {
 	reader := p.reader
 	ctx, p.stopFollow = context.WithCancel(ctx)
 	p.group.Go(func() {
-		err := follow(ctx, p.config.Journal, next, func(d delivery) error {
-			d.reader = reader
+		err := inbox.Follow(ctx, p.config.Journal, next, func(d inbox.Delivery) error {
 			select {
-			case p.inbox <- d:
+			case p.inbox <- delivery{reader, d}:
 				return nil
 			case <-ctx.Done():
 				return ctx.Err()
 			}
 		})
 		if ctx.Err() == nil {
-			p.log.Error("following the journal ended", "error", err)
-			p.cancel()
+			p.post(ctx, func() { p.core.halted = err })
 		}
 	})
-}
-
-// follow delivers the journal from an index on, until ctx ends or deliver returns an error.
-func follow(ctx context.Context, j journal.Journal, next journal.Index, deliver func(delivery) error) error {
-	for {
-		err := j.Follow(ctx, next, func(records []journal.Record) error {
-			next = records[len(records)-1].Index + 1
-			return deliver(delivery{records: records})
-		})
-		if !errors.Is(err, journal.ErrTrimmed) {
-			return err
-		}
-		d, err := standing(ctx, j)
-		switch {
-		case err != nil && ctx.Err() != nil:
-			return ctx.Err()
-		case err != nil: // another may stand by now, or the engine does not answer
-			pause(ctx, snapshotPause)
-			continue
-		}
-		if err := deliver(d); err != nil {
-			return err
-		}
-		next = d.snapshot.Index + 1
-	}
 }
 
 // take folds what a reader has brought.
 func (p *Peer) take(d delivery) {
 	switch {
 	case d.reader != p.reader:
-	case d.snapshot.Index > 0:
-		p.restored(d.snapshot, d.data)
+	case d.Snapshot.Index > 0:
+		p.restored(d.Snapshot, d.Data)
 	default:
-		p.fold(d.records)
+		p.fold(d.Records)
 	}
 }
 
@@ -226,17 +213,7 @@ func (p *Peer) findGoal(ctx context.Context) {
 			return
 		}
 		p.log.Warn("the journal does not answer", "error", err)
-		pause(ctx, time.Second)
-	}
-}
-
-// pause waits for d or until ctx ends.
-func pause(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
+		inbox.Pause(ctx, time.Second)
 	}
 }
 
@@ -338,13 +315,19 @@ func (p *Peer) fold(records []journal.Record) {
 			p.log.Info("entry dropped", "index", folded.Index, "reason", folded.Outcome.Dropped)
 		}
 	}
+	p.known.Store(&known{p.core.state.Registry(), p.core.state.Rules >= rules.Registry})
 	p.tellRefusal()
 	p.history.wake()
 	p.answerWaiting()
 }
 
-// tellRefusal logs that the offer is refused, once in a life.
+// tellRefusal logs that the offer is refused, once in a life, and that the node was removed.
 func (p *Peer) tellRefusal() {
+	phase, why := p.core.Phase()
+	if phase == Removed && p.phaseTold != phase {
+		p.log.Error("this peer ends its tasks, and does nothing any more", "reason", why)
+	}
+	p.phaseTold = phase
 	if reason := p.core.OfferRefusal(); reason != "" && p.refusalTold != p.core.Self() {
 		p.refusalTold = p.core.Self()
 		p.log.Error("this node gets no work, because its offer is refused", "peer", p.core.Self(), "reason", reason)
@@ -405,14 +388,14 @@ func (p *Peer) append(ctx context.Context, r journal.Record) {
 			attempt, cancel := context.WithTimeout(ctx, appendTimeout)
 			err := p.config.Journal.Append(attempt, r)
 			cancel()
-			if err == nil || errors.Is(err, journal.ErrClosed) {
+			if err == nil || errors.Is(err, journal.ErrClosed) || errors.Is(err, journal.ErrSealed) {
 				return
 			}
 			p.log.Warn("append failed; trying again", "seq", r.Seq, "error", err)
 			if time.Since(began) >= stallTimeout {
 				p.post(ctx, func() { p.core.Stall(r.Seq, err) })
 			}
-			pause(ctx, wait)
+			inbox.Pause(ctx, wait)
 		}
 	})
 }
@@ -441,7 +424,7 @@ func (p *Peer) Submit(ctx context.Context, c command.Command) (report.Receipt, e
 	case <-ctx.Done():
 		return report.Receipt{}, fmt.Errorf("waiting for the journal: %w", ctx.Err())
 	case <-p.stopped:
-		return report.Receipt{}, ErrStopped
+		return report.Receipt{}, fmt.Errorf("%w; %w", ErrStopped, report.ErrUnknown)
 	}
 }
 
@@ -480,41 +463,6 @@ func (p *Peer) answerWaiting() {
 		w.reply <- p.frozen
 	}
 	p.waiting = kept
-}
-
-// Status tells what the peer knows of itself.
-func (p *Peer) Status(ctx context.Context) report.PeerStatus {
-	status := make(chan report.PeerStatus, 1)
-	p.post(ctx, func() {
-		phase, why := p.core.Phase()
-		warnings := p.config.Driver.Warnings()
-		if why != "" {
-			warnings = append([]string{why}, warnings...)
-		}
-		refusal := p.core.OfferRefusal()
-		if refusal != "" {
-			warnings = append([]string{"this node gets no work, because its offer is refused: " + refusal}, warnings...)
-		}
-		for _, id := range slices.SortedFunc(maps.Keys(p.outputs.waits), terms.AllocationID.Compare) {
-			warnings = append(warnings, fmt.Sprintf("%s is not started yet: %s", id, p.outputs.waits[id]))
-		}
-		if err := p.core.Stalled(); err != nil {
-			warnings = append([]string{err.Error()}, warnings...)
-		}
-		waits := maps.Clone(p.outputs.waits)
-		for _, wait := range p.waits {
-			waits[wait.ID] = wait.Reason
-		}
-		status <- report.PeerStatus{Self: p.core.Self(), Phase: string(phase), Index: p.core.state.Index,
-			OfferRefusal: refusal, Warnings: warnings, Waits: waits}
-	})
-	select {
-	case s := <-status:
-		return s
-	case <-ctx.Done():
-	case <-p.stopped:
-	}
-	return report.PeerStatus{Self: p.Self(), Phase: "stopped"}
 }
 
 // Ready waits until the peer is a member and its node takes work.

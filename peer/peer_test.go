@@ -23,6 +23,7 @@ import (
 	"starling/driver/manifest"
 	"starling/journal"
 	"starling/journal/memory"
+	"starling/peer/inbox"
 	"starling/replica/report"
 	"starling/terms"
 )
@@ -218,7 +219,7 @@ func TestRefusedOfferIsToldToEveryPeer(t *testing.T) {
 			PulseTTL: 3 * time.Second, Limits: f.limits, Fetch: f.fetch, Log: slog.New(slog.NewTextHandler(&log, nil)),
 		})
 		f.await("a", "b is a member", func(s *cluster.State) bool { return s.IsMember("b~1") })
-		pause(context.Background(), 3*publishEvery)
+		inbox.Pause(context.Background(), 3*publishEvery)
 		const want = "devices of kind gpu are given twice: give each kind once"
 		if got := odd.Status(context.Background()); got.OfferRefusal != want ||
 			!strings.Contains(strings.Join(got.Warnings, "\n"), want) {
@@ -292,7 +293,7 @@ func TestPeerThatComesBackLateBeginsANewLifeAndEndsOldWork(t *testing.T) {
 			t.Errorf("the returned peer is %s, want b~2", got)
 		}
 		synctest.Wait()
-		pause(context.Background(), 10*time.Second)
+		inbox.Pause(context.Background(), 10*time.Second)
 		synctest.Wait()
 		for _, status := range fake.Open(f.machines["b"]).Tasks() {
 			if status.State == driver.Running {
@@ -461,9 +462,9 @@ func TestWhatCouldNotBePublishedIsPublishedLater(t *testing.T) {
 		f.submit("a", job("count", terms.Batch, 1, "run", "0"))
 		last := f.await("a", "it succeeded", statusIs("count", workload.StatusSucceeded)).Index
 		ctx := context.Background()
-		pause(ctx, 2*publishEvery)
+		inbox.Pause(ctx, 2*publishEvery)
 		journal.mute.Store(false)
-		pause(ctx, 2*publishEvery)
+		inbox.Pause(ctx, 2*publishEvery)
 		views, err := f.peers["a"].Pulses(ctx)
 		if err != nil || len(views) != 1 || views[0].Index != last {
 			t.Errorf("got pulses %+v, %v, want one at entry %d", views, err, last)

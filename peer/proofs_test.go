@@ -10,6 +10,7 @@ import (
 	"starling/cluster"
 	"starling/driver"
 	"starling/driver/fake"
+	"starling/peer/inbox"
 	"starling/terms"
 )
 
@@ -42,7 +43,7 @@ func (f *flock) oneAtATime(long time.Duration) {
 		if all := f.tasks(); len(all) > 1 {
 			f.t.Fatalf("these run at the same time: %q", all)
 		}
-		pause(context.Background(), step)
+		inbox.Pause(context.Background(), step)
 	}
 }
 

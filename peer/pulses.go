@@ -11,6 +11,7 @@ import (
 	"starling/driver"
 	"starling/driver/uptime"
 	"starling/journal"
+	"starling/peer/inbox"
 	"starling/replica/reaction"
 	"starling/replica/report"
 	"starling/terms"
@@ -57,11 +58,11 @@ func (p *Peer) pulseSeen(ctx context.Context, news pulseNews) {
 		return
 	}
 	p.core.PulseSeen(news.peer, news.state.Alive)
-	if view, _ := viewOf(news.state); view.Alive && p.history.differs(view.Index, view.Digest) {
+	if view, _ := ViewOf(news.state); view.Alive && p.history.differs(view.Index, view.Digest) {
 		p.log.Warn("a digest differs; asking the others", "peer", news.peer, "index", view.Index)
 		p.group.Go(func() {
 			// By then everybody has published what was folded when this difference was seen.
-			pause(ctx, 2*publishEvery)
+			inbox.Pause(ctx, 2*publishEvery)
 			if views, err := p.Pulses(ctx); err == nil {
 				p.post(ctx, func() { p.judge(views) })
 			}
@@ -98,7 +99,8 @@ func (p *Peer) publish(ctx context.Context) {
 		return
 	}
 	p.history.published = index
-	value := p.shown(p.life.known.Token, index, p.core.state.Digest(), p.core.OfferRefusal())
+	value := Shown(p.life.known.Token, &report.PulseView{Index: index, Digest: p.core.state.Digest(),
+		Address: p.config.Offer.Address, OfferRefusal: p.core.OfferRefusal()})
 	p.group.Go(func() {
 		short, cancel := context.WithTimeout(ctx, publishEvery)
 		defer cancel()
@@ -109,18 +111,18 @@ func (p *Peer) publish(ctx context.Context) {
 	})
 }
 
-// shown is what a pulse shows: the position, the digest there, whose it is and where that answers; and on a second
+// Shown is what a pulse shows: the position, the digest there, whose it is and where that answers; and on a second
 // line, if there is one, why its offer is refused.
-func (p *Peer) shown(token string, index terms.Index, digest uint64, refusal string) []byte {
-	value := fmt.Appendf(nil, "%d %016x %s %s", index, digest, token, p.config.Offer.Address)
-	if refusal != "" {
-		value = append(append(value, '\n'), refusal...)
+func Shown(token string, view *report.PulseView) []byte {
+	value := fmt.Appendf(nil, "%d %016x %s %s", view.Index, view.Digest, token, view.Address)
+	if view.OfferRefusal != "" {
+		value = append(append(value, '\n'), view.OfferRefusal...)
 	}
 	return value
 }
 
-// viewOf reads what shown wrote.
-func viewOf(state journal.PulseState) (view report.PulseView, token string) {
+// ViewOf reads what Shown wrote.
+func ViewOf(state journal.PulseState) (view report.PulseView, token string) {
 	view = report.PulseView{Peer: terms.PeerID(state.ID), Alive: state.Alive}
 	line, refusal, _ := strings.Cut(string(state.Value), "\n")
 	view.OfferRefusal = refusal
@@ -138,7 +140,7 @@ func (p *Peer) Pulses(ctx context.Context) ([]report.PulseView, error) {
 	}
 	views := make([]report.PulseView, len(states))
 	for i, state := range states {
-		views[i], _ = viewOf(state)
+		views[i], _ = ViewOf(state)
 	}
 	return views, nil
 }

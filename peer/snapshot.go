@@ -1,7 +1,6 @@
 package peer
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"crypto/sha256"
@@ -13,6 +12,7 @@ import (
 	"starling/cluster/facts"
 	"starling/cluster/snapshot"
 	"starling/journal"
+	"starling/peer/inbox"
 	"starling/replica/reaction"
 	"starling/terms"
 )
@@ -144,31 +144,10 @@ func (c *Core) replace(s *cluster.State, own terms.Time) {
 // snapshotPause is how long to wait before something is tried again that could not be done for a snapshot.
 const snapshotPause = time.Second
 
-// standing reads the snapshot that stands.
-func standing(ctx context.Context, j journal.Journal) (d delivery, err error) {
-	if d.snapshot, err = j.Snapshot(ctx); err == nil {
-		d.data, err = chunksOf(ctx, j, d.snapshot)
-	}
-	return d, err
-}
-
-// chunksOf returns the chunks of a snapshot, one after the other.
-func chunksOf(ctx context.Context, j journal.Journal, s journal.Snapshot) ([]byte, error) {
-	var data bytes.Buffer
-	for number := range s.Chunks {
-		chunk, err := j.Chunk(ctx, s, number)
-		if err != nil {
-			return nil, err
-		}
-		data.Write(chunk)
-	}
-	return data.Bytes(), nil
-}
-
 // restored goes on from a snapshot.
 func (p *Peer) restored(s journal.Snapshot, data []byte) {
 	began, from := time.Now(), p.core.state.Index
-	p.core.Restore(named(s), data, now())
+	p.core.Restore(inbox.Named(s), data, now())
 	if p.core.Halt() == nil {
 		p.history.restart(p.core.state.Index, p.core.digest)
 		p.config.Archive.Restored(p.core.state)
@@ -176,11 +155,6 @@ func (p *Peer) restored(s journal.Snapshot, data []byte) {
 			"took", time.Since(began).String())
 	}
 	p.answerWaiting()
-}
-
-// named is a snapshot as the value names it, but for its digest, which the journal does not know.
-func named(s journal.Snapshot) facts.Snapshot {
-	return facts.Snapshot{Index: terms.Index(s.Index), Chunks: s.Chunks, Sum: s.Sum}
 }
 
 // snapshot does beside the loop what is to be done for a snapshot.
@@ -192,7 +166,7 @@ func (p *Peer) snapshot(ctx context.Context, work *SnapshotWork) {
 		own, err := p.perform(ctx, work)
 		if err != nil && ctx.Err() == nil {
 			p.log.Warn("something for a snapshot failed; trying again", "entry", cmp.Or(own.Index, work.Snapshot.Index), "error", err)
-			pause(ctx, snapshotPause)
+			inbox.Pause(ctx, snapshotPause)
 		}
 		p.post(ctx, func() { p.core.SnapshotDone(work, own, err == nil) })
 	})
@@ -205,17 +179,17 @@ var errKept = errors.New("the chunks with the journal are not those of this peer
 func (p *Peer) perform(ctx context.Context, work *SnapshotWork) (own facts.Snapshot, err error) {
 	if work.Duty == TrimJournal {
 		p.log.Info("trimming the journal", "entry", work.Snapshot.Index)
-		return own, p.config.Journal.Trim(ctx, kept(work.Snapshot))
+		return own, p.config.Journal.Trim(ctx, inbox.Kept(work.Snapshot))
 	}
 	began := time.Now()
 	own, chunks := work.Make()
 	p.log.Info("made a snapshot", "entry", own.Index, "chunks", own.Chunks, "took", time.Since(began).String())
 	if work.Duty == PutSnapshot {
-		if err := put(ctx, p.config.Journal, kept(own), chunks); err != nil {
+		if err := inbox.Put(ctx, p.config.Journal, inbox.Kept(own), chunks); err != nil {
 			return facts.Snapshot{}, err
 		}
 	}
-	data, err := chunksOf(ctx, p.config.Journal, kept(own))
+	data, err := inbox.Chunks(ctx, p.config.Journal, inbox.Kept(own))
 	switch {
 	case err != nil && !errors.Is(err, journal.ErrNoChunk):
 		return facts.Snapshot{}, err
@@ -225,35 +199,12 @@ func (p *Peer) perform(ctx context.Context, work *SnapshotWork) (own facts.Snaps
 	return own, err
 }
 
-// put keeps the chunks with the journal, except those that are there: whoever comes late touches nothing that others
-// have found good.
-func put(ctx context.Context, j journal.Journal, s journal.Snapshot, chunks [][]byte) error {
-	for number, chunk := range chunks {
-		there, err := j.Chunk(ctx, s, uint32(number))
-		if err == nil && bytes.Equal(there, chunk) {
-			continue
-		}
-		if err == nil || errors.Is(err, journal.ErrNoChunk) {
-			err = j.PutChunk(ctx, s, uint32(number), chunk)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // Seed lets an empty journal begin with a value, as if there had been entries up to its index.
 func Seed(ctx context.Context, j journal.Journal, s *cluster.State) error {
 	work := &SnapshotWork{value: s.Freeze(), digest: s.Digest()}
 	own, chunks := work.Make()
-	if err := put(ctx, j, kept(own), chunks); err != nil {
+	if err := inbox.Put(ctx, j, inbox.Kept(own), chunks); err != nil {
 		return err
 	}
-	return j.Trim(ctx, kept(own))
-}
-
-// kept is the snapshot as the journal names it.
-func kept(s facts.Snapshot) journal.Snapshot {
-	return journal.Snapshot{Index: journal.Index(s.Index), Chunks: s.Chunks, Sum: s.Sum}
+	return j.Trim(ctx, inbox.Kept(own))
 }

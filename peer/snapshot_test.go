@@ -4,11 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"starling/cluster"
+	"starling/cluster/facts"
+	"starling/command"
 	"starling/journal"
+	"starling/peer/inbox"
 	"starling/terms"
 )
 
@@ -35,7 +40,7 @@ func trimmed(t *testing.T, names ...string) (*flock, journal.Snapshot) {
 		if s.Index > 0 {
 			return f, s
 		}
-		pause(context.Background(), publishEvery)
+		inbox.Pause(context.Background(), publishEvery)
 	}
 }
 
@@ -93,5 +98,54 @@ func TestDamagedSnapshot(t *testing.T) {
 			t.Errorf("it stops because of %v, want %v", err, ErrSnapshot)
 		}
 		f.submit("a", job("late", terms.Stateless, 1, "run"))
+	})
+}
+
+// TestAFullJournalRefusesNewWork fills most of the quota with jobs: then what is new is refused, what ends jobs is not,
+// and when those are forgotten and the journal is trimmed there is room again.
+func TestAFullJournalRefusesNewWork(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		limits := terms.DefaultLimits()
+		limits.SnapshotEntries, limits.FinishedJobs = 20, 2
+		f := newFlockWithin(t, limits, "a")
+		defer f.stop()
+		f.shared.Bound(1 << 20)
+		full := func(i int) bool {
+			spec := job(fmt.Sprintf("large-%d", i), terms.Stateless, 1, "run")
+			spec.Tasks[0].Env = []terms.EnvVar{{Name: "TEXT", Value: strings.Repeat("x", 30_000)}}
+			receipt, err := f.peers["a"].Submit(context.Background(), &command.SubmitJob{Spec: spec})
+			if err != nil {
+				t.Fatal(err)
+			}
+			inbox.Pause(context.Background(), measureEvery+time.Second) // until it is looked again
+			if receipt.Refusal.Code == facts.Exhausted && !strings.Contains(receipt.Refusal.Reason, "the journal is full: ") {
+				t.Fatalf("refused: %s", receipt.Refusal.Reason)
+			}
+			return receipt.Refusal.Code == facts.Exhausted
+		}
+		jobs := 0
+		for ; !full(jobs); jobs++ {
+			if jobs == 100 {
+				t.Fatal("100 jobs of 30 kB fit into 1 MB")
+			}
+		}
+		got := f.peers["a"].Status(context.Background()).Warnings
+		if !strings.Contains(fmt.Sprint(got), "the journal is full: ") {
+			t.Errorf("got warnings %q, want one that the journal is full", got)
+		}
+		for i := range jobs {
+			receipt, err := f.peers["a"].Submit(context.Background(),
+				&command.KillJob{Job: terms.JobName(fmt.Sprintf("large-%d", i))})
+			if err != nil || receipt.Refusal.Code != facts.OK {
+				t.Fatalf("job %d could not be stopped: %v, %v", i, receipt, err)
+			}
+		}
+		for again := 0; full(jobs); again++ {
+			if again == 100 {
+				t.Fatal("there was no room again")
+			}
+			_, _ = f.peers["a"].Submit(context.Background(), &command.KillJob{Job: "none"}) // an entry brings the next snapshot
+		}
+		t.Logf("full with %d jobs", jobs)
 	})
 }

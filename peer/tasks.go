@@ -13,6 +13,7 @@ import (
 	"starling/cluster/facts"
 	"starling/driver"
 	"starling/journal"
+	"starling/peer/inbox"
 	"starling/peer/probe"
 	"starling/plugin"
 	"starling/replica/reaction"
@@ -85,20 +86,29 @@ const startsMax = 8
 func (p *Peer) startTask(ctx context.Context, order reaction.Order) {
 	task, pulse := p.taskOf(order), p.provingPulse()
 	refusal, ok := p.putFiles(&order, &task), true
-	handover, hands := reaction.HandoverOf(p.core.state, order.ID)
+	handover, hands := p.handoverOf(order.ID, task.User)
 	preparing, cancel := context.WithCancel(ctx)
-	if hands {
+	if hands || task.Container != nil {
 		p.outputs.cancel[order.ID] = cancel
 	}
 	p.group.Go(func() {
+		if p.config.Credentials != nil && refusal == "" {
+			var err error
+			if task.Private, err = p.config.Credentials(order.ID); err != nil {
+				refusal = clipped(err.Error())
+			}
+		}
 		if hands && refusal == "" {
 			refusal, ok = p.handOver(preparing, &task, &handover)
+		}
+		if ok && refusal == "" && task.Container != nil {
+			refusal, ok = p.pull(preparing, order.ID, &task)
 		}
 		if ok && refusal == "" {
 			refusal, ok = p.handTask(ctx, task, pulse)
 		}
 		if !ok {
-			pause(preparing, publishEvery)
+			inbox.Pause(preparing, publishEvery)
 		}
 		p.post(ctx, func() {
 			cancel()
@@ -107,6 +117,41 @@ func (p *Peer) startTask(ctx context.Context, order reaction.Order) {
 			p.driverChanged(ctx)
 		})
 	})
+}
+
+// handoverOf returns what a task of a workflow that runs as a user hands over; hands is false for others.
+func (p *Peer) handoverOf(id terms.AllocationID, user string) (h reaction.Handover, hands bool) {
+	h, hands = reaction.HandoverOf(p.core.state, id)
+	h.User = user
+	for i := range h.Inputs {
+		if in := &h.Inputs[i]; !in.Image {
+			in.User = p.userOf(in.User, id.Slot.Job)
+		}
+	}
+	return h, hands
+}
+
+// pull brings the image of a task here, and has the task be of what the image is now. It returns why that is
+// impossible, if so, and false if the task is not wanted any more. It tells how far it is.
+func (p *Peer) pull(ctx context.Context, id terms.AllocationID, task *driver.Task) (refusal string, ok bool) {
+	resolved, err := p.config.Driver.Pull(ctx, task.Container.Image, func(progress string) {
+		p.post(ctx, func() { p.outputs.waits[id] = progress })
+	})
+	p.post(ctx, func() { delete(p.outputs.waits, id) })
+	switch {
+	case ctx.Err() != nil:
+		return "", false
+	case err != nil:
+		p.log.Warn("an image cannot be had", "allocation", task.ID, "error", err)
+		return clipped(err.Error()), true
+	}
+	if resolved != task.Container.Image {
+		p.log.Info("an instance is of what its image is now", "allocation", task.ID, "image", task.Container.Image,
+			"resolved", resolved)
+	}
+	task.Container.Image = resolved
+	task.Env = append(task.Env, "STARLING_IMAGE="+resolved)
+	return "", true
 }
 
 // putFiles gives a task the files about its job's members, or returns why it cannot be started.
@@ -118,7 +163,7 @@ func (p *Peer) putFiles(order *reaction.Order, task *driver.Task) (refusal strin
 		return clipped(odd)
 	}
 	files, err := p.fileSet(&reaction.Renewal{
-		ID: order.ID, Job: order.Volumes.Job, Version: order.Members, Files: order.Environment.Files, User: order.Spec.User,
+		ID: order.ID, Job: order.Volumes.Job, Version: order.Members, Files: order.Environment.Files, User: task.User,
 	})
 	if err != nil {
 		return clipped(err.Error())
@@ -136,8 +181,13 @@ func (p *Peer) handTask(ctx context.Context, task driver.Task, pulse journal.Pul
 		p.log.Warn("a task is not started before this peer can prove that it is a member", "allocation", task.ID)
 		return "", false
 	}
-	err := p.config.Driver.Start(ctx, task)
-	if err == nil || ctx.Err() != nil {
+	if ctx.Err() != nil {
+		return "", true
+	}
+	// A start that has begun comes to its end, also when this peer ends: its program may run already, and whoever comes
+	// after must find it and not start it again.
+	err := p.config.Driver.Start(context.WithoutCancel(ctx), task)
+	if err == nil {
 		return "", true
 	}
 	p.log.Error("a task could not be started", "allocation", task.ID, "error", err)
@@ -147,8 +197,12 @@ func (p *Peer) handTask(ctx context.Context, task driver.Task, pulse journal.Pul
 // taskOf says in the driver's terms what is to run. The environment tells the task who it is.
 func (p *Peer) taskOf(order reaction.Order) driver.Task {
 	slot := order.ID.Slot
-	env := &environment{}
-	env.set("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin")
+	env, user := &environment{}, order.Spec.User
+	container := containerOf(&order.Spec.Container)
+	if container == nil { // an image has its own
+		user = p.userOf(user, slot.Job)
+		env.set("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin")
+	}
 	env.set("STARLING_JOB", string(slot.Job))
 	env.set("STARLING_POOL", string(slot.Job.Pool()))
 	env.set("STARLING_TASK", string(slot.Task))
@@ -157,11 +211,16 @@ func (p *Peer) taskOf(order reaction.Order) driver.Task {
 	env.set("STARLING_ALLOCATION", order.ID.String())
 	env.set("STARLING_NODE", string(p.config.Node))
 	env.set("STARLING_API", p.config.Offer.Address)
+	if p.config.Credentials != nil {
+		env.set("STARLING_CREDENTIALS", p.config.Driver.PrivateFile(order.ID.String()))
+	}
 	for _, port := range order.Ports {
 		env.set("STARLING_PORT_"+terms.VariableName(port.Name), strconv.Itoa(int(port.Number)))
 	}
 	devices := map[string][]string{}
+	var given []driver.Device
 	for _, d := range order.Devices {
+		given = append(given, driver.Device{Kind: d.Kind, Number: uint32(d.Number)})
 		devices[d.Kind] = append(devices[d.Kind], strconv.FormatUint(uint64(d.Number), 10))
 	}
 	for _, request := range order.Spec.Devices {
@@ -181,10 +240,47 @@ func (p *Peer) taskOf(order reaction.Order) driver.Task {
 	}
 	return driver.Task{
 		ID: order.ID.String(), Volumes: volumes, Proofs: proofsOf(&order), Command: order.Spec.Command, Env: env.all,
-		WorkDir: order.Spec.WorkDir, User: order.Spec.User,
+		WorkDir: order.Spec.WorkDir, User: user, Container: container, Devices: given,
 		Limits: driver.Limits{CPUMillicores: order.Spec.Resources[terms.CPU],
 			MemoryBytes: order.Spec.Resources[terms.Memory]},
 	}
+}
+
+// userOf is the account that a process runs as, "" for this peer's own.
+func (p *Peer) userOf(named string, job terms.JobName) string {
+	if named != "" || !p.config.OwnUsers {
+		return named
+	}
+	return driver.OwnUser(string(job))
+}
+
+// Exec runs a program beside an instance of this node, with the environment, account and folder of that.
+func (p *Peer) Exec(ctx context.Context, id terms.AllocationID, command []string,
+	s driver.Session) (exitCode int, err error) {
+	state, err := p.State(ctx, 0)
+	if err != nil {
+		return driver.NoExitCode, err
+	}
+	order, ok := reaction.OrderOf(state, p.Self(), id, p.core.Folder)
+	if !ok {
+		return driver.NoExitCode, fmt.Errorf("%s is not on node %s", id, p.config.Node)
+	}
+	task := p.taskOf(order)
+	task.Command = command
+	return p.config.Driver.Exec(ctx, task, s)
+}
+
+// containerOf says in the driver's terms what a task runs in, nil for no container.
+func containerOf(spec *terms.Container) *driver.Container {
+	if spec.Image == "" {
+		return nil
+	}
+	c := &driver.Container{Image: spec.Image, Arguments: spec.Arguments, ReadOnly: spec.ReadOnly,
+		Capabilities: spec.Capabilities}
+	for _, m := range spec.Mounts {
+		c.Mounts = append(c.Mounts, driver.Mount{Path: m.Path, Volume: m.Volume, ReadOnly: m.ReadOnly})
+	}
+	return c
 }
 
 // fileSet says in the driver's terms what an allocation is told by files about the members of its job, with the job's
@@ -201,8 +297,8 @@ func (p *Peer) fileSet(r *reaction.Renewal) (*driver.FileSet, error) {
 	return set, nil
 }
 
-// oddSecret tells why this node would write keys that open nothing on other nodes, "" if it has none to write or all is
-// well.
+// oddSecret tells why this node would write keys that open nothing on other nodes, "" if it has none to write or all
+// is well.
 func (p *Peer) oddSecret(files []plugin.File) string {
 	if p.config.Secret == nil || !slices.ContainsFunc(files, func(f plugin.File) bool { return f.Key != plugin.NoKey }) {
 		return ""
@@ -243,6 +339,7 @@ func (p *Peer) renew(ctx context.Context, all []reaction.Renewal) {
 	p.core.Renewing = true
 	p.group.Go(func() {
 		for _, one := range all {
+			one.User = p.userOf(one.User, one.ID.Slot.Job)
 			files, err := p.fileSet(&one)
 			if err == nil {
 				err = p.config.Driver.Renew(one.ID.String(), *files, signals[one.Signal])
@@ -250,7 +347,7 @@ func (p *Peer) renew(ctx context.Context, all []reaction.Renewal) {
 			if err != nil {
 				p.log.Error("files could not be renewed; trying again", "allocation", one.ID.String(), "version", one.Version,
 					"error", err)
-				pause(ctx, publishEvery)
+				inbox.Pause(ctx, publishEvery)
 			}
 		}
 		p.post(ctx, func() {
@@ -299,7 +396,7 @@ func (p *Peer) startProber(ctx context.Context) {
 				return fmt.Errorf("%s is not asked any more", id)
 			}
 			task.Command = command
-			return p.config.Driver.Run(ctx, task)
+			return driver.Run(ctx, p.config.Driver, task)
 		},
 		Changed: func(terms.AllocationID) {
 			select {

@@ -10,6 +10,7 @@ import (
 	"starling/cluster/workload"
 	"starling/command"
 	"starling/driver/fake"
+	"starling/peer/inbox"
 )
 
 // TestVolumesOutliveTheirTasks keeps the volumes of a stopped job until it is forgotten.
@@ -19,7 +20,7 @@ func TestVolumesOutliveTheirTasks(t *testing.T) {
 		defer f.stop()
 		wantSets := func(want ...string) {
 			t.Helper()
-			pause(context.Background(), 5*time.Second)
+			inbox.Pause(context.Background(), 5*time.Second)
 			if got := fake.Open(f.machines["a"]).VolumeSets(); !slices.Equal(got, want) {
 				t.Errorf("got the sets of volumes %q, want %q", got, want)
 			}

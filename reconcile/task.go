@@ -22,12 +22,16 @@ type Task struct {
 	Room func(index uint32) bool
 }
 
-// specOf returns the spec of the candidate's own version.
+// specOf returns the spec of the candidate's own version. Of what waits, for which no version is, there is none if the
+// newest lacks its task.
 func (t *Task) specOf(c *Candidate) *terms.Task {
-	if c.Own != nil {
+	switch {
+	case c.Own != nil:
 		return c.Own
+	case t.Spec != nil:
+		return t.Spec
 	}
-	return t.Spec
+	return &terms.Task{}
 }
 
 // older tells whether the candidate was made for an earlier version of the job.

@@ -9,6 +9,7 @@ import (
 	"starling/command"
 	"starling/plugin/roster"
 	"starling/reconcile"
+	"starling/replica/enrol"
 	"starling/replica/report"
 	"starling/schedule"
 	"starling/schedule/place"
@@ -130,6 +131,8 @@ func (f *fold) admit() string {
 		return fmt.Sprintf("its writer %q is not a name of a peer", f.entry.Writer)
 	case node == nil && !joins:
 		return fmt.Sprintf("its writer %s is not known", f.entry.Writer)
+	case f.s.Registry().IsGone(name):
+		return fmt.Sprintf("its node %s was removed from the cluster", name)
 	case node == nil:
 		return "" // it is known once its attempt to join is
 	case incarnation <= node.Departed:
@@ -300,6 +303,29 @@ func (f *fold) obey(c command.Command) report.Result {
 		return f.passTime(c)
 	case *command.Unreadable:
 		return refused(facts.Invalid, "%s", c.Problem)
+	case *command.As:
+		return f.as(c)
+	}
+	return f.enrol(c)
+}
+
+// enrol applies a command about who is known.
+func (f *fold) enrol(c command.Command) report.Result {
+	switch c := c.(type) {
+	case *command.AddUser:
+		return f.once(c.RequestID, func() report.Result { return enrol.AddUser(f.s, c) })
+	case *command.RemoveUser:
+		return f.once(c.RequestID, func() report.Result { return enrol.RemoveUser(f.s, c) })
+	case *command.AddToken:
+		return f.once(c.RequestID, func() report.Result { return enrol.AddToken(f.s, c) })
+	case *command.RemoveToken:
+		return f.once(c.RequestID, func() report.Result { return enrol.RemoveToken(f.s, c) })
+	case *command.AdmitNode:
+		return f.once("", func() report.Result { return enrol.AdmitNode(f.s, f.entry.Writer, c) })
+	case *command.RemoveNode:
+		return f.removeNode(c)
+	case *command.TakeSnapshot:
+		return f.once("", func() report.Result { return report.Result{Refusal: snapshot.Ask(&f.s.Head)} })
 	}
 	panic(fmt.Sprintf("replica: no rule for command %s", c.Kind()))
 }

@@ -274,6 +274,9 @@ func (f *fold) endAllocation(c *command.EndAllocation) report.Result {
 			return refused(facts.Conflict, "%s is %s already", id, slot.Phase)
 		}
 		spec := j.TaskSpecOf(int(r.Task), slot.Version)
+		if slot.Phase == facts.Waiting && (!c.WithoutVolumes || spec == nil) {
+			return refused(facts.NotFound, "%s has ended, and its slot waits: there is nothing to stop", id)
+		}
 		if c.WithoutVolumes && (len(spec.Volumes) == 0 || j.Spec.Type == terms.Daemon) {
 			return refused(facts.Invalid, "%s has no volumes that tie it to its machine", id)
 		}

@@ -84,11 +84,11 @@ func (c *clients) request(one command.Command) {
 	if one == nil {
 		return
 	}
-	if submit, ok := one.(*command.SubmitJob); ok && submit.Spec.KeepMillis > 0 {
+	if submit, ok := command.Plain(one).(*command.SubmitJob); ok && submit.Spec.KeepMillis > 0 {
 		c.kept[submit.Spec.Name] = true
 	}
 	c.send(one, func(r report.Receipt) {
-		switch one := one.(type) {
+		switch one := command.Plain(one).(type) {
 		case *command.SubmitJob:
 			if r.Refusal.Code == facts.OK {
 				c.accepted = append(c.accepted, one.Spec.Name)

@@ -197,7 +197,7 @@ func (w *World) addTwin() {
 func (w *World) living() int {
 	count := 0
 	for _, m := range w.machines {
-		if !m.dead {
+		if !m.dead && !m.unwanted {
 			count++
 		}
 	}

@@ -50,6 +50,17 @@ func (s *scribe) fold(e *command.Entry) {
 }
 
 func playHistory(seed uint64) error {
+	s, err := writeHistory(seed)
+	if err != nil {
+		return err
+	}
+	s.audit(s.reader)
+	s.foldAgain(s.reader.core.State())
+	return s.failure
+}
+
+// writeHistory draws and folds one history.
+func writeHistory(seed uint64) (*scribe, error) {
 	s := newScribe(seed, Options{})
 	s.clients.Names = []terms.JobName{"job0", "job1", "a/x/job2", "b/job3"}
 	s.rates[staleWrite], s.rates[badVersion], s.rates[drainMachine] = 200, 300, 500
@@ -58,12 +69,10 @@ func playHistory(seed uint64) error {
 		s.now += terms.Time(s.between(-200, 1500))
 		s.fold(s.entry())
 		if s.failure != nil {
-			return s.failure
+			return nil, s.failure
 		}
 	}
-	s.audit(s.reader)
-	s.foldAgain(s.reader.core.State())
-	return s.failure
+	return s, nil
 }
 
 // entry draws the next entry: mostly of somebody who may write, sometimes of one who has left, never was, or repeats.

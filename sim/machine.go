@@ -43,6 +43,10 @@ type machine struct {
 	stale  bool
 	offer  terms.Offer
 	wakeAt terms.Time
+	// joins counts how often it has joined by a token, leaving tells that it was removed and has not joined again yet.
+	// Unwanted tells that somebody asks for its removal, or has.
+	joins             int
+	leaving, unwanted bool
 	// program is the newest version of the rules that the installed program knows.
 	program rules.Number
 }
@@ -72,13 +76,14 @@ func (m *machine) later(millis int, act func()) {
 
 // boot starts the process: an empty core reads the journal from its beginning.
 func (m *machine) boot() {
-	if m.dead || m.up {
+	if m.dead || m.up || m.leaving {
 		return
 	}
 	m.tell("boots")
 	m.up, m.begun, m.claimed, m.delivering, m.seeking, m.noticing = true, false, false, false, false, false
 	m.run++
 	m.core = peer.NewCore(m.w.limits)
+	m.core.Key = m.w.registrar.keyOf(m)
 	m.core.Knows = max(m.program, rules.Released)
 	m.core.Explain = m.w.trace != nil || !m.w.unchecked
 	m.cursor, m.target = 0, len(m.w.records)
@@ -225,7 +230,7 @@ func (m *machine) pulseless() bool {
 	return !one.alive || one.owner != m
 }
 
-// wake lets the core react and does what it asks.
+// wake lets the core react, or gives up a life that is over.
 func (m *machine) wake() {
 	if !m.up || !m.begun || m.w.failure != nil {
 		return
@@ -239,10 +244,18 @@ func (m *machine) wake() {
 		m.moveOn()
 		return
 	}
-	if phase, _ := m.core.Phase(); phase == peer.Left {
+	switch phase, _ := m.core.Phase(); phase {
+	case peer.Left:
 		m.moveOn()
-		return
+	case peer.Removed:
+		m.removed()
+	default:
+		m.react()
 	}
+}
+
+// react lets the core react and does what it asks.
+func (m *machine) react() {
 	m.core.Pulseless = m.pulseless()
 	work := m.core.React(m.own())
 	if work.Append != nil {

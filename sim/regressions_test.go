@@ -108,6 +108,13 @@ var seedsThatFoundBugs = []struct {
 	{3803928144, "a canary of an update that had failed began anew with all of its job, and waited for ever"},
 	{940448, "whoever was late to put a snapshot replaced chunks that others had found good"},
 	{901549, "the rules were asked for by the last number, although they rise one by one"},
+	{1015444, "an instance left a drained machine with the entry that asked for more of its task, and the promise counted those"},
+	{2049391, "a slot that waits, of a task that the newest version lacks, was decided about without a spec, and the fold ended"},
+	{2010173, "a drain's deadline had passed with the entry that drained again, and the promise looked at the new one"},
+	{2055292, "a gang was placed after others that passed it when it had no room, and the promise counted its extra members"},
+	{1019045, "a waiting slot of a task that the newest version lacks was told to stop what ran there before, and the fold ended"},
+	{1001839, "the model counted an instance twice whose lost allocation had succeeded as well as its successor"},
+	{981776, "the model did not follow who gave way and was placed anew by an entry with more effects than are told"},
 }
 
 // TestSeedsThatFoundBugs plays the seeds that found something, as long as they mean anything.

@@ -75,6 +75,7 @@ func Run(seed uint64, o Options) (report Report) {
 		trouble = 20_000
 	}
 	w.versions.begin(trouble)
+	w.registrar.begin()
 	w.after(w.between(0, 500), w.trouble)
 	w.after(w.between(0, 500), w.clients.work)
 	w.run(epoch + terms.Time(trouble))
@@ -98,7 +99,7 @@ func newWorld(seed uint64, o Options) *World {
 		landed: map[recordName]bool{}, pulses: map[terms.PeerID]*pulse{}, forged: map[terms.PeerID]uint64{},
 	}
 	w.clients, w.versions, w.promises = newClients(w), newVersions(w), promises.New(w.fail, w.model.Told)
-	w.snapshots = newSnapshots(w)
+	w.snapshots, w.registrar = newSnapshots(w), newRegistrar(w)
 	return w
 }
 
@@ -126,6 +127,10 @@ func (w *World) drawOffer(m *machine) terms.Offer {
 	}
 	if w.rng.IntN(2) == 0 {
 		offer.Attributes = slices.Insert(offer.Attributes, 0, terms.EnvVar{Name: "disk", Value: "ssd"})
+	}
+	if size%2 == 0 { // no draw of its own: other seeds stay what they were
+		offer.Attributes = slices.Insert(offer.Attributes, 0,
+			terms.EnvVar{Name: terms.ContainersAttribute, Value: terms.ContainersYes})
 	}
 	if w.rng.IntN(3) == 0 {
 		models := []string{"", "A100", "T4"}

@@ -79,6 +79,8 @@ func words(c command.Command) string {
 			fmt.Fprintf(&text, ", %s %v", p.Path, p.Quotas)
 		}
 		return text.String()
+	case *command.As:
+		return fmt.Sprintf("as %s: %s", c.Subject, words(c.Command))
 	case *command.Volunteer:
 		return fmt.Sprintf("%s of %s: %v", c.Kind(), c.Peer, c.Offer.Capacity)
 	}

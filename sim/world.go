@@ -71,6 +71,7 @@ type World struct {
 	promises  *promises.Watch
 	versions  versions
 	snapshots snapshots
+	registrar registrar
 	// model is the slow twin of the fold.
 	model   *model.Model
 	failure error

@@ -24,7 +24,7 @@ type field[T any] struct {
 
 // versions lists since which number of the rules there is each version of the encoding, from version 1. One has all
 // fields of those before it.
-var versions = [...]rules.Number{rules.First, rules.StopDelays}
+var versions = [...]rules.Number{rules.First, rules.StopDelays, rules.Containers}
 
 // VersionSince returns since which number of the rules jobs have a version of their encoding; ok is false for one that
 // this program does not know.
@@ -111,6 +111,7 @@ var taskFields = [...]field[Task]{
 		codec.Integer(c, &t.OnMembersChange, uint64(SignalUser2))
 	}},
 	{"stop_delay", 2, inPlace, func(c *coder, t *Task) { codec.Uint32s(c, &t.StopDelayMillis) }},
+	{"container", 3, replace[Task], func(c *coder, t *Task) { codeContainer(c, &t.Container) }},
 }
 
 // Code writes or reads the job, in the version of the coder.
@@ -208,6 +209,20 @@ func codeCheck(c *coder, k *Check) {
 	codec.Uint32s(c, &k.IntervalMillis, &k.TimeoutMillis, &k.FailuresMax)
 }
 
+func codeContainer(c *coder, n *Container) {
+	codec.Text(c, &n.Image, TextBytesMax)
+	codec.Texts(c, &n.Arguments, ArgumentsMax, TextBytesMax)
+	codec.Flags(c, &n.ReadOnly)
+	codec.Texts(c, &n.Capabilities, CapabilitiesMax, NameBytesMax)
+	codec.List(c, &n.Mounts, MountsMax, codeMount)
+}
+
+func codeMount(c *coder, m *Mount) {
+	codec.Text(c, &m.Path, TextBytesMax)
+	codec.Text(c, &m.Volume, NameBytesMax)
+	codec.Flags(c, &m.ReadOnly)
+}
+
 func codeVolume(c *coder, v *Volume) { codec.Text(c, &v.Name, NameBytesMax) }
 
 // CodeVariable codes a variable, an attribute or an argument.
@@ -255,11 +270,16 @@ func (s *Pool) Code(c *codec.Coder) {
 	codec.Integer(c, &s.PreemptionDelayMillis, math.MaxUint32)
 	codec.Integer(c, &s.JobScheduler, uint64(JobPercentage))
 	codec.List(c, &s.Owners, RequestsPerTaskMax, codeOwner)
+	if c.Version >= PoolVersion {
+		codec.List(c, &s.Operators, RequestsPerTaskMax, codeOwner)
+		codec.List(c, &s.Submitters, RequestsPerTaskMax, codeOwner)
+		codec.List(c, &s.Viewers, RequestsPerTaskMax, codeOwner)
+	}
 }
 
 func codeOwner(c *coder, o *string) { codec.Text(c, o, ownerBytesMax) }
 
-// ownerBytesMax bounds the name of one owner of a pool.
+// ownerBytesMax bounds the name of a user in a pool.
 const ownerBytesMax = 256
 
 // CodePoolPath writes or reads the path of a pool.

@@ -177,7 +177,9 @@ type Task struct {
 	MaxRunMillis uint32
 	// After are tasks of the job, each once: nothing runs before all their instances have succeeded.
 	After []TaskName
-	// Command is the program and its arguments.
+	// Container is what instances run in; without an image they are processes of their nodes.
+	Container Container
+	// Command is the program and its arguments. In a container it may be absent: then the image says what runs.
 	Command []string
 	// Env is ordered by name, each name once.
 	Env     []EnvVar
@@ -210,6 +212,15 @@ type Task struct {
 	StopGraceMillis uint32
 	// OnMembersChange is what instances are sent when the files of the job's plugins have changed.
 	OnMembersChange Signal
+}
+
+// TaskNames lists the names of the job's tasks.
+func (s *Job) TaskNames() []string {
+	all := make([]string, len(s.Tasks))
+	for i := range s.Tasks {
+		all[i] = string(s.Tasks[i].Name)
+	}
+	return all
 }
 
 // EnvVar is one variable of a task's environment.

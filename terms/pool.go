@@ -125,8 +125,23 @@ type Pool struct {
 	PreemptionDelayMillis uint32
 	// JobScheduler divides the virtual peers of the pool among its jobs.
 	JobScheduler JobScheduler
-	// Owners are the teams and groups that the pool belongs to.
-	Owners []string
+	// Owners are the users to whom the pool belongs: they rule what is below it. Operators, Submitters and Viewers are
+	// users who may do as such a role says, in the pool and below it. Pools have those three since rules.Registry.
+	Owners, Operators, Submitters, Viewers []string
+}
+
+// PoolVersion is that of the encoding of a pool that has all of its fields, PoolVersionFirst without its roles.
+const (
+	PoolVersionFirst = 1
+	PoolVersion      = 2
+)
+
+// Version returns the lowest version of the encoding that has all fields of the pool which are not zero.
+func (s *Pool) Version() uint16 {
+	if len(s.Operators)+len(s.Submitters)+len(s.Viewers) > 0 {
+		return PoolVersion
+	}
+	return PoolVersionFirst
 }
 
 // NewPool returns a pool without reservation and limit, and with the defaults for all else.

@@ -11,9 +11,10 @@ import (
 func (p *problems) task(t *terms.Task) {
 	p.name("name", string(t.Name))
 	p.bounded("instances", int64(t.Instances), 0, terms.InstancesMax)
-	if len(t.Command) == 0 || t.Command[0] == "" {
+	if len(t.Command) == 0 && t.Container.Image == "" || len(t.Command) > 0 && t.Command[0] == "" {
 		p.add("command", "must name a program")
 	}
+	p.container(t)
 	if len(t.Command) > terms.ArgumentsMax || len(t.Env) > terms.ArgumentsMax {
 		p.add("command", "command and env must have at most %d elements each", terms.ArgumentsMax)
 		return
@@ -279,5 +280,5 @@ func sizeOf(t *terms.Task) int {
 	for i := range t.Policies {
 		size += 4*len(t.Policies[i].ExitCodes) + 16
 	}
-	return size + len(t.SpreadOver)
+	return size + len(t.SpreadOver) + sizeOfContainer(&t.Container)
 }

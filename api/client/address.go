@@ -5,6 +5,8 @@ import (
 	"net"
 	"strconv"
 	"strings"
+
+	"starling/api/wire"
 )
 
 // DefaultPort is where peers answer unless told otherwise, and DefaultAddress where a client asks.
@@ -13,8 +15,8 @@ const (
 	DefaultAddress = "127.0.0.1:" + DefaultPort
 )
 
-// Addresses reads a list of addresses with commas between: "host:port", "host", ":port" or "http://host:port". An empty
-// text is DefaultAddress. Each result is "host:port".
+// Addresses reads a list of addresses with commas between: "host:port", "host", ":port", "https://host:port", or
+// "unix:PATH" of a socket. An empty text is DefaultAddress. Each result is "host:port" or "unix:PATH".
 func Addresses(text string) ([]string, error) {
 	if strings.TrimSpace(text) == "" {
 		return []string{DefaultAddress}, nil
@@ -31,9 +33,15 @@ func Addresses(text string) ([]string, error) {
 }
 
 func parseAddress(text string) (string, error) {
+	if path, isSocket := strings.CutPrefix(text, wire.UnixPrefix); isSocket {
+		if path == "" {
+			return "", fmt.Errorf("names no socket")
+		}
+		return text, nil
+	}
 	if scheme, rest, found := strings.Cut(text, "://"); found {
-		if scheme != "http" {
-			return "", fmt.Errorf("%s is not spoken yet, only http", scheme)
+		if scheme != "https" {
+			return "", fmt.Errorf("%s is not spoken, only https", scheme)
 		}
 		text = strings.TrimSuffix(rest, "/")
 	}

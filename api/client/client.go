@@ -17,10 +17,12 @@ import (
 
 	"connectrpc.com/connect"
 
+	"starling/api/silence"
 	starlingv1 "starling/api/v1"
 	"starling/api/v1/starlingv1connect"
 	"starling/api/wire"
 	"starling/terms"
+	"starling/trust"
 )
 
 // pollPause is the least time between two looks of FollowJob; pollMax is how long it trusts that nothing has changed.
@@ -34,25 +36,44 @@ type Client struct {
 	addresses []string
 	peers     []starlingv1connect.StarlingClient
 	transport *http.Transport
+	silence   silence.Client
 	// current is the number of the peer that answered last.
 	current atomic.Uint32
+	// repeatable is what the ids of writes follow from, "" if each is new; again tells that another client had it before.
+	repeatable string
+	again      bool
 	// seen is the highest index of all answers.
 	seen atomic.Uint64
 }
 
-// New returns a client for the peers at the addresses, as Addresses returns them. It connects when it is first asked.
-func New(addresses []string) *Client { return newClient(addresses) }
+// New returns a client for the peers at the addresses, as Addresses returns them, with what there is to show who
+// asks. It connects when it is first asked.
+func New(addresses []string, credentials ...*trust.Credentials) *Client {
+	shows := trust.ShowsOf(credentials)
+	return newClient(addresses, func() []trust.Shows { return shows })
+}
+
+// NewOfNode returns the same for a node, which shows its certificate.
+func NewOfNode(addresses []string, keys *trust.Keys) *Client { return newClient(addresses, keys.Shows) }
 
 // NewAt returns a client that asks about the past: at an index, or at a time as RFC 3339 has it.
-func NewAt(addresses []string, at string) *Client { return newClient(addresses, wire.At(at)) }
+func NewAt(addresses []string, at string, credentials ...*trust.Credentials) *Client {
+	shows := trust.ShowsOf(credentials)
+	return newClient(addresses, func() []trust.Shows { return shows }, wire.At(at))
+}
 
-func newClient(addresses []string, interceptors ...connect.Interceptor) *Client {
-	c := &Client{addresses: slices.Clone(addresses), transport: wire.Transport()}
+func newClient(addresses []string, shows func() []trust.Shows, interceptors ...connect.Interceptor) *Client {
+	c := &Client{addresses: slices.Clone(addresses), transport: wire.Transport(shows)}
+	interceptors = append(interceptors, &c.silence)
 	for _, address := range addresses {
 		c.peers = append(c.peers, wire.Peer(c.transport, address, interceptors...))
 	}
 	return c
 }
+
+// SilentSince returns when the journal answered the peer last that has answered here, and whose answer is as old as
+// that; a zero time if it answers.
+func (c *Client) SilentSince() time.Time { return c.silence.Since() }
 
 // Close lets go of connections that are not in use.
 func (c *Client) Close() { c.transport.CloseIdleConnections() }
@@ -219,7 +240,8 @@ func (c *Client) allPeers(ctx context.Context, least uint64) (*starlingv1.ListPe
 	}
 }
 
-// AllPools returns all pools whose paths begin with the prefix, with the index, version and capacity of the last page.
+// AllPools returns all pools whose paths begin with the prefix, with the index, version and capacity of the last
+// page.
 func (c *Client) AllPools(ctx context.Context, prefix string) (*starlingv1.ListPoolsResponse, error) {
 	request := &starlingv1.ListPoolsRequest{MinIndex: c.least(0), Prefix: prefix, PageSize: 1000}
 	var pools []*starlingv1.Pool
@@ -271,6 +293,17 @@ func (c *Client) TailJournal(
 	request.MinIndex = c.least(request.MinIndex)
 	return stream(ctx, c, streamCall[starlingv1.TailJournalRequest, starlingv1.TailJournalResponse]{
 		request: request, method: starlingv1connect.StarlingClient.TailJournal, visit: visit,
+	})
+}
+
+// Watch visits what there is, and then what changes, until visit returns an error or ctx ends. A connection that breaks
+// is an error: what the last response says in resume tells where to go on, at any peer.
+func (c *Client) Watch(
+	ctx context.Context, request *starlingv1.WatchRequest, visit func(*starlingv1.WatchResponse) error,
+) error {
+	request.MinIndex = c.least(request.MinIndex)
+	return stream(ctx, c, streamCall[starlingv1.WatchRequest, starlingv1.WatchResponse]{
+		request: request, method: starlingv1connect.StarlingClient.Watch, visit: visit,
 	})
 }
 

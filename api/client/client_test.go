@@ -6,6 +6,8 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -15,6 +17,7 @@ import (
 	"connectrpc.com/connect"
 
 	"starling/api/client"
+	"starling/api/door"
 	starlingv1 "starling/api/v1"
 	"starling/api/v1/starlingv1connect"
 	"starling/api/wire"
@@ -91,12 +94,19 @@ func serve(t *testing.T, peer starlingv1connect.StarlingHandler) (address string
 	t.Helper()
 	mux := http.NewServeMux()
 	mux.Handle(starlingv1connect.NewStarlingHandler(peer))
-	running := httptest.NewUnstartedServer(mux)
-	running.Config.Protocols = new(http.Protocols)
-	running.Config.Protocols.SetUnencryptedHTTP2(true)
-	running.Start()
-	t.Cleanup(running.Close)
-	return running.Listener.Addr().String()
+	folder, err := os.MkdirTemp("", "client-") // its path is short enough for a socket
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(folder) })
+	socket := filepath.Join(folder, "api")
+	opened, err := door.Open(door.Config{Socket: socket})
+	if err != nil {
+		t.Fatal(err)
+	}
+	opened.Answer(mux, nil)
+	t.Cleanup(func() { opened.Close() })
+	return wire.UnixPrefix + socket
 }
 
 // nobody is an address where nobody listens.
@@ -196,6 +206,53 @@ func TestUnreachable(t *testing.T) {
 	}
 	if took := time.Since(began); took > 5*time.Second {
 		t.Errorf("took %s", took)
+	}
+}
+
+// TestUnknown tells a write that may count from one that does not.
+func TestUnknown(t *testing.T) {
+	doubtful := &wire.Failure{Code: wire.Unknown, Reason: "it may run"}
+	ended := &wire.Failure{Code: wire.Conflict, Reason: "it has ended"}
+	for _, one := range []struct {
+		name     string
+		failures []*wire.Failure
+		again    bool
+		want     wire.Code
+	}{
+		{"not taken", []*wire.Failure{later}, false, wire.Unavailable},
+		{"perhaps taken, then not", []*wire.Failure{doubtful, later}, false, wire.Unknown},
+		{"perhaps taken, then known", []*wire.Failure{doubtful, ended}, false, wire.Conflict},
+		{"perhaps taken by another client", []*wire.Failure{later}, true, wire.Unknown},
+	} {
+		t.Run(one.name, func(t *testing.T) {
+			s := &scripted{failures: one.failures}
+			c, ctx := ask(t, s.serve(t))
+			c.Repeatable("the id", one.again)
+			_, err := c.KillJob(ctx, "web", 0)
+			failure := (*wire.Failure)(nil)
+			if !errors.As(err, &failure) || failure.Code != one.want {
+				t.Errorf("got %v, want %s", err, one.want)
+			}
+			if one.want == wire.Unknown && !strings.Contains(err.Error(), "--request-id the id") {
+				t.Errorf("got %q, want how to ask again", err)
+			}
+		})
+	}
+}
+
+// TestRepeatable gives the same write the same id, and another another.
+func TestRepeatable(t *testing.T) {
+	s := &scripted{failures: []*wire.Failure{nil}}
+	at := s.serve(t)
+	for _, job := range []terms.JobName{"web", "web", "other"} {
+		c, ctx := ask(t, at)
+		c.Repeatable("the id", true)
+		if _, err := c.KillJob(ctx, job, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if ids := s.requests; ids[0] != ids[1] || ids[0] == ids[2] {
+		t.Errorf("got ids %q, want twice the same, and another", ids)
 	}
 }
 
@@ -326,15 +383,17 @@ func TestAddresses(t *testing.T) {
 		{"[::1]:80", "[::1]:80", ""},
 		{"::1", "[::1]:7460", ""},
 		{"[::1]", "[::1]:7460", ""},
-		{"http://host:80/", "host:80", ""},
+		{"https://host:80/", "host:80", ""},
+		{"unix:/run/starling/a.sock", "unix:/run/starling/a.sock", ""},
+		{"unix:", "", "names no socket"},
 		{"a:1, b ,c:3", "a:1 b:7460 c:3", ""},
-		{"https://host:80", "", "https is not spoken yet, only http"},
+		{"http://host:80", "", "http is not spoken, only https"},
 		{"a,,b", "", "is empty"},
 		{"host:0", "", `port "0" is not a number from 1 to 65535`},
 		{"host:x", "", `port "x" is not a number from 1 to 65535`},
 		{"host:65536", "", `port "65536" is not a number from 1 to 65535`},
 		{"a/b", "", `host "a/b" is neither a name nor an IP address`},
-		{"http://host/path", "", `host "host/path" is neither a name nor an IP address`},
+		{"https://host/path", "", `host "host/path" is neither a name nor an IP address`},
 		{"a b", "", `host "a b" is neither a name nor an IP address`},
 		{"1:2:3", "", `host "1:2:3" is neither a name nor an IP address`},
 	}

@@ -12,6 +12,7 @@ import (
 	starlingv1 "starling/api/v1"
 	"starling/api/wire"
 	"starling/terms"
+	"starling/trust"
 )
 
 // Outputs reads outputs of instances from the peers that have them.
@@ -19,8 +20,8 @@ type Outputs struct {
 	transport *http.Transport
 }
 
-// NewOutputs returns a reader of outputs.
-func NewOutputs() *Outputs { return &Outputs{wire.Transport()} }
+// NewOutputs returns a reader of outputs, for a node that shows this.
+func NewOutputs(shows func() []trust.Shows) *Outputs { return &Outputs{wire.Transport(shows)} }
 
 // Fetch reads an output from the peer at the address, as it was sent there. The error is os.ErrNotExist if that has
 // none.

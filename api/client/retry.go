@@ -38,11 +38,12 @@ func (c *Client) retry(ctx context.Context, call func(starlingv1connect.Starling
 	pauses := backoff.NewExponentialBackOff()
 	pauses.InitialInterval, pauses.MaxInterval = pauseFirst, pauseMost
 	var err error
+	whys := make([]string, len(c.peers))
 	for round := range rounds {
 		if round > 0 {
 			select {
 			case <-ctx.Done():
-				return c.failure(err)
+				return c.failure(err, whys...)
 			case <-time.After(pauses.NextBackOff()):
 			}
 		}
@@ -51,21 +52,28 @@ func (c *Client) retry(ctx context.Context, call func(starlingv1connect.Starling
 			if err = call(c.peers[at]); err == nil || ctx.Err() != nil || !retriable(err) {
 				return c.failure(err)
 			}
+			whys[at] = wire.FailureOf(err).Reason
 			c.current.CompareAndSwap(at, (at+1)%uint32(len(c.peers)))
 		}
 	}
-	return c.failure(err)
+	return c.failure(err, whys...)
 }
 
 // retriable tells whether another try, or another peer, may do better.
 func retriable(err error) bool {
 	code := wire.FailureOf(err).Code
-	return code == wire.Unavailable || code == wire.Exhausted && wire.FailureOf(err).Decided
+	return code == wire.Unavailable || code == wire.Unknown || code == wire.Exhausted && wire.FailureOf(err).Decided
 }
 
-// failure returns what the error of a call tells, nil for none.
-func (c *Client) failure(err error) error {
+// failure returns what the error of a call tells, nil for none, and of several peers why each did not answer.
+func (c *Client) failure(err error, whys ...string) error {
 	failure := wire.FailureOf(err)
+	if failure != nil && len(c.addresses) > 1 && len(whys) > 0 {
+		for i, why := range whys {
+			whys[i] = c.addresses[i] + ": " + why
+		}
+		failure.Reason = strings.Join(whys, "; ")
+	}
 	switch {
 	case failure == nil:
 		return nil

@@ -2,8 +2,8 @@ package client
 
 import (
 	"context"
-	"crypto/rand"
 	"math"
+	"strconv"
 	"time"
 
 	starlingv1 "starling/api/v1"
@@ -18,39 +18,44 @@ import (
 // version than against; 0 is no job, or one that has ended.
 func (c *Client) SubmitJob(ctx context.Context, spec *terms.Job,
 	against uint32) (*starlingv1.SubmitJobResponse, error) {
-	request := &starlingv1.SubmitJobRequest{RequestId: rand.Text(), Spec: wire.Spec(spec), Against: against}
-	return unary(ctx, c, request, starlingv1connect.StarlingClient.SubmitJob)
+	request := &starlingv1.SubmitJobRequest{RequestId: c.requestID("SubmitJob", string(spec.Name)),
+		Spec: wire.Spec(spec), Against: against}
+	return write(ctx, c, request, starlingv1connect.StarlingClient.SubmitJob)
 }
 
 // KillJob ends a job for good, and returns when that is folded; its instances end after. It is refused if the job has
 // another version than against; 0 is any.
 func (c *Client) KillJob(ctx context.Context, job terms.JobName, against uint32) (*starlingv1.KillJobResponse, error) {
-	request := &starlingv1.KillJobRequest{RequestId: rand.Text(), Job: string(job), Against: against}
-	return unary(ctx, c, request, starlingv1connect.StarlingClient.KillJob)
+	request := &starlingv1.KillJobRequest{RequestId: c.requestID("KillJob", string(job)),
+		Job: string(job), Against: against}
+	return write(ctx, c, request, starlingv1connect.StarlingClient.KillJob)
 }
 
 // SteerUpdate steers the update of a job to a version.
 func (c *Client) SteerUpdate(
 	ctx context.Context, job terms.JobName, version uint32, steering command.Steering,
 ) (*starlingv1.SteerUpdateResponse, error) {
-	request := &starlingv1.SteerUpdateRequest{RequestId: rand.Text(), Job: string(job), Version: version,
+	request := &starlingv1.SteerUpdateRequest{RequestId: c.requestID("SteerUpdate", string(job), steering.String()),
+		Job: string(job), Version: version,
 		Steering: steering.String()}
-	return unary(ctx, c, request, starlingv1connect.StarlingClient.SteerUpdate)
+	return write(ctx, c, request, starlingv1connect.StarlingClient.SteerUpdate)
 }
 
 // RevertJob makes a copy of version to the newest. It is refused if the job has another version than against.
 func (c *Client) RevertJob(ctx context.Context, job terms.JobName, against,
 	to uint32) (*starlingv1.RevertJobResponse, error) {
-	request := &starlingv1.RevertJobRequest{RequestId: rand.Text(), Job: string(job), Against: against, To: to}
-	return unary(ctx, c, request, starlingv1connect.StarlingClient.RevertJob)
+	request := &starlingv1.RevertJobRequest{RequestId: c.requestID("RevertJob", string(job)),
+		Job: string(job), Against: against, To: to}
+	return write(ctx, c, request, starlingv1connect.StarlingClient.RevertJob)
 }
 
 // SuspendJob lets nothing of a job run for now, or lets it run again. It is refused if the job has another version by
 // now.
 func (c *Client) SuspendJob(ctx context.Context, job terms.JobName, against uint32,
 	resume bool) (*starlingv1.SuspendJobResponse, error) {
-	request := &starlingv1.SuspendJobRequest{RequestId: rand.Text(), Job: string(job), Against: against, Resume: resume}
-	return unary(ctx, c, request, starlingv1connect.StarlingClient.SuspendJob)
+	request := &starlingv1.SuspendJobRequest{RequestId: c.requestID("SuspendJob", string(job), strconv.FormatBool(resume)),
+		Job: string(job), Against: against, Resume: resume}
+	return write(ctx, c, request, starlingv1connect.StarlingClient.SuspendJob)
 }
 
 // RestartJob replaces the instances of a job, or of one task if that is not empty. It is refused if the job has another
@@ -58,15 +63,17 @@ func (c *Client) SuspendJob(ctx context.Context, job terms.JobName, against uint
 func (c *Client) RestartJob(
 	ctx context.Context, job terms.JobName, task terms.TaskName, against uint32,
 ) (*starlingv1.RestartJobResponse, error) {
-	request := &starlingv1.RestartJobRequest{RequestId: rand.Text(), Job: string(job), Task: string(task),
+	request := &starlingv1.RestartJobRequest{RequestId: c.requestID("RestartJob", string(job), string(task)),
+		Job: string(job), Task: string(task),
 		Against: against}
-	return unary(ctx, c, request, starlingv1connect.StarlingClient.RestartJob)
+	return write(ctx, c, request, starlingv1connect.StarlingClient.RestartJob)
 }
 
 // SealTask lets no more instances of an allocation's task begin. It is refused if another was first.
 func (c *Client) SealTask(ctx context.Context, allocation string) (*starlingv1.SealTaskResponse, error) {
-	request := &starlingv1.SealTaskRequest{RequestId: rand.Text(), Allocation: allocation}
-	return unary(ctx, c, request, starlingv1connect.StarlingClient.SealTask)
+	request := &starlingv1.SealTaskRequest{RequestId: c.requestID("SealTask", allocation),
+		Allocation: allocation}
+	return write(ctx, c, request, starlingv1connect.StarlingClient.SealTask)
 }
 
 // EndAllocation ends an allocation; its place is filled again, elsewhere if that is asked for, and with empty volumes
@@ -74,9 +81,10 @@ func (c *Client) SealTask(ctx context.Context, allocation string) (*starlingv1.S
 func (c *Client) EndAllocation(ctx context.Context, allocation string, elsewhere,
 	withoutVolumes bool) (*starlingv1.EndAllocationResponse, error) {
 	request := &starlingv1.EndAllocationRequest{
-		RequestId: rand.Text(), Allocation: allocation, Elsewhere: elsewhere, WithoutVolumes: withoutVolumes,
+		RequestId:  c.requestID("EndAllocation", allocation, strconv.FormatBool(elsewhere)),
+		Allocation: allocation, Elsewhere: elsewhere, WithoutVolumes: withoutVolumes,
 	}
-	return unary(ctx, c, request, starlingv1connect.StarlingClient.EndAllocation)
+	return write(ctx, c, request, starlingv1connect.StarlingClient.EndAllocation)
 }
 
 // ChangeQuorum adds a node to those that keep the journal, promotes one, or removes one.
@@ -95,16 +103,18 @@ func (c *Client) RaiseRules(ctx context.Context, version rules.Number) (*starlin
 func (c *Client) DrainNode(ctx context.Context, node terms.NodeName,
 	deadline time.Duration) (*starlingv1.DrainNodeResponse, error) {
 	request := &starlingv1.DrainNodeRequest{
-		RequestId: rand.Text(), Node: string(node), Drain: true,
+		RequestId: c.requestID("DrainNode", string(node)),
+		Node:      string(node), Drain: true,
 		DeadlineMillis: uint32(min(max(deadline.Milliseconds(), 0), math.MaxUint32)),
 	}
-	return unary(ctx, c, request, starlingv1connect.StarlingClient.DrainNode)
+	return write(ctx, c, request, starlingv1connect.StarlingClient.DrainNode)
 }
 
 // EndDrain gives work to a node again.
 func (c *Client) EndDrain(ctx context.Context, node terms.NodeName) (*starlingv1.DrainNodeResponse, error) {
-	request := &starlingv1.DrainNodeRequest{RequestId: rand.Text(), Node: string(node)}
-	return unary(ctx, c, request, starlingv1connect.StarlingClient.DrainNode)
+	request := &starlingv1.DrainNodeRequest{RequestId: c.requestID("EndDrain", string(node)),
+		Node: string(node)}
+	return write(ctx, c, request, starlingv1connect.StarlingClient.DrainNode)
 }
 
 // ChangePools creates and changes pools, and deletes those that are gone, all at once. It is refused if the tree has
@@ -112,9 +122,10 @@ func (c *Client) EndDrain(ctx context.Context, node terms.NodeName) (*starlingv1
 func (c *Client) ChangePools(
 	ctx context.Context, against uint32, pools []terms.Pool, gone []terms.PoolPath,
 ) (*starlingv1.ChangePoolsResponse, error) {
-	request := &starlingv1.ChangePoolsRequest{RequestId: rand.Text(), Against: against, Pools: wire.Pools(pools),
+	request := &starlingv1.ChangePoolsRequest{RequestId: c.requestID("ChangePools"),
+		Against: against, Pools: wire.Pools(pools),
 		Gone: texts(gone)}
-	return unary(ctx, c, request, starlingv1connect.StarlingClient.ChangePools)
+	return write(ctx, c, request, starlingv1connect.StarlingClient.ChangePools)
 }
 
 func texts(paths []terms.PoolPath) []string {

@@ -78,19 +78,22 @@ func (d *moments) visit(s *cluster.State, f *report.Folded) error {
 		if result.Refused() {
 			continue
 		}
-		switch c := f.Entry.Commands[i].(type) {
+		said := words.Command(f.Entry.Commands[i])
+		switch c := command.Plain(f.Entry.Commands[i]).(type) {
 		case *command.ChangePools:
 			for _, path := range append(slices.Clone(c.Gone), paths(c.Pools)...) {
-				note("pool", string(path), words.Command(c))
+				note("pool", string(path), said)
 			}
 		case *command.DrainNode:
-			note("node", string(c.Node), words.Command(c))
+			note("node", string(c.Node), said)
+		case *command.RemoveNode:
+			note("node", string(c.Node), said)
 		case *command.Volunteer:
-			note("node", string(c.Peer.Node()), words.Command(c))
+			note("node", string(c.Peer.Node()), said)
 		case *command.ReportTasks, *command.TellTime:
 		default:
 			if result.Job != "" {
-				note("job", string(result.Job), words.Command(c))
+				note("job", string(result.Job), said)
 			}
 		}
 	}

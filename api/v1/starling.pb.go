@@ -34,7 +34,7 @@ const (
 // ErrorDetail comes with an error.
 type ErrorDetail struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// One of invalid, not_found, conflict, denied, exhausted, unavailable, canceled, internal.
+	// One of invalid, not_found, conflict, denied, exhausted, unavailable, unknown, canceled, internal.
 	Code string `protobuf:"bytes,1,opt,name=code,proto3" json:"code,omitempty"`
 	// The entry with which a command was refused, or the index that the peer has reached; 0 if neither is known.
 	Index uint64 `protobuf:"varint,2,opt,name=index,proto3" json:"index,omitempty"`
@@ -663,6 +663,8 @@ type TaskSpec struct {
 	// The attribute over whose values the instances are spread, empty for none.
 	SpreadOver string   `protobuf:"bytes,32,opt,name=spread_over,json=spreadOver,proto3" json:"spread_over,omitempty"`
 	Restart    *Restart `protobuf:"bytes,12,opt,name=restart,proto3" json:"restart,omitempty"`
+	// What instances run in; without an image they are processes of their nodes.
+	Container *Container `protobuf:"bytes,34,opt,name=container,proto3" json:"container,omitempty"`
 	// Between the order to stop and SIGTERM; absent for 2 seconds in stateless and stateful jobs with ports, 0 elsewhere.
 	StopDelayMillis *uint32 `protobuf:"varint,25,opt,name=stop_delay_millis,json=stopDelayMillis,proto3,oneof" json:"stop_delay_millis,omitempty"`
 	// Between SIGTERM and SIGKILL.
@@ -826,6 +828,13 @@ func (x *TaskSpec) GetSpreadOver() string {
 func (x *TaskSpec) GetRestart() *Restart {
 	if x != nil {
 		return x.Restart
+	}
+	return nil
+}
+
+func (x *TaskSpec) GetContainer() *Container {
+	if x != nil {
+		return x.Container
 	}
 	return nil
 }
@@ -1490,6 +1499,149 @@ func (x *Reschedule) GetGrowth() string {
 	return ""
 }
 
+// Container says in which container the instances of a task run. The task's constraints must have that attribute "containers" equals "yes".
+type Container struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// As in "registry.example:5000/team/web:1.2", or with a digest.
+	Image string `protobuf:"bytes,1,opt,name=image,proto3" json:"image,omitempty"`
+	// In place of the image's.
+	Arguments []string `protobuf:"bytes,2,rep,name=arguments,proto3" json:"arguments,omitempty"`
+	// Lets nothing of the image be changed.
+	ReadOnly bool `protobuf:"varint,3,opt,name=read_only,json=readOnly,proto3" json:"read_only,omitempty"`
+	// Beside the usual ones, as in "NET_ADMIN".
+	Capabilities  []string `protobuf:"bytes,4,rep,name=capabilities,proto3" json:"capabilities,omitempty"`
+	Mounts        []*Mount `protobuf:"bytes,5,rep,name=mounts,proto3" json:"mounts,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Container) Reset() {
+	*x = Container{}
+	mi := &file_v1_starling_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Container) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Container) ProtoMessage() {}
+
+func (x *Container) ProtoReflect() protoreflect.Message {
+	mi := &file_v1_starling_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Container.ProtoReflect.Descriptor instead.
+func (*Container) Descriptor() ([]byte, []int) {
+	return file_v1_starling_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *Container) GetImage() string {
+	if x != nil {
+		return x.Image
+	}
+	return ""
+}
+
+func (x *Container) GetArguments() []string {
+	if x != nil {
+		return x.Arguments
+	}
+	return nil
+}
+
+func (x *Container) GetReadOnly() bool {
+	if x != nil {
+		return x.ReadOnly
+	}
+	return false
+}
+
+func (x *Container) GetCapabilities() []string {
+	if x != nil {
+		return x.Capabilities
+	}
+	return nil
+}
+
+func (x *Container) GetMounts() []*Mount {
+	if x != nil {
+		return x.Mounts
+	}
+	return nil
+}
+
+// Mount is a folder at a path of a container.
+type Mount struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Path  string                 `protobuf:"bytes,1,opt,name=path,proto3" json:"path,omitempty"`
+	// One of the task's volumes; an empty folder in memory without it.
+	Volume        string `protobuf:"bytes,2,opt,name=volume,proto3" json:"volume,omitempty"`
+	ReadOnly      bool   `protobuf:"varint,3,opt,name=read_only,json=readOnly,proto3" json:"read_only,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Mount) Reset() {
+	*x = Mount{}
+	mi := &file_v1_starling_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Mount) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Mount) ProtoMessage() {}
+
+func (x *Mount) ProtoReflect() protoreflect.Message {
+	mi := &file_v1_starling_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Mount.ProtoReflect.Descriptor instead.
+func (*Mount) Descriptor() ([]byte, []int) {
+	return file_v1_starling_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *Mount) GetPath() string {
+	if x != nil {
+		return x.Path
+	}
+	return ""
+}
+
+func (x *Mount) GetVolume() string {
+	if x != nil {
+		return x.Volume
+	}
+	return ""
+}
+
+func (x *Mount) GetReadOnly() bool {
+	if x != nil {
+		return x.ReadOnly
+	}
+	return false
+}
+
 // Disconnect bears with a node that left the cluster but may return.
 type Disconnect struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1507,7 +1659,7 @@ type Disconnect struct {
 
 func (x *Disconnect) Reset() {
 	*x = Disconnect{}
-	mi := &file_v1_starling_proto_msgTypes[15]
+	mi := &file_v1_starling_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1519,7 +1671,7 @@ func (x *Disconnect) String() string {
 func (*Disconnect) ProtoMessage() {}
 
 func (x *Disconnect) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[15]
+	mi := &file_v1_starling_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1532,7 +1684,7 @@ func (x *Disconnect) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Disconnect.ProtoReflect.Descriptor instead.
 func (*Disconnect) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{15}
+	return file_v1_starling_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Disconnect) GetLostAfterMillis() uint32 {
@@ -1583,7 +1735,7 @@ type Check struct {
 
 func (x *Check) Reset() {
 	*x = Check{}
-	mi := &file_v1_starling_proto_msgTypes[16]
+	mi := &file_v1_starling_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1595,7 +1747,7 @@ func (x *Check) String() string {
 func (*Check) ProtoMessage() {}
 
 func (x *Check) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[16]
+	mi := &file_v1_starling_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1608,7 +1760,7 @@ func (x *Check) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Check.ProtoReflect.Descriptor instead.
 func (*Check) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{16}
+	return file_v1_starling_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Check) GetKind() string {
@@ -1673,7 +1825,7 @@ type SubmitJobRequest struct {
 
 func (x *SubmitJobRequest) Reset() {
 	*x = SubmitJobRequest{}
-	mi := &file_v1_starling_proto_msgTypes[17]
+	mi := &file_v1_starling_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1685,7 +1837,7 @@ func (x *SubmitJobRequest) String() string {
 func (*SubmitJobRequest) ProtoMessage() {}
 
 func (x *SubmitJobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[17]
+	mi := &file_v1_starling_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1698,7 +1850,7 @@ func (x *SubmitJobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubmitJobRequest.ProtoReflect.Descriptor instead.
 func (*SubmitJobRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{17}
+	return file_v1_starling_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *SubmitJobRequest) GetRequestId() string {
@@ -1732,7 +1884,7 @@ type SubmitJobResponse struct {
 
 func (x *SubmitJobResponse) Reset() {
 	*x = SubmitJobResponse{}
-	mi := &file_v1_starling_proto_msgTypes[18]
+	mi := &file_v1_starling_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1744,7 +1896,7 @@ func (x *SubmitJobResponse) String() string {
 func (*SubmitJobResponse) ProtoMessage() {}
 
 func (x *SubmitJobResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[18]
+	mi := &file_v1_starling_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1757,7 +1909,7 @@ func (x *SubmitJobResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubmitJobResponse.ProtoReflect.Descriptor instead.
 func (*SubmitJobResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{18}
+	return file_v1_starling_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *SubmitJobResponse) GetIndex() uint64 {
@@ -1786,7 +1938,7 @@ type KillJobRequest struct {
 
 func (x *KillJobRequest) Reset() {
 	*x = KillJobRequest{}
-	mi := &file_v1_starling_proto_msgTypes[19]
+	mi := &file_v1_starling_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1798,7 +1950,7 @@ func (x *KillJobRequest) String() string {
 func (*KillJobRequest) ProtoMessage() {}
 
 func (x *KillJobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[19]
+	mi := &file_v1_starling_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1811,7 +1963,7 @@ func (x *KillJobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KillJobRequest.ProtoReflect.Descriptor instead.
 func (*KillJobRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{19}
+	return file_v1_starling_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *KillJobRequest) GetRequestId() string {
@@ -1845,7 +1997,7 @@ type KillJobResponse struct {
 
 func (x *KillJobResponse) Reset() {
 	*x = KillJobResponse{}
-	mi := &file_v1_starling_proto_msgTypes[20]
+	mi := &file_v1_starling_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1857,7 +2009,7 @@ func (x *KillJobResponse) String() string {
 func (*KillJobResponse) ProtoMessage() {}
 
 func (x *KillJobResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[20]
+	mi := &file_v1_starling_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1870,7 +2022,7 @@ func (x *KillJobResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KillJobResponse.ProtoReflect.Descriptor instead.
 func (*KillJobResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{20}
+	return file_v1_starling_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *KillJobResponse) GetIndex() uint64 {
@@ -1897,7 +2049,7 @@ type PlanJobRequest struct {
 
 func (x *PlanJobRequest) Reset() {
 	*x = PlanJobRequest{}
-	mi := &file_v1_starling_proto_msgTypes[21]
+	mi := &file_v1_starling_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1909,7 +2061,7 @@ func (x *PlanJobRequest) String() string {
 func (*PlanJobRequest) ProtoMessage() {}
 
 func (x *PlanJobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[21]
+	mi := &file_v1_starling_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1922,7 +2074,7 @@ func (x *PlanJobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlanJobRequest.ProtoReflect.Descriptor instead.
 func (*PlanJobRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{21}
+	return file_v1_starling_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *PlanJobRequest) GetMinIndex() uint64 {
@@ -1966,7 +2118,7 @@ type PlanJobResponse struct {
 
 func (x *PlanJobResponse) Reset() {
 	*x = PlanJobResponse{}
-	mi := &file_v1_starling_proto_msgTypes[22]
+	mi := &file_v1_starling_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1978,7 +2130,7 @@ func (x *PlanJobResponse) String() string {
 func (*PlanJobResponse) ProtoMessage() {}
 
 func (x *PlanJobResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[22]
+	mi := &file_v1_starling_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1991,7 +2143,7 @@ func (x *PlanJobResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlanJobResponse.ProtoReflect.Descriptor instead.
 func (*PlanJobResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{22}
+	return file_v1_starling_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *PlanJobResponse) GetIndex() uint64 {
@@ -2090,7 +2242,7 @@ type Change struct {
 
 func (x *Change) Reset() {
 	*x = Change{}
-	mi := &file_v1_starling_proto_msgTypes[23]
+	mi := &file_v1_starling_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2102,7 +2254,7 @@ func (x *Change) String() string {
 func (*Change) ProtoMessage() {}
 
 func (x *Change) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[23]
+	mi := &file_v1_starling_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2115,7 +2267,7 @@ func (x *Change) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Change.ProtoReflect.Descriptor instead.
 func (*Change) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{23}
+	return file_v1_starling_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *Change) GetPath() string {
@@ -2173,7 +2325,7 @@ type TaskPlan struct {
 
 func (x *TaskPlan) Reset() {
 	*x = TaskPlan{}
-	mi := &file_v1_starling_proto_msgTypes[24]
+	mi := &file_v1_starling_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2185,7 +2337,7 @@ func (x *TaskPlan) String() string {
 func (*TaskPlan) ProtoMessage() {}
 
 func (x *TaskPlan) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[24]
+	mi := &file_v1_starling_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2198,7 +2350,7 @@ func (x *TaskPlan) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskPlan.ProtoReflect.Descriptor instead.
 func (*TaskPlan) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{24}
+	return file_v1_starling_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *TaskPlan) GetTask() string {
@@ -2271,7 +2423,7 @@ type Wave struct {
 
 func (x *Wave) Reset() {
 	*x = Wave{}
-	mi := &file_v1_starling_proto_msgTypes[25]
+	mi := &file_v1_starling_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2283,7 +2435,7 @@ func (x *Wave) String() string {
 func (*Wave) ProtoMessage() {}
 
 func (x *Wave) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[25]
+	mi := &file_v1_starling_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2296,7 +2448,7 @@ func (x *Wave) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Wave.ProtoReflect.Descriptor instead.
 func (*Wave) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{25}
+	return file_v1_starling_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *Wave) GetAfterMillis() uint64 {
@@ -2337,7 +2489,7 @@ type Step struct {
 
 func (x *Step) Reset() {
 	*x = Step{}
-	mi := &file_v1_starling_proto_msgTypes[26]
+	mi := &file_v1_starling_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2349,7 +2501,7 @@ func (x *Step) String() string {
 func (*Step) ProtoMessage() {}
 
 func (x *Step) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[26]
+	mi := &file_v1_starling_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2362,7 +2514,7 @@ func (x *Step) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Step.ProtoReflect.Descriptor instead.
 func (*Step) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{26}
+	return file_v1_starling_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *Step) GetJob() string {
@@ -2429,7 +2581,7 @@ type WhatIfRequest struct {
 
 func (x *WhatIfRequest) Reset() {
 	*x = WhatIfRequest{}
-	mi := &file_v1_starling_proto_msgTypes[27]
+	mi := &file_v1_starling_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2441,7 +2593,7 @@ func (x *WhatIfRequest) String() string {
 func (*WhatIfRequest) ProtoMessage() {}
 
 func (x *WhatIfRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[27]
+	mi := &file_v1_starling_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2454,7 +2606,7 @@ func (x *WhatIfRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhatIfRequest.ProtoReflect.Descriptor instead.
 func (*WhatIfRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{27}
+	return file_v1_starling_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *WhatIfRequest) GetMinIndex() uint64 {
@@ -2531,7 +2683,7 @@ type ImaginedNodes struct {
 
 func (x *ImaginedNodes) Reset() {
 	*x = ImaginedNodes{}
-	mi := &file_v1_starling_proto_msgTypes[28]
+	mi := &file_v1_starling_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2543,7 +2695,7 @@ func (x *ImaginedNodes) String() string {
 func (*ImaginedNodes) ProtoMessage() {}
 
 func (x *ImaginedNodes) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[28]
+	mi := &file_v1_starling_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2556,7 +2708,7 @@ func (x *ImaginedNodes) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImaginedNodes.ProtoReflect.Descriptor instead.
 func (*ImaginedNodes) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{28}
+	return file_v1_starling_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *ImaginedNodes) GetCount() uint32 {
@@ -2620,7 +2772,7 @@ type WhatIfResponse struct {
 
 func (x *WhatIfResponse) Reset() {
 	*x = WhatIfResponse{}
-	mi := &file_v1_starling_proto_msgTypes[29]
+	mi := &file_v1_starling_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2632,7 +2784,7 @@ func (x *WhatIfResponse) String() string {
 func (*WhatIfResponse) ProtoMessage() {}
 
 func (x *WhatIfResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[29]
+	mi := &file_v1_starling_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2645,7 +2797,7 @@ func (x *WhatIfResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhatIfResponse.ProtoReflect.Descriptor instead.
 func (*WhatIfResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{29}
+	return file_v1_starling_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *WhatIfResponse) GetIndex() uint64 {
@@ -2746,7 +2898,7 @@ type Difference struct {
 
 func (x *Difference) Reset() {
 	*x = Difference{}
-	mi := &file_v1_starling_proto_msgTypes[30]
+	mi := &file_v1_starling_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2758,7 +2910,7 @@ func (x *Difference) String() string {
 func (*Difference) ProtoMessage() {}
 
 func (x *Difference) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[30]
+	mi := &file_v1_starling_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2771,7 +2923,7 @@ func (x *Difference) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Difference.ProtoReflect.Descriptor instead.
 func (*Difference) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{30}
+	return file_v1_starling_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *Difference) GetJob() string {
@@ -2840,7 +2992,7 @@ type DifferenceCount struct {
 
 func (x *DifferenceCount) Reset() {
 	*x = DifferenceCount{}
-	mi := &file_v1_starling_proto_msgTypes[31]
+	mi := &file_v1_starling_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2852,7 +3004,7 @@ func (x *DifferenceCount) String() string {
 func (*DifferenceCount) ProtoMessage() {}
 
 func (x *DifferenceCount) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[31]
+	mi := &file_v1_starling_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2865,7 +3017,7 @@ func (x *DifferenceCount) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DifferenceCount.ProtoReflect.Descriptor instead.
 func (*DifferenceCount) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{31}
+	return file_v1_starling_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *DifferenceCount) GetWhat() string {
@@ -2893,7 +3045,7 @@ type JobFinding struct {
 
 func (x *JobFinding) Reset() {
 	*x = JobFinding{}
-	mi := &file_v1_starling_proto_msgTypes[32]
+	mi := &file_v1_starling_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2905,7 +3057,7 @@ func (x *JobFinding) String() string {
 func (*JobFinding) ProtoMessage() {}
 
 func (x *JobFinding) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[32]
+	mi := &file_v1_starling_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2918,7 +3070,7 @@ func (x *JobFinding) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobFinding.ProtoReflect.Descriptor instead.
 func (*JobFinding) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{32}
+	return file_v1_starling_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *JobFinding) GetJob() string {
@@ -2949,7 +3101,7 @@ type SteerUpdateRequest struct {
 
 func (x *SteerUpdateRequest) Reset() {
 	*x = SteerUpdateRequest{}
-	mi := &file_v1_starling_proto_msgTypes[33]
+	mi := &file_v1_starling_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2961,7 +3113,7 @@ func (x *SteerUpdateRequest) String() string {
 func (*SteerUpdateRequest) ProtoMessage() {}
 
 func (x *SteerUpdateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[33]
+	mi := &file_v1_starling_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2974,7 +3126,7 @@ func (x *SteerUpdateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SteerUpdateRequest.ProtoReflect.Descriptor instead.
 func (*SteerUpdateRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{33}
+	return file_v1_starling_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *SteerUpdateRequest) GetRequestId() string {
@@ -3015,7 +3167,7 @@ type SteerUpdateResponse struct {
 
 func (x *SteerUpdateResponse) Reset() {
 	*x = SteerUpdateResponse{}
-	mi := &file_v1_starling_proto_msgTypes[34]
+	mi := &file_v1_starling_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3027,7 +3179,7 @@ func (x *SteerUpdateResponse) String() string {
 func (*SteerUpdateResponse) ProtoMessage() {}
 
 func (x *SteerUpdateResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[34]
+	mi := &file_v1_starling_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3040,7 +3192,7 @@ func (x *SteerUpdateResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SteerUpdateResponse.ProtoReflect.Descriptor instead.
 func (*SteerUpdateResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{34}
+	return file_v1_starling_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *SteerUpdateResponse) GetIndex() uint64 {
@@ -3071,7 +3223,7 @@ type RevertJobRequest struct {
 
 func (x *RevertJobRequest) Reset() {
 	*x = RevertJobRequest{}
-	mi := &file_v1_starling_proto_msgTypes[35]
+	mi := &file_v1_starling_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3083,7 +3235,7 @@ func (x *RevertJobRequest) String() string {
 func (*RevertJobRequest) ProtoMessage() {}
 
 func (x *RevertJobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[35]
+	mi := &file_v1_starling_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3096,7 +3248,7 @@ func (x *RevertJobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevertJobRequest.ProtoReflect.Descriptor instead.
 func (*RevertJobRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{35}
+	return file_v1_starling_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *RevertJobRequest) GetRequestId() string {
@@ -3137,7 +3289,7 @@ type RevertJobResponse struct {
 
 func (x *RevertJobResponse) Reset() {
 	*x = RevertJobResponse{}
-	mi := &file_v1_starling_proto_msgTypes[36]
+	mi := &file_v1_starling_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3149,7 +3301,7 @@ func (x *RevertJobResponse) String() string {
 func (*RevertJobResponse) ProtoMessage() {}
 
 func (x *RevertJobResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[36]
+	mi := &file_v1_starling_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3162,7 +3314,7 @@ func (x *RevertJobResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevertJobResponse.ProtoReflect.Descriptor instead.
 func (*RevertJobResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{36}
+	return file_v1_starling_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *RevertJobResponse) GetIndex() uint64 {
@@ -3193,7 +3345,7 @@ type RestartJobRequest struct {
 
 func (x *RestartJobRequest) Reset() {
 	*x = RestartJobRequest{}
-	mi := &file_v1_starling_proto_msgTypes[37]
+	mi := &file_v1_starling_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3205,7 +3357,7 @@ func (x *RestartJobRequest) String() string {
 func (*RestartJobRequest) ProtoMessage() {}
 
 func (x *RestartJobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[37]
+	mi := &file_v1_starling_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3218,7 +3370,7 @@ func (x *RestartJobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RestartJobRequest.ProtoReflect.Descriptor instead.
 func (*RestartJobRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{37}
+	return file_v1_starling_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *RestartJobRequest) GetRequestId() string {
@@ -3259,7 +3411,7 @@ type RestartJobResponse struct {
 
 func (x *RestartJobResponse) Reset() {
 	*x = RestartJobResponse{}
-	mi := &file_v1_starling_proto_msgTypes[38]
+	mi := &file_v1_starling_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3271,7 +3423,7 @@ func (x *RestartJobResponse) String() string {
 func (*RestartJobResponse) ProtoMessage() {}
 
 func (x *RestartJobResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[38]
+	mi := &file_v1_starling_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3284,7 +3436,7 @@ func (x *RestartJobResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RestartJobResponse.ProtoReflect.Descriptor instead.
 func (*RestartJobResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{38}
+	return file_v1_starling_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *RestartJobResponse) GetIndex() uint64 {
@@ -3315,7 +3467,7 @@ type SuspendJobRequest struct {
 
 func (x *SuspendJobRequest) Reset() {
 	*x = SuspendJobRequest{}
-	mi := &file_v1_starling_proto_msgTypes[39]
+	mi := &file_v1_starling_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3327,7 +3479,7 @@ func (x *SuspendJobRequest) String() string {
 func (*SuspendJobRequest) ProtoMessage() {}
 
 func (x *SuspendJobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[39]
+	mi := &file_v1_starling_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3340,7 +3492,7 @@ func (x *SuspendJobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SuspendJobRequest.ProtoReflect.Descriptor instead.
 func (*SuspendJobRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{39}
+	return file_v1_starling_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *SuspendJobRequest) GetRequestId() string {
@@ -3381,7 +3533,7 @@ type SuspendJobResponse struct {
 
 func (x *SuspendJobResponse) Reset() {
 	*x = SuspendJobResponse{}
-	mi := &file_v1_starling_proto_msgTypes[40]
+	mi := &file_v1_starling_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3393,7 +3545,7 @@ func (x *SuspendJobResponse) String() string {
 func (*SuspendJobResponse) ProtoMessage() {}
 
 func (x *SuspendJobResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[40]
+	mi := &file_v1_starling_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3406,7 +3558,7 @@ func (x *SuspendJobResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SuspendJobResponse.ProtoReflect.Descriptor instead.
 func (*SuspendJobResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{40}
+	return file_v1_starling_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *SuspendJobResponse) GetIndex() uint64 {
@@ -3434,7 +3586,7 @@ type SealTaskRequest struct {
 
 func (x *SealTaskRequest) Reset() {
 	*x = SealTaskRequest{}
-	mi := &file_v1_starling_proto_msgTypes[41]
+	mi := &file_v1_starling_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3446,7 +3598,7 @@ func (x *SealTaskRequest) String() string {
 func (*SealTaskRequest) ProtoMessage() {}
 
 func (x *SealTaskRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[41]
+	mi := &file_v1_starling_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3459,7 +3611,7 @@ func (x *SealTaskRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SealTaskRequest.ProtoReflect.Descriptor instead.
 func (*SealTaskRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{41}
+	return file_v1_starling_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *SealTaskRequest) GetRequestId() string {
@@ -3486,7 +3638,7 @@ type SealTaskResponse struct {
 
 func (x *SealTaskResponse) Reset() {
 	*x = SealTaskResponse{}
-	mi := &file_v1_starling_proto_msgTypes[42]
+	mi := &file_v1_starling_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3498,7 +3650,7 @@ func (x *SealTaskResponse) String() string {
 func (*SealTaskResponse) ProtoMessage() {}
 
 func (x *SealTaskResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[42]
+	mi := &file_v1_starling_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3511,7 +3663,7 @@ func (x *SealTaskResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SealTaskResponse.ProtoReflect.Descriptor instead.
 func (*SealTaskResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{42}
+	return file_v1_starling_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *SealTaskResponse) GetIndex() uint64 {
@@ -3543,7 +3695,7 @@ type EndAllocationRequest struct {
 
 func (x *EndAllocationRequest) Reset() {
 	*x = EndAllocationRequest{}
-	mi := &file_v1_starling_proto_msgTypes[43]
+	mi := &file_v1_starling_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3555,7 +3707,7 @@ func (x *EndAllocationRequest) String() string {
 func (*EndAllocationRequest) ProtoMessage() {}
 
 func (x *EndAllocationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[43]
+	mi := &file_v1_starling_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3568,7 +3720,7 @@ func (x *EndAllocationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndAllocationRequest.ProtoReflect.Descriptor instead.
 func (*EndAllocationRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{43}
+	return file_v1_starling_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *EndAllocationRequest) GetRequestId() string {
@@ -3609,7 +3761,7 @@ type EndAllocationResponse struct {
 
 func (x *EndAllocationResponse) Reset() {
 	*x = EndAllocationResponse{}
-	mi := &file_v1_starling_proto_msgTypes[44]
+	mi := &file_v1_starling_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3621,7 +3773,7 @@ func (x *EndAllocationResponse) String() string {
 func (*EndAllocationResponse) ProtoMessage() {}
 
 func (x *EndAllocationResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[44]
+	mi := &file_v1_starling_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3634,7 +3786,7 @@ func (x *EndAllocationResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndAllocationResponse.ProtoReflect.Descriptor instead.
 func (*EndAllocationResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{44}
+	return file_v1_starling_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *EndAllocationResponse) GetIndex() uint64 {
@@ -3665,7 +3817,7 @@ type DrainNodeRequest struct {
 
 func (x *DrainNodeRequest) Reset() {
 	*x = DrainNodeRequest{}
-	mi := &file_v1_starling_proto_msgTypes[45]
+	mi := &file_v1_starling_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3677,7 +3829,7 @@ func (x *DrainNodeRequest) String() string {
 func (*DrainNodeRequest) ProtoMessage() {}
 
 func (x *DrainNodeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[45]
+	mi := &file_v1_starling_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3690,7 +3842,7 @@ func (x *DrainNodeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainNodeRequest.ProtoReflect.Descriptor instead.
 func (*DrainNodeRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{45}
+	return file_v1_starling_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *DrainNodeRequest) GetRequestId() string {
@@ -3730,7 +3882,7 @@ type DrainNodeResponse struct {
 
 func (x *DrainNodeResponse) Reset() {
 	*x = DrainNodeResponse{}
-	mi := &file_v1_starling_proto_msgTypes[46]
+	mi := &file_v1_starling_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3742,7 +3894,7 @@ func (x *DrainNodeResponse) String() string {
 func (*DrainNodeResponse) ProtoMessage() {}
 
 func (x *DrainNodeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[46]
+	mi := &file_v1_starling_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3755,7 +3907,7 @@ func (x *DrainNodeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainNodeResponse.ProtoReflect.Descriptor instead.
 func (*DrainNodeResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{46}
+	return file_v1_starling_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *DrainNodeResponse) GetIndex() uint64 {
@@ -3776,8 +3928,12 @@ type PoolSpec struct {
 	ControllerLimit *uint32 `protobuf:"varint,3,opt,name=controller_limit,json=controllerLimit,proto3,oneof" json:"controller_limit,omitempty"`
 	SlackLimit      *uint32 `protobuf:"varint,4,opt,name=slack_limit,json=slackLimit,proto3,oneof" json:"slack_limit,omitempty"`
 	// How long work that the pool is entitled to waits before others give way; absent for 1000.
-	PreemptionDelayMillis *uint32  `protobuf:"varint,5,opt,name=preemption_delay_millis,json=preemptionDelayMillis,proto3,oneof" json:"preemption_delay_millis,omitempty"`
-	Owners                []string `protobuf:"bytes,6,rep,name=owners,proto3" json:"owners,omitempty"`
+	PreemptionDelayMillis *uint32 `protobuf:"varint,5,opt,name=preemption_delay_millis,json=preemptionDelayMillis,proto3,oneof" json:"preemption_delay_millis,omitempty"`
+	// The users to whom it belongs, who rule what is below it; and users with a role in it and below it.
+	Owners     []string `protobuf:"bytes,6,rep,name=owners,proto3" json:"owners,omitempty"`
+	Operators  []string `protobuf:"bytes,8,rep,name=operators,proto3" json:"operators,omitempty"`
+	Submitters []string `protobuf:"bytes,9,rep,name=submitters,proto3" json:"submitters,omitempty"`
+	Viewers    []string `protobuf:"bytes,10,rep,name=viewers,proto3" json:"viewers,omitempty"`
 	// How its virtual peers are divided among its jobs: "priority" (if absent), "greedy", "round-robin" or "percentage".
 	JobScheduler  string `protobuf:"bytes,7,opt,name=job_scheduler,json=jobScheduler,proto3" json:"job_scheduler,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -3786,7 +3942,7 @@ type PoolSpec struct {
 
 func (x *PoolSpec) Reset() {
 	*x = PoolSpec{}
-	mi := &file_v1_starling_proto_msgTypes[47]
+	mi := &file_v1_starling_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3798,7 +3954,7 @@ func (x *PoolSpec) String() string {
 func (*PoolSpec) ProtoMessage() {}
 
 func (x *PoolSpec) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[47]
+	mi := &file_v1_starling_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3811,7 +3967,7 @@ func (x *PoolSpec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PoolSpec.ProtoReflect.Descriptor instead.
 func (*PoolSpec) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{47}
+	return file_v1_starling_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *PoolSpec) GetPath() string {
@@ -3856,6 +4012,27 @@ func (x *PoolSpec) GetOwners() []string {
 	return nil
 }
 
+func (x *PoolSpec) GetOperators() []string {
+	if x != nil {
+		return x.Operators
+	}
+	return nil
+}
+
+func (x *PoolSpec) GetSubmitters() []string {
+	if x != nil {
+		return x.Submitters
+	}
+	return nil
+}
+
+func (x *PoolSpec) GetViewers() []string {
+	if x != nil {
+		return x.Viewers
+	}
+	return nil
+}
+
 func (x *PoolSpec) GetJobScheduler() string {
 	if x != nil {
 		return x.JobScheduler
@@ -3881,7 +4058,7 @@ type Quota struct {
 
 func (x *Quota) Reset() {
 	*x = Quota{}
-	mi := &file_v1_starling_proto_msgTypes[48]
+	mi := &file_v1_starling_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3893,7 +4070,7 @@ func (x *Quota) String() string {
 func (*Quota) ProtoMessage() {}
 
 func (x *Quota) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[48]
+	mi := &file_v1_starling_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3906,7 +4083,7 @@ func (x *Quota) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Quota.ProtoReflect.Descriptor instead.
 func (*Quota) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{48}
+	return file_v1_starling_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *Quota) GetKind() string {
@@ -3959,7 +4136,7 @@ type ChangePoolsRequest struct {
 
 func (x *ChangePoolsRequest) Reset() {
 	*x = ChangePoolsRequest{}
-	mi := &file_v1_starling_proto_msgTypes[49]
+	mi := &file_v1_starling_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3971,7 +4148,7 @@ func (x *ChangePoolsRequest) String() string {
 func (*ChangePoolsRequest) ProtoMessage() {}
 
 func (x *ChangePoolsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[49]
+	mi := &file_v1_starling_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3984,7 +4161,7 @@ func (x *ChangePoolsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangePoolsRequest.ProtoReflect.Descriptor instead.
 func (*ChangePoolsRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{49}
+	return file_v1_starling_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *ChangePoolsRequest) GetRequestId() string {
@@ -4024,7 +4201,7 @@ type ChangePoolsResponse struct {
 
 func (x *ChangePoolsResponse) Reset() {
 	*x = ChangePoolsResponse{}
-	mi := &file_v1_starling_proto_msgTypes[50]
+	mi := &file_v1_starling_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4036,7 +4213,7 @@ func (x *ChangePoolsResponse) String() string {
 func (*ChangePoolsResponse) ProtoMessage() {}
 
 func (x *ChangePoolsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[50]
+	mi := &file_v1_starling_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4049,7 +4226,7 @@ func (x *ChangePoolsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangePoolsResponse.ProtoReflect.Descriptor instead.
 func (*ChangePoolsResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{50}
+	return file_v1_starling_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *ChangePoolsResponse) GetIndex() uint64 {
@@ -4072,7 +4249,7 @@ type PlanPoolsRequest struct {
 
 func (x *PlanPoolsRequest) Reset() {
 	*x = PlanPoolsRequest{}
-	mi := &file_v1_starling_proto_msgTypes[51]
+	mi := &file_v1_starling_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4084,7 +4261,7 @@ func (x *PlanPoolsRequest) String() string {
 func (*PlanPoolsRequest) ProtoMessage() {}
 
 func (x *PlanPoolsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[51]
+	mi := &file_v1_starling_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4097,7 +4274,7 @@ func (x *PlanPoolsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlanPoolsRequest.ProtoReflect.Descriptor instead.
 func (*PlanPoolsRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{51}
+	return file_v1_starling_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *PlanPoolsRequest) GetMinIndex() uint64 {
@@ -4145,7 +4322,7 @@ type PlanPoolsResponse struct {
 
 func (x *PlanPoolsResponse) Reset() {
 	*x = PlanPoolsResponse{}
-	mi := &file_v1_starling_proto_msgTypes[52]
+	mi := &file_v1_starling_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4157,7 +4334,7 @@ func (x *PlanPoolsResponse) String() string {
 func (*PlanPoolsResponse) ProtoMessage() {}
 
 func (x *PlanPoolsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[52]
+	mi := &file_v1_starling_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4170,7 +4347,7 @@ func (x *PlanPoolsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlanPoolsResponse.ProtoReflect.Descriptor instead.
 func (*PlanPoolsResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{52}
+	return file_v1_starling_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *PlanPoolsResponse) GetIndex() uint64 {
@@ -4222,7 +4399,7 @@ type PoolChange struct {
 
 func (x *PoolChange) Reset() {
 	*x = PoolChange{}
-	mi := &file_v1_starling_proto_msgTypes[53]
+	mi := &file_v1_starling_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4234,7 +4411,7 @@ func (x *PoolChange) String() string {
 func (*PoolChange) ProtoMessage() {}
 
 func (x *PoolChange) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[53]
+	mi := &file_v1_starling_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4247,7 +4424,7 @@ func (x *PoolChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PoolChange.ProtoReflect.Descriptor instead.
 func (*PoolChange) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{53}
+	return file_v1_starling_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *PoolChange) GetPath() string {
@@ -4284,7 +4461,7 @@ type EntitlementChange struct {
 
 func (x *EntitlementChange) Reset() {
 	*x = EntitlementChange{}
-	mi := &file_v1_starling_proto_msgTypes[54]
+	mi := &file_v1_starling_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4296,7 +4473,7 @@ func (x *EntitlementChange) String() string {
 func (*EntitlementChange) ProtoMessage() {}
 
 func (x *EntitlementChange) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[54]
+	mi := &file_v1_starling_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4309,7 +4486,7 @@ func (x *EntitlementChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EntitlementChange.ProtoReflect.Descriptor instead.
 func (*EntitlementChange) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{54}
+	return file_v1_starling_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *EntitlementChange) GetPath() string {
@@ -4354,7 +4531,7 @@ type ListPoolsRequest struct {
 
 func (x *ListPoolsRequest) Reset() {
 	*x = ListPoolsRequest{}
-	mi := &file_v1_starling_proto_msgTypes[55]
+	mi := &file_v1_starling_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4366,7 +4543,7 @@ func (x *ListPoolsRequest) String() string {
 func (*ListPoolsRequest) ProtoMessage() {}
 
 func (x *ListPoolsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[55]
+	mi := &file_v1_starling_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4379,7 +4556,7 @@ func (x *ListPoolsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPoolsRequest.ProtoReflect.Descriptor instead.
 func (*ListPoolsRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{55}
+	return file_v1_starling_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *ListPoolsRequest) GetMinIndex() uint64 {
@@ -4429,7 +4606,7 @@ type ListPoolsResponse struct {
 
 func (x *ListPoolsResponse) Reset() {
 	*x = ListPoolsResponse{}
-	mi := &file_v1_starling_proto_msgTypes[56]
+	mi := &file_v1_starling_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4441,7 +4618,7 @@ func (x *ListPoolsResponse) String() string {
 func (*ListPoolsResponse) ProtoMessage() {}
 
 func (x *ListPoolsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[56]
+	mi := &file_v1_starling_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4454,7 +4631,7 @@ func (x *ListPoolsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPoolsResponse.ProtoReflect.Descriptor instead.
 func (*ListPoolsResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{56}
+	return file_v1_starling_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *ListPoolsResponse) GetIndex() uint64 {
@@ -4516,7 +4693,7 @@ type Amount struct {
 
 func (x *Amount) Reset() {
 	*x = Amount{}
-	mi := &file_v1_starling_proto_msgTypes[57]
+	mi := &file_v1_starling_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4528,7 +4705,7 @@ func (x *Amount) String() string {
 func (*Amount) ProtoMessage() {}
 
 func (x *Amount) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[57]
+	mi := &file_v1_starling_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4541,7 +4718,7 @@ func (x *Amount) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Amount.ProtoReflect.Descriptor instead.
 func (*Amount) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{57}
+	return file_v1_starling_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *Amount) GetKind() string {
@@ -4574,7 +4751,7 @@ type Pool struct {
 
 func (x *Pool) Reset() {
 	*x = Pool{}
-	mi := &file_v1_starling_proto_msgTypes[58]
+	mi := &file_v1_starling_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4586,7 +4763,7 @@ func (x *Pool) String() string {
 func (*Pool) ProtoMessage() {}
 
 func (x *Pool) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[58]
+	mi := &file_v1_starling_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4599,7 +4776,7 @@ func (x *Pool) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pool.ProtoReflect.Descriptor instead.
 func (*Pool) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{58}
+	return file_v1_starling_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *Pool) GetSpec() *PoolSpec {
@@ -4653,7 +4830,7 @@ type PoolUse struct {
 
 func (x *PoolUse) Reset() {
 	*x = PoolUse{}
-	mi := &file_v1_starling_proto_msgTypes[59]
+	mi := &file_v1_starling_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4665,7 +4842,7 @@ func (x *PoolUse) String() string {
 func (*PoolUse) ProtoMessage() {}
 
 func (x *PoolUse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[59]
+	mi := &file_v1_starling_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4678,7 +4855,7 @@ func (x *PoolUse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PoolUse.ProtoReflect.Descriptor instead.
 func (*PoolUse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{59}
+	return file_v1_starling_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *PoolUse) GetKind() string {
@@ -4754,7 +4931,7 @@ type PoolStatusRequest struct {
 
 func (x *PoolStatusRequest) Reset() {
 	*x = PoolStatusRequest{}
-	mi := &file_v1_starling_proto_msgTypes[60]
+	mi := &file_v1_starling_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4766,7 +4943,7 @@ func (x *PoolStatusRequest) String() string {
 func (*PoolStatusRequest) ProtoMessage() {}
 
 func (x *PoolStatusRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[60]
+	mi := &file_v1_starling_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4779,7 +4956,7 @@ func (x *PoolStatusRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PoolStatusRequest.ProtoReflect.Descriptor instead.
 func (*PoolStatusRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{60}
+	return file_v1_starling_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *PoolStatusRequest) GetMinIndex() uint64 {
@@ -4811,7 +4988,7 @@ type PoolStatusResponse struct {
 
 func (x *PoolStatusResponse) Reset() {
 	*x = PoolStatusResponse{}
-	mi := &file_v1_starling_proto_msgTypes[61]
+	mi := &file_v1_starling_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4823,7 +5000,7 @@ func (x *PoolStatusResponse) String() string {
 func (*PoolStatusResponse) ProtoMessage() {}
 
 func (x *PoolStatusResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[61]
+	mi := &file_v1_starling_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4836,7 +5013,7 @@ func (x *PoolStatusResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PoolStatusResponse.ProtoReflect.Descriptor instead.
 func (*PoolStatusResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{61}
+	return file_v1_starling_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *PoolStatusResponse) GetIndex() uint64 {
@@ -4890,7 +5067,7 @@ type PoolExplanation struct {
 
 func (x *PoolExplanation) Reset() {
 	*x = PoolExplanation{}
-	mi := &file_v1_starling_proto_msgTypes[62]
+	mi := &file_v1_starling_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4902,7 +5079,7 @@ func (x *PoolExplanation) String() string {
 func (*PoolExplanation) ProtoMessage() {}
 
 func (x *PoolExplanation) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[62]
+	mi := &file_v1_starling_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4915,7 +5092,7 @@ func (x *PoolExplanation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PoolExplanation.ProtoReflect.Descriptor instead.
 func (*PoolExplanation) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{62}
+	return file_v1_starling_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *PoolExplanation) GetKind() string {
@@ -4972,7 +5149,7 @@ type Part struct {
 
 func (x *Part) Reset() {
 	*x = Part{}
-	mi := &file_v1_starling_proto_msgTypes[63]
+	mi := &file_v1_starling_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4984,7 +5161,7 @@ func (x *Part) String() string {
 func (*Part) ProtoMessage() {}
 
 func (x *Part) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[63]
+	mi := &file_v1_starling_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4997,7 +5174,7 @@ func (x *Part) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Part.ProtoReflect.Descriptor instead.
 func (*Part) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{63}
+	return file_v1_starling_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *Part) GetPath() string {
@@ -5094,7 +5271,7 @@ type JobHistoryRequest struct {
 
 func (x *JobHistoryRequest) Reset() {
 	*x = JobHistoryRequest{}
-	mi := &file_v1_starling_proto_msgTypes[64]
+	mi := &file_v1_starling_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5106,7 +5283,7 @@ func (x *JobHistoryRequest) String() string {
 func (*JobHistoryRequest) ProtoMessage() {}
 
 func (x *JobHistoryRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[64]
+	mi := &file_v1_starling_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5119,7 +5296,7 @@ func (x *JobHistoryRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobHistoryRequest.ProtoReflect.Descriptor instead.
 func (*JobHistoryRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{64}
+	return file_v1_starling_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *JobHistoryRequest) GetMinIndex() uint64 {
@@ -5149,7 +5326,7 @@ type JobHistoryResponse struct {
 
 func (x *JobHistoryResponse) Reset() {
 	*x = JobHistoryResponse{}
-	mi := &file_v1_starling_proto_msgTypes[65]
+	mi := &file_v1_starling_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5161,7 +5338,7 @@ func (x *JobHistoryResponse) String() string {
 func (*JobHistoryResponse) ProtoMessage() {}
 
 func (x *JobHistoryResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[65]
+	mi := &file_v1_starling_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5174,7 +5351,7 @@ func (x *JobHistoryResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobHistoryResponse.ProtoReflect.Descriptor instead.
 func (*JobHistoryResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{65}
+	return file_v1_starling_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *JobHistoryResponse) GetIndex() uint64 {
@@ -5227,7 +5404,7 @@ type JobVersion struct {
 
 func (x *JobVersion) Reset() {
 	*x = JobVersion{}
-	mi := &file_v1_starling_proto_msgTypes[66]
+	mi := &file_v1_starling_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5239,7 +5416,7 @@ func (x *JobVersion) String() string {
 func (*JobVersion) ProtoMessage() {}
 
 func (x *JobVersion) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[66]
+	mi := &file_v1_starling_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5252,7 +5429,7 @@ func (x *JobVersion) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobVersion.ProtoReflect.Descriptor instead.
 func (*JobVersion) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{66}
+	return file_v1_starling_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *JobVersion) GetNumber() uint32 {
@@ -5324,7 +5501,7 @@ type JobDiffRequest struct {
 
 func (x *JobDiffRequest) Reset() {
 	*x = JobDiffRequest{}
-	mi := &file_v1_starling_proto_msgTypes[67]
+	mi := &file_v1_starling_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5336,7 +5513,7 @@ func (x *JobDiffRequest) String() string {
 func (*JobDiffRequest) ProtoMessage() {}
 
 func (x *JobDiffRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[67]
+	mi := &file_v1_starling_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5349,7 +5526,7 @@ func (x *JobDiffRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobDiffRequest.ProtoReflect.Descriptor instead.
 func (*JobDiffRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{67}
+	return file_v1_starling_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *JobDiffRequest) GetMinIndex() uint64 {
@@ -5393,7 +5570,7 @@ type JobDiffResponse struct {
 
 func (x *JobDiffResponse) Reset() {
 	*x = JobDiffResponse{}
-	mi := &file_v1_starling_proto_msgTypes[68]
+	mi := &file_v1_starling_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5405,7 +5582,7 @@ func (x *JobDiffResponse) String() string {
 func (*JobDiffResponse) ProtoMessage() {}
 
 func (x *JobDiffResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[68]
+	mi := &file_v1_starling_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5418,7 +5595,7 @@ func (x *JobDiffResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobDiffResponse.ProtoReflect.Descriptor instead.
 func (*JobDiffResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{68}
+	return file_v1_starling_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *JobDiffResponse) GetIndex() uint64 {
@@ -5471,7 +5648,7 @@ type ListJobsRequest struct {
 
 func (x *ListJobsRequest) Reset() {
 	*x = ListJobsRequest{}
-	mi := &file_v1_starling_proto_msgTypes[69]
+	mi := &file_v1_starling_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5483,7 +5660,7 @@ func (x *ListJobsRequest) String() string {
 func (*ListJobsRequest) ProtoMessage() {}
 
 func (x *ListJobsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[69]
+	mi := &file_v1_starling_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5496,7 +5673,7 @@ func (x *ListJobsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListJobsRequest.ProtoReflect.Descriptor instead.
 func (*ListJobsRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{69}
+	return file_v1_starling_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *ListJobsRequest) GetMinIndex() uint64 {
@@ -5540,7 +5717,7 @@ type ListJobsResponse struct {
 
 func (x *ListJobsResponse) Reset() {
 	*x = ListJobsResponse{}
-	mi := &file_v1_starling_proto_msgTypes[70]
+	mi := &file_v1_starling_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5552,7 +5729,7 @@ func (x *ListJobsResponse) String() string {
 func (*ListJobsResponse) ProtoMessage() {}
 
 func (x *ListJobsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[70]
+	mi := &file_v1_starling_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5565,7 +5742,7 @@ func (x *ListJobsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListJobsResponse.ProtoReflect.Descriptor instead.
 func (*ListJobsResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{70}
+	return file_v1_starling_proto_rawDescGZIP(), []int{72}
 }
 
 func (x *ListJobsResponse) GetIndex() uint64 {
@@ -5629,7 +5806,7 @@ type Job struct {
 
 func (x *Job) Reset() {
 	*x = Job{}
-	mi := &file_v1_starling_proto_msgTypes[71]
+	mi := &file_v1_starling_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5641,7 +5818,7 @@ func (x *Job) String() string {
 func (*Job) ProtoMessage() {}
 
 func (x *Job) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[71]
+	mi := &file_v1_starling_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5654,7 +5831,7 @@ func (x *Job) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Job.ProtoReflect.Descriptor instead.
 func (*Job) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{71}
+	return file_v1_starling_proto_rawDescGZIP(), []int{73}
 }
 
 func (x *Job) GetName() string {
@@ -5776,7 +5953,7 @@ type PolicyAction struct {
 
 func (x *PolicyAction) Reset() {
 	*x = PolicyAction{}
-	mi := &file_v1_starling_proto_msgTypes[72]
+	mi := &file_v1_starling_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5788,7 +5965,7 @@ func (x *PolicyAction) String() string {
 func (*PolicyAction) ProtoMessage() {}
 
 func (x *PolicyAction) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[72]
+	mi := &file_v1_starling_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5801,7 +5978,7 @@ func (x *PolicyAction) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PolicyAction.ProtoReflect.Descriptor instead.
 func (*PolicyAction) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{72}
+	return file_v1_starling_proto_rawDescGZIP(), []int{74}
 }
 
 func (x *PolicyAction) GetIndex() uint64 {
@@ -5850,7 +6027,7 @@ type Update struct {
 
 func (x *Update) Reset() {
 	*x = Update{}
-	mi := &file_v1_starling_proto_msgTypes[73]
+	mi := &file_v1_starling_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5862,7 +6039,7 @@ func (x *Update) String() string {
 func (*Update) ProtoMessage() {}
 
 func (x *Update) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[73]
+	mi := &file_v1_starling_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5875,7 +6052,7 @@ func (x *Update) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Update.ProtoReflect.Descriptor instead.
 func (*Update) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{73}
+	return file_v1_starling_proto_rawDescGZIP(), []int{75}
 }
 
 func (x *Update) GetState() string {
@@ -5950,25 +6127,27 @@ func (x *Update) GetEndedAt() *timestamppb.Timestamp {
 
 // Counts are slots by phase. More than desired are there while some beyond that have not ended.
 type Counts struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Desired       uint32                 `protobuf:"varint,1,opt,name=desired,proto3" json:"desired,omitempty"`
-	Waiting       uint32                 `protobuf:"varint,2,opt,name=waiting,proto3" json:"waiting,omitempty"`
-	Assigned      uint32                 `protobuf:"varint,3,opt,name=assigned,proto3" json:"assigned,omitempty"`
-	Running       uint32                 `protobuf:"varint,4,opt,name=running,proto3" json:"running,omitempty"`
-	BackingOff    uint32                 `protobuf:"varint,5,opt,name=backing_off,json=backingOff,proto3" json:"backing_off,omitempty"`
-	Stopping      uint32                 `protobuf:"varint,6,opt,name=stopping,proto3" json:"stopping,omitempty"`
-	Succeeded     uint32                 `protobuf:"varint,7,opt,name=succeeded,proto3" json:"succeeded,omitempty"`
-	Failed        uint32                 `protobuf:"varint,8,opt,name=failed,proto3" json:"failed,omitempty"`
-	Stopped       uint32                 `protobuf:"varint,9,opt,name=stopped,proto3" json:"stopped,omitempty"`
-	Rescheduling  uint32                 `protobuf:"varint,10,opt,name=rescheduling,proto3" json:"rescheduling,omitempty"`
-	Unknown       uint32                 `protobuf:"varint,11,opt,name=unknown,proto3" json:"unknown,omitempty"`
+	state        protoimpl.MessageState `protogen:"open.v1"`
+	Desired      uint32                 `protobuf:"varint,1,opt,name=desired,proto3" json:"desired,omitempty"`
+	Waiting      uint32                 `protobuf:"varint,2,opt,name=waiting,proto3" json:"waiting,omitempty"`
+	Assigned     uint32                 `protobuf:"varint,3,opt,name=assigned,proto3" json:"assigned,omitempty"`
+	Running      uint32                 `protobuf:"varint,4,opt,name=running,proto3" json:"running,omitempty"`
+	BackingOff   uint32                 `protobuf:"varint,5,opt,name=backing_off,json=backingOff,proto3" json:"backing_off,omitempty"`
+	Stopping     uint32                 `protobuf:"varint,6,opt,name=stopping,proto3" json:"stopping,omitempty"`
+	Succeeded    uint32                 `protobuf:"varint,7,opt,name=succeeded,proto3" json:"succeeded,omitempty"`
+	Failed       uint32                 `protobuf:"varint,8,opt,name=failed,proto3" json:"failed,omitempty"`
+	Stopped      uint32                 `protobuf:"varint,9,opt,name=stopped,proto3" json:"stopped,omitempty"`
+	Rescheduling uint32                 `protobuf:"varint,10,opt,name=rescheduling,proto3" json:"rescheduling,omitempty"`
+	Unknown      uint32                 `protobuf:"varint,11,opt,name=unknown,proto3" json:"unknown,omitempty"`
+	// How many of those that run are not healthy, or not yet; of a batch job none.
+	NotHealthy    uint32 `protobuf:"varint,12,opt,name=not_healthy,json=notHealthy,proto3" json:"not_healthy,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Counts) Reset() {
 	*x = Counts{}
-	mi := &file_v1_starling_proto_msgTypes[74]
+	mi := &file_v1_starling_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5980,7 +6159,7 @@ func (x *Counts) String() string {
 func (*Counts) ProtoMessage() {}
 
 func (x *Counts) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[74]
+	mi := &file_v1_starling_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5993,7 +6172,7 @@ func (x *Counts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Counts.ProtoReflect.Descriptor instead.
 func (*Counts) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{74}
+	return file_v1_starling_proto_rawDescGZIP(), []int{76}
 }
 
 func (x *Counts) GetDesired() uint32 {
@@ -6073,6 +6252,13 @@ func (x *Counts) GetUnknown() uint32 {
 	return 0
 }
 
+func (x *Counts) GetNotHealthy() uint32 {
+	if x != nil {
+		return x.NotHealthy
+	}
+	return 0
+}
+
 type JobStatusRequest struct {
 	state    protoimpl.MessageState `protogen:"open.v1"`
 	MinIndex uint64                 `protobuf:"varint,1,opt,name=min_index,json=minIndex,proto3" json:"min_index,omitempty"`
@@ -6088,7 +6274,7 @@ type JobStatusRequest struct {
 
 func (x *JobStatusRequest) Reset() {
 	*x = JobStatusRequest{}
-	mi := &file_v1_starling_proto_msgTypes[75]
+	mi := &file_v1_starling_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6100,7 +6286,7 @@ func (x *JobStatusRequest) String() string {
 func (*JobStatusRequest) ProtoMessage() {}
 
 func (x *JobStatusRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[75]
+	mi := &file_v1_starling_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6113,7 +6299,7 @@ func (x *JobStatusRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobStatusRequest.ProtoReflect.Descriptor instead.
 func (*JobStatusRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{75}
+	return file_v1_starling_proto_rawDescGZIP(), []int{77}
 }
 
 func (x *JobStatusRequest) GetMinIndex() uint64 {
@@ -6167,7 +6353,7 @@ type JobStatusResponse struct {
 
 func (x *JobStatusResponse) Reset() {
 	*x = JobStatusResponse{}
-	mi := &file_v1_starling_proto_msgTypes[76]
+	mi := &file_v1_starling_proto_msgTypes[78]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6179,7 +6365,7 @@ func (x *JobStatusResponse) String() string {
 func (*JobStatusResponse) ProtoMessage() {}
 
 func (x *JobStatusResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[76]
+	mi := &file_v1_starling_proto_msgTypes[78]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6192,7 +6378,7 @@ func (x *JobStatusResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobStatusResponse.ProtoReflect.Descriptor instead.
 func (*JobStatusResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{76}
+	return file_v1_starling_proto_rawDescGZIP(), []int{78}
 }
 
 func (x *JobStatusResponse) GetIndex() uint64 {
@@ -6269,7 +6455,7 @@ type Task struct {
 
 func (x *Task) Reset() {
 	*x = Task{}
-	mi := &file_v1_starling_proto_msgTypes[77]
+	mi := &file_v1_starling_proto_msgTypes[79]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6281,7 +6467,7 @@ func (x *Task) String() string {
 func (*Task) ProtoMessage() {}
 
 func (x *Task) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[77]
+	mi := &file_v1_starling_proto_msgTypes[79]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6294,7 +6480,7 @@ func (x *Task) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Task.ProtoReflect.Descriptor instead.
 func (*Task) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{77}
+	return file_v1_starling_proto_rawDescGZIP(), []int{79}
 }
 
 func (x *Task) GetName() string {
@@ -6376,7 +6562,7 @@ type TaskChanges struct {
 
 func (x *TaskChanges) Reset() {
 	*x = TaskChanges{}
-	mi := &file_v1_starling_proto_msgTypes[78]
+	mi := &file_v1_starling_proto_msgTypes[80]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6388,7 +6574,7 @@ func (x *TaskChanges) String() string {
 func (*TaskChanges) ProtoMessage() {}
 
 func (x *TaskChanges) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[78]
+	mi := &file_v1_starling_proto_msgTypes[80]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6401,7 +6587,7 @@ func (x *TaskChanges) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskChanges.ProtoReflect.Descriptor instead.
 func (*TaskChanges) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{78}
+	return file_v1_starling_proto_rawDescGZIP(), []int{80}
 }
 
 func (x *TaskChanges) GetPlace() uint32 {
@@ -6457,7 +6643,7 @@ type Preemption struct {
 
 func (x *Preemption) Reset() {
 	*x = Preemption{}
-	mi := &file_v1_starling_proto_msgTypes[79]
+	mi := &file_v1_starling_proto_msgTypes[81]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6469,7 +6655,7 @@ func (x *Preemption) String() string {
 func (*Preemption) ProtoMessage() {}
 
 func (x *Preemption) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[79]
+	mi := &file_v1_starling_proto_msgTypes[81]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6482,7 +6668,7 @@ func (x *Preemption) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Preemption.ProtoReflect.Descriptor instead.
 func (*Preemption) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{79}
+	return file_v1_starling_proto_rawDescGZIP(), []int{81}
 }
 
 func (x *Preemption) GetSlot() uint32 {
@@ -6559,7 +6745,7 @@ type Slot struct {
 
 func (x *Slot) Reset() {
 	*x = Slot{}
-	mi := &file_v1_starling_proto_msgTypes[80]
+	mi := &file_v1_starling_proto_msgTypes[82]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6571,7 +6757,7 @@ func (x *Slot) String() string {
 func (*Slot) ProtoMessage() {}
 
 func (x *Slot) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[80]
+	mi := &file_v1_starling_proto_msgTypes[82]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6584,7 +6770,7 @@ func (x *Slot) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Slot.ProtoReflect.Descriptor instead.
 func (*Slot) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{80}
+	return file_v1_starling_proto_rawDescGZIP(), []int{82}
 }
 
 func (x *Slot) GetTask() string {
@@ -6717,7 +6903,7 @@ type Port struct {
 
 func (x *Port) Reset() {
 	*x = Port{}
-	mi := &file_v1_starling_proto_msgTypes[81]
+	mi := &file_v1_starling_proto_msgTypes[83]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6729,7 +6915,7 @@ func (x *Port) String() string {
 func (*Port) ProtoMessage() {}
 
 func (x *Port) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[81]
+	mi := &file_v1_starling_proto_msgTypes[83]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6742,7 +6928,7 @@ func (x *Port) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Port.ProtoReflect.Descriptor instead.
 func (*Port) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{81}
+	return file_v1_starling_proto_rawDescGZIP(), []int{83}
 }
 
 func (x *Port) GetName() string {
@@ -6769,7 +6955,7 @@ type WhyRequest struct {
 
 func (x *WhyRequest) Reset() {
 	*x = WhyRequest{}
-	mi := &file_v1_starling_proto_msgTypes[82]
+	mi := &file_v1_starling_proto_msgTypes[84]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6781,7 +6967,7 @@ func (x *WhyRequest) String() string {
 func (*WhyRequest) ProtoMessage() {}
 
 func (x *WhyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[82]
+	mi := &file_v1_starling_proto_msgTypes[84]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6794,7 +6980,7 @@ func (x *WhyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhyRequest.ProtoReflect.Descriptor instead.
 func (*WhyRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{82}
+	return file_v1_starling_proto_rawDescGZIP(), []int{84}
 }
 
 func (x *WhyRequest) GetMinIndex() uint64 {
@@ -6824,7 +7010,7 @@ type WhyResponse struct {
 
 func (x *WhyResponse) Reset() {
 	*x = WhyResponse{}
-	mi := &file_v1_starling_proto_msgTypes[83]
+	mi := &file_v1_starling_proto_msgTypes[85]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6836,7 +7022,7 @@ func (x *WhyResponse) String() string {
 func (*WhyResponse) ProtoMessage() {}
 
 func (x *WhyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[83]
+	mi := &file_v1_starling_proto_msgTypes[85]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6849,7 +7035,7 @@ func (x *WhyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhyResponse.ProtoReflect.Descriptor instead.
 func (*WhyResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{83}
+	return file_v1_starling_proto_rawDescGZIP(), []int{85}
 }
 
 func (x *WhyResponse) GetIndex() uint64 {
@@ -6900,7 +7086,7 @@ type Finding struct {
 
 func (x *Finding) Reset() {
 	*x = Finding{}
-	mi := &file_v1_starling_proto_msgTypes[84]
+	mi := &file_v1_starling_proto_msgTypes[86]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6912,7 +7098,7 @@ func (x *Finding) String() string {
 func (*Finding) ProtoMessage() {}
 
 func (x *Finding) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[84]
+	mi := &file_v1_starling_proto_msgTypes[86]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6925,7 +7111,7 @@ func (x *Finding) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Finding.ProtoReflect.Descriptor instead.
 func (*Finding) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{84}
+	return file_v1_starling_proto_rawDescGZIP(), []int{86}
 }
 
 func (x *Finding) GetTask() string {
@@ -6989,7 +7175,7 @@ type ListPeersRequest struct {
 
 func (x *ListPeersRequest) Reset() {
 	*x = ListPeersRequest{}
-	mi := &file_v1_starling_proto_msgTypes[85]
+	mi := &file_v1_starling_proto_msgTypes[87]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7001,7 +7187,7 @@ func (x *ListPeersRequest) String() string {
 func (*ListPeersRequest) ProtoMessage() {}
 
 func (x *ListPeersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[85]
+	mi := &file_v1_starling_proto_msgTypes[87]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7014,7 +7200,7 @@ func (x *ListPeersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPeersRequest.ProtoReflect.Descriptor instead.
 func (*ListPeersRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{85}
+	return file_v1_starling_proto_rawDescGZIP(), []int{87}
 }
 
 func (x *ListPeersRequest) GetMinIndex() uint64 {
@@ -7054,7 +7240,7 @@ type ListPeersResponse struct {
 
 func (x *ListPeersResponse) Reset() {
 	*x = ListPeersResponse{}
-	mi := &file_v1_starling_proto_msgTypes[86]
+	mi := &file_v1_starling_proto_msgTypes[88]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7066,7 +7252,7 @@ func (x *ListPeersResponse) String() string {
 func (*ListPeersResponse) ProtoMessage() {}
 
 func (x *ListPeersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[86]
+	mi := &file_v1_starling_proto_msgTypes[88]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7079,7 +7265,7 @@ func (x *ListPeersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPeersResponse.ProtoReflect.Descriptor instead.
 func (*ListPeersResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{86}
+	return file_v1_starling_proto_rawDescGZIP(), []int{88}
 }
 
 func (x *ListPeersResponse) GetIndex() uint64 {
@@ -7159,7 +7345,7 @@ type Peer struct {
 
 func (x *Peer) Reset() {
 	*x = Peer{}
-	mi := &file_v1_starling_proto_msgTypes[87]
+	mi := &file_v1_starling_proto_msgTypes[89]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7171,7 +7357,7 @@ func (x *Peer) String() string {
 func (*Peer) ProtoMessage() {}
 
 func (x *Peer) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[87]
+	mi := &file_v1_starling_proto_msgTypes[89]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7184,7 +7370,7 @@ func (x *Peer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Peer.ProtoReflect.Descriptor instead.
 func (*Peer) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{87}
+	return file_v1_starling_proto_rawDescGZIP(), []int{89}
 }
 
 func (x *Peer) GetNode() string {
@@ -7327,6 +7513,634 @@ func (x *Peer) GetKept() *Resources {
 	return nil
 }
 
+type WatchRequest struct {
+	state    protoimpl.MessageState `protogen:"open.v1"`
+	MinIndex uint64                 `protobuf:"varint,1,opt,name=min_index,json=minIndex,proto3" json:"min_index,omitempty"`
+	// Only changes behind this index: the "resume" of the last response that was read, of whichever peer. Absent tells first what
+	// there is. It may be as old as the peer's archive.
+	After *uint64 `protobuf:"varint,2,opt,name=after,proto3,oneof" json:"after,omitempty"`
+	// Of "pool", "node", "job", "update", "instance" and "endpoint"; if empty, all that the caller may see. Pools and nodes need the
+	// role viewer in the whole cluster; of all else those are told in whose pools the caller has that role.
+	Kinds []string `protobuf:"bytes,3,rep,name=kinds,proto3" json:"kinds,omitempty"`
+	// Only what belongs to this job, lies in this pool or below it, is or runs on this node, and has a task with all of these labels.
+	// What has no job, pool, node or label is left out where one is asked for.
+	Job    string      `protobuf:"bytes,4,opt,name=job,proto3" json:"job,omitempty"`
+	Pool   string      `protobuf:"bytes,5,opt,name=pool,proto3" json:"pool,omitempty"`
+	Node   string      `protobuf:"bytes,6,opt,name=node,proto3" json:"node,omitempty"`
+	Labels []*Variable `protobuf:"bytes,7,rep,name=labels,proto3" json:"labels,omitempty"`
+	// Ends when all that is there, or has changed by now, was told.
+	Once          bool `protobuf:"varint,8,opt,name=once,proto3" json:"once,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WatchRequest) Reset() {
+	*x = WatchRequest{}
+	mi := &file_v1_starling_proto_msgTypes[90]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WatchRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WatchRequest) ProtoMessage() {}
+
+func (x *WatchRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_v1_starling_proto_msgTypes[90]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WatchRequest.ProtoReflect.Descriptor instead.
+func (*WatchRequest) Descriptor() ([]byte, []int) {
+	return file_v1_starling_proto_rawDescGZIP(), []int{90}
+}
+
+func (x *WatchRequest) GetMinIndex() uint64 {
+	if x != nil {
+		return x.MinIndex
+	}
+	return 0
+}
+
+func (x *WatchRequest) GetAfter() uint64 {
+	if x != nil && x.After != nil {
+		return *x.After
+	}
+	return 0
+}
+
+func (x *WatchRequest) GetKinds() []string {
+	if x != nil {
+		return x.Kinds
+	}
+	return nil
+}
+
+func (x *WatchRequest) GetJob() string {
+	if x != nil {
+		return x.Job
+	}
+	return ""
+}
+
+func (x *WatchRequest) GetPool() string {
+	if x != nil {
+		return x.Pool
+	}
+	return ""
+}
+
+func (x *WatchRequest) GetNode() string {
+	if x != nil {
+		return x.Node
+	}
+	return ""
+}
+
+func (x *WatchRequest) GetLabels() []*Variable {
+	if x != nil {
+		return x.Labels
+	}
+	return nil
+}
+
+func (x *WatchRequest) GetOnce() bool {
+	if x != nil {
+		return x.Once
+	}
+	return false
+}
+
+// WatchResponse is one thing that is there or has changed. The changes of an index are a function of the journal: the same, in the
+// same order, from every peer.
+type WatchResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The entry that changed it, or at which it was there.
+	Index uint64 `protobuf:"varint,1,opt,name=index,proto3" json:"index,omitempty"`
+	// Cluster time at that index.
+	Time *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=time,proto3" json:"time,omitempty"`
+	// "there": it is so, and was before. "synced": all that is there was told. "added", "changed" and "removed": by the entry; with a
+	// filter, what comes into it is added and what leaves it is removed. "bookmark": nothing was told for ten seconds.
+	Type string `protobuf:"bytes,3,opt,name=type,proto3" json:"type,omitempty"`
+	// What to give as "after" to go on behind this; 0 if all that is there was not told yet. It is below the index while more of that
+	// entry follows, so that nothing is lost; some may come twice.
+	Resume uint64 `protobuf:"varint,4,opt,name=resume,proto3" json:"resume,omitempty"`
+	// Which kind of thing, and its name: that of the pool, node or job; "web.server[2]" of an instance in its main seat or of an
+	// endpoint, "web.server[2]:canary" in another seat. Both are empty in marks. The same name is the same thing.
+	Kind string `protobuf:"bytes,5,opt,name=kind,proto3" json:"kind,omitempty"`
+	Name string `protobuf:"bytes,6,opt,name=name,proto3" json:"name,omitempty"`
+	// As it is; if it was removed, as it was.
+	//
+	// Types that are valid to be assigned to Object:
+	//
+	//	*WatchResponse_Pool
+	//	*WatchResponse_Node
+	//	*WatchResponse_Job
+	//	*WatchResponse_Update
+	//	*WatchResponse_Instance
+	//	*WatchResponse_Endpoint
+	Object        isWatchResponse_Object `protobuf_oneof:"object"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WatchResponse) Reset() {
+	*x = WatchResponse{}
+	mi := &file_v1_starling_proto_msgTypes[91]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WatchResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WatchResponse) ProtoMessage() {}
+
+func (x *WatchResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_v1_starling_proto_msgTypes[91]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WatchResponse.ProtoReflect.Descriptor instead.
+func (*WatchResponse) Descriptor() ([]byte, []int) {
+	return file_v1_starling_proto_rawDescGZIP(), []int{91}
+}
+
+func (x *WatchResponse) GetIndex() uint64 {
+	if x != nil {
+		return x.Index
+	}
+	return 0
+}
+
+func (x *WatchResponse) GetTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Time
+	}
+	return nil
+}
+
+func (x *WatchResponse) GetType() string {
+	if x != nil {
+		return x.Type
+	}
+	return ""
+}
+
+func (x *WatchResponse) GetResume() uint64 {
+	if x != nil {
+		return x.Resume
+	}
+	return 0
+}
+
+func (x *WatchResponse) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *WatchResponse) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *WatchResponse) GetObject() isWatchResponse_Object {
+	if x != nil {
+		return x.Object
+	}
+	return nil
+}
+
+func (x *WatchResponse) GetPool() *PoolSpec {
+	if x != nil {
+		if x, ok := x.Object.(*WatchResponse_Pool); ok {
+			return x.Pool
+		}
+	}
+	return nil
+}
+
+func (x *WatchResponse) GetNode() *Node {
+	if x != nil {
+		if x, ok := x.Object.(*WatchResponse_Node); ok {
+			return x.Node
+		}
+	}
+	return nil
+}
+
+func (x *WatchResponse) GetJob() *Job {
+	if x != nil {
+		if x, ok := x.Object.(*WatchResponse_Job); ok {
+			return x.Job
+		}
+	}
+	return nil
+}
+
+func (x *WatchResponse) GetUpdate() *Update {
+	if x != nil {
+		if x, ok := x.Object.(*WatchResponse_Update); ok {
+			return x.Update
+		}
+	}
+	return nil
+}
+
+func (x *WatchResponse) GetInstance() *Instance {
+	if x != nil {
+		if x, ok := x.Object.(*WatchResponse_Instance); ok {
+			return x.Instance
+		}
+	}
+	return nil
+}
+
+func (x *WatchResponse) GetEndpoint() *Endpoint {
+	if x != nil {
+		if x, ok := x.Object.(*WatchResponse_Endpoint); ok {
+			return x.Endpoint
+		}
+	}
+	return nil
+}
+
+type isWatchResponse_Object interface {
+	isWatchResponse_Object()
+}
+
+type WatchResponse_Pool struct {
+	Pool *PoolSpec `protobuf:"bytes,7,opt,name=pool,proto3,oneof"`
+}
+
+type WatchResponse_Node struct {
+	Node *Node `protobuf:"bytes,8,opt,name=node,proto3,oneof"`
+}
+
+type WatchResponse_Job struct {
+	Job *Job `protobuf:"bytes,9,opt,name=job,proto3,oneof"`
+}
+
+type WatchResponse_Update struct {
+	// The latest of the job.
+	Update *Update `protobuf:"bytes,10,opt,name=update,proto3,oneof"`
+}
+
+type WatchResponse_Instance struct {
+	Instance *Instance `protobuf:"bytes,11,opt,name=instance,proto3,oneof"`
+}
+
+type WatchResponse_Endpoint struct {
+	Endpoint *Endpoint `protobuf:"bytes,12,opt,name=endpoint,proto3,oneof"`
+}
+
+func (*WatchResponse_Pool) isWatchResponse_Object() {}
+
+func (*WatchResponse_Node) isWatchResponse_Object() {}
+
+func (*WatchResponse_Job) isWatchResponse_Object() {}
+
+func (*WatchResponse_Update) isWatchResponse_Object() {}
+
+func (*WatchResponse_Instance) isWatchResponse_Object() {}
+
+func (*WatchResponse_Endpoint) isWatchResponse_Object() {}
+
+// Node is a machine, without what changes as its peer goes on: ListPeers tells that.
+type Node struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Name  string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// The life that is a member, or the last one: "b~3".
+	Peer string `protobuf:"bytes,2,opt,name=peer,proto3" json:"peer,omitempty"`
+	// Whether that is a member; if not, it is joining or has left.
+	Member bool `protobuf:"varint,3,opt,name=member,proto3" json:"member,omitempty"`
+	// What it gives, and what is left of it; absent if it gives nothing.
+	Capacity   *Resources  `protobuf:"bytes,4,opt,name=capacity,proto3" json:"capacity,omitempty"`
+	Free       *Resources  `protobuf:"bytes,5,opt,name=free,proto3" json:"free,omitempty"`
+	Devices    []*Device   `protobuf:"bytes,6,rep,name=devices,proto3" json:"devices,omitempty"`
+	Attributes []*Variable `protobuf:"bytes,7,rep,name=attributes,proto3" json:"attributes,omitempty"`
+	// Where it answers requests: "host:port".
+	Address string `protobuf:"bytes,8,opt,name=address,proto3" json:"address,omitempty"`
+	// How many allocations hold room there.
+	Allocations   uint32                 `protobuf:"varint,9,opt,name=allocations,proto3" json:"allocations,omitempty"`
+	Draining      bool                   `protobuf:"varint,10,opt,name=draining,proto3" json:"draining,omitempty"`
+	DrainDeadline *timestamppb.Timestamp `protobuf:"bytes,11,opt,name=drain_deadline,json=drainDeadline,proto3" json:"drain_deadline,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Node) Reset() {
+	*x = Node{}
+	mi := &file_v1_starling_proto_msgTypes[92]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Node) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Node) ProtoMessage() {}
+
+func (x *Node) ProtoReflect() protoreflect.Message {
+	mi := &file_v1_starling_proto_msgTypes[92]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Node.ProtoReflect.Descriptor instead.
+func (*Node) Descriptor() ([]byte, []int) {
+	return file_v1_starling_proto_rawDescGZIP(), []int{92}
+}
+
+func (x *Node) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Node) GetPeer() string {
+	if x != nil {
+		return x.Peer
+	}
+	return ""
+}
+
+func (x *Node) GetMember() bool {
+	if x != nil {
+		return x.Member
+	}
+	return false
+}
+
+func (x *Node) GetCapacity() *Resources {
+	if x != nil {
+		return x.Capacity
+	}
+	return nil
+}
+
+func (x *Node) GetFree() *Resources {
+	if x != nil {
+		return x.Free
+	}
+	return nil
+}
+
+func (x *Node) GetDevices() []*Device {
+	if x != nil {
+		return x.Devices
+	}
+	return nil
+}
+
+func (x *Node) GetAttributes() []*Variable {
+	if x != nil {
+		return x.Attributes
+	}
+	return nil
+}
+
+func (x *Node) GetAddress() string {
+	if x != nil {
+		return x.Address
+	}
+	return ""
+}
+
+func (x *Node) GetAllocations() uint32 {
+	if x != nil {
+		return x.Allocations
+	}
+	return 0
+}
+
+func (x *Node) GetDraining() bool {
+	if x != nil {
+		return x.Draining
+	}
+	return false
+}
+
+func (x *Node) GetDrainDeadline() *timestamppb.Timestamp {
+	if x != nil {
+		return x.DrainDeadline
+	}
+	return nil
+}
+
+// Instance is a seat of a slot that has had an allocation, or waits for one of its own.
+type Instance struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Job   string                 `protobuf:"bytes,1,opt,name=job,proto3" json:"job,omitempty"`
+	// Of its task, in the version that it has.
+	Labels []*Variable `protobuf:"bytes,2,rep,name=labels,proto3" json:"labels,omitempty"`
+	// All but waits_for, which JobStatus tells.
+	Slot          *Slot `protobuf:"bytes,3,opt,name=slot,proto3" json:"slot,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Instance) Reset() {
+	*x = Instance{}
+	mi := &file_v1_starling_proto_msgTypes[93]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Instance) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Instance) ProtoMessage() {}
+
+func (x *Instance) ProtoReflect() protoreflect.Message {
+	mi := &file_v1_starling_proto_msgTypes[93]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Instance.ProtoReflect.Descriptor instead.
+func (*Instance) Descriptor() ([]byte, []int) {
+	return file_v1_starling_proto_rawDescGZIP(), []int{93}
+}
+
+func (x *Instance) GetJob() string {
+	if x != nil {
+		return x.Job
+	}
+	return ""
+}
+
+func (x *Instance) GetLabels() []*Variable {
+	if x != nil {
+		return x.Labels
+	}
+	return nil
+}
+
+func (x *Instance) GetSlot() *Slot {
+	if x != nil {
+		return x.Slot
+	}
+	return nil
+}
+
+// Endpoint is where an instance is found that has a node and was not told to leave it: what DNS answers of it.
+type Endpoint struct {
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Job    string                 `protobuf:"bytes,1,opt,name=job,proto3" json:"job,omitempty"`
+	Task   string                 `protobuf:"bytes,2,opt,name=task,proto3" json:"task,omitempty"`
+	Number uint32                 `protobuf:"varint,3,opt,name=number,proto3" json:"number,omitempty"`
+	// Of the node, without a port: an IP address, of which DNS knows, or a name.
+	Address string  `protobuf:"bytes,4,opt,name=address,proto3" json:"address,omitempty"`
+	Ports   []*Port `protobuf:"bytes,5,rep,name=ports,proto3" json:"ports,omitempty"`
+	// As of an instance: requests are for "ready" and "healthy" ones.
+	Health string `protobuf:"bytes,6,opt,name=health,proto3" json:"health,omitempty"`
+	Node   string `protobuf:"bytes,7,opt,name=node,proto3" json:"node,omitempty"`
+	// "web.server[2]#4711".
+	Allocation string `protobuf:"bytes,8,opt,name=allocation,proto3" json:"allocation,omitempty"`
+	// Its name in DNS: "2.server.web.starling".
+	DnsName       string      `protobuf:"bytes,9,opt,name=dns_name,json=dnsName,proto3" json:"dns_name,omitempty"`
+	Labels        []*Variable `protobuf:"bytes,10,rep,name=labels,proto3" json:"labels,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Endpoint) Reset() {
+	*x = Endpoint{}
+	mi := &file_v1_starling_proto_msgTypes[94]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Endpoint) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Endpoint) ProtoMessage() {}
+
+func (x *Endpoint) ProtoReflect() protoreflect.Message {
+	mi := &file_v1_starling_proto_msgTypes[94]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Endpoint.ProtoReflect.Descriptor instead.
+func (*Endpoint) Descriptor() ([]byte, []int) {
+	return file_v1_starling_proto_rawDescGZIP(), []int{94}
+}
+
+func (x *Endpoint) GetJob() string {
+	if x != nil {
+		return x.Job
+	}
+	return ""
+}
+
+func (x *Endpoint) GetTask() string {
+	if x != nil {
+		return x.Task
+	}
+	return ""
+}
+
+func (x *Endpoint) GetNumber() uint32 {
+	if x != nil {
+		return x.Number
+	}
+	return 0
+}
+
+func (x *Endpoint) GetAddress() string {
+	if x != nil {
+		return x.Address
+	}
+	return ""
+}
+
+func (x *Endpoint) GetPorts() []*Port {
+	if x != nil {
+		return x.Ports
+	}
+	return nil
+}
+
+func (x *Endpoint) GetHealth() string {
+	if x != nil {
+		return x.Health
+	}
+	return ""
+}
+
+func (x *Endpoint) GetNode() string {
+	if x != nil {
+		return x.Node
+	}
+	return ""
+}
+
+func (x *Endpoint) GetAllocation() string {
+	if x != nil {
+		return x.Allocation
+	}
+	return ""
+}
+
+func (x *Endpoint) GetDnsName() string {
+	if x != nil {
+		return x.DnsName
+	}
+	return ""
+}
+
+func (x *Endpoint) GetLabels() []*Variable {
+	if x != nil {
+		return x.Labels
+	}
+	return nil
+}
+
 type TailJournalRequest struct {
 	state    protoimpl.MessageState `protogen:"open.v1"`
 	MinIndex uint64                 `protobuf:"varint,1,opt,name=min_index,json=minIndex,proto3" json:"min_index,omitempty"`
@@ -7341,7 +8155,7 @@ type TailJournalRequest struct {
 
 func (x *TailJournalRequest) Reset() {
 	*x = TailJournalRequest{}
-	mi := &file_v1_starling_proto_msgTypes[88]
+	mi := &file_v1_starling_proto_msgTypes[95]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7353,7 +8167,7 @@ func (x *TailJournalRequest) String() string {
 func (*TailJournalRequest) ProtoMessage() {}
 
 func (x *TailJournalRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[88]
+	mi := &file_v1_starling_proto_msgTypes[95]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7366,7 +8180,7 @@ func (x *TailJournalRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TailJournalRequest.ProtoReflect.Descriptor instead.
 func (*TailJournalRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{88}
+	return file_v1_starling_proto_rawDescGZIP(), []int{95}
 }
 
 func (x *TailJournalRequest) GetMinIndex() uint64 {
@@ -7409,7 +8223,7 @@ type TailJournalResponse struct {
 
 func (x *TailJournalResponse) Reset() {
 	*x = TailJournalResponse{}
-	mi := &file_v1_starling_proto_msgTypes[89]
+	mi := &file_v1_starling_proto_msgTypes[96]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7421,7 +8235,7 @@ func (x *TailJournalResponse) String() string {
 func (*TailJournalResponse) ProtoMessage() {}
 
 func (x *TailJournalResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[89]
+	mi := &file_v1_starling_proto_msgTypes[96]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7434,7 +8248,7 @@ func (x *TailJournalResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TailJournalResponse.ProtoReflect.Descriptor instead.
 func (*TailJournalResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{89}
+	return file_v1_starling_proto_rawDescGZIP(), []int{96}
 }
 
 func (x *TailJournalResponse) GetIndex() uint64 {
@@ -7472,7 +8286,7 @@ type ExportRequest struct {
 
 func (x *ExportRequest) Reset() {
 	*x = ExportRequest{}
-	mi := &file_v1_starling_proto_msgTypes[90]
+	mi := &file_v1_starling_proto_msgTypes[97]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7484,7 +8298,7 @@ func (x *ExportRequest) String() string {
 func (*ExportRequest) ProtoMessage() {}
 
 func (x *ExportRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[90]
+	mi := &file_v1_starling_proto_msgTypes[97]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7497,7 +8311,7 @@ func (x *ExportRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportRequest.ProtoReflect.Descriptor instead.
 func (*ExportRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{90}
+	return file_v1_starling_proto_rawDescGZIP(), []int{97}
 }
 
 func (x *ExportRequest) GetFrom() string {
@@ -7533,7 +8347,7 @@ type ExportResponse struct {
 
 func (x *ExportResponse) Reset() {
 	*x = ExportResponse{}
-	mi := &file_v1_starling_proto_msgTypes[91]
+	mi := &file_v1_starling_proto_msgTypes[98]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7545,7 +8359,7 @@ func (x *ExportResponse) String() string {
 func (*ExportResponse) ProtoMessage() {}
 
 func (x *ExportResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[91]
+	mi := &file_v1_starling_proto_msgTypes[98]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7558,7 +8372,7 @@ func (x *ExportResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportResponse.ProtoReflect.Descriptor instead.
 func (*ExportResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{91}
+	return file_v1_starling_proto_rawDescGZIP(), []int{98}
 }
 
 func (x *ExportResponse) GetFrom() uint64 {
@@ -7593,7 +8407,7 @@ type DiffRequest struct {
 
 func (x *DiffRequest) Reset() {
 	*x = DiffRequest{}
-	mi := &file_v1_starling_proto_msgTypes[92]
+	mi := &file_v1_starling_proto_msgTypes[99]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7605,7 +8419,7 @@ func (x *DiffRequest) String() string {
 func (*DiffRequest) ProtoMessage() {}
 
 func (x *DiffRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[92]
+	mi := &file_v1_starling_proto_msgTypes[99]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7618,7 +8432,7 @@ func (x *DiffRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiffRequest.ProtoReflect.Descriptor instead.
 func (*DiffRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{92}
+	return file_v1_starling_proto_rawDescGZIP(), []int{99}
 }
 
 func (x *DiffRequest) GetFrom() string {
@@ -7649,7 +8463,7 @@ type DiffResponse struct {
 
 func (x *DiffResponse) Reset() {
 	*x = DiffResponse{}
-	mi := &file_v1_starling_proto_msgTypes[93]
+	mi := &file_v1_starling_proto_msgTypes[100]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7661,7 +8475,7 @@ func (x *DiffResponse) String() string {
 func (*DiffResponse) ProtoMessage() {}
 
 func (x *DiffResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[93]
+	mi := &file_v1_starling_proto_msgTypes[100]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7674,7 +8488,7 @@ func (x *DiffResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiffResponse.ProtoReflect.Descriptor instead.
 func (*DiffResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{93}
+	return file_v1_starling_proto_rawDescGZIP(), []int{100}
 }
 
 func (x *DiffResponse) GetFrom() uint64 {
@@ -7730,7 +8544,7 @@ type Changed struct {
 
 func (x *Changed) Reset() {
 	*x = Changed{}
-	mi := &file_v1_starling_proto_msgTypes[94]
+	mi := &file_v1_starling_proto_msgTypes[101]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7742,7 +8556,7 @@ func (x *Changed) String() string {
 func (*Changed) ProtoMessage() {}
 
 func (x *Changed) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[94]
+	mi := &file_v1_starling_proto_msgTypes[101]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7755,7 +8569,7 @@ func (x *Changed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Changed.ProtoReflect.Descriptor instead.
 func (*Changed) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{94}
+	return file_v1_starling_proto_rawDescGZIP(), []int{101}
 }
 
 func (x *Changed) GetKind() string {
@@ -7805,7 +8619,7 @@ type ChangeCause struct {
 
 func (x *ChangeCause) Reset() {
 	*x = ChangeCause{}
-	mi := &file_v1_starling_proto_msgTypes[95]
+	mi := &file_v1_starling_proto_msgTypes[102]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7817,7 +8631,7 @@ func (x *ChangeCause) String() string {
 func (*ChangeCause) ProtoMessage() {}
 
 func (x *ChangeCause) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[95]
+	mi := &file_v1_starling_proto_msgTypes[102]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7830,7 +8644,7 @@ func (x *ChangeCause) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangeCause.ProtoReflect.Descriptor instead.
 func (*ChangeCause) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{95}
+	return file_v1_starling_proto_rawDescGZIP(), []int{102}
 }
 
 func (x *ChangeCause) GetIndex() uint64 {
@@ -7869,7 +8683,7 @@ type BlameRequest struct {
 
 func (x *BlameRequest) Reset() {
 	*x = BlameRequest{}
-	mi := &file_v1_starling_proto_msgTypes[96]
+	mi := &file_v1_starling_proto_msgTypes[103]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7881,7 +8695,7 @@ func (x *BlameRequest) String() string {
 func (*BlameRequest) ProtoMessage() {}
 
 func (x *BlameRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[96]
+	mi := &file_v1_starling_proto_msgTypes[103]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7894,7 +8708,7 @@ func (x *BlameRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BlameRequest.ProtoReflect.Descriptor instead.
 func (*BlameRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{96}
+	return file_v1_starling_proto_rawDescGZIP(), []int{103}
 }
 
 func (x *BlameRequest) GetJob() string {
@@ -7939,7 +8753,7 @@ type UsageRequest struct {
 
 func (x *UsageRequest) Reset() {
 	*x = UsageRequest{}
-	mi := &file_v1_starling_proto_msgTypes[97]
+	mi := &file_v1_starling_proto_msgTypes[104]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7951,7 +8765,7 @@ func (x *UsageRequest) String() string {
 func (*UsageRequest) ProtoMessage() {}
 
 func (x *UsageRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[97]
+	mi := &file_v1_starling_proto_msgTypes[104]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7964,7 +8778,7 @@ func (x *UsageRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UsageRequest.ProtoReflect.Descriptor instead.
 func (*UsageRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{97}
+	return file_v1_starling_proto_rawDescGZIP(), []int{104}
 }
 
 func (x *UsageRequest) GetBy() []string {
@@ -7999,7 +8813,7 @@ type UsageResponse struct {
 
 func (x *UsageResponse) Reset() {
 	*x = UsageResponse{}
-	mi := &file_v1_starling_proto_msgTypes[98]
+	mi := &file_v1_starling_proto_msgTypes[105]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8011,7 +8825,7 @@ func (x *UsageResponse) String() string {
 func (*UsageResponse) ProtoMessage() {}
 
 func (x *UsageResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[98]
+	mi := &file_v1_starling_proto_msgTypes[105]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8024,7 +8838,7 @@ func (x *UsageResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UsageResponse.ProtoReflect.Descriptor instead.
 func (*UsageResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{98}
+	return file_v1_starling_proto_rawDescGZIP(), []int{105}
 }
 
 func (x *UsageResponse) GetSince() *timestamppb.Timestamp {
@@ -8065,7 +8879,7 @@ type UsageRow struct {
 
 func (x *UsageRow) Reset() {
 	*x = UsageRow{}
-	mi := &file_v1_starling_proto_msgTypes[99]
+	mi := &file_v1_starling_proto_msgTypes[106]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8077,7 +8891,7 @@ func (x *UsageRow) String() string {
 func (*UsageRow) ProtoMessage() {}
 
 func (x *UsageRow) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[99]
+	mi := &file_v1_starling_proto_msgTypes[106]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8090,7 +8904,7 @@ func (x *UsageRow) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UsageRow.ProtoReflect.Descriptor instead.
 func (*UsageRow) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{99}
+	return file_v1_starling_proto_rawDescGZIP(), []int{106}
 }
 
 func (x *UsageRow) GetKeys() []string {
@@ -8138,7 +8952,7 @@ type DeviceHours struct {
 
 func (x *DeviceHours) Reset() {
 	*x = DeviceHours{}
-	mi := &file_v1_starling_proto_msgTypes[100]
+	mi := &file_v1_starling_proto_msgTypes[107]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8150,7 +8964,7 @@ func (x *DeviceHours) String() string {
 func (*DeviceHours) ProtoMessage() {}
 
 func (x *DeviceHours) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[100]
+	mi := &file_v1_starling_proto_msgTypes[107]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8163,7 +8977,7 @@ func (x *DeviceHours) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeviceHours.ProtoReflect.Descriptor instead.
 func (*DeviceHours) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{100}
+	return file_v1_starling_proto_rawDescGZIP(), []int{107}
 }
 
 func (x *DeviceHours) GetKind() string {
@@ -8205,7 +9019,7 @@ type JournalEntry struct {
 
 func (x *JournalEntry) Reset() {
 	*x = JournalEntry{}
-	mi := &file_v1_starling_proto_msgTypes[101]
+	mi := &file_v1_starling_proto_msgTypes[108]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8217,7 +9031,7 @@ func (x *JournalEntry) String() string {
 func (*JournalEntry) ProtoMessage() {}
 
 func (x *JournalEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[101]
+	mi := &file_v1_starling_proto_msgTypes[108]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8230,7 +9044,7 @@ func (x *JournalEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JournalEntry.ProtoReflect.Descriptor instead.
 func (*JournalEntry) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{101}
+	return file_v1_starling_proto_rawDescGZIP(), []int{108}
 }
 
 func (x *JournalEntry) GetIndex() uint64 {
@@ -8314,14 +9128,16 @@ type CommandWords struct {
 	RefusalCode string `protobuf:"bytes,3,opt,name=refusal_code,json=refusalCode,proto3" json:"refusal_code,omitempty"`
 	Refusal     string `protobuf:"bytes,4,opt,name=refusal,proto3" json:"refusal,omitempty"`
 	// The job it was about, if any.
-	Job           string `protobuf:"bytes,5,opt,name=job,proto3" json:"job,omitempty"`
+	Job string `protobuf:"bytes,5,opt,name=job,proto3" json:"job,omitempty"`
+	// The name of the user or instance that asked for it; empty if a peer wrote it for itself.
+	By            string `protobuf:"bytes,6,opt,name=by,proto3" json:"by,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *CommandWords) Reset() {
 	*x = CommandWords{}
-	mi := &file_v1_starling_proto_msgTypes[102]
+	mi := &file_v1_starling_proto_msgTypes[109]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8333,7 +9149,7 @@ func (x *CommandWords) String() string {
 func (*CommandWords) ProtoMessage() {}
 
 func (x *CommandWords) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[102]
+	mi := &file_v1_starling_proto_msgTypes[109]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8346,7 +9162,7 @@ func (x *CommandWords) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CommandWords.ProtoReflect.Descriptor instead.
 func (*CommandWords) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{102}
+	return file_v1_starling_proto_rawDescGZIP(), []int{109}
 }
 
 func (x *CommandWords) GetKind() string {
@@ -8384,6 +9200,13 @@ func (x *CommandWords) GetJob() string {
 	return ""
 }
 
+func (x *CommandWords) GetBy() string {
+	if x != nil {
+		return x.By
+	}
+	return ""
+}
+
 // EffectWords is what an entry brought about beyond what its commands say, as people read it.
 type EffectWords struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -8402,7 +9225,7 @@ type EffectWords struct {
 
 func (x *EffectWords) Reset() {
 	*x = EffectWords{}
-	mi := &file_v1_starling_proto_msgTypes[103]
+	mi := &file_v1_starling_proto_msgTypes[110]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8414,7 +9237,7 @@ func (x *EffectWords) String() string {
 func (*EffectWords) ProtoMessage() {}
 
 func (x *EffectWords) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[103]
+	mi := &file_v1_starling_proto_msgTypes[110]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8427,7 +9250,7 @@ func (x *EffectWords) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EffectWords.ProtoReflect.Descriptor instead.
 func (*EffectWords) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{103}
+	return file_v1_starling_proto_rawDescGZIP(), []int{110}
 }
 
 func (x *EffectWords) GetKind() string {
@@ -8496,7 +9319,7 @@ type LogsRequest struct {
 
 func (x *LogsRequest) Reset() {
 	*x = LogsRequest{}
-	mi := &file_v1_starling_proto_msgTypes[104]
+	mi := &file_v1_starling_proto_msgTypes[111]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8508,7 +9331,7 @@ func (x *LogsRequest) String() string {
 func (*LogsRequest) ProtoMessage() {}
 
 func (x *LogsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[104]
+	mi := &file_v1_starling_proto_msgTypes[111]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8521,7 +9344,7 @@ func (x *LogsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogsRequest.ProtoReflect.Descriptor instead.
 func (*LogsRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{104}
+	return file_v1_starling_proto_rawDescGZIP(), []int{111}
 }
 
 func (x *LogsRequest) GetMinIndex() uint64 {
@@ -8600,7 +9423,7 @@ type LogsResponse struct {
 
 func (x *LogsResponse) Reset() {
 	*x = LogsResponse{}
-	mi := &file_v1_starling_proto_msgTypes[105]
+	mi := &file_v1_starling_proto_msgTypes[112]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8612,7 +9435,7 @@ func (x *LogsResponse) String() string {
 func (*LogsResponse) ProtoMessage() {}
 
 func (x *LogsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[105]
+	mi := &file_v1_starling_proto_msgTypes[112]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8625,7 +9448,7 @@ func (x *LogsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogsResponse.ProtoReflect.Descriptor instead.
 func (*LogsResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{105}
+	return file_v1_starling_proto_rawDescGZIP(), []int{112}
 }
 
 func (x *LogsResponse) GetIndex() uint64 {
@@ -8656,6 +9479,250 @@ func (x *LogsResponse) GetData() []byte {
 	return nil
 }
 
+// ExecRequest is the beginning of a session with a program beside an instance, and after that what it is told. The end
+// of the requests is the end of the program's input; the end of the call ends the program.
+type ExecRequest struct {
+	state    protoimpl.MessageState `protogen:"open.v1"`
+	MinIndex uint64                 `protobuf:"varint,1,opt,name=min_index,json=minIndex,proto3" json:"min_index,omitempty"`
+	// "web.server[2]#4711"; if empty, the next three say which instance.
+	Allocation string `protobuf:"bytes,2,opt,name=allocation,proto3" json:"allocation,omitempty"`
+	Job        string `protobuf:"bytes,3,opt,name=job,proto3" json:"job,omitempty"`
+	// May be empty for a job with one task.
+	Task string `protobuf:"bytes,4,opt,name=task,proto3" json:"task,omitempty"`
+	Slot uint32 `protobuf:"varint,5,opt,name=slot,proto3" json:"slot,omitempty"`
+	// The program and its arguments.
+	Command []string `protobuf:"bytes,6,rep,name=command,proto3" json:"command,omitempty"`
+	// Gives it a terminal, of so many columns and rows: all output is in stdout then.
+	Terminal bool   `protobuf:"varint,7,opt,name=terminal,proto3" json:"terminal,omitempty"`
+	Columns  uint32 `protobuf:"varint,8,opt,name=columns,proto3" json:"columns,omitempty"`
+	Rows     uint32 `protobuf:"varint,9,opt,name=rows,proto3" json:"rows,omitempty"`
+	// Lets it read what comes in "input"; otherwise it reads nothing.
+	Interactive bool `protobuf:"varint,10,opt,name=interactive,proto3" json:"interactive,omitempty"`
+	// Variables that it has beside those of the instance: "TERM=xterm".
+	Env []string `protobuf:"bytes,11,rep,name=env,proto3" json:"env,omitempty"`
+	// Set by peers that ask for another: who began the session there.
+	Direct bool   `protobuf:"varint,12,opt,name=direct,proto3" json:"direct,omitempty"`
+	By     string `protobuf:"bytes,13,opt,name=by,proto3" json:"by,omitempty"`
+	// In later requests: what it reads, and with columns and rows another size of the terminal.
+	Input         []byte `protobuf:"bytes,14,opt,name=input,proto3" json:"input,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ExecRequest) Reset() {
+	*x = ExecRequest{}
+	mi := &file_v1_starling_proto_msgTypes[113]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ExecRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ExecRequest) ProtoMessage() {}
+
+func (x *ExecRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_v1_starling_proto_msgTypes[113]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ExecRequest.ProtoReflect.Descriptor instead.
+func (*ExecRequest) Descriptor() ([]byte, []int) {
+	return file_v1_starling_proto_rawDescGZIP(), []int{113}
+}
+
+func (x *ExecRequest) GetMinIndex() uint64 {
+	if x != nil {
+		return x.MinIndex
+	}
+	return 0
+}
+
+func (x *ExecRequest) GetAllocation() string {
+	if x != nil {
+		return x.Allocation
+	}
+	return ""
+}
+
+func (x *ExecRequest) GetJob() string {
+	if x != nil {
+		return x.Job
+	}
+	return ""
+}
+
+func (x *ExecRequest) GetTask() string {
+	if x != nil {
+		return x.Task
+	}
+	return ""
+}
+
+func (x *ExecRequest) GetSlot() uint32 {
+	if x != nil {
+		return x.Slot
+	}
+	return 0
+}
+
+func (x *ExecRequest) GetCommand() []string {
+	if x != nil {
+		return x.Command
+	}
+	return nil
+}
+
+func (x *ExecRequest) GetTerminal() bool {
+	if x != nil {
+		return x.Terminal
+	}
+	return false
+}
+
+func (x *ExecRequest) GetColumns() uint32 {
+	if x != nil {
+		return x.Columns
+	}
+	return 0
+}
+
+func (x *ExecRequest) GetRows() uint32 {
+	if x != nil {
+		return x.Rows
+	}
+	return 0
+}
+
+func (x *ExecRequest) GetInteractive() bool {
+	if x != nil {
+		return x.Interactive
+	}
+	return false
+}
+
+func (x *ExecRequest) GetEnv() []string {
+	if x != nil {
+		return x.Env
+	}
+	return nil
+}
+
+func (x *ExecRequest) GetDirect() bool {
+	if x != nil {
+		return x.Direct
+	}
+	return false
+}
+
+func (x *ExecRequest) GetBy() string {
+	if x != nil {
+		return x.By
+	}
+	return ""
+}
+
+func (x *ExecRequest) GetInput() []byte {
+	if x != nil {
+		return x.Input
+	}
+	return nil
+}
+
+// ExecResponse is what comes of a session. The first tells where it is, the last how the program ended.
+type ExecResponse struct {
+	state      protoimpl.MessageState `protogen:"open.v1"`
+	Index      uint64                 `protobuf:"varint,1,opt,name=index,proto3" json:"index,omitempty"`
+	Allocation string                 `protobuf:"bytes,2,opt,name=allocation,proto3" json:"allocation,omitempty"`
+	Node       string                 `protobuf:"bytes,3,opt,name=node,proto3" json:"node,omitempty"`
+	Stdout     []byte                 `protobuf:"bytes,4,opt,name=stdout,proto3" json:"stdout,omitempty"`
+	Stderr     []byte                 `protobuf:"bytes,5,opt,name=stderr,proto3" json:"stderr,omitempty"`
+	// 128 and the number of the signal if one ended it.
+	ExitCode      *int32 `protobuf:"varint,6,opt,name=exit_code,json=exitCode,proto3,oneof" json:"exit_code,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ExecResponse) Reset() {
+	*x = ExecResponse{}
+	mi := &file_v1_starling_proto_msgTypes[114]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ExecResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ExecResponse) ProtoMessage() {}
+
+func (x *ExecResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_v1_starling_proto_msgTypes[114]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ExecResponse.ProtoReflect.Descriptor instead.
+func (*ExecResponse) Descriptor() ([]byte, []int) {
+	return file_v1_starling_proto_rawDescGZIP(), []int{114}
+}
+
+func (x *ExecResponse) GetIndex() uint64 {
+	if x != nil {
+		return x.Index
+	}
+	return 0
+}
+
+func (x *ExecResponse) GetAllocation() string {
+	if x != nil {
+		return x.Allocation
+	}
+	return ""
+}
+
+func (x *ExecResponse) GetNode() string {
+	if x != nil {
+		return x.Node
+	}
+	return ""
+}
+
+func (x *ExecResponse) GetStdout() []byte {
+	if x != nil {
+		return x.Stdout
+	}
+	return nil
+}
+
+func (x *ExecResponse) GetStderr() []byte {
+	if x != nil {
+		return x.Stderr
+	}
+	return nil
+}
+
+func (x *ExecResponse) GetExitCode() int32 {
+	if x != nil && x.ExitCode != nil {
+		return *x.ExitCode
+	}
+	return 0
+}
+
 type OutputRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// "words.count[2]#4711@17": the allocation, and the number of its job. It is read from the peer's own node, as other peers
@@ -8672,7 +9739,7 @@ type OutputRequest struct {
 
 func (x *OutputRequest) Reset() {
 	*x = OutputRequest{}
-	mi := &file_v1_starling_proto_msgTypes[106]
+	mi := &file_v1_starling_proto_msgTypes[115]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8684,7 +9751,7 @@ func (x *OutputRequest) String() string {
 func (*OutputRequest) ProtoMessage() {}
 
 func (x *OutputRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[106]
+	mi := &file_v1_starling_proto_msgTypes[115]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8697,7 +9764,7 @@ func (x *OutputRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutputRequest.ProtoReflect.Descriptor instead.
 func (*OutputRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{106}
+	return file_v1_starling_proto_rawDescGZIP(), []int{115}
 }
 
 func (x *OutputRequest) GetOutput() string {
@@ -8745,7 +9812,7 @@ type OutputResponse struct {
 
 func (x *OutputResponse) Reset() {
 	*x = OutputResponse{}
-	mi := &file_v1_starling_proto_msgTypes[107]
+	mi := &file_v1_starling_proto_msgTypes[116]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8757,7 +9824,7 @@ func (x *OutputResponse) String() string {
 func (*OutputResponse) ProtoMessage() {}
 
 func (x *OutputResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[107]
+	mi := &file_v1_starling_proto_msgTypes[116]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8770,7 +9837,7 @@ func (x *OutputResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutputResponse.ProtoReflect.Descriptor instead.
 func (*OutputResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{107}
+	return file_v1_starling_proto_rawDescGZIP(), []int{116}
 }
 
 func (x *OutputResponse) GetData() []byte {
@@ -8789,7 +9856,7 @@ type RulesRequest struct {
 
 func (x *RulesRequest) Reset() {
 	*x = RulesRequest{}
-	mi := &file_v1_starling_proto_msgTypes[108]
+	mi := &file_v1_starling_proto_msgTypes[117]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8801,7 +9868,7 @@ func (x *RulesRequest) String() string {
 func (*RulesRequest) ProtoMessage() {}
 
 func (x *RulesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[108]
+	mi := &file_v1_starling_proto_msgTypes[117]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8814,7 +9881,7 @@ func (x *RulesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RulesRequest.ProtoReflect.Descriptor instead.
 func (*RulesRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{108}
+	return file_v1_starling_proto_rawDescGZIP(), []int{117}
 }
 
 func (x *RulesRequest) GetMinIndex() uint64 {
@@ -8839,7 +9906,7 @@ type RulesResponse struct {
 
 func (x *RulesResponse) Reset() {
 	*x = RulesResponse{}
-	mi := &file_v1_starling_proto_msgTypes[109]
+	mi := &file_v1_starling_proto_msgTypes[118]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8851,7 +9918,7 @@ func (x *RulesResponse) String() string {
 func (*RulesResponse) ProtoMessage() {}
 
 func (x *RulesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[109]
+	mi := &file_v1_starling_proto_msgTypes[118]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8864,7 +9931,7 @@ func (x *RulesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RulesResponse.ProtoReflect.Descriptor instead.
 func (*RulesResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{109}
+	return file_v1_starling_proto_rawDescGZIP(), []int{118}
 }
 
 func (x *RulesResponse) GetIndex() uint64 {
@@ -8908,7 +9975,7 @@ type RulesOfMember struct {
 
 func (x *RulesOfMember) Reset() {
 	*x = RulesOfMember{}
-	mi := &file_v1_starling_proto_msgTypes[110]
+	mi := &file_v1_starling_proto_msgTypes[119]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8920,7 +9987,7 @@ func (x *RulesOfMember) String() string {
 func (*RulesOfMember) ProtoMessage() {}
 
 func (x *RulesOfMember) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[110]
+	mi := &file_v1_starling_proto_msgTypes[119]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8933,7 +10000,7 @@ func (x *RulesOfMember) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RulesOfMember.ProtoReflect.Descriptor instead.
 func (*RulesOfMember) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{110}
+	return file_v1_starling_proto_rawDescGZIP(), []int{119}
 }
 
 func (x *RulesOfMember) GetPeer() string {
@@ -8960,7 +10027,7 @@ type RaiseRulesRequest struct {
 
 func (x *RaiseRulesRequest) Reset() {
 	*x = RaiseRulesRequest{}
-	mi := &file_v1_starling_proto_msgTypes[111]
+	mi := &file_v1_starling_proto_msgTypes[120]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8972,7 +10039,7 @@ func (x *RaiseRulesRequest) String() string {
 func (*RaiseRulesRequest) ProtoMessage() {}
 
 func (x *RaiseRulesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[111]
+	mi := &file_v1_starling_proto_msgTypes[120]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8985,7 +10052,7 @@ func (x *RaiseRulesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RaiseRulesRequest.ProtoReflect.Descriptor instead.
 func (*RaiseRulesRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{111}
+	return file_v1_starling_proto_rawDescGZIP(), []int{120}
 }
 
 func (x *RaiseRulesRequest) GetVersion() uint32 {
@@ -9004,7 +10071,7 @@ type RaiseRulesResponse struct {
 
 func (x *RaiseRulesResponse) Reset() {
 	*x = RaiseRulesResponse{}
-	mi := &file_v1_starling_proto_msgTypes[112]
+	mi := &file_v1_starling_proto_msgTypes[121]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9016,7 +10083,7 @@ func (x *RaiseRulesResponse) String() string {
 func (*RaiseRulesResponse) ProtoMessage() {}
 
 func (x *RaiseRulesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[112]
+	mi := &file_v1_starling_proto_msgTypes[121]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9029,7 +10096,7 @@ func (x *RaiseRulesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RaiseRulesResponse.ProtoReflect.Descriptor instead.
 func (*RaiseRulesResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{112}
+	return file_v1_starling_proto_rawDescGZIP(), []int{121}
 }
 
 func (x *RaiseRulesResponse) GetIndex() uint64 {
@@ -9047,7 +10114,7 @@ type QuorumRequest struct {
 
 func (x *QuorumRequest) Reset() {
 	*x = QuorumRequest{}
-	mi := &file_v1_starling_proto_msgTypes[113]
+	mi := &file_v1_starling_proto_msgTypes[122]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9059,7 +10126,7 @@ func (x *QuorumRequest) String() string {
 func (*QuorumRequest) ProtoMessage() {}
 
 func (x *QuorumRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[113]
+	mi := &file_v1_starling_proto_msgTypes[122]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9072,7 +10139,7 @@ func (x *QuorumRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuorumRequest.ProtoReflect.Descriptor instead.
 func (*QuorumRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{113}
+	return file_v1_starling_proto_rawDescGZIP(), []int{122}
 }
 
 type QuorumResponse struct {
@@ -9092,7 +10159,7 @@ type QuorumResponse struct {
 
 func (x *QuorumResponse) Reset() {
 	*x = QuorumResponse{}
-	mi := &file_v1_starling_proto_msgTypes[114]
+	mi := &file_v1_starling_proto_msgTypes[123]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9104,7 +10171,7 @@ func (x *QuorumResponse) String() string {
 func (*QuorumResponse) ProtoMessage() {}
 
 func (x *QuorumResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[114]
+	mi := &file_v1_starling_proto_msgTypes[123]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9117,7 +10184,7 @@ func (x *QuorumResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuorumResponse.ProtoReflect.Descriptor instead.
 func (*QuorumResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{114}
+	return file_v1_starling_proto_rawDescGZIP(), []int{123}
 }
 
 func (x *QuorumResponse) GetEndpoints() []string {
@@ -9179,7 +10246,7 @@ type QuorumMember struct {
 
 func (x *QuorumMember) Reset() {
 	*x = QuorumMember{}
-	mi := &file_v1_starling_proto_msgTypes[115]
+	mi := &file_v1_starling_proto_msgTypes[124]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9191,7 +10258,7 @@ func (x *QuorumMember) String() string {
 func (*QuorumMember) ProtoMessage() {}
 
 func (x *QuorumMember) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[115]
+	mi := &file_v1_starling_proto_msgTypes[124]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9204,7 +10271,7 @@ func (x *QuorumMember) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuorumMember.ProtoReflect.Descriptor instead.
 func (*QuorumMember) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{115}
+	return file_v1_starling_proto_rawDescGZIP(), []int{124}
 }
 
 func (x *QuorumMember) GetNode() string {
@@ -9290,7 +10357,7 @@ type QuorumMachine struct {
 
 func (x *QuorumMachine) Reset() {
 	*x = QuorumMachine{}
-	mi := &file_v1_starling_proto_msgTypes[116]
+	mi := &file_v1_starling_proto_msgTypes[125]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9302,7 +10369,7 @@ func (x *QuorumMachine) String() string {
 func (*QuorumMachine) ProtoMessage() {}
 
 func (x *QuorumMachine) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[116]
+	mi := &file_v1_starling_proto_msgTypes[125]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9315,7 +10382,7 @@ func (x *QuorumMachine) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuorumMachine.ProtoReflect.Descriptor instead.
 func (*QuorumMachine) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{116}
+	return file_v1_starling_proto_rawDescGZIP(), []int{125}
 }
 
 func (x *QuorumMachine) GetNode() string {
@@ -9350,7 +10417,7 @@ type ChangeQuorumRequest struct {
 
 func (x *ChangeQuorumRequest) Reset() {
 	*x = ChangeQuorumRequest{}
-	mi := &file_v1_starling_proto_msgTypes[117]
+	mi := &file_v1_starling_proto_msgTypes[126]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9362,7 +10429,7 @@ func (x *ChangeQuorumRequest) String() string {
 func (*ChangeQuorumRequest) ProtoMessage() {}
 
 func (x *ChangeQuorumRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[117]
+	mi := &file_v1_starling_proto_msgTypes[126]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9375,7 +10442,7 @@ func (x *ChangeQuorumRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangeQuorumRequest.ProtoReflect.Descriptor instead.
 func (*ChangeQuorumRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{117}
+	return file_v1_starling_proto_rawDescGZIP(), []int{126}
 }
 
 func (x *ChangeQuorumRequest) GetAction() string {
@@ -9400,7 +10467,7 @@ type ChangeQuorumResponse struct {
 
 func (x *ChangeQuorumResponse) Reset() {
 	*x = ChangeQuorumResponse{}
-	mi := &file_v1_starling_proto_msgTypes[118]
+	mi := &file_v1_starling_proto_msgTypes[127]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9412,7 +10479,7 @@ func (x *ChangeQuorumResponse) String() string {
 func (*ChangeQuorumResponse) ProtoMessage() {}
 
 func (x *ChangeQuorumResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[118]
+	mi := &file_v1_starling_proto_msgTypes[127]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9425,7 +10492,7 @@ func (x *ChangeQuorumResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangeQuorumResponse.ProtoReflect.Descriptor instead.
 func (*ChangeQuorumResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{118}
+	return file_v1_starling_proto_rawDescGZIP(), []int{127}
 }
 
 type InfoRequest struct {
@@ -9437,7 +10504,7 @@ type InfoRequest struct {
 
 func (x *InfoRequest) Reset() {
 	*x = InfoRequest{}
-	mi := &file_v1_starling_proto_msgTypes[119]
+	mi := &file_v1_starling_proto_msgTypes[128]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9449,7 +10516,7 @@ func (x *InfoRequest) String() string {
 func (*InfoRequest) ProtoMessage() {}
 
 func (x *InfoRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[119]
+	mi := &file_v1_starling_proto_msgTypes[128]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9462,7 +10529,7 @@ func (x *InfoRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InfoRequest.ProtoReflect.Descriptor instead.
 func (*InfoRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{119}
+	return file_v1_starling_proto_rawDescGZIP(), []int{128}
 }
 
 func (x *InfoRequest) GetMinIndex() uint64 {
@@ -9495,7 +10562,7 @@ type InfoResponse struct {
 
 func (x *InfoResponse) Reset() {
 	*x = InfoResponse{}
-	mi := &file_v1_starling_proto_msgTypes[120]
+	mi := &file_v1_starling_proto_msgTypes[129]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9507,7 +10574,7 @@ func (x *InfoResponse) String() string {
 func (*InfoResponse) ProtoMessage() {}
 
 func (x *InfoResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[120]
+	mi := &file_v1_starling_proto_msgTypes[129]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9520,7 +10587,7 @@ func (x *InfoResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InfoResponse.ProtoReflect.Descriptor instead.
 func (*InfoResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{120}
+	return file_v1_starling_proto_rawDescGZIP(), []int{129}
 }
 
 func (x *InfoResponse) GetIndex() uint64 {
@@ -9592,7 +10659,7 @@ type Wait struct {
 
 func (x *Wait) Reset() {
 	*x = Wait{}
-	mi := &file_v1_starling_proto_msgTypes[121]
+	mi := &file_v1_starling_proto_msgTypes[130]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9604,7 +10671,7 @@ func (x *Wait) String() string {
 func (*Wait) ProtoMessage() {}
 
 func (x *Wait) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[121]
+	mi := &file_v1_starling_proto_msgTypes[130]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9617,7 +10684,7 @@ func (x *Wait) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Wait.ProtoReflect.Descriptor instead.
 func (*Wait) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{121}
+	return file_v1_starling_proto_rawDescGZIP(), []int{130}
 }
 
 func (x *Wait) GetAllocation() string {
@@ -9698,7 +10765,7 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\brollback\x18\t \x01(\bR\brollback\x12!\n" +
 	"\fstart_paused\x18\n" +
 	" \x01(\bR\vstartPaused\x12\x1b\n" +
-	"\tsame_node\x18\v \x01(\bR\bsameNode\"\xab\t\n" +
+	"\tsame_node\x18\v \x01(\bR\bsameNode\"\xe1\t\n" +
 	"\bTaskSpec\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1c\n" +
 	"\tinstances\x18\x02 \x01(\rR\tinstances\x12\x18\n" +
@@ -9717,7 +10784,8 @@ const file_v1_starling_proto_rawDesc = "" +
 	"perNodeMax\x12\x1f\n" +
 	"\vspread_over\x18  \x01(\tR\n" +
 	"spreadOver\x12.\n" +
-	"\arestart\x18\f \x01(\v2\x14.starling.v1.RestartR\arestart\x12/\n" +
+	"\arestart\x18\f \x01(\v2\x14.starling.v1.RestartR\arestart\x124\n" +
+	"\tcontainer\x18\" \x01(\v2\x16.starling.v1.ContainerR\tcontainer\x12/\n" +
 	"\x11stop_delay_millis\x18\x19 \x01(\rH\x00R\x0fstopDelayMillis\x88\x01\x01\x12*\n" +
 	"\x11stop_grace_millis\x18\r \x01(\rR\x0fstopGraceMillis\x127\n" +
 	"\n" +
@@ -9782,7 +10850,17 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\x0finterval_millis\x18\x02 \x01(\rR\x0eintervalMillis\x12!\n" +
 	"\fdelay_millis\x18\x03 \x01(\rR\vdelayMillis\x12(\n" +
 	"\x10delay_max_millis\x18\x04 \x01(\rR\x0edelayMaxMillis\x12\x16\n" +
-	"\x06growth\x18\x05 \x01(\tR\x06growth\"\x8c\x01\n" +
+	"\x06growth\x18\x05 \x01(\tR\x06growth\"\xac\x01\n" +
+	"\tContainer\x12\x14\n" +
+	"\x05image\x18\x01 \x01(\tR\x05image\x12\x1c\n" +
+	"\targuments\x18\x02 \x03(\tR\targuments\x12\x1b\n" +
+	"\tread_only\x18\x03 \x01(\bR\breadOnly\x12\"\n" +
+	"\fcapabilities\x18\x04 \x03(\tR\fcapabilities\x12*\n" +
+	"\x06mounts\x18\x05 \x03(\v2\x12.starling.v1.MountR\x06mounts\"P\n" +
+	"\x05Mount\x12\x12\n" +
+	"\x04path\x18\x01 \x01(\tR\x04path\x12\x16\n" +
+	"\x06volume\x18\x02 \x01(\tR\x06volume\x12\x1b\n" +
+	"\tread_only\x18\x03 \x01(\bR\breadOnly\"\x8c\x01\n" +
 	"\n" +
 	"Disconnect\x12*\n" +
 	"\x11lost_after_millis\x18\x01 \x01(\rR\x0flostAfterMillis\x12\x12\n" +
@@ -9965,7 +11043,7 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\x05drain\x18\x03 \x01(\bR\x05drain\x12'\n" +
 	"\x0fdeadline_millis\x18\x04 \x01(\rR\x0edeadlineMillis\")\n" +
 	"\x11DrainNodeResponse\x12\x14\n" +
-	"\x05index\x18\x01 \x01(\x04R\x05index\"\xdb\x02\n" +
+	"\x05index\x18\x01 \x01(\x04R\x05index\"\xb3\x03\n" +
 	"\bPoolSpec\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x12*\n" +
 	"\x06quotas\x18\x02 \x03(\v2\x12.starling.v1.QuotaR\x06quotas\x12.\n" +
@@ -9973,7 +11051,13 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\vslack_limit\x18\x04 \x01(\rH\x01R\n" +
 	"slackLimit\x88\x01\x01\x12;\n" +
 	"\x17preemption_delay_millis\x18\x05 \x01(\rH\x02R\x15preemptionDelayMillis\x88\x01\x01\x12\x16\n" +
-	"\x06owners\x18\x06 \x03(\tR\x06owners\x12#\n" +
+	"\x06owners\x18\x06 \x03(\tR\x06owners\x12\x1c\n" +
+	"\toperators\x18\b \x03(\tR\toperators\x12\x1e\n" +
+	"\n" +
+	"submitters\x18\t \x03(\tR\n" +
+	"submitters\x12\x18\n" +
+	"\aviewers\x18\n" +
+	" \x03(\tR\aviewers\x12#\n" +
 	"\rjob_scheduler\x18\a \x01(\tR\fjobSchedulerB\x13\n" +
 	"\x11_controller_limitB\x0e\n" +
 	"\f_slack_limitB\x1a\n" +
@@ -10152,7 +11236,7 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\vprogress_at\x18\t \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"progressAt\x125\n" +
 	"\bended_at\x18\n" +
-	" \x01(\v2\x1a.google.protobuf.TimestampR\aendedAt\"\xbd\x02\n" +
+	" \x01(\v2\x1a.google.protobuf.TimestampR\aendedAt\"\xde\x02\n" +
 	"\x06Counts\x12\x18\n" +
 	"\adesired\x18\x01 \x01(\rR\adesired\x12\x18\n" +
 	"\awaiting\x18\x02 \x01(\rR\awaiting\x12\x1a\n" +
@@ -10166,7 +11250,9 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\astopped\x18\t \x01(\rR\astopped\x12\"\n" +
 	"\frescheduling\x18\n" +
 	" \x01(\rR\frescheduling\x12\x18\n" +
-	"\aunknown\x18\v \x01(\rR\aunknown\"\x91\x01\n" +
+	"\aunknown\x18\v \x01(\rR\aunknown\x12\x1f\n" +
+	"\vnot_healthy\x18\f \x01(\rR\n" +
+	"notHealthy\"\x91\x01\n" +
 	"\x10JobStatusRequest\x12\x1b\n" +
 	"\tmin_index\x18\x01 \x01(\x04R\bminIndex\x12\x10\n" +
 	"\x03job\x18\x02 \x01(\tR\x03job\x12\x12\n" +
@@ -10285,7 +11371,65 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\bdraining\x18\x12 \x01(\bR\bdraining\x12A\n" +
 	"\x0edrain_deadline\x18\x13 \x01(\v2\x1a.google.protobuf.TimestampR\rdrainDeadline\x12*\n" +
 	"\x04kept\x18\x14 \x01(\v2\x16.starling.v1.ResourcesR\x04keptB\x10\n" +
-	"\x0e_digest_agrees\"q\n" +
+	"\x0e_digest_agrees\"\xe3\x01\n" +
+	"\fWatchRequest\x12\x1b\n" +
+	"\tmin_index\x18\x01 \x01(\x04R\bminIndex\x12\x19\n" +
+	"\x05after\x18\x02 \x01(\x04H\x00R\x05after\x88\x01\x01\x12\x14\n" +
+	"\x05kinds\x18\x03 \x03(\tR\x05kinds\x12\x10\n" +
+	"\x03job\x18\x04 \x01(\tR\x03job\x12\x12\n" +
+	"\x04pool\x18\x05 \x01(\tR\x04pool\x12\x12\n" +
+	"\x04node\x18\x06 \x01(\tR\x04node\x12-\n" +
+	"\x06labels\x18\a \x03(\v2\x15.starling.v1.VariableR\x06labels\x12\x12\n" +
+	"\x04once\x18\b \x01(\bR\x04onceB\b\n" +
+	"\x06_after\"\xc8\x03\n" +
+	"\rWatchResponse\x12\x14\n" +
+	"\x05index\x18\x01 \x01(\x04R\x05index\x12.\n" +
+	"\x04time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12\x12\n" +
+	"\x04type\x18\x03 \x01(\tR\x04type\x12\x16\n" +
+	"\x06resume\x18\x04 \x01(\x04R\x06resume\x12\x12\n" +
+	"\x04kind\x18\x05 \x01(\tR\x04kind\x12\x12\n" +
+	"\x04name\x18\x06 \x01(\tR\x04name\x12+\n" +
+	"\x04pool\x18\a \x01(\v2\x15.starling.v1.PoolSpecH\x00R\x04pool\x12'\n" +
+	"\x04node\x18\b \x01(\v2\x11.starling.v1.NodeH\x00R\x04node\x12$\n" +
+	"\x03job\x18\t \x01(\v2\x10.starling.v1.JobH\x00R\x03job\x12-\n" +
+	"\x06update\x18\n" +
+	" \x01(\v2\x13.starling.v1.UpdateH\x00R\x06update\x123\n" +
+	"\binstance\x18\v \x01(\v2\x15.starling.v1.InstanceH\x00R\binstance\x123\n" +
+	"\bendpoint\x18\f \x01(\v2\x15.starling.v1.EndpointH\x00R\bendpointB\b\n" +
+	"\x06object\"\xa7\x03\n" +
+	"\x04Node\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
+	"\x04peer\x18\x02 \x01(\tR\x04peer\x12\x16\n" +
+	"\x06member\x18\x03 \x01(\bR\x06member\x122\n" +
+	"\bcapacity\x18\x04 \x01(\v2\x16.starling.v1.ResourcesR\bcapacity\x12*\n" +
+	"\x04free\x18\x05 \x01(\v2\x16.starling.v1.ResourcesR\x04free\x12-\n" +
+	"\adevices\x18\x06 \x03(\v2\x13.starling.v1.DeviceR\adevices\x125\n" +
+	"\n" +
+	"attributes\x18\a \x03(\v2\x15.starling.v1.VariableR\n" +
+	"attributes\x12\x18\n" +
+	"\aaddress\x18\b \x01(\tR\aaddress\x12 \n" +
+	"\vallocations\x18\t \x01(\rR\vallocations\x12\x1a\n" +
+	"\bdraining\x18\n" +
+	" \x01(\bR\bdraining\x12A\n" +
+	"\x0edrain_deadline\x18\v \x01(\v2\x1a.google.protobuf.TimestampR\rdrainDeadline\"r\n" +
+	"\bInstance\x12\x10\n" +
+	"\x03job\x18\x01 \x01(\tR\x03job\x12-\n" +
+	"\x06labels\x18\x02 \x03(\v2\x15.starling.v1.VariableR\x06labels\x12%\n" +
+	"\x04slot\x18\x03 \x01(\v2\x11.starling.v1.SlotR\x04slot\"\xa1\x02\n" +
+	"\bEndpoint\x12\x10\n" +
+	"\x03job\x18\x01 \x01(\tR\x03job\x12\x12\n" +
+	"\x04task\x18\x02 \x01(\tR\x04task\x12\x16\n" +
+	"\x06number\x18\x03 \x01(\rR\x06number\x12\x18\n" +
+	"\aaddress\x18\x04 \x01(\tR\aaddress\x12'\n" +
+	"\x05ports\x18\x05 \x03(\v2\x11.starling.v1.PortR\x05ports\x12\x16\n" +
+	"\x06health\x18\x06 \x01(\tR\x06health\x12\x12\n" +
+	"\x04node\x18\a \x01(\tR\x04node\x12\x1e\n" +
+	"\n" +
+	"allocation\x18\b \x01(\tR\n" +
+	"allocation\x12\x19\n" +
+	"\bdns_name\x18\t \x01(\tR\adnsName\x12-\n" +
+	"\x06labels\x18\n" +
+	" \x03(\v2\x15.starling.v1.VariableR\x06labels\"q\n" +
 	"\x12TailJournalRequest\x12\x1b\n" +
 	"\tmin_index\x18\x01 \x01(\x04R\bminIndex\x12\x12\n" +
 	"\x04from\x18\x02 \x01(\x04R\x04from\x12\x12\n" +
@@ -10356,13 +11500,14 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\aeffects\x18\b \x03(\v2\x18.starling.v1.EffectWordsR\aeffects\x12\x16\n" +
 	"\x06digest\x18\t \x01(\tR\x06digest\x12\x14\n" +
 	"\x05bytes\x18\n" +
-	" \x01(\rR\x05bytes\"\x85\x01\n" +
+	" \x01(\rR\x05bytes\"\x95\x01\n" +
 	"\fCommandWords\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x12\n" +
 	"\x04text\x18\x02 \x01(\tR\x04text\x12!\n" +
 	"\frefusal_code\x18\x03 \x01(\tR\vrefusalCode\x12\x18\n" +
 	"\arefusal\x18\x04 \x01(\tR\arefusal\x12\x10\n" +
-	"\x03job\x18\x05 \x01(\tR\x03job\"\x8f\x01\n" +
+	"\x03job\x18\x05 \x01(\tR\x03job\x12\x0e\n" +
+	"\x02by\x18\x06 \x01(\tR\x02by\"\x8f\x01\n" +
 	"\vEffectWords\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x12\n" +
 	"\x04text\x18\x02 \x01(\tR\x04text\x12\x10\n" +
@@ -10392,7 +11537,36 @@ const file_v1_starling_proto_rawDesc = "" +
 	"allocation\x18\x02 \x01(\tR\n" +
 	"allocation\x12\x12\n" +
 	"\x04node\x18\x03 \x01(\tR\x04node\x12\x12\n" +
-	"\x04data\x18\x04 \x01(\fR\x04data\"~\n" +
+	"\x04data\x18\x04 \x01(\fR\x04data\"\xda\x02\n" +
+	"\vExecRequest\x12\x1b\n" +
+	"\tmin_index\x18\x01 \x01(\x04R\bminIndex\x12\x1e\n" +
+	"\n" +
+	"allocation\x18\x02 \x01(\tR\n" +
+	"allocation\x12\x10\n" +
+	"\x03job\x18\x03 \x01(\tR\x03job\x12\x12\n" +
+	"\x04task\x18\x04 \x01(\tR\x04task\x12\x12\n" +
+	"\x04slot\x18\x05 \x01(\rR\x04slot\x12\x18\n" +
+	"\acommand\x18\x06 \x03(\tR\acommand\x12\x1a\n" +
+	"\bterminal\x18\a \x01(\bR\bterminal\x12\x18\n" +
+	"\acolumns\x18\b \x01(\rR\acolumns\x12\x12\n" +
+	"\x04rows\x18\t \x01(\rR\x04rows\x12 \n" +
+	"\vinteractive\x18\n" +
+	" \x01(\bR\vinteractive\x12\x10\n" +
+	"\x03env\x18\v \x03(\tR\x03env\x12\x16\n" +
+	"\x06direct\x18\f \x01(\bR\x06direct\x12\x0e\n" +
+	"\x02by\x18\r \x01(\tR\x02by\x12\x14\n" +
+	"\x05input\x18\x0e \x01(\fR\x05input\"\xb8\x01\n" +
+	"\fExecResponse\x12\x14\n" +
+	"\x05index\x18\x01 \x01(\x04R\x05index\x12\x1e\n" +
+	"\n" +
+	"allocation\x18\x02 \x01(\tR\n" +
+	"allocation\x12\x12\n" +
+	"\x04node\x18\x03 \x01(\tR\x04node\x12\x16\n" +
+	"\x06stdout\x18\x04 \x01(\fR\x06stdout\x12\x16\n" +
+	"\x06stderr\x18\x05 \x01(\fR\x06stderr\x12 \n" +
+	"\texit_code\x18\x06 \x01(\x05H\x00R\bexitCode\x88\x01\x01B\f\n" +
+	"\n" +
+	"_exit_code\"~\n" +
 	"\rOutputRequest\x12\x16\n" +
 	"\x06output\x18\x01 \x01(\tR\x06output\x12\x1b\n" +
 	"\tmin_index\x18\x02 \x01(\x04R\bminIndex\x12\x10\n" +
@@ -10462,7 +11636,7 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\n" +
 	"allocation\x18\x01 \x01(\tR\n" +
 	"allocation\x12\x16\n" +
-	"\x06reason\x18\x02 \x01(\tR\x06reason2\xe6\x13\n" +
+	"\x06reason\x18\x02 \x01(\tR\x06reason2\xee\x14\n" +
 	"\bStarling\x12J\n" +
 	"\tSubmitJob\x12\x1d.starling.v1.SubmitJobRequest\x1a\x1e.starling.v1.SubmitJobResponse\x12D\n" +
 	"\aKillJob\x12\x1b.starling.v1.KillJobRequest\x1a\x1c.starling.v1.KillJobResponse\x12I\n" +
@@ -10475,7 +11649,8 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\n" +
 	"SuspendJob\x12\x1e.starling.v1.SuspendJobRequest\x1a\x1f.starling.v1.SuspendJobResponse\x12G\n" +
 	"\bSealTask\x12\x1c.starling.v1.SealTaskRequest\x1a\x1d.starling.v1.SealTaskResponse\x12V\n" +
-	"\rEndAllocation\x12!.starling.v1.EndAllocationRequest\x1a\".starling.v1.EndAllocationResponse\x12J\n" +
+	"\rEndAllocation\x12!.starling.v1.EndAllocationRequest\x1a\".starling.v1.EndAllocationResponse\x12?\n" +
+	"\x04Exec\x12\x18.starling.v1.ExecRequest\x1a\x19.starling.v1.ExecResponse(\x010\x01\x12J\n" +
 	"\tDrainNode\x12\x1d.starling.v1.DrainNodeRequest\x1a\x1e.starling.v1.DrainNodeResponse\x12P\n" +
 	"\vChangePools\x12\x1f.starling.v1.ChangePoolsRequest\x1a .starling.v1.ChangePoolsResponse\x12O\n" +
 	"\tPlanPools\x12\x1d.starling.v1.PlanPoolsRequest\x1a\x1e.starling.v1.PlanPoolsResponse\"\x03\x90\x02\x01\x12O\n" +
@@ -10488,7 +11663,8 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\bListJobs\x12\x1c.starling.v1.ListJobsRequest\x1a\x1d.starling.v1.ListJobsResponse\"\x03\x90\x02\x01\x12O\n" +
 	"\tJobStatus\x12\x1d.starling.v1.JobStatusRequest\x1a\x1e.starling.v1.JobStatusResponse\"\x03\x90\x02\x01\x12=\n" +
 	"\x03Why\x12\x17.starling.v1.WhyRequest\x1a\x18.starling.v1.WhyResponse\"\x03\x90\x02\x01\x12O\n" +
-	"\tListPeers\x12\x1d.starling.v1.ListPeersRequest\x1a\x1e.starling.v1.ListPeersResponse\"\x03\x90\x02\x01\x12W\n" +
+	"\tListPeers\x12\x1d.starling.v1.ListPeersRequest\x1a\x1e.starling.v1.ListPeersResponse\"\x03\x90\x02\x01\x12E\n" +
+	"\x05Watch\x12\x19.starling.v1.WatchRequest\x1a\x1a.starling.v1.WatchResponse\"\x03\x90\x02\x010\x01\x12W\n" +
 	"\vTailJournal\x12\x1f.starling.v1.TailJournalRequest\x1a .starling.v1.TailJournalResponse\"\x03\x90\x02\x010\x01\x12H\n" +
 	"\x06Export\x12\x1a.starling.v1.ExportRequest\x1a\x1b.starling.v1.ExportResponse\"\x03\x90\x02\x010\x01\x12@\n" +
 	"\x04Diff\x12\x18.starling.v1.DiffRequest\x1a\x19.starling.v1.DiffResponse\"\x03\x90\x02\x01\x12K\n" +
@@ -10515,7 +11691,7 @@ func file_v1_starling_proto_rawDescGZIP() []byte {
 	return file_v1_starling_proto_rawDescData
 }
 
-var file_v1_starling_proto_msgTypes = make([]protoimpl.MessageInfo, 122)
+var file_v1_starling_proto_msgTypes = make([]protoimpl.MessageInfo, 131)
 var file_v1_starling_proto_goTypes = []any{
 	(*ErrorDetail)(nil),           // 0: starling.v1.ErrorDetail
 	(*Problem)(nil),               // 1: starling.v1.Problem
@@ -10532,114 +11708,123 @@ var file_v1_starling_proto_goTypes = []any{
 	(*Constraint)(nil),            // 12: starling.v1.Constraint
 	(*Restart)(nil),               // 13: starling.v1.Restart
 	(*Reschedule)(nil),            // 14: starling.v1.Reschedule
-	(*Disconnect)(nil),            // 15: starling.v1.Disconnect
-	(*Check)(nil),                 // 16: starling.v1.Check
-	(*SubmitJobRequest)(nil),      // 17: starling.v1.SubmitJobRequest
-	(*SubmitJobResponse)(nil),     // 18: starling.v1.SubmitJobResponse
-	(*KillJobRequest)(nil),        // 19: starling.v1.KillJobRequest
-	(*KillJobResponse)(nil),       // 20: starling.v1.KillJobResponse
-	(*PlanJobRequest)(nil),        // 21: starling.v1.PlanJobRequest
-	(*PlanJobResponse)(nil),       // 22: starling.v1.PlanJobResponse
-	(*Change)(nil),                // 23: starling.v1.Change
-	(*TaskPlan)(nil),              // 24: starling.v1.TaskPlan
-	(*Wave)(nil),                  // 25: starling.v1.Wave
-	(*Step)(nil),                  // 26: starling.v1.Step
-	(*WhatIfRequest)(nil),         // 27: starling.v1.WhatIfRequest
-	(*ImaginedNodes)(nil),         // 28: starling.v1.ImaginedNodes
-	(*WhatIfResponse)(nil),        // 29: starling.v1.WhatIfResponse
-	(*Difference)(nil),            // 30: starling.v1.Difference
-	(*DifferenceCount)(nil),       // 31: starling.v1.DifferenceCount
-	(*JobFinding)(nil),            // 32: starling.v1.JobFinding
-	(*SteerUpdateRequest)(nil),    // 33: starling.v1.SteerUpdateRequest
-	(*SteerUpdateResponse)(nil),   // 34: starling.v1.SteerUpdateResponse
-	(*RevertJobRequest)(nil),      // 35: starling.v1.RevertJobRequest
-	(*RevertJobResponse)(nil),     // 36: starling.v1.RevertJobResponse
-	(*RestartJobRequest)(nil),     // 37: starling.v1.RestartJobRequest
-	(*RestartJobResponse)(nil),    // 38: starling.v1.RestartJobResponse
-	(*SuspendJobRequest)(nil),     // 39: starling.v1.SuspendJobRequest
-	(*SuspendJobResponse)(nil),    // 40: starling.v1.SuspendJobResponse
-	(*SealTaskRequest)(nil),       // 41: starling.v1.SealTaskRequest
-	(*SealTaskResponse)(nil),      // 42: starling.v1.SealTaskResponse
-	(*EndAllocationRequest)(nil),  // 43: starling.v1.EndAllocationRequest
-	(*EndAllocationResponse)(nil), // 44: starling.v1.EndAllocationResponse
-	(*DrainNodeRequest)(nil),      // 45: starling.v1.DrainNodeRequest
-	(*DrainNodeResponse)(nil),     // 46: starling.v1.DrainNodeResponse
-	(*PoolSpec)(nil),              // 47: starling.v1.PoolSpec
-	(*Quota)(nil),                 // 48: starling.v1.Quota
-	(*ChangePoolsRequest)(nil),    // 49: starling.v1.ChangePoolsRequest
-	(*ChangePoolsResponse)(nil),   // 50: starling.v1.ChangePoolsResponse
-	(*PlanPoolsRequest)(nil),      // 51: starling.v1.PlanPoolsRequest
-	(*PlanPoolsResponse)(nil),     // 52: starling.v1.PlanPoolsResponse
-	(*PoolChange)(nil),            // 53: starling.v1.PoolChange
-	(*EntitlementChange)(nil),     // 54: starling.v1.EntitlementChange
-	(*ListPoolsRequest)(nil),      // 55: starling.v1.ListPoolsRequest
-	(*ListPoolsResponse)(nil),     // 56: starling.v1.ListPoolsResponse
-	(*Amount)(nil),                // 57: starling.v1.Amount
-	(*Pool)(nil),                  // 58: starling.v1.Pool
-	(*PoolUse)(nil),               // 59: starling.v1.PoolUse
-	(*PoolStatusRequest)(nil),     // 60: starling.v1.PoolStatusRequest
-	(*PoolStatusResponse)(nil),    // 61: starling.v1.PoolStatusResponse
-	(*PoolExplanation)(nil),       // 62: starling.v1.PoolExplanation
-	(*Part)(nil),                  // 63: starling.v1.Part
-	(*JobHistoryRequest)(nil),     // 64: starling.v1.JobHistoryRequest
-	(*JobHistoryResponse)(nil),    // 65: starling.v1.JobHistoryResponse
-	(*JobVersion)(nil),            // 66: starling.v1.JobVersion
-	(*JobDiffRequest)(nil),        // 67: starling.v1.JobDiffRequest
-	(*JobDiffResponse)(nil),       // 68: starling.v1.JobDiffResponse
-	(*ListJobsRequest)(nil),       // 69: starling.v1.ListJobsRequest
-	(*ListJobsResponse)(nil),      // 70: starling.v1.ListJobsResponse
-	(*Job)(nil),                   // 71: starling.v1.Job
-	(*PolicyAction)(nil),          // 72: starling.v1.PolicyAction
-	(*Update)(nil),                // 73: starling.v1.Update
-	(*Counts)(nil),                // 74: starling.v1.Counts
-	(*JobStatusRequest)(nil),      // 75: starling.v1.JobStatusRequest
-	(*JobStatusResponse)(nil),     // 76: starling.v1.JobStatusResponse
-	(*Task)(nil),                  // 77: starling.v1.Task
-	(*TaskChanges)(nil),           // 78: starling.v1.TaskChanges
-	(*Preemption)(nil),            // 79: starling.v1.Preemption
-	(*Slot)(nil),                  // 80: starling.v1.Slot
-	(*Port)(nil),                  // 81: starling.v1.Port
-	(*WhyRequest)(nil),            // 82: starling.v1.WhyRequest
-	(*WhyResponse)(nil),           // 83: starling.v1.WhyResponse
-	(*Finding)(nil),               // 84: starling.v1.Finding
-	(*ListPeersRequest)(nil),      // 85: starling.v1.ListPeersRequest
-	(*ListPeersResponse)(nil),     // 86: starling.v1.ListPeersResponse
-	(*Peer)(nil),                  // 87: starling.v1.Peer
-	(*TailJournalRequest)(nil),    // 88: starling.v1.TailJournalRequest
-	(*TailJournalResponse)(nil),   // 89: starling.v1.TailJournalResponse
-	(*ExportRequest)(nil),         // 90: starling.v1.ExportRequest
-	(*ExportResponse)(nil),        // 91: starling.v1.ExportResponse
-	(*DiffRequest)(nil),           // 92: starling.v1.DiffRequest
-	(*DiffResponse)(nil),          // 93: starling.v1.DiffResponse
-	(*Changed)(nil),               // 94: starling.v1.Changed
-	(*ChangeCause)(nil),           // 95: starling.v1.ChangeCause
-	(*BlameRequest)(nil),          // 96: starling.v1.BlameRequest
-	(*UsageRequest)(nil),          // 97: starling.v1.UsageRequest
-	(*UsageResponse)(nil),         // 98: starling.v1.UsageResponse
-	(*UsageRow)(nil),              // 99: starling.v1.UsageRow
-	(*DeviceHours)(nil),           // 100: starling.v1.DeviceHours
-	(*JournalEntry)(nil),          // 101: starling.v1.JournalEntry
-	(*CommandWords)(nil),          // 102: starling.v1.CommandWords
-	(*EffectWords)(nil),           // 103: starling.v1.EffectWords
-	(*LogsRequest)(nil),           // 104: starling.v1.LogsRequest
-	(*LogsResponse)(nil),          // 105: starling.v1.LogsResponse
-	(*OutputRequest)(nil),         // 106: starling.v1.OutputRequest
-	(*OutputResponse)(nil),        // 107: starling.v1.OutputResponse
-	(*RulesRequest)(nil),          // 108: starling.v1.RulesRequest
-	(*RulesResponse)(nil),         // 109: starling.v1.RulesResponse
-	(*RulesOfMember)(nil),         // 110: starling.v1.RulesOfMember
-	(*RaiseRulesRequest)(nil),     // 111: starling.v1.RaiseRulesRequest
-	(*RaiseRulesResponse)(nil),    // 112: starling.v1.RaiseRulesResponse
-	(*QuorumRequest)(nil),         // 113: starling.v1.QuorumRequest
-	(*QuorumResponse)(nil),        // 114: starling.v1.QuorumResponse
-	(*QuorumMember)(nil),          // 115: starling.v1.QuorumMember
-	(*QuorumMachine)(nil),         // 116: starling.v1.QuorumMachine
-	(*ChangeQuorumRequest)(nil),   // 117: starling.v1.ChangeQuorumRequest
-	(*ChangeQuorumResponse)(nil),  // 118: starling.v1.ChangeQuorumResponse
-	(*InfoRequest)(nil),           // 119: starling.v1.InfoRequest
-	(*InfoResponse)(nil),          // 120: starling.v1.InfoResponse
-	(*Wait)(nil),                  // 121: starling.v1.Wait
-	(*timestamppb.Timestamp)(nil), // 122: google.protobuf.Timestamp
+	(*Container)(nil),             // 15: starling.v1.Container
+	(*Mount)(nil),                 // 16: starling.v1.Mount
+	(*Disconnect)(nil),            // 17: starling.v1.Disconnect
+	(*Check)(nil),                 // 18: starling.v1.Check
+	(*SubmitJobRequest)(nil),      // 19: starling.v1.SubmitJobRequest
+	(*SubmitJobResponse)(nil),     // 20: starling.v1.SubmitJobResponse
+	(*KillJobRequest)(nil),        // 21: starling.v1.KillJobRequest
+	(*KillJobResponse)(nil),       // 22: starling.v1.KillJobResponse
+	(*PlanJobRequest)(nil),        // 23: starling.v1.PlanJobRequest
+	(*PlanJobResponse)(nil),       // 24: starling.v1.PlanJobResponse
+	(*Change)(nil),                // 25: starling.v1.Change
+	(*TaskPlan)(nil),              // 26: starling.v1.TaskPlan
+	(*Wave)(nil),                  // 27: starling.v1.Wave
+	(*Step)(nil),                  // 28: starling.v1.Step
+	(*WhatIfRequest)(nil),         // 29: starling.v1.WhatIfRequest
+	(*ImaginedNodes)(nil),         // 30: starling.v1.ImaginedNodes
+	(*WhatIfResponse)(nil),        // 31: starling.v1.WhatIfResponse
+	(*Difference)(nil),            // 32: starling.v1.Difference
+	(*DifferenceCount)(nil),       // 33: starling.v1.DifferenceCount
+	(*JobFinding)(nil),            // 34: starling.v1.JobFinding
+	(*SteerUpdateRequest)(nil),    // 35: starling.v1.SteerUpdateRequest
+	(*SteerUpdateResponse)(nil),   // 36: starling.v1.SteerUpdateResponse
+	(*RevertJobRequest)(nil),      // 37: starling.v1.RevertJobRequest
+	(*RevertJobResponse)(nil),     // 38: starling.v1.RevertJobResponse
+	(*RestartJobRequest)(nil),     // 39: starling.v1.RestartJobRequest
+	(*RestartJobResponse)(nil),    // 40: starling.v1.RestartJobResponse
+	(*SuspendJobRequest)(nil),     // 41: starling.v1.SuspendJobRequest
+	(*SuspendJobResponse)(nil),    // 42: starling.v1.SuspendJobResponse
+	(*SealTaskRequest)(nil),       // 43: starling.v1.SealTaskRequest
+	(*SealTaskResponse)(nil),      // 44: starling.v1.SealTaskResponse
+	(*EndAllocationRequest)(nil),  // 45: starling.v1.EndAllocationRequest
+	(*EndAllocationResponse)(nil), // 46: starling.v1.EndAllocationResponse
+	(*DrainNodeRequest)(nil),      // 47: starling.v1.DrainNodeRequest
+	(*DrainNodeResponse)(nil),     // 48: starling.v1.DrainNodeResponse
+	(*PoolSpec)(nil),              // 49: starling.v1.PoolSpec
+	(*Quota)(nil),                 // 50: starling.v1.Quota
+	(*ChangePoolsRequest)(nil),    // 51: starling.v1.ChangePoolsRequest
+	(*ChangePoolsResponse)(nil),   // 52: starling.v1.ChangePoolsResponse
+	(*PlanPoolsRequest)(nil),      // 53: starling.v1.PlanPoolsRequest
+	(*PlanPoolsResponse)(nil),     // 54: starling.v1.PlanPoolsResponse
+	(*PoolChange)(nil),            // 55: starling.v1.PoolChange
+	(*EntitlementChange)(nil),     // 56: starling.v1.EntitlementChange
+	(*ListPoolsRequest)(nil),      // 57: starling.v1.ListPoolsRequest
+	(*ListPoolsResponse)(nil),     // 58: starling.v1.ListPoolsResponse
+	(*Amount)(nil),                // 59: starling.v1.Amount
+	(*Pool)(nil),                  // 60: starling.v1.Pool
+	(*PoolUse)(nil),               // 61: starling.v1.PoolUse
+	(*PoolStatusRequest)(nil),     // 62: starling.v1.PoolStatusRequest
+	(*PoolStatusResponse)(nil),    // 63: starling.v1.PoolStatusResponse
+	(*PoolExplanation)(nil),       // 64: starling.v1.PoolExplanation
+	(*Part)(nil),                  // 65: starling.v1.Part
+	(*JobHistoryRequest)(nil),     // 66: starling.v1.JobHistoryRequest
+	(*JobHistoryResponse)(nil),    // 67: starling.v1.JobHistoryResponse
+	(*JobVersion)(nil),            // 68: starling.v1.JobVersion
+	(*JobDiffRequest)(nil),        // 69: starling.v1.JobDiffRequest
+	(*JobDiffResponse)(nil),       // 70: starling.v1.JobDiffResponse
+	(*ListJobsRequest)(nil),       // 71: starling.v1.ListJobsRequest
+	(*ListJobsResponse)(nil),      // 72: starling.v1.ListJobsResponse
+	(*Job)(nil),                   // 73: starling.v1.Job
+	(*PolicyAction)(nil),          // 74: starling.v1.PolicyAction
+	(*Update)(nil),                // 75: starling.v1.Update
+	(*Counts)(nil),                // 76: starling.v1.Counts
+	(*JobStatusRequest)(nil),      // 77: starling.v1.JobStatusRequest
+	(*JobStatusResponse)(nil),     // 78: starling.v1.JobStatusResponse
+	(*Task)(nil),                  // 79: starling.v1.Task
+	(*TaskChanges)(nil),           // 80: starling.v1.TaskChanges
+	(*Preemption)(nil),            // 81: starling.v1.Preemption
+	(*Slot)(nil),                  // 82: starling.v1.Slot
+	(*Port)(nil),                  // 83: starling.v1.Port
+	(*WhyRequest)(nil),            // 84: starling.v1.WhyRequest
+	(*WhyResponse)(nil),           // 85: starling.v1.WhyResponse
+	(*Finding)(nil),               // 86: starling.v1.Finding
+	(*ListPeersRequest)(nil),      // 87: starling.v1.ListPeersRequest
+	(*ListPeersResponse)(nil),     // 88: starling.v1.ListPeersResponse
+	(*Peer)(nil),                  // 89: starling.v1.Peer
+	(*WatchRequest)(nil),          // 90: starling.v1.WatchRequest
+	(*WatchResponse)(nil),         // 91: starling.v1.WatchResponse
+	(*Node)(nil),                  // 92: starling.v1.Node
+	(*Instance)(nil),              // 93: starling.v1.Instance
+	(*Endpoint)(nil),              // 94: starling.v1.Endpoint
+	(*TailJournalRequest)(nil),    // 95: starling.v1.TailJournalRequest
+	(*TailJournalResponse)(nil),   // 96: starling.v1.TailJournalResponse
+	(*ExportRequest)(nil),         // 97: starling.v1.ExportRequest
+	(*ExportResponse)(nil),        // 98: starling.v1.ExportResponse
+	(*DiffRequest)(nil),           // 99: starling.v1.DiffRequest
+	(*DiffResponse)(nil),          // 100: starling.v1.DiffResponse
+	(*Changed)(nil),               // 101: starling.v1.Changed
+	(*ChangeCause)(nil),           // 102: starling.v1.ChangeCause
+	(*BlameRequest)(nil),          // 103: starling.v1.BlameRequest
+	(*UsageRequest)(nil),          // 104: starling.v1.UsageRequest
+	(*UsageResponse)(nil),         // 105: starling.v1.UsageResponse
+	(*UsageRow)(nil),              // 106: starling.v1.UsageRow
+	(*DeviceHours)(nil),           // 107: starling.v1.DeviceHours
+	(*JournalEntry)(nil),          // 108: starling.v1.JournalEntry
+	(*CommandWords)(nil),          // 109: starling.v1.CommandWords
+	(*EffectWords)(nil),           // 110: starling.v1.EffectWords
+	(*LogsRequest)(nil),           // 111: starling.v1.LogsRequest
+	(*LogsResponse)(nil),          // 112: starling.v1.LogsResponse
+	(*ExecRequest)(nil),           // 113: starling.v1.ExecRequest
+	(*ExecResponse)(nil),          // 114: starling.v1.ExecResponse
+	(*OutputRequest)(nil),         // 115: starling.v1.OutputRequest
+	(*OutputResponse)(nil),        // 116: starling.v1.OutputResponse
+	(*RulesRequest)(nil),          // 117: starling.v1.RulesRequest
+	(*RulesResponse)(nil),         // 118: starling.v1.RulesResponse
+	(*RulesOfMember)(nil),         // 119: starling.v1.RulesOfMember
+	(*RaiseRulesRequest)(nil),     // 120: starling.v1.RaiseRulesRequest
+	(*RaiseRulesResponse)(nil),    // 121: starling.v1.RaiseRulesResponse
+	(*QuorumRequest)(nil),         // 122: starling.v1.QuorumRequest
+	(*QuorumResponse)(nil),        // 123: starling.v1.QuorumResponse
+	(*QuorumMember)(nil),          // 124: starling.v1.QuorumMember
+	(*QuorumMachine)(nil),         // 125: starling.v1.QuorumMachine
+	(*ChangeQuorumRequest)(nil),   // 126: starling.v1.ChangeQuorumRequest
+	(*ChangeQuorumResponse)(nil),  // 127: starling.v1.ChangeQuorumResponse
+	(*InfoRequest)(nil),           // 128: starling.v1.InfoRequest
+	(*InfoResponse)(nil),          // 129: starling.v1.InfoResponse
+	(*Wait)(nil),                  // 130: starling.v1.Wait
+	(*timestamppb.Timestamp)(nil), // 131: google.protobuf.Timestamp
 }
 var file_v1_starling_proto_depIdxs = []int32{
 	1,   // 0: starling.v1.ErrorDetail.problems:type_name -> starling.v1.Problem
@@ -10655,181 +11840,204 @@ var file_v1_starling_proto_depIdxs = []int32{
 	12,  // 10: starling.v1.TaskSpec.constraints:type_name -> starling.v1.Constraint
 	7,   // 11: starling.v1.TaskSpec.labels:type_name -> starling.v1.Variable
 	13,  // 12: starling.v1.TaskSpec.restart:type_name -> starling.v1.Restart
-	14,  // 13: starling.v1.TaskSpec.reschedule:type_name -> starling.v1.Reschedule
-	15,  // 14: starling.v1.TaskSpec.disconnect:type_name -> starling.v1.Disconnect
-	16,  // 15: starling.v1.TaskSpec.checks:type_name -> starling.v1.Check
-	3,   // 16: starling.v1.TaskSpec.policies:type_name -> starling.v1.LifecyclePolicy
-	12,  // 17: starling.v1.Constraint.all:type_name -> starling.v1.Constraint
-	12,  // 18: starling.v1.Constraint.any:type_name -> starling.v1.Constraint
-	2,   // 19: starling.v1.SubmitJobRequest.spec:type_name -> starling.v1.JobSpec
-	2,   // 20: starling.v1.PlanJobRequest.spec:type_name -> starling.v1.JobSpec
-	23,  // 21: starling.v1.PlanJobResponse.changes:type_name -> starling.v1.Change
-	24,  // 22: starling.v1.PlanJobResponse.tasks:type_name -> starling.v1.TaskPlan
-	25,  // 23: starling.v1.PlanJobResponse.waves:type_name -> starling.v1.Wave
-	84,  // 24: starling.v1.PlanJobResponse.findings:type_name -> starling.v1.Finding
-	73,  // 25: starling.v1.PlanJobResponse.update:type_name -> starling.v1.Update
-	26,  // 26: starling.v1.Wave.steps:type_name -> starling.v1.Step
-	28,  // 27: starling.v1.WhatIfRequest.add:type_name -> starling.v1.ImaginedNodes
-	2,   // 28: starling.v1.WhatIfRequest.run:type_name -> starling.v1.JobSpec
-	47,  // 29: starling.v1.WhatIfRequest.pools:type_name -> starling.v1.PoolSpec
-	8,   // 30: starling.v1.ImaginedNodes.capacity:type_name -> starling.v1.Resources
-	10,  // 31: starling.v1.ImaginedNodes.devices:type_name -> starling.v1.Device
-	7,   // 32: starling.v1.ImaginedNodes.attributes:type_name -> starling.v1.Variable
-	30,  // 33: starling.v1.WhatIfResponse.differences:type_name -> starling.v1.Difference
-	31,  // 34: starling.v1.WhatIfResponse.counts:type_name -> starling.v1.DifferenceCount
-	57,  // 35: starling.v1.WhatIfResponse.capacity_before:type_name -> starling.v1.Amount
-	57,  // 36: starling.v1.WhatIfResponse.capacity_after:type_name -> starling.v1.Amount
-	32,  // 37: starling.v1.WhatIfResponse.findings:type_name -> starling.v1.JobFinding
-	84,  // 38: starling.v1.JobFinding.finding:type_name -> starling.v1.Finding
-	48,  // 39: starling.v1.PoolSpec.quotas:type_name -> starling.v1.Quota
-	47,  // 40: starling.v1.ChangePoolsRequest.pools:type_name -> starling.v1.PoolSpec
-	47,  // 41: starling.v1.PlanPoolsRequest.pools:type_name -> starling.v1.PoolSpec
-	53,  // 42: starling.v1.PlanPoolsResponse.changes:type_name -> starling.v1.PoolChange
-	54,  // 43: starling.v1.PlanPoolsResponse.entitlements:type_name -> starling.v1.EntitlementChange
-	1,   // 44: starling.v1.PlanPoolsResponse.warnings:type_name -> starling.v1.Problem
-	23,  // 45: starling.v1.PoolChange.changes:type_name -> starling.v1.Change
-	122, // 46: starling.v1.ListPoolsResponse.time:type_name -> google.protobuf.Timestamp
-	57,  // 47: starling.v1.ListPoolsResponse.capacity:type_name -> starling.v1.Amount
-	58,  // 48: starling.v1.ListPoolsResponse.pools:type_name -> starling.v1.Pool
-	1,   // 49: starling.v1.ListPoolsResponse.warnings:type_name -> starling.v1.Problem
-	47,  // 50: starling.v1.Pool.spec:type_name -> starling.v1.PoolSpec
-	59,  // 51: starling.v1.Pool.uses:type_name -> starling.v1.PoolUse
-	122, // 52: starling.v1.PoolStatusResponse.time:type_name -> google.protobuf.Timestamp
-	58,  // 53: starling.v1.PoolStatusResponse.pool:type_name -> starling.v1.Pool
-	62,  // 54: starling.v1.PoolStatusResponse.explanations:type_name -> starling.v1.PoolExplanation
-	63,  // 55: starling.v1.PoolExplanation.parts:type_name -> starling.v1.Part
-	122, // 56: starling.v1.JobHistoryResponse.time:type_name -> google.protobuf.Timestamp
-	71,  // 57: starling.v1.JobHistoryResponse.job:type_name -> starling.v1.Job
-	66,  // 58: starling.v1.JobHistoryResponse.versions:type_name -> starling.v1.JobVersion
-	122, // 59: starling.v1.JobVersion.brought_at:type_name -> google.protobuf.Timestamp
-	2,   // 60: starling.v1.JobVersion.spec:type_name -> starling.v1.JobSpec
-	23,  // 61: starling.v1.JobDiffResponse.changes:type_name -> starling.v1.Change
-	122, // 62: starling.v1.ListJobsResponse.time:type_name -> google.protobuf.Timestamp
-	71,  // 63: starling.v1.ListJobsResponse.jobs:type_name -> starling.v1.Job
-	74,  // 64: starling.v1.Job.counts:type_name -> starling.v1.Counts
-	122, // 65: starling.v1.Job.submitted_at:type_name -> google.protobuf.Timestamp
-	122, // 66: starling.v1.Job.finished_at:type_name -> google.protobuf.Timestamp
-	73,  // 67: starling.v1.Job.update:type_name -> starling.v1.Update
-	72,  // 68: starling.v1.Job.policy_action:type_name -> starling.v1.PolicyAction
-	122, // 69: starling.v1.PolicyAction.at:type_name -> google.protobuf.Timestamp
-	122, // 70: starling.v1.Update.began_at:type_name -> google.protobuf.Timestamp
-	122, // 71: starling.v1.Update.progress_at:type_name -> google.protobuf.Timestamp
-	122, // 72: starling.v1.Update.ended_at:type_name -> google.protobuf.Timestamp
-	122, // 73: starling.v1.JobStatusResponse.time:type_name -> google.protobuf.Timestamp
-	71,  // 74: starling.v1.JobStatusResponse.job:type_name -> starling.v1.Job
-	2,   // 75: starling.v1.JobStatusResponse.spec:type_name -> starling.v1.JobSpec
-	77,  // 76: starling.v1.JobStatusResponse.tasks:type_name -> starling.v1.Task
-	80,  // 77: starling.v1.JobStatusResponse.slots:type_name -> starling.v1.Slot
-	74,  // 78: starling.v1.Task.counts:type_name -> starling.v1.Counts
-	79,  // 79: starling.v1.Task.preemption:type_name -> starling.v1.Preemption
-	78,  // 80: starling.v1.Task.changes:type_name -> starling.v1.TaskChanges
-	122, // 81: starling.v1.Preemption.at:type_name -> google.protobuf.Timestamp
-	122, // 82: starling.v1.Slot.since:type_name -> google.protobuf.Timestamp
-	122, // 83: starling.v1.Slot.deadline:type_name -> google.protobuf.Timestamp
-	81,  // 84: starling.v1.Slot.ports:type_name -> starling.v1.Port
-	122, // 85: starling.v1.WhyResponse.time:type_name -> google.protobuf.Timestamp
-	71,  // 86: starling.v1.WhyResponse.job:type_name -> starling.v1.Job
-	84,  // 87: starling.v1.WhyResponse.findings:type_name -> starling.v1.Finding
-	122, // 88: starling.v1.Finding.since:type_name -> google.protobuf.Timestamp
-	122, // 89: starling.v1.Finding.until:type_name -> google.protobuf.Timestamp
-	122, // 90: starling.v1.ListPeersResponse.time:type_name -> google.protobuf.Timestamp
-	87,  // 91: starling.v1.ListPeersResponse.peers:type_name -> starling.v1.Peer
-	8,   // 92: starling.v1.Peer.capacity:type_name -> starling.v1.Resources
-	8,   // 93: starling.v1.Peer.free:type_name -> starling.v1.Resources
-	10,  // 94: starling.v1.Peer.devices:type_name -> starling.v1.Device
-	7,   // 95: starling.v1.Peer.attributes:type_name -> starling.v1.Variable
-	122, // 96: starling.v1.Peer.drain_deadline:type_name -> google.protobuf.Timestamp
-	8,   // 97: starling.v1.Peer.kept:type_name -> starling.v1.Resources
-	101, // 98: starling.v1.TailJournalResponse.entry:type_name -> starling.v1.JournalEntry
-	122, // 99: starling.v1.DiffResponse.from_time:type_name -> google.protobuf.Timestamp
-	122, // 100: starling.v1.DiffResponse.to_time:type_name -> google.protobuf.Timestamp
-	94,  // 101: starling.v1.DiffResponse.changes:type_name -> starling.v1.Changed
-	95,  // 102: starling.v1.Changed.causes:type_name -> starling.v1.ChangeCause
-	122, // 103: starling.v1.ChangeCause.time:type_name -> google.protobuf.Timestamp
-	122, // 104: starling.v1.UsageResponse.since:type_name -> google.protobuf.Timestamp
-	122, // 105: starling.v1.UsageResponse.until:type_name -> google.protobuf.Timestamp
-	99,  // 106: starling.v1.UsageResponse.rows:type_name -> starling.v1.UsageRow
-	100, // 107: starling.v1.UsageRow.devices:type_name -> starling.v1.DeviceHours
-	122, // 108: starling.v1.JournalEntry.time:type_name -> google.protobuf.Timestamp
-	102, // 109: starling.v1.JournalEntry.commands:type_name -> starling.v1.CommandWords
-	103, // 110: starling.v1.JournalEntry.effects:type_name -> starling.v1.EffectWords
-	110, // 111: starling.v1.RulesResponse.members:type_name -> starling.v1.RulesOfMember
-	115, // 112: starling.v1.QuorumResponse.members:type_name -> starling.v1.QuorumMember
-	116, // 113: starling.v1.QuorumResponse.spare:type_name -> starling.v1.QuorumMachine
-	122, // 114: starling.v1.QuorumMember.away_since:type_name -> google.protobuf.Timestamp
-	122, // 115: starling.v1.InfoResponse.time:type_name -> google.protobuf.Timestamp
-	121, // 116: starling.v1.InfoResponse.waits:type_name -> starling.v1.Wait
-	17,  // 117: starling.v1.Starling.SubmitJob:input_type -> starling.v1.SubmitJobRequest
-	19,  // 118: starling.v1.Starling.KillJob:input_type -> starling.v1.KillJobRequest
-	21,  // 119: starling.v1.Starling.PlanJob:input_type -> starling.v1.PlanJobRequest
-	27,  // 120: starling.v1.Starling.WhatIf:input_type -> starling.v1.WhatIfRequest
-	33,  // 121: starling.v1.Starling.SteerUpdate:input_type -> starling.v1.SteerUpdateRequest
-	35,  // 122: starling.v1.Starling.RevertJob:input_type -> starling.v1.RevertJobRequest
-	37,  // 123: starling.v1.Starling.RestartJob:input_type -> starling.v1.RestartJobRequest
-	39,  // 124: starling.v1.Starling.SuspendJob:input_type -> starling.v1.SuspendJobRequest
-	41,  // 125: starling.v1.Starling.SealTask:input_type -> starling.v1.SealTaskRequest
-	43,  // 126: starling.v1.Starling.EndAllocation:input_type -> starling.v1.EndAllocationRequest
-	45,  // 127: starling.v1.Starling.DrainNode:input_type -> starling.v1.DrainNodeRequest
-	49,  // 128: starling.v1.Starling.ChangePools:input_type -> starling.v1.ChangePoolsRequest
-	51,  // 129: starling.v1.Starling.PlanPools:input_type -> starling.v1.PlanPoolsRequest
-	55,  // 130: starling.v1.Starling.ListPools:input_type -> starling.v1.ListPoolsRequest
-	60,  // 131: starling.v1.Starling.PoolStatus:input_type -> starling.v1.PoolStatusRequest
-	64,  // 132: starling.v1.Starling.JobHistory:input_type -> starling.v1.JobHistoryRequest
-	67,  // 133: starling.v1.Starling.JobDiff:input_type -> starling.v1.JobDiffRequest
-	69,  // 134: starling.v1.Starling.ListJobs:input_type -> starling.v1.ListJobsRequest
-	75,  // 135: starling.v1.Starling.JobStatus:input_type -> starling.v1.JobStatusRequest
-	82,  // 136: starling.v1.Starling.Why:input_type -> starling.v1.WhyRequest
-	85,  // 137: starling.v1.Starling.ListPeers:input_type -> starling.v1.ListPeersRequest
-	88,  // 138: starling.v1.Starling.TailJournal:input_type -> starling.v1.TailJournalRequest
-	90,  // 139: starling.v1.Starling.Export:input_type -> starling.v1.ExportRequest
-	92,  // 140: starling.v1.Starling.Diff:input_type -> starling.v1.DiffRequest
-	96,  // 141: starling.v1.Starling.Blame:input_type -> starling.v1.BlameRequest
-	97,  // 142: starling.v1.Starling.Usage:input_type -> starling.v1.UsageRequest
-	104, // 143: starling.v1.Starling.Logs:input_type -> starling.v1.LogsRequest
-	106, // 144: starling.v1.Starling.Output:input_type -> starling.v1.OutputRequest
-	108, // 145: starling.v1.Starling.Rules:input_type -> starling.v1.RulesRequest
-	111, // 146: starling.v1.Starling.RaiseRules:input_type -> starling.v1.RaiseRulesRequest
-	113, // 147: starling.v1.Starling.Quorum:input_type -> starling.v1.QuorumRequest
-	117, // 148: starling.v1.Starling.ChangeQuorum:input_type -> starling.v1.ChangeQuorumRequest
-	119, // 149: starling.v1.Starling.Info:input_type -> starling.v1.InfoRequest
-	18,  // 150: starling.v1.Starling.SubmitJob:output_type -> starling.v1.SubmitJobResponse
-	20,  // 151: starling.v1.Starling.KillJob:output_type -> starling.v1.KillJobResponse
-	22,  // 152: starling.v1.Starling.PlanJob:output_type -> starling.v1.PlanJobResponse
-	29,  // 153: starling.v1.Starling.WhatIf:output_type -> starling.v1.WhatIfResponse
-	34,  // 154: starling.v1.Starling.SteerUpdate:output_type -> starling.v1.SteerUpdateResponse
-	36,  // 155: starling.v1.Starling.RevertJob:output_type -> starling.v1.RevertJobResponse
-	38,  // 156: starling.v1.Starling.RestartJob:output_type -> starling.v1.RestartJobResponse
-	40,  // 157: starling.v1.Starling.SuspendJob:output_type -> starling.v1.SuspendJobResponse
-	42,  // 158: starling.v1.Starling.SealTask:output_type -> starling.v1.SealTaskResponse
-	44,  // 159: starling.v1.Starling.EndAllocation:output_type -> starling.v1.EndAllocationResponse
-	46,  // 160: starling.v1.Starling.DrainNode:output_type -> starling.v1.DrainNodeResponse
-	50,  // 161: starling.v1.Starling.ChangePools:output_type -> starling.v1.ChangePoolsResponse
-	52,  // 162: starling.v1.Starling.PlanPools:output_type -> starling.v1.PlanPoolsResponse
-	56,  // 163: starling.v1.Starling.ListPools:output_type -> starling.v1.ListPoolsResponse
-	61,  // 164: starling.v1.Starling.PoolStatus:output_type -> starling.v1.PoolStatusResponse
-	65,  // 165: starling.v1.Starling.JobHistory:output_type -> starling.v1.JobHistoryResponse
-	68,  // 166: starling.v1.Starling.JobDiff:output_type -> starling.v1.JobDiffResponse
-	70,  // 167: starling.v1.Starling.ListJobs:output_type -> starling.v1.ListJobsResponse
-	76,  // 168: starling.v1.Starling.JobStatus:output_type -> starling.v1.JobStatusResponse
-	83,  // 169: starling.v1.Starling.Why:output_type -> starling.v1.WhyResponse
-	86,  // 170: starling.v1.Starling.ListPeers:output_type -> starling.v1.ListPeersResponse
-	89,  // 171: starling.v1.Starling.TailJournal:output_type -> starling.v1.TailJournalResponse
-	91,  // 172: starling.v1.Starling.Export:output_type -> starling.v1.ExportResponse
-	93,  // 173: starling.v1.Starling.Diff:output_type -> starling.v1.DiffResponse
-	89,  // 174: starling.v1.Starling.Blame:output_type -> starling.v1.TailJournalResponse
-	98,  // 175: starling.v1.Starling.Usage:output_type -> starling.v1.UsageResponse
-	105, // 176: starling.v1.Starling.Logs:output_type -> starling.v1.LogsResponse
-	107, // 177: starling.v1.Starling.Output:output_type -> starling.v1.OutputResponse
-	109, // 178: starling.v1.Starling.Rules:output_type -> starling.v1.RulesResponse
-	112, // 179: starling.v1.Starling.RaiseRules:output_type -> starling.v1.RaiseRulesResponse
-	114, // 180: starling.v1.Starling.Quorum:output_type -> starling.v1.QuorumResponse
-	118, // 181: starling.v1.Starling.ChangeQuorum:output_type -> starling.v1.ChangeQuorumResponse
-	120, // 182: starling.v1.Starling.Info:output_type -> starling.v1.InfoResponse
-	150, // [150:183] is the sub-list for method output_type
-	117, // [117:150] is the sub-list for method input_type
-	117, // [117:117] is the sub-list for extension type_name
-	117, // [117:117] is the sub-list for extension extendee
-	0,   // [0:117] is the sub-list for field type_name
+	15,  // 13: starling.v1.TaskSpec.container:type_name -> starling.v1.Container
+	14,  // 14: starling.v1.TaskSpec.reschedule:type_name -> starling.v1.Reschedule
+	17,  // 15: starling.v1.TaskSpec.disconnect:type_name -> starling.v1.Disconnect
+	18,  // 16: starling.v1.TaskSpec.checks:type_name -> starling.v1.Check
+	3,   // 17: starling.v1.TaskSpec.policies:type_name -> starling.v1.LifecyclePolicy
+	12,  // 18: starling.v1.Constraint.all:type_name -> starling.v1.Constraint
+	12,  // 19: starling.v1.Constraint.any:type_name -> starling.v1.Constraint
+	16,  // 20: starling.v1.Container.mounts:type_name -> starling.v1.Mount
+	2,   // 21: starling.v1.SubmitJobRequest.spec:type_name -> starling.v1.JobSpec
+	2,   // 22: starling.v1.PlanJobRequest.spec:type_name -> starling.v1.JobSpec
+	25,  // 23: starling.v1.PlanJobResponse.changes:type_name -> starling.v1.Change
+	26,  // 24: starling.v1.PlanJobResponse.tasks:type_name -> starling.v1.TaskPlan
+	27,  // 25: starling.v1.PlanJobResponse.waves:type_name -> starling.v1.Wave
+	86,  // 26: starling.v1.PlanJobResponse.findings:type_name -> starling.v1.Finding
+	75,  // 27: starling.v1.PlanJobResponse.update:type_name -> starling.v1.Update
+	28,  // 28: starling.v1.Wave.steps:type_name -> starling.v1.Step
+	30,  // 29: starling.v1.WhatIfRequest.add:type_name -> starling.v1.ImaginedNodes
+	2,   // 30: starling.v1.WhatIfRequest.run:type_name -> starling.v1.JobSpec
+	49,  // 31: starling.v1.WhatIfRequest.pools:type_name -> starling.v1.PoolSpec
+	8,   // 32: starling.v1.ImaginedNodes.capacity:type_name -> starling.v1.Resources
+	10,  // 33: starling.v1.ImaginedNodes.devices:type_name -> starling.v1.Device
+	7,   // 34: starling.v1.ImaginedNodes.attributes:type_name -> starling.v1.Variable
+	32,  // 35: starling.v1.WhatIfResponse.differences:type_name -> starling.v1.Difference
+	33,  // 36: starling.v1.WhatIfResponse.counts:type_name -> starling.v1.DifferenceCount
+	59,  // 37: starling.v1.WhatIfResponse.capacity_before:type_name -> starling.v1.Amount
+	59,  // 38: starling.v1.WhatIfResponse.capacity_after:type_name -> starling.v1.Amount
+	34,  // 39: starling.v1.WhatIfResponse.findings:type_name -> starling.v1.JobFinding
+	86,  // 40: starling.v1.JobFinding.finding:type_name -> starling.v1.Finding
+	50,  // 41: starling.v1.PoolSpec.quotas:type_name -> starling.v1.Quota
+	49,  // 42: starling.v1.ChangePoolsRequest.pools:type_name -> starling.v1.PoolSpec
+	49,  // 43: starling.v1.PlanPoolsRequest.pools:type_name -> starling.v1.PoolSpec
+	55,  // 44: starling.v1.PlanPoolsResponse.changes:type_name -> starling.v1.PoolChange
+	56,  // 45: starling.v1.PlanPoolsResponse.entitlements:type_name -> starling.v1.EntitlementChange
+	1,   // 46: starling.v1.PlanPoolsResponse.warnings:type_name -> starling.v1.Problem
+	25,  // 47: starling.v1.PoolChange.changes:type_name -> starling.v1.Change
+	131, // 48: starling.v1.ListPoolsResponse.time:type_name -> google.protobuf.Timestamp
+	59,  // 49: starling.v1.ListPoolsResponse.capacity:type_name -> starling.v1.Amount
+	60,  // 50: starling.v1.ListPoolsResponse.pools:type_name -> starling.v1.Pool
+	1,   // 51: starling.v1.ListPoolsResponse.warnings:type_name -> starling.v1.Problem
+	49,  // 52: starling.v1.Pool.spec:type_name -> starling.v1.PoolSpec
+	61,  // 53: starling.v1.Pool.uses:type_name -> starling.v1.PoolUse
+	131, // 54: starling.v1.PoolStatusResponse.time:type_name -> google.protobuf.Timestamp
+	60,  // 55: starling.v1.PoolStatusResponse.pool:type_name -> starling.v1.Pool
+	64,  // 56: starling.v1.PoolStatusResponse.explanations:type_name -> starling.v1.PoolExplanation
+	65,  // 57: starling.v1.PoolExplanation.parts:type_name -> starling.v1.Part
+	131, // 58: starling.v1.JobHistoryResponse.time:type_name -> google.protobuf.Timestamp
+	73,  // 59: starling.v1.JobHistoryResponse.job:type_name -> starling.v1.Job
+	68,  // 60: starling.v1.JobHistoryResponse.versions:type_name -> starling.v1.JobVersion
+	131, // 61: starling.v1.JobVersion.brought_at:type_name -> google.protobuf.Timestamp
+	2,   // 62: starling.v1.JobVersion.spec:type_name -> starling.v1.JobSpec
+	25,  // 63: starling.v1.JobDiffResponse.changes:type_name -> starling.v1.Change
+	131, // 64: starling.v1.ListJobsResponse.time:type_name -> google.protobuf.Timestamp
+	73,  // 65: starling.v1.ListJobsResponse.jobs:type_name -> starling.v1.Job
+	76,  // 66: starling.v1.Job.counts:type_name -> starling.v1.Counts
+	131, // 67: starling.v1.Job.submitted_at:type_name -> google.protobuf.Timestamp
+	131, // 68: starling.v1.Job.finished_at:type_name -> google.protobuf.Timestamp
+	75,  // 69: starling.v1.Job.update:type_name -> starling.v1.Update
+	74,  // 70: starling.v1.Job.policy_action:type_name -> starling.v1.PolicyAction
+	131, // 71: starling.v1.PolicyAction.at:type_name -> google.protobuf.Timestamp
+	131, // 72: starling.v1.Update.began_at:type_name -> google.protobuf.Timestamp
+	131, // 73: starling.v1.Update.progress_at:type_name -> google.protobuf.Timestamp
+	131, // 74: starling.v1.Update.ended_at:type_name -> google.protobuf.Timestamp
+	131, // 75: starling.v1.JobStatusResponse.time:type_name -> google.protobuf.Timestamp
+	73,  // 76: starling.v1.JobStatusResponse.job:type_name -> starling.v1.Job
+	2,   // 77: starling.v1.JobStatusResponse.spec:type_name -> starling.v1.JobSpec
+	79,  // 78: starling.v1.JobStatusResponse.tasks:type_name -> starling.v1.Task
+	82,  // 79: starling.v1.JobStatusResponse.slots:type_name -> starling.v1.Slot
+	76,  // 80: starling.v1.Task.counts:type_name -> starling.v1.Counts
+	81,  // 81: starling.v1.Task.preemption:type_name -> starling.v1.Preemption
+	80,  // 82: starling.v1.Task.changes:type_name -> starling.v1.TaskChanges
+	131, // 83: starling.v1.Preemption.at:type_name -> google.protobuf.Timestamp
+	131, // 84: starling.v1.Slot.since:type_name -> google.protobuf.Timestamp
+	131, // 85: starling.v1.Slot.deadline:type_name -> google.protobuf.Timestamp
+	83,  // 86: starling.v1.Slot.ports:type_name -> starling.v1.Port
+	131, // 87: starling.v1.WhyResponse.time:type_name -> google.protobuf.Timestamp
+	73,  // 88: starling.v1.WhyResponse.job:type_name -> starling.v1.Job
+	86,  // 89: starling.v1.WhyResponse.findings:type_name -> starling.v1.Finding
+	131, // 90: starling.v1.Finding.since:type_name -> google.protobuf.Timestamp
+	131, // 91: starling.v1.Finding.until:type_name -> google.protobuf.Timestamp
+	131, // 92: starling.v1.ListPeersResponse.time:type_name -> google.protobuf.Timestamp
+	89,  // 93: starling.v1.ListPeersResponse.peers:type_name -> starling.v1.Peer
+	8,   // 94: starling.v1.Peer.capacity:type_name -> starling.v1.Resources
+	8,   // 95: starling.v1.Peer.free:type_name -> starling.v1.Resources
+	10,  // 96: starling.v1.Peer.devices:type_name -> starling.v1.Device
+	7,   // 97: starling.v1.Peer.attributes:type_name -> starling.v1.Variable
+	131, // 98: starling.v1.Peer.drain_deadline:type_name -> google.protobuf.Timestamp
+	8,   // 99: starling.v1.Peer.kept:type_name -> starling.v1.Resources
+	7,   // 100: starling.v1.WatchRequest.labels:type_name -> starling.v1.Variable
+	131, // 101: starling.v1.WatchResponse.time:type_name -> google.protobuf.Timestamp
+	49,  // 102: starling.v1.WatchResponse.pool:type_name -> starling.v1.PoolSpec
+	92,  // 103: starling.v1.WatchResponse.node:type_name -> starling.v1.Node
+	73,  // 104: starling.v1.WatchResponse.job:type_name -> starling.v1.Job
+	75,  // 105: starling.v1.WatchResponse.update:type_name -> starling.v1.Update
+	93,  // 106: starling.v1.WatchResponse.instance:type_name -> starling.v1.Instance
+	94,  // 107: starling.v1.WatchResponse.endpoint:type_name -> starling.v1.Endpoint
+	8,   // 108: starling.v1.Node.capacity:type_name -> starling.v1.Resources
+	8,   // 109: starling.v1.Node.free:type_name -> starling.v1.Resources
+	10,  // 110: starling.v1.Node.devices:type_name -> starling.v1.Device
+	7,   // 111: starling.v1.Node.attributes:type_name -> starling.v1.Variable
+	131, // 112: starling.v1.Node.drain_deadline:type_name -> google.protobuf.Timestamp
+	7,   // 113: starling.v1.Instance.labels:type_name -> starling.v1.Variable
+	82,  // 114: starling.v1.Instance.slot:type_name -> starling.v1.Slot
+	83,  // 115: starling.v1.Endpoint.ports:type_name -> starling.v1.Port
+	7,   // 116: starling.v1.Endpoint.labels:type_name -> starling.v1.Variable
+	108, // 117: starling.v1.TailJournalResponse.entry:type_name -> starling.v1.JournalEntry
+	131, // 118: starling.v1.DiffResponse.from_time:type_name -> google.protobuf.Timestamp
+	131, // 119: starling.v1.DiffResponse.to_time:type_name -> google.protobuf.Timestamp
+	101, // 120: starling.v1.DiffResponse.changes:type_name -> starling.v1.Changed
+	102, // 121: starling.v1.Changed.causes:type_name -> starling.v1.ChangeCause
+	131, // 122: starling.v1.ChangeCause.time:type_name -> google.protobuf.Timestamp
+	131, // 123: starling.v1.UsageResponse.since:type_name -> google.protobuf.Timestamp
+	131, // 124: starling.v1.UsageResponse.until:type_name -> google.protobuf.Timestamp
+	106, // 125: starling.v1.UsageResponse.rows:type_name -> starling.v1.UsageRow
+	107, // 126: starling.v1.UsageRow.devices:type_name -> starling.v1.DeviceHours
+	131, // 127: starling.v1.JournalEntry.time:type_name -> google.protobuf.Timestamp
+	109, // 128: starling.v1.JournalEntry.commands:type_name -> starling.v1.CommandWords
+	110, // 129: starling.v1.JournalEntry.effects:type_name -> starling.v1.EffectWords
+	119, // 130: starling.v1.RulesResponse.members:type_name -> starling.v1.RulesOfMember
+	124, // 131: starling.v1.QuorumResponse.members:type_name -> starling.v1.QuorumMember
+	125, // 132: starling.v1.QuorumResponse.spare:type_name -> starling.v1.QuorumMachine
+	131, // 133: starling.v1.QuorumMember.away_since:type_name -> google.protobuf.Timestamp
+	131, // 134: starling.v1.InfoResponse.time:type_name -> google.protobuf.Timestamp
+	130, // 135: starling.v1.InfoResponse.waits:type_name -> starling.v1.Wait
+	19,  // 136: starling.v1.Starling.SubmitJob:input_type -> starling.v1.SubmitJobRequest
+	21,  // 137: starling.v1.Starling.KillJob:input_type -> starling.v1.KillJobRequest
+	23,  // 138: starling.v1.Starling.PlanJob:input_type -> starling.v1.PlanJobRequest
+	29,  // 139: starling.v1.Starling.WhatIf:input_type -> starling.v1.WhatIfRequest
+	35,  // 140: starling.v1.Starling.SteerUpdate:input_type -> starling.v1.SteerUpdateRequest
+	37,  // 141: starling.v1.Starling.RevertJob:input_type -> starling.v1.RevertJobRequest
+	39,  // 142: starling.v1.Starling.RestartJob:input_type -> starling.v1.RestartJobRequest
+	41,  // 143: starling.v1.Starling.SuspendJob:input_type -> starling.v1.SuspendJobRequest
+	43,  // 144: starling.v1.Starling.SealTask:input_type -> starling.v1.SealTaskRequest
+	45,  // 145: starling.v1.Starling.EndAllocation:input_type -> starling.v1.EndAllocationRequest
+	113, // 146: starling.v1.Starling.Exec:input_type -> starling.v1.ExecRequest
+	47,  // 147: starling.v1.Starling.DrainNode:input_type -> starling.v1.DrainNodeRequest
+	51,  // 148: starling.v1.Starling.ChangePools:input_type -> starling.v1.ChangePoolsRequest
+	53,  // 149: starling.v1.Starling.PlanPools:input_type -> starling.v1.PlanPoolsRequest
+	57,  // 150: starling.v1.Starling.ListPools:input_type -> starling.v1.ListPoolsRequest
+	62,  // 151: starling.v1.Starling.PoolStatus:input_type -> starling.v1.PoolStatusRequest
+	66,  // 152: starling.v1.Starling.JobHistory:input_type -> starling.v1.JobHistoryRequest
+	69,  // 153: starling.v1.Starling.JobDiff:input_type -> starling.v1.JobDiffRequest
+	71,  // 154: starling.v1.Starling.ListJobs:input_type -> starling.v1.ListJobsRequest
+	77,  // 155: starling.v1.Starling.JobStatus:input_type -> starling.v1.JobStatusRequest
+	84,  // 156: starling.v1.Starling.Why:input_type -> starling.v1.WhyRequest
+	87,  // 157: starling.v1.Starling.ListPeers:input_type -> starling.v1.ListPeersRequest
+	90,  // 158: starling.v1.Starling.Watch:input_type -> starling.v1.WatchRequest
+	95,  // 159: starling.v1.Starling.TailJournal:input_type -> starling.v1.TailJournalRequest
+	97,  // 160: starling.v1.Starling.Export:input_type -> starling.v1.ExportRequest
+	99,  // 161: starling.v1.Starling.Diff:input_type -> starling.v1.DiffRequest
+	103, // 162: starling.v1.Starling.Blame:input_type -> starling.v1.BlameRequest
+	104, // 163: starling.v1.Starling.Usage:input_type -> starling.v1.UsageRequest
+	111, // 164: starling.v1.Starling.Logs:input_type -> starling.v1.LogsRequest
+	115, // 165: starling.v1.Starling.Output:input_type -> starling.v1.OutputRequest
+	117, // 166: starling.v1.Starling.Rules:input_type -> starling.v1.RulesRequest
+	120, // 167: starling.v1.Starling.RaiseRules:input_type -> starling.v1.RaiseRulesRequest
+	122, // 168: starling.v1.Starling.Quorum:input_type -> starling.v1.QuorumRequest
+	126, // 169: starling.v1.Starling.ChangeQuorum:input_type -> starling.v1.ChangeQuorumRequest
+	128, // 170: starling.v1.Starling.Info:input_type -> starling.v1.InfoRequest
+	20,  // 171: starling.v1.Starling.SubmitJob:output_type -> starling.v1.SubmitJobResponse
+	22,  // 172: starling.v1.Starling.KillJob:output_type -> starling.v1.KillJobResponse
+	24,  // 173: starling.v1.Starling.PlanJob:output_type -> starling.v1.PlanJobResponse
+	31,  // 174: starling.v1.Starling.WhatIf:output_type -> starling.v1.WhatIfResponse
+	36,  // 175: starling.v1.Starling.SteerUpdate:output_type -> starling.v1.SteerUpdateResponse
+	38,  // 176: starling.v1.Starling.RevertJob:output_type -> starling.v1.RevertJobResponse
+	40,  // 177: starling.v1.Starling.RestartJob:output_type -> starling.v1.RestartJobResponse
+	42,  // 178: starling.v1.Starling.SuspendJob:output_type -> starling.v1.SuspendJobResponse
+	44,  // 179: starling.v1.Starling.SealTask:output_type -> starling.v1.SealTaskResponse
+	46,  // 180: starling.v1.Starling.EndAllocation:output_type -> starling.v1.EndAllocationResponse
+	114, // 181: starling.v1.Starling.Exec:output_type -> starling.v1.ExecResponse
+	48,  // 182: starling.v1.Starling.DrainNode:output_type -> starling.v1.DrainNodeResponse
+	52,  // 183: starling.v1.Starling.ChangePools:output_type -> starling.v1.ChangePoolsResponse
+	54,  // 184: starling.v1.Starling.PlanPools:output_type -> starling.v1.PlanPoolsResponse
+	58,  // 185: starling.v1.Starling.ListPools:output_type -> starling.v1.ListPoolsResponse
+	63,  // 186: starling.v1.Starling.PoolStatus:output_type -> starling.v1.PoolStatusResponse
+	67,  // 187: starling.v1.Starling.JobHistory:output_type -> starling.v1.JobHistoryResponse
+	70,  // 188: starling.v1.Starling.JobDiff:output_type -> starling.v1.JobDiffResponse
+	72,  // 189: starling.v1.Starling.ListJobs:output_type -> starling.v1.ListJobsResponse
+	78,  // 190: starling.v1.Starling.JobStatus:output_type -> starling.v1.JobStatusResponse
+	85,  // 191: starling.v1.Starling.Why:output_type -> starling.v1.WhyResponse
+	88,  // 192: starling.v1.Starling.ListPeers:output_type -> starling.v1.ListPeersResponse
+	91,  // 193: starling.v1.Starling.Watch:output_type -> starling.v1.WatchResponse
+	96,  // 194: starling.v1.Starling.TailJournal:output_type -> starling.v1.TailJournalResponse
+	98,  // 195: starling.v1.Starling.Export:output_type -> starling.v1.ExportResponse
+	100, // 196: starling.v1.Starling.Diff:output_type -> starling.v1.DiffResponse
+	96,  // 197: starling.v1.Starling.Blame:output_type -> starling.v1.TailJournalResponse
+	105, // 198: starling.v1.Starling.Usage:output_type -> starling.v1.UsageResponse
+	112, // 199: starling.v1.Starling.Logs:output_type -> starling.v1.LogsResponse
+	116, // 200: starling.v1.Starling.Output:output_type -> starling.v1.OutputResponse
+	118, // 201: starling.v1.Starling.Rules:output_type -> starling.v1.RulesResponse
+	121, // 202: starling.v1.Starling.RaiseRules:output_type -> starling.v1.RaiseRulesResponse
+	123, // 203: starling.v1.Starling.Quorum:output_type -> starling.v1.QuorumResponse
+	127, // 204: starling.v1.Starling.ChangeQuorum:output_type -> starling.v1.ChangeQuorumResponse
+	129, // 205: starling.v1.Starling.Info:output_type -> starling.v1.InfoResponse
+	171, // [171:206] is the sub-list for method output_type
+	136, // [136:171] is the sub-list for method input_type
+	136, // [136:136] is the sub-list for extension type_name
+	136, // [136:136] is the sub-list for extension extendee
+	0,   // [0:136] is the sub-list for field type_name
 }
 
 func init() { file_v1_starling_proto_init() }
@@ -10839,20 +12047,30 @@ func file_v1_starling_proto_init() {
 	}
 	file_v1_starling_proto_msgTypes[2].OneofWrappers = []any{}
 	file_v1_starling_proto_msgTypes[6].OneofWrappers = []any{}
-	file_v1_starling_proto_msgTypes[47].OneofWrappers = []any{}
-	file_v1_starling_proto_msgTypes[48].OneofWrappers = []any{}
-	file_v1_starling_proto_msgTypes[63].OneofWrappers = []any{}
-	file_v1_starling_proto_msgTypes[77].OneofWrappers = []any{}
-	file_v1_starling_proto_msgTypes[87].OneofWrappers = []any{}
-	file_v1_starling_proto_msgTypes[96].OneofWrappers = []any{}
-	file_v1_starling_proto_msgTypes[104].OneofWrappers = []any{}
+	file_v1_starling_proto_msgTypes[49].OneofWrappers = []any{}
+	file_v1_starling_proto_msgTypes[50].OneofWrappers = []any{}
+	file_v1_starling_proto_msgTypes[65].OneofWrappers = []any{}
+	file_v1_starling_proto_msgTypes[79].OneofWrappers = []any{}
+	file_v1_starling_proto_msgTypes[89].OneofWrappers = []any{}
+	file_v1_starling_proto_msgTypes[90].OneofWrappers = []any{}
+	file_v1_starling_proto_msgTypes[91].OneofWrappers = []any{
+		(*WatchResponse_Pool)(nil),
+		(*WatchResponse_Node)(nil),
+		(*WatchResponse_Job)(nil),
+		(*WatchResponse_Update)(nil),
+		(*WatchResponse_Instance)(nil),
+		(*WatchResponse_Endpoint)(nil),
+	}
+	file_v1_starling_proto_msgTypes[103].OneofWrappers = []any{}
+	file_v1_starling_proto_msgTypes[111].OneofWrappers = []any{}
+	file_v1_starling_proto_msgTypes[114].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_v1_starling_proto_rawDesc), len(file_v1_starling_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   122,
+			NumMessages:   131,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

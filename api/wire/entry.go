@@ -4,11 +4,14 @@ import (
 	"fmt"
 	"time"
 
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	starlingv1 "starling/api/v1"
 	"starling/api/words"
 	"starling/cluster/facts"
+	"starling/command"
 	"starling/replica/report"
 	"starling/terms"
 )
@@ -19,6 +22,11 @@ func Timestamp(t terms.Time) *timestamppb.Timestamp {
 		return nil
 	}
 	return timestamppb.New(time.UnixMilli(int64(t)))
+}
+
+// JSON writes a message with all fields that are told, zeroes included, so that programs find them.
+func JSON(m proto.Message) ([]byte, error) {
+	return protojson.MarshalOptions{UseProtoNames: true, EmitDefaultValues: true}.Marshal(m)
 }
 
 // Digest writes a digest as 16 hexadecimal digits.
@@ -38,6 +46,9 @@ func Entry(f *report.Folded) *starlingv1.JournalEntry {
 	m.Time, m.Writer, m.Seq, m.Cause = Timestamp(f.Entry.Time), string(f.Entry.Writer), f.Entry.Seq, uint64(f.Entry.Cause)
 	for i, c := range f.Entry.Commands {
 		one := &starlingv1.CommandWords{Kind: c.Kind().String(), Text: words.Command(c)}
+		if as, ok := c.(*command.As); ok {
+			one.By = as.Subject.Name
+		}
 		if i < len(f.Outcome.Results) {
 			result := f.Outcome.Results[i]
 			one.Job = string(result.Job)

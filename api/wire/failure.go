@@ -25,6 +25,8 @@ const (
 	// Exhausted: it is beyond a limit. Unavailable: it may succeed later, or at another peer.
 	Exhausted   Code = "exhausted"
 	Unavailable Code = "unavailable"
+	// Unknown: it may have been done, or may still be; asked again with the same request_id it is done once.
+	Unknown Code = "unknown"
 	// Canceled: who asked went away, or his time was up. Internal: a bug.
 	Canceled Code = "canceled"
 	Internal Code = "internal"
@@ -45,7 +47,7 @@ func codes() []struct {
 		{Conflict, connect.CodeAborted}, {Conflict, connect.CodeAlreadyExists}, {Conflict, connect.CodeFailedPrecondition},
 		{Denied, connect.CodePermissionDenied}, {Denied, connect.CodeUnauthenticated},
 		{Exhausted, connect.CodeResourceExhausted},
-		{Unavailable, connect.CodeUnavailable},
+		{Unknown, connect.CodeUnavailable}, {Unavailable, connect.CodeUnavailable},
 		{Canceled, connect.CodeCanceled}, {Canceled, connect.CodeDeadlineExceeded},
 		{Internal, connect.CodeInternal},
 	}

@@ -14,8 +14,8 @@ import (
 
 func TestFailureComesBack(t *testing.T) {
 	codes := []wire.Code{
-		wire.Invalid, wire.NotFound, wire.Conflict, wire.Denied, wire.Exhausted, wire.Unavailable, wire.Canceled,
-		wire.Internal,
+		wire.Invalid, wire.NotFound, wire.Conflict, wire.Denied, wire.Exhausted, wire.Unavailable, wire.Unknown,
+		wire.Canceled, wire.Internal,
 	}
 	for _, code := range codes {
 		sent := &wire.Failure{Code: code, Reason: "why", Index: 7, Problems: []terms.Problem{{Path: "a", Reason: "b"}},

@@ -23,6 +23,9 @@ func Spec(spec *terms.Job) *starlingv1.JobSpec {
 	m := &starlingv1.JobSpec{}
 	put(reflect.ValueOf(m).Elem(), reflect.ValueOf(spec).Elem())
 	for _, t := range m.Tasks {
+		if t.Container.GetImage() == "" { // nothing that older peers do not know
+			t.Container = nil
+		}
 		switch *t.StopDelayMillis {
 		case 0:
 			t.StopDelayMillis = nil

@@ -2,19 +2,23 @@ package wire
 
 import (
 	"context"
+	"encoding/hex"
+	"fmt"
 	"net"
 	"net/http"
+	"strings"
 	"time"
 
 	"connectrpc.com/connect"
 
 	"starling/api/v1/starlingv1connect"
+	"starling/trust"
 )
 
-// Peer returns the procedures of the peer at "host:port". It asks for no compression: peers are near, and output is
-// read as fast as it is written.
+// Peer returns the procedures of the peer at "host:port" or "unix:PATH". It asks for no compression: peers are near,
+// and output is read as fast as it is written.
 func Peer(transport *http.Transport, address string, more ...connect.Interceptor) starlingv1connect.StarlingClient {
-	return starlingv1connect.NewStarlingClient(&http.Client{Transport: transport}, "http://"+address,
+	return starlingv1connect.NewStarlingClient(&http.Client{Transport: transport}, URL(address),
 		connect.WithAcceptCompression("gzip", nil, nil), connect.WithInterceptors(append(more, breaks{})...))
 }
 
@@ -46,14 +50,41 @@ func (At) WrapStreamingHandler(next connect.StreamingHandlerFunc) connect.Stream
 	return next
 }
 
-// Transport returns the HTTP transport to peers: HTTP/2 without TLS, so that streams share a connection.
-func Transport() *http.Transport {
+// unixHost ends the names of hosts that stand for sockets; the rest is the path.
+const unixHost = ".unix"
+
+// URL returns the root of a peer's API, for a client with a Transport.
+func URL(address string) string {
+	if path, isSocket := strings.CutPrefix(address, UnixPrefix); isSocket {
+		return "http://" + hex.EncodeToString([]byte(path)) + unixHost
+	}
+	return "https://" + address
+}
+
+// Transport returns the HTTP transport to peers: HTTP/2, so that streams share a connection, over mutual TLS or, on
+// this machine, a socket whose other end knows by itself who calls.
+func Transport(shows func() []trust.Shows) *http.Transport {
 	protocols := new(http.Protocols)
+	protocols.SetHTTP2(true)
 	protocols.SetUnencryptedHTTP2(true)
+	dialer := &net.Dialer{Timeout: 3 * time.Second, KeepAlive: 15 * time.Second}
 	return &http.Transport{
 		Protocols:       protocols,
-		DialContext:     (&net.Dialer{Timeout: 3 * time.Second, KeepAlive: 15 * time.Second}).DialContext,
-		IdleConnTimeout: 90 * time.Second,
-		HTTP2:           &http.HTTP2Config{SendPingTimeout: 15 * time.Second, PingTimeout: 5 * time.Second},
+		TLSClientConfig: trust.ClientTLS(shows),
+		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+			host, _, err := net.SplitHostPort(address)
+			name, isSocket := strings.CutSuffix(host, unixHost)
+			if err != nil || !isSocket {
+				return dialer.DialContext(ctx, network, address)
+			}
+			path, err := hex.DecodeString(name)
+			if err != nil {
+				return nil, fmt.Errorf("%q stands for no socket: %w", host, err)
+			}
+			return dialer.DialContext(ctx, "unix", string(path))
+		},
+		TLSHandshakeTimeout: 5 * time.Second,
+		IdleConnTimeout:     90 * time.Second,
+		HTTP2:               &http.HTTP2Config{SendPingTimeout: 15 * time.Second, PingTimeout: 5 * time.Second},
 	}
 }

@@ -91,6 +91,32 @@ func other(c command.Command) string {
 	case *command.Unreadable:
 		return "refused unread: " + c.Problem
 	}
+	return known(c)
+}
+
+// known says the commands about who is known.
+func known(c command.Command) string {
+	switch c := c.(type) {
+	case *command.As:
+		return fmt.Sprintf("%s, asked by %s", Command(c.Command), c.Subject)
+	case *command.AddUser:
+		return fmt.Sprintf("let user %s in with key %s, as %s", c.Credential.Name, c.Credential.Key, c.Credential.Role)
+	case *command.RemoveUser:
+		return fmt.Sprintf("end the credentials of user %s", c.Name)
+	case *command.AddToken:
+		return fmt.Sprintf("let %d machines join by token %s", c.Token.Uses, c.Token.ID)
+	case *command.RemoveToken:
+		return fmt.Sprintf("end token %s", c.ID)
+	case *command.AdmitNode:
+		if c.Token == "" {
+			return fmt.Sprintf("node %s has key %s", c.Node, c.Key)
+		}
+		return fmt.Sprintf("admit node %s with key %s by token %s", c.Node, c.Key, c.Token)
+	case *command.RemoveNode:
+		return fmt.Sprintf("remove node %s", c.Node)
+	case *command.TakeSnapshot:
+		return "ask for a snapshot"
+	}
 	return c.Kind().String()
 }
 

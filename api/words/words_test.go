@@ -9,15 +9,35 @@ import (
 	"starling/command"
 	"starling/replica/report"
 	"starling/terms"
+	"starling/terms/access"
 	"starling/terms/rules"
 )
 
+// said is a command and its words.
+type said struct {
+	command command.Command
+	want    string
+}
+
+func commandsAboutWhoIsKnown() []said {
+	return []said{
+		{&command.As{Subject: access.Subject{Kind: access.OfUser, Name: "alice"}, Command: &command.KillJob{Job: "web"}},
+			"kill job web, asked by user alice"},
+		{&command.AddUser{Credential: access.Credential{Name: "alice", Role: access.Operator}},
+			"let user alice in with key 000000000000, as operator"},
+		{&command.RemoveUser{Name: "alice"}, "end the credentials of user alice"},
+		{&command.AddToken{Token: access.Token{ID: "T7", Uses: 3}}, "let 3 machines join by token T7"},
+		{&command.RemoveToken{ID: "T7"}, "end token T7"},
+		{&command.AdmitNode{Node: "b"}, "node b has key 000000000000"},
+		{&command.AdmitNode{Node: "b", Token: "T7"}, "admit node b with key 000000000000 by token T7"},
+		{&command.RemoveNode{Node: "b"}, "remove node b"},
+		{&command.TakeSnapshot{}, "ask for a snapshot"},
+	}
+}
+
 func TestCommands(t *testing.T) {
 	gigabytes := func(n int64) int64 { return n << 30 }
-	cases := []struct {
-		command command.Command
-		want    string
-	}{
+	cases := []said{
 		{&command.PrepareJoin{Joiner: "b~1", Attempt: 2}, "b~1 prepares to join (attempt 2)"},
 		{&command.NotifyJoin{Joiner: "b~1", Attempt: 2}, "notify b~1 that it is watched (attempt 2)"},
 		{&command.AcceptJoin{Joiner: "b~1", Observer: "a~1", Attempt: 2}, "b~1 accepts a~1 as its observer (attempt 2)"},
@@ -64,10 +84,8 @@ func TestCommands(t *testing.T) {
 			"vouch for the snapshot of entry 12, 3 chunks, digest 00000000000000ff"},
 	}
 	tried := map[command.Kind]bool{}
-	cases = append(cases, struct {
-		command command.Command
-		want    string
-	}{unreadable(t), `refused unread: a command of kind 65535, version 1, is not known under version 1 of the rules: ` +
+	cases = append(cases, commandsAboutWhoIsKnown()...)
+	cases = append(cases, said{unreadable(t), `refused unread: a command of kind 65535, version 1, is not known under version 1 of the rules: ` +
 		`if it is one of a newer program, raise them first, see "starling rules"`})
 	for _, c := range cases {
 		if got := words.Command(c.command); got != c.want {

@@ -2,6 +2,7 @@ package facts
 
 import (
 	"starling/cluster/membership"
+	"starling/cluster/registry"
 	"starling/cluster/retries"
 	"starling/cluster/tree"
 	"starling/terms"
@@ -12,6 +13,8 @@ import (
 type All struct {
 	Head
 	Pools *tree.Pools
+	// Registry is who is known, nil for nobody.
+	Registry *registry.Registry
 	// Nodes are at their NodeIndex, Jobs in the order of their submission.
 	Nodes []Node
 	Jobs  []WholeJob

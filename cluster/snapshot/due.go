@@ -31,6 +31,33 @@ func Count(h *facts.Head, bytes uint64) {
 	}
 }
 
+// askAfter is how many entries, and which part of those between two snapshots, must have been folded since one was due
+// until another may be asked for.
+const (
+	askAfter     = 256
+	askAfterPart = 4
+)
+
+// Ask lets a snapshot be due with the entry that is folded, or refuses.
+func Ask(h *facts.Head) (r facts.Refusal) {
+	switch n := &h.Snapshots; {
+	case n.Due != 0:
+		r = facts.Refusal{Code: facts.Conflict, Reason: fmt.Sprintf("a snapshot is due already, of entry %d", n.Due)}
+	case !MayAsk(h):
+		r = facts.Refusal{Code: facts.Conflict,
+			Reason: fmt.Sprintf("only %d entries were folded since the last snapshot was due", n.Entries)}
+	default:
+		n.Bytes = h.Limits.SnapshotBytes // Count sees that it is time
+	}
+	return r
+}
+
+// MayAsk tells whether so much was folded since the last snapshot that another may be asked for.
+func MayAsk(h *facts.Head) bool {
+	return h.Rules >= rules.Registry && h.Snapshots.Due == 0 &&
+		h.Snapshots.Entries >= max(1, min(askAfter, h.Limits.SnapshotEntries/askAfterPart))
+}
+
 // Vouch takes the word of one of so many members for a snapshot, which is confirmed when enough of them have given it.
 // It returns why it does not, "" if it does.
 func Vouch(n *facts.Snapshots, v facts.Vouch, members int) (refusal string) {

@@ -8,6 +8,7 @@ import (
 
 	"starling/cluster/facts"
 	"starling/cluster/membership"
+	"starling/cluster/registry"
 	"starling/cluster/tree"
 	"starling/terms"
 	"starling/terms/codec"
@@ -179,7 +180,12 @@ func (s *specs) spec(c *coder, v *facts.JobVersion) {
 
 // all codes what comes after the head and the specs.
 func (s *specs) all(c *coder, f *facts.All) {
+	c.Version = terms.PoolVersionFirst
+	if f.Rules >= rules.Registry {
+		c.Version = terms.PoolVersion
+	}
 	f.Pools.Code(c)
+	c.Version = codec.Newest
 	f.Ring.Code(c)
 	codec.List(c, &f.Nodes, rowsMax, nodeRow)
 	codec.List(c, &f.Jobs, rowsMax, s.job)
@@ -198,6 +204,17 @@ func (s *specs) all(c *coder, f *facts.All) {
 		codec.Integer(c, &row.Key, math.MaxUint32)
 		index(c, &row.Value)
 	})
+	if f.Rules < rules.Registry {
+		return
+	}
+	known := f.Registry != nil
+	if codec.Flags(c, &known); !known {
+		return
+	}
+	if !c.Writing {
+		f.Registry = new(registry.Registry)
+	}
+	f.Registry.Code(c)
 }
 
 func request(c *coder, row *facts.Row[string, facts.Request]) {

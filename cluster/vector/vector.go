@@ -33,6 +33,29 @@ func (v *Of[T]) At(i int) T {
 	return zero
 }
 
+// EachSince visits the numbers of the rows of two tables that do not stand on a page of both. When one is a copy of the
+// other that was changed, or the other way round, all rows that differ are among them; a row may be of one table alone.
+func (v *Of[T]) EachSince(old *Of[T], visit func(i int)) {
+	both, rows := min(v.length, old.length), max(v.length, old.length)
+	for first := 0; first < rows; first += PageRows {
+		next := first
+		if number := first / PageRows; v.page(number) == old.page(number) {
+			next = max(both, first)
+		}
+		for ; next < min(first+PageRows, rows); next++ {
+			visit(next)
+		}
+	}
+}
+
+// page returns a page, nil if none of its rows was ever set.
+func (v *Of[T]) page(number int) *page[T] {
+	if number < len(v.pages) {
+		return v.pages[number]
+	}
+	return nil
+}
+
 // Resize makes the vector n rows long; rows that come are zero, and rows that go are lost.
 func (v *Of[T]) Resize(e *Epoch, n int) {
 	pages := (n + PageRows - 1) / PageRows

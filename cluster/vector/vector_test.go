@@ -35,11 +35,30 @@ func TestVector(t *testing.T) {
 				p.vector.Set(p.epoch, i, step)
 				p.plain[i] = step
 			}
+			old := pairs[rng.IntN(len(pairs))]
+			checkSince(t, p.vector, old.vector)
 			for k, p := range pairs {
 				if got := rows(&p.vector); !slices.Equal(got, p.plain) {
 					t.Fatalf("seed %d, step %d, vector %d holds %v, want %v", seed, step, k, got, p.plain)
 				}
 			}
+		}
+	}
+}
+
+// checkSince fails if a row of one of two tables is not as in the other, and is not visited.
+func checkSince(t *testing.T, v, old Of[int]) {
+	t.Helper()
+	visited := map[int]bool{}
+	v.EachSince(&old, func(i int) { visited[i] = true })
+	for i := range max(v.Len(), old.Len()) {
+		if same := i < v.Len() && i < old.Len() && v.At(i) == old.At(i); !same && !visited[i] {
+			t.Fatalf("row %d differs and is not visited", i)
+		}
+	}
+	for i := range visited {
+		if i >= max(v.Len(), old.Len()) {
+			t.Fatalf("row %d is visited, which neither table has", i)
 		}
 	}
 }

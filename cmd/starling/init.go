@@ -23,23 +23,31 @@ func newInit(c *console.Console) *cobra.Command {
 		Use:   "init [DIR | NAME]",
 		Short: "Write commented example files: jobs, and a tree of pools",
 		Long: `Write commented example files: jobs, all of which run as they are, and a tree of pools. They go into the present folder,
-or into DIR, or only the one called NAME. Files that exist are left alone.`,
-		Example: "  starling init\n  starling init examples\n  starling init hello",
+or into DIR (which DIR/ makes), or only the one called NAME. Files that exist are left alone.`,
+		Example: "  starling init\n  starling init examples/\n  starling init hello",
 		Args:    usage.AtMostOne("DIR or NAME"),
 		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
-			var names []string
-			for _, example := range allExamples() {
-				names = append(names, strings.TrimSuffix(example.Name, ".yaml"))
-			}
-			return names, cobra.ShellCompDirectiveFilterDirs
+			return exampleNames(), cobra.ShellCompDirectiveFilterDirs
 		},
 		RunE: func(_ *cobra.Command, args []string) error {
-			folder, files := choose(append(args, ".")[0])
+			argument := append(args, ".")[0]
+			folder, files := choose(argument)
+			if _, err := os.Stat(folder); err != nil && !strings.HasSuffix(argument, "/") {
+				return exit.Fail(exit.Usage, "there is no example %s and no such folder: starling init %s/ makes the folder for all "+
+					"of them\nexamples: %s", argument, argument, strings.Join(exampleNames(), ", "))
+			}
 			return writeExamples(c, folder, files, force)
 		},
 	}
 	command.Flags().BoolVar(&force, "force", false, "write over files that exist")
 	return command
+}
+
+func exampleNames() (names []string) {
+	for _, example := range allExamples() {
+		names = append(names, strings.TrimSuffix(example.Name, ".yaml"))
+	}
+	return names
 }
 
 // allExamples returns the job files, the first to be run first, and then the pools file.

@@ -1,9 +1,9 @@
 // Command starling is the whole program: the agent of a machine, a cluster for development in one process, and the
 // tool by which people and programs talk to either.
 //
-// There is a package for each group of subcommands; here are the root, which puts them together, and the few that need
-// neither a peer nor a journal. Data goes to stdout, progress and hints to stderr, and the exit status is one of the
-// table in package exit.
+// There is a package for each group of subcommands; here are the root, which puts them together, and the few that
+// need neither a peer nor a journal. Data goes to stdout, progress and hints to stderr, and the exit status is one of
+// the table in package exit.
 package main
 
 import (
@@ -17,15 +17,19 @@ import (
 
 	"starling/cmd/starling/agent"
 	"starling/cmd/starling/console"
+	"starling/cmd/starling/doctor"
 	"starling/cmd/starling/exit"
 	"starling/cmd/starling/jobs"
 	"starling/cmd/starling/logs"
+	"starling/cmd/starling/manual"
 	"starling/cmd/starling/past"
 	"starling/cmd/starling/peers"
 	"starling/cmd/starling/pools"
 	"starling/cmd/starling/remote"
 	"starling/cmd/starling/simulation"
+	"starling/cmd/starling/tasks"
 	"starling/cmd/starling/usage"
+	"starling/cmd/starling/users"
 )
 
 func main() {
@@ -68,6 +72,7 @@ Begin with "starling dev", and in another terminal "starling run -- echo hi".`,
 	root.SetOut(c.Out)
 	root.SetErr(c.Err)
 	root.SetFlagErrorFunc(func(command *cobra.Command, err error) error { return usage.Error(command, err) })
+	root.SetHelpCommand(manual.NewHelp())
 	root.SetHelpCommandGroupID(groupOther)
 	root.SetCompletionCommandGroupID(groupOther)
 	root.AddGroup(
@@ -75,14 +80,17 @@ Begin with "starling dev", and in another terminal "starling run -- echo hi".`,
 		&cobra.Group{ID: groupCluster, Title: "The cluster:"},
 		&cobra.Group{ID: groupPast, Title: "The past and the possible:"},
 		&cobra.Group{ID: groupOther, Title: "Other:"})
-	version, _ := programVersion()
+	version, commit := programVersion()
 	r := &remote.Remote{Console: c}
 	r.Declare(root)
 	for group, commands := range map[string][]*cobra.Command{
-		groupWork:    append(jobs.Commands(r), logs.New(r), newInit(c), newSchema(c)),
-		groupCluster: slices.Concat(agent.Commands(r, version), peers.Commands(r), []*cobra.Command{pools.New(r)}),
-		groupPast:    past.Commands(r, version),
-		groupOther:   {simulation.New(r), newVersion(r), exit.NewTopic()},
+		groupWork: slices.Concat(jobs.Commands(r), tasks.Commands(r),
+			[]*cobra.Command{logs.New(r), newInit(c), newSchema(c)}),
+		groupCluster: slices.Concat(agent.Commands(r, version), peers.Commands(r, agent.NewJournalCopy(r)),
+			users.Commands(r), []*cobra.Command{pools.New(r), doctor.New(r, version),
+				doctor.Debug(r, version, commit)}),
+		groupPast:  past.Commands(r, version),
+		groupOther: append(manual.Topics(), simulation.New(r), newVersion(r), manual.NewPages(), exit.NewTopic()),
 	} {
 		for _, command := range commands {
 			command.GroupID = group

@@ -44,6 +44,7 @@ func newVersion(r *remote.Remote) *cobra.Command {
 			return r.Show(answer, func() *console.Table {
 				t := console.NewTable("starling", version)
 				t.Row("commit", commit)
+				t.Whole = true
 				t.Row("built with", runtime.Version()+" for "+runtime.GOOS+"/"+runtime.GOARCH)
 				return t
 			})

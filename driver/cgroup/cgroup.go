@@ -25,6 +25,9 @@ type Place struct {
 	Paths map[string]string
 	// Unified is the one group of version 2, which is there also where no limit is enforced.
 	Unified string
+	// Beside are the folders of the other hierarchies of version 1 in which a container engine makes groups of the same
+	// names.
+	Beside []string
 }
 
 // The controllers that are used.

@@ -3,11 +3,18 @@ package cgroup
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"os"
+	"path"
 	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
 	"syscall"
+	"time"
 
-	cgroups "github.com/containerd/cgroups/v3"
+	"github.com/opencontainers/runtime-spec/specs-go"
+	"golang.org/x/sys/unix"
 
 	"starling/driver"
 )
@@ -18,7 +25,7 @@ const periodMicroseconds = 100_000
 // quotaMicrosecondsMin is the least that the kernel accepts for a period.
 const quotaMicrosecondsMin = 1_000
 
-// mountPoint is where the library expects control groups.
+// mountPoint is where systems have control groups.
 const mountPoint = "/sys/fs/cgroup"
 
 // quota is the processor time per period for a limit.
@@ -31,10 +38,11 @@ func quota(millicores int64) int64 {
 func Find(name string) (Place, []string) {
 	var p Place
 	var reasons map[string]error
-	switch cgroups.Mode() {
-	case cgroups.Unified:
+	var mounted unix.Statfs_t
+	switch err := unix.Statfs(mountPoint, &mounted); {
+	case err == nil && mounted.Type == unix.CGROUP2_SUPER_MAGIC:
 		p, reasons = findV2(name)
-	case cgroups.Legacy, cgroups.Hybrid:
+	case err == nil && mounted.Type == unix.TMPFS_MAGIC:
 		p, reasons = findV1(name)
 	default:
 		missing := errors.New("no control groups are mounted at /sys/fs/cgroup")
@@ -67,97 +75,262 @@ func (p Place) Remove() {
 	if p.Version == 2 {
 		os.Remove(filepath.Join(mountPoint, p.Unified))
 	}
+	for _, folder := range p.Beside {
+		os.Remove(folder)
+	}
 }
 
-// backend is one version's group.
-type backend interface {
-	start(start func(*syscall.SysProcAttr) error) error
-	memoryAlarm() (*os.File, error)
-	memoryKills() (int, error)
-	kill() (int, error)
-	remove() error
+// Relative is the path of a task's group as a container engine wants it: from the group that this process is in.
+func (p Place) Relative(name string) string {
+	for _, parent := range p.Paths {
+		return path.Join(path.Base(parent), name)
+	}
+	return path.Join(path.Base(p.Unified), name)
 }
 
-// Group holds the processes of one task.
+// Resources are the limits that the place enforces, as a container engine wants them.
+func (p Place) Resources(limits driver.Limits) *specs.LinuxResources {
+	resources := &specs.LinuxResources{}
+	if limits.MemoryBytes > 0 && p.enforces(memory) {
+		resources.Memory = &specs.LinuxMemory{Limit: &limits.MemoryBytes}
+		if p.boundsSwap() {
+			resources.Memory.Swap = &limits.MemoryBytes // together with memory, so there is no swap beside it
+		}
+		if p.Version == 2 {
+			resources.Unified = map[string]string{"memory.oom.group": "1"}
+		}
+	}
+	if limits.CPUMillicores > 0 && p.enforces(processor) {
+		quota, period := quota(limits.CPUMillicores), uint64(periodMicroseconds)
+		resources.CPU = &specs.LinuxCPU{Quota: &quota, Period: &period}
+	}
+	if limits.Processes > 0 && p.enforces(processes) {
+		resources.Pids = &specs.LinuxPids{Limit: &limits.Processes}
+	}
+	return resources
+}
+
+// Group holds the processes of one task: one control group in each hierarchy that its place uses.
 type Group struct {
-	name    string
-	backend backend // nil where there are no control groups
+	name   string
+	place  Place
+	limits driver.Limits
 }
+
+// value is what is written to a file of the group that a controller enforces.
+type value struct{ controller, file, text string }
 
 // Make makes the group of a task and sets those of its limits that the place enforces.
 func (p Place) Make(name string, limits driver.Limits) (*Group, error) {
-	g := &Group{name: name}
-	var err error
-	switch p.Version {
-	case 1:
-		g.backend, err = p.makeV1(name, limits)
-	case 2:
-		g.backend, err = p.makeV2(name, limits)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("limit task by control group %s: %w", name, err)
+	g := &Group{name: name, place: p, limits: limits}
+	if err := g.make(); err != nil {
+		return nil, errors.Join(fmt.Errorf("limit task by control group %s: %w", name, err), g.Delete())
 	}
 	return g, nil
 }
 
-// Open returns a group that was made earlier and may be gone.
-func (p Place) Open(name string) *Group {
-	g := &Group{name: name}
-	switch p.Version {
+func (g *Group) make() error {
+	var values []value
+	switch g.place.Version {
 	case 1:
-		g.backend = p.openV1(name)
+		values = g.place.valuesV1(g.limits)
 	case 2:
-		g.backend = p.openV2(name)
+		values = g.place.valuesV2(g.limits)
 	}
-	return g
+	for _, folder := range g.folders() {
+		if err := os.Mkdir(folder, 0o755); err != nil && !errors.Is(err, os.ErrExist) {
+			return err
+		}
+	}
+	for _, v := range values {
+		if !g.place.enforces(v.controller) {
+			continue
+		}
+		if err := write(filepath.Join(g.folder(v.controller), v.file), v.text); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// write writes to a file that the kernel has made.
+func write(path, text string) error {
+	file, err := os.OpenFile(path, os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	_, err = file.WriteString(text)
+	return errors.Join(err, file.Close())
+}
+
+// Open returns a group that was made earlier and may be gone.
+func (p Place) Open(name string) *Group { return &Group{name: name, place: p} }
+
+// folder is the group's in the hierarchy of a controller.
+func (g *Group) folder(controller string) string {
+	if g.place.Version == 2 {
+		return filepath.Join(mountPoint, g.place.Unified, g.name)
+	}
+	return filepath.Join(mountPoint, controller, g.place.Paths[controller], g.name)
+}
+
+// folders are all of the group.
+func (g *Group) folders() []string {
+	switch g.place.Version {
+	case 1:
+		var all []string
+		for _, controller := range slices.Sorted(maps.Keys(g.place.Paths)) {
+			all = append(all, g.folder(controller))
+		}
+		return all
+	case 2:
+		return []string{g.folder("")}
+	}
+	return nil
 }
 
 // Start has start fork the task's first process so that it is in the group from its first instruction. The calling
 // goroutine must be locked to its thread.
 func (g *Group) Start(start func(*syscall.SysProcAttr) error) error {
-	if g.backend == nil {
-		return start(&syscall.SysProcAttr{})
+	switch g.place.Version {
+	case 1:
+		return g.startV1(start)
+	case 2:
+		return g.startV2(start)
 	}
-	return g.backend.start(start)
+	return start(&syscall.SysProcAttr{})
 }
 
 // MemoryAlarm is a file that can be read from once the group was out of memory, where the kernel does not kill the
 // whole group by itself; else nil.
 func (g *Group) MemoryAlarm() (*os.File, error) {
-	if g.backend == nil {
+	if g.place.Version != 1 {
 		return nil, nil
 	}
-	return g.backend.memoryAlarm()
+	return g.memoryAlarmV1()
 }
 
 // MemoryKills is how many of its processes the kernel killed for want of memory.
 func (g *Group) MemoryKills() (int, error) {
-	if g.backend == nil {
+	if !g.place.enforces(memory) {
 		return 0, nil
 	}
-	return g.backend.memoryKills()
+	file := "memory.oom_control"
+	if g.place.Version == 2 {
+		file = "memory.events"
+	}
+	text, err := os.ReadFile(filepath.Join(g.folder(memory), file))
+	if errors.Is(err, os.ErrNotExist) {
+		return 0, nil
+	}
+	for line := range strings.Lines(string(text)) {
+		if count, ok := strings.CutPrefix(line, "oom_kill "); ok {
+			return strconv.Atoi(strings.TrimSpace(count))
+		}
+	}
+	return 0, err
 }
 
 // Kill sends SIGKILL to all processes in the group and returns how many there were. A killed process is in the group
 // until it has ended.
 func (g *Group) Kill() (int, error) {
-	if g.backend == nil {
-		return 0, nil
+	found := map[int]struct{}{}
+	for _, folder := range g.folders() {
+		list, err := processesBelow(folder)
+		if err != nil {
+			return len(found), fmt.Errorf("kill control group %s: %w", g.name, err)
+		}
+		for _, process := range list {
+			found[process] = struct{}{}
+		}
 	}
-	n, err := g.backend.kill()
+	if len(found) > 0 && g.place.Version == 2 && g.killV2() {
+		return len(found), nil
+	}
+	for process := range found {
+		_ = unix.Kill(process, unix.SIGKILL)
+	}
+	return len(found), nil
+}
+
+// processesIn lists the processes of one group, without those of another namespace.
+func processesIn(folder string) (list []int, err error) {
+	text, err := os.ReadFile(filepath.Join(folder, "cgroup.procs"))
+	if errors.Is(err, os.ErrNotExist) || errors.Is(err, unix.ENODEV) { // ENODEV: it is deleted while it is read
+		return nil, nil
+	}
+	for line := range strings.Lines(string(text)) {
+		if process, failed := strconv.Atoi(strings.TrimSpace(line)); failed == nil && process > 0 {
+			list = append(list, process)
+		}
+	}
+	return list, err
+}
+
+// processesBelow lists the processes of a group and of those that it holds, which a task may have made.
+func processesBelow(folder string) (list []int, err error) {
+	list, err = processesIn(folder)
 	if err != nil {
-		return n, fmt.Errorf("kill control group %s: %w", g.name, err)
+		return nil, err
 	}
-	return n, nil
+	for _, below := range groupsIn(folder) {
+		more, err := processesBelow(below)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, more...)
+	}
+	return list, nil
+}
+
+// groupsIn are the groups that one holds. One that is gone holds none.
+func groupsIn(folder string) (below []string) {
+	entries, _ := os.ReadDir(folder)
+	for _, entry := range entries {
+		if entry.IsDir() {
+			below = append(below, filepath.Join(folder, entry.Name()))
+		}
+	}
+	return below
 }
 
 // Delete removes the group, which must be empty. One that is gone is no error.
 func (g *Group) Delete() error {
-	if g.backend == nil {
-		return nil
+	var errs []error
+	for _, folder := range g.folders() {
+		errs = append(errs, deleteBelow(folder))
 	}
-	if err := g.backend.remove(); err != nil {
+	for _, folder := range g.place.Beside {
+		errs = append(errs, deleteBelow(filepath.Join(folder, g.name)))
+	}
+	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("delete control group %s: %w", g.name, err)
 	}
 	return nil
 }
+
+// deleteBelow removes a group with those that it holds. The kernel may call one busy for a moment after its last
+// process has ended.
+func deleteBelow(folder string) error {
+	for pause := busyPause; ; pause *= 2 {
+		err := unix.Rmdir(folder)
+		if err == nil || errors.Is(err, unix.ENOENT) {
+			return nil
+		}
+		for _, below := range groupsIn(folder) {
+			if err := deleteBelow(below); err != nil {
+				return err
+			}
+		}
+		if pause > busyPauseMax {
+			return &os.PathError{Op: "rmdir", Path: folder, Err: err}
+		}
+		time.Sleep(pause)
+	}
+}
+
+// Pauses between attempts to delete a group that is busy.
+const (
+	busyPause    = time.Millisecond
+	busyPauseMax = 128 * time.Millisecond
+)

@@ -7,6 +7,8 @@ import (
 	"os"
 	"syscall"
 
+	"github.com/opencontainers/runtime-spec/specs-go"
+
 	"starling/driver"
 )
 
@@ -18,6 +20,12 @@ func Find(string) (Place, []string) {
 
 // Remove does nothing.
 func (p Place) Remove() {}
+
+// Relative is empty.
+func (p Place) Relative(string) string { return "" }
+
+// Resources are none.
+func (p Place) Resources(driver.Limits) *specs.LinuxResources { return nil }
 
 // Group is no group.
 type Group struct{}

@@ -1,190 +1,178 @@
 package cgroup
 
 import (
+	"cmp"
 	"errors"
+	"fmt"
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
 	"syscall"
 
-	"github.com/containerd/cgroups/v3/cgroup1"
-	"github.com/opencontainers/runtime-spec/specs-go"
 	"golang.org/x/sys/unix"
 
 	"starling/driver"
 )
 
+// unified is what the folder of version 2 is called beside the hierarchies of version 1.
+const unified = "unified"
+
 // findV1 tries each controller: makes the group and looks for the file that sets its limit.
 func findV1(name string) (Place, map[string]error) {
 	p := Place{Paths: map[string]string{}}
 	reasons := map[string]error{}
+	own, err := ownGroups()
+	if err != nil {
+		return p, map[string]error{memory: err, processor: err, processes: err}
+	}
 	files := map[string]string{memory: "memory.limit_in_bytes", processor: "cpu.cfs_quota_us", processes: "pids.max"}
 	for controller, file := range files {
-		group, err := findControllerV1(controller, name, file)
-		if err != nil {
-			reasons[controller] = err
+		within, mounted := own[controller]
+		if !mounted {
+			reasons[controller] = errors.New("their control group controller is not mounted")
 			continue
 		}
-		p.Version, p.Paths[controller] = 1, group
+		group := path.Join(within, name)
+		folder := filepath.Join(mountPoint, controller, group)
+		reasons[controller] = os.MkdirAll(folder, 0o755)
+		if reasons[controller] == nil {
+			_, reasons[controller] = os.Stat(filepath.Join(folder, file))
+		}
+		if reasons[controller] == nil {
+			p.Version, p.Paths[controller] = 1, group
+		}
 	}
+	for controller, within := range own {
+		if !p.enforces(controller) {
+			hierarchy := cmp.Or(strings.TrimPrefix(controller, "name="), unified)
+			p.Beside = append(p.Beside, filepath.Join(mountPoint, hierarchy, within, name))
+		}
+	}
+	slices.Sort(p.Beside)
 	return p, reasons
 }
 
-func findControllerV1(controller, name, file string) (string, error) {
-	only := Place{Version: 1, Paths: map[string]string{controller: ""}}
-	mounted, err := only.hierarchy()
-	if err != nil {
-		return "", err
-	}
-	if len(mounted) == 0 {
-		return "", errors.New("their control group controller is not mounted")
-	}
-	below := cgroup1.NestedPath(name)
-	group, err := below(cgroup1.Name(controller))
-	if err != nil {
-		return "", err
-	}
-	if _, err := cgroup1.New(below, &specs.LinuxResources{}, cgroup1.WithHierarchy(only.hierarchy)); err != nil {
-		return "", err
-	}
-	_, err = os.Stat(filepath.Join(mountPoint, controller, group, file))
-	return group, err
-}
-
-// hierarchy lists those mounted controllers that the place uses.
-func (p Place) hierarchy() ([]cgroup1.Subsystem, error) {
-	all, err := cgroup1.Default()
+// ownGroups are the groups that this process is in, by controller, as they are called below the place where their
+// hierarchy is mounted. That of version 2 has no controller's name.
+func ownGroups() (map[string]string, error) {
+	text, err := os.ReadFile("/proc/self/cgroup")
 	if err != nil {
 		return nil, err
 	}
-	var used []cgroup1.Subsystem
-	for _, s := range all {
-		if p.enforces(string(s.Name())) {
-			used = append(used, s)
-		}
-	}
-	return used, nil
-}
-
-// groupV1 is a task's group in each of the place's hierarchies.
-type groupV1 struct {
-	cgroup1.Cgroup // nil when the group is gone
-	place          Place
-	limits         driver.Limits
-}
-
-// pathV1 is where the group of that name is, by controller.
-func (p Place) pathV1(name string) cgroup1.Path {
-	return func(controller cgroup1.Name) (string, error) {
-		parent, ok := p.Paths[string(controller)]
-		if !ok {
-			return "", cgroup1.ErrControllerNotActive
-		}
-		return path.Join(parent, name), nil
-	}
-}
-
-// makeV1 allows one process more than the limit, for the thread that forks the first one counts too until it leaves.
-func (p Place) makeV1(name string, limits driver.Limits) (backend, error) {
-	resources := &specs.LinuxResources{}
-	if limits.MemoryBytes > 0 && p.enforces(memory) {
-		resources.Memory = &specs.LinuxMemory{Limit: &limits.MemoryBytes}
-		if p.boundsSwap() {
-			resources.Memory.Swap = &limits.MemoryBytes
-		}
-	}
-	if limits.CPUMillicores > 0 && p.enforces(processor) {
-		quota, period := quota(limits.CPUMillicores), uint64(periodMicroseconds)
-		resources.CPU = &specs.LinuxCPU{Quota: &quota, Period: &period}
-	}
-	if limits.Processes > 0 && p.enforces(processes) {
-		more := limits.Processes + 1
-		resources.Pids = &specs.LinuxPids{Limit: &more}
-	}
-	group, err := cgroup1.New(p.pathV1(name), resources, cgroup1.WithHierarchy(p.hierarchy))
-	if err != nil {
-		return nil, errors.Join(err, p.openV1(name).remove())
-	}
-	return &groupV1{Cgroup: group, place: p, limits: limits}, nil
-}
-
-func (p Place) openV1(name string) backend {
-	group, err := cgroup1.Load(p.pathV1(name), cgroup1.WithHierarchy(p.hierarchy))
-	if err != nil {
-		return &groupV1{place: p}
-	}
-	return &groupV1{Cgroup: group, place: p}
-}
-
-// start moves this thread, and no other, into the group while it forks: a new process is where its parent's thread is.
-func (g *groupV1) start(start func(*syscall.SysProcAttr) error) error {
-	own, err := cgroup1.Load(cgroup1.NestedPath(""), cgroup1.WithHierarchy(g.place.hierarchy))
-	if err != nil {
-		return err
-	}
-	thread := cgroup1.Process{Pid: unix.Gettid()}
-	if err := g.AddTask(thread); err != nil {
-		return err
-	}
-	err = start(&syscall.SysProcAttr{})
-	if err == nil && g.limits.Processes > 0 && g.place.enforces(processes) {
-		err = g.Update(&specs.LinuxResources{Pids: &specs.LinuxPids{Limit: &g.limits.Processes}})
-	}
-	return errors.Join(err, own.AddTask(thread))
-}
-
-// memoryAlarm is the kernel's notice, for it kills one process where the limit is the task's.
-func (g *groupV1) memoryAlarm() (*os.File, error) {
-	if !g.place.enforces(memory) {
-		return nil, nil
-	}
-	event, err := g.OOMEventFD()
+	mounts, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
 		return nil, err
 	}
-	if err := unix.SetNonblock(int(event), true); err != nil {
-		return nil, err
-	}
-	return os.NewFile(event, "memory alarm"), nil
-}
-
-func (g *groupV1) memoryKills() (int, error) {
-	if !g.place.enforces(memory) {
-		return 0, nil
-	}
-	stat, err := g.Stat(cgroup1.IgnoreNotExist)
-	if err != nil || stat.MemoryOomControl == nil {
-		return 0, err
-	}
-	return int(stat.MemoryOomControl.OomKill), nil
-}
-
-func (g *groupV1) kill() (int, error) {
-	if g.Cgroup == nil {
-		return 0, nil
-	}
-	found := map[int]struct{}{}
-	for _, subsystem := range g.Subsystems() {
-		list, err := g.Processes(subsystem.Name(), true)
-		if err != nil && !errors.Is(err, os.ErrNotExist) {
-			return len(found), err
+	tops := map[string]string{} // the group that each hierarchy shows as its top: in a container, another than its root
+	for line := range strings.Lines(string(mounts)) {
+		before, after, _ := strings.Cut(line, " - ")
+		fields, system := strings.Fields(before), strings.Fields(after)
+		if len(fields) < 5 || len(system) < 3 || !strings.HasPrefix(fields[4], mountPoint) {
+			continue
 		}
-		for _, process := range list {
-			if process.Pid > 0 { // 0 is one of another namespace
-				found[process.Pid] = struct{}{}
-				_ = unix.Kill(process.Pid, unix.SIGKILL)
+		switch system[0] {
+		case "cgroup":
+			for _, controller := range strings.Split(system[2], ",") {
+				tops[controller] = fields[3]
+			}
+		case "cgroup2":
+			tops[""] = fields[3]
+		}
+	}
+	own := map[string]string{}
+	for line := range strings.Lines(string(text)) {
+		fields := strings.SplitN(strings.TrimSpace(line), ":", 3)
+		if len(fields) < 3 {
+			continue
+		}
+		for _, controller := range strings.Split(fields[1], ",") {
+			if top, mounted := tops[controller]; mounted {
+				own[controller] = path.Join("/", strings.TrimPrefix(fields[2], strings.TrimSuffix(top, "/")))
 			}
 		}
 	}
-	return len(found), nil
+	return own, nil
 }
 
-func (g *groupV1) remove() error {
-	if g.Cgroup == nil {
-		return nil
+// valuesV1 are what is written to which file of a task's groups. One process more than the limit is allowed, for the
+// thread that forks the first one counts too until it leaves.
+func (p Place) valuesV1(limits driver.Limits) []value {
+	var values []value
+	if limits.MemoryBytes > 0 {
+		bytes := strconv.FormatInt(limits.MemoryBytes, 10)
+		values = append(values, value{memory, "memory.limit_in_bytes", bytes})
+		if p.enforces(memory) && p.boundsSwap() {
+			// Together with memory, so there is no swap beside it.
+			values = append(values, value{memory, "memory.memsw.limit_in_bytes", bytes})
+		}
 	}
-	if err := g.Delete(); err != nil && !errors.Is(err, cgroup1.ErrCgroupDeleted) {
-		return err
+	if limits.CPUMillicores > 0 {
+		values = append(values, value{processor, "cpu.cfs_period_us", strconv.Itoa(periodMicroseconds)},
+			value{processor, "cpu.cfs_quota_us", strconv.FormatInt(quota(limits.CPUMillicores), 10)})
 	}
-	return nil
+	if limits.Processes > 0 {
+		values = append(values, value{processes, "pids.max", strconv.FormatInt(limits.Processes+1, 10)})
+	}
+	return values
+}
+
+// startV1 moves this thread, and no other, into the group while it forks: a new process is where its parent's thread
+// is.
+func (g *Group) startV1(start func(*syscall.SysProcAttr) error) error {
+	thread := strconv.Itoa(unix.Gettid())
+	move := func(group func(controller string) string) error {
+		var errs []error
+		for controller := range g.place.Paths {
+			errs = append(errs, write(filepath.Join(mountPoint, controller, group(controller), "tasks"), thread))
+		}
+		return errors.Join(errs...)
+	}
+	err := elsewhere(func() error {
+		return move(func(controller string) string { return path.Join(g.place.Paths[controller], g.name) })
+	})
+	if err == nil {
+		err = start(&syscall.SysProcAttr{})
+	}
+	return errors.Join(err, elsewhere(func() error {
+		var err error
+		if g.limits.Processes > 0 && g.place.enforces(processes) {
+			err = write(filepath.Join(g.folder(processes), "pids.max"), strconv.FormatInt(g.limits.Processes, 10))
+		}
+		// The groups of all tasks lie in the one that this process was started in.
+		return errors.Join(err, move(func(controller string) string { return path.Dir(g.place.Paths[controller]) }))
+	}))
+}
+
+// elsewhere runs on another thread what this one may not do any more, since it has mounts of its own that cannot be
+// changed.
+func elsewhere(work func() error) error {
+	done := make(chan error)
+	go func() { done <- work() }()
+	return <-done
+}
+
+// memoryAlarmV1 is the kernel's notice, for it kills one process where the limit is the task's.
+func (g *Group) memoryAlarmV1() (*os.File, error) {
+	if !g.place.enforces(memory) {
+		return nil, nil
+	}
+	control, err := os.Open(filepath.Join(g.folder(memory), "memory.oom_control"))
+	if err != nil {
+		return nil, err
+	}
+	defer control.Close()
+	event, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
+	if err != nil {
+		return nil, err
+	}
+	alarm := os.NewFile(uintptr(event), "memory alarm")
+	err = write(filepath.Join(g.folder(memory), "cgroup.event_control"), fmt.Sprintf("%d %d", event, control.Fd()))
+	if err != nil {
+		alarm.Close()
+		return nil, err
+	}
+	return alarm, nil
 }

@@ -7,11 +7,10 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 
-	cgroups "github.com/containerd/cgroups/v3"
-	"github.com/containerd/cgroups/v3/cgroup2"
 	"golang.org/x/sys/unix"
 
 	"starling/driver"
@@ -48,38 +47,34 @@ func findV2(name string) (Place, map[string]error) {
 
 // baseV2 is the group below which groups are made: the one that this process was started in.
 func baseV2() (string, error) {
-	_, own, err := cgroups.ParseCgroupFileUnified("/proc/self/cgroup")
+	own, err := ownGroups()
 	if err != nil {
 		return "", err
 	}
-	if path.Base(own) == leaf {
-		return path.Dir(own), nil
+	if path.Base(own[""]) == leaf {
+		return path.Dir(own[""]), nil
 	}
-	return own, nil
+	return own[""], nil
 }
 
 // vacate makes sure that the group holds no processes, by moving this one to the leaf. Otherwise the kernel would
 // refuse to limit groups below it or, worse, accept it and refuse all processes there.
 func vacate(group string) error {
-	if _, err := os.Stat(filepath.Join(mountPoint, group, "cgroup.type")); errors.Is(err, os.ErrNotExist) {
+	folder := filepath.Join(mountPoint, group)
+	if _, err := os.Stat(filepath.Join(folder, "cgroup.type")); errors.Is(err, os.ErrNotExist) {
 		return nil // the root of all groups may hold processes
 	}
-	manager, err := cgroup2.Load(group)
-	if err != nil {
-		return err
-	}
-	list, err := manager.Procs(false)
+	list, err := processesIn(folder)
 	if err != nil || len(list) == 0 {
 		return err
 	}
-	if self := uint64(os.Getpid()); len(list) > 1 || list[0] != self {
+	if len(list) > 1 || list[0] != os.Getpid() {
 		return fmt.Errorf("the control group %s holds other processes, too (%s)", group, advice)
 	}
-	manager, err = cgroup2.NewManager(mountPoint, path.Join(group, leaf), &cgroup2.Resources{})
-	if err != nil {
+	if err := os.MkdirAll(filepath.Join(folder, leaf), 0o755); err != nil {
 		return err
 	}
-	return manager.AddProc(uint64(os.Getpid()))
+	return write(filepath.Join(folder, leaf, "cgroup.procs"), strconv.Itoa(os.Getpid()))
 }
 
 // offer makes a controller available to the groups below one. It leaves those above alone: whoever manages them would
@@ -93,50 +88,32 @@ func offer(group, controller string) error {
 	if !slices.Contains(strings.Fields(string(offered)), controller) {
 		return fmt.Errorf("the control group %s has no controller %s (%s)", group, controller, advice)
 	}
-	return os.WriteFile(filepath.Join(folder, "cgroup.subtree_control"), []byte("+"+controller), 0o644)
+	return write(filepath.Join(folder, "cgroup.subtree_control"), "+"+controller)
 }
 
-// groupV2 is a task's group.
-type groupV2 struct {
-	*cgroup2.Manager
-	place  Place
-	folder string
-}
-
-func (p Place) makeV2(name string, limits driver.Limits) (backend, error) {
-	resources := &cgroup2.Resources{}
-	if limits.MemoryBytes > 0 && p.enforces(memory) {
-		whole, none := true, int64(0)
-		resources.Memory = &cgroup2.Memory{Max: &limits.MemoryBytes, OOMGroup: &whole}
+// valuesV2 are what is written to which file of a task's group.
+func (p Place) valuesV2(limits driver.Limits) []value {
+	var values []value
+	if limits.MemoryBytes > 0 {
+		values = append(values, value{memory, "memory.max", strconv.FormatInt(limits.MemoryBytes, 10)},
+			value{memory, "memory.oom.group", "1"})
 		if p.boundsSwap() {
-			resources.Memory.Swap = &none
+			values = append(values, value{memory, "memory.swap.max", "0"})
 		}
 	}
-	if limits.CPUMillicores > 0 && p.enforces(processor) {
-		quota, period := quota(limits.CPUMillicores), uint64(periodMicroseconds)
-		resources.CPU = &cgroup2.CPU{Max: cgroup2.NewCPUMax(&quota, &period)}
+	if limits.CPUMillicores > 0 {
+		share := fmt.Sprintf("%d %d", quota(limits.CPUMillicores), periodMicroseconds)
+		values = append(values, value{processor, "cpu.max", share})
 	}
-	if limits.Processes > 0 && p.enforces(processes) {
-		resources.Pids = &cgroup2.Pids{Max: limits.Processes}
+	if limits.Processes > 0 {
+		values = append(values, value{processes, "pids.max", strconv.FormatInt(limits.Processes, 10)})
 	}
-	if _, err := cgroup2.NewManager(mountPoint, path.Join(p.Unified, name), resources); err != nil {
-		return nil, err
-	}
-	return p.openV2(name), nil
+	return values
 }
 
-func (p Place) openV2(name string) backend {
-	group := path.Join(p.Unified, name)
-	manager, err := cgroup2.Load(group)
-	if err != nil {
-		return nil // only a relative name is refused
-	}
-	return &groupV2{Manager: manager, place: p, folder: filepath.Join(mountPoint, group)}
-}
-
-// start has the kernel make the new process in the group.
-func (g *groupV2) start(start func(*syscall.SysProcAttr) error) error {
-	folder, err := unix.Open(g.folder, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+// startV2 has the kernel make the new process in the group.
+func (g *Group) startV2(start func(*syscall.SysProcAttr) error) error {
+	folder, err := unix.Open(g.folder(""), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return err
 	}
@@ -144,34 +121,7 @@ func (g *groupV2) start(start func(*syscall.SysProcAttr) error) error {
 	return start(&syscall.SysProcAttr{UseCgroupFD: true, CgroupFD: folder})
 }
 
-// memoryAlarm is not needed: the kernel ends the whole group.
-func (g *groupV2) memoryAlarm() (*os.File, error) { return nil, nil }
-
-func (g *groupV2) memoryKills() (int, error) {
-	if !g.place.enforces(memory) {
-		return 0, nil
-	}
-	stat, err := g.StatFiltered(cgroup2.StatMemoryEvents)
-	if err != nil || stat.MemoryEvents == nil {
-		return 0, err
-	}
-	return int(stat.MemoryEvents.OomKill), nil
-}
-
-func (g *groupV2) kill() (int, error) {
-	if _, err := os.Stat(g.folder); errors.Is(err, os.ErrNotExist) {
-		return 0, nil
-	}
-	list, err := g.Procs(true)
-	if err != nil || len(list) == 0 {
-		return 0, err
-	}
-	return len(list), g.Manager.Kill()
-}
-
-func (g *groupV2) remove() error {
-	if _, err := os.Stat(g.folder); errors.Is(err, os.ErrNotExist) {
-		return nil
-	}
-	return g.Manager.Delete()
+// killV2 has the kernel kill all that is in the group; one before 5.14 leaves that to whoever lists them.
+func (g *Group) killV2() bool {
+	return write(filepath.Join(g.folder(""), "cgroup.kill"), "1") == nil
 }

@@ -316,12 +316,12 @@ func testVolumeSets(t *testing.T, b *bench) {
 }
 
 func testRunNotRunning(t *testing.T, b *bench) {
-	if b.Run(b.ctx, b.task("unknown", "exit", "0")) == nil {
+	if driver.Run(b.ctx, b, b.task("unknown", "exit", "0")) == nil {
 		t.Error("a program ran beside a task that is not there")
 	}
 	b.start(t, "ended", "exit", "0")
 	b.exited(t, "ended")
-	if b.Run(b.ctx, b.task("ended", "exit", "0")) == nil {
+	if driver.Run(b.ctx, b, b.task("ended", "exit", "0")) == nil {
 		t.Error("a program ran beside a task that has ended")
 	}
 }

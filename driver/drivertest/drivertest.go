@@ -33,6 +33,8 @@ type Machine struct {
 	Open func(t *testing.T, folder string) driver.Driver
 	// Command is put before a verb of Program and its arguments.
 	Command []string
+	// Container is what all tasks run in; nil for processes of the machine.
+	Container *driver.Container
 	// Scripted says that no real processes run: what is about processes and folders is left out.
 	Scripted bool
 }
@@ -136,7 +138,8 @@ func (b *bench) reopen(t *testing.T, between func()) {
 
 // task is a task that runs a verb of Program.
 func (b *bench) task(id string, verb ...string) driver.Task {
-	return driver.Task{ID: id, Command: append(append([]string{}, b.machine.Command...), verb...)}
+	return driver.Task{ID: id, Command: append(append([]string{}, b.machine.Command...), verb...),
+		Container: b.machine.Container}
 }
 
 // start starts a task that runs a verb.
@@ -147,6 +150,7 @@ func (b *bench) start(t *testing.T, id string, verb ...string) {
 
 func (b *bench) startTask(t *testing.T, task driver.Task) {
 	t.Helper()
+	task.Container = b.machine.Container
 	if err := b.Start(b.ctx, task); err != nil {
 		t.Fatalf("Start(%q): %v", task.ID, err)
 	}

@@ -97,6 +97,22 @@ func testFiles(t *testing.T, b *bench) {
 	b.gone(t, "reader", folder)
 }
 
+// testPrivateFile has a file written that is the task's alone, and that goes with it.
+func testPrivateFile(t *testing.T, b *bench) {
+	path := b.PrivateFile("owner")
+	task := b.task("owner", "run")
+	task.Private = []byte("for the owner alone")
+	b.startTask(t, task)
+	text, err := os.ReadFile(path)
+	if err != nil || string(text) != "for the owner alone" {
+		t.Errorf("got %q, %v", text, err)
+	}
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("got %v, %v, want mode 0600", info, err)
+	}
+	b.gone(t, "owner", path)
+}
+
 // gone stops and forgets a task, of whose files nothing is left then.
 func (b *bench) gone(t *testing.T, id, folder string) {
 	t.Helper()

@@ -22,6 +22,8 @@ import (
 //	print OUT ERR           writes OUT to stdout and ERR to stderr
 //	environment             writes its environment
 //	folder                  writes its working directory
+//	talk CODE               copies its input to stdout, writes "ended" to stderr and ends
+//	terminal                writes the size of its terminal, and again whenever that changes
 //	follow PATH             writes the file at PATH, and again at each SIGHUP
 //	keep VARIABLE LINE      adds LINE to a file in the folder that VARIABLE names, and writes the file
 //	family LOCK stay|leave  starts descendants that ignore SIGTERM, all holding LOCK, as FamilyLock returns it; then
@@ -53,6 +55,10 @@ func Program(arguments []string) int {
 		folder, err := os.Getwd()
 		must(err)
 		fmt.Println(folder)
+	case "talk":
+		return talk(number(rest[0]))
+	case "terminal":
+		return terminal()
 	case "follow":
 		return follow(rest[0])
 	case "keep":

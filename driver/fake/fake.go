@@ -307,6 +307,11 @@ func Open(m *Machine) *Driver {
 	return d
 }
 
+// Pull has every image at once.
+func (d *Driver) Pull(_ context.Context, image string, _ func(string)) (resolved string, err error) {
+	return image, nil
+}
+
 // Start plays t, unless its Behaviour refuses.
 func (d *Driver) Start(ctx context.Context, t driver.Task) error {
 	if err := ctx.Err(); err != nil {
@@ -329,6 +334,9 @@ func (d *Driver) Prove(id string, at uptime.Moment) error {
 
 // FilesFolder returns a path at which nothing is.
 func (d *Driver) FilesFolder(id string) string { return "/fake/" + id }
+
+// PrivateFile returns a path at which nothing is.
+func (d *Driver) PrivateFile(id string) string { return "/fake/" + id + "/private" }
 
 // Renew replaces the files of a running task. No signal is sent: a script has nobody who hears it.
 func (d *Driver) Renew(id string, files driver.FileSet, _ syscall.Signal) error {
@@ -383,18 +391,22 @@ func (d *Driver) Forget(id string) error {
 	return nil
 }
 
-// Run returns what the running task's Behaviour says.
-func (d *Driver) Run(_ context.Context, t driver.Task) error {
+// Exec fails, and says why, if the running task's Behaviour wants that.
+func (d *Driver) Exec(_ context.Context, t driver.Task, s driver.Session) (exitCode int, err error) {
 	d.machine.mu.Lock()
 	defer d.machine.mu.Unlock()
 	played := d.machine.tasks[t.ID]
 	switch {
 	case played == nil || played.status.State != driver.Running:
-		return fmt.Errorf("run %q beside task %q: it does not run", t.Command, t.ID)
+		return driver.NoExitCode, fmt.Errorf("run %q beside task %q: it does not run", t.Command, t.ID)
 	case played.behaviour.Beside == nil:
-		return nil
+		return 0, nil
 	}
-	return played.behaviour.Beside(t.Command)
+	if err := played.behaviour.Beside(t.Command); err != nil {
+		_, _ = fmt.Fprintln(s.Errors, err)
+		return 1, nil
+	}
+	return 0, nil
 }
 
 // MakeVolume makes a folder below Volumes.

@@ -1,84 +1,119 @@
 package process
 
 import (
-	"bytes"
 	"context"
+	"errors"
 	"fmt"
-	"os/exec"
 	"runtime"
-	"strings"
+	"slices"
 	"syscall"
-	"time"
 
 	"starling/driver"
+	"starling/driver/beside"
+	"starling/driver/confine"
 )
 
-// Limits of programs beside tasks.
-const (
-	// saidBytesMax bounds what is kept of what they say.
-	saidBytesMax = 256
-	// besideDrainMax is how long what they leave behind may keep their output open.
-	besideDrainMax = time.Second
-)
-
-// Run runs a program beside a running task: in its control group, and with no new privileges either.
-func (d *Driver) Run(ctx context.Context, t driver.Task) error {
+// Exec runs a program beside a running task: in its control group, and with no new privileges either.
+func (d *Driver) Exec(ctx context.Context, t driver.Task, s driver.Session) (exitCode int, err error) {
 	known, status := d.status(t.ID)
 	if known == nil || status.State != driver.Running {
-		return fmt.Errorf("run %q beside task %q: it does not run", t.Command, t.ID)
+		return driver.NoExitCode, fmt.Errorf("run %q beside task %q: it does not run", t.Command, t.ID)
 	}
-	done := make(chan error, 1)
+	if len(t.Command) == 0 {
+		return driver.NoExitCode, fmt.Errorf("run a program beside task %q: no program is named", t.ID)
+	}
+	if known.origin.Runtime != "" {
+		return d.execInContainer(ctx, known, t, s)
+	}
+	done := make(chan struct{})
 	d.watching.Go(func() {
+		defer close(done)
 		// What is set on this thread the program inherits; the thread ends with this goroutine.
 		runtime.LockOSThread()
-		done <- d.runBeside(ctx, known, t)
+		exitCode, err = d.execBeside(ctx, known, t, s)
 	})
-	return <-done
+	<-done
+	return exitCode, err
 }
 
-func (d *Driver) runBeside(ctx context.Context, known *task, t driver.Task) error {
+func (d *Driver) execBeside(ctx context.Context, known *task, t driver.Task, s driver.Session) (int, error) {
+	program, err := d.programBeside(ctx, known, t, s)
+	if err != nil {
+		return driver.NoExitCode, err
+	}
+	defer program.Close()
+	program.Started()
+	return program.Finish(ctx)
+}
+
+// programBeside starts the program.
+func (d *Driver) programBeside(ctx context.Context, known *task, t driver.Task,
+	s driver.Session) (*beside.Program, error) {
 	account, err := credential(t.User)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	folder := t.WorkDir
 	if folder == "" {
 		folder = known.folder.work()
 	}
+	d.give(&t)
 	if t.Env, err = makeVolumes(d.volumesDir(), t, account); err != nil {
-		return err
+		return nil, err
 	}
 	path, err := executable(t, folder)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	said := &beginning{}
-	program := exec.CommandContext(ctx, path)
-	program.Args, program.Env, program.Dir = t.Command, t.Env, folder
-	program.Stdout, program.Stderr, program.WaitDelay = said, said, besideDrainMax
-	program.Cancel = func() error { return syscall.Kill(-program.Process.Pid, syscall.SIGKILL) }
-	err = known.origin.Place.Open(known.origin.Group).Start(func(a *syscall.SysProcAttr) error {
-		a.Setsid, a.Credential = true, account
-		if err := (&family{}).prepare(a, nil); err != nil {
-			return err
-		}
-		program.SysProcAttr = a
-		return program.Start()
-	})
-	if err == nil {
-		err = program.Wait()
+	joined, err := d.joinTask(known)
+	if err != nil {
+		return nil, err
 	}
-	if words := strings.TrimSpace(said.text.String()); err != nil && words != "" {
-		return fmt.Errorf("%w: %s", err, words)
+	program, err := beside.New(ctx, []string{path}, s, account)
+	if err != nil {
+		return nil, err
 	}
-	return err
+	program.Args, program.Env, program.Dir = t.Command, slices.Concat(t.Env, s.Env), folder
+	if err = d.confineBeside(joined); err == nil {
+		err = known.origin.Place.Open(known.origin.Group).Start(func(a *syscall.SysProcAttr) error {
+			a.Setsid, a.Setctty, a.Credential = true, program.SysProcAttr.Setctty, account
+			if !joined { // in other namespaces it does not see its parent; it ends with the task at the latest
+				(&family{}).prepare(a, nil)
+			}
+			program.SysProcAttr = a
+			return program.Start()
+		})
+	}
+	if err != nil {
+		program.Close()
+		return nil, err
+	}
+	return program, nil
 }
 
-// beginning keeps the first bytes that are written to it.
-type beginning struct{ text bytes.Buffer }
+// joinTask puts this thread into the namespaces of a task, and tells whether it has any.
+func (d *Driver) joinTask(known *task) (joined bool, err error) {
+	d.mu.Lock()
+	joined = d.namespaces && !d.config.Free
+	d.mu.Unlock()
+	if !joined {
+		return false, nil
+	}
+	var record started
+	if ok, err := known.folder.read(startedRecord, &record); !ok || err != nil {
+		return false, errors.Join(errors.New("its records cannot be read"), err)
+	}
+	if err := confine.Join(record.Program.PID); err != nil {
+		return false, fmt.Errorf("join its namespaces: %w", err)
+	}
+	return true, nil
+}
 
-// Write takes everything, and keeps what there is room for.
-func (b *beginning) Write(text []byte) (int, error) {
-	b.text.Write(text[:min(len(text), saidBytesMax-b.text.Len())])
-	return len(text), nil
+// confineBeside confines this thread as the task is.
+func (d *Driver) confineBeside(joined bool) error {
+	if d.config.Free {
+		return noNewPrivileges()
+	}
+	rules := confine.Rules{Clone3: d.place.Version == 2}
+	return rules.Beside(joined)
 }

@@ -19,11 +19,11 @@
 // A folder without the last two records and without a supervisor is one that no Start has confirmed; Open deletes it.
 // The environment of a task, which may hold secrets, is handed over through a pipe and is in no file.
 //
-// A task gets a session and process group of its own, no new privileges, a control group (see package cgroup) and,
-// where the peer may, namespaces for processes, mounts, IPC and host names, and a /dev/shm of its own. The supervisor
-// is the first process of that process namespace: it can end the task completely in one call, and when it is killed the
-// kernel ends the task. Without namespaces it adopts orphaned descendants instead, and the task's first process dies
-// with it; Warnings tells.
+// A task gets a session and process group of its own, a control group (see package cgroup), what package confine
+// leaves it and, where the peer may, namespaces for processes, mounts, IPC and host names, and a /dev/shm of its
+// own. The supervisor is the first process of that process namespace: it can end the task completely in one call,
+// and when it is killed the kernel ends the task. Without namespaces it adopts orphaned descendants instead, and
+// the task's first process dies with it; Warnings tells.
 //
 // A task is its first process: when that has ended, what it left behind is killed. Stop's SIGTERM goes to its process
 // group, and the SIGKILL after the grace to everything. A task that wants proofs (driver.Proofs) is stopped by its

@@ -16,6 +16,8 @@ import (
 
 	"starling/driver"
 	"starling/driver/cgroup"
+	"starling/driver/confine"
+	"starling/driver/device"
 	"starling/driver/output"
 	"starling/driver/uptime"
 )
@@ -26,6 +28,16 @@ type Config struct {
 	Dir string
 	// Supervisor is the command that calls Supervise with the argument that is appended to it.
 	Supervisor []string
+	// Small is the command that does the same for tasks without a container, and starts faster; empty if there is none.
+	Small []string
+	// Containers makes containers ready; nil if none are to run here.
+	Containers Containers
+	// Free leaves tasks whatever the peer may do itself.
+	Free bool
+	// Hidden is a folder with all that is the peer's, of which a task finds only what is its own; empty for none.
+	Hidden string
+	// GPUs are the machine's; the numbers of devices of their kind are their places here.
+	GPUs []device.GPU
 	// Bounds say how much of each stream is kept; zero means output.DefaultBounds.
 	Bounds output.Bounds
 	// Retention says how much output of forgotten tasks is kept; zero means output.DefaultRetention.
@@ -157,7 +169,36 @@ func (d *Driver) survey() {
 	} else {
 		d.namespaces = true
 	}
+	if d.config.Free {
+		d.warn(errFree.Error())
+		return
+	}
+	for _, line := range confine.Missing(d.namespaces) {
+		d.warn(line)
+	}
 }
+
+// errFree is why tasks are not confined although they could be.
+var errFree = errors.New("tasks are not confined, because this peer was told so")
+
+// Unconfined tells why tasks are not kept from what is the machine's; nil if they are.
+func (d *Driver) Unconfined() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.config.Free {
+		return errFree
+	}
+	if !d.namespaces {
+		return errNoNamespaces
+	}
+	if missing := confine.Missing(true); len(missing) > 0 {
+		return errors.New(missing[0])
+	}
+	return nil
+}
+
+// errNoNamespaces is why much is not possible.
+var errNoNamespaces = errors.New("the peer may not make namespaces; run it as root")
 
 // withoutNamespaces gives up namespaces and says what that means.
 func (d *Driver) withoutNamespaces(why error) {
@@ -272,7 +313,7 @@ func (d *Driver) Forget(id string) error {
 	delete(d.tasks, id)
 	d.mu.Unlock()
 
-	err := d.archive.Add(string(t.folder))
+	err := errors.Join(d.archive.Add(string(t.folder)), d.removeContainer(t))
 	if err != nil {
 		err = fmt.Errorf("forget task %q: %w", id, err)
 		if _, missing := os.Stat(string(t.folder)); missing == nil { // it is still there, so it is not forgotten

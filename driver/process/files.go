@@ -21,6 +21,7 @@ const (
 	filesRecord   = "files.json"
 	currentFiles  = "current"
 	versionPrefix = "v"
+	privateFile   = "private"
 	// versionLife is how long a version is kept after a newer one has come; the last versionsKept are kept longer. In a
 	// burst versionsMax bounds the folder.
 	versionLife  = time.Minute
@@ -39,14 +40,49 @@ func (d *Driver) FilesFolder(id string) string {
 	return filepath.Join(folder(filepath.Join(d.tasksDir(), name)).files(), currentFiles)
 }
 
-// Renew replaces the files of a running task and then sends the signal. The version is noted last, so that who died in
-// between does it all again.
+// PrivateFile returns the path of the file that is the task's alone.
+func (d *Driver) PrivateFile(id string) string {
+	name, err := folderName(id)
+	if err != nil {
+		return "" // Start refuses it
+	}
+	return folder(filepath.Join(d.tasksDir(), name)).file(privateFile)
+}
+
+// keepPrivate writes that file. It is the account's before anything is in it; that of a container, which is not known
+// yet, gets it later.
+func (t *task) keepPrivate(content []byte, name string) error {
+	if content == nil {
+		return nil
+	}
+	account, err := t.account(name)
+	if err != nil {
+		return err
+	}
+	file, err := os.OpenFile(t.folder.file(privateFile), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	if account != nil {
+		err = file.Chown(int(account.Uid), int(account.Gid))
+	}
+	if err == nil {
+		_, err = file.Write(content)
+	}
+	return errors.Join(err, file.Close())
+}
+
+// Renew replaces the files of a running task and then sends the signal. The version is noted last, so that who died
+// in between does it all again.
 func (d *Driver) Renew(id string, files driver.FileSet, signal syscall.Signal) error {
 	t, status := d.status(id)
 	if t == nil || status.State != driver.Running || status.FilesVersion >= files.Version {
 		return nil
 	}
-	err := t.folder.putFiles(&files)
+	account, err := t.account(files.User)
+	if err == nil {
+		err = t.folder.putFiles(&files, account)
+	}
 	if err == nil && signal != 0 {
 		err = d.order(id, signalOrder, int(signal))
 	}
@@ -63,16 +99,30 @@ func (d *Driver) Renew(id string, files driver.FileSet, signal syscall.Signal) e
 	return nil
 }
 
+// account is the one that a task's secret files belong to. That of a container is known when it runs.
+func (t *task) account(name string) (*syscall.Credential, error) {
+	if t.origin.Runtime == "" {
+		return credential(name)
+	}
+	var record started
+	_, err := t.folder.read(startedRecord, &record)
+	return record.Account, err
+}
+
 // startFiles gives a new task its files.
-func (f folder) startFiles(files *driver.FileSet) error {
+func (t *task) startFiles(files *driver.FileSet) error {
 	if files == nil {
 		return nil
 	}
-	return errors.Join(f.putFiles(files), f.write(filesRecord, files.Version))
+	account, err := t.account(files.User)
+	if err != nil {
+		return err
+	}
+	return errors.Join(t.folder.putFiles(files, account), t.folder.write(filesRecord, files.Version))
 }
 
 // putFiles makes the version the current one, and deletes those that are too old.
-func (f folder) putFiles(files *driver.FileSet) error {
+func (f folder) putFiles(files *driver.FileSet, account *syscall.Credential) error {
 	name := fmt.Sprintf("%s%020d", versionPrefix, files.Version)
 	link := filepath.Join(f.files(), currentFiles)
 	if now, err := os.Readlink(link); err == nil && now == name {
@@ -80,10 +130,6 @@ func (f folder) putFiles(files *driver.FileSet) error {
 	}
 	at := filepath.Join(f.files(), name)
 	if err := errors.Join(os.RemoveAll(at), os.MkdirAll(at, 0o755)); err != nil {
-		return err
-	}
-	account, err := credential(files.User)
-	if err != nil {
 		return err
 	}
 	for _, file := range files.Files {
@@ -101,6 +147,9 @@ func (f folder) putFiles(files *driver.FileSet) error {
 	return f.pruneFiles()
 }
 
+// secretMode is that of secret files, and of no others.
+const secretMode = 0o600
+
 // putFile writes one file below a folder, never elsewhere. A secret one is its owner's alone.
 func putFile(at string, file *driver.File, account *syscall.Credential) error {
 	if !filepath.IsLocal(file.Path) {
@@ -108,7 +157,7 @@ func putFile(at string, file *driver.File, account *syscall.Credential) error {
 	}
 	path, mode := filepath.Join(at, file.Path), os.FileMode(0o644)
 	if file.Secret {
-		mode = 0o600
+		mode = secretMode
 	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err

@@ -1,6 +1,7 @@
 package process
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
@@ -21,6 +22,7 @@ const folderNameMax = 200
 type folder string
 
 func (f folder) file(name string) string { return filepath.Join(string(f), name) }
+func (f folder) name() string            { return filepath.Base(string(f)) }
 func (f folder) alive() string           { return f.file("alive") }
 func (f folder) orders() string          { return f.file("orders") }
 func (f folder) work() string            { return f.file("work") }
@@ -130,15 +132,32 @@ func (f folder) writeDurably(record string, value any) error {
 	return syncFolder(string(f))
 }
 
+// reservedBytes is more than the record of an end takes.
+const reservedBytes = 8 << 10
+
+// reserve sets room aside for the record of a task's end: that can be stored although the disk is full.
+func (f folder) reserve() error {
+	return os.WriteFile(f.file(endedRecord+freshSuffix), blanks(reservedBytes), 0o600)
+}
+
+// freshSuffix is of a record that is being stored.
+const freshSuffix = ".new"
+
+func blanks(count int) []byte { return bytes.Repeat([]byte{' '}, count) }
+
+// store writes a record in the place of what is there of it, filled up with blanks, and then gives it its name.
 func (f folder) store(record string, value any, durably bool) error {
 	text, err := json.Marshal(value)
 	if err != nil {
 		return err
 	}
-	fresh := f.file(record + ".new")
-	file, err := os.OpenFile(fresh, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	fresh := f.file(record + freshSuffix)
+	file, err := os.OpenFile(fresh, os.O_WRONLY|os.O_CREATE, 0o600)
 	if err != nil {
 		return err
+	}
+	if there, failed := file.Stat(); failed == nil && int(there.Size()) > len(text) {
+		text = append(text, blanks(int(there.Size())-len(text))...)
 	}
 	_, err = file.Write(text)
 	if durably && err == nil {

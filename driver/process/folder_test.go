@@ -90,7 +90,7 @@ func TestReaderInABurst(t *testing.T) {
 		t.Helper()
 		text := []byte(strconv.FormatUint(version, 10))
 		files := []driver.File{{Path: "hosts", Content: text}, {Path: "members.json", Content: text}}
-		if err := f.putFiles(&driver.FileSet{Version: version, Files: files}); err != nil {
+		if err := f.putFiles(&driver.FileSet{Version: version, Files: files}, nil); err != nil {
 			t.Fatal(err)
 		}
 	}

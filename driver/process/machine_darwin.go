@@ -81,7 +81,11 @@ func (f *family) identify(pid, _ int) (identity, error) {
 	return found, err
 }
 
-func (f *family) prepare(*syscall.SysProcAttr, *int) error { return nil }
+func (f *family) open(int) (pidfd int, err error) { return -1, nil }
+
+func (f *family) prepare(*syscall.SysProcAttr, *int) {}
+
+func noNewPrivileges() error { return nil }
 
 func boundMemory(int, int64) error { return nil }
 

@@ -155,17 +155,25 @@ func (f *family) identify(_, pidfd int) (identity, error) {
 	return identity{}, errors.New("/proc does not tell the number of a process")
 }
 
-// prepare completes the attributes of the first process. What it sets on this thread the new process inherits.
-func (f *family) prepare(a *syscall.SysProcAttr, pidfd *int) error {
-	a.Pdeathsig = unix.SIGKILL
-	a.PidFD = pidfd
-	return unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+// open returns what identify wants of a process that runc has started.
+func (f *family) open(pid int) (pidfd int, err error) { return unix.PidfdOpen(pid, 0) }
+
+// prepare completes the attributes of the first process.
+func (f *family) prepare(a *syscall.SysProcAttr, pidfd *int) {
+	a.Pdeathsig, a.PidFD = unix.SIGKILL, pidfd
 }
 
-// boundMemory bounds the memory of each process of the task, for want of anything that bounds the whole.
+// noNewPrivileges is for this thread and all that it starts.
+func noNewPrivileges() error { return unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) }
+
+// boundMemory bounds the memory of each process of the task, for want of anything that bounds the whole. A process of
+// another user stays without where this one lacks CAP_SYS_RESOURCE, as in many containers: the task has begun by then.
 func boundMemory(pid int, bytes int64) error {
 	limit := &unix.Rlimit{Cur: uint64(bytes), Max: uint64(bytes)}
-	return unix.Prlimit(pid, unix.RLIMIT_DATA, limit, nil)
+	if err := unix.Prlimit(pid, unix.RLIMIT_DATA, limit, nil); !errors.Is(err, unix.EPERM) {
+		return err
+	}
+	return nil
 }
 
 // kill sends SIGKILL to all processes of the task that it can name: all in the namespace, or else this process's

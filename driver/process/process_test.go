@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 2 {
 		switch os.Args[1] {
 		case superviseWord:
-			os.Exit(process.Supervise(os.Args[2]))
+			os.Exit(process.Supervise(os.Args[2], nil))
 		case programWord:
 			os.Exit(drivertest.Program(os.Args[2:]))
 		case holdWord:
@@ -63,7 +63,7 @@ func testBinary(t testing.TB) string {
 
 func open(t testing.TB, folder string) *process.Driver {
 	t.Helper()
-	d, err := process.Open(process.Config{Dir: folder, Supervisor: []string{testBinary(t), superviseWord}})
+	d, err := process.Open(process.Config{Dir: folder, Hidden: folder, Supervisor: []string{testBinary(t), superviseWord}})
 	if err != nil {
 		t.Fatal(err)
 	}

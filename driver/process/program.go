@@ -52,10 +52,32 @@ func variable(env []string, name string) (string, bool) {
 	return "", false
 }
 
+// withHome adds the home of the account that a task runs as, if its environment has none: a user that is its job's own
+// is at home in the task's folder.
+func withHome(env []string, name string, f folder) []string {
+	if _, has := variable(env, "HOME"); has {
+		return env
+	}
+	if _, own := driver.OwnNumber(name); own {
+		return append(env, "HOME="+f.work())
+	}
+	account, err := user.LookupId(strconv.Itoa(os.Getuid()))
+	if name != "" {
+		account, err = user.Lookup(name)
+	}
+	if err != nil {
+		return env // an account without a name has no home
+	}
+	return append(env, "HOME="+account.HomeDir)
+}
+
 // credential is the account to run as; nil is this process's own.
 func credential(name string) (*syscall.Credential, error) {
 	if name == "" {
 		return nil, nil
+	}
+	if number, own := driver.OwnNumber(name); own {
+		return &syscall.Credential{Uid: number, Gid: number}, nil
 	}
 	account, err := user.Lookup(name)
 	if err != nil {
@@ -106,4 +128,29 @@ func workDir(f folder, t driver.Task, account *syscall.Credential) (string, erro
 		return f.work(), nil
 	}
 	return f.work(), os.Chown(f.work(), int(account.Uid), int(account.Gid))
+}
+
+// accounts writes the files of accounts that a task finds whose user is its job's own: programs ask who they are. None
+// for another user.
+func (f folder) accounts(name string) (map[string]string, error) {
+	number, own := driver.OwnNumber(name)
+	if !own {
+		return nil, nil
+	}
+	files := map[string]string{}
+	for path, line := range map[string]string{
+		"/etc/passwd": fmt.Sprintf("task:x:%d:%d::%s:/bin/sh\n", number, number, f.work()),
+		"/etc/group":  fmt.Sprintf("task:x:%d:\n", number),
+	} {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return nil, err
+		}
+		file := f.file(filepath.Base(path))
+		if err := os.WriteFile(file, append(text, line...), 0o644); err != nil {
+			return nil, err
+		}
+		files[path] = file
+	}
+	return files, nil
 }

@@ -1,11 +1,13 @@
 package process
 
 import (
+	"syscall"
 	"time"
 
 	"starling/driver"
 	"starling/driver/cgroup"
 	"starling/driver/output"
+	"starling/driver/runc"
 )
 
 // identity names one process for good: its number may be another's later, but not with the same start.
@@ -21,6 +23,8 @@ type origin struct {
 	// Group is the name of the control group in Place.
 	Group string
 	Place cgroup.Place
+	// Runtime is the program that runs the task's container, empty if it has none; Image is the container's.
+	Runtime, Image string
 }
 
 // assignment is what a supervisor is told on its standard input. It is stored nowhere.
@@ -31,8 +35,15 @@ type assignment struct {
 	Bounds output.Bounds
 	// Volumes is the folder of all volumes.
 	Volumes string
+	// Container is what the task runs in; nil for none.
+	Container *runc.Container
 	// Namespaces says that the supervisor was put into namespaces of its own.
 	Namespaces bool
+	// Free and Hidden are those of Config.
+	Free   bool
+	Hidden string
+	// Devices are the paths of those that the task was given.
+	Devices []string
 }
 
 // started tells of a running task.
@@ -40,6 +51,8 @@ type started struct {
 	Supervisor identity
 	Program    identity
 	At         time.Time
+	// Account is that of a container's program.
+	Account *syscall.Credential
 	// Warnings lists what could not be done for this task.
 	Warnings []string
 }

@@ -9,9 +9,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"syscall"
 
 	"starling/driver"
+	"starling/driver/device"
 )
 
 // Start has a new supervisor own t, and returns when it does.
@@ -19,7 +22,7 @@ func (d *Driver) Start(ctx context.Context, t driver.Task) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if len(t.Command) == 0 {
+	if len(t.Command) == 0 && t.Container == nil {
 		return fmt.Errorf("start task %q: it has no command", t.ID)
 	}
 	name, err := folderName(t.ID)
@@ -63,24 +66,23 @@ func (t *task) wait(ctx context.Context) error {
 
 // start makes the folder and the supervisor. After an error nothing is left of either.
 func (d *Driver) start(ctx context.Context, t *task, spec driver.Task) error {
-	t.origin = origin{Boot: d.boot, Place: d.place, Group: "task-" + filepath.Base(string(t.folder))}
-	err := t.folder.make()
-	if err == nil {
-		err = t.folder.keepID(t.id)
+	t.origin = origin{Boot: d.boot, Place: d.place, Group: "task-" + t.folder.name()}
+	if spec.Container != nil {
+		t.origin.Image, t.origin.Runtime = spec.Container.Image, d.runtime()
+	}
+	devices := d.give(&spec)
+	err := t.makeFolder(&spec)
+	a := assignment{Task: spec, Group: t.origin.Group, Place: d.place, Bounds: d.config.Bounds, Volumes: d.volumesDir(),
+		Free: d.config.Free, Hidden: d.config.Hidden, Devices: devices}
+	if a.Task.Limits.Processes == 0 && !a.Free {
+		a.Task.Limits.Processes = processesMax
 	}
 	if err == nil {
-		err = t.folder.write(originRecord, t.origin)
-	}
-	if err == nil {
-		err = t.folder.startFiles(spec.Files)
-	}
-	if err == nil && spec.Files != nil {
-		t.files, spec.Files = spec.Files.Version, nil // the supervisor needs them not
+		a.Container, err = d.prepare(ctx, t, &spec)
 	}
 	if err != nil {
-		return errors.Join(err, os.RemoveAll(string(t.folder)))
+		return errors.Join(err, d.remove(t))
 	}
-	a := assignment{Task: spec, Group: t.origin.Group, Place: d.place, Bounds: d.config.Bounds, Volumes: d.volumesDir()}
 	assign, err := d.fork(t, &a)
 	if err != nil {
 		return errors.Join(err, d.abandon(t))
@@ -106,6 +108,50 @@ func (d *Driver) start(ctx context.Context, t *task, spec driver.Task) error {
 		reason = fmt.Errorf("its supervisor ended: %s", bytes.TrimSpace(words))
 	}
 	return errors.Join(reason, d.abandon(t))
+}
+
+// give tells the task in its environment which GPUs are its own, and returns the devices that it needs.
+func (d *Driver) give(t *driver.Task) []string {
+	var numbers []uint32
+	for _, one := range t.Devices {
+		if one.Kind == device.Kind {
+			numbers = append(numbers, one.Number)
+		}
+	}
+	t.Env = slices.Clone(t.Env)
+	for _, entry := range device.Environment(d.config.GPUs, numbers) {
+		name, _, _ := strings.Cut(entry, "=")
+		if _, set := variable(t.Env, name); !set {
+			t.Env = append(t.Env, entry)
+		}
+	}
+	return device.Files(device.Given(d.config.GPUs, numbers))
+}
+
+// processesMax is how many processes and threads a task may have that has no limit of its own: more than programs have,
+// and so few that a machine stays usable if they multiply.
+const processesMax = 4096
+
+// makeFolder makes the folder of a task, with what is to be there before the supervisor is, which needs it not.
+func (t *task) makeFolder(spec *driver.Task) error {
+	err := t.folder.make()
+	if err == nil {
+		err = t.folder.keepID(t.id)
+	}
+	if err == nil {
+		err = t.folder.write(originRecord, t.origin)
+	}
+	if err == nil {
+		err = t.startFiles(spec.Files)
+	}
+	if err == nil {
+		err = t.keepPrivate(spec.Private, spec.User)
+		spec.Private = nil
+	}
+	if err == nil && spec.Files != nil {
+		t.files, spec.Files = spec.Files.Version, nil
+	}
+	return err
 }
 
 // awaitStarted reads until the supervisor has told that it owns the task; false if it ended before.
@@ -157,7 +203,7 @@ func (d *Driver) fork(t *task, a *assignment) (*os.File, error) {
 	}
 	defer input.Close()
 	files := []*os.File{input, words, words, aliveFile: living, ordersFile: orders}
-	if t.child, a.Namespaces, err = d.forkSupervisor(t.folder, files); err != nil {
+	if t.child, a.Namespaces, err = d.forkSupervisor(t.folder, a.Container != nil, files); err != nil {
 		assign.Close()
 		return nil, err
 	}
@@ -181,11 +227,15 @@ func (d *Driver) openAlive(t *task) error {
 }
 
 // forkSupervisor starts the process, without namespaces if they are refused.
-func (d *Driver) forkSupervisor(f folder, files []*os.File) (pid int, namespaces bool, err error) {
+func (d *Driver) forkSupervisor(f folder, contained bool, files []*os.File) (pid int, namespaces bool, err error) {
 	d.mu.Lock()
 	namespaces = d.namespaces
 	d.mu.Unlock()
-	command := append(append([]string{}, d.config.Supervisor...), string(f))
+	command := d.config.Supervisor
+	if len(d.config.Small) > 0 && !contained {
+		command = d.config.Small
+	}
+	command = append(slices.Clip(command), string(f))
 	start := func() (*os.Process, error) {
 		return os.StartProcess(command[0], command, &os.ProcAttr{
 			Dir: "/",

@@ -19,7 +19,9 @@ import (
 
 	"starling/driver"
 	"starling/driver/cgroup"
+	"starling/driver/confine"
 	"starling/driver/output"
+	"starling/driver/runc"
 	"starling/driver/uptime"
 )
 
@@ -36,18 +38,19 @@ const startedLine = "started\n"
 // hold its pipes.
 const drainMax = time.Second
 
+// settledAfter is how long a task runs before its supervisor gives back what memory the start took. Many end sooner.
+const settledAfter = 2 * time.Second
+
 // recordAgain is how long a supervisor waits before it tries again to record the end of its task.
 const recordAgain = time.Second
 
 // Supervise owns the task in a folder until it has ended. It is the whole life of a supervisor process, which a driver
-// starts as Config.Supervisor says, and returns its exit code.
-func Supervise(dir string) int {
-	// All is done on this thread: the program is killed when the thread that forked it ends, and is in the control
-	// group that this thread is in at that moment.
-	runtime.LockOSThread()
+// starts as Config.Supervisor says, and returns its exit code. It runs containers if it can mount their file systems.
+func Supervise(dir string, mount runc.Mounter) int {
+	runtime.LockOSThread() // runc, too, is to be forked by a thread that does not end
 	// The machine's shutdown tells all processes to end. The task does that by itself, and somebody must see how.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
-	if err := newSupervisor(folder(dir)).run(); err != nil {
+	if err := newSupervisor(folder(dir), mount).run(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
@@ -57,6 +60,7 @@ func Supervise(dir string) int {
 // supervisor owns one task.
 type supervisor struct {
 	folder folder
+	mount  runc.Mounter
 	alive  *os.File
 	orders *os.File
 	task   assignment
@@ -64,6 +68,8 @@ type supervisor struct {
 	group  *cgroup.Group
 	begun  time.Time
 	pid    int // of the first process, as this one sees it
+	// account is that of a container's program.
+	account *syscall.Credential
 
 	outputs sync.WaitGroup
 	pipes   []*os.File
@@ -78,13 +84,14 @@ type supervisor struct {
 	unproved bool          // it was stopped because that was too old
 }
 
-func newSupervisor(f folder) *supervisor {
+func newSupervisor(f folder, mount runc.Mounter) *supervisor {
 	for _, inherited := range []int{aliveFile, ordersFile} {
 		syscall.CloseOnExec(inherited)
 		_ = syscall.SetNonblock(inherited, true) // so that Close ends a blocked Read
 	}
 	closeInherited()
-	return &supervisor{folder: f, alive: os.NewFile(aliveFile, f.alive()), orders: os.NewFile(ordersFile, f.orders())}
+	return &supervisor{folder: f, mount: mount,
+		alive: os.NewFile(aliveFile, f.alive()), orders: os.NewFile(ordersFile, f.orders())}
 }
 
 // closeInherited closes what the peer has from whoever started it, lest somebody wait for the end of a pipe that a task
@@ -109,6 +116,9 @@ func (s *supervisor) run() error {
 	if err := gob.NewDecoder(os.Stdin).Decode(&s.task); err != nil {
 		return fmt.Errorf("read the assignment: %w", err)
 	}
+	if err := s.folder.reserve(); err != nil {
+		return fmt.Errorf("set room aside for how the task ends: %w", err)
+	}
 	s.begun, s.proof = time.Now(), s.task.Task.Proofs.First
 	record, err := s.start()
 	if err != nil {
@@ -124,7 +134,8 @@ func (s *supervisor) run() error {
 	if err := s.acknowledge(); err != nil {
 		fmt.Fprintln(os.Stderr, err) // who does not hear it reads started.json
 	}
-	debug.FreeOSMemory() // from now on there is little to do, perhaps for years
+	settled := time.AfterFunc(settledAfter, debug.FreeOSMemory) // there is little to do, perhaps for years
+	defer settled.Stop()
 	s.record(s.supervise())
 	return nil
 }
@@ -153,11 +164,13 @@ func (s *supervisor) start() (started, error) {
 	if record.Supervisor, err = s.family.self(); err != nil {
 		return started{}, err
 	}
-	if s.group, err = s.task.Place.Make(s.task.Group, s.task.Task.Limits); err != nil {
-		return started{}, err
-	}
 	pidfd := -1
-	if err := s.launch(&pidfd); err != nil {
+	if s.task.Container != nil {
+		err = s.launchContainer(&pidfd)
+	} else if s.group, err = s.task.Place.Make(s.task.Group, s.task.Task.Limits); err == nil {
+		err = s.launch(&pidfd)
+	}
+	if err != nil {
 		return started{}, err
 	}
 	if record.Program, err = s.family.identify(s.pid, pidfd); err != nil {
@@ -165,7 +178,7 @@ func (s *supervisor) start() (started, error) {
 		s.reap()
 		return started{}, fmt.Errorf("find the program that was started: %w", err)
 	}
-	record.At = s.begun
+	record.At, record.Account = s.begun, s.account
 	return record, nil
 }
 
@@ -183,6 +196,7 @@ func (s *supervisor) launch(pidfd *int) error {
 	if task.Env, err = makeVolumes(s.task.Volumes, task, account); err != nil {
 		return err
 	}
+	task.Env = withHome(task.Env, task.User, s.folder)
 	path, err := executable(task, folder)
 	if err != nil {
 		return err
@@ -195,17 +209,17 @@ func (s *supervisor) launch(pidfd *int) error {
 	if task.Proofs.TooOld(s.proof) {
 		return errUnproved
 	}
-	err = s.group.Start(func(a *syscall.SysProcAttr) error {
-		a.Setsid, a.Credential = true, account
-		if err := s.family.prepare(a, pidfd); err != nil {
+	attributes := &syscall.ProcAttr{Dir: folder, Env: task.Env}
+	for _, file := range files {
+		attributes.Files = append(attributes.Files, file.Fd())
+	}
+	err = s.confined(func() error {
+		return s.group.Start(func(a *syscall.SysProcAttr) error {
+			a.Setsid, a.Credential, attributes.Sys = true, account, a
+			s.family.prepare(a, pidfd)
+			s.pid, _, err = syscall.StartProcess(path, task.Command, attributes)
 			return err
-		}
-		attributes := &syscall.ProcAttr{Dir: folder, Env: task.Env, Sys: a}
-		for _, file := range files {
-			attributes.Files = append(attributes.Files, file.Fd())
-		}
-		s.pid, _, err = syscall.StartProcess(path, task.Command, attributes)
-		return err
+		})
 	})
 	if err == nil && task.Limits.MemoryBytes > 0 && !s.task.Place.EnforcesMemory() {
 		err = boundMemory(s.pid, task.Limits.MemoryBytes)
@@ -218,6 +232,43 @@ func (s *supervisor) launch(pidfd *int) error {
 		return fmt.Errorf("start %q in %q: %w", path, folder, err)
 	}
 	return nil
+}
+
+// confined does the work on a thread that is confined as the task is to be. The program is killed when the thread that
+// forked it ends, so this one stays.
+func (s *supervisor) confined(work func() error) error {
+	done := make(chan error)
+	go func() {
+		runtime.LockOSThread()
+		err := s.confine()
+		if err == nil {
+			err = work()
+		}
+		done <- err
+		select {}
+	}()
+	return <-done
+}
+
+// confine confines this thread, unless the peer wants its tasks free.
+func (s *supervisor) confine() error {
+	if s.task.Free {
+		return noNewPrivileges()
+	}
+	rules := confine.Rules{Hidden: s.task.Hidden, Shown: append([]string{string(s.folder)}, s.task.Task.Reads...),
+		Devices: s.task.Devices, Clone3: s.task.Place.Version == 2}
+	var err error
+	if rules.Accounts, err = s.folder.accounts(s.task.Task.User); err != nil {
+		return err
+	}
+	for _, v := range s.task.Task.Volumes {
+		path, err := volumePath(s.task.Volumes, v)
+		if err != nil {
+			return err
+		}
+		rules.Shown = append(rules.Shown, path)
+	}
+	return rules.Thread(s.task.Namespaces)
 }
 
 // openFiles returns the program's standard files, and begins to copy what comes out of them.
@@ -423,6 +474,14 @@ func (s *supervisor) demandProofs(over <-chan struct{}) {
 	}
 }
 
+// stopSignal is what asks the task to end: SIGTERM, unless the image of its container names another.
+func (s *supervisor) stopSignal() syscall.Signal {
+	if s.task.Container != nil && s.task.Container.StopSignal != 0 {
+		return s.task.Container.StopSignal
+	}
+	return syscall.SIGTERM
+}
+
 // stop asks the task to end and kills it after grace, unless an earlier order kills it sooner.
 func (s *supervisor) stop(grace time.Duration) {
 	s.mu.Lock()
@@ -432,7 +491,7 @@ func (s *supervisor) stop(grace time.Duration) {
 	}
 	if !s.asked {
 		s.asked = true
-		_ = syscall.Kill(-s.pid, syscall.SIGTERM)
+		_ = syscall.Kill(-s.pid, s.stopSignal())
 	}
 	at := time.Now().Add(grace)
 	if s.killer != nil && !at.Before(s.killAt) {

@@ -3,6 +3,7 @@ package process_test
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -293,7 +294,7 @@ func TestRecordLater(t *testing.T) {
 	b.ready(t, "task")
 	folder := filepath.Join(b.folder, "tasks", "task")
 	obstacle := filepath.Join(folder, "ended.json.new")
-	if err := os.Mkdir(obstacle, 0o700); err != nil {
+	if err := errors.Join(os.Remove(obstacle), os.Mkdir(obstacle, 0o700)); err != nil {
 		t.Fatal(err)
 	}
 	growth, err := output.WatchGrowth()

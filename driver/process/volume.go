@@ -3,6 +3,7 @@ package process
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -92,17 +93,21 @@ func makeVolumes(dir string, t driver.Task, account *syscall.Credential) (env []
 	return env, nil
 }
 
-// makeVolume makes a volume, if it is missing, and gives it to the account, if another has it.
-func makeVolume(dir string, v driver.Volume, account *syscall.Credential) (path string, err error) {
+// volumePath is where a volume lies.
+func volumePath(dir string, v driver.Volume) (string, error) {
 	set, err := folderName(v.Set)
 	if err != nil {
 		return "", err
 	}
 	name, err := folderName(v.Name)
-	if err != nil {
+	return filepath.Join(dir, set, name), err
+}
+
+// makeVolume makes a volume, if it is missing, and gives it to the account with all that is in it, if another has it.
+func makeVolume(dir string, v driver.Volume, account *syscall.Credential) (path string, err error) {
+	if path, err = volumePath(dir, v); err != nil {
 		return "", err
 	}
-	path = filepath.Join(dir, set, name)
 	if err := os.MkdirAll(filepath.Dir(path), 0o711); err != nil {
 		return "", err
 	}
@@ -127,5 +132,10 @@ func makeVolume(dir string, v driver.Volume, account *syscall.Credential) (path 
 	if account != nil {
 		group = int(account.Gid)
 	}
-	return path, os.Chown(path, owner, group)
+	return path, filepath.WalkDir(path, func(one string, _ fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		return os.Lchown(one, owner, group)
+	})
 }

@@ -174,7 +174,7 @@ func (d *Driver) abandon(t *task) error {
 	if !d.clean(t, record) {
 		return errClosed
 	}
-	return os.RemoveAll(string(t.folder))
+	return d.remove(t)
 }
 
 // adopt finds the tasks of earlier drivers.
@@ -240,7 +240,7 @@ func (d *Driver) adoptTask(t *task) error {
 // supervisor is.
 func (d *Driver) adoptRestarted(t *task) error {
 	if !d.load(t) {
-		return os.RemoveAll(string(t.folder))
+		return d.remove(t)
 	}
 	if t.status.State == driver.Running {
 		d.lose(t, machineRestarted, t.status.StartedAt)

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -17,6 +18,7 @@ import (
 
 	"starling/driver"
 	"starling/driver/process"
+	"starling/trust"
 )
 
 // Agent is one machine of a flock. It is not safe for concurrent use.
@@ -27,7 +29,9 @@ type Agent struct {
 	flock     *Flock
 	folder    string
 	binary    string
+	namespace string // of its network, "" for this process's
 	arguments []string
+	join      []*Agent      // who may admit it, nil for who founds the cluster
 	process   *os.Process   // of the present or last run; nil before the first
 	ended     chan struct{} // closed when that has ended
 	status    int           // with which it ended
@@ -38,12 +42,22 @@ func (a *Agent) Start() error {
 	if a.Runs() {
 		return fmt.Errorf("agent %s runs already", a.Node)
 	}
+	if err := a.admit(); err != nil {
+		return fmt.Errorf("start agent %s: %w", a.Node, err)
+	}
 	said, err := os.OpenFile(a.file("said"), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
 		return fmt.Errorf("start agent %s: %w", a.Node, err)
 	}
 	defer said.Close()
-	command := exec.Command(a.binary, a.arguments...)
+	program := append([]string{a.binary}, a.arguments...)
+	if a.namespace != "" { // and nothing else changes: "ip netns exec" would hide the control groups
+		program = append([]string{"nsenter", "--net=/run/netns/" + a.namespace}, program...)
+	}
+	if len(a.join) > 0 {
+		program = append(program, "--join", a.file("token"))
+	}
+	command := exec.Command(program[0], program[1:]...)
 	for _, variable := range os.Environ() {
 		if !strings.HasPrefix(variable, "STARLING_") {
 			command.Env = append(command.Env, variable)
@@ -112,16 +126,22 @@ func (a *Agent) Ready(ctx context.Context) error {
 // Install replaces the program, for the next Start.
 func (a *Agent) Install(binary string) { a.binary = binary }
 
+// Configure has the agent read from a file where the journal is, from the next Start on; flags do not say it any more.
+func (a *Agent) Configure(file string) {
+	for _, flag := range []string{"--etcd-listen", "--etcd-peer"} {
+		if at := slices.Index(a.arguments, flag); at >= 0 {
+			a.arguments = slices.Delete(a.arguments, at, at+2)
+		}
+	}
+	a.arguments = append(a.arguments, "--config", file)
+}
+
 // Wipe removes all that the machine has, of which nothing may run. It is told where others are, or begins a cluster.
 func (a *Agent) Wipe(join ...*Agent) error {
 	if err := os.RemoveAll(a.folder); err != nil {
 		return fmt.Errorf("wipe agent %s: %w", a.Node, err)
 	}
-	var addresses []string
-	for _, other := range join {
-		addresses = append(addresses, other.Address)
-	}
-	a.arguments = append(a.arguments, "--join", strings.Join(addresses, ","))
+	a.join = join
 	return nil
 }
 
@@ -239,8 +259,16 @@ func (a *Agent) Leads(ctx context.Context) (bool, error) {
 }
 
 // Engine returns a client of the agent's member.
-func (a *Agent) Engine() (*clientv3.Client, error) {
-	engine, err := clientv3.New(clientv3.Config{Endpoints: []string{a.Endpoint}, Logger: zap.NewNop()})
+func (a *Agent) Engine() (*clientv3.Client, error) { return a.EngineOf(a) }
+
+// EngineOf returns a client of another's member, that shows this agent's keys.
+func (a *Agent) EngineOf(other *Agent) (*clientv3.Client, error) {
+	keys, err := trust.Load(filepath.Join(a.folder, trust.Folder))
+	if err != nil {
+		return nil, fmt.Errorf("reach the member of agent %s: %w", a.Node, err)
+	}
+	engine, err := clientv3.New(clientv3.Config{Endpoints: []string{other.Endpoint}, Logger: zap.NewNop(),
+		TLS: trust.ClientTLS(keys.Shows)})
 	if err != nil {
 		return nil, fmt.Errorf("reach the member of agent %s: %w", a.Node, err)
 	}

@@ -11,16 +11,17 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"starling/api/client"
 )
 
-// Build builds the binary, with these build tags, into a folder and returns its path.
+// Build builds the binary, with these build tags, into a folder and returns its path. It is for tests two folders below
+// the module's root, where they run.
 func Build(ctx context.Context, folder string, tags ...string) (binary string, err error) {
 	binary = filepath.Join(folder, strings.Join(append([]string{"starling"}, tags...), "-"))
-	build := exec.CommandContext(ctx, "go", "build", "-tags", strings.Join(tags, ","), "-o", binary,
-		"starling/cmd/starling")
+	build := exec.CommandContext(ctx, "../../.ci/build", binary, "-tags", strings.Join(tags, ","))
 	if said, err := build.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build the binary: %w\n%s", err, said)
 	}
@@ -37,6 +38,8 @@ type Config struct {
 	PulseTTL time.Duration
 	// External tells that the flags say who keeps the journal, which is not the agents.
 	External bool
+	// Network is where the agents are, nil for all on this machine's own.
+	Network *Network
 	// Flags are given to every agent, after the flock's own.
 	Flags []string
 }
@@ -49,24 +52,29 @@ type Flock struct {
 
 // New chooses ports and folders; nothing runs yet.
 func New(config Config) (*Flock, error) {
+	number := flocks.Add(1)
 	f := &Flock{config: config}
 	ports, err := freePorts(3 * len(config.Nodes))
 	if err != nil {
 		return nil, err
 	}
 	for i, node := range config.Nodes {
-		at := func(n int) string { return fmt.Sprintf("127.0.0.1:%d", ports[3*i+n]) }
-		a := &Agent{Node: node, Address: at(0), Endpoint: "http://" + at(1), flock: f, binary: config.Binary,
-			folder: filepath.Join(config.Folder, node)}
+		host, namespace := "127.0.0.1", ""
+		if config.Network != nil {
+			host, namespace = config.Network.Address(i), config.Network.Namespace(i)
+		}
+		at := func(n int) string { return fmt.Sprintf("%s:%d", host, ports[3*i+n]) }
+		a := &Agent{Node: node, Address: at(0), Endpoint: "https://" + at(1), flock: f, binary: config.Binary,
+			folder: filepath.Join(config.Folder, node), namespace: namespace}
 		a.arguments = []string{
 			"agent", "--node", a.Node, "--data", a.folder, "--address", a.Address,
-			"--pulse-ttl", config.PulseTTL.String(), "--ports", taskPorts(i),
+			"--pulse-ttl", config.PulseTTL.String(), "--ports", taskPorts(number, i),
 		}
 		if !config.External {
-			a.arguments = append(a.arguments, "--etcd-listen", a.Endpoint, "--etcd-peer", "http://"+at(2))
-			if i > 0 {
-				a.arguments = append(a.arguments, "--join", f.Agents[0].Address)
-			}
+			a.arguments = append(a.arguments, "--etcd-listen", a.Endpoint, "--etcd-peer", "https://"+at(2))
+		}
+		if i > 0 {
+			a.join = f.Agents[:1]
 		}
 		a.arguments = append(a.arguments, config.Flags...)
 		f.Agents = append(f.Agents, a)
@@ -156,7 +164,7 @@ func (f *Flock) Client(order ...*Agent) *client.Client {
 	}
 	var addresses []string
 	for _, a := range order {
-		addresses = append(addresses, a.Address)
+		addresses = append(addresses, Socket(a.Address))
 	}
 	return client.New(addresses)
 }
@@ -169,10 +177,15 @@ const quorumSize = 3
 const (
 	portFirst, portCount  = 10_000, 10_000
 	taskPortFirst, oneGet = 24_000, 100
+	// Flocks that run at a time have different ranges; there are so many, for so many agents each.
+	flocksMax, agentsMax = 14, 6
 )
 
-func taskPorts(agent int) string {
-	first := taskPortFirst + agent*oneGet
+// flocks counts those of this process.
+var flocks atomic.Int64
+
+func taskPorts(flock int64, agent int) string {
+	first := taskPortFirst + (int(flock%flocksMax)*agentsMax+agent)*oneGet
 	return fmt.Sprintf("%d-%d", first, first+oneGet-1)
 }
 

@@ -87,7 +87,7 @@ func (a *Agent) look(pid int) (p Process, ours bool, err error) {
 	if fields := strings.Fields(stat[strings.LastIndex(stat, ")")+1:]); len(fields) > startAfterName {
 		p.Start = fields[startAfterName]
 	}
-	supervisor := bytes.Contains(texts[1], []byte("\x00supervise\x00"+a.folder+"/"))
+	supervisor := bytes.Contains(texts[1], []byte("supervise\x00"+a.folder+"/"))
 	environ := strings.Split(string(texts[0]), "\x00")
 	here := false
 	for _, variable := range environ {

@@ -13,6 +13,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"starling/e2e/agents"
 )
 
 // fleet is the three agents.
@@ -40,7 +42,7 @@ const (
 )
 
 // start starts the agents of nodes a, b and c.
-func (f *fleet) start(folder string) error {
+func (f *fleet) start(ctx context.Context, folder string) error {
 	names := []string{"a", "b", "c"}
 	ports, err := freePorts(3 * len(names))
 	if err != nil {
@@ -49,11 +51,15 @@ func (f *fleet) start(folder string) error {
 	for i, name := range names {
 		a := &agent{name: name, address: ports[3*i+1], folder: filepath.Join(folder, name), binary: f.binary}
 		a.args = []string{"agent", "--node", name, "--data", a.folder, "--address", a.address,
-			"--etcd-listen", "http://" + ports[3*i+2], "--etcd-peer", "http://" + ports[3*i],
+			"--etcd-listen", "https://" + ports[3*i+2], "--etcd-peer", "https://" + ports[3*i],
 			"--pulse-ttl", pulseTTL.String(), "--capacity-cpu", "2", "--capacity-memory", "4Gi",
 			"--ports", fmt.Sprintf("%d-%d", portsFirst+i*portsEach, portsFirst+(i+1)*portsEach-1)}
 		if i > 0 {
-			a.args = append(a.args, "--join", f.agents[0].address)
+			line, err := agents.Token(ctx, f.agents[0].address)
+			if err != nil {
+				return err
+			}
+			a.args = append(a.args, "--join", line)
 		}
 		if a.log, err = os.Create(a.folder + ".out"); err != nil {
 			return err
@@ -144,7 +150,7 @@ func (f *fleet) end(ctx context.Context) error {
 func (f *fleet) addresses() []string {
 	var all []string
 	for _, a := range f.agents {
-		all = append(all, a.address)
+		all = append(all, agents.Socket(a.address))
 	}
 	return all
 }

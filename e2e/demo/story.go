@@ -68,7 +68,7 @@ func (s *story) tellAll(ctx context.Context) error {
 func (s *story) build(ctx context.Context) error {
 	s.fleet.binary = filepath.Join(s.folder, "starling")
 	s.tell("build the binary; the first time takes a minute or two")
-	build := exec.CommandContext(ctx, "go", "build", "-o", s.fleet.binary, "starling/cmd/starling")
+	build := exec.CommandContext(ctx, ".ci/build", s.fleet.binary)
 	if text, err := build.CombinedOutput(); err != nil {
 		return fmt.Errorf("build the binary: %w\n%s", err, text)
 	}
@@ -84,7 +84,7 @@ func (s *story) build(ctx context.Context) error {
 // startPeers starts the three agents and waits until they are a ring.
 func (s *story) startPeers(ctx context.Context) error {
 	begun := time.Now()
-	if err := s.fleet.start(s.folder); err != nil {
+	if err := s.fleet.start(ctx, s.folder); err != nil {
 		return err
 	}
 	s.client = client.New(s.fleet.addresses())

@@ -2,6 +2,7 @@ package kill
 
 import (
 	"os"
+	"os/exec"
 	"strings"
 	"testing"
 	"time"
@@ -45,5 +46,38 @@ func TestBugOfTheFold(t *testing.T) {
 		if now != u.tasks[id] {
 			t.Errorf("%s is process %+v, was %+v", id, now, u.tasks[id])
 		}
+	}
+}
+
+// TestUpgradePlanFindsAnotherFold asks a program that folds an entry otherwise whether it may replace that of the
+// peers: it says at which entry it parts, and that nothing is to be replaced. The peers' own program finds nothing.
+func TestUpgradePlanFindsAnotherFold(t *testing.T) {
+	t.Parallel()
+	other, err := agents.Build(t.Context(), t.TempDir(), "otherfold")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tr := prepare(t, 4*time.Second, []string{"a"})
+	tr.must(tr.Start(tr.soon()))
+	tr.submit(tr.job("before", terms.Batch, witnessRole, 1))
+	plan := func(program string) (string, int) {
+		command := exec.CommandContext(tr.soon(), program, "upgrade", "--plan", "--address", tr.Agents[0].Address)
+		said, _ := command.CombinedOutput() // the status is asked for
+		return string(said), command.ProcessState.ExitCode()
+	}
+	if said, status := plan(other); status != exit.OK || !strings.Contains(said, "lead to the same value here and at a~1") {
+		t.Errorf("before it meets the entry it ends with %d and says %q", status, said)
+	}
+	tr.submit(tr.job("folded-otherwise", terms.Batch, witnessRole, 1))
+	tr.awaitDone(tr.Agents[0], "folded-otherwise")
+	said, status := plan(other)
+	for _, want := range []string{"or this program folds it differently", "submit job folded-otherwise",
+		"replace no peer by this program"} {
+		if status != exit.Failed || !strings.Contains(said, want) {
+			t.Errorf("it ends with %d and says %q, want %q", status, said, want)
+		}
+	}
+	if said, status := plan(os.Getenv(binaryVariable)); status != exit.OK {
+		t.Errorf("the program of the peers ends with %d and says %q", status, said)
 	}
 }

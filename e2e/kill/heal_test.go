@@ -3,7 +3,6 @@ package kill
 import (
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -119,10 +118,11 @@ func TestRecover(t *testing.T) {
 	here := tr.processes()
 	tr.must(left.Terminate(tr.soon()))
 	old := t.TempDir()
-	tr.must(os.CopyFS(filepath.Join(old, "etcd"), os.DirFS(filepath.Join(left.Folder(), "etcd"))))
+	copied := exec.Command("cp", "-a", left.Folder()+"/etcd", left.Folder()+"/trust", old)
+	tr.must(copied.Run())
 	tr.wantRecover(gone[0], 1, "find the data directory")
 	said := tr.wantRecover(left, 2, "nothing was changed")
-	for _, want := range []string{"has the journal up to entry", "member a at http://127.0.0.1:", "nobody answers",
+	for _, want := range []string{"has the journal up to entry", "member a at https://127.0.0.1:", "nobody answers",
 		"1 of 3 members answer; bring back 1 of the others instead", "Type yes"} {
 		if !strings.Contains(said, want) {
 			t.Errorf("recover says nothing of %q:\n%s", want, said)

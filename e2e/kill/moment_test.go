@@ -26,19 +26,13 @@ func TestKillAtAnyMoment(t *testing.T) {
 	if testing.Short() {
 		kills = 2
 	}
-	seed := rand.Uint64()
-	if text := os.Getenv(seedVariable); text != "" {
-		var err error
-		if seed, err = strconv.ParseUint(text, 10, 64); err != nil {
-			t.Fatalf("%s: %v", seedVariable, err)
-		}
-	}
-	t.Logf("%s=%d", seedVariable, seed)
+	seed := seedOf(t)
 	tr := begin(t, 3*time.Second)
 	random := rand.New(rand.NewPCG(seed, 0))
 	ctx, stop := context.WithCancel(t.Context())
-	submitters := []*submitter{{trial: tr, name: "x", random: rand.New(rand.NewPCG(seed, 1))},
-		{trial: tr, name: "y", random: rand.New(rand.NewPCG(seed, 2))}}
+	const pace = 400 * time.Millisecond
+	submitters := []*submitter{{trial: tr, name: "x", random: rand.New(rand.NewPCG(seed, 1)), pace: pace},
+		{trial: tr, name: "y", random: rand.New(rand.NewPCG(seed, 2)), pace: pace}}
 	var working sync.WaitGroup
 	for _, s := range submitters {
 		working.Go(func() { s.run(ctx) })
@@ -50,6 +44,20 @@ func TestKillAtAnyMoment(t *testing.T) {
 	working.Wait()
 	tr.judge(submitters)
 	tr.wantWhole()
+}
+
+// seedOf returns the seed of a run, and tells it.
+func seedOf(t *testing.T) uint64 {
+	t.Helper()
+	seed := rand.Uint64()
+	if text := os.Getenv(seedVariable); text != "" {
+		var err error
+		if seed, err = strconv.ParseUint(text, 10, 64); err != nil {
+			t.Fatalf("%s: %v", seedVariable, err)
+		}
+	}
+	t.Logf("%s=%d", seedVariable, seed)
+	return seed
 }
 
 // killAtRandom kills an agent at some moment and brings it back, at once or after the others have given it up. That may
@@ -75,6 +83,8 @@ type submitter struct {
 	*trial
 	name   string
 	random *rand.Rand
+	// pace is the longest time between two jobs.
+	pace time.Duration
 	// acknowledged are the jobs that were accepted, doubtful those of which that is not known.
 	acknowledged, doubtful []string
 }
@@ -98,7 +108,7 @@ func (s *submitter) run(ctx context.Context) {
 		} else {
 			s.acknowledged = append(s.acknowledged, string(spec.Name))
 		}
-		time.Sleep(time.Duration(100+s.random.Int64N(300)) * time.Millisecond)
+		time.Sleep(s.pace/4 + time.Duration(s.random.Int64N(int64(s.pace*3/4))))
 	}
 }
 
@@ -136,7 +146,7 @@ func (tr *trial) judge(submitters []*submitter) {
 		known := map[string]bool{}
 		for _, j := range jobs.GetJobs() {
 			known[j.GetName()] = true
-			if i == 0 {
+			if i == 0 && j.GetType() == "batch" {
 				ended++
 				instances += tr.judgeJob(a, j)
 			}

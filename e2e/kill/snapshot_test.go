@@ -3,6 +3,7 @@ package kill
 import (
 	"errors"
 	"fmt"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -11,12 +12,15 @@ import (
 	"starling/journal"
 	"starling/journal/etcd"
 	"starling/terms"
+	"starling/trust"
 )
 
 // cut reads up to where the journal was trimmed.
 func (tr *trial) cut(of *agents.Agent) journal.Snapshot {
 	tr.Helper()
-	j, err := etcd.Open(tr.soon(), etcd.ClientConfig{Endpoints: []string{of.Endpoint}})
+	keys, err := trust.Load(filepath.Join(of.Folder(), trust.Folder))
+	tr.must(err)
+	j, err := etcd.Open(tr.soon(), etcd.ClientConfig{Endpoints: []string{of.Endpoint}, TLS: trust.ClientTLS(keys.Shows)})
 	tr.must(err)
 	defer j.Close()
 	s, err := j.Snapshot(tr.soon())

@@ -2,6 +2,7 @@ package kill
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -78,10 +79,13 @@ type beats struct{ first, last uptime.Moment }
 // beatsOf reads the beats of all allocations.
 func (tr *trial) beats() map[string]beats {
 	tr.Helper()
+	all := map[string]beats{}
 	file, err := os.Open(filepath.Join(tr.watched, beatsName))
+	if errors.Is(err, os.ErrNotExist) {
+		return all // none has beaten yet
+	}
 	tr.must(err)
 	defer file.Close()
-	all := map[string]beats{}
 	lines := bufio.NewScanner(file)
 	for lines.Scan() {
 		var at uptime.Moment

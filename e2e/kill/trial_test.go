@@ -7,6 +7,7 @@ import (
 	"maps"
 	"os"
 	"os/exec"
+	"os/user"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -34,6 +35,8 @@ type trial struct {
 	*agents.Flock
 	// watched is the folder that tasks write to.
 	watched string
+	// restarts is how often an instance starts again on its machine: not at all, where none may fail.
+	restarts uint32
 	// written is the index of the last write: who is asked next must have folded it.
 	written terms.Index
 }
@@ -49,6 +52,12 @@ func begin(t *testing.T, ttl time.Duration, flags ...string) *trial {
 // prepare makes a cluster of which nothing runs yet, and which ends with the test.
 func prepare(t *testing.T, ttl time.Duration, nodes []string, flags ...string) *trial {
 	t.Helper()
+	return prepareOn(t, nil, ttl, nodes, flags...)
+}
+
+// prepareOn is prepare with a network of its own for the machines.
+func prepareOn(t *testing.T, on *agents.Network, ttl time.Duration, nodes []string, flags ...string) *trial {
+	t.Helper()
 	if runtime.GOOS != "linux" {
 		t.Skip("finds processes by Linux's /proc, and counts on a task's end with its supervisor's")
 	}
@@ -62,8 +71,8 @@ func prepare(t *testing.T, ttl time.Duration, nodes []string, flags ...string) *
 	_, err := secret.LoadOrMake(secretFile)
 	tr.must(err)
 	tr.Flock, err = agents.New(agents.Config{
-		Binary: os.Getenv(binaryVariable), Folder: folder, Nodes: nodes, PulseTTL: ttl,
-		External: slices.Contains(flags, "--zookeeper-servers"),
+		Binary: os.Getenv(binaryVariable), Folder: folder, Nodes: nodes, PulseTTL: ttl, Network: on,
+		External: slices.Contains(flags, "--zookeeper-servers") || slices.Contains(flags, "--etcd-endpoints"),
 		Flags:    append([]string{"--capacity-cpu", "4", "--capacity-memory", "2Gi", "--secret-file", secretFile}, flags...),
 	})
 	if err != nil {
@@ -271,15 +280,17 @@ func (tr *trial) submit(spec *terms.Job, to ...*agents.Agent) {
 	tr.written = api.Seen()
 }
 
-// job is one of this binary in a role.
+// job is one of this binary in a role, as the user of the test, which alone may reach the binary.
 func (tr *trial) job(name string, kind terms.JobType, role string, instances uint32) *terms.Job {
 	binary, err := os.Executable()
 	tr.must(err)
+	self, err := user.Current()
+	tr.must(err)
 	return &terms.Job{Name: terms.JobName(name), Type: kind, Tasks: []terms.Task{{
-		Name: "main", Instances: instances, Command: []string{binary, role, tr.watched},
+		Name: "main", Instances: instances, Command: []string{binary, role, tr.watched}, User: self.Username,
 		Resources: terms.Resources{terms.CPU: 200, terms.Memory: 128 << 20}, Placement: terms.Spread,
-		// Nothing may fail here, so nothing is restarted in silence.
-		Restart: terms.Restart{DelayMillis: 100, DelayMaxMillis: 1000, ResetMillis: 10_000}, StopGraceMillis: 1000,
+		Restart:         terms.Restart{AttemptsMax: tr.restarts, DelayMillis: 100, DelayMaxMillis: 1000, ResetMillis: 10_000},
+		StopGraceMillis: 1000,
 	}}}
 }
 

@@ -63,7 +63,7 @@ func (tr *trial) webJob(version string) *terms.Job {
 	task.Restart.AttemptsMax = 3
 	task.StopGraceMillis = 5000
 	spec.Update = terms.UpdatePolicy{
-		BatchSize: 1, MinHealthyMillis: 200, HealthyDeadlineMillis: 3000, ProgressDeadlineMillis: 60_000, Rollback: true,
+		BatchSize: 1, MinHealthyMillis: 200, HealthyDeadlineMillis: 10_000, ProgressDeadlineMillis: 60_000, Rollback: true,
 	}
 	return spec
 }

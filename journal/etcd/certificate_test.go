@@ -1,6 +1,7 @@
 package etcd_test
 
 import (
+	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -8,11 +9,13 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"errors"
 	"math/big"
 	"net"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -112,4 +115,84 @@ func newKey(t *testing.T) *ecdsa.PrivateKey {
 func writePEM(t *testing.T, file, kind string, der []byte) {
 	t.Helper()
 	must(t, os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600))
+}
+
+// TestRefused has a certificate count no more, and then again: connections that are open end, and no others begin.
+func TestRefused(t *testing.T) {
+	t.Parallel()
+	files, trusted := certificates(t)
+	var refused atomic.Pointer[string] // whose certificates are
+	m := cluster(t, "a")[0]
+	m.Certificates = files
+	m.ClientURL = strings.Replace(m.ClientURL, "http:", "https:", 1)
+	m.PeerURL = strings.Replace(m.PeerURL, "http:", "https:", 1)
+	m.InitialCluster = nil
+	m.Refuse = func(*x509.Certificate) (string, error) {
+		if name := refused.Load(); name != nil {
+			return *name, errors.New("it was removed")
+		}
+		return "any", nil
+	}
+	startAll(t, []etcd.MemberConfig{m})
+	config := etcd.ClientConfig{Endpoints: []string{m.ClientURL}, TLS: trusted}
+	client := opened(t, config)
+	member, err := dial(m.PeerURL, trusted)
+	must(t, err)
+
+	removed, own := "removed", m.Name
+	refused.Store(&removed)
+	ends(t, member)
+	answers(t, client, false)
+	if _, err := dial(m.PeerURL, trusted); err == nil {
+		t.Error("a stranger was let in where members meet")
+	}
+	refused.Store(&own)
+	if _, err := dial(m.PeerURL, trusted); err != nil {
+		t.Errorf("a member that the quorum has yet was refused: %v", err)
+	}
+	answers(t, client, false)
+	refused.Store(nil)
+	answers(t, client, true)
+}
+
+// dial opens a connection to where members meet. A server refuses after the client has done its part: by what it sends.
+func dial(url string, config *tls.Config) (*tls.Conn, error) {
+	connection, err := tls.Dial("tcp", strings.TrimPrefix(url, "https://"), config)
+	if err != nil {
+		return nil, err
+	}
+	if err := connection.SetReadDeadline(time.Now().Add(300 * time.Millisecond)); err != nil {
+		return nil, err
+	}
+	if _, err := connection.Read(make([]byte, 1)); !errors.Is(err, os.ErrDeadlineExceeded) {
+		return nil, err
+	}
+	return connection, nil
+}
+
+// ends waits until the other end closes a connection.
+func ends(t *testing.T, connection *tls.Conn) {
+	t.Helper()
+	must(t, connection.SetReadDeadline(time.Now().Add(patience)))
+	if _, err := connection.Read(make([]byte, 1)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Fatalf("the connection goes on: %v", err)
+	}
+}
+
+// answers waits until a client is answered, or is not.
+func answers(t *testing.T, client *etcd.Journal, want bool) {
+	t.Helper()
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for ctx := limited(t); ; <-tick.C {
+		short, cancel := context.WithTimeout(ctx, time.Second)
+		_, err := client.Client().Get(short, "key")
+		cancel()
+		if (err == nil) == want {
+			return
+		}
+		if ctx.Err() != nil {
+			t.Fatalf("a client is answered: %v, want %t", err, want)
+		}
+	}
 }

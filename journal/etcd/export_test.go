@@ -8,7 +8,7 @@ var ErrDamaged = errDamaged
 // ClientURL is where clients reach the member, with the port that it listens on.
 func (m *Member) ClientURL() string {
 	u := m.server.Config().AdvertiseClientUrls[0]
-	u.Host = m.server.Clients[0].Addr().String()
+	u.Host = m.gate.clients.Addr().String()
 	return u.String()
 }
 

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+
 	"starling/journal"
 	"starling/journal/etcd"
 )
@@ -404,4 +406,43 @@ func died(t testing.TB, j journal.Journal, id string) <-chan time.Time {
 		t.Fatalf("pulse %s does not live", id)
 	}
 	return dead
+}
+
+// TestRemovedIsAsked asks a member how it is from its removal to its end, a second later: the engine's answer to that
+// would end the process.
+func TestRemovedIsAsked(t *testing.T) {
+	if testing.Short() {
+		t.Skip("waits until members have seen each other for some seconds")
+	}
+	t.Parallel()
+	configs := cluster(t, "a", "b", "c")
+	members := startAll(t, configs)
+	within := members[2].Journal()
+	t.Cleanup(func() { must(t, within.Close()) })
+	outside := opened(t, etcd.ClientConfig{Endpoints: []string{configs[2].ClientURL}})
+	others := opened(t, etcd.ClientConfig{Endpoints: endpoints(configs[:2])})
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	ctx := limited(t)
+	for removed := false; ; {
+		if !removed {
+			_, err := others.Client().MemberRemove(ctx, members[2].ID())
+			removed = err == nil || errors.Is(err, rpctypes.ErrMemberNotFound)
+		}
+		_, err := within.Room(ctx)
+		_, failed := outside.Client().Status(ctx, configs[2].ClientURL)
+		if !removed && (err != nil || failed != nil) {
+			t.Fatalf("a member does not tell how it is: %v, %v", err, failed)
+		}
+		select {
+		case <-members[2].Stopped():
+			if !members[2].Removed() {
+				t.Error("the member does not know that it was removed")
+			}
+			return
+		case <-tick.C:
+		case <-ctx.Done():
+			t.Fatal("the member that was removed did not end")
+		}
+	}
 }

@@ -33,6 +33,7 @@ type reader struct {
 	from    journal.Index // what lies before is counted, but not delivered
 	last    position
 	trimmed cut // as it was when the last scan began
+	sealed  bool
 	deliver func([]journal.Record) error
 	writers map[string]string // one string per writer, whatever the number of records
 }
@@ -61,6 +62,9 @@ func (r *reader) run(ctx context.Context) error {
 		if !scanned {
 			err = r.scan(ctx)
 			scanned = err == nil
+			if scanned && r.sealed {
+				return journal.ErrSealed
+			}
 		} else {
 			err = r.watch(ctx)
 			scanned = !errors.Is(err, errRescan)

@@ -14,6 +14,8 @@
 // carries the version of the head, so a reader that misses one knows it before it delivers the next, and reads
 // again; one that hears nothing looks at the head now and then.
 //
+// The key `journal/seal` ends the journal: a record is put only as long as there is none.
+//
 // The key `journal/snapshot` says up to which record a snapshot stands for them, and the revision of that one. It is
 // put first; then the records up to that revision are deleted. So what a cut that was broken off has left counts for
 // nobody, and goes with the next cut. A journal that begins with a snapshot of another counts from there.
@@ -138,10 +140,15 @@ func (j *Journal) Append(ctx context.Context, r journal.Record) error {
 	put := clientv3.OpPut(key, "")
 	put.WithValueBytes(r.Payload)
 	// A transaction that finds the key is a resend, and as good as the first.
-	_, err := j.client.Txn(during).
-		If(clientv3.Compare(clientv3.CreateRevision(key), "=", 0)).
+	got, err := j.client.Txn(during).
+		If(clientv3.Compare(clientv3.CreateRevision(key), "=", 0),
+			clientv3.Compare(clientv3.CreateRevision(j.keys.seal), "=", 0)).
 		Then(put, clientv3.OpPut(j.keys.head, "")).
+		Else(clientv3.OpGet(key, clientv3.WithCountOnly())).
 		Commit()
+	if err == nil && !got.Succeeded && got.Responses[0].GetResponseRange().Count == 0 {
+		err = journal.ErrSealed
+	}
 	if err != nil {
 		return j.failed(ctx, fmt.Sprintf("append %s/%d", r.Writer, r.Seq), err)
 	}
@@ -157,6 +164,61 @@ func (j *Journal) Head(ctx context.Context) (journal.Index, error) {
 		return 0, j.failed(ctx, "read the head", err)
 	}
 	return head.index, nil
+}
+
+// Seal implements journal.Journal.
+func (j *Journal) Seal(ctx context.Context, to string) (seal journal.Seal, err error) {
+	during, done := j.during(ctx, attemptMax)
+	defer done()
+	if to != "" {
+		_, err = j.client.Txn(during).If(clientv3.Compare(clientv3.CreateRevision(j.keys.seal), "=", 0)).
+			Then(clientv3.OpPut(j.keys.seal, to)).Commit()
+	}
+	if err == nil {
+		seal.To, err = j.sealedTo(during)
+	}
+	if err == nil && seal.To != "" { // since then the head stays
+		head, _, failed := j.ends(during)
+		seal.Index, err = head.index, failed
+	}
+	if err != nil {
+		return journal.Seal{}, j.failed(ctx, "read the seal", err)
+	}
+	return seal, nil
+}
+
+// sealedTo says where the journal goes on, "" if it is not sealed.
+func (j *Journal) sealedTo(ctx context.Context) (string, error) {
+	got, err := j.client.Get(ctx, j.keys.seal)
+	if err != nil || len(got.Kvs) == 0 {
+		return "", err
+	}
+	return string(got.Kvs[0].Value), nil
+}
+
+// Room implements journal.Journal. What counts is what is used of a member's file: the rest is used before that grows.
+func (j *Journal) Room(ctx context.Context) (room journal.Room, err error) {
+	during, done := j.during(ctx, attemptMax)
+	defer done()
+	client, answered := j.Client(), false
+	endpoints := client.Endpoints()
+	if len(endpoints) == 0 {
+		endpoints = []string{""} // the member in this process
+	}
+	for _, e := range endpoints {
+		s, failed := client.Status(during, e)
+		if failed != nil {
+			err = failed
+			continue
+		}
+		if answered = true; s.DbSizeInUse >= room.Used {
+			room = journal.Room{Used: s.DbSizeInUse, Quota: s.DbSizeQuota}
+		}
+	}
+	if !answered {
+		return room, j.failed(ctx, "read the room", err)
+	}
+	return room, nil
 }
 
 // Cluster implements journal.Journal.
@@ -265,8 +327,9 @@ func remedied(err error) error {
 // keyspace names the keys.
 type keyspace struct {
 	prefix   string
-	journal  string // begins head, snapshot and records, which are watched together
+	journal  string // begins head, seal, snapshot and records, which are watched together
 	head     string
+	seal     string // says where the journal goes on
 	snapshot string
 	records  string
 	chunks   string
@@ -279,6 +342,7 @@ func newKeyspace(prefix string) keyspace {
 		prefix:   prefix,
 		journal:  prefix + "journal/",
 		head:     prefix + "journal/head",
+		seal:     prefix + "journal/seal",
 		snapshot: prefix + "journal/snapshot",
 		records:  prefix + "journal/record/",
 		chunks:   prefix + "snapshot/",

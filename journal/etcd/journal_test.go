@@ -47,6 +47,32 @@ func BenchmarkCluster(b *testing.B) {
 	})
 }
 
+func TestRoomIsWhatTheFileHoldsOfItsQuota(t *testing.T) {
+	m := start(t, etcd.MemberConfig{
+		Name: "only", DataDir: t.TempDir(), ClientURL: "http://127.0.0.1:0", PeerURL: "http://127.0.0.1:0",
+		QuotaBytes: 32 << 20,
+	})
+	must(t, m.Ready(limited(t)))
+	for i, h := range []journaltest.Harness{embedded(m)(t), remote(m.ClientURL())(t)} {
+		j := h.Open(t)
+		before, err := j.Room(limited(t))
+		must(t, err)
+		for seq := range uint64(4) {
+			must(t, j.Append(limited(t),
+				journal.Record{Writer: fmt.Sprint("writer-", i), Seq: seq + 1, Payload: make([]byte, 1<<20)}))
+		}
+		after, again := before, time.NewTicker(10*time.Millisecond) // the file has it a moment later
+		for within := limited(t); after.Used < before.Used+3<<20 && within.Err() == nil; <-again.C {
+			after, err = j.Room(within)
+			must(t, err)
+		}
+		again.Stop()
+		if after.Quota != 32<<20 || after.Used < before.Used+3<<20 || after.Full() {
+			t.Errorf("before %+v, with four megabytes more %+v", before, after)
+		}
+	}
+}
+
 // single starts the only member of a cluster.
 func single(t testing.TB) *etcd.Member {
 	t.Helper()

@@ -3,6 +3,7 @@ package etcd
 import (
 	"cmp"
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -13,11 +14,16 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/client/pkg/v3/transport"
+	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/server/v3/embed"
 	"go.etcd.io/etcd/server/v3/etcdserver/api/v3client"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"starling/journal"
 )
@@ -60,6 +66,9 @@ type MemberConfig struct {
 	// Certificates are for mutual TLS with clients and members; their URLs begin with https then. Without them a
 	// member serves this machine only.
 	Certificates Certificates
+	// Refuse tells whose a certificate is that the authority has signed, and why it does not count any more, if it does
+	// not; nil takes all. It must be fast.
+	Refuse func(*x509.Certificate) (node string, err error) `json:"-"`
 	// Log takes the engine's own log, in lines of JSON; nil drops it.
 	Log io.Writer
 }
@@ -70,12 +79,16 @@ type Certificates struct {
 	CertFile, KeyFile string
 	// CAFile holds who must have signed what others show.
 	CAFile string
+	// ServerName is a name that the certificates of all members and clients have, and no others of the same signer; ""
+	// wants a certificate for the address of whoever shows it.
+	ServerName string
 }
 
 // Member is a member of the engine that runs in this process.
 type Member struct {
 	name    string
 	server  *embed.Etcd
+	gate    *gate
 	removed atomic.Bool
 }
 
@@ -90,9 +103,13 @@ func Start(ctx context.Context, config MemberConfig) (*Member, error) {
 	}
 	m := &Member{name: config.Name}
 	settings.ZapLoggerBuilder = embed.NewZapLoggerBuilder(logger(config.Log).WithOptions(zap.Hooks(m.heard)))
-	if m.server, err = embed.StartEtcd(settings); err != nil {
-		return nil, fmt.Errorf("start member %s in %s: %w", config.Name, config.DataDir, err)
+	if m.gate, err = listen(&config, &settings.PeerTLSInfo); err != nil {
+		return nil, fmt.Errorf("start member %s: %w", config.Name, err)
 	}
+	if m.server, err = embed.StartEtcd(settings); err != nil {
+		return nil, fmt.Errorf("start member %s in %s: %w", config.Name, config.DataDir, errors.Join(err, m.gate.drop()))
+	}
+	m.gate.serve(m.server.Server, grpc.ChainUnaryInterceptor(m.intercept))
 	return m, nil
 }
 
@@ -120,19 +137,22 @@ func (c MemberConfig) settings() (*embed.Config, error) {
 	}
 	s := embed.NewConfig()
 	s.Name, s.Dir = c.Name, c.DataDir
-	s.ListenClientUrls, s.AdvertiseClientUrls = []url.URL{*clients}, []url.URL{*clients}
-	s.ListenPeerUrls, s.AdvertisePeerUrls = []url.URL{*peers}, []url.URL{*peers}
+	s.ListenClientUrls, s.ListenPeerUrls = nil, nil // the gate answers there
+	s.AdvertiseClientUrls, s.AdvertisePeerUrls = []url.URL{*clients}, []url.URL{*peers}
 	s.InitialCluster = members
 	if c.Join {
 		s.ClusterState = embed.ClusterStateFlagExisting
 	}
 	s.ForceNewCluster, s.MaxLearners = c.Alone, learnersMax
 	if c.Certificates != (Certificates{}) {
-		s.ClientTLSInfo = transport.TLSInfo{
+		s.PeerTLSInfo = transport.TLSInfo{
 			CertFile: c.Certificates.CertFile, KeyFile: c.Certificates.KeyFile,
 			TrustedCAFile: c.Certificates.CAFile, ClientCertAuth: true,
 		}
-		s.PeerTLSInfo = s.ClientTLSInfo
+		if name := c.Certificates.ServerName; name != "" {
+			s.PeerTLSInfo.ServerName, s.PeerTLSInfo.AllowedHostnames = name, []string{name}
+			s.PeerTLSInfo.SkipClientSANVerify = true // the name says enough, and addresses change
+		}
 	}
 	s.TickMs, s.ElectionMs = heartbeatMillis, electionMillis
 	s.QuotaBackendBytes, s.MaxRequestBytes = cmp.Or(c.QuotaBytes, QuotaDefault), requestBytesMax
@@ -211,8 +231,11 @@ func (m *Member) ID() uint64 { return uint64(m.server.Server.MemberID()) }
 // Leads tells whether the member leads the quorum.
 func (m *Member) Leads() bool { return m.server.Server.Leader() == m.server.Server.MemberID() }
 
-// Learner tells whether the member has no vote yet.
-func (m *Member) Learner() bool { return m.server.Server.IsLearner() }
+// Votes tells whether the member has a vote: it is no learner, and was not removed.
+func (m *Member) Votes() bool {
+	one := m.server.Server.Cluster().Member(m.server.Server.MemberID())
+	return one != nil && !one.IsLearner
+}
 
 // Journal returns a journal that asks this member without a network between. Close it before the member.
 func (m *Member) Journal() *Journal {
@@ -220,12 +243,49 @@ func (m *Member) Journal() *Journal {
 }
 
 func (m *Member) way() *way {
-	return &way{v3client.New(m.server.Server), "embedded etcd member " + m.name, true}
+	client := v3client.New(m.server.Server)
+	client.Maintenance = present{client.Maintenance, m}
+	return &way{client, "embedded etcd member " + m.name, true}
+}
+
+// present answers for a member only while that is one: between its removal and its end the engine's own answer ends the
+// process.
+type present struct {
+	clientv3.Maintenance
+	member *Member
+}
+
+// Status implements clientv3.Maintenance.
+func (p present) Status(ctx context.Context, endpoint string) (*clientv3.StatusResponse, error) {
+	if err := p.member.gone(); err != nil {
+		return nil, err
+	}
+	return p.Maintenance.Status(ctx, endpoint)
+}
+
+// intercept keeps the question how a member is from one that was removed, as present does within the process.
+func (m *Member) intercept(ctx context.Context, request any, info *grpc.UnaryServerInfo, answer grpc.UnaryHandler) (any,
+	error,
+) {
+	if err := m.gone(); err != nil && info.FullMethod == etcdserverpb.Maintenance_Status_FullMethodName {
+		return nil, err
+	}
+	return answer(ctx, request)
+}
+
+// gone says that the others have removed the member, though it may not have ended yet.
+func (m *Member) gone() error {
+	if m.server.Server.IsMemberExist(m.server.Server.MemberID()) {
+		return nil
+	}
+	return status.Error(codes.Unavailable, "member "+m.name+" was removed")
 }
 
 // Close stops the member. What it holds stays in its data directory.
 func (m *Member) Close() error {
-	m.server.Close()
+	if err := m.gate.close(m.server.Close); err != nil {
+		return fmt.Errorf("answer for member %s: %w", m.name, err)
+	}
 	for err := range m.server.Err() {
 		if !errors.Is(err, context.Canceled) {
 			return fmt.Errorf("stop member %s: %w", m.name, err)

@@ -268,14 +268,18 @@ func (p *pulse) Confirm(ctx context.Context) error {
 	during, done := p.journal.during(ctx, attemptMax)
 	defer done()
 	before := p.lease.Load()
-	got, err := hedged(during, func(ctx context.Context) (*clientv3.GetResponse, error) {
-		return p.journal.client.Get(ctx, p.journal.keys.pulse(p.id))
+	got, err := hedged(during, func(ctx context.Context) (*clientv3.TxnResponse, error) {
+		return p.journal.client.Txn(ctx).
+			Then(clientv3.OpGet(p.journal.keys.pulse(p.id)), clientv3.OpGet(p.journal.keys.seal)).Commit()
 	})
 	if err != nil {
 		return p.journal.failed(ctx, "confirm pulse "+p.id, err)
 	}
-	if lease := int64(attached(got.Kvs)); lease != before && lease != p.lease.Load() {
+	if lease := int64(attached(got.Responses[0].GetResponseRange().Kvs)); lease != before && lease != p.lease.Load() {
 		return refused
+	}
+	if len(got.Responses[1].GetResponseRange().Kvs) > 0 {
+		return fmt.Errorf("confirm pulse %s: %w", p.id, journal.ErrSealed)
 	}
 	return nil
 }

@@ -27,17 +27,21 @@ type entry struct {
 	key      string
 }
 
-// scan delivers all records that are there now and were not delivered.
+// scan delivers all records that are there now and were not delivered. If the journal was sealed before, those are all.
 //
 // It lists all keys, because the engine has no index by revision that outlives a compaction, but fetches only what
 // is to be delivered. Records are added, and those up to a cut deleted after that was told, so it need not read at one
 // revision: what the head counted when the scan began is found by every later read, or the cut has moved.
 func (r *reader) scan(ctx context.Context) error {
+	sealedTo, err := r.journal.sealedTo(ctx)
+	if err != nil {
+		return err
+	}
 	head, trimmed, err := r.journal.ends(ctx)
 	if err != nil {
 		return err
 	}
-	r.trimmed = trimmed
+	r.trimmed, r.sealed = trimmed, sealedTo != ""
 	next := max(r.last.index+1, r.from, 1)
 	switch {
 	case head.index < r.last.index:

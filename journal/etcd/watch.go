@@ -117,6 +117,8 @@ func (r *reader) batch(events []*clientv3.Event) (batch []journal.Record, last p
 				return nil, last, fmt.Errorf("what follows was trimmed: %w", errRescan)
 			}
 			continue
+		case r.journal.keys.seal:
+			return nil, last, fmt.Errorf("the journal was sealed: %w", errRescan)
 		case r.journal.keys.head:
 		default:
 			appended = kv

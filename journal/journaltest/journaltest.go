@@ -30,7 +30,7 @@ type Harness struct {
 
 // Run tests a backend; start is called once for every test and releases what it started by Cleanup.
 func Run(t *testing.T, start func(testing.TB) Harness) {
-	for _, group := range [][]contract{records(), snapshots(), pulses(), closing()} {
+	for _, group := range [][]contract{records(), snapshots(), pulses(), seals(), closing()} {
 		for _, c := range group {
 			t.Run(c.name, func(t *testing.T) {
 				t.Parallel()

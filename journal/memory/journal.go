@@ -44,6 +44,32 @@ func (j *Journal) Open() *Journal {
 	return j.store.open()
 }
 
+// Bound sets the quota of the records and chunks, which is only told by Room, for all who share them; 0 is none.
+func (j *Journal) Bound(bytes int64) {
+	j.store.mu.Lock()
+	defer j.store.mu.Unlock()
+	j.store.quota = bytes
+}
+
+// Room implements journal.Journal.
+func (j *Journal) Room(ctx context.Context) (room journal.Room, err error) {
+	if err := j.usable(ctx); err != nil {
+		return room, err
+	}
+	j.store.mu.Lock()
+	defer j.store.mu.Unlock()
+	if room.Quota = j.store.quota; room.Quota == 0 {
+		return room, nil
+	}
+	for _, r := range j.store.records {
+		room.Used += int64(len(r.Payload))
+	}
+	for _, c := range j.store.chunks {
+		room.Used += int64(len(c))
+	}
+	return room, nil
+}
+
 // Append implements journal.Journal.
 func (j *Journal) Append(ctx context.Context, r journal.Record) error {
 	if err := j.usable(ctx); err != nil {
@@ -52,8 +78,7 @@ func (j *Journal) Append(ctx context.Context, r journal.Record) error {
 	if err := r.Check(); err != nil {
 		return err
 	}
-	j.store.append(r)
-	return nil
+	return j.store.append(r)
 }
 
 // Follow implements journal.Journal.
@@ -101,6 +126,20 @@ func (j *Journal) Cluster(ctx context.Context, proposed string) (string, error) 
 	return j.store.cluster, nil
 }
 
+// Seal implements journal.Journal.
+func (j *Journal) Seal(ctx context.Context, to string) (journal.Seal, error) {
+	if err := j.usable(ctx); err != nil {
+		return journal.Seal{}, err
+	}
+	j.store.mu.Lock()
+	defer j.store.mu.Unlock()
+	if to != "" && j.store.seal.To == "" {
+		j.store.seal = journal.Seal{Index: j.store.end(), To: to}
+		j.store.wake()
+	}
+	return j.store.seal, nil
+}
+
 // Close implements journal.Journal. Other journals of the same records stay open.
 func (j *Journal) Close() error {
 	j.close()
@@ -138,6 +177,8 @@ type store struct {
 	appended chan struct{}    // closed and replaced at every append, and when something is trimmed
 	seen     map[identity]struct{}
 	pulses   map[string]*state // every pulse that lives, ever lived, or is watched
+	quota    int64             // in bytes, 0 for none
+	seal     journal.Seal
 }
 
 func (s *store) open() *Journal {
@@ -145,17 +186,21 @@ func (s *store) open() *Journal {
 	return &Journal{store: s, closed: closed, close: cancel, owned: make(map[*pulse]struct{})}
 }
 
-func (s *store) append(r journal.Record) {
+func (s *store) append(r journal.Record) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	id := identity{r.Writer, r.Seq}
 	if _, again := s.seen[id]; again {
-		return
+		return nil
+	}
+	if s.seal.To != "" {
+		return journal.ErrSealed
 	}
 	s.seen[id] = struct{}{}
 	r.Index = s.end() + 1
 	s.records = append(s.records, r)
 	s.wake()
+	return nil
 }
 
 // wake lets all readers look again.
@@ -171,6 +216,8 @@ func (s *store) read(next journal.Index) ([]journal.Record, <-chan struct{}, err
 	switch {
 	case next <= s.snapshot.Index:
 		return nil, nil, journal.ErrTrimmed
+	case next > s.end() && s.seal.To != "":
+		return nil, nil, journal.ErrSealed
 	case next > s.end():
 		return nil, s.appended, nil
 	}

@@ -134,8 +134,11 @@ func (p *pulse) Confirm(ctx context.Context) error {
 	}
 	p.journal.store.mu.Lock()
 	defer p.journal.store.mu.Unlock()
-	if p.journal.store.pulse(p.id).owner != p || p.timer != nil {
+	switch {
+	case p.journal.store.pulse(p.id).owner != p || p.timer != nil:
 		return fmt.Errorf("confirm pulse %s: %w", p.id, journal.ErrNoPulse)
+	case p.journal.store.seal.To != "":
+		return fmt.Errorf("confirm pulse %s: %w", p.id, journal.ErrSealed)
 	}
 	return nil
 }

@@ -69,7 +69,8 @@ func (r *reader) run(ctx context.Context) error {
 		before := r.last
 		err := r.read(ctx)
 		_, refused := errors.AsType[deliverError](err)
-		if refused || errors.Is(err, journal.ErrTrimmed) || errors.Is(err, zk.ErrNoAuth) || ctx.Err() != nil {
+		over := errors.Is(err, journal.ErrTrimmed) || errors.Is(err, journal.ErrSealed) || errors.Is(err, zk.ErrNoAuth)
+		if refused || over || ctx.Err() != nil {
 			return err
 		}
 		// A shard that is just being trimmed looks damaged, but then the next place is another.
@@ -312,6 +313,8 @@ func (r *reader) compare(ctx context.Context) error {
 		return r.behind(ctx, count, read)
 	case count > read:
 		return r.missed(ctx, read)
+	case now.To != "":
+		return journal.ErrSealed
 	case now.Sealed:
 		return r.goOn(ctx, now)
 	}

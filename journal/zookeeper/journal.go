@@ -212,6 +212,7 @@ func isAnswer(err error) bool {
 	for _, answer := range []error{
 		zk.ErrNoNode, zk.ErrNodeExists, zk.ErrBadVersion, zk.ErrNotEmpty, zk.ErrNoAuth, zk.ErrInvalidACL, zk.ErrInvalidPath,
 		zk.ErrNoChildrenForEphemerals, zk.ErrBadArguments, zk.ErrAuthFailed, errDamaged,
+		journal.ErrSealed, journal.ErrTrimmed,
 	} {
 		if errors.Is(err, answer) {
 			return true

@@ -226,7 +226,21 @@ func (p *pulse) Publish(ctx context.Context, value []byte) error {
 }
 
 // Confirm implements journal.Pulse.
-func (p *pulse) Confirm(ctx context.Context) error { return p.do(ctx, "confirm") }
+func (p *pulse) Confirm(ctx context.Context) error {
+	if err := p.do(ctx, "confirm"); err != nil {
+		return err
+	}
+	during, done := p.journal.during(ctx, attemptMax)
+	defer done()
+	last, err := p.journal.present(during) // after the pulse, so that was there before the seal
+	if err == nil && last.To != "" {
+		err = journal.ErrSealed
+	}
+	if err != nil {
+		return p.journal.failed(ctx, "confirm pulse "+p.id, err)
+	}
+	return nil
+}
 
 // do does something on the condition that the pulse is its owner's.
 func (p *pulse) do(ctx context.Context, what string, operations ...any) error {

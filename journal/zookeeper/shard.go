@@ -19,6 +19,8 @@ type shard struct {
 	// Base is the index before that of its first record.
 	Base   journal.Index `json:"base"`
 	Sealed bool          `json:"sealed,omitempty"`
+	// To says where the journal goes on, if this is the last shard of one that was sealed as a whole.
+	To string `json:"to,omitempty"`
 }
 
 // The versions of a shard's node.
@@ -80,7 +82,22 @@ func (j *Journal) append(ctx context.Context, s stored) error {
 		if known, err = j.present(ctx); err != nil {
 			return err
 		}
+		if known.To != "" {
+			return j.isAppended(ctx, &s)
+		}
 	}
+}
+
+// isAppended returns nil for a resend into a journal that is sealed, as a whole.
+func (j *Journal) isAppended(ctx context.Context, s *stored) error {
+	there, err := ask(ctx, j, func(c *zk.Conn) (bool, error) {
+		there, _, err := c.Exists(j.paths.appended(s.Writer, s.Seq))
+		return there, err
+	})
+	if err == nil && !there {
+		err = journal.ErrSealed
+	}
+	return err
 }
 
 // put appends the record to a shard, and returns its sequence number there.
@@ -114,14 +131,14 @@ func (j *Journal) known() shard {
 	return j.shard
 }
 
-// present returns the shard that is not sealed, and remembers it.
+// present returns the shard that is not sealed, or the last of a journal that is, and remembers it.
 func (j *Journal) present(ctx context.Context) (shard, error) {
 	s, err := j.readShard(ctx, j.known().number)
 	for {
 		if errors.Is(err, zk.ErrNoNode) { // there is none yet, or it was trimmed
 			s, err = j.lastShard(ctx)
 		}
-		for err == nil && s.Sealed {
+		for err == nil && s.Sealed && s.To == "" {
 			s, err = j.after(ctx, s)
 		}
 		if err == nil {
@@ -218,6 +235,30 @@ func (j *Journal) seal(ctx context.Context, s shard) error {
 	return err
 }
 
+// Seal implements journal.Journal. The shard that is not sealed becomes the last one.
+func (j *Journal) Seal(ctx context.Context, to string) (journal.Seal, error) {
+	if over := j.over(ctx); over != nil {
+		return journal.Seal{}, over
+	}
+	during, done := j.during(ctx, attemptMax)
+	defer done()
+	for {
+		head, last, err := j.head(during)
+		switch {
+		case err != nil:
+			return journal.Seal{}, j.failed(ctx, "read the seal", err)
+		case last.To != "":
+			return journal.Seal{Index: head, To: last.To}, nil
+		case to == "":
+			return journal.Seal{}, nil
+		}
+		last.To = to
+		if err := j.seal(during, last); err != nil {
+			return journal.Seal{}, j.failed(ctx, "seal the journal", err)
+		}
+	}
+}
+
 // after returns the shard after one that is sealed, and makes it if nobody has. It returns zk.ErrNoNode if that was
 // trimmed.
 func (j *Journal) after(ctx context.Context, s shard) (shard, error) {
@@ -290,12 +331,13 @@ func (j *Journal) head(ctx context.Context) (journal.Index, shard, error) {
 		count := journal.Index(0)
 		s, err := current(ctx, j, func(c *zk.Conn) (shard, error) {
 			// In this order: if it is not sealed then, its last record was the last of all when they were counted.
+			// One that was known to end the journal before has had its last.
 			_, stat, err := c.Get(j.paths.records(known.number))
 			if err != nil {
 				return shard{}, err
 			}
 			s, err := j.shardNode(c, known.number)
-			if err != nil || s.Sealed {
+			if err != nil || s.Sealed && known.To == "" {
 				return s, err
 			}
 			count = journal.Index(stat.NumChildren)
@@ -305,7 +347,7 @@ func (j *Journal) head(ctx context.Context) (journal.Index, shard, error) {
 		case errors.Is(err, zk.ErrNoNode): // it was trimmed
 		case err != nil:
 			return 0, shard{}, err
-		case !s.Sealed:
+		case !s.Sealed || known.To != "":
 			return s.Base + count, s, nil
 		}
 	}

@@ -177,6 +177,9 @@ func (j *Journal) stand(ctx context.Context, s journal.Snapshot, before cut) err
 		_, err := j.multi(ctx, set)
 		return err
 	}
+	if last.To != "" {
+		return journal.ErrSealed
+	}
 	// The first record comes behind the snapshot, so into a shard that begins there.
 	if err := j.seal(ctx, last); err != nil {
 		return err
@@ -211,6 +214,9 @@ func (j *Journal) haveChunks(ctx context.Context, s journal.Snapshot) error {
 	}
 	return nil
 }
+
+// Room implements journal.Journal: an ensemble keeps all in memory, and tells no client how much of that it may have.
+func (j *Journal) Room(ctx context.Context) (journal.Room, error) { return journal.Room{}, j.over(ctx) }
 
 // Cluster implements journal.Journal.
 func (j *Journal) Cluster(ctx context.Context, proposed string) (string, error) {

@@ -20,7 +20,7 @@ func (j *Journal) dropShards(ctx context.Context, upTo journal.Index) error {
 	if err != nil {
 		return err
 	}
-	if last.Base < min(upTo, head) {
+	if last.To == "" && last.Base < min(upTo, head) {
 		if err := j.seal(ctx, last); err != nil {
 			return err
 		}

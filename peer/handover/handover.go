@@ -139,6 +139,7 @@ func (o *Outputs) Prepare(ctx context.Context, task *driver.Task, h *reaction.Ha
 		if err := errors.Join(os.MkdirAll(filepath.Dir(link), 0o755), os.Symlink(path, link)); err != nil {
 			return err
 		}
+		task.Reads = append(task.Reads, path)
 	}
 	task.Volumes = append(task.Volumes, driver.Volume{Set: set, Name: inputVolume, Variable: "STARLING_INPUT"})
 	return nil

@@ -12,7 +12,7 @@ import (
 // Bug panics when the job "planted-bug" is to be stopped. It is built so to try what follows a bug of the fold.
 func Bug(e *command.Entry) {
 	if slices.ContainsFunc(e.Commands, func(one command.Command) bool {
-		kill, ok := one.(*command.KillJob)
+		kill, ok := command.Plain(one).(*command.KillJob)
 		return ok && kill.Job == "planted-bug"
 	}) {
 		panic("a planted bug")

@@ -29,31 +29,41 @@ type Member struct {
 	Order terms.Index
 	// Ports are those that it has there, ordered by name.
 	Ports []facts.PortUse
+	// At is the seat of the slot that has that allocation.
+	At facts.SlotRef
 }
 
 // Members returns the members of a task, ordered by number.
 func Members(s *cluster.State, j *workload.Job, task int) []Member {
 	t := j.Tasks[task]
 	all := make([]Member, 0, t.Desired)
-	for index := range min(t.Desired, uint32(t.Slots.Len())) {
-		slot, r := t.Slots.At(int(index)), facts.SlotRef{Job: j.ID, Task: uint16(task), Index: index}
-		if !slot.Phase.Found() {
-			r.Seat = facts.CanarySeat
-			if tried, ok := s.SlotAt(r); ok && tried.Phase.Found() {
-				slot = tried // it is all that there is of the slot
-			}
+	for index := range t.Desired {
+		if m, ok := MemberAt(s, j, facts.SlotRef{Job: j.ID, Task: uint16(task), Index: index}); ok {
+			all = append(all, m)
 		}
-		if slot.Phase.Final() {
-			continue
-		}
-		m := Member{Index: index}
-		if slot.Phase.Found() {
-			m.Address, m.Ports = at(s.Node(slot.Node), r)
-			m.Order = slot.Order
-		}
-		all = append(all, m)
 	}
 	return all
+}
+
+// MemberAt returns the member of a slot, if that has one.
+func MemberAt(s *cluster.State, j *workload.Job, r facts.SlotRef) (m Member, ok bool) {
+	t := j.Tasks[r.Task]
+	if r.Index >= min(t.Desired, uint32(t.Slots.Len())) {
+		return m, false
+	}
+	r.Seat = facts.MainSeat
+	slot := t.Slots.At(int(r.Index))
+	if !slot.Phase.Found() {
+		r.Seat = facts.CanarySeat
+		if tried, ok := s.SlotAt(r); ok && tried.Phase.Found() {
+			slot = tried // it is all that there is of the slot
+		}
+	}
+	if m.Index = r.Index; slot.Phase.Found() {
+		m.Address, m.Ports = at(s.Node(slot.Node), r)
+		m.Order, m.At = slot.Order, r
+	}
+	return m, !slot.Phase.Final()
 }
 
 // at returns where a slot is found on its node. A node's address is that at which its peer answers.

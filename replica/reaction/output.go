@@ -24,9 +24,10 @@ type Handover struct {
 // Input is the output of an instance that has succeeded.
 type Input struct {
 	Output terms.OutputSet
-	// User is the account that it ran as.
-	User string
-	Node terms.NodeName
+	// User is the account that it ran as; empty with an image is what that says.
+	User  string
+	Image bool
+	Node  terms.NodeName
 	// Address is where the peer of that node answers, "" if there is none now.
 	Address string
 }
@@ -96,7 +97,7 @@ func (h *Handover) take(s *cluster.State, j *workload.Job, task int) {
 			Node:   node.Name,
 		}
 		if spec := j.TaskSpecOf(task, slot.Version); spec != nil {
-			in.User = spec.User
+			in.User, in.Image = spec.User, spec.Container.Image != ""
 		}
 		if node.Offer != nil && node.Peer != "" {
 			in.Address = node.Offer.Address

@@ -10,6 +10,7 @@ import (
 	"starling/plugin"
 	"starling/ring"
 	"starling/terms"
+	"starling/terms/access"
 )
 
 // Observed is what a peer sees around it that is not in the value.
@@ -32,6 +33,9 @@ type Observed struct {
 	Snapshot Snapshot
 	// Renewing tells that files are being replaced: no others are asked for until that is done.
 	Renewing bool
+	// Key names the node's key, zero for none; Full tells that the journal has little room left.
+	Key  access.Key
+	Full bool
 	// Folder returns where an allocation finds the files about its job's members; nil is nowhere.
 	Folder func(terms.AllocationID) string
 }
@@ -117,7 +121,12 @@ const graceOrphanMillis = 5000
 // React lists what self must do now. It compares levels: asked again before anything changed, it answers the same.
 func React(self terms.PeerID, s *cluster.State, o *Observed) Reactions {
 	r := &reacting{self: self, s: s, o: o}
+	if s.Registry().IsGone(self.Node()) {
+		r.removed()
+		return r.out
+	}
 	r.membership()
+	r.admission()
 	r.offer()
 	r.rules()
 	r.tasks()
@@ -126,6 +135,19 @@ func React(self terms.PeerID, s *cluster.State, o *Observed) Reactions {
 	r.snapshot()
 	r.time()
 	return r.out
+}
+
+// removed ends all that runs on a node that was removed. It writes nothing: all of that would be dropped.
+func (r *reacting) removed() {
+	for i := range r.o.Local {
+		switch task := &r.o.Local[i]; {
+		case task.Starting:
+		case task.Ended == facts.NotEnded:
+			r.out.Stop = append(r.out.Stop, StopOrder{task.ID, graceOrphanMillis})
+		default:
+			r.out.Forget = append(r.out.Forget, task.ID)
+		}
+	}
 }
 
 type reacting struct {
@@ -324,6 +346,23 @@ func (a *Assignment) order() Order {
 		ID: a.ID, Spec: a.Spec, Instances: a.Instances, Ports: a.Ports, Devices: a.Devices,
 		Volumes: terms.VolumeSet{Slot: a.ID.Slot, Job: a.Slot.Job},
 	}
+}
+
+// OrderOf returns how an allocation of the peer's node was told to run; ok is false if it has no such.
+func OrderOf(s *cluster.State, self terms.PeerID, id terms.AllocationID,
+	folder func(terms.AllocationID) string) (o Order, ok bool) {
+	for _, a := range ViewOf(s, self) {
+		if a.ID != id {
+			continue
+		}
+		o = a.order()
+		r := &reacting{self: self, s: s, o: &Observed{Folder: folder}}
+		if set, list, member := r.told(&a); set != nil {
+			o.Environment, _ = set.OnInstanceCreate(list, &member) // it runs, so whatever is missing now was there
+		}
+		return o, true
+	}
+	return o, false
 }
 
 // ViewOf returns all that a machine has to know of the value to do its part: the allocations it is to run or to end.

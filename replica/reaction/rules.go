@@ -4,6 +4,7 @@ import (
 	"starling/cluster"
 	"starling/command"
 	"starling/terms"
+	"starling/terms/access"
 	"starling/terms/rules"
 )
 
@@ -21,6 +22,17 @@ func (r *reacting) rules() {
 		}
 	}
 	r.write(&command.RaiseRules{Version: next})
+}
+
+// admission makes the key of a node known that is in the cluster already.
+func (r *reacting) admission() {
+	node := r.self.Node()
+	if r.o.Key == (access.Key{}) || r.s.Rules < rules.Registry || !r.s.IsMember(r.self) {
+		return
+	}
+	if own := r.s.Registry().Of(access.Subject{Kind: access.OfNode, Name: string(node)}); len(own) == 0 {
+		r.write(&command.AdmitNode{Node: node, Key: r.o.Key})
+	}
 }
 
 // Behind returns the members with programs that do not know a version of the rules.

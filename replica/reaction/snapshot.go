@@ -39,6 +39,9 @@ func (r *reacting) snapshot() {
 	if n.Confirmed.Index > 0 && r.turn(n.By, n.Confirmed.Index) == 0 {
 		r.out.Snapshots.Trim = n.Confirmed
 	}
+	if r.o.Full && snapshot.MayAsk(&r.s.Head) && r.turn("", n.Confirmed.Index) == 0 {
+		r.write(&command.TakeSnapshot{})
+	}
 	if n.Due == 0 || own.Index != n.Due || snapshot.Vouched(n, r.self) {
 		return
 	}

@@ -49,6 +49,37 @@ type PeerStatus struct {
 	OfferRefusal string
 	// Warnings are a line each: what this machine cannot do, and what is wrong now.
 	Warnings []string
+	// Troubles are why it does not serve as it should; none if it does.
+	Troubles []Trouble
+	// Requests counts those that wait to become entries, or to be folded.
+	Requests int
+	// JournalUsed is how much the journal's engine holds, JournalQuota how much it may, in bytes; 0 if not known.
+	JournalUsed, JournalQuota int64
 	// Waits says what allocations of this node wait for that are not started yet.
 	Waits map[terms.AllocationID]string
 }
+
+// Trouble is why a peer does not serve as it should.
+type Trouble struct {
+	Kind TroubleKind
+	// Reason tells more, for users.
+	Reason string
+}
+
+// TroubleKind classifies troubles, in a word or two that everybody may read.
+type TroubleKind string
+
+// The kinds of trouble.
+const (
+	// NotMember: the peer is joining, has left or has stopped, and its machine gets no work.
+	NotMember TroubleKind = "not a member"
+	// Diverged: its value differs from others'.
+	Diverged TroubleKind = "diverged"
+	// NoQuorum: the journal does not answer, or takes nothing.
+	NoQuorum TroubleKind = "no quorum"
+	// JournalFull: new jobs are refused.
+	JournalFull TroubleKind = "journal full"
+)
+
+// TroubleKinds lists all kinds.
+func TroubleKinds() []TroubleKind { return []TroubleKind{NotMember, Diverged, NoQuorum, JournalFull} }

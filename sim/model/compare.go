@@ -32,6 +32,7 @@ func (m *Model) Differences(s *cluster.State, outcome *report.Outcome) []string 
 	c.jobs()
 	c.nodes()
 	c.pools()
+	c.found = append(c.found, m.known.Differences(s.Registry(), s.Time)...)
 	if len(m.requests) > 0 {
 		last := m.requests[len(m.requests)-1]
 		known, ok := s.RequestOf(last.id)

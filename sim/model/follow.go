@@ -38,9 +38,10 @@ func (m *Model) follow(outcome *report.Outcome) {
 // was placed.
 func (m *Model) followRest() {
 	m.eachSeat(func(s *seat, now *facts.Slot) {
-		told := now.Cause == facts.ByPreemption && s.Cause != now.Cause
-		gone := s.Phase.Holds() && now.Phase == facts.Waiting && now.Ended == facts.Preempted
-		if s.taken() && s.Order == now.Order && (told || gone) {
+		told := s.Order == now.Order && now.Cause == facts.ByPreemption && s.Cause != now.Cause
+		gone := s.Order == now.Order && s.Phase.Holds() && now.Phase == facts.Waiting && now.Ended == facts.Preempted
+		again := s.Phase == facts.BackingOff && s.Order != m.index && now.Order == m.index // gone, and placed at once
+		if s.taken() && (told || gone || again) {
 			m.stop(s, facts.ByPreemption)
 			m.left = nil
 		}

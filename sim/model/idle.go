@@ -9,6 +9,7 @@ import (
 	"starling/cluster/gang"
 	"starling/schedule/admission"
 	"starling/schedule/entitle"
+	"starling/sim/model/amounts"
 	"starling/terms"
 	"starling/terms/constraint"
 )
@@ -88,7 +89,7 @@ func (m *Model) idle(rooms []*room, j *Job, admits func(terms.Amounts) bool) (fo
 		if !s.waits() || found != "" || spec == nil || s.slot.task.asks() == 0 {
 			return
 		}
-		if !admits(amountsOf(spec)) {
+		if !admits(amounts.Of(spec)) {
 			refused = true
 			return
 		}
@@ -136,7 +137,7 @@ func (m *Model) firstOfTasks(j *Job, admits func(terms.Amounts) bool) (all []*se
 	j.each(func(s *seat) {
 		spec, same := s.spec(), func(other *seat) bool { return other.slot.task == s.slot.task }
 		if s.waits() && !s.special() && spec != nil && s.slot.task.asks() > 0 && plain(spec) &&
-			!slices.ContainsFunc(all, same) && admits(amountsOf(spec)) {
+			!slices.ContainsFunc(all, same) && admits(amounts.Of(spec)) {
 			all = append(all, s)
 		}
 	})
@@ -160,7 +161,7 @@ func (m *Model) yields(v *seat, j *Job, entitled []entitle.Entitlement) bool {
 		return false
 	}
 	held := m.account(spec.Name.Pool()).Held.NonSlack
-	for k, amount := range amountsOf(v.spec()) {
+	for k, amount := range amounts.Of(v.spec()) {
 		if amount > 0 && held[k]-entitled[number].NonSlack[k] < amount {
 			return false
 		}

@@ -8,6 +8,7 @@ import (
 	"starling/cluster/facts"
 	"starling/cluster/retries"
 	"starling/command"
+	"starling/sim/model/amounts"
 	"starling/terms"
 	"starling/terms/lifecycle"
 	"starling/validate"
@@ -45,7 +46,7 @@ type task struct {
 	name    terms.TaskName
 	desired uint32
 	// most is the most that any version of it has wanted.
-	most    most
+	most    amounts.Most
 	slots   []*slot
 	failure facts.Failure
 	// restarts is how often policies restarted it; restarting tells that nothing begins before all that lives has ended.
@@ -306,7 +307,7 @@ func (m *Model) addVersion(j *Job, v facts.JobVersion) {
 			j.tasks = append(j.tasks, &task{job: j, number: len(j.tasks), name: name})
 		}
 		t := j.tasks[slices.IndexFunc(j.tasks, func(t *task) bool { return t.name == name })]
-		t.most = t.most.or(&v.Spec.Tasks[i])
+		t.most = t.most.Or(&v.Spec.Tasks[i])
 	}
 	for _, t := range j.tasks {
 		m.adopt(t)
@@ -548,13 +549,11 @@ func (m *Model) endAllocation(j *Job, c *command.EndAllocation) bool {
 			continue
 		}
 		s := t.slots[c.Slot.Index].ordered(c.Order)
-		if s == nil || s.Phase.Final() || s.Phase == facts.Stopping || s.Phase == facts.Unknown {
+		if s == nil || s.Phase.Final() || s.Phase == facts.Stopping || s.Phase == facts.Unknown ||
+			s.Phase == facts.Waiting && (!c.WithoutVolumes || s.spec() == nil) {
 			return false
 		}
-		cause := facts.ByRestart
-		if c.Elsewhere {
-			cause = facts.ByMove
-		}
+		cause := map[bool]facts.Cause{true: facts.ByMove, false: facts.ByRestart}[c.Elsewhere]
 		if c.WithoutVolumes && (len(s.spec().Volumes) == 0 || j.newest().Type == terms.Daemon) {
 			return false
 		} else if c.WithoutVolumes {

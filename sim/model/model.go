@@ -16,6 +16,7 @@ import (
 	"starling/command"
 	"starling/reconcile"
 	"starling/replica/report"
+	"starling/sim/model/known"
 	"starling/terms"
 	"starling/terms/rules"
 )
@@ -62,7 +63,8 @@ type Model struct {
 	fold   *cluster.State
 	wrongs []string
 	// left is what is left on the nodes while placements are followed, nil if that is to be added up.
-	left []*room
+	left  []*room
+	known *known.Twin
 	// requests are the remembered ones, oldest first.
 	requests []request
 	// dropped and refused tell what the last entry came to.
@@ -105,7 +107,7 @@ func New(limits terms.Limits) *Model {
 	return &Model{
 		rules: rules.First, limits: limits, Attempts: map[terms.PeerID]membership.Attempt{},
 		pools: []terms.Pool{terms.NewPool(terms.DefaultPool)}, poolsVersion: 1,
-		Forgotten: map[terms.JobName]bool{},
+		Forgotten: map[terms.JobName]bool{}, known: known.New(),
 	}
 }
 
@@ -126,7 +128,8 @@ func (m *Model) Apply(folded *report.Folded, fold *cluster.State) {
 	m.meetDeadlines()
 	m.tidy()
 	for i, c := range e.Commands {
-		vouches := c.Kind() == command.KindVouchSnapshot // the simulator checks what comes of it
+		kind := c.Kind() // of snapshots the simulator checks what comes of it
+		vouches := kind == command.KindVouchSnapshot || kind == command.KindTakeSnapshot
 		m.refused = append(m.refused, vouches && folded.Outcome.Results[i].Refused() || !vouches && !m.obey(e.Writer, c))
 		m.tidy()
 	}
@@ -154,6 +157,9 @@ func (m *Model) takes(e *command.Entry) bool {
 		_, joins = e.Commands[0].(*command.PrepareJoin)
 	}
 	node := m.nodeOf(name)
+	if m.known.IsGone(name) {
+		return false
+	}
 	if node == nil {
 		return joins
 	}
@@ -189,14 +195,16 @@ func (m *Model) obey(writer terms.PeerID, c command.Command) bool {
 		return member
 	case *command.RaiseRules:
 		return member && m.raise(c.Version)
+	case *command.As:
+		return m.may(c.Subject, c.Command) && m.obey(writer, c.Command)
 	case *command.Unreadable:
 		return false
 	}
-	return member && m.ask(c)
+	return member && m.ask(writer, c)
 }
 
 // ask applies what a user asked for.
-func (m *Model) ask(c command.Command) bool {
+func (m *Model) ask(writer terms.PeerID, c command.Command) bool {
 	switch c := c.(type) {
 	case *command.SubmitJob:
 		return m.once(c.RequestID, func() bool { return m.submit(c.Against, &c.Spec) })
@@ -233,7 +241,7 @@ func (m *Model) ask(c command.Command) bool {
 	case *command.PassTime:
 		return m.once(c.RequestID, func() bool { return m.passTime(c) })
 	}
-	panic("sim: the model has no rule for a command of kind " + c.Kind().String())
+	return m.askAccess(writer.Node(), c)
 }
 
 // once answers a repeated request as the first.

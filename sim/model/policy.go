@@ -284,7 +284,7 @@ func (m *Model) end(s *seat, v facts.PolicyOutcome) {
 func (j *Job) enough() bool {
 	count := uint32(0)
 	j.each(func(s *seat) {
-		if s.Phase == facts.Succeeded {
+		if s.kind == facts.MainSeat && s.Phase == facts.Succeeded {
 			count++
 		}
 	})

@@ -6,6 +6,7 @@ import (
 
 	"starling/cluster"
 	"starling/command"
+	"starling/sim/model/amounts"
 	"starling/terms"
 	"starling/terms/pool"
 )
@@ -47,20 +48,6 @@ func (m *Model) isLeaf(path terms.PoolPath) bool {
 	})
 }
 
-// amountsOf returns what an instance takes of what pools divide.
-func amountsOf(spec *terms.Task) (a terms.Amounts) {
-	copy(a[:], spec.Resources[:])
-	for _, d := range spec.Devices {
-		switch d.Kind {
-		case "gpu":
-			a[terms.GPU] += int64(d.Amount)
-		case "peers":
-			a[terms.VirtualPeers] += int64(d.Amount)
-		}
-	}
-	return a
-}
-
 // charge adds so many times an amount to an account's work, under all by which the job is bounded.
 func charge(w *terms.Work, j *terms.Job, each terms.Amounts, times uint32) {
 	add := func(to *terms.Amounts, counts bool) {
@@ -94,10 +81,10 @@ func (m *Model) account(path terms.PoolPath) (a cluster.Account) {
 		}
 		j.each(func(s *seat) {
 			if s.Phase.Holds() {
-				charge(&a.Held, spec, amountsOf(s.spec()), 1)
+				charge(&a.Held, spec, amounts.Of(s.spec()), 1)
 			}
 			if s.Phase.Holds() && spec.Type != terms.Batch {
-				charge(&a.Lasting, spec, amountsOf(s.spec()), 1)
+				charge(&a.Lasting, spec, amounts.Of(s.spec()), 1)
 			}
 		})
 		for _, t := range j.tasks {
@@ -105,7 +92,7 @@ func (m *Model) account(path terms.PoolPath) (a cluster.Account) {
 			if asks == 0 {
 				continue
 			}
-			charge(&a.Asked, spec, amountsOf(t.spec(0)), asks)
+			charge(&a.Asked, spec, amounts.Of(t.spec(0)), asks)
 			if a.Asking += asks; spec.Revocable {
 				a.AskingRevocable += asks
 			}
@@ -144,7 +131,7 @@ func (m *Model) capacity() (sum terms.Amounts) {
 	for _, n := range m.Nodes {
 		held, daemons, offered := terms.Amounts{}, terms.Amounts{}, terms.Amounts{}
 		for _, s := range m.on(n) {
-			for k, amount := range amountsOf(s.spec()) {
+			for k, amount := range amounts.Of(s.spec()) {
 				held[k] += amount
 				if s.job().newest().Type == terms.Daemon {
 					daemons[k] += amount

@@ -26,7 +26,11 @@ type Watch struct {
 	fail Fail
 	told Told
 	// drains is how many nodes this entry drained: of two drains of a node the first may have had no deadline.
-	drains  int
+	drains int
+	// drained is how the nodes were drained before the entry.
+	drained map[facts.NodeIndex]facts.Drain
+	// desired is how many instances each task was to have after the entry before.
+	desired map[facts.TaskKey]uint32
 	sharing sharing
 }
 
@@ -39,19 +43,31 @@ func New(fail Fail, told Told) *Watch {
 func (p *Watch) Entry(s *cluster.State, folded *report.Folded) {
 	p.drains = 0
 	for i := range folded.Outcome.Results {
-		if _, drains := folded.Entry.Commands[i].(*command.DrainNode); drains {
+		if _, drains := command.Plain(folded.Entry.Commands[i]).(*command.DrainNode); drains {
 			p.drains++
 		}
 	}
 	p.checkHealth(s)
+	p.drained = map[facts.NodeIndex]facts.Drain{}
+	for _, n := range s.Draining() {
+		p.drained[n] = s.Node(n).Drain
+	}
 	p.sharing.check(s, folded.Outcome.Effects)
 }
 
 // checkHealth checks that an update or a drain took no healthy instance away when that leaves fewer than promised: as
-// many as desired, less a batch and those that an update may lose.
+// many as desired, less a batch and those that an update may lose. What the entry asks for in addition counts since the
+// next.
 func (p *Watch) checkHealth(s *cluster.State) {
+	before := p.desired
+	p.desired = map[facts.TaskKey]uint32{}
 	s.EachJob(func(j *workload.Job) bool {
-		for task := range j.Tasks {
+		for task, t := range j.Tasks {
+			key, wanted := facts.KeyOf(j.ID, task), t.Desired
+			p.desired[key] = wanted
+			if had, ok := before[key]; ok {
+				wanted = min(wanted, had)
+			}
 			batch, broken := uint32(0), false
 			s.EachSlot(j.ID, task, func(r facts.SlotRef, slot facts.Slot) bool {
 				if most, taken := p.takes(s, j, r, &slot); taken {
@@ -59,8 +75,8 @@ func (p *Watch) checkHealth(s *cluster.State) {
 				}
 				return true
 			})
-			if well, want := healthySlots(s, j, task), promisedHealth(s, j, task, batch); broken && well < want {
-				t := j.Tasks[task]
+			want := wanted - min(wanted, mayBeIll(s, j, task, batch))
+			if well := healthySlots(s, j, task); broken && well < want {
 				p.fail("%s.%s has %d healthy instances since some were stopped, promised are %d: %d desired, new %v, old %v, %+v",
 					j.Name(), t.Name, well, want, t.Desired, t.New, t.Old, j.Spec.Update)
 			}
@@ -78,7 +94,7 @@ func (p *Watch) takes(s *cluster.State, j *workload.Job, r facts.SlotRef, slot *
 		j.Spec.Type == terms.Batch || r.Index >= j.Tasks[r.Task].Desired {
 		return 0, false
 	}
-	size, drain := j.Spec.Update.BatchSize, s.Node(slot.Node).Drain
+	size := j.Spec.Update.BatchSize
 	switch p.told(r, slot.Order) {
 	case facts.ByUpdate:
 		// A canary that is well takes a place before it is empty.
@@ -87,21 +103,26 @@ func (p *Watch) takes(s *cluster.State, j *workload.Job, r facts.SlotRef, slot *
 		instead := canary.Phase == facts.Running && canary.Health == facts.Healthy
 		return size, size > 0 && !instead
 	case facts.ByDrain:
-		return max(size, 1), drain.Deadline != 0 && p.drains < 2 && j.Spec.Type != terms.Daemon &&
+		return max(size, 1), p.withinDrain(s, slot.Node) && j.Spec.Type != terms.Daemon &&
 			(size > 0 || !j.Update.State.Rolls())
 	}
 	return 0, false
 }
 
-// promisedHealth returns how many instances are to be well. What the version before had lost counts still in the entry
-// that ends its update.
-func promisedHealth(s *cluster.State, j *workload.Job, task int, batch uint32) uint32 {
+// withinDrain tells whether the deadline of a node's drain is still to come, and no other had passed with the entry.
+func (p *Watch) withinDrain(s *cluster.State, n facts.NodeIndex) bool {
+	before := p.drained[n]
+	return s.Node(n).Drain.Deadline != 0 && p.drains < 2 && !(before.On && before.Deadline <= s.Time)
+}
+
+// mayBeIll returns how many instances of a task need not be well. What the version before had lost counts still in the
+// entry that ends its update.
+func mayBeIll(s *cluster.State, j *workload.Job, task int, batch uint32) uint32 {
 	t := j.Tasks[task]
-	spared := batch + min(t.New[facts.Unhealthy], j.Spec.Update.FailuresMax)
 	if j.Changed == s.Index {
-		spared = batch + min(t.Desired, j.Spec.Update.FailuresMax)
+		return batch + min(t.Desired, j.Spec.Update.FailuresMax)
 	}
-	return t.Desired - min(t.Desired, spared)
+	return batch + min(t.New[facts.Unhealthy], j.Spec.Update.FailuresMax)
 }
 
 // healthySlots counts the wanted slots of which some seat is well, those of a daemon whose node cannot have it, and

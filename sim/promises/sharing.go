@@ -293,9 +293,9 @@ func alike(s *cluster.State, a, b *workload.Job) bool {
 }
 
 // before tells whether a job has its turn before another that is no gang that lost members, and the other may not pass
-// it.
+// it. What a gang has beyond its least counts since the entry after that which placed it.
 func (h *sharing) before(j, other *workload.Job) bool {
-	if h.waited[j.ID] && other.Spec.RunsAtMost() == 0 && other.ID != j.ID {
+	if h.waited[j.ID] && !h.absent[j.ID] && other.Spec.RunsAtMost() == 0 && other.ID != j.ID {
 		return j.Spec.Priority > other.Spec.Priority || j.Spec.Priority == other.Spec.Priority && j.ID < other.ID
 	}
 	return false

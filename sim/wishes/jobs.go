@@ -311,7 +311,21 @@ func (d *Drawer) task(kind terms.JobType, name terms.TaskName) terms.Task {
 	if kind == terms.Stateful && d.IntN(3) == 0 {
 		t.Volumes = []terms.Volume{{Name: "data"}}
 	}
+	if t.StopGraceMillis%8 == 1 { // no draw of its own
+		t.Container = container(&t)
+		t.OnContainerNodes()
+	}
 	return t
+}
+
+// container is one whose image, so to speak, is what the command says.
+func container(t *terms.Task) terms.Container {
+	c := terms.Container{Image: "app:" + t.Command[1], Arguments: []string{"calmly"}, Capabilities: []string{"NET_ADMIN"},
+		ReadOnly: t.Instances > 3, Mounts: []terms.Mount{{Path: "/tmp"}}}
+	for _, v := range t.Volumes {
+		c.Mounts = append(c.Mounts, terms.Mount{Path: "/" + v.Name, Volume: v.Name, ReadOnly: t.Instances == 1})
+	}
+	return c
 }
 
 // company draws how the task stands to what else runs.

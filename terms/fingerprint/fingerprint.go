@@ -207,6 +207,11 @@ func Pool(s *terms.Pool) uint64 {
 	for _, q := range s.Quotas {
 		h = Mix(h, Words(tagPool, uint64(q.Reservation), uint64(q.Limit), uint64(q.Share), Bit(q.Static)))
 	}
+	if s.Version() > terms.PoolVersionFirst {
+		for _, names := range [...][]string{s.Operators, s.Submitters, s.Viewers} {
+			h = Mix(h, Text(tagPool, names...))
+		}
+	}
 	return Mix(h, Words(tagPool, uint64(s.ControllerLimit), uint64(s.SlackLimit), uint64(s.PreemptionDelayMillis),
 		uint64(s.JobScheduler)))
 }

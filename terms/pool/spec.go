@@ -11,7 +11,7 @@ import (
 const (
 	// ShareMax bounds a share.
 	ShareMax = 1_000_000
-	// OwnersMax bounds the owners of a pool, OwnerBytesMax the name of one.
+	// OwnersMax bounds the users of a pool with one role, OwnerBytesMax the name of one.
 	OwnersMax     = 64
 	OwnerBytesMax = 256
 )
@@ -48,16 +48,19 @@ func (p *problems) spec(s *terms.Pool) {
 	if s.PreemptionDelayMillis > terms.DelayMillisMax {
 		p.add("preemption_delay", "must be at most 24 h, is %d ms", s.PreemptionDelayMillis)
 	}
-	p.owners(s.Owners)
+	p.users("owners", s.Owners)
+	p.users("operators", s.Operators)
+	p.users("submitters", s.Submitters)
+	p.users("viewers", s.Viewers)
 }
 
-func (p *problems) owners(owners []string) {
-	if len(owners) > OwnersMax {
-		p.add("owners", "must have at most %d owners, has %d", OwnersMax, len(owners))
+func (p *problems) users(field string, names []string) {
+	if len(names) > OwnersMax {
+		p.add(field, "must have at most %d names, has %d", OwnersMax, len(names))
 	}
-	for _, owner := range owners {
-		if owner == "" || len(owner) > OwnerBytesMax || strings.ContainsRune(owner, 0) || !utf8.ValidString(owner) {
-			p.add("owners", "an owner must be 1 to %d bytes of UTF-8 without zero bytes, is %q", OwnerBytesMax, owner)
+	for _, name := range names {
+		if name == "" || len(name) > OwnerBytesMax || strings.ContainsRune(name, 0) || !utf8.ValidString(name) {
+			p.add(field, "a user's name must be 1 to %d bytes of UTF-8 without zero bytes, is %q", OwnerBytesMax, name)
 		}
 	}
 }

@@ -21,8 +21,15 @@ const VolumesGivenUp Number = 3
 // Snapshots lets members take snapshots of the value, so that the journal can be trimmed.
 const Snapshots Number = 4
 
+// Containers has tasks that run in one.
+const Containers Number = 5
+
+// Registry has the value know the keys of nodes and users, join tokens, and who asked for what; and a snapshot may be
+// asked for.
+const Registry Number = 6
+
 // Released is the newest number by which a released program folds.
-const Released = Snapshots
+const Released = Registry
 
 // Next is behind everything that is released. What counts since then is there to try mixed versions with: a program
 // that is built with the tag nextrules says that it knows it, and so do some machines of the simulator.

@@ -62,6 +62,8 @@ const (
 	StarlingSealTaskProcedure = "/starling.v1.Starling/SealTask"
 	// StarlingEndAllocationProcedure is the fully-qualified name of the Starling's EndAllocation RPC.
 	StarlingEndAllocationProcedure = "/starling.v1.Starling/EndAllocation"
+	// StarlingExecProcedure is the fully-qualified name of the Starling's Exec RPC.
+	StarlingExecProcedure = "/starling.v1.Starling/Exec"
 	// StarlingDrainNodeProcedure is the fully-qualified name of the Starling's DrainNode RPC.
 	StarlingDrainNodeProcedure = "/starling.v1.Starling/DrainNode"
 	// StarlingChangePoolsProcedure is the fully-qualified name of the Starling's ChangePools RPC.
@@ -84,6 +86,8 @@ const (
 	StarlingWhyProcedure = "/starling.v1.Starling/Why"
 	// StarlingListPeersProcedure is the fully-qualified name of the Starling's ListPeers RPC.
 	StarlingListPeersProcedure = "/starling.v1.Starling/ListPeers"
+	// StarlingWatchProcedure is the fully-qualified name of the Starling's Watch RPC.
+	StarlingWatchProcedure = "/starling.v1.Starling/Watch"
 	// StarlingTailJournalProcedure is the fully-qualified name of the Starling's TailJournal RPC.
 	StarlingTailJournalProcedure = "/starling.v1.Starling/TailJournal"
 	// StarlingExportProcedure is the fully-qualified name of the Starling's Export RPC.
@@ -132,6 +136,8 @@ type StarlingClient interface {
 	SealTask(context.Context, *v1.SealTaskRequest) (*v1.SealTaskResponse, error)
 	// EndAllocation ends one allocation; another takes its place.
 	EndAllocation(context.Context, *v1.EndAllocationRequest) (*v1.EndAllocationResponse, error)
+	// Exec runs a program beside an instance that runs, where and as that runs, and lets the caller talk with it.
+	Exec(context.Context) (*connect.BidiStreamForClientSimple[v1.ExecRequest, v1.ExecResponse], error)
 	// DrainNode moves what runs on a node to others and gives it nothing new, or takes that back.
 	DrainNode(context.Context, *v1.DrainNodeRequest) (*v1.DrainNodeResponse, error)
 	// ChangePools changes the tree of resource pools, all at once or not at all.
@@ -154,6 +160,8 @@ type StarlingClient interface {
 	Why(context.Context, *v1.WhyRequest) (*v1.WhyResponse, error)
 	// ListPeers lists the nodes and who lives on them: the ring, and what each gives.
 	ListPeers(context.Context, *v1.ListPeersRequest) (*v1.ListPeersResponse, error)
+	// Watch tells what there is, and then what changes with every entry: pools, nodes, jobs, updates, instances and endpoints.
+	Watch(context.Context, *v1.WatchRequest) (*connect.ServerStreamForClient[v1.WatchResponse], error)
 	// TailJournal reads the entries that the peer remembers, in words.
 	TailJournal(context.Context, *v1.TailJournalRequest) (*connect.ServerStreamForClient[v1.TailJournalResponse], error)
 	// Export writes the value at an index and the entries behind it as one file, which "starling replay" reads.
@@ -255,6 +263,12 @@ func NewStarlingClient(httpClient connect.HTTPClient, baseURL string, opts ...co
 			connect.WithSchema(starlingMethods.ByName("EndAllocation")),
 			connect.WithClientOptions(opts...),
 		),
+		exec: connect.NewClient[v1.ExecRequest, v1.ExecResponse](
+			httpClient,
+			baseURL+StarlingExecProcedure,
+			connect.WithSchema(starlingMethods.ByName("Exec")),
+			connect.WithClientOptions(opts...),
+		),
 		drainNode: connect.NewClient[v1.DrainNodeRequest, v1.DrainNodeResponse](
 			httpClient,
 			baseURL+StarlingDrainNodeProcedure,
@@ -327,6 +341,13 @@ func NewStarlingClient(httpClient connect.HTTPClient, baseURL string, opts ...co
 			httpClient,
 			baseURL+StarlingListPeersProcedure,
 			connect.WithSchema(starlingMethods.ByName("ListPeers")),
+			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+			connect.WithClientOptions(opts...),
+		),
+		watch: connect.NewClient[v1.WatchRequest, v1.WatchResponse](
+			httpClient,
+			baseURL+StarlingWatchProcedure,
+			connect.WithSchema(starlingMethods.ByName("Watch")),
 			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 			connect.WithClientOptions(opts...),
 		),
@@ -427,6 +448,7 @@ type starlingClient struct {
 	suspendJob    *connect.Client[v1.SuspendJobRequest, v1.SuspendJobResponse]
 	sealTask      *connect.Client[v1.SealTaskRequest, v1.SealTaskResponse]
 	endAllocation *connect.Client[v1.EndAllocationRequest, v1.EndAllocationResponse]
+	exec          *connect.Client[v1.ExecRequest, v1.ExecResponse]
 	drainNode     *connect.Client[v1.DrainNodeRequest, v1.DrainNodeResponse]
 	changePools   *connect.Client[v1.ChangePoolsRequest, v1.ChangePoolsResponse]
 	planPools     *connect.Client[v1.PlanPoolsRequest, v1.PlanPoolsResponse]
@@ -438,6 +460,7 @@ type starlingClient struct {
 	jobStatus     *connect.Client[v1.JobStatusRequest, v1.JobStatusResponse]
 	why           *connect.Client[v1.WhyRequest, v1.WhyResponse]
 	listPeers     *connect.Client[v1.ListPeersRequest, v1.ListPeersResponse]
+	watch         *connect.Client[v1.WatchRequest, v1.WatchResponse]
 	tailJournal   *connect.Client[v1.TailJournalRequest, v1.TailJournalResponse]
 	export        *connect.Client[v1.ExportRequest, v1.ExportResponse]
 	diff          *connect.Client[v1.DiffRequest, v1.DiffResponse]
@@ -542,6 +565,11 @@ func (c *starlingClient) EndAllocation(ctx context.Context, req *v1.EndAllocatio
 	return nil, err
 }
 
+// Exec calls starling.v1.Starling.Exec.
+func (c *starlingClient) Exec(ctx context.Context) (*connect.BidiStreamForClientSimple[v1.ExecRequest, v1.ExecResponse], error) {
+	return c.exec.CallBidiStreamSimple(ctx)
+}
+
 // DrainNode calls starling.v1.Starling.DrainNode.
 func (c *starlingClient) DrainNode(ctx context.Context, req *v1.DrainNodeRequest) (*v1.DrainNodeResponse, error) {
 	response, err := c.drainNode.CallUnary(ctx, connect.NewRequest(req))
@@ -639,6 +667,11 @@ func (c *starlingClient) ListPeers(ctx context.Context, req *v1.ListPeersRequest
 		return response.Msg, err
 	}
 	return nil, err
+}
+
+// Watch calls starling.v1.Starling.Watch.
+func (c *starlingClient) Watch(ctx context.Context, req *v1.WatchRequest) (*connect.ServerStreamForClient[v1.WatchResponse], error) {
+	return c.watch.CallServerStream(ctx, connect.NewRequest(req))
 }
 
 // TailJournal calls starling.v1.Starling.TailJournal.
@@ -751,6 +784,8 @@ type StarlingHandler interface {
 	SealTask(context.Context, *v1.SealTaskRequest) (*v1.SealTaskResponse, error)
 	// EndAllocation ends one allocation; another takes its place.
 	EndAllocation(context.Context, *v1.EndAllocationRequest) (*v1.EndAllocationResponse, error)
+	// Exec runs a program beside an instance that runs, where and as that runs, and lets the caller talk with it.
+	Exec(context.Context, *connect.BidiStream[v1.ExecRequest, v1.ExecResponse]) error
 	// DrainNode moves what runs on a node to others and gives it nothing new, or takes that back.
 	DrainNode(context.Context, *v1.DrainNodeRequest) (*v1.DrainNodeResponse, error)
 	// ChangePools changes the tree of resource pools, all at once or not at all.
@@ -773,6 +808,8 @@ type StarlingHandler interface {
 	Why(context.Context, *v1.WhyRequest) (*v1.WhyResponse, error)
 	// ListPeers lists the nodes and who lives on them: the ring, and what each gives.
 	ListPeers(context.Context, *v1.ListPeersRequest) (*v1.ListPeersResponse, error)
+	// Watch tells what there is, and then what changes with every entry: pools, nodes, jobs, updates, instances and endpoints.
+	Watch(context.Context, *v1.WatchRequest, *connect.ServerStream[v1.WatchResponse]) error
 	// TailJournal reads the entries that the peer remembers, in words.
 	TailJournal(context.Context, *v1.TailJournalRequest, *connect.ServerStream[v1.TailJournalResponse]) error
 	// Export writes the value at an index and the entries behind it as one file, which "starling replay" reads.
@@ -870,6 +907,12 @@ func NewStarlingHandler(svc StarlingHandler, opts ...connect.HandlerOption) (str
 		connect.WithSchema(starlingMethods.ByName("EndAllocation")),
 		connect.WithHandlerOptions(opts...),
 	)
+	starlingExecHandler := connect.NewBidiStreamHandler(
+		StarlingExecProcedure,
+		svc.Exec,
+		connect.WithSchema(starlingMethods.ByName("Exec")),
+		connect.WithHandlerOptions(opts...),
+	)
 	starlingDrainNodeHandler := connect.NewUnaryHandlerSimple(
 		StarlingDrainNodeProcedure,
 		svc.DrainNode,
@@ -942,6 +985,13 @@ func NewStarlingHandler(svc StarlingHandler, opts ...connect.HandlerOption) (str
 		StarlingListPeersProcedure,
 		svc.ListPeers,
 		connect.WithSchema(starlingMethods.ByName("ListPeers")),
+		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+		connect.WithHandlerOptions(opts...),
+	)
+	starlingWatchHandler := connect.NewServerStreamHandlerSimple(
+		StarlingWatchProcedure,
+		svc.Watch,
+		connect.WithSchema(starlingMethods.ByName("Watch")),
 		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 		connect.WithHandlerOptions(opts...),
 	)
@@ -1049,6 +1099,8 @@ func NewStarlingHandler(svc StarlingHandler, opts ...connect.HandlerOption) (str
 			starlingSealTaskHandler.ServeHTTP(w, r)
 		case StarlingEndAllocationProcedure:
 			starlingEndAllocationHandler.ServeHTTP(w, r)
+		case StarlingExecProcedure:
+			starlingExecHandler.ServeHTTP(w, r)
 		case StarlingDrainNodeProcedure:
 			starlingDrainNodeHandler.ServeHTTP(w, r)
 		case StarlingChangePoolsProcedure:
@@ -1071,6 +1123,8 @@ func NewStarlingHandler(svc StarlingHandler, opts ...connect.HandlerOption) (str
 			starlingWhyHandler.ServeHTTP(w, r)
 		case StarlingListPeersProcedure:
 			starlingListPeersHandler.ServeHTTP(w, r)
+		case StarlingWatchProcedure:
+			starlingWatchHandler.ServeHTTP(w, r)
 		case StarlingTailJournalProcedure:
 			starlingTailJournalHandler.ServeHTTP(w, r)
 		case StarlingExportProcedure:
@@ -1144,6 +1198,10 @@ func (UnimplementedStarlingHandler) EndAllocation(context.Context, *v1.EndAlloca
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("starling.v1.Starling.EndAllocation is not implemented"))
 }
 
+func (UnimplementedStarlingHandler) Exec(context.Context, *connect.BidiStream[v1.ExecRequest, v1.ExecResponse]) error {
+	return connect.NewError(connect.CodeUnimplemented, errors.New("starling.v1.Starling.Exec is not implemented"))
+}
+
 func (UnimplementedStarlingHandler) DrainNode(context.Context, *v1.DrainNodeRequest) (*v1.DrainNodeResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("starling.v1.Starling.DrainNode is not implemented"))
 }
@@ -1186,6 +1244,10 @@ func (UnimplementedStarlingHandler) Why(context.Context, *v1.WhyRequest) (*v1.Wh
 
 func (UnimplementedStarlingHandler) ListPeers(context.Context, *v1.ListPeersRequest) (*v1.ListPeersResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("starling.v1.Starling.ListPeers is not implemented"))
+}
+
+func (UnimplementedStarlingHandler) Watch(context.Context, *v1.WatchRequest, *connect.ServerStream[v1.WatchResponse]) error {
+	return connect.NewError(connect.CodeUnimplemented, errors.New("starling.v1.Starling.Watch is not implemented"))
 }
 
 func (UnimplementedStarlingHandler) TailJournal(context.Context, *v1.TailJournalRequest, *connect.ServerStream[v1.TailJournalResponse]) error {

@@ -1,4 +1,5 @@
-// Package agent has the commands that run peers in this process: that of one machine, or a whole cluster to try things.
+// Package agent has the commands that run peers in this process: that of one machine, or a whole cluster to try
+// things.
 package agent
 
 import (
@@ -8,25 +9,28 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
-	"net"
 	"os"
 	"os/signal"
 	"path/filepath"
 	"syscall"
 	"time"
 
+	"github.com/coreos/go-systemd/v22/daemon"
 	"github.com/spf13/cobra"
 
+	"starling/api/door"
 	"starling/cmd/starling/console"
 	"starling/cmd/starling/exit"
 	"starling/cmd/starling/host"
 	"starling/cmd/starling/remote"
 	"starling/cmd/starling/settings"
 	"starling/cmd/starling/usage"
+	"starling/driver/device"
 	"starling/journal"
 	"starling/journal/etcd/quorum"
 	"starling/secret"
 	"starling/terms"
+	"starling/trust"
 )
 
 // agent is the peer of one machine.
@@ -34,12 +38,20 @@ type agent struct {
 	*console.Console
 	version string
 	config  *settings.Agent
-	folder  *host.Folder
+	// read reads the settings again.
+	read   func() (*settings.Agent, error)
+	folder *host.Folder
+	// known is whose the folder was when this process began.
+	known   host.Belonging
 	log     *slog.Logger
+	keys    *trust.Keys
+	door    *door.Door
 	journal journal.Journal
 	// node is this machine's part in the quorum of etcd, nil if ZooKeeper keeps the journal.
 	node *quorum.Node
 	host *host.Host
+	// backups are made beside.
+	backups backups
 }
 
 // Commands returns "starling agent", "starling dev", "starling recover", and the hidden one that drivers start. The
@@ -53,10 +65,15 @@ func newAgent(r *remote.Remote, version string) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "agent",
 		Short: "Run this machine's peer",
-		Long: `Run this machine's peer. The first machine founds the cluster. All others are told with "join" where any other
-machine's API is; they keep the journal, too, as members of the quorum, up to three of them, and five from seven machines on,
-if "etcd.listen" says where their member answers. A member that stays away is replaced; "starling quorum ls" shows them. Once
-a second machine is there, give the first one a "join" as well: without it, and without its data, it founds a new cluster.
+		Long: `Run this machine's peer. The first machine founds the cluster, and makes its certificate authority. All others join it
+by the line that "starling token create" prints there: --join LINE, or a file with it. A machine needs that once; it remembers where
+others are, and "join" with HOST:PORTs of their APIs tells it where to look if all of those are gone. Between machines there is
+mutual TLS and nothing else; users of the machine are asked for nothing, see "starling user --help".
+
+Machines keep the journal as members of the quorum, up to three of them, and five from seven machines on, if "etcd.listen" says
+where their member answers. A member that stays away is replaced; "starling quorum ls" shows them. A first machine that has
+lost its data joins like any other: without "join" it founds a new cluster.
+
 When the agent stops its tasks go on, and it finds them again when it is back before its pulse has ended.
 
 Every setting is a key of the YAML file, a variable STARLING_... and a flag; a flag wins over a variable, that over
@@ -66,13 +83,9 @@ A file for the second machine:
 
   node: b
   address: 10.0.0.2:7460
-  insecure: true                       # until the API has transport security
-  join: ["10.0.0.1:7460"]              # the first machine has none, until others are there
+  join: [/etc/starling/join]           # what "starling token create" has printed on a; the first machine has none
   etcd:
     listen: https://10.0.0.2:2379      # and the port after that for the other members
-    cert: /etc/starling/b.pem
-    key: /etc/starling/b.key
-    ca: /etc/starling/ca.pem
   secret_file: /etc/starling/cluster.secret
   attributes: {zone: cellar}
 
@@ -83,6 +96,9 @@ An ensemble of ZooKeeper may keep the journal instead, for those who have one. T
     auth_file: /etc/starling/zookeeper.auth   # one line USER:PASSWORD; what is made there is for this user alone
     cert: /etc/starling/a.pem                 # with key and ca, for servers that want TLS
 
+The journal of a running cluster moves there, and back, by "starling journal copy". The agent reads its settings again then; what its
+flags and variables say stays, so what says where the journal is belongs into the file.
+
 Its sessions must be able to end within pulse_ttl less a second: with its tickTime of 2000 that is 5s or more. A pulse
 ends up to one tickTime late, so 1000 or less is better.
 
@@ -92,15 +108,21 @@ The node's attribute "secret" tells by eight digits which one it has, and nothin
 
   ` + secret.HowToMake("cluster.secret"),
 		Example: `  starling agent --node a --data a.data
-  starling agent --node b --data b.data --address 127.0.0.1:7461 --join 127.0.0.1:7460
+  starling token create > line && starling agent --node b --data b.data --address 127.0.0.1:7461 --join line
   starling agent --config /etc/starling/agent.yaml`,
 		Args: usage.NoArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
-			config, err := settings.Read(command, cmp.Or(file, os.Getenv("STARLING_CONFIG")))
+			read := func() (*settings.Agent, error) {
+				return settings.Read(command, cmp.Or(file, os.Getenv("STARLING_CONFIG")))
+			}
+			config, err := read()
 			if err != nil {
 				return exit.Fail(exit.Usage, "%w", err)
 			}
-			return (&agent{Console: r.Console, version: version, config: config}).run(command.Context())
+			if config.Hint != "" && r.Address == "" {
+				r.Hint("%s", config.Hint)
+			}
+			return (&agent{Console: r.Console, version: version, config: config, read: read}).run(command.Context())
 		},
 	}
 	command.Flags().StringVar(&file, "config", "", "read settings from a YAML `FILE`; also STARLING_CONFIG")
@@ -108,10 +130,25 @@ The node's attribute "secret" tells by eight digits which one it has, and nothin
 	return command
 }
 
-// run starts the peer, waits for a signal, and stops it.
+// run runs the peer until a signal comes, wherever the journal goes meanwhile.
 func (a *agent) run(ctx context.Context) error {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	err := a.serve(ctx)
+	for errors.Is(err, journal.ErrSealed) {
+		if err = a.follow(ctx); err == nil {
+			err = a.serve(ctx)
+		}
+	}
+	if ctx.Err() != nil {
+		err = nil
+	}
+	stop()
+	return errors.Join(err, a.end())
+}
+
+// serve starts the peer, and returns when it has ended or a signal comes.
+func (a *agent) serve(ctx context.Context) error {
 	err := a.start(ctx)
 	switch {
 	case ctx.Err() != nil:
@@ -121,17 +158,23 @@ func (a *agent) run(ctx context.Context) error {
 			a.log.Warn(odd)
 			a.Hint("warning: %s", odd)
 		}
-		a.Hint("peer %s is a member; API at http://%s; log: %s", a.host.Self(), a.host.Address(), a.LogPath)
+		a.Hint("peer %s is a member; API at %s; log: %s", a.host.Self(), a.host.Address(), a.LogPath)
+		if _, err := daemon.SdNotify(true, daemon.SdNotifyReady); err != nil {
+			a.log.Warn("systemd does not learn that the agent is ready", "error", err)
+		}
+		watching, stop := context.WithCancel(ctx)
+		defer stop()
 		select {
 		case <-ctx.Done():
 		case <-a.host.Done():
 			err = fmt.Errorf("the peer has stopped: %w\nhint: the log tells more: %s", a.host.Reason(), a.LogPath)
 		case lost := <-a.lost():
 			err = fmt.Errorf("%w\nhint: the log tells more: %s", lost, a.LogPath)
+		case reason := <-a.expulsion(watching, silent(a.host)):
+			err = errors.Join(reason, a.host.StopWithTasks(ctx, expelledGrace))
 		}
 	}
-	stop()
-	return errors.Join(err, a.end())
+	return err
 }
 
 // lost tells when the member of the quorum that runs here has ended; without one it never does.
@@ -144,29 +187,35 @@ func (a *agent) lost() <-chan error {
 
 func (a *agent) start(ctx context.Context) error {
 	var err error
-	if a.folder, err = host.HoldFolder(a.config.Data); err != nil {
+	if a.folder == nil {
+		a.folder, err = host.HoldFolder(a.config.Data)
+	}
+	if err != nil {
 		return err
 	}
 	a.LogPath = cmp.Or(a.config.LogFile, filepath.Join(a.folder.Path, "starling.log"))
-	if a.log, err = host.OpenLog(a.LogPath, a.config.LogLevel); err != nil {
+	if a.log, err = host.OpenLog(a.LogPath, a.config.LogLevel, a.Err); err != nil {
 		return err
 	}
+	a.log.Info("the agent starts", "node", string(a.config.Node), "version", a.version, "data", a.folder.Path,
+		"address", a.config.Address)
 	var known *secret.Secret
 	if a.config.SecretFile != "" {
 		if known, err = secret.Load(a.config.SecretFile); err != nil {
 			return exit.Fail(exit.Usage, "secret_file: %w", err)
 		}
 	}
-	listener, err := host.Listen(a.config.Address, a.config.Insecure)
-	if err != nil {
+	if a.known, err = a.folder.Belongs(a.config.Node); err != nil {
+		return err
+	}
+	if err := a.openDoor(ctx); err != nil {
 		return configError(err)
 	}
-	if err := a.startHost(ctx, listener, known); err != nil {
-		listener.Close()
+	if err := a.unlessExpelled(ctx, func(ctx context.Context) error { return a.startHost(ctx, known) }); err != nil {
 		return configError(err)
 	}
 	if a.config.DNS != "" {
-		if err := a.host.ServeNames(context.WithoutCancel(ctx), a.config.DNS, a.config.Insecure); err != nil {
+		if err := a.host.ServeNames(context.WithoutCancel(ctx), a.config.DNS); err != nil {
 			return configError(err)
 		}
 		a.Hint("names of instances are answered over DNS at %s", a.host.Names())
@@ -185,17 +234,43 @@ func (a *agent) start(ctx context.Context) error {
 	})
 }
 
+// openDoor has this machine answer, as the node of a cluster that it is.
+func (a *agent) openDoor(ctx context.Context) error {
+	listener, err := host.Listen(a.config.Address)
+	if err != nil {
+		return err
+	}
+	a.keys, err = host.KeysOf(ctx, host.Newcomer{
+		Data: a.folder.Path, Node: a.config.Node, Join: a.config.Token,
+		First: len(a.config.Join) == 0 && a.known.Cluster == ""})
+	if err != nil {
+		listener.Close()
+	}
+	if errors.Is(err, host.ErrNoKeys) {
+		return exit.Fail(exit.Usage, "%w\nhint: on a machine of the cluster run `starling token create`, and start this "+
+			"agent with --join and the line that it prints", err)
+	}
+	if err != nil {
+		return err
+	}
+	a.door, err = host.OpenDoor(listener, host.Entry{
+		Advertise: a.config.Advertise, AdminGroup: a.config.AdminGroup}, a.keys, a.log)
+	return err
+}
+
 // startHost starts everything of this machine as soon as the journal answers. What is wrong with its offer is told
 // before.
-func (a *agent) startHost(ctx context.Context, listener net.Listener, known *secret.Secret) error {
+func (a *agent) startHost(ctx context.Context, known *secret.Secret) error {
 	offer, err := a.offer()
 	if err != nil {
 		return err
 	}
 	config := host.Config{
-		Node: a.config.Node, Folder: a.folder.Path, Offer: offer, Listener: listener,
+		Node: a.config.Node, Folder: a.folder.Path, Offer: offer, Door: a.door, Keys: a.keys,
 		Pulse: a.config.Pulse, Supervise: superviseCommand, Secret: known, Version: a.version, Log: a.log,
+		Containerd: a.config.Containerd, Free: a.config.Free, OwnUsers: true,
 		Archive: host.ArchiveLimits{Bytes: a.config.ArchiveBytes, Age: a.config.ArchiveAge},
+		Trouble: a.backups.Trouble,
 	}
 	if err := config.CompleteOffer(); err != nil {
 		return err
@@ -207,8 +282,10 @@ func (a *agent) startHost(ctx context.Context, listener net.Listener, known *sec
 	if a.node != nil && len(a.config.Etcd.Endpoints) == 0 {
 		config.Quorum = host.NewQuorum(a.node)
 	}
-	a.host, err = host.Start(context.WithoutCancel(ctx), config)
-	return err
+	if a.host, err = host.Start(context.WithoutCancel(ctx), config); err != nil {
+		return err
+	}
+	return a.backups.begin(context.WithoutCancel(ctx), a)
 }
 
 // offer is what this machine gives, after what its configuration overrides.
@@ -225,9 +302,9 @@ func (a *agent) offer() (terms.Offer, error) {
 	attributes := host.Attributes(a.config.Node)
 	maps.Copy(attributes, a.config.Attributes)
 	offer := host.OfferOf(capacity, attributes)
-	offer.Address = a.config.Advertise
 	offer.Devices, offer.PortFirst, offer.PortLast = host.WithPeers(a.config.Devices, capacity), a.config.PortFirst,
 		a.config.PortLast
+	host.OfferGPUs(&offer, device.Find("/"))
 	return offer, nil
 }
 
@@ -249,22 +326,45 @@ func telling(ctx context.Context, wait func(context.Context) error, tell func())
 
 // end stops the peer; its tasks go on.
 func (a *agent) end() error {
-	var errs []error
-	if a.host != nil {
-		left := a.host.Running()
-		errs = append(errs, a.host.Stop())
-		a.Hint("the agent has stopped; %s running", console.Counted(left, "task"))
+	left, stopped := 0, a.host != nil
+	if stopped {
+		left = a.host.Running()
 	}
-	switch {
-	case a.node != nil:
-		errs = append(errs, a.node.Close())
-	case a.journal != nil:
-		errs = append(errs, a.journal.Close())
+	err := errors.Join(a.endHost(), a.endJournal())
+	if stopped {
+		a.Hint("the agent has stopped; %s running", console.Counted(left, "task"))
 	}
 	if a.folder != nil {
 		a.folder.Release()
 	}
+	return err
+}
+
+// endHost stops the peer and all that answers.
+func (a *agent) endHost() error {
+	a.backups.end()
+	var errs []error
+	if a.host != nil {
+		errs = append(errs, a.host.Stop())
+	}
+	if a.door != nil {
+		errs = append(errs, a.door.Close())
+	}
+	a.host, a.door = nil, nil
 	return errors.Join(errs...)
+}
+
+// endJournal lets the journal go, and with it the member that may run here.
+func (a *agent) endJournal() error {
+	var err error
+	switch {
+	case a.node != nil:
+		err = a.node.Close()
+	case a.journal != nil:
+		err = a.journal.Close()
+	}
+	a.node, a.journal = nil, nil
+	return err
 }
 
 // configError makes an address that cannot be used, and an offer that the cluster would refuse, bad input.

@@ -18,17 +18,20 @@ import (
 	"github.com/spf13/cobra"
 
 	"starling/api/client"
+	"starling/api/door"
 	"starling/cmd/starling/console"
 	"starling/cmd/starling/exit"
 	"starling/cmd/starling/host"
 	"starling/cmd/starling/remote"
 	"starling/cmd/starling/settings"
 	"starling/cmd/starling/usage"
+	"starling/driver/device"
 	"starling/journal"
 	"starling/journal/etcd"
 	"starling/journal/memory"
 	"starling/secret"
 	"starling/terms"
+	"starling/trust"
 )
 
 // Limits of a cluster in one process.
@@ -38,6 +41,9 @@ const (
 	devReadyMax = 30 * time.Second
 	// devFolder begins the names of folders that are gone at exit.
 	devFolder = "starling-dev-"
+	// devCPU, devMemory and devDisk are what each peer offers at least, if the machine has as much: enough for a task
+	// or two, however many peers there are.
+	devCPU, devMemory, devDisk = 1000, 1 << 30, 1 << 30
 	// devGrace is what tasks get between SIGTERM and SIGKILL when it ends.
 	devGrace = 5 * time.Second
 )
@@ -51,6 +57,8 @@ type dev struct {
 	data    string
 	ports   string
 	dns     string
+	// containerd is the socket of one.
+	containerd string
 
 	folder  *host.Folder
 	journal journal.Journal
@@ -59,6 +67,10 @@ type dev struct {
 	hosts   []*host.Host
 	// secret is of the folder: kept if that is.
 	secret *secret.Secret
+	// keys are the first peer's.
+	keys *trust.Keys
+	// over tells how much more the peers offer than the machine has, "" if they do not.
+	over string
 }
 
 func newDev(r *remote.Remote, version string) *cobra.Command {
@@ -67,13 +79,18 @@ func newDev(r *remote.Remote, version string) *cobra.Command {
 		Use:   "dev",
 		Short: "Start a cluster in this process, to try things",
 		Long: `Start a cluster of one or more real peers in this process. It needs no root, no container and no file. Its data
-is in memory and gone at the end, unless --data says where to keep it. Ctrl-C stops its tasks and then itself.`,
+is in memory and gone at the end, unless --data says where to keep it. Ctrl-C stops its tasks and then itself.
+
+The peers divide the machine among them, but each offers at least a core, so that many of them offer it several times over.`,
 		Args: usage.NoArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
 			if d.peers < 1 || d.peers > devPeersMax {
 				return usage.Error(command, fmt.Errorf("--peers must be 1 to %d, is %d", devPeersMax, d.peers))
 			}
-			d.address = cmp.Or(r.Address, os.Getenv("STARLING_ADDRESS"), client.DefaultAddress)
+			listen, hint := settings.ListenVariable()
+			if d.address = cmp.Or(r.Address, listen, client.DefaultAddress); r.Address == "" && hint != "" {
+				d.Hint("%s", hint)
+			}
 			return d.run(command.Context())
 		},
 	}
@@ -83,6 +100,8 @@ is in memory and gone at the end, unless --data says where to keep it. Ctrl-C st
 		"`FIRST-LAST` TCP ports to give to tasks, shared among the peers")
 	command.Flags().StringVar(&d.dns, "dns", "",
 		"answer the names of instances over DNS at `HOST:PORT`, such as 127.0.0.1:5300")
+	command.Flags().StringVar(&d.containerd, "containerd", settings.ContainerdDefault,
+		"`SOCKET` of the containerd that keeps images for containers")
 	return command
 }
 
@@ -101,34 +120,27 @@ func (d *dev) run(ctx context.Context) error {
 
 // start brings up the journal and the peers, and returns when all are members.
 func (d *dev) start(ctx context.Context) error {
-	listener, err := host.Listen(d.address, false)
-	if err != nil {
-		return configError(err)
-	}
 	if err := d.open(ctx); err != nil {
-		listener.Close()
 		return err
 	}
 	shares, err := d.shares()
 	if err != nil {
-		listener.Close()
 		return err
 	}
 	for i, offer := range shares {
-		if i > 0 {
-			if listener, err = host.Listen("127.0.0.1:0", false); err != nil {
-				return err
-			}
+		keys, opened, err := d.openDoor(i)
+		if err != nil {
+			return configError(err)
 		}
 		name := devNode(i)
 		h, err := host.Start(context.WithoutCancel(ctx), host.Config{
 			Node: name, Folder: filepath.Join(d.folder.Path, string(name)), Journal: d.journal, Offer: offer,
-			Listener: listener, Pulse: settings.PulseDefault, Supervise: superviseCommand, Version: d.version, Secret: d.secret,
-			Log: d.log, Archive: d.archive(),
+			Door: opened, Keys: keys, Pulse: settings.PulseDefault, Supervise: superviseCommand, Version: d.version,
+			Secret: d.secret, Log: d.log, Archive: d.archive(),
+			Containerd: d.containerd, Hidden: d.folder.Path,
 		})
 		if err != nil {
-			listener.Close()
-			return configError(err)
+			return errors.Join(configError(err), opened.Close())
 		}
 		d.hosts = append(d.hosts, h)
 		for _, warning := range h.Warnings() {
@@ -136,7 +148,7 @@ func (d *dev) start(ctx context.Context) error {
 		}
 	}
 	if d.dns != "" {
-		if err := d.hosts[0].ServeNames(context.WithoutCancel(ctx), d.dns, false); err != nil {
+		if err := d.hosts[0].ServeNames(context.WithoutCancel(ctx), d.dns); err != nil {
 			return configError(err)
 		}
 	}
@@ -160,6 +172,26 @@ func (d *dev) archive() host.ArchiveLimits {
 
 func devNode(i int) terms.NodeName { return terms.NodeName(fmt.Sprintf("dev-%d", i+1)) }
 
+// openDoor opens the API of a peer. The first one's is at the address that was asked for, and its keys make the
+// others'.
+func (d *dev) openDoor(i int) (*trust.Keys, *door.Door, error) {
+	address, keys := d.address, d.keys
+	if i > 0 {
+		address = "127.0.0.1:0"
+		var err error
+		name := string(devNode(i))
+		if keys, err = d.keys.Another(filepath.Join(d.folder.Path, name, trust.Folder), name); err != nil {
+			return nil, nil, err
+		}
+	}
+	listener, err := host.Listen(address)
+	if err != nil {
+		return nil, nil, err
+	}
+	opened, err := host.OpenDoor(listener, host.Entry{}, keys, d.log)
+	return keys, opened, err
+}
+
 // open makes the folder, the log and the journal.
 func (d *dev) open(ctx context.Context) error {
 	path := d.data
@@ -179,10 +211,13 @@ func (d *dev) open(ctx context.Context) error {
 		return err
 	}
 	d.LogPath = filepath.Join(d.folder.Path, "starling.log")
-	if d.log, err = host.OpenLog(d.LogPath, slog.LevelInfo); err != nil {
+	if d.log, err = host.OpenLog(d.LogPath, slog.LevelInfo, nil); err != nil {
 		return err
 	}
 	if d.secret, err = secret.LoadOrMake(filepath.Join(d.folder.Path, "cluster.secret")); err != nil {
+		return err
+	}
+	if d.keys, err = host.KeysOf(ctx, host.Newcomer{Data: d.folder.Path, Node: devNode(0), First: true}); err != nil {
 		return err
 	}
 	if d.data == "" {
@@ -192,7 +227,7 @@ func (d *dev) open(ctx context.Context) error {
 	d.member, err = etcd.Start(ctx, etcd.MemberConfig{
 		Name: "dev", DataDir: filepath.Join(d.folder.Path, memberFolder),
 		Log:       host.EngineLog{Log: d.log, Folder: d.folder.Path, Tell: d.Hint},
-		ClientURL: "http://127.0.0.1:0", PeerURL: "http://127.0.0.1:0",
+		ClientURL: "https://127.0.0.1:0", PeerURL: "https://127.0.0.1:0", Certificates: nodeCertificates(d.keys),
 	})
 	if err != nil {
 		return err
@@ -204,7 +239,8 @@ func (d *dev) open(ctx context.Context) error {
 	return nil
 }
 
-// shares divides what the machine has, and the ports, evenly among the peers.
+// shares divides what the machine has, and the ports, evenly among the peers. Many peers offer the machine several
+// times over, so that what is tried runs.
 func (d *dev) shares() ([]terms.Offer, error) {
 	capacity, err := host.Capacity(d.folder.Path)
 	if err != nil {
@@ -218,12 +254,22 @@ func (d *dev) shares() ([]terms.Offer, error) {
 	if each == 0 {
 		return nil, exit.Fail(exit.Usage, "--ports: %s are not enough for %s", d.ports, console.Counted(d.peers, "peer"))
 	}
-	for kind := range capacity {
-		capacity[kind] /= int64(d.peers)
+	machine := capacity
+	for kind, least := range (terms.Resources{devCPU, devMemory, devDisk}) {
+		capacity[kind] = max(capacity[kind]/int64(d.peers), min(capacity[kind], least))
+	}
+	if tenths := 10 * capacity[terms.CPU] * int64(d.peers) / machine[terms.CPU]; tenths > 10 {
+		d.over = fmt.Sprintf(" (each offers %s cpu, together %d.%d times what this machine has)",
+			terms.CPU.Round(capacity[terms.CPU]), tenths/10, tenths%10)
+	}
+	gpus := device.Find("/")
+	if d.peers > 1 {
+		gpus = nil // each peer would give away all
 	}
 	offers := make([]terms.Offer, d.peers)
 	for i := range offers {
 		offers[i] = host.OfferOf(capacity, host.Attributes(devNode(i)))
+		host.OfferGPUs(&offers[i], gpus)
 		offers[i].PortFirst = first + uint16(i*each)
 		offers[i].PortLast = offers[i].PortFirst + uint16(each-1)
 	}
@@ -240,7 +286,7 @@ func (d *dev) banner() {
 	if _, port, _ := net.SplitHostPort(d.hosts[0].Address()); port != client.DefaultPort {
 		how = "export STARLING_ADDRESS=" + d.hosts[0].Address() + " && "
 	}
-	fmt.Fprintf(d.Out, "starling dev: %s ready, API at http://%s\n", console.Counted(d.peers, "peer"),
+	fmt.Fprintf(d.Out, "starling dev: %s ready%s, API at %s\n", console.Counted(d.peers, "peer"), d.over,
 		d.hosts[0].Address())
 	names := ""
 	if at := d.hosts[0].Names(); at != nil {

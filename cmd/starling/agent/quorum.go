@@ -8,14 +8,17 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
 	"starling/api/client"
 	"starling/cmd/starling/exit"
 	"starling/cmd/starling/host"
+	"starling/cmd/starling/settings"
 	"starling/journal/etcd"
 	"starling/journal/etcd/quorum"
+	"starling/trust"
 )
 
 // Where a data directory has what belongs to the quorum.
@@ -27,47 +30,50 @@ const (
 // openJournal finds the journal, or founds it, and waits until it answers; it is the journal of the cluster that the
 // data directory belongs to, and no other machine has this node's name.
 func (a *agent) openJournal(ctx context.Context) error {
-	known, err := a.folder.Belongs(a.config.Node)
-	if err != nil {
-		return err
-	}
+	own := host.Belonging{Cluster: a.keys.Cluster(), Node: a.config.Node}
 	if len(a.config.ZooKeeper.Servers) > 0 {
 		if err := a.reachZooKeeper(ctx); err != nil {
 			return err
 		}
-		if err := a.folder.Enter(ctx, a.journal, known, a.config.Node); err != nil {
-			return err
-		}
-		return a.restore(ctx)
+		return a.enter(ctx, own)
 	}
 	config, err := a.quorumConfig()
 	if err != nil {
 		return err
 	}
-	if known.Cluster != "" && config.Founds() {
+	if a.known.Cluster != "" && config.Founds() {
 		return fmt.Errorf("the data directory %s belongs to cluster %s, but the data of its etcd member is gone\n"+
 			"hint: say with --join where another machine of that cluster is, and this one joins it again; to found a new cluster choose "+
-			"an empty directory", a.folder.Path, known.Cluster)
+			"an empty directory", a.folder.Path, a.known.Cluster)
 	}
 	if a.node, err = quorum.Open(ctx, config); err != nil {
 		return err
 	}
 	a.journal = a.node.Journal()
-	if err := a.folder.Enter(ctx, a.journal, known, a.config.Node); err != nil {
+	return a.enter(ctx, own)
+}
+
+// enter takes the journal for this machine's own, unless it goes on elsewhere.
+func (a *agent) enter(ctx context.Context, own host.Belonging) error {
+	if err := a.refuseSealed(ctx); err != nil {
 		return err
 	}
-	if err := a.node.Begin(ctx); err != nil {
+	if err := a.folder.Enter(ctx, a.journal, a.known, own); err != nil {
 		return err
+	}
+	if err := a.leaveQuorum(); err != nil {
+		return err
+	}
+	if a.node != nil {
+		if err := a.node.Begin(ctx); err != nil {
+			return err
+		}
 	}
 	return a.restore(ctx)
 }
 
 // quorumConfig says what this machine's part in the quorum is.
 func (a *agent) quorumConfig() (quorum.Config, error) {
-	secure, err := a.config.ClientTLS()
-	if err != nil {
-		return quorum.Config{}, exit.Fail(exit.Usage, "%w", err)
-	}
 	id, err := a.folder.ID()
 	if err != nil {
 		return quorum.Config{}, err
@@ -84,23 +90,55 @@ func (a *agent) quorumConfig() (quorum.Config, error) {
 			Zone: a.config.Attributes[e.Spread],
 		},
 		Dir: dir, File: filepath.Join(a.folder.Path, quorumFile),
-		Certificates: e.Certificates, TLS: secure, PulseTTL: a.config.Pulse, AwayMax: e.AwayMax, QuotaBytes: e.QuotaBytes,
-		EngineLog: host.EngineLog{Log: a.log, Folder: dir, Tell: a.Hint}, Log: a.log, Waiting: a.tellMissing(),
+		Certificates: nodeCertificates(a.keys), TLS: trust.ClientTLS(a.keys.Shows),
+		PulseTTL: a.config.Pulse, AwayMax: e.AwayMax, QuotaBytes: e.QuotaBytes,
+		EngineLog: host.EngineLog{Log: a.log, Folder: dir, Tell: a.Hint}, Log: a.log, Waiting: a.tellMissing(), Known: a.door,
 	}
-	if len(a.config.Join) > 0 {
+	if len(a.machines()) > 0 {
 		config.Find = a.findQuorum
 	}
 	if len(e.Endpoints) > 0 {
-		config.External = &etcd.ClientConfig{Endpoints: e.Endpoints, Prefix: e.Prefix, TLS: secure, User: e.User}
-		if e.PasswordFile != "" {
-			password, err := os.ReadFile(e.PasswordFile)
-			if err != nil {
-				return config, exit.Fail(exit.Usage, "etcd.password_file: %w", err)
-			}
-			config.External.Password = strings.TrimRight(string(password), "\r\n")
+		config.External, err = external(a.config)
+	}
+	if e.Listen == "" && (config.Founds() || config.HasMember() && a.keys.IsKeeper()) {
+		config.Machine.Client, config.Machine.Peer = settings.EtcdListenDefault, settings.EtcdPeerDefault
+	}
+	return config, err
+}
+
+// nodeCertificates are a node's, with which its member of the engine answers, and asks others.
+func nodeCertificates(keys *trust.Keys) etcd.Certificates {
+	cert, key, ca := keys.Files()
+	return etcd.Certificates{CertFile: cert, KeyFile: key, CAFile: ca, ServerName: trust.ServerName}
+}
+
+// external says how to reach an etcd that others keep.
+func external(config *settings.Agent) (*etcd.ClientConfig, error) {
+	e := &config.Etcd
+	secure, err := config.ClientTLS()
+	if err != nil {
+		return nil, exit.Fail(exit.Usage, "%w", err)
+	}
+	how := &etcd.ClientConfig{Endpoints: e.Endpoints, Prefix: e.Prefix, TLS: secure, User: e.User}
+	if e.PasswordFile != "" {
+		password, err := os.ReadFile(e.PasswordFile)
+		if err != nil {
+			return nil, exit.Fail(exit.Usage, "etcd.password_file: %w", err)
+		}
+		how.Password = strings.TrimRight(string(password), "\r\n")
+	}
+	return how, nil
+}
+
+// machines are the addresses of others of the cluster: those that this one is told, and those that it knew last.
+func (a *agent) machines() []string {
+	all := slices.Clone(a.config.Join)
+	for _, address := range a.keys.Known() {
+		if !slices.Contains(all, address) {
+			all = append(all, address)
 		}
 	}
-	return config, nil
+	return all
 }
 
 // findMax bounds one question where the quorum is.
@@ -110,7 +148,7 @@ const findMax = 3 * time.Second
 func (a *agent) findQuorum(ctx context.Context) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, findMax)
 	defer cancel()
-	others := client.New(a.config.Join)
+	others := client.NewOfNode(a.machines(), a.keys)
 	defer others.Close()
 	answer, err := others.Quorum(ctx)
 	if err != nil {
@@ -156,8 +194,8 @@ func (a *agent) missing(urls []string, err error) string {
 	switch {
 	case len(missing) > 0:
 		return "waiting for the quorum: no answer from " + strings.Join(missing, ", ")
-	case len(urls) == 0 && len(a.config.Join) > 0:
-		return fmt.Sprintf("waiting for a machine of the cluster at %s: %v", strings.Join(a.config.Join, ", "), err)
+	case len(urls) == 0 && len(a.machines()) > 0:
+		return fmt.Sprintf("waiting for a machine of the cluster at %s: %v", strings.Join(a.machines(), ", "), err)
 	}
 	return "waiting for the quorum: no majority answers; all are reachable"
 }

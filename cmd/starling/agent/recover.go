@@ -25,6 +25,7 @@ import (
 	"starling/command"
 	"starling/journal/etcd/quorum"
 	"starling/peer"
+	"starling/trust"
 )
 
 // recovery is the way back after a majority of the quorum was lost.
@@ -35,7 +36,7 @@ type recovery struct {
 	yes    bool
 
 	folder *host.Folder
-	secure *tls.Config
+	secure *tls.Config // nil until another member is asked
 }
 
 func newRecover(r *remote.Remote) *cobra.Command {
@@ -52,9 +53,9 @@ It refuses where a majority runs, and where another one that is left has more: n
 directories or by the URLs of their members. What was there is kept beside, in DIR/etcd.old.
 
 Then start the agent again. The tasks go on. The agents of other machines that are left rejoin by themselves with what
-they are told by this one; a machine that had lost its data and knows of no other needs "join".`,
+they are told by this one; a machine that had lost its data joins anew, by the line of "starling token create".`,
 		Example: `  starling recover --config /etc/starling/agent.yaml
-  starling recover --data /var/lib/starling --others http://10.0.0.2:2379 --yes`,
+  starling recover --data /var/lib/starling --others https://10.0.0.2:2379 --yes`,
 		Args: usage.NoArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
 			var err error
@@ -85,9 +86,6 @@ func (v *recovery) run(ctx context.Context) error {
 	known, err := v.folder.Belongs(v.config.Node)
 	if err != nil {
 		return err
-	}
-	if v.secure, err = v.config.ClientTLS(); err != nil {
-		return exit.Fail(exit.Usage, "%w", err)
 	}
 	dir := filepath.Join(v.folder.Path, memberFolder)
 	log, err := quorum.ReadLog(dir)
@@ -137,6 +135,13 @@ func (v *recovery) compare(ctx context.Context, own quorum.Log) error {
 
 // ask asks a member that may run, and refuses if it has more, or has a leader. It tells whether the member answers.
 func (v *recovery) ask(ctx context.Context, name, url string, own quorum.Log) (answers bool, err error) {
+	if v.secure == nil {
+		keys, err := trust.Load(filepath.Join(v.folder.Path, trust.Folder))
+		if err != nil {
+			return false, fmt.Errorf("ask member %s: %w", name, err)
+		}
+		v.secure = trust.ClientTLS(keys.Shows)
+	}
 	seen, err := quorum.See(ctx, url, v.secure)
 	switch {
 	case err != nil:

@@ -3,7 +3,9 @@ package agent
 import (
 	"context"
 	"fmt"
+	"os"
 
+	"starling/archive/depot"
 	"starling/cmd/starling/exit"
 	"starling/cmd/starling/files"
 	"starling/peer"
@@ -23,6 +25,17 @@ func (a *agent) restore(ctx context.Context) error {
 	if head > 0 {
 		return exit.Fail(exit.Usage, "this cluster is not new, its journal has entry %d: nothing was restored\n"+
 			"hint: a backup is where a new cluster begins: drop --restore, or choose an empty directory with --data DIR", head)
+	}
+	if info, err := os.Stat(path); depot.IsStore(path) || err == nil && info.IsDir() {
+		place := a.config.Backup
+		place.To = path
+		found, name, err := depot.Find(ctx, place)
+		if err != nil {
+			return fmt.Errorf("%w\nhint: nothing was changed; \"starling backup ls %s\" tells what is there", err, path)
+		}
+		defer os.Remove(found)
+		a.Hint("restoring %s of %s", name, path)
+		path = found
 	}
 	_, s, err := files.Replay(path, 0, nil)
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 
 	"starling/cmd/starling/exit"
 	"starling/cmd/starling/usage"
+	"starling/driver/container"
 	"starling/driver/process"
 )
 
@@ -16,7 +17,7 @@ func newSupervise() *cobra.Command {
 	return &cobra.Command{
 		Use: superviseCommand + " DIR", Hidden: true, Args: usage.OneArgument("DIR"),
 		RunE: func(_ *cobra.Command, args []string) error {
-			if status := process.Supervise(args[0]); status != 0 {
+			if status := process.Supervise(args[0], container.Mount); status != 0 {
 				return exit.Silent(status)
 			}
 			return nil

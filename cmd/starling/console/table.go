@@ -1,7 +1,9 @@
 package console
 
 import (
+	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -12,6 +14,10 @@ type Table struct {
 	Rows [][]string
 	// Colour tells that the terminal can show colours.
 	Colour bool
+	// Spare are the headings of columns that a narrow terminal does without, the first to go first.
+	Spare []string
+	// Whole tells that nothing of it is cut: it has a line for each of some facts about one thing.
+	Whole bool
 }
 
 // NewTable returns a table without rows.
@@ -21,6 +27,59 @@ func NewTable(headings ...string) *Table {
 
 // Row adds a row.
 func (t *Table) Row(cells ...string) { t.Rows = append(t.Rows, cells) }
+
+// cellCharactersMin is what a cell keeps that is cut.
+const cellCharactersMin = 8
+
+// Fit makes the table at most so wide: without spare columns, of which it returns the headings, and if that is not
+// enough, by cutting the cells of the widest columns; the first column stays whole, for it has the names.
+func (t *Table) Fit(charactersMax int) (dropped []string) {
+	for _, heading := range t.Spare {
+		at := slices.Index(t.Rows[0], heading)
+		if t.Width() <= charactersMax || at < 0 {
+			continue
+		}
+		dropped = append(dropped, heading)
+		for i, row := range t.Rows {
+			if at < len(row) {
+				t.Rows[i] = slices.Delete(slices.Clone(row), at, at+1)
+			}
+		}
+	}
+	for over := t.Width() - charactersMax; over > 0; over = t.Width() - charactersMax {
+		widths := t.widths()
+		widest := 0
+		for i := 1; i < len(widths); i++ {
+			if widest == 0 || widths[i] > widths[widest] {
+				widest = i
+			}
+		}
+		if widest == 0 || widths[widest] <= cellCharactersMin {
+			break
+		}
+		most := max(widths[widest]-over, cellCharactersMin, secondOf(widths[1:], widths[widest]))
+		if most == widths[widest] {
+			most--
+		}
+		for _, row := range t.Rows {
+			if widest < len(row) {
+				row[widest] = Cut(row[widest], most)
+			}
+		}
+	}
+	return dropped
+}
+
+// secondOf returns the largest of the widths that is below the most.
+func secondOf(widths []int, most int) int {
+	second := 0
+	for _, w := range widths {
+		if w < most {
+			second = max(second, w)
+		}
+	}
+	return second
+}
 
 // Width returns how wide the table is, in characters.
 func (t *Table) Width() int {
@@ -32,6 +91,27 @@ func (t *Table) Width() int {
 	return widest
 }
 
+// Tables prints tables as the terminal shows them: in its colours and within its width, unless they may be as wide as
+// they are; what was left out is said at the end.
+func (c *Console) Tables(wide bool, tables ...*Table) error {
+	var dropped []string
+	for i, t := range tables {
+		if i > 0 {
+			fmt.Fprintln(c.Out)
+		}
+		if t.Colour = c.OutColour; !wide && !t.Whole && c.Columns() > 0 {
+			dropped = append(dropped, t.Fit(c.Columns())...)
+		}
+		if err := t.Write(c.Out); err != nil {
+			return err
+		}
+	}
+	if len(dropped) > 0 {
+		c.Hint("(not shown: %s; -o wide shows all)", strings.Join(dropped, ", "))
+	}
+	return nil
+}
+
 // Write aligns and prints the table. The last column is never padded; words of state are coloured where the terminal
 // can, and never say anything by colour alone.
 func (t *Table) Write(w io.Writer) error {
@@ -41,8 +121,7 @@ func (t *Table) Write(w io.Writer) error {
 	return err
 }
 
-func (t *Table) write(text *strings.Builder) {
-	var widths []int
+func (t *Table) widths() (widths []int) {
 	for _, row := range t.Rows {
 		for i, cell := range row {
 			if i == len(widths) {
@@ -51,6 +130,11 @@ func (t *Table) write(text *strings.Builder) {
 			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
 		}
 	}
+	return widths
+}
+
+func (t *Table) write(text *strings.Builder) {
+	widths := t.widths()
 	for _, row := range t.Rows {
 		for i, cell := range row {
 			text.WriteString(t.paint(cell))

@@ -26,3 +26,30 @@ func TestTable(t *testing.T) {
 		t.Errorf("got %q, want running in green with the padding outside", got)
 	}
 }
+
+// TestFit drops spare columns first, then cuts the widest, and never the names.
+func TestFit(t *testing.T) {
+	for _, c := range []struct {
+		width   int
+		dropped string
+		want    string
+	}{
+		{100, "", "NAME      STATE    COMMAND              LAG\nweb-long  running  sleep 600 and more   7\n"},
+		{37, "LAG", "NAME      STATE    COMMAND\nweb-long  running  sleep 600 and more\n"},
+		{30, "LAG", "NAME      STATE    COMMAND\nweb-long  running  sleep 600 …\n"},
+		{10, "LAG", "NAME      STATE    COMMAND\nweb-long  running  sleep 6…\n"},
+	} {
+		rows := NewTable("NAME", "STATE", "COMMAND", "LAG")
+		rows.Spare = []string{"LAG", "DIGEST"}
+		rows.Row("web-long", "running", "sleep 600 and more", "7")
+		dropped, text := rows.Fit(c.width), bytes.Buffer{}
+		if err := rows.Write(&text); err != nil {
+			t.Fatal(err)
+		}
+		want := strings.ReplaceAll(c.want, "more   7", "more  7")
+		want = strings.ReplaceAll(want, "COMMAND              LAG", "COMMAND             LAG")
+		if strings.Join(dropped, " ") != c.dropped || text.String() != want {
+			t.Errorf("%d columns: got %q without %q, want %q without %q", c.width, text.String(), dropped, want, c.dropped)
+		}
+	}
+}

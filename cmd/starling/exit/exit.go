@@ -13,7 +13,7 @@ import (
 	"starling/peer"
 )
 
-// The exit statuses. "starling run -- PROGRAM" passes the program's own on instead of Failed.
+// The exit statuses. "starling run -- PROGRAM" and "starling exec" pass the program's own on instead of Failed.
 const (
 	OK          = 0
 	Failed      = 1
@@ -23,6 +23,7 @@ const (
 	Unreachable = 5
 	Denied      = 6
 	Outdated    = 7
+	Unknown     = 8
 	Timeout     = 124
 	Detached    = 130
 )
@@ -40,6 +41,7 @@ var meanings = []struct {
 	{Unreachable, "unreachable: no peer answers at the address"},
 	{Denied, "denied: the peer refuses to do that for you"},
 	{Outdated, "outdated: the cluster's rules are newer than this program, or its journal is older than any release"},
+	{Unknown, "unknown: it may have been done, or may still be; --request-id asks again, and does nothing twice"},
 	{Timeout, "timeout: --timeout was over before the end; the job goes on"},
 	{Detached, "detached: Ctrl-C; the job goes on"},
 }
@@ -97,6 +99,8 @@ func statusOfFailure(err error) int {
 		return Conflict
 	case wire.Unavailable:
 		return Unreachable
+	case wire.Unknown:
+		return Unknown
 	case wire.Denied:
 		return Denied
 	}
@@ -110,7 +114,7 @@ func NewTopic() *cobra.Command {
 	for _, m := range meanings {
 		fmt.Fprintf(&long, "  %3d  %s\n", m.status, m.meaning)
 	}
-	long.WriteString("\n\"starling run -- PROGRAM\" ends with the program's own status, 128 and the signal's number if a signal ended\n" +
-		"it; what goes wrong before the program has ended leads to a status of this table.\n")
+	long.WriteString("\n\"starling run -- PROGRAM\" and \"starling exec\" end with the program's own status, 128 and the signal's number if a\n" +
+		"signal ended it; what goes wrong before the program has ended leads to a status of this table.\n")
 	return &cobra.Command{Use: "exit-codes", Short: "What the exit statuses mean", Long: long.String()}
 }

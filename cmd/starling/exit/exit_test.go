@@ -23,6 +23,7 @@ func TestExitStatus(t *testing.T) {
 		{&wire.Failure{Code: wire.Invalid}, Usage},
 		{fmt.Errorf("x: %w", &wire.Failure{Code: wire.Conflict}), Conflict},
 		{&wire.Failure{Code: wire.Unavailable}, Unreachable},
+		{&wire.Failure{Code: wire.Unknown}, Unknown},
 		{&wire.Failure{Code: wire.Denied}, Denied},
 		{fmt.Errorf("stopped: %w", peer.ErrProgram), Outdated},
 		{&wire.Failure{Code: wire.NotFound}, Failed},

@@ -3,13 +3,13 @@ package host
 import (
 	"bytes"
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"syscall"
+	"time"
 
 	"starling/journal"
 	"starling/peer"
@@ -57,19 +57,34 @@ func checkIdentity(folder string) error {
 	return nil
 }
 
+// enterWithin bounds how long the journal, which has answered just before, may take to tell whose it is: its engine may
+// choose another leader meanwhile.
+const enterWithin = 30 * time.Second
+
 // Enter compares the directory's cluster with the one whose journal this is. A new directory belongs to that from now
-// on, and a journal that is no cluster's yet becomes one's.
-func (f *Folder) Enter(ctx context.Context, j journal.Journal, known Belonging, node terms.NodeName) error {
+// on, and a journal that is no cluster's yet becomes that of the machine's own, whose authority has signed for it.
+func (f *Folder) Enter(ctx context.Context, j journal.Journal, known, own Belonging) error {
 	proposed := ""
 	if known.Cluster == "" {
-		proposed = rand.Text()
+		proposed = own.Cluster
 	}
 	id, err := j.Cluster(ctx, proposed)
+	for end := time.Now().Add(enterWithin); err != nil && ctx.Err() == nil && time.Now().Before(end); {
+		select {
+		case <-time.After(enterWithin / 100):
+		case <-ctx.Done():
+		}
+		id, err = j.Cluster(ctx, proposed)
+	}
 	switch {
 	case err != nil:
 		return err
+	case known.Cluster == "" && id != own.Cluster:
+		return fmt.Errorf("this journal is of cluster %s, and this machine's certificate of %s: nothing was touched\n"+
+			"hint: start it with an empty directory --data DIR and the line of `starling token create` on a machine of that cluster as --join",
+			id, own.Cluster)
 	case known.Cluster == "":
-		return f.keep(Belonging{id, node})
+		return f.keep(own)
 	case id == "":
 		return fmt.Errorf("this journal is new, but the data directory %s belongs to cluster %s: nothing was touched\n"+
 			"hint: say where that cluster is, or choose an empty directory with --data DIR", f.Path, known.Cluster)

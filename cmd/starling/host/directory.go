@@ -16,16 +16,12 @@ import (
 	"starling/terms/domain"
 )
 
-// ServeNames answers the names of instances over DNS at an address until the host stops. Beyond loopback it does so
-// only if insecure: whoever asks learns where everything runs.
-func (h *Host) ServeNames(ctx context.Context, address string, insecure bool) error {
+// ServeNames answers the names of instances over DNS at an address until the host stops. Whoever reaches it learns
+// where everything runs, for DNS knows no one.
+func (h *Host) ServeNames(ctx context.Context, address string) error {
 	at, err := netip.ParseAddrPort(strings.Replace(address, "localhost:", "127.0.0.1:", 1))
 	if err != nil {
 		return fmt.Errorf("%w: %q is not an IP:PORT such as 127.0.0.1:5300", ErrAddress, address)
-	}
-	if !insecure && !at.Addr().Unmap().IsLoopback() {
-		return fmt.Errorf("%w: answer names on %s: it is not loopback: use 127.0.0.1, or pass --insecure if all who can reach it may know what "+
-			"runs where", ErrAddress, address)
 	}
 	server, err := dns.NewServer(domain.DefaultZone, directory{h.State})
 	if err != nil {

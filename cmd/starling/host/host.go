@@ -9,23 +9,27 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
+	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"starling/api"
 	"starling/api/client"
+	"starling/api/door"
 	"starling/archive"
 	"starling/driver"
+	"starling/driver/container"
+	"starling/driver/device"
 	"starling/driver/process"
 	"starling/journal"
 	"starling/peer"
 	"starling/replica/report"
 	"starling/secret"
 	"starling/terms"
+	"starling/trust"
 )
 
 // ErrAddress tells that the API may not listen there, or that this is no address.
@@ -44,20 +48,32 @@ const archiveFolder = "archive"
 type Config struct {
 	Node terms.NodeName
 	// Folder is the host's own, for its identity and its tasks.
-	Folder  string
+	Folder string
+	// Hidden is the folder with all that tasks must not find; empty for Folder.
+	Hidden  string
 	Journal journal.Journal
-	// Offer is what the machine gives; without an address in it, others reach the API where the listener is.
-	Offer    terms.Offer
-	Listener net.Listener
-	Pulse    time.Duration
+	// Offer is what the machine gives; its address is the door's.
+	Offer terms.Offer
+	// Door is where the API is asked, Keys show who this node is.
+	Door  *door.Door
+	Keys  *trust.Keys
+	Pulse time.Duration
 	// Quorum is who keeps the journal, nil where that is not the etcd in Starling itself.
 	Quorum api.Quorum
+	// Containerd is the socket of the containerd that keeps images.
+	Containerd string
+	// OwnUsers gives each job a user of its own, where this process is root's and confines its tasks.
+	OwnUsers bool
+	// Free leaves tasks whatever this program may do itself.
+	Free bool
 	// Supervise is the subcommand of this program that supervises a task.
 	Supervise string
 	// Archive bounds the archive of what the peer folds; without bytes there is none.
 	Archive ArchiveLimits
 	// Secret is the cluster's, nil for none.
 	Secret *secret.Secret
+	// Trouble tells what else is wrong on this machine, "" for nothing; nil never tells any.
+	Trouble func() string
 	// Version is this program's.
 	Version string
 	Log     *slog.Logger
@@ -73,14 +89,14 @@ type Host struct {
 	names   net.Addr
 	serving sync.WaitGroup
 	cancel  context.CancelFunc
+	// shut is the folder above this machine's that others may not enter, "" for none.
+	shut string
 }
 
 // CompleteOffer adds to the offer what follows from the rest, and refuses one that the fold would refuse. It needs no
 // journal, so that a wrong setting is told before anything is waited for.
 func (c *Config) CompleteOffer() error {
-	if c.Offer.Address == "" {
-		c.Offer.Address = reachable(c.Listener.Addr())
-	}
+	c.Offer.Address = c.Door.Address()
 	c.Offer.Rules = peer.RulesNewest
 	if c.Secret != nil {
 		setAttribute(&c.Offer, secret.Attribute, c.Secret.Fingerprint())
@@ -91,7 +107,7 @@ func (c *Config) CompleteOffer() error {
 	return nil
 }
 
-// Start starts everything of one machine, until Stop, or the end of ctx. The listener is the host's from now on.
+// Start starts everything of one machine, until Stop, or the end of ctx. The door is the host's from now on.
 func Start(ctx context.Context, config Config) (*Host, error) {
 	if err := config.CompleteOffer(); err != nil {
 		return nil, err
@@ -103,37 +119,74 @@ func Start(ctx context.Context, config Config) (*Host, error) {
 	if err != nil {
 		return nil, fmt.Errorf("find this program, which supervises tasks: %w", err)
 	}
-	tasks, err := process.Open(process.Config{
-		Dir: filepath.Join(config.Folder, driverFolder), Supervisor: []string{program, config.Supervise},
-	})
+	small, err := smallSupervisor(program, config.Folder)
+	if err != nil {
+		config.Log.Warn("tasks start slowly, because the whole program supervises them", "error", err)
+	}
+	tasks, err := container.Open(container.Config{Socket: config.Containerd, Config: process.Config{
+		Dir: filepath.Join(config.Folder, driverFolder), Supervisor: []string{program, config.Supervise}, Small: small,
+		Hidden: cmp.Or(config.Hidden, config.Folder), Free: config.Free, GPUs: device.Find("/"),
+	}})
 	if err != nil {
 		return nil, fmt.Errorf("find the tasks of %s: %w", config.Node, err)
 	}
+	offerDriver(&config.Offer, tasks)
 	ctx, cancel := context.WithCancel(ctx)
 	h := &Host{config: config, driver: tasks, cancel: cancel}
 	keeps := h.openArchive()
 	h.Peer = peer.Start(ctx, peer.Config{
 		Node: config.Node, Journal: config.Journal, Driver: tasks, Offer: config.Offer, PulseTTL: config.Pulse,
 		Secret: config.Secret, Archive: keeps,
-		Fetch:   client.NewOutputs().Fetch,
-		Reports: config.Folder, Version: config.Version, Limits: clusterLimits(),
+		Fetch:   client.NewOutputs(config.Keys.Shows).Fetch,
+		Reports: config.Folder, Version: config.Version, Limits: ClusterLimits(), Credentials: h.credentials,
+		Key:      config.Keys.Key(),
+		OwnUsers: h.givesOwnUsers(),
 		Identity: peer.FileIdentity{Path: filepath.Join(config.Folder, identityName)}, Log: config.Log,
 	})
-	handler := api.NewServer(backend{h.Peer, h.archive},
-		api.Options{Version: config.Version, Rules: peer.RulesNewest, Quorum: config.Quorum, Log: config.Log})
+	config.Door.Answer(api.NewServer(backend{h.Peer, h.archive, config.Trouble}, api.Options{
+		Version: config.Version, Rules: peer.RulesNewest, Quorum: config.Quorum, Log: config.Log,
+		Shows: config.Keys.Shows}), h.Peer)
 	h.serving.Go(func() {
-		if err := api.Serve(ctx, config.Listener, handler); err != nil {
-			config.Log.Error("the API has stopped", "error", err)
+		select {
+		case <-config.Door.Done():
+			config.Log.Error("the API has stopped", "error", config.Door.Err())
 			cancel() // a peer that nobody can ask must not look well
+		case <-ctx.Done():
+			_ = config.Door.Close() // what is wrong with it does not matter any more
 		}
 	})
+	h.serving.Go(func() { h.keepRenewed(ctx) })
+	h.serving.Go(func() { h.tellStory(ctx) })
 	return h, nil
+}
+
+// offerDriver says whether the machine confines tasks and runs containers, and if not, why.
+func offerDriver(offer *terms.Offer, tasks *container.Driver) {
+	answer(offer, confinedAttribute, tasks.Unconfined())
+	answer(offer, terms.ContainersAttribute, tasks.Missing())
+	if tasks.Missing() == nil {
+		setAttribute(offer, "containerd", tasks.Version())
+	}
+}
+
+// confinedAttribute says whether tasks are confined; a job may want that.
+const confinedAttribute = "confined"
+
+// answer sets an attribute to yes, or to no with what is missing.
+func answer(offer *terms.Offer, name string, missing error) {
+	value := terms.ContainersYes
+	if missing != nil {
+		value = "no: " + missing.Error()
+	}
+	room := terms.AttributeBytesMax - len(name)
+	setAttribute(offer, name, strings.ToValidUTF8(value[:min(len(value), room)], ""))
 }
 
 // backend is the peer as the API wants it.
 type backend struct {
 	*peer.Peer
 	archive *archive.Archive
+	trouble func() string
 }
 
 // Status asks the peer, which answers at once.
@@ -141,6 +194,9 @@ func (b backend) Status() report.PeerStatus {
 	status := b.Peer.Status(context.Background())
 	if b.archive != nil && b.archive.Warning() != "" {
 		status.Warnings = append(status.Warnings, b.archive.Warning())
+	}
+	if b.trouble != nil && b.trouble() != "" {
+		status.Warnings = append(status.Warnings, b.trouble())
 	}
 	return status
 }
@@ -177,30 +233,32 @@ func (h *Host) openArchive() peer.Archive {
 // Node is the machine's name.
 func (h *Host) Node() terms.NodeName { return h.config.Node }
 
-// reachable is where others reach a listener: one on all of the machine's addresses is reached at the first that is
-// not the machine's alone.
-func reachable(at net.Addr) string {
-	tcp, ok := at.(*net.TCPAddr)
-	if !ok || !tcp.IP.IsUnspecified() {
-		return at.String()
-	}
-	addresses, err := net.InterfaceAddrs()
-	if err != nil {
-		return at.String()
-	}
-	for _, address := range addresses {
-		if network, ok := address.(*net.IPNet); ok && network.IP.IsGlobalUnicast() {
-			return net.JoinHostPort(network.IP.String(), strconv.Itoa(tcp.Port))
-		}
-	}
-	return at.String()
-}
-
 // Address is where others reach the API.
 func (h *Host) Address() string { return h.config.Offer.Address }
 
 // Warnings lists what tasks go without on this machine.
-func (h *Host) Warnings() []string { return h.driver.Warnings() }
+func (h *Host) Warnings() []string {
+	all := h.driver.Warnings()
+	if h.shut != "" {
+		all = append(all, fmt.Sprintf("tasks whose jobs name no user run as root, for %s may not be entered by others: choose "+
+			"another --data, or chmod o+x %[1]s", h.shut))
+	}
+	return all
+}
+
+// givesOwnUsers tells whether jobs get users of their own here: they must be able to reach what is kept for them.
+func (h *Host) givesOwnUsers() bool {
+	if !h.config.OwnUsers || h.config.Free || os.Geteuid() != 0 {
+		return false
+	}
+	for at := filepath.Dir(h.config.Folder); at != filepath.Dir(at); at = filepath.Dir(at) {
+		if info, err := os.Stat(at); err != nil || info.Mode()&0o001 == 0 {
+			h.shut = at
+			return false
+		}
+	}
+	return true
+}
 
 // OddSecret tells how this machine's secret is not that of most members, "" if it is.
 func (h *Host) OddSecret(ctx context.Context) string {
@@ -277,20 +335,6 @@ func stopTasks(d driver.Driver, grace time.Duration) error {
 		errs = append(errs, d.Stop(id, grace))
 	}
 	return errors.Join(errs...)
-}
-
-// Listen opens the API's port. Beyond loopback it does so only if insecure.
-func Listen(address string, insecure bool) (net.Listener, error) {
-	listener, err := api.Listen(address, insecure)
-	var network *net.OpError
-	switch {
-	case errors.Is(err, syscall.EADDRINUSE):
-		return nil, fmt.Errorf("another program listens on %s already\nhint: stop it, or choose another port with --address",
-			address)
-	case err != nil && !errors.As(err, &network):
-		return nil, fmt.Errorf("%w: %w", ErrAddress, err)
-	}
-	return listener, err
 }
 
 // setAttribute puts an attribute into its place in an offer, or replaces what is there.

@@ -4,5 +4,5 @@ package host
 
 import "starling/terms"
 
-// clusterLimits are the limits of every cluster.
-func clusterLimits() terms.Limits { return terms.DefaultLimits() }
+// ClusterLimits are the limits of every cluster.
+func ClusterLimits() terms.Limits { return terms.DefaultLimits() }

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -9,8 +10,14 @@ import (
 	"runtime/debug"
 	"strings"
 	"syscall"
+	"time"
 
 	"gopkg.in/natefinch/lumberjack.v2"
+
+	"starling/api/words"
+	"starling/command"
+	"starling/replica/report"
+	"starling/terms"
 )
 
 // Limits of log files.
@@ -20,8 +27,9 @@ const (
 )
 
 // OpenLog returns a log of JSON lines in a file that is rotated; "-" is standard error. What the runtime says when a
-// goroutine panics is kept there as well.
-func OpenLog(path string, level slog.Level) (*slog.Logger, error) {
+// goroutine panics is kept there as well. Errors are told to a second place, too, unless that is nil: whoever started
+// this program need not know where its log is.
+func OpenLog(path string, level slog.Level, errors io.Writer) (*slog.Logger, error) {
 	var out io.Writer = os.Stderr
 	if path != "-" {
 		file, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o640)
@@ -34,7 +42,11 @@ func OpenLog(path string, level slog.Level) (*slog.Logger, error) {
 		}
 		out = &lumberjack.Logger{Filename: path, MaxSize: logMegabytesMax, MaxBackups: logBackupsMax}
 	}
-	return slog.New(slog.NewJSONHandler(out, &slog.HandlerOptions{Level: level})), nil
+	handler := slog.Handler(slog.NewJSONHandler(out, &slog.HandlerOptions{Level: level}))
+	if errors != nil && path != "-" {
+		handler = slog.NewMultiHandler(handler, slog.NewTextHandler(errors, &slog.HandlerOptions{Level: slog.LevelError}))
+	}
+	return slog.New(handler), nil
 }
 
 // EngineLog takes the lines of JSON that the journal's engine logs. Most matter to whoever debugs the engine; with
@@ -66,4 +78,40 @@ func (l EngineLog) Write(line []byte) (int, error) {
 		l.Log.Debug("etcd", "line", text)
 	}
 	return len(line), nil
+}
+
+// tellStory logs what happens to this machine and to the ring from now on, in a line each, until ctx ends.
+func (h *Host) tellStory(ctx context.Context) {
+	head, err := h.Head(ctx)
+	for ; err != nil; head, err = h.Head(ctx) { // what was before this process began is not news
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(time.Second):
+		}
+	}
+	_ = h.Follow(ctx, head+1, func(f *report.Folded) error { // it ends with ctx
+		for _, line := range newsOf(f, h.config.Node) {
+			h.config.Log.Info(line, "entry", uint64(f.Index))
+		}
+		return nil
+	})
+}
+
+// newsOf returns what an entry brought to a node and to the ring.
+func newsOf(f *report.Folded, node terms.NodeName) (lines []string) {
+	if f.Entry != nil && f.Outcome.Dropped == "" {
+		for _, one := range f.Entry.Commands {
+			if drain, ok := one.(*command.DrainNode); ok && drain.Node == node {
+				lines = append(lines, words.Command(one))
+			}
+		}
+	}
+	for i := range f.Outcome.Effects {
+		e := &f.Outcome.Effects[i]
+		if e.Kind == report.Joined || e.Kind == report.Left || e.Node == node {
+			lines = append(lines, words.Effect(e))
+		}
+	}
+	return lines
 }

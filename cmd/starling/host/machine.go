@@ -2,15 +2,18 @@ package host
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"os"
 	"runtime"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 
+	"starling/driver/device"
 	"starling/terms"
 )
 
@@ -51,6 +54,44 @@ func Attributes(node terms.NodeName) map[string]string {
 	return map[string]string{
 		"os": runtime.GOOS, "arch": runtime.GOARCH, "cores": strconv.Itoa(runtime.GOMAXPROCS(0)), "node": string(node),
 	}
+}
+
+// gpuAskMax is how long a machine's own program may take to say how much memory GPUs have.
+const gpuAskMax = 10 * time.Second
+
+// OfferGPUs adds the GPUs of this machine, with their model if all are of one, and the memory of the smallest as an
+// attribute, unless the offer says already how many there are.
+func OfferGPUs(offer *terms.Offer, found []device.GPU) {
+	at, told := slices.BinarySearchFunc(offer.Devices, device.Kind,
+		func(d terms.DeviceOffer, kind string) int { return cmp.Compare(d.Kind, kind) })
+	if told || len(found) == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), gpuAskMax)
+	defer cancel()
+	device.AskMemory(ctx, found)
+	model, memory := modelName(found[0].Model), found[0].MemoryBytes
+	for _, gpu := range found {
+		if modelName(gpu.Model) != model {
+			model = ""
+		}
+		memory = min(memory, gpu.MemoryBytes)
+	}
+	offer.Devices = slices.Insert(slices.Clone(offer.Devices), at,
+		terms.DeviceOffer{Kind: device.Kind, Model: model, Count: uint32(len(found))})
+	if memory > 0 {
+		setAttribute(offer, "gpu_memory", strconv.FormatInt(memory, 10))
+	}
+}
+
+// modelName makes a name of what a vendor calls a GPU: "H100-80GB-HBM3" of "NVIDIA H100 80GB HBM3".
+func modelName(text string) string {
+	words := strings.FieldsFunc(text, func(c rune) bool { return terms.NameProblem("x"+string(c), false) != "" })
+	if len(words) > 1 && (words[0] == "NVIDIA" || words[0] == "AMD") {
+		words = words[1:]
+	}
+	name := strings.Join(words, "-")
+	return strings.TrimLeft(name[:min(len(name), terms.NameBytesMax)], "-_")
 }
 
 // WithPeers returns the devices with as many virtual peers as there are whole processors, at least one, if they do not

@@ -4,13 +4,17 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"sync"
 	"testing"
 	"time"
 
 	"starling/api"
 	"starling/api/client"
+	"starling/api/door"
 	starlingv1 "starling/api/v1"
+	"starling/api/wire"
 	"starling/cluster/facts"
 	"starling/command"
 	"starling/driver"
@@ -36,25 +40,30 @@ func newCrew(t *testing.T) *crew {
 	c := &crew{t: t, peer: peer.Start(ctx, peer.Config{
 		Node: "a", Journal: memory.New().Open(),
 		Driver:   fake.Open(fake.NewMachine(func(driver.Task) fake.Behaviour { return fake.Behaviour{} })),
-		Identity: &peer.MemoryIdentity{}, PulseTTL: time.Minute, Limits: clusterLimits(), Log: slog.New(slog.DiscardHandler),
+		Identity: &peer.MemoryIdentity{}, PulseTTL: time.Minute, Limits: ClusterLimits(), Log: slog.New(slog.DiscardHandler),
 		Offer: terms.Offer{
 			Capacity: terms.Resources{8000, 8 << 30, 1 << 40}, PortFirst: 20000, PortLast: 20100, Rules: 1,
 			Address:    "127.0.0.1:1",
 			Attributes: []terms.EnvVar{{Name: "rack", Value: "r1"}}, Devices: []terms.DeviceOffer{{Kind: "gpu", Count: 4}},
 		},
 	})}
-	listener, err := api.Listen("127.0.0.1:0", false)
+	folder, err := os.MkdirTemp("", "host-") // its path is short enough for a socket
 	if err != nil {
 		t.Fatal(err)
 	}
-	served := make(chan error, 1)
-	go func() { served <- api.Serve(ctx, listener, api.NewServer(backend{c.peer, nil}, api.Options{})) }()
-	c.client = client.New([]string{listener.Addr().String()})
+	socket := filepath.Join(folder, "api")
+	opened, err := door.Open(door.Config{Socket: socket})
+	if err != nil {
+		t.Fatal(err)
+	}
+	opened.Answer(api.NewServer(backend{Peer: c.peer}, api.Options{}), c.peer)
+	c.client = client.New([]string{wire.UnixPrefix + socket})
 	t.Cleanup(func() {
 		c.client.Close()
 		cancel()
-		<-served
+		opened.Close()
 		c.peer.Stop()
+		os.RemoveAll(folder)
 	})
 	if err := c.peer.Ready(ctx); err != nil {
 		t.Fatal(err)

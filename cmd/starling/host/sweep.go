@@ -53,15 +53,21 @@ func sweepFolder(path string) error {
 		return err
 	}
 	for _, folder := range hosts {
-		tasks, err := process.Open(process.Config{Dir: folder, Supervisor: []string{"none, for nothing is started"}})
-		if err != nil {
-			return err
-		}
-		now, cancel := context.WithCancel(context.Background())
-		cancel()
-		if err := errors.Join(endTasks(now, tasks, 0), tasks.Close()); err != nil {
+		if err := EndTasks(filepath.Dir(folder)); err != nil {
 			return err
 		}
 	}
 	return os.RemoveAll(path)
+}
+
+// EndTasks kills the tasks that a machine's peer has left behind in its folder. No peer may run there.
+func EndTasks(folder string) error {
+	tasks, err := process.Open(process.Config{Dir: filepath.Join(folder, driverFolder),
+		Supervisor: []string{"none, for nothing is started"}})
+	if err != nil {
+		return err
+	}
+	now, cancel := context.WithCancel(context.Background())
+	cancel()
+	return errors.Join(endTasks(now, tasks, 0), tasks.Close())
 }

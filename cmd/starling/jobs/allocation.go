@@ -18,7 +18,7 @@ import (
 )
 
 func newAllocation(r *remote.Remote) *cobra.Command {
-	allocation := usage.Group("alloc", "Stop or restart one instance", newSeal(r))
+	allocation := usage.Group("alloc", "Stop or restart one instance", r.Writes(newSeal(r)))
 	withoutVolumes := false
 	for _, one := range []struct {
 		use, short, long string
@@ -47,7 +47,7 @@ func newAllocation(r *remote.Remote) *cobra.Command {
 			end.Flags().BoolVar(&withoutVolumes, "give-up-volumes", false,
 				"let it start on any machine, with empty volumes: what the old ones hold is deleted then")
 		}
-		allocation.AddCommand(end)
+		allocation.AddCommand(r.Writes(end))
 	}
 	return allocation
 }

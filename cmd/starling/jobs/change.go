@@ -2,8 +2,8 @@ package jobs
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -52,31 +52,40 @@ func newJobRevert(r *remote.Remote) *cobra.Command {
 
 func newJobRestart(r *remote.Remote) *cobra.Command {
 	options := runOptions{}
+	which := several{verb: "restart"}
 	restart := &cobra.Command{
-		Use:   "restart NAME[.TASK]",
-		Short: "Replace the instances of a job, or of one task, by new ones",
-		Long: `Replace the instances of a job, or of one of its tasks, by new ones of the same version. It is an update: as many at a
+		Use:   "restart NAME[.TASK]...",
+		Short: "Replace the instances of jobs, or of single tasks, by new ones",
+		Long: `Replace the instances of jobs, or of single tasks, by new ones of the same version. It is an update: as many at a
 time as the job says, and not more without health. If there is a job of the name NAME/TASK, that is meant; NAME.TASK is
-always a task.`,
-		Args:              usage.OneArgument("job's NAME, or NAME.TASK"),
+always a task. A NAME with * or ? stands for all jobs that it matches, after a question.`,
+		Args:              needsNames("job's NAME, or NAME.TASK"),
 		ValidArgsFunction: target.Complete(r),
 		RunE: func(command *cobra.Command, args []string) error {
-			readings, err := target.Parse(args[0])
-			if readings = slices.DeleteFunc(readings, func(t target.Target) bool { return t.Number >= 0 }); err != nil ||
-				len(readings) == 0 {
-				return usage.Error(command, fmt.Errorf("%q names no job or task: write NAME or NAME.TASK; starling alloc restart restarts one instance", args[0]))
+			var all []target.Target
+			for _, arg := range args {
+				some, err := which.targets(command, r, arg)
+				if err != nil {
+					return err
+				}
+				if len(some) == 0 {
+					return usage.Error(command, fmt.Errorf(
+						"%q names no job or task: write NAME or NAME.TASK; starling alloc restart restarts one instance", arg))
+				}
+				all = append(all, some...)
 			}
-			which, err := target.Resolve(command.Context(), r, readings)
-			if err != nil {
-				return err
+			var errs []error
+			for _, one := range all {
+				errs = append(errs, change(command.Context(), r, one.Job, options, func(peer *client.Client, against uint32) error {
+					_, err := peer.RestartJob(command.Context(), terms.JobName(one.Job), terms.TaskName(one.Task), against)
+					return err
+				}))
 			}
-			return change(command.Context(), r, which.Job, options, func(peer *client.Client, against uint32) error {
-				_, err := peer.RestartJob(command.Context(), terms.JobName(which.Job), terms.TaskName(which.Task), against)
-				return err
-			})
+			return errors.Join(errs...)
 		},
 	}
 	options.flags(restart)
+	which.flags(restart)
 	return restart
 }
 
@@ -162,7 +171,7 @@ func newJobUpdate(r *remote.Remote) *cobra.Command {
 		{command.Fail, "End an update as a failure of its own would: with a rollback if the job asks for one", "failed"},
 		{command.Abort, "End an update and leave the instances as they are", "aborted"},
 	} {
-		update.AddCommand(&cobra.Command{
+		update.AddCommand(r.Writes(&cobra.Command{
 			Use:               one.steering.String() + " NAME",
 			Short:             one.short,
 			Args:              usage.OneArgument("job's NAME"),
@@ -172,7 +181,7 @@ func newJobUpdate(r *remote.Remote) *cobra.Command {
 				defer cancel()
 				return steer(ctx, r, target.JobName(args[0]), one.steering, one.after)
 			},
-		})
+		}))
 	}
 	return update
 }
@@ -197,46 +206,73 @@ func steer(ctx context.Context, r *remote.Remote, job string, steering command.S
 
 func newStop(r *remote.Remote) *cobra.Command {
 	detach, timeout, against := false, time.Duration(0), usage.Version{}
+	which := several{verb: "stop"}
 	command := &cobra.Command{
-		Use:   "stop NAME",
-		Short: "Stop a job for good",
-		Long: `Stop a job for good and wait until all of it has ended: its instances leave DNS and all lists of
-addresses, get SIGTERM after the stop_delay of their job file, and SIGKILL after its stop_grace.`,
-		Args:              usage.OneArgument("job's NAME"),
-		ValidArgsFunction: target.CompleteJob(r),
+		Use:   "stop NAME...",
+		Short: "Stop jobs for good",
+		Long: `Stop jobs for good and wait until all of them has ended: instances leave DNS and all lists of
+addresses, get SIGTERM after the stop_delay of their job file, and SIGKILL after its stop_grace.
+
+A NAME with * or ? stands for all jobs that it matches, after a question.`,
+		Example:           "  starling stop web\n  starling stop 'nightly-*' 'analytics/*' --yes",
+		Args:              needsNames("job's NAME"),
+		ValidArgsFunction: target.CompleteJobs(r),
 		RunE: func(command *cobra.Command, args []string) error {
 			peer, err := r.Dial()
 			if err != nil {
 				return err
 			}
-			job := target.JobName(args[0])
-			_, err = peer.KillJob(command.Context(), terms.JobName(job), against.Number)
-			if against.Given {
-				err = stale(command.Context(), peer, job, against.Number, err)
-			}
+			jobs, err := which.jobs(command.Context(), r, peer, args)
 			if err != nil {
 				return err
 			}
-			if detach {
-				return nil
+			if against.Given && len(jobs) > 1 {
+				return usage.Error(command, fmt.Errorf("--against states the version of one job, not of %d", len(jobs)))
 			}
-			following, interrupted, release := console.Attached(command.Context(), timeout)
-			defer release()
-			t := newTracker(peer, console.NewProgress(r.Console, []string{job}), []string{job})
-			t.reached = func(status *starlingv1.JobStatusResponse) bool { return status.GetJob().GetFinal() }
-			err = t.wait(following)
-			switch {
-			case interrupted():
-				r.Hint("\ndetached; %s goes on stopping", job)
-				return exit.Silent(exit.Detached)
-			case err != nil:
-				return t.outOfTime(err, timeout)
+			ordered := jobs[:0:0]
+			err = each(jobs, func(job string) error {
+				_, err := peer.KillJob(command.Context(), terms.JobName(job), against.Number)
+				if against.Given {
+					err = stale(command.Context(), peer, job, against.Number, err)
+				}
+				if err == nil {
+					ordered = append(ordered, job)
+				}
+				return err
+			})
+			if detach || len(ordered) == 0 {
+				return err
 			}
-			return r.ShowNext(t.jobs[0].last, func() string { return fmt.Sprintf("%s\n", job) })
+			t := newTracker(peer, console.NewProgress(r.Console, ordered), ordered)
+			return errors.Join(err, waitStopped(command.Context(), r, t, timeout))
 		},
 	}
 	command.Flags().Var(&against, "against", "only if the job still has this `VERSION`")
 	command.Flags().BoolVarP(&detach, "detach", "d", false, "return when the order is given")
 	command.Flags().DurationVar(&timeout, "timeout", 0, "stop waiting after this `DURATION`")
+	which.flags(command)
 	return command
+}
+
+// waitStopped waits until all jobs have ended, and names them.
+func waitStopped(ctx context.Context, r *remote.Remote, t *tracker, timeout time.Duration) error {
+	following, interrupted, release := console.Attached(ctx, timeout)
+	defer release()
+	t.reached = func(status *starlingv1.JobStatusResponse) bool { return status.GetJob().GetFinal() }
+	err := t.wait(following)
+	for _, job := range t.jobs {
+		switch {
+		case interrupted():
+			r.Hint("\ndetached; %s goes on stopping", job.name)
+		case err == nil:
+			err = r.ShowNext(job.last, func() string { return job.name + "\n" })
+		}
+	}
+	switch {
+	case interrupted():
+		return exit.Silent(exit.Detached)
+	case err != nil:
+		return t.outOfTime(err, timeout)
+	}
+	return nil
 }

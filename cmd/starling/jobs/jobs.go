@@ -2,10 +2,12 @@
 package jobs
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -14,79 +16,162 @@ import (
 	starlingv1 "starling/api/v1"
 	"starling/cmd/starling/console"
 	"starling/cmd/starling/remote"
+	"starling/cmd/starling/target"
 	"starling/cmd/starling/usage"
 )
 
 // Commands returns those of the root that are about jobs: run, scale, plan, ps, job, alloc, stop and why.
 func Commands(r *remote.Remote) []*cobra.Command {
-	return []*cobra.Command{newRun(r), newScale(r), remote.Past(newPlan(r)), remote.Past(newPs(r)), newJob(r),
-		newAllocation(r), newStop(r), remote.Past(newWhy(r))}
+	return []*cobra.Command{r.Writes(newRun(r)), r.Writes(newScale(r)), remote.Past(newPlan(r)),
+		remote.Past(newPs(r, "ps")), newJob(r), newAllocation(r), r.Writes(newStop(r)), remote.Past(newWhy(r))}
 }
 
 func newJob(r *remote.Remote) *cobra.Command {
-	return usage.Group("job", "Look at one job, and change it", remote.Past(newJobStatus(r)), remote.Past(newJobGraph(r)),
-		newJobOutput(r), remote.Past(newJobHistory(r)), remote.Past(newJobDiff(r)), newJobRevert(r),
-		newJobRestart(r), newJobSuspend(r, false), newJobSuspend(r, true),
+	return usage.Group("job", "Look at jobs, and change one", remote.Past(newPs(r, "job ls")),
+		remote.Past(newJobStatus(r)), remote.Past(newJobGraph(r)),
+		newJobOutput(r), remote.Past(newJobHistory(r)), remote.Past(newJobDiff(r)), r.Writes(newJobRevert(r)),
+		r.Writes(newJobRestart(r)), r.Writes(newJobSuspend(r, false)), r.Writes(newJobSuspend(r, true)),
 		newJobUpdate(r))
 }
 
-func newPs(r *remote.Remote) *cobra.Command {
-	all := false
+// listing is which jobs a list shows, and how.
+type listing struct {
+	all          bool
+	kind, status string
+	sort         string
+	limit        int
+	after        string
+}
+
+// newPs returns "starling ps", or the same as "starling job ls".
+func newPs(r *remote.Remote, name string) *cobra.Command {
+	l := listing{}
+	words := strings.Fields(name)
 	command := &cobra.Command{
-		Use:   "ps [PREFIX]",
-		Short: "List jobs",
-		Long:  `List the jobs that have not ended, or with --all also those that have; with PREFIX only those whose names begin so.`,
-		Args:  usage.AtMostOne("PREFIX"),
+		Use:     words[len(words)-1] + " [PREFIX]",
+		Short:   "List jobs",
+		Long:    `List the jobs that have not ended, or with --all also those that have; with PREFIX only those whose names begin so.`,
+		Example: "  starling " + name + " analytics/ --type batch --sort age\n  starling " + name + " --limit 100 --after nightly-0099",
+		Args: func(command *cobra.Command, args []string) error {
+			if !slices.Contains(sorts(), l.sort) {
+				return usage.Error(command, fmt.Errorf("--sort must be one of %s, is %q", strings.Join(sorts(), ", "), l.sort))
+			}
+			return usage.AtMostOne("PREFIX")(command, args)
+		},
+		ValidArgsFunction: target.CompleteJob(r),
 		RunE: r.Asking(func(ctx context.Context, peer *client.Client, args []string) error {
-			answer, err := peer.AllJobs(ctx, append(args, "")[0])
+			prefix := append(args, "")[0]
+			answer, err := peer.AllJobs(ctx, prefix)
 			if err != nil {
 				return err
 			}
-			hidden := 0
-			if !all {
-				hidden = hideEnded(answer)
-			}
+			found := len(answer.GetJobs())
+			hidden, more := l.choose(answer)
 			draw := func() *console.Table { return jobTable(answer.GetJobs(), r.Now(answer.GetTime())) }
-			if err := r.Show(answer, draw); err != nil {
+			if err := r.Show(answer, draw); err != nil || !r.ForPeople() {
 				return err
 			}
-			if hidden > 0 && r.ForPeople() {
+			switch {
+			case found == 0 && prefix != "":
+				r.Hint("there is no job whose name begins with %q", prefix)
+			case hidden > 0:
 				r.Hint("%s not shown: --all shows them too", console.Counted(hidden, "ended job"))
+			}
+			if more != "" {
+				r.Hint("there are more: --after %s goes on", more)
 			}
 			return nil
 		}),
 	}
-	command.Flags().BoolVarP(&all, "all", "a", false, "show jobs that have ended, too")
+	flags := command.Flags()
+	flags.BoolVarP(&l.all, "all", "a", false, "show jobs that have ended, too")
+	flags.StringVar(&l.kind, "type", "", "only jobs of this `TYPE`: batch, stateless, stateful or daemon")
+	flags.StringVar(&l.status, "status", "", "only jobs with this `STATUS`, such as running or failed (which shows ended ones, too)")
+	flags.StringVar(&l.sort, "sort", "name", "`ORDER`: "+strings.Join(sorts(), ", "))
+	flags.IntVar(&l.limit, "limit", 0, "at most so `MANY` jobs (default: all)")
+	flags.StringVar(&l.after, "after", "", "only those that come after this `JOB` in the order")
 	return command
 }
 
-// hideEnded drops the jobs that have ended and returns how many.
-func hideEnded(answer *starlingv1.ListJobsResponse) int {
-	var live []*starlingv1.Job
+// sorts lists the orders of jobs.
+func sorts() []string { return []string{"name", "age", "type", "status", "health", "instances"} }
+
+// choose leaves in the answer what is to be shown, in its order. It returns how many are hidden because they have
+// ended, and after which job there are more, "" if there are none.
+func (l *listing) choose(answer *starlingv1.ListJobsResponse) (hidden int, more string) {
+	var chosen []*starlingv1.Job
 	for _, job := range answer.GetJobs() {
-		if !job.GetFinal() {
-			live = append(live, job)
+		switch isOther := l.kind != "" && job.GetType() != l.kind || l.status != "" && job.GetStatus() != l.status; {
+		case isOther:
+		case job.GetFinal() && !l.all && l.status == "":
+			hidden++
+		default:
+			chosen = append(chosen, job)
 		}
 	}
-	hidden := len(answer.GetJobs()) - len(live)
-	answer.Jobs = live
-	return hidden
+	slices.SortStableFunc(chosen, l.compare)
+	if at := slices.IndexFunc(chosen, func(job *starlingv1.Job) bool { return job.GetName() == l.after }); at >= 0 {
+		chosen = chosen[at+1:]
+	}
+	if l.limit > 0 && len(chosen) > l.limit {
+		chosen, more = chosen[:l.limit], chosen[l.limit-1].GetName()
+	}
+	answer.Jobs = chosen
+	return hidden, more
+}
+
+// compare orders two jobs: those that need attention come first, then the names.
+func (l *listing) compare(a, b *starlingv1.Job) int {
+	by := 0
+	switch l.sort {
+	case "age":
+		by = cmp.Compare(b.GetSubmittedIndex(), a.GetSubmittedIndex())
+	case "type":
+		by = cmp.Compare(a.GetType(), b.GetType())
+	case "status":
+		by = cmp.Compare(a.GetStatus(), b.GetStatus())
+	case "health":
+		by = cmp.Compare(unhealthy(b), unhealthy(a))
+	case "instances":
+		by = cmp.Compare(b.GetCounts().GetDesired(), a.GetCounts().GetDesired())
+	}
+	return cmp.Or(by, cmp.Compare(a.GetName(), b.GetName()))
+}
+
+// unhealthy counts the instances that should be healthy and are not; those of batch jobs need not be.
+func unhealthy(job *starlingv1.Job) uint32 {
+	c := job.GetCounts()
+	if job.GetFinal() || job.GetType() == "batch" {
+		return 0
+	}
+	return c.GetDesired() - min(c.GetDesired(), c.GetRunning()-c.GetNotHealthy())
+}
+
+// healthyText tells how many of the wanted instances are healthy: "2/3", "-" if none need be.
+func healthyText(job *starlingv1.Job) string {
+	wanted := job.GetCounts().GetDesired()
+	if job.GetFinal() || job.GetType() == "batch" || wanted == 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%d/%d", wanted-unhealthy(job), wanted)
 }
 
 func jobTable(jobs []*starlingv1.Job, now time.Time) *console.Table {
-	columns := []string{"JOB", "TYPE", "STATUS", "VERSION", "WANTED", "INSTANCES", "AGE", "ENDED"}
+	columns := []string{"JOB", "TYPE", "STATUS", "VERSION", "WANTED", "INSTANCES", "HEALTHY", "AGE", "ENDED"}
 	decided := slices.ContainsFunc(jobs, func(job *starlingv1.Job) bool { return job.GetPolicyAction() != nil })
 	if decided {
 		columns = append(columns, "DECIDED")
 	}
 	t := console.NewTable(columns...)
+	t.Spare = []string{"VERSION", "ENDED", "TYPE", "WANTED"}
 	for _, job := range jobs {
 		ended := "-"
 		if job.GetFinishedAt() != nil {
 			ended = age(job.GetFinishedAt(), now) + " ago"
 		}
 		row := []string{job.GetName(), job.GetType(), job.GetStatus(), strconv.Itoa(int(job.GetVersion())),
-			fmt.Sprint(job.GetCounts().GetDesired()), tally(job.GetCounts()), age(job.GetSubmittedAt(), now), ended}
+			fmt.Sprint(job.GetCounts().GetDesired()), tally(job.GetCounts()), healthyText(job),
+			age(job.GetSubmittedAt(), now), ended}
 		if decided {
 			row = append(row, console.Dash(job.GetPolicyAction().GetText()))
 		}

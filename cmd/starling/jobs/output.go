@@ -26,18 +26,18 @@ import (
 
 func newJobOutput(r *remote.Remote) *cobra.Command {
 	return &cobra.Command{
-		Use:   "output NAME[/TASK[INDEX]] [DIR]",
+		Use:   "output NAME[.TASK[INDEX]] [DIR]",
 		Short: "Copy what instances have left in their output folders",
 		Long: `Copy what instances of a job whose tasks come after each other have left in their output folders, from wherever they ran,
-and check every file by its digest. NAME/TASK[3] is one instance, NAME/TASK all of a task, and NAME alone all results of
+and check every file by its digest. NAME.TASK[3] is one instance, NAME.TASK all of a task, and NAME alone all results of
 the job: what the tasks have left that no other comes after.
 
 In DIR, by default the present folder, each has a folder as tasks find it in their input: TASK/3. One that is there already
 is never written over, and none is there that is not whole.`,
-		Example: "  starling job output words\n  starling job output words/top[0] results",
+		Example: "  starling job output words\n  starling job output words.top[0] results",
 		Args: func(command *cobra.Command, args []string) error {
 			if len(args) == 0 || len(args) > 2 {
-				return usage.Error(command, fmt.Errorf("%s needs a NAME, NAME/TASK or NAME/TASK[INDEX], and may have a DIR",
+				return usage.Error(command, fmt.Errorf("%s needs a NAME, NAME.TASK or NAME.TASK[INDEX], and may have a DIR",
 					command.CommandPath()))
 			}
 			return nil

@@ -3,7 +3,8 @@ package jobs
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base32"
 	"errors"
 	"fmt"
 	"path"
@@ -28,8 +29,10 @@ func runProgram(ctx context.Context, r *remote.Remote, argv []string, options ru
 	if err != nil {
 		return err
 	}
-	name := jobNameFor(argv[0])
+	name := jobNameFor(argv[0], r.RequestID())
 	spec := jobspec.Command(name, argv)
+	spec.Tasks[0].Resources[terms.CPU] = cmp.Or(options.cpu.amount, programCPU)
+	spec.Tasks[0].Resources[terms.Memory] = cmp.Or(options.memory.amount, spec.Tasks[0].Resources[terms.Memory])
 	if problems := validate.Job(&spec, rules.Released); len(problems) > 0 {
 		return problemList(problems)
 	}
@@ -59,8 +62,33 @@ func runProgram(ctx context.Context, r *remote.Remote, argv []string, options ru
 	return err
 }
 
-// jobNameFor derives a job's name from a program's, with a suffix that makes it new.
-func jobNameFor(program string) string {
+// programCPU is what a program asks for that does not say: little, so that it finds room at once.
+const programCPU = 200
+
+// quantity is the value of a flag that states an amount; 0 for none.
+type quantity struct {
+	parse  func(string) (int64, error)
+	text   string
+	amount int64
+}
+
+// Set implements pflag.Value.
+func (q *quantity) Set(text string) (err error) {
+	if q.amount, err = q.parse(text); err == nil && q.amount == 0 {
+		err = errors.New("must be more than 0")
+	}
+	q.text = text
+	return err
+}
+
+// String implements pflag.Value.
+func (q *quantity) String() string { return q.text }
+
+// Type implements pflag.Value.
+func (q *quantity) Type() string { return "quantity" }
+
+// jobNameFor derives a job's name from a program's, with a suffix that makes it new, and the same for the same request.
+func jobNameFor(program, requestID string) string {
 	const programBytesMax, suffixBytes = 50, 4
 	name := []byte(path.Base(program))
 	for i, c := range name {
@@ -69,7 +97,8 @@ func jobNameFor(program string) string {
 		}
 	}
 	text := strings.Trim(string(name[:min(len(name), programBytesMax)]), "-_")
-	return cmp.Or(text, "run") + "-" + strings.ToLower(rand.Text()[:suffixBytes])
+	sum := sha256.Sum256([]byte(requestID))
+	return cmp.Or(text, "run") + "-" + strings.ToLower(base32.StdEncoding.EncodeToString(sum[:])[:suffixBytes])
 }
 
 // outputTimeout is how long the rest of the output may take after a program has ended. It is there at once, unless the

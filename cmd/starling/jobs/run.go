@@ -17,6 +17,7 @@ import (
 	"starling/cmd/starling/remote"
 	"starling/cmd/starling/target"
 	"starling/cmd/starling/usage"
+	"starling/jobspec"
 	"starling/terms"
 )
 
@@ -26,6 +27,9 @@ type runOptions struct {
 	timeout time.Duration
 	// against is the version that the file was made against; unless stated, the one that is there now.
 	against usage.Version
+	// cpu and memory are what a program asks for.
+	cpu    quantity
+	memory quantity
 }
 
 // flags declares how a job is followed after a change.
@@ -36,25 +40,29 @@ func (o *runOptions) flags(command *cobra.Command) {
 }
 
 func newRun(r *remote.Remote) *cobra.Command {
-	options := runOptions{}
+	options := runOptions{cpu: quantity{parse: jobspec.ParseCPU}, memory: quantity{parse: jobspec.ParseBytes}}
 	command := &cobra.Command{
 		Use:   "run FILE.yaml | -- PROGRAM [ARGUMENT...]",
 		Short: "Run the jobs of a file, or one program",
 		Long: `Run the jobs of a file, or with "--" one program.
 
 A file (- for standard input) is checked first; then each of its jobs is submitted, or updated if it exists, and
-followed until it runs, or has ended if it is a batch job. What waits for more than a few seconds is explained.
+followed until all of it is healthy, or has ended if it is a batch job. What waits for more than a few seconds is
+explained. A service that does not become healthy has failed, and so has this command; -d does not wait.
 
 A change is made against the version that the job has now, or the one that --against states; if somebody else has
 changed the job meanwhile, nothing is done. "starling plan FILE" tells before what would happen.
 
-A program runs once, somewhere. Its output is shown as it comes, and its exit status becomes that of this command.
+A program runs once, somewhere. Its output is shown as it comes, and its exit status becomes that of this command. It may
+use a fifth of a core and 256Mi of memory, unless --cpu and --memory say otherwise.
 
 Ctrl-C detaches: the jobs go on.`,
 		Example: "  starling run web.yaml\n  starling run -- sh -c 'echo hi; hostname'",
 		Args: func(command *cobra.Command, args []string) error {
 			dashed := command.ArgsLenAtDash()
 			switch {
+			case dashed != 0 && (command.Flags().Changed("cpu") || command.Flags().Changed("memory")):
+				return usage.Error(command, errors.New("--cpu and --memory are for a program behind --: in a FILE write resources"))
 			case dashed == 0 && len(args) > 0, dashed < 0 && len(args) == 1:
 				return nil
 			case dashed < 0 && len(args) > 1:
@@ -71,6 +79,8 @@ Ctrl-C detaches: the jobs go on.`,
 		},
 	}
 	options.flags(command)
+	command.Flags().Var(&options.cpu, "cpu", "`CORES` for a program, such as 2 or 500m (default 200m)")
+	command.Flags().Var(&options.memory, "memory", "`BYTES` of memory for a program, such as 1Gi (default 256Mi)")
 	command.Flags().Var(&options.against, "against",
 		"the `VERSION` that the file was made against, 0 for a new job (default: the present one)")
 	return command
@@ -211,7 +221,6 @@ func isProgram(spec *terms.Job) bool {
 // results prints how the jobs stand in the end.
 func results(r *remote.Remote, t *tracker) error {
 	rows := console.NewTable("JOB", "STATUS", "INSTANCES")
-	rows.Colour = r.OutColour
 	for _, job := range t.jobs {
 		status := job.last.GetJob()
 		rows.Row(status.GetName(), status.GetStatus(), tally(status.GetCounts()))
@@ -222,7 +231,7 @@ func results(r *remote.Remote, t *tracker) error {
 		}
 	}
 	if r.ForPeople() {
-		if err := rows.Write(r.Out); err != nil {
+		if err := r.Tables(rows); err != nil {
 			return err
 		}
 	}

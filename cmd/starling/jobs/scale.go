@@ -2,6 +2,7 @@ package jobs
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -18,25 +19,27 @@ import (
 	"starling/cmd/starling/remote"
 	"starling/cmd/starling/target"
 	"starling/cmd/starling/usage"
-	"starling/jobspec"
+	"starling/jobspec/sizing"
 	"starling/terms"
 )
 
 func newScale(r *remote.Remote) *cobra.Command {
 	options := runOptions{}
+	which := several{verb: "scale"}
 	command := &cobra.Command{
-		Use:   "scale JOB[/TASK]=NUMBER...",
-		Short: "Change how many instances tasks of a job have",
-		Long: `Change how many instances tasks of a job have, in one new version of the job, in which nothing else changes. What runs
+		Use:   "scale JOB[.TASK]=NUMBER...",
+		Short: "Change how many instances tasks have",
+		Long: `Change how many instances tasks have, in one new version of each job, in which nothing else changes. What runs
 goes on; of instances that are too many the highest numbers stop. A min_available that was as large as the number stays so.
 While an update of the job is paused it stays paused, and the number changes when it is resumed.
 
 What is to be added is admitted as the job's pool has room for it, and waits until then, which is explained after a few
 seconds; what runs does not suffer from that. To take it back, scale to the number before.
 
-A job of one task needs no TASK. If there is a job of the name JOB/TASK, that is meant; JOB.TASK is always a task.
+A job of one task needs no TASK. JOB/TASK is a task, too, unless there is a job of that name. A JOB with * or ? stands for
+all jobs that it matches, after a question.
 Ctrl-C detaches: the change goes on.`,
-		Example:           "  starling scale train/worker=8\n  starling scale shop/web=6 shop/cache=2 --detach",
+		Example:           "  starling scale train.worker=8\n  starling scale shop.web=6 shop.cache=2 --detach",
 		ValidArgsFunction: target.Complete(r),
 		Args: func(command *cobra.Command, args []string) error {
 			if len(args) == 0 {
@@ -45,47 +48,77 @@ Ctrl-C detaches: the change goes on.`,
 			return nil
 		},
 		RunE: func(command *cobra.Command, args []string) error {
-			job, sizes, err := sizesOf(command, r, args)
+			all, err := sizesOf(command, r, &which, args)
 			if err != nil {
 				return err
 			}
-			return scale(command.Context(), r, job, sizes, options)
+			if options.against.Given && len(all) > 1 {
+				return usage.Error(command, fmt.Errorf("--against states the version of one job, not of %d", len(all)))
+			}
+			var errs []error
+			for _, one := range all {
+				errs = append(errs, scale(command.Context(), r, one.job, one.sizes, options))
+			}
+			return errors.Join(errs...)
 		},
 	}
+	which.flags(command)
 	options.flags(command)
 	command.Flags().Var(&options.against, "against", "only if the job still has this `VERSION` (default: the present one)")
 	return command
 }
 
-// sizesOf reads what the tasks of one job are to have.
-func sizesOf(command *cobra.Command, r *remote.Remote, args []string) (job string, sizes []jobspec.Size, err error) {
-	integer := regexp.MustCompile(`^[+-]?\d+$`)
+// resized is a job with what some of its tasks are to have.
+type resized struct {
+	job   string
+	sizes []sizing.Size
+}
+
+// sizesOf reads what the tasks of jobs are to have, the jobs in the order in which they are named.
+func sizesOf(command *cobra.Command, r *remote.Remote, which *several, args []string) (all []resized, err error) {
 	for _, arg := range args {
-		name, text, found := strings.Cut(arg, "=")
-		number, wrong := strconv.ParseUint(text, 10, 32)
-		readings, unnamed := target.Parse(name)
-		readings = slices.DeleteFunc(readings, func(t target.Target) bool { return t.Number >= 0 })
-		switch {
-		case !found || unnamed != nil || len(readings) == 0 || wrong != nil && !integer.MatchString(text):
-			return "", nil, usage.Error(command, fmt.Errorf("%q is not a JOB=NUMBER or JOB/TASK=NUMBER", arg))
-		case wrong != nil || number > terms.InstancesMax:
-			return "", nil, usage.Error(command, fmt.Errorf("%q: the NUMBER must be from 0 to %d", arg, terms.InstancesMax))
-		}
-		which, err := target.Resolve(command.Context(), r, readings)
+		name, text, _ := strings.Cut(arg, "=")
+		number, err := numberOf(arg, text)
 		if err != nil {
-			return "", nil, err
+			return nil, usage.Error(command, err)
 		}
-		if job != "" && which.Job != job {
-			return "", nil, usage.Error(command, fmt.Errorf("%s and %s are two jobs: scale one after the other", job, which.Job))
+		chosen, err := which.targets(command, r, name)
+		if err != nil {
+			return nil, err
 		}
-		job = which.Job
-		sizes = append(sizes, jobspec.Size{Task: terms.TaskName(which.Task), Instances: uint32(number)})
+		if len(chosen) == 0 {
+			return nil, usage.Error(command, errNotSize(arg))
+		}
+		for _, one := range chosen {
+			size := sizing.Size{Task: terms.TaskName(one.Task), Instances: number}
+			at := slices.IndexFunc(all, func(known resized) bool { return known.job == one.Job })
+			if at < 0 {
+				at, all = len(all), append(all, resized{job: one.Job})
+			}
+			all[at].sizes = append(all[at].sizes, size)
+		}
 	}
-	return job, sizes, nil
+	return all, nil
+}
+
+func errNotSize(arg string) error {
+	return fmt.Errorf("%q is not a JOB=NUMBER or JOB.TASK=NUMBER", arg)
+}
+
+// numberOf reads how many instances an argument wants.
+func numberOf(arg, text string) (uint32, error) {
+	number, err := strconv.ParseUint(text, 10, 32)
+	switch isInteger := regexp.MustCompile(`^[+-]?\d+$`).MatchString(text); {
+	case err != nil && !isInteger:
+		return 0, errNotSize(arg)
+	case err != nil || number > terms.InstancesMax:
+		return 0, fmt.Errorf("%q: the NUMBER must be from 0 to %d", arg, terms.InstancesMax)
+	}
+	return uint32(number), nil
 }
 
 // scale submits the job with its new numbers, against the version that they were made of, and follows it.
-func scale(ctx context.Context, r *remote.Remote, job string, sizes []jobspec.Size, options runOptions) error {
+func scale(ctx context.Context, r *remote.Remote, job string, sizes []sizing.Size, options runOptions) error {
 	peer, err := r.Dial()
 	if err != nil {
 		return err
@@ -124,7 +157,7 @@ func scale(ctx context.Context, r *remote.Remote, job string, sizes []jobspec.Si
 
 // rescaled returns the job with its new numbers, nil if it has them already.
 func rescaled(job string, status *starlingv1.JobStatusResponse, earlier []*terms.Job,
-	sizes []jobspec.Size) (*terms.Job, error) {
+	sizes []sizing.Size) (*terms.Job, error) {
 	now := status.GetJob()
 	switch {
 	case status == nil:
@@ -138,7 +171,7 @@ func rescaled(job string, status *starlingv1.JobStatusResponse, earlier []*terms
 		return nil, fmt.Errorf("job %s: %s %s", job, problems[0].Path, problems[0].Reason)
 	}
 	for _, task := range status.GetTasks() {
-		isMeant := func(s jobspec.Size) bool {
+		isMeant := func(s sizing.Size) bool {
 			return string(s.Task) == task.GetName() || s.Task == "" && len(status.GetTasks()) == 1
 		}
 		if task.GetSealedBy() != "" && slices.ContainsFunc(sizes, isMeant) {
@@ -147,7 +180,7 @@ func rescaled(job string, status *starlingv1.JobStatusResponse, earlier []*terms
 				task.GetName(), job, task.GetSealedBy())
 		}
 	}
-	spec, err := jobspec.Scaled(old, earlier, sizes)
+	spec, err := sizing.Scaled(old, earlier, sizes)
 	switch {
 	case err != nil:
 		return nil, exit.Fail(exit.Usage, "%w", err)
@@ -183,6 +216,6 @@ func scaled(status *starlingv1.JobStatusResponse) bool {
 	job := status.GetJob()
 	c, u := job.GetCounts(), job.GetUpdate()
 	moving := waitingOf(status) + c.GetAssigned() + c.GetBackingOff() + c.GetStopping()
-	updates := job.GetType() != "batch" && u.GetFrom() != 0 && !u.GetFinal() && u.GetState() != paused
+	updates := job.GetType() != "batch" && u.GetTo() != 0 && !u.GetFinal() && u.GetState() != paused
 	return job.GetFinal() || rests(job) || !updates && moving == 0
 }

@@ -46,14 +46,13 @@ func drawJob(r *remote.Remote, answer *starlingv1.JobStatusResponse) error {
 	r.TellMoment(answer)
 	job, now := answer.GetJob(), r.Now(answer.GetTime())
 	head := console.NewTable("job", job.GetName())
-	head.Colour = r.OutColour
 	head.Row("type", job.GetType())
 	head.Row("status", job.GetStatus())
 	if after := answer.GetSpec().GetAfter(); len(after) > 0 {
 		head.Row("after", strings.Join(after, ", "))
 	}
 	head.Row("version", fmt.Sprint(job.GetVersion()))
-	if u := job.GetUpdate(); u.GetFrom() != 0 {
+	if u := job.GetUpdate(); isNews(u) {
 		head.Row("update", updateText(u))
 	}
 	if d := job.GetPolicyAction(); d != nil {
@@ -70,26 +69,21 @@ func drawJob(r *remote.Remote, answer *starlingv1.JobStatusResponse) error {
 		}
 	}
 	tasks := console.NewTable("TASK", "STATE", "WANTED", "INSTANCES", "TO DO", "COMMAND")
-	tasks.Colour = r.OutColour
 	for _, task := range answer.GetTasks() {
 		tasks.Row(task.GetName(), stateText(task), fmt.Sprint(task.GetCounts().GetDesired()), tally(task.GetCounts()),
 			toDo(task.GetChanges()), commandOf(answer, task.GetName()))
 	}
 	slots := console.NewTable("INSTANCE", "VERSION", "PHASE", "HEALTH", "NODE", "SINCE", "FAILURES", "LAST END", "PORTS",
 		"WAITS FOR")
-	slots.Colour = r.OutColour
 	for _, slot := range answer.GetSlots() {
 		slots.Row(seatName(slot), versionText(slot), slot.GetPhase(), healthOf(slot), console.Dash(slot.GetNode()),
 			age(slot.GetSince(), now),
 			fmt.Sprint(slot.GetFailures()), endOf(slot), portsOf(slot), console.Dash(slot.GetWaitsFor()))
 	}
-	for i, t := range []*console.Table{head, tasks, slots} {
-		if i > 0 {
-			fmt.Fprintln(r.Out)
-		}
-		if err := t.Write(r.Out); err != nil {
-			return err
-		}
+	head.Whole = true
+	tasks.Spare, slots.Spare = []string{"TO DO"}, []string{"VERSION", "FAILURES", "WAITS FOR", "LAST END", "PORTS"}
+	if err := r.Tables(head, tasks, slots); err != nil {
+		return err
 	}
 	if answer.GetNextPageToken() != "" {
 		r.Hint("only the first %d instances are shown: -o json shows all", len(answer.GetSlots()))
@@ -127,7 +121,11 @@ func commandOf(answer *starlingv1.JobStatusResponse, task string) string {
 	const charactersMax = 60
 	for _, spec := range answer.GetSpec().GetTasks() {
 		if spec.GetName() == task {
-			text := []rune(strings.Join(strings.Fields(strings.Join(spec.GetCommand(), " ")), " "))
+			program := slices.Concat(spec.GetCommand(), spec.GetContainer().GetArguments())
+			if image := spec.GetContainer().GetImage(); image != "" {
+				program = slices.Insert(program, 0, image+":")
+			}
+			text := []rune(strings.Join(strings.Fields(strings.Join(program, " ")), " "))
 			if len(text) > charactersMax {
 				text = append(text[:charactersMax-1], '…')
 			}
@@ -161,7 +159,7 @@ func portsOf(slot *starlingv1.Slot) string {
 
 func newWhy(r *remote.Remote) *cobra.Command {
 	return &cobra.Command{
-		Use:   "why NAME[/TASK]",
+		Use:   "why NAME[.TASK]",
 		Short: "Tell every reason why something of a job does not run yet",
 		Long: `Tell every reason why something of a job does not run yet, not only the first: what no machine has, what is too
 small by how much, and what is waited for; of its pool what it may hold and holds, which jobs come first, what gives way to
@@ -280,11 +278,19 @@ func tally(c *starlingv1.Counts) string {
 		if p.count > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", p.count, p.phase))
 		}
+		if p.phase == "running" && c.GetNotHealthy() > 0 {
+			parts[0] += fmt.Sprintf(" (%d not healthy)", c.GetNotHealthy())
+		}
 	}
 	if len(parts) == 0 {
 		return noInstances
 	}
 	return strings.Join(parts, ", ")
+}
+
+// isNews tells whether an update is worth a word: that of a first version only as long as it has not succeeded.
+func isNews(u *starlingv1.Update) bool {
+	return u.GetFrom() != 0 || u != nil && u.GetState() != succeeded
 }
 
 // toDo tells what is still to be done for a task.

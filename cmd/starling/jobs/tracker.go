@@ -62,16 +62,17 @@ func newTracker(peer *client.Client, p *console.Progress, names []string) *track
 	return t
 }
 
-// settled tells whether a job has got where it will stay: a batch job has ended; the update of another has, and all its
-// instances run. An update that is paused is not waited for, nor the health of instances where none ran before, nor a
-// job that is suspended.
+// settled tells whether a job has got where it will stay: a batch job has ended; the update of another, its first
+// deployment too, has failed, or all is healthy and runs. An update that is paused is not waited for, nor a job that is
+// suspended.
 func settled(status *starlingv1.JobStatusResponse) bool {
 	job := status.GetJob()
 	c, u := job.GetCounts(), job.GetUpdate()
 	moving := c.GetWaiting() + c.GetAssigned() + c.GetBackingOff() + c.GetStopping()
-	updates := u.GetFrom() != 0 && !u.GetFinal() && u.GetState() != paused
-	return job.GetFinal() || rests(job) ||
-		job.GetType() != "batch" && !updates && moving == 0 && c.GetRunning() == c.GetDesired()
+	updates := u.GetTo() != 0 && !u.GetFinal() && u.GetState() != paused
+	failed := u.GetFinal() && u.GetState() != succeeded
+	return job.GetFinal() || rests(job) || job.GetType() != "batch" &&
+		(failed || !updates && moving == 0 && c.GetRunning() == c.GetDesired())
 }
 
 // rests tells whether a job is suspended or has no instances, and nothing of it runs any more: nothing happens until

@@ -38,16 +38,16 @@ type reader struct {
 func New(r *remote.Remote) *cobra.Command {
 	logs := &reader{remote: r}
 	command := &cobra.Command{
-		Use:   "logs NAME[/TASK[INDEX]]",
+		Use:   "logs NAME[.TASK[INDEX]]",
 		Short: "Show what a job has written",
 		Long: `Show what a job has written to its standard output, or with --stderr to its standard error, wherever it runs or
-ran. NAME/TASK[3] is one instance, NAME/TASK all of a task; lines of several instances begin with their names. An
+ran. NAME.TASK[3] is one instance, NAME.TASK all of a task; lines of several instances begin with their names. An
 allocation as tables show it, NAME.TASK[3]#17, is one attempt, the others are the present or last.
 
 The NAME of a job in a pool begins with the pool's path, as in analytics/etl/nightly. If NAME/TASK is a job too, that is
 meant; NAME.TASK is always a task.`,
-		Example:           "  starling logs web\n  starling logs -f web/server[2]\n  starling logs --stderr --tail 1000 web/server",
-		Args:              usage.OneArgument("NAME, NAME/TASK or NAME/TASK[INDEX]"),
+		Example:           "  starling logs web\n  starling logs -f web.server[2]\n  starling logs --stderr --tail 1000 web.server",
+		Args:              usage.OneArgument("NAME, NAME.TASK or NAME.TASK[INDEX]"),
 		ValidArgsFunction: target.Complete(r),
 		RunE: func(command *cobra.Command, args []string) error {
 			readings, err := target.Parse(args[0])

@@ -1,28 +1,39 @@
 package past
 
 import (
+	"strconv"
+	"time"
+
 	"github.com/spf13/cobra"
 
 	starlingv1 "starling/api/v1"
+	"starling/archive/depot"
+	"starling/cmd/starling/console"
+	"starling/cmd/starling/exit"
 	"starling/cmd/starling/files"
 	"starling/cmd/starling/remote"
 	"starling/cmd/starling/usage"
 )
 
 func newBackup(r *remote.Remote) *cobra.Command {
-	return &cobra.Command{
+	command := &cobra.Command{
 		Use:   "backup FILE",
 		Short: "Write all that the cluster knows into a file, from which a new cluster can begin",
 		Long: `Write the value of the cluster into a file: jobs with their histories, pools, what runs where. It is that of one entry, with
 the digest that all peers have there; everything goes on meanwhile, and any peer can do it. Data of volumes is not in it, nor are
 the keys of the cluster.
 
-To restore it, start the first machine of a new cluster, whatever its name, with the file and an empty data directory, and let
-the others join it:
+Agents make backups by themselves, in a folder or in an S3-compatible store, if their settings say where: "backup.to". All machines
+may have the same settings; the first member makes the next backup, and another one if it does not. "starling backup ls" lists them.
+
+To restore one, start the first machine of a new cluster, whatever its name, with the file, or the place, and an empty data
+directory, and let the others join it:
 
   starling agent --restore FILE ...
 
 Jobs go on from there: what ran on machines that are gone starts on those that join.`,
+		Example: `  starling backup cluster.backup
+  starling backup ls s3://safe/flock --endpoint https://minio.example.com:9000`,
 		Args: usage.OneArgument("FILE"),
 		RunE: func(command *cobra.Command, args []string) error {
 			peer, err := r.Dial()
@@ -37,4 +48,37 @@ Jobs go on from there: what ran on machines that are gone starts on those that j
 			return nil
 		},
 	}
+	command.AddCommand(newBackupList(r))
+	return command
+}
+
+func newBackupList(r *remote.Remote) *cobra.Command {
+	place := &depot.Place{}
+	command := &cobra.Command{
+		Use:   "ls PLACE",
+		Short: "List the backups in a folder or a store, the newest first",
+		Args:  usage.OneArgument("PLACE"),
+		RunE: func(command *cobra.Command, args []string) error {
+			place.To = args[0]
+			d, err := depot.Open(*place)
+			if err != nil {
+				return exit.Fail(exit.Usage, "%w", err)
+			}
+			all, err := d.List(command.Context())
+			if err != nil {
+				return err
+			}
+			t := console.NewTable("NAME", "CLUSTER", "MADE", "ENTRY", "BYTES")
+			for _, b := range all {
+				t.Row(b.Name, b.Cluster, b.At.Local().Format(time.DateTime), strconv.FormatUint(uint64(b.Index), 10),
+					strconv.FormatInt(b.Bytes, 10))
+			}
+			return t.Write(r.Out)
+		},
+	}
+	flags := command.Flags()
+	flags.StringVar(&place.Endpoint, "endpoint", "", "`URL` of the store, if it is not Amazon's")
+	flags.StringVar(&place.Region, "region", "", "`NAME` of the store's region, if it does not tell it")
+	flags.StringVar(&place.CredentialsFile, "credentials-file", "", "`FILE` with credentials, as the AWS tools have it")
+	return command
 }

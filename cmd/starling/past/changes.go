@@ -96,11 +96,11 @@ func clock(t *timestamppb.Timestamp) string {
 func newBlame(r *remote.Remote) *cobra.Command {
 	since := ""
 	command := &cobra.Command{
-		Use:   "blame JOB[/TASK[INDEX]]",
+		Use:   "blame JOB[.TASK[INDEX]]",
 		Short: "Tell all that ever happened to a job, a task or an instance, and why",
 		Long: `Tell all that ever happened to a job, to one of its tasks or to an instance, and why: each entry with its commands and what
 came of them. It is read from the archive of the peer, which also knows jobs that are forgotten by now.`,
-		Example: "  starling blame web\n  starling blame web/server[2] --since -1h",
+		Example: "  starling blame web\n  starling blame web.server[2] --since -1h",
 		Args:    usage.OneArgument("JOB"),
 		RunE: func(command *cobra.Command, args []string) error {
 			readings, err := target.Parse(args[0])

@@ -28,9 +28,10 @@ func newReplay(r *remote.Remote, version string) *cobra.Command {
 		Long: `Fold the entries of a file of "starling journal export" with this program, without a cluster, and compare the digest of the
 value after each with that which the peer had that wrote the file. The first entry that leads to another value is told.
 
-With --serve the value, and its past, is there to be asked: all commands that read work with the address that is printed.`,
-		Example: "  starling replay entries.starling --print\n  starling replay entries.starling --serve --address 127.0.0.1:7470\n" +
-			"  starling --address 127.0.0.1:7470 --at 4711 why web",
+With --serve the value, and its past, is there to be asked: all commands that read work with the address that is printed, a socket
+for this user alone.`,
+		Example: "  starling replay entries.starling --print\n  starling replay entries.starling --serve --address unix:past.sock\n" +
+			"  starling --address unix:past.sock --at 4711 why web",
 		Args: usage.OneArgument("FILE"),
 		RunE: func(command *cobra.Command, args []string) error {
 			if serve {
@@ -54,7 +55,7 @@ With --serve the value, and its past, is there to be asked: all commands that re
 	}
 	command.Flags().Uint64Var(&to, "to", 0, "stop after the entry at `INDEX`")
 	command.Flags().BoolVar(&shown, "print", false, "print the entries in words, with what they brought about")
-	command.Flags().BoolVar(&serve, "serve", false, "let commands ask about the value and its past, at --address")
+	command.Flags().BoolVar(&serve, "serve", false, "let commands ask about the value and its past, at the socket of --address, or at one of its own")
 	return command
 }
 
@@ -106,5 +107,5 @@ func planUpgrade(ctx context.Context, r *remote.Remote, last uint64, version str
 	t := console.NewTable("PROGRAM", "VERSION", "RULES")
 	t.Row("of "+info.GetPeer(), info.GetVersion(), fmt.Sprintf("%d in force", info.GetRules()))
 	t.Row("this one", version, fmt.Sprintf("knows up to %d", peer.RulesNewest))
-	return t.Write(r.Out)
+	return r.Tables(t)
 }

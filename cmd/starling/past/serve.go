@@ -10,13 +10,18 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strings"
 	"syscall"
+	"time"
 
 	"starling/api"
+	"starling/api/door"
+	"starling/api/wire"
 	"starling/archive"
 	"starling/cluster"
+	"starling/cluster/registry"
+	"starling/cmd/starling/exit"
 	"starling/cmd/starling/files"
-	"starling/cmd/starling/host"
 	"starling/cmd/starling/remote"
 	"starling/command"
 	"starling/driver"
@@ -37,14 +42,19 @@ var errRecorded = errors.New("this is a file of entries, not a cluster: it can o
 func (r *recorded) Self() terms.PeerID { return "" }
 
 func (r *recorded) Status() report.PeerStatus {
-	return report.PeerStatus{Phase: "replayed", Index: r.end}
+	return report.PeerStatus{Phase: "replayed", Index: r.end,
+		Troubles: []report.Trouble{{Kind: report.NotMember, Reason: errRecorded.Error()}}}
 }
 
 func (r *recorded) State(ctx context.Context, least terms.Index) (*cluster.State, error) {
 	return r.archive.At(ctx, max(least, r.end))
 }
 
+func (r *recorded) Head(context.Context) (terms.Index, error) { return r.end, nil }
+
 func (r *recorded) Archive() api.Archive { return r.archive }
+
+func (r *recorded) Registry() (all *registry.Registry, inForce bool) { return nil, false }
 
 func (r *recorded) Submit(context.Context, command.Command) (report.Receipt, error) {
 	return report.Receipt{}, errRecorded
@@ -62,12 +72,19 @@ func (r *recorded) Follow(ctx context.Context, from terms.Index, visit func(*rep
 	return err
 }
 
+// Silence is never: what is recorded needs no engine.
+func (r *recorded) Silence() (since time.Time, why error) { return time.Time{}, nil }
+
 func (r *recorded) Logs(context.Context, string, driver.LogOptions) (io.ReadCloser, error) {
 	return nil, os.ErrNotExist
 }
 
 func (r *recorded) SendOutput(context.Context, terms.OutputSet, io.Writer) error {
 	return os.ErrNotExist
+}
+
+func (r *recorded) Exec(context.Context, terms.AllocationID, []string, driver.Session) (int, error) {
+	return driver.NoExitCode, errors.New("nothing runs in what is recorded")
 }
 
 // Pulses are those of all members, as if each had folded all.
@@ -85,6 +102,11 @@ func (r *recorded) Pulses(ctx context.Context) (all []report.PulseView, err erro
 
 // serveFile lets commands ask about a file until a signal comes.
 func serveFile(ctx context.Context, r *remote.Remote, path, version string) error {
+	own, isSocket := strings.CutPrefix(r.Address, wire.UnixPrefix)
+	if r.Address != "" && (!isSocket || own == "") {
+		return exit.Fail(exit.Usage, "a file is asked about over a socket, which is for its user alone: --address %sPATH, not %q",
+			wire.UnixPrefix, r.Address)
+	}
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	first, end, err := files.Replay(path, 0, nil)
@@ -105,14 +127,18 @@ func serveFile(ctx context.Context, r *remote.Remote, path, version string) erro
 		return err
 	}
 	defer opened.Close()
-	listener, err := host.Listen(cmp.Or(r.Address, "127.0.0.1:0"), false)
+	socket := cmp.Or(own, filepath.Join(folder, "api"))
+	served, err := door.Open(door.Config{Socket: socket})
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(r.Out, "entries %d to %d of %s, to be asked at %s\n", first+1, end.Index, path, listener.Addr())
-	fmt.Fprintf(r.Out, "next: starling --address %s --at %d ps\n", listener.Addr(), end.Index)
-	return api.Serve(ctx, listener, api.NewServer(&recorded{opened, first, end.Index},
-		api.Options{Version: version, Rules: peer.RulesNewest, Log: log}))
+	served.Answer(api.NewServer(&recorded{opened, first, end.Index},
+		api.Options{Version: version, Rules: peer.RulesNewest, Log: log}), nil)
+	at := wire.UnixPrefix + socket
+	fmt.Fprintf(r.Out, "entries %d to %d of %s, to be asked at %s\n", first+1, end.Index, path, at)
+	fmt.Fprintf(r.Out, "next: starling --address %s --at %d ps\n", at, end.Index)
+	<-ctx.Done()
+	return served.Close()
 }
 
 func copyFile(from, to string) error {

@@ -2,6 +2,7 @@ package peers
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -12,23 +13,25 @@ import (
 	"starling/cmd/starling/usage"
 )
 
-func newJournal(r *remote.Remote) *cobra.Command {
-	return usage.Group("journal", "Read what happened, or write it into a file", newJournalTail(r), newJournalExport(r))
+func newJournal(r *remote.Remote, copying *cobra.Command) *cobra.Command {
+	return usage.Group("journal", "Read what happened, write it into a file, or move it to another engine", newJournalTail(r), newJournalExport(r),
+		copying)
 }
 
 func newJournalTail(r *remote.Remote) *cobra.Command {
-	question := &starlingv1.TailJournalRequest{}
+	question, by := &starlingv1.TailJournalRequest{}, ""
 	command := &cobra.Command{
 		Use:   "tail",
 		Short: "Print the newest entries in words, with what they brought about",
 		Args:  usage.NoArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
-			if question.GetFrom() > 0 && !command.Flags().Changed("last") {
+			if (question.GetFrom() > 0 || by != "") && !command.Flags().Changed("last") {
 				question.Last = 0
 			}
-			return tailJournal(r, command, question)
+			return tailJournal(r, command, question, by)
 		},
 	}
+	command.Flags().StringVar(&by, "by", "", "only what a `USER` asked for, of all that the peer remembers")
 	command.Flags().BoolVarP(&question.Follow, "follow", "f", false, "go on with every new entry")
 	command.Flags().Uint64Var(&question.From, "from", 0, "begin with the entry at `INDEX`")
 	command.Flags().Uint32VarP(&question.Last, "last", "n", 20,
@@ -73,7 +76,8 @@ state, and so whatever secret somebody has written into them.`,
 	return command
 }
 
-func tailJournal(r *remote.Remote, command *cobra.Command, question *starlingv1.TailJournalRequest) error {
+// tailJournal prints entries, of one user's requests alone unless by is empty.
+func tailJournal(r *remote.Remote, command *cobra.Command, question *starlingv1.TailJournalRequest, by string) error {
 	peer, err := r.Dial()
 	if err != nil {
 		return err
@@ -81,6 +85,10 @@ func tailJournal(r *remote.Remote, command *cobra.Command, question *starlingv1.
 	return peer.TailJournal(command.Context(), question, func(answer *starlingv1.TailJournalResponse) error {
 		if answer.GetEntry() == nil {
 			r.Hint("the peer remembers entries from %d on", answer.GetOldestIndex())
+			return nil
+		}
+		asked := func(c *starlingv1.CommandWords) bool { return c.GetBy() == by }
+		if by != "" && !slices.ContainsFunc(answer.GetEntry().GetCommands(), asked) {
 			return nil
 		}
 		return r.ShowNext(answer.GetEntry(), func() string { return remote.EntryWords(answer.GetEntry()) })

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -18,7 +19,91 @@ import (
 )
 
 func newNode(r *remote.Remote) *cobra.Command {
-	return usage.Group("node", "Empty a machine, or give it work again", newDrain(r))
+	return usage.Group("node", "Look at machines, empty one, give it work again, or take it out for good", remote.Past(newNodes(r)),
+		remote.Past(newNodeShow(r)), r.Writes(newDrain(r)),
+		newRemove(r))
+}
+
+func newNodes(r *remote.Remote) *cobra.Command {
+	return &cobra.Command{
+		Use:   "ls",
+		Short: "List the machines, with what each has and what is free of it",
+		Args:  usage.NoArguments,
+		RunE: r.Asking(func(ctx context.Context, peer *client.Client, _ []string) error {
+			answer, err := peer.AllPeers(ctx)
+			if err != nil {
+				return err
+			}
+			return r.Show(answer, func() *console.Table { return nodeTable(answer) })
+		}),
+	}
+}
+
+func nodeTable(answer *starlingv1.ListPeersResponse) *console.Table {
+	t := console.NewTable("NODE", "STATE", "RUNS", "FREE CPU", "FREE MEMORY", "FREE DISK", "DEVICES", "ADDRESS")
+	t.Spare = []string{"FREE DISK", "DEVICES", "ADDRESS"}
+	for _, p := range byName(answer) {
+		t.Row(p.GetNode(), stateOf(p), fmt.Sprint(p.GetAllocations()), part(p, terms.CPU), part(p, terms.Memory),
+			part(p, terms.Disk), devices(p), console.Dash(p.GetAddress()))
+	}
+	return t
+}
+
+func newNodeShow(r *remote.Remote) *cobra.Command {
+	return &cobra.Command{
+		Use:               "show NAME",
+		Short:             "Show a machine: what it has, what is free, its attributes, and its peer",
+		Args:              usage.OneArgument("machine's NAME"),
+		ValidArgsFunction: completeNode(r),
+		RunE: r.Asking(func(ctx context.Context, peer *client.Client, args []string) error {
+			answer, err := peer.AllPeers(ctx)
+			if err != nil {
+				return err
+			}
+			r.TellMoment(answer)
+			at := slices.IndexFunc(answer.GetPeers(), func(p *starlingv1.Peer) bool { return p.GetNode() == args[0] })
+			if at < 0 {
+				return fmt.Errorf("there is no machine %s: `starling node ls` lists them", args[0])
+			}
+			return r.Show(answer.GetPeers()[at], func() *console.Table { return nodeFacts(answer.GetPeers()[at]) })
+		}),
+	}
+}
+
+func nodeFacts(p *starlingv1.Peer) *console.Table {
+	t := console.NewTable("node", p.GetNode())
+	t.Whole = true
+	t.Row("state", stateOf(p))
+	if p.GetDetail() != "" {
+		t.Row("", p.GetDetail())
+	}
+	if p.GetDrainDeadline() != nil {
+		t.Row("drained until", p.GetDrainDeadline().AsTime().Local().Format(time.DateTime))
+	}
+	t.Row("peer", console.Dash(p.GetPeer()))
+	t.Row("watches", console.Dash(p.GetWatches()))
+	t.Row("watched by", console.Dash(p.GetWatchedBy()))
+	t.Row("address", console.Dash(p.GetAddress()))
+	t.Row("runs", console.Counted(p.GetAllocations(), "instance"))
+	for _, kind := range []terms.Kind{terms.CPU, terms.Memory, terms.Disk} {
+		t.Row("free "+kind.String(), part(p, kind))
+	}
+	t.Row("devices", devices(p))
+	for _, a := range p.GetAttributes() {
+		t.Row("attribute "+a.GetName(), a.GetValue())
+	}
+	return t
+}
+
+// completeNode offers the names of machines.
+func completeNode(r *remote.Remote) cobra.CompletionFunc {
+	return r.Complete(func(ctx context.Context, peer *client.Client, _ string) (names []cobra.Completion, err error) {
+		answer, err := peer.AllPeers(ctx)
+		for _, p := range answer.GetPeers() {
+			names = append(names, cobra.CompletionWithDesc(p.GetNode(), stateOf(p)))
+		}
+		return names, err
+	})
 }
 
 func newDrain(r *remote.Remote) *cobra.Command {
@@ -29,7 +114,8 @@ func newDrain(r *remote.Remote) *cobra.Command {
 		Long: `Move what runs on a machine to others, and give it nothing new: services move as their updates would, with as many
 without health at a time as their jobs say, and as far as others have room; batch instances may end by themselves, and what
 has volumes there stays with them. What still runs there after the deadline is stopped. A drained machine stays a member; --off gives it work again.`,
-		Args: usage.OneArgument("machine's NAME"),
+		Args:              usage.OneArgument("machine's NAME"),
+		ValidArgsFunction: completeNode(r),
 		RunE: func(command *cobra.Command, args []string) error {
 			if off && watch {
 				return usage.Error(command, errors.New("--off has nothing to --watch"))
@@ -69,7 +155,7 @@ func watchDrain(ctx context.Context, r *remote.Remote, peer *client.Client, node
 				return one.GetAllocations() == 0, nil
 			}
 		}
-		return false, fmt.Errorf("there is no machine %s: `starling peers` lists them", node)
+		return false, fmt.Errorf("there is no machine %s: `starling node ls` lists them", node)
 	})
 	if interrupted() {
 		r.Hint("\ndetached; %s goes on draining", node)

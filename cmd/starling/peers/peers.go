@@ -21,8 +21,9 @@ import (
 )
 
 // Commands returns "starling peers", "starling node", "starling quorum", "starling rules" and "starling journal".
-func Commands(r *remote.Remote) []*cobra.Command {
-	return []*cobra.Command{remote.Past(newRing(r)), newNode(r), newQuorum(r), remote.Past(newRules(r)), newJournal(r)}
+func Commands(r *remote.Remote, copying *cobra.Command) []*cobra.Command {
+	return []*cobra.Command{remote.Past(newRing(r)), newNode(r), newQuorum(r), remote.Past(newRules(r)),
+		newJournal(r, copying)}
 }
 
 func newRing(r *remote.Remote) *cobra.Command {
@@ -51,29 +52,37 @@ func newRing(r *remote.Remote) *cobra.Command {
 func peerTable(answer *starlingv1.ListPeersResponse) *console.Table {
 	t := console.NewTable("PEER", "STATE", "WATCHES", "FREE CPU", "FREE MEMORY", "FREE DISK", "KEPT", "DEVICES", "RUNS",
 		"INDEX", "LAG", "DIGEST", "ADDRESS")
-	sorted := slices.SortedFunc(slices.Values(answer.GetPeers()), func(a, b *starlingv1.Peer) int {
-		return strings.Compare(a.GetNode(), b.GetNode())
-	})
-	for _, p := range sorted {
+	t.Spare = []string{"KEPT", "DIGEST", "ADDRESS", "FREE DISK", "LAG", "DEVICES", "INDEX", "WATCHES"}
+	for _, p := range byName(answer) {
 		name := cmp.Or(p.GetPeer(), p.GetNode())
 		if p.GetPeer() != "" && p.GetPeer() == answer.GetSelf() {
 			name += " *"
 		}
-		state := p.GetState()
-		if state == "member" && !p.GetAlive() {
-			state = "silent" // its pulse has ended, and its watcher has not written that down yet
-		}
-		if state == "member" && p.GetDraining() {
-			state = "draining"
-		}
-		if isRefused(p) {
-			state = "refused"
-		}
-		t.Row(name, state, console.Dash(p.GetWatches()),
+		t.Row(name, stateOf(p), console.Dash(p.GetWatches()),
 			part(p, terms.CPU), part(p, terms.Memory), part(p, terms.Disk), kept(p), devices(p),
 			fmt.Sprint(p.GetAllocations()), position(p), lag(p), digest(p), console.Dash(p.GetAddress()))
 	}
 	return t
+}
+
+// byName returns the peers in the order of their nodes.
+func byName(answer *starlingv1.ListPeersResponse) []*starlingv1.Peer {
+	return slices.SortedFunc(slices.Values(answer.GetPeers()), func(a, b *starlingv1.Peer) int {
+		return strings.Compare(a.GetNode(), b.GetNode())
+	})
+}
+
+// stateOf tells how a node's peer stands, in a word.
+func stateOf(p *starlingv1.Peer) string {
+	switch isMember := p.GetState() == "member"; {
+	case isRefused(p):
+		return "refused"
+	case isMember && !p.GetAlive():
+		return "silent" // its pulse has ended, and its watcher has not written that down yet
+	case isMember && p.GetDraining():
+		return "draining"
+	}
+	return p.GetState()
 }
 
 // isRefused tells whether the peer is a member that gives nothing, because its offer is refused.

@@ -3,6 +3,7 @@ package peers
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -60,7 +61,11 @@ func newQuorumList(r *remote.Remote) *cobra.Command {
 
 func quorumTable(answer *starlingv1.QuorumResponse) *console.Table {
 	t := console.NewTable("NODE", "STATE", "AWAY SINCE", "ZONE", "FILE", "IN USE", "QUOTA", "ETCD")
-	for _, m := range answer.GetMembers() {
+	t.Spare = []string{"FILE", "ZONE", "ETCD"}
+	members := slices.SortedFunc(slices.Values(answer.GetMembers()), func(a, b *starlingv1.QuorumMember) int {
+		return cmp.Compare(a.GetNode(), b.GetNode())
+	})
+	for _, m := range members {
 		away := "-"
 		if m.GetAwaySince() != nil {
 			away = m.GetAwaySince().AsTime().Local().Format(time.DateTime)

@@ -31,8 +31,8 @@ its entitlement, is computed from these and from what all jobs hold and ask for.
 		Args: usage.NoArguments,
 		RunE: func(command *cobra.Command, _ []string) error { return command.Help() },
 	}
-	command.AddCommand(remote.Past(newList(r)), remote.Past(newShow(r)), remote.Past(newExplain(r)), newApply(r),
-		remote.Past(newDump(r)), newRemove(r))
+	command.AddCommand(remote.Past(newList(r)), remote.Past(newShow(r)), remote.Past(newExplain(r)), r.Writes(newApply(r)),
+		remote.Past(newDump(r)), r.Writes(newRemove(r)))
 	return command
 }
 
@@ -162,6 +162,9 @@ func drawPool(r *remote.Remote, answer *starlingv1.PoolStatusResponse) error {
 	head := console.NewTable("pool", string(spec.Path))
 	head.Row("jobs", fmt.Sprint(p.GetJobs()))
 	head.Row("owners", console.Dash(strings.Join(spec.Owners, ", ")))
+	head.Row("operators", console.Dash(strings.Join(spec.Operators, ", ")))
+	head.Row("submitters", console.Dash(strings.Join(spec.Submitters, ", ")))
+	head.Row("viewers", console.Dash(strings.Join(spec.Viewers, ", ")))
 	head.Row("preemption delay", jobspec.FormatDuration(int64(spec.PreemptionDelayMillis)))
 	head.Row("job scheduler", spec.JobScheduler.String())
 	head.Row("slack limit", percentText(spec.SlackLimit))
@@ -185,13 +188,9 @@ func drawPool(r *remote.Remote, answer *starlingv1.PoolStatusResponse) error {
 	if len(slack.Rows) > 1 {
 		tables = append(tables, slack)
 	}
-	for i, t := range tables {
-		if i > 0 {
-			fmt.Fprintln(r.Out)
-		}
-		if err := t.Write(r.Out); err != nil {
-			return err
-		}
+	head.Whole = true
+	if err := r.Tables(tables...); err != nil {
+		return err
 	}
 	r.Hint("why not more: starling pool explain %s", spec.Path)
 	return nil

@@ -93,8 +93,22 @@ func (r *Remote) Now(told *timestamppb.Timestamp) time.Time {
 	return told.AsTime()
 }
 
-// TellMoment tells people of which moment an answer is, once, if the past was asked about.
+// silentSince is when the journal answered the peer last, zero if it does or nobody was asked.
+func (r *Remote) silentSince() time.Time {
+	if r.peer == nil {
+		return time.Time{}
+	}
+	return r.peer.SilentSince()
+}
+
+// TellMoment tells of which moment an answer is, once: to people if the past was asked about, and to all if the journal
+// does not answer the peer, so that this may be out of date.
 func (r *Remote) TellMoment(answer proto.Message) {
+	if since := r.silentSince(); !since.IsZero() && !r.told {
+		r.told = true
+		r.Hint("warning: the journal has not answered since %s, for %s: this is what the peer knows, and may be out of date",
+			since.Local().Format(time.TimeOnly), time.Since(since).Round(time.Second))
+	}
 	one, ok := answer.(interface {
 		GetIndex() uint64
 		GetTime() *timestamppb.Timestamp

@@ -14,14 +14,17 @@ import (
 )
 
 // ForPeople tells whether answers are printed for people, and not for programs.
-func (r *Remote) ForPeople() bool { return r.format == formatTable }
+func (r *Remote) ForPeople() bool { return r.format == formatTable || r.format == formatWide }
+
+// Tables prints tables for people, as wide as the terminal, or as they are if that was asked for.
+func (r *Remote) Tables(tables ...*console.Table) error {
+	return r.Console.Tables(r.format == formatWide, tables...)
+}
 
 // Show prints an answer in the chosen format; draw says how people see it.
 func (r *Remote) Show(answer proto.Message, draw func() *console.Table) error {
 	if r.TellMoment(answer); r.ForPeople() {
-		t := draw()
-		t.Colour = r.OutColour
-		return t.Write(r.Out)
+		return r.Tables(draw())
 	}
 	return r.write(answer, "  ")
 }

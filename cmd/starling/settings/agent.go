@@ -1,4 +1,5 @@
-// Package settings is what an agent is told: by flags, by the environment, by one YAML file, and otherwise by defaults.
+// Package settings is what an agent is told: by flags, by the environment, by one YAML file, and otherwise by
+// defaults.
 //
 // All settings stand in one table, so that each has the same name, checks and help wherever it is given.
 package settings
@@ -11,16 +12,19 @@ import (
 	"net/netip"
 	"net/url"
 	"os"
+	"os/user"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"starling/api/client"
+	"starling/archive/depot"
 	"starling/jobspec"
 	"starling/journal/etcd"
 	"starling/journal/zookeeper"
 	"starling/terms"
+	"starling/trust"
 )
 
 // Agent is what the agent of a machine needs to know.
@@ -29,15 +33,20 @@ type Agent struct {
 	Node terms.NodeName
 	// Data is the folder for what must survive a restart.
 	Data string
-	// Address is where the API listens; Insecure lets that be beyond this machine.
-	Address  string
-	Insecure bool
+	// Address is where the API listens.
+	Address string
+	// Hint is what to tell about a variable that was passed over, "" for nothing.
+	Hint string
+	// AdminGroup is the group whose members are admins on this machine, "" for none.
+	AdminGroup string
 	// Advertise is where other peers reach the API; "" lets that follow from the address.
 	Advertise string
 	// DNS is where names of instances are answered, "" for nowhere.
 	DNS string
-	// Join is where the APIs of other machines of the cluster answer; without any this machine founds it.
+	// Join is where the APIs of other machines of the cluster answer; without any, a machine that knows of none founds it.
 	Join []string
+	// Token admits this machine to the cluster, nil if it has its certificate.
+	Token *trust.Token
 	// Etcd is how this machine keeps the journal, or reaches it.
 	Etcd Etcd
 	// ZooKeeper is the ensemble that keeps the journal instead; it has no servers if etcd does.
@@ -47,6 +56,10 @@ type Agent struct {
 	Restore string
 	// SecretFile holds the cluster's secret, "" for none.
 	SecretFile string
+	// Containerd is the socket of the containerd that keeps images.
+	Containerd string
+	// Free leaves tasks whatever the agent may do itself.
+	Free bool
 	// Pulse is how long a silent peer is taken to live.
 	Pulse time.Duration
 	// Capacity overrides what the machine has; negative means as it is.
@@ -58,10 +71,28 @@ type Agent struct {
 	// ArchiveBytes and ArchiveAge bound the archive of what the peer folds: 0 bytes are no archive, age 0 is no bound.
 	ArchiveBytes int64
 	ArchiveAge   time.Duration
+	// Backup is where backups are kept, which are made every so often; the newest are kept. Without a place none is made.
+	Backup      depot.Place
+	BackupEvery time.Duration
+	BackupKeep  int
 	// LogFile is "" for one in the data folder, "-" for standard error.
 	LogFile  string
 	LogLevel slog.Level
 }
+
+// Place says for people where the journal is kept. It is the same for all machines of a cluster.
+func (c *Agent) Place() string {
+	switch {
+	case len(c.ZooKeeper.Servers) > 0:
+		return "ZooKeeper at " + strings.Join(c.ZooKeeper.Servers, ",") + c.ZooKeeper.Chroot
+	case len(c.Etcd.Endpoints) > 0:
+		return "etcd at " + strings.Join(c.Etcd.Endpoints, ",") + " below " + c.Etcd.Prefix
+	}
+	return "the etcd of the cluster's own machines"
+}
+
+// OwnQuorum tells whether the machines of the cluster keep the journal.
+func (c *Agent) OwnQuorum() bool { return len(c.ZooKeeper.Servers) == 0 && len(c.Etcd.Endpoints) == 0 }
 
 // Etcd is what a machine needs to know about the journal's engine.
 type Etcd struct {
@@ -74,10 +105,10 @@ type Etcd struct {
 	Spread  string
 	// QuotaBytes is how large a member's file may become.
 	QuotaBytes int64
-	// Certificates are for etcd beyond this machine.
-	Certificates etcd.Certificates
-	// Endpoints are those of an etcd that others keep, nil for Starling's own; User, PasswordFile and Prefix are for that.
+	// Endpoints are those of an etcd that others keep, nil for Starling's own; Certificates, User, PasswordFile and Prefix
+	// are for that.
 	Endpoints          []string
+	Certificates       etcd.Certificates
 	User, PasswordFile string
 	Prefix             string
 }
@@ -91,11 +122,16 @@ const (
 	ArchiveBytesDefault = 1 << 30
 	ArchiveAgeDefault   = 30 * 24 * time.Hour
 	archiveBytesMin     = 16 << 20
+	backupEveryDefault  = 24 * time.Hour
+	backupKeepDefault   = 14
 	pulseMin            = time.Second
-	// EtcdListenDefault is for the first machine, which must have a member.
-	EtcdListenDefault = "http://127.0.0.1:2379"
+	// EtcdListenDefault and EtcdPeerDefault are for the first machine, which must have a member.
+	EtcdListenDefault = "https://127.0.0.1:2379"
+	EtcdPeerDefault   = "https://127.0.0.1:2380"
 	awayDefault       = 10 * time.Minute
-	quotaMin          = 16 << 20
+	quotaMin          = 256 << 20
+	// ContainerdDefault is where containerd usually listens.
+	ContainerdDefault = "/run/containerd/containerd.sock"
 )
 
 func defaults() (*Agent, error) {
@@ -108,7 +144,9 @@ func defaults() (*Agent, error) {
 		Etcd:      Etcd{AwayMax: awayDefault, Spread: "zone", QuotaBytes: etcd.QuotaDefault, Prefix: "starling/"},
 		Capacity:  terms.Resources{-1, -1, -1},
 		PortFirst: PortFirstDefault, PortLast: PortLastDefault,
+		Containerd:   ContainerdDefault,
 		ArchiveBytes: ArchiveBytesDefault, ArchiveAge: ArchiveAgeDefault,
+		BackupEvery: backupEveryDefault, BackupKeep: backupKeepDefault,
 	}, nil
 }
 
@@ -119,10 +157,10 @@ func all() []setting {
 		{"data", scalar, "`DIR` for what must survive a restart (default /var/lib/starling)",
 			setPath(func(c *Agent) *string { return &c.Data })},
 		{"address", scalar, "`HOST:PORT` for the API", setAddress},
-		{"insecure", scalar, "let the API listen beyond this machine although nothing protects it yet", setInsecure},
+		{"admin_group", scalar, "`GROUP` of this machine whose members are admins, as root and the agent's own user are (default: none)", setAdminGroup},
 		{"advertise", scalar, "`HOST:PORT` at which other peers reach the API (default: the address, or the machine's first)", setAdvertise},
 		{"dns", scalar, "`HOST:PORT` at which to answer the names of instances over DNS, such as 127.0.0.1:5300 (default: nowhere)", setDNS},
-		{"join", list, "`HOST:PORT`s of the APIs of other machines of the cluster, any of them; without it this machine founds a cluster", setJoin},
+		{"join", list, "`LINE` of `starling token create`, or a file with it, to join a cluster; or HOST:PORTs of the APIs of its machines, for one that has joined (default: those that it knew last; a new machine founds a cluster)", setJoin},
 		{"etcd.listen", scalar, "`URL` at which this machine's member of the quorum answers other machines, once it is one; without it it is never one (default for the machine that founds the cluster: " + EtcdListenDefault + ")",
 			setURL(func(c *Agent) *string { return &c.Etcd.Listen })},
 		{"etcd.peer", scalar, "`URL` at which it answers other members (default: etcd.listen with the next port)",
@@ -131,13 +169,13 @@ func all() []setting {
 		{"etcd.spread", scalar, "`ATTRIBUTE` over whose values members are spread (default zone)",
 			setPath(func(c *Agent) *string { return &c.Etcd.Spread })},
 		{"etcd.quota", scalar, "`BYTES` that a member's file may have, such as 8Gi, which is the default", setQuota},
-		{"etcd.cert", scalar, "PEM `FILE` of this node's certificate, for etcd beyond one machine",
+		{"etcd.endpoints", list, "`URL`s of an etcd of your own that is to keep the journal, instead of Starling's", setEndpoints},
+		{"etcd.cert", scalar, "PEM `FILE` of this node's certificate for that etcd, if it wants TLS",
 			setPath(func(c *Agent) *string { return &c.Etcd.Certificates.CertFile })},
 		{"etcd.key", scalar, "PEM `FILE` of its key",
 			setPath(func(c *Agent) *string { return &c.Etcd.Certificates.KeyFile })},
-		{"etcd.ca", scalar, "PEM `FILE` of the authority that signs the nodes' certificates",
+		{"etcd.ca", scalar, "PEM `FILE` of the authority that signs the certificates of that etcd",
 			setPath(func(c *Agent) *string { return &c.Etcd.Certificates.CAFile })},
-		{"etcd.endpoints", list, "`URL`s of an etcd of your own that is to keep the journal, instead of Starling's", setEndpoints},
 		{"etcd.user", scalar, "`NAME` of a user of that etcd", setPath(func(c *Agent) *string { return &c.Etcd.User })},
 		{"etcd.password_file", scalar, "`FILE` that holds the user's password",
 			setPath(func(c *Agent) *string { return &c.Etcd.PasswordFile })},
@@ -153,7 +191,16 @@ func all() []setting {
 			setPath(func(c *Agent) *string { return &c.ZooKeeperFiles.KeyFile })},
 		{"zookeeper.ca", scalar, "PEM `FILE` of the authority that signs the servers' certificates",
 			setPath(func(c *Agent) *string { return &c.ZooKeeperFiles.CAFile })},
-		{"restore", scalar, "`FILE` of \"starling backup\" with whose jobs, pools and settings a new cluster begins", setPath(func(c *Agent) *string { return &c.Restore })},
+		{"backup.to", scalar, "`PLACE` at which to keep a backup now and then: a folder, or s3://BUCKET/PREFIX; machines that share it share the work (default: nowhere)", setBackupTo},
+		{"backup.every", scalar, "`DURATION` from one backup to the next (default 24h)", setBackupEvery},
+		{"backup.keep", scalar, "`NUMBER` of backups to keep, of which older ones are deleted (default 14)", setBackupKeep},
+		{"backup.endpoint", scalar, "`URL` of the store, if it is not Amazon's",
+			setPath(func(c *Agent) *string { return &c.Backup.Endpoint })},
+		{"backup.region", scalar, "`NAME` of the store's region, if it does not tell it",
+			setPath(func(c *Agent) *string { return &c.Backup.Region })},
+		{"backup.credentials_file", scalar, "`FILE` with credentials for the store, as the AWS tools have it (default: what AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, ~/.aws or the machine's role say)",
+			setPath(func(c *Agent) *string { return &c.Backup.CredentialsFile })},
+		{"restore", scalar, "`FILE` or s3://BUCKET/PREFIX/NAME of \"starling backup\", or a place of which to take the newest, with whose jobs, pools and settings a new cluster begins", setPath(func(c *Agent) *string { return &c.Restore })},
 		{"secret_file", scalar, "`FILE` of the cluster's secret, the same on all nodes, for jobs with the plugins ssh and mpi", setPath(func(c *Agent) *string { return &c.SecretFile })},
 		{"pulse_ttl", scalar, "`DURATION` after which a silent peer counts as dead (default 5s)", setPulse},
 		{"capacity.cpu", scalar, "`CORES` to give to tasks (default: all)", setCapacity(terms.CPU, jobspec.ParseCPU)},
@@ -161,8 +208,11 @@ func all() []setting {
 			setCapacity(terms.Memory, jobspec.ParseBytes)},
 		{"capacity.disk", scalar, "`BYTES` of disk to give to tasks (default: what is free)",
 			setCapacity(terms.Disk, jobspec.ParseBytes)},
-		{"attributes", pairs, "what constraints may ask for, as `NAME=VALUE`,...; os, arch, cores, node and secret are there", setAttributes},
-		{"devices", pairs, "devices to give to tasks, as `KIND=COUNT`,... or KIND=COUNT:MODEL,...; peers are the virtual peers (default: one for each processor)", setDevices},
+		{"attributes", pairs, "what constraints may ask for, as `NAME=VALUE`,...; os, arch, cores, node, confined, containers and secret are there", setAttributes},
+		{"devices", pairs, "devices to give to tasks, as `KIND=COUNT`,... or KIND=COUNT:MODEL,...; peers are the virtual peers (default: one for each processor, and the GPUs that are found)", setDevices},
+		{"containerd", scalar, "`SOCKET` of the containerd that keeps images for containers (default " + ContainerdDefault + ")",
+			setPath(func(c *Agent) *string { return &c.Containerd })},
+		{"confine", scalar, "`yes`, or no to leave tasks whatever the agent itself may do, such as to mount and to change the system (default yes)", setConfine},
 		{"ports", scalar, "`FIRST-LAST` TCP ports to give to tasks (default 20000-29999)", setPorts},
 		{"archive.bytes", scalar, "`BYTES` of the past to keep, which --at, diff, blame and report read (default 1Gi; 0 for none)", setArchiveBytes},
 		{"archive.age", scalar, "`DURATION` of the past to keep (default 720h; 0 for all that there is room for)", setArchiveAge},
@@ -189,6 +239,14 @@ func setPath(field func(*Agent) *string) func(*Agent, []string) error {
 	}
 }
 
+func setConfine(c *Agent, texts []string) error {
+	if texts[0] != "yes" && texts[0] != "no" {
+		return fmt.Errorf("%q is neither yes nor no", texts[0])
+	}
+	c.Free = texts[0] == "no"
+	return nil
+}
+
 func setAddress(c *Agent, texts []string) error {
 	if _, err := netip.ParseAddrPort(strings.Replace(texts[0], "localhost:", "127.0.0.1:", 1)); err != nil {
 		return fmt.Errorf("%q is not an IP:PORT such as 127.0.0.1:7460", texts[0])
@@ -213,42 +271,60 @@ func setDNS(c *Agent, texts []string) error {
 	return nil
 }
 
-func setInsecure(c *Agent, texts []string) (err error) {
-	if c.Insecure, err = strconv.ParseBool(texts[0]); err != nil {
-		return fmt.Errorf("must be true or false, is %q", texts[0])
+func setAdminGroup(c *Agent, texts []string) error {
+	c.AdminGroup = texts[0]
+	if _, err := user.LookupGroup(texts[0]); err != nil {
+		return fmt.Errorf("this machine has no group %q: %w", texts[0], err)
 	}
 	return nil
 }
 
-// etcdURL checks a URL of the engine.
-func etcdURL(text string) error {
+// etcdURL checks a URL of the engine, which has one of the schemes.
+func etcdURL(text string, schemes ...string) error {
 	u, err := url.Parse(text)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Port() == "" || u.Path != "" {
-		return fmt.Errorf("%q is not a URL such as http://10.0.0.1:2380", text)
+	if err != nil || !slices.Contains(schemes, u.Scheme) || u.Port() == "" || u.Path != "" {
+		return fmt.Errorf("%q is not a URL such as %s://10.0.0.1:2380", text, schemes[0])
 	}
 	return nil
 }
 
+// setURL takes where a member answers, which it does over TLS only.
 func setURL(field func(*Agent) *string) func(*Agent, []string) error {
 	return func(c *Agent, texts []string) error {
 		*field(c) = texts[0]
-		return etcdURL(texts[0])
+		return etcdURL(texts[0], "https")
 	}
 }
 
+// setJoin takes addresses, and a token or the file that holds one, which is no argument that others can see.
 func setJoin(c *Agent, texts []string) error {
+	c.Join, c.Token = nil, nil
 	for _, text := range texts {
-		if _, _, err := net.SplitHostPort(text); err != nil {
-			return fmt.Errorf("%q is not a HOST:PORT such as 10.0.0.1:7460", text)
+		if _, _, err := net.SplitHostPort(text); err == nil && !strings.Contains(text, "/") &&
+			!strings.HasPrefix(text, trust.TokenPrefix) {
+			c.Join = append(c.Join, text)
+			continue
 		}
+		if !strings.HasPrefix(text, trust.TokenPrefix) {
+			line, err := os.ReadFile(text)
+			if err != nil {
+				return fmt.Errorf("%q is not a line that begins with %s, not a file with one, and not a HOST:PORT such as 10.0.0.1:7460: %w",
+					text, trust.TokenPrefix, err)
+			}
+			text = string(line)
+		}
+		token, err := trust.ParseToken(text)
+		if err != nil {
+			return err
+		}
+		c.Token, c.Join = token, append(c.Join, token.Addresses...)
 	}
-	c.Join = texts
 	return nil
 }
 
 func setEndpoints(c *Agent, texts []string) error {
 	for _, text := range texts {
-		if err := etcdURL(text); err != nil {
+		if err := etcdURL(text, "https", "http"); err != nil {
 			return err
 		}
 	}
@@ -269,7 +345,7 @@ func setAway(c *Agent, texts []string) error {
 
 func setQuota(c *Agent, texts []string) (err error) {
 	if c.Etcd.QuotaBytes, err = jobspec.ParseBytes(texts[0]); err == nil && c.Etcd.QuotaBytes < quotaMin {
-		err = fmt.Errorf("must be at least 16Mi, is %s", texts[0])
+		err = fmt.Errorf("must be at least 256Mi, is %s", texts[0])
 	}
 	return err
 }
@@ -339,6 +415,26 @@ func setArchiveBytes(c *Agent, texts []string) (err error) {
 func setArchiveAge(c *Agent, texts []string) (err error) {
 	if c.ArchiveAge, err = time.ParseDuration(texts[0]); err != nil || c.ArchiveAge < 0 {
 		return fmt.Errorf("must be a duration such as 720h, or 0 for no bound, is %q", texts[0])
+	}
+	return nil
+}
+
+func setBackupTo(c *Agent, texts []string) error {
+	c.Backup.To = texts[0]
+	_, err := depot.Open(depot.Place{To: texts[0]})
+	return err
+}
+
+func setBackupEvery(c *Agent, texts []string) (err error) {
+	if c.BackupEvery, err = time.ParseDuration(texts[0]); err != nil || c.BackupEvery < time.Second {
+		return fmt.Errorf("must be a duration such as 24h, at least 1s, is %q", texts[0])
+	}
+	return nil
+}
+
+func setBackupKeep(c *Agent, texts []string) (err error) {
+	if c.BackupKeep, err = strconv.Atoi(texts[0]); err != nil || c.BackupKeep < 1 {
+		return fmt.Errorf("must be a number, at least 1, is %q", texts[0])
 	}
 	return nil
 }

@@ -1,7 +1,6 @@
 package settings
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"net"
@@ -14,6 +13,8 @@ import (
 	"github.com/spf13/cobra"
 	"go.yaml.in/yaml/v4"
 
+	"starling/api/client"
+	"starling/api/wire"
 	"starling/journal/etcd"
 )
 
@@ -30,12 +31,17 @@ func Read(command *cobra.Command, file string) (*Agent, error) {
 		problems = append(problems, c.readFile(file, settings)...)
 	}
 	for _, s := range settings {
-		if text := os.Getenv(s.variable()); text != "" {
+		texts, err := s.fromFlag(command)
+		// A variable that a flag overrides may say what is no setting.
+		text := os.Getenv(s.variable())
+		if s.key == "address" {
+			text, c.Hint = ListenVariable()
+		}
+		if text != "" && texts == nil {
 			if err := s.set(c, s.fromText(text)); err != nil {
 				problems = append(problems, fmt.Errorf("%s: %w", s.variable(), err))
 			}
 		}
-		texts, err := s.fromFlag(command)
 		if err == nil && texts != nil {
 			err = s.set(c, texts)
 		}
@@ -43,6 +49,20 @@ func Read(command *cobra.Command, file string) (*Agent, error) {
 			problems = append(problems, fmt.Errorf("--%s: %w", s.flag(), err))
 		}
 	}
+	return c.checked(problems)
+}
+
+// ReadFile puts together what the file and the defaults say.
+func ReadFile(file string) (*Agent, error) {
+	c, err := defaults()
+	if err != nil {
+		return nil, err
+	}
+	return c.checked(c.readFile(file, all()))
+}
+
+// checked returns the settings if there are no problems with them.
+func (c *Agent) checked(problems []error) (*Agent, error) {
 	if len(problems) == 0 {
 		problems = c.contradictions()
 	}
@@ -50,6 +70,17 @@ func Read(command *cobra.Command, file string) (*Agent, error) {
 		return nil, errors.Join(problems...)
 	}
 	return c, c.complete()
+}
+
+// ListenVariable returns where STARLING_ADDRESS says to listen. It is also where commands ask; if it can be only that,
+// as several addresses are and a socket is, it is passed over, and a hint says so.
+func ListenVariable() (address, hint string) {
+	text := os.Getenv("STARLING_ADDRESS")
+	asked, err := client.Addresses(text)
+	if text == "" || err != nil || len(asked) == 1 && !strings.HasPrefix(asked[0], wire.UnixPrefix) {
+		return text, ""
+	}
+	return "", "STARLING_ADDRESS is where commands ask, not where to listen: it is not used for that; --address says where"
 }
 
 // Declare adds the flags of all settings to a command.
@@ -71,11 +102,12 @@ func (c *Agent) contradictions() []error {
 	isExternal := len(e.Endpoints) > 0
 	switch {
 	case len(c.ZooKeeper.Servers) > 0:
-	case isExternal && (len(c.Join) > 0 || e.Listen != ""):
-		problems = append(problems, fmt.Errorf("etcd: etcd.endpoints name an etcd of your own, which has no place for join and etcd.listen\n"+
+	case isExternal && e.Listen != "":
+		problems = append(problems, fmt.Errorf("etcd: etcd.endpoints name an etcd of your own, which has no place for etcd.listen\n"+
 			"hint: drop etcd.endpoints; a machine joins a cluster whose machines keep the journal with join alone"))
-	case !isExternal && (e.User != "" || e.PasswordFile != ""):
-		problems = append(problems, fmt.Errorf("etcd: user and password_file are for an etcd of your own, which etcd.endpoints names"))
+	case !isExternal && (e.User != "" || e.PasswordFile != "" || files != (etcd.Certificates{})):
+		problems = append(problems, fmt.Errorf("etcd: user, password_file, cert, key and ca are for an etcd of your own, which "+
+			"etcd.endpoints names; between machines Starling has certificates of its own"))
 	case (e.User == "") != (e.PasswordFile == ""):
 		problems = append(problems, fmt.Errorf("etcd: user and password_file belong together: both or none"))
 	case e.Peer != "" && e.Listen == "":
@@ -87,9 +119,6 @@ func (c *Agent) contradictions() []error {
 // complete adds what follows from the rest.
 func (c *Agent) complete() error {
 	e := &c.Etcd
-	if len(c.Join) == 0 && len(e.Endpoints) == 0 && len(c.ZooKeeper.Servers) == 0 {
-		e.Listen = cmp.Or(e.Listen, EtcdListenDefault)
-	}
 	if e.Listen == "" || e.Peer != "" {
 		return nil
 	}

@@ -37,7 +37,7 @@ func configOf(t *testing.T, text string, args ...string) (*Agent, error) {
 const smallConfig = `
 node: a
 etcd:
-  listen: "http://127.0.0.1:2380"
+  listen: "https://127.0.0.1:2380"
 `
 
 func TestAgentConfig(t *testing.T) {
@@ -47,9 +47,9 @@ data: here
 address: 127.0.0.1:1
 pulse_ttl: 3s
 etcd:
-  listen: http://127.0.0.1:2
+  listen: https://127.0.0.1:2
   away: 5m
-  quota: 64Mi
+  quota: 512Mi
 join: ["10.0.0.1:1", "10.0.0.2:1"]
 capacity: {cpu: 1500m, memory: 1Gi, disk: 2G}
 attributes: {zone: cellar}
@@ -65,8 +65,8 @@ log: {file: "-", level: debug}
 		t.Errorf("got %+v", c)
 	}
 	c.Etcd.Spread, c.Etcd.Prefix = "", ""
-	wantEtcd := Etcd{Listen: "http://127.0.0.1:2", Peer: "http://127.0.0.1:3", AwayMax: 5 * time.Minute,
-		QuotaBytes: 64 << 20}
+	wantEtcd := Etcd{Listen: "https://127.0.0.1:2", Peer: "https://127.0.0.1:3", AwayMax: 5 * time.Minute,
+		QuotaBytes: 512 << 20}
 	if !reflect.DeepEqual(c.Etcd, wantEtcd) {
 		t.Errorf("etcd: got %+v, want %+v", c.Etcd, wantEtcd)
 	}
@@ -127,9 +127,12 @@ func TestAgentConfigRefuses(t *testing.T) {
 		{"nothing", smallConfig + "data:", ":5:6: data must be a single value"},
 		{"node's name", "node: a/b\n" + smallConfig[8:], `:1:7: node: must be of letters`},
 		{"listen", "node: a\netcd: {listen: 'h:1'}", `etcd.listen: "h:1" is not a URL`},
-		{"join", "node: a\njoin: [b]", `join: "b" is not a HOST:PORT`},
+		{"join", "node: a\njoin: [b]", `join: "b" is not a line that begins with starling-join-1:, not a file with one, and not a HOST:PORT`},
+		{"token", "node: a\njoin: ['starling-join-1:AAAA']", "join: token: the line is damaged"},
+		{"plain listen", "node: a\netcd: {listen: 'http://h:1'}", `"http://h:1" is not a URL such as https://`},
+		{"certificates", smallConfig + "  cert: c\n  key: k\n  ca: a", "are for an etcd of your own"},
 		{"away", "node: a\netcd: {away: 1ms}", "etcd.away: must be at least 1s"},
-		{"peer alone", "node: a\njoin: ['h:1']\netcd: {peer: 'http://h:1'}", "etcd.peer needs etcd.listen"},
+		{"peer alone", "node: a\njoin: ['h:1']\netcd: {peer: 'https://h:1'}", "etcd.peer needs etcd.listen"},
 		{"both", smallConfig + "  endpoints: ['http://h:1']", "etcd.endpoints name an etcd of your own"},
 		{"user", "node: a\netcd: {endpoints: ['http://h:1'], user: u}", "belong together"},
 		{"etcd and ZooKeeper", smallConfig + "zookeeper: {servers: 'h:2181'}", "one of them keeps the journal"},
@@ -162,6 +165,22 @@ func TestAgentConfigTellsAllAtOnce(t *testing.T) {
 	for _, want := range []string{"nodee", "ports", "STARLING_LOG_LEVEL", "--pulse-ttl"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want a word about %q too", err, want)
+		}
+	}
+}
+
+// TestAddressVariable takes the variable that tells commands where to ask as where to listen only if it can be that.
+func TestAddressVariable(t *testing.T) {
+	for text, want := range map[string]string{
+		"127.0.0.1:7":                 "127.0.0.1:7",
+		"127.0.0.1:7,127.0.0.1:8":     "127.0.0.1:7460",
+		"unix:/run/starling/one.sock": "127.0.0.1:7460",
+		"":                            "127.0.0.1:7460",
+	} {
+		t.Setenv("STARLING_ADDRESS", text)
+		c, err := configOf(t, smallConfig)
+		if err != nil || c.Address != want || (c.Hint == "") != (text == "" || text == want) {
+			t.Errorf("%q: got %+v and %v, want to listen at %s, and a hint if that is another", text, c, err, want)
 		}
 	}
 }

@@ -46,8 +46,6 @@ func (s *setting) declare(command *cobra.Command) {
 	}
 	flags := command.Flags()
 	switch {
-	case s.key == "insecure":
-		flags.Bool(s.flag(), false, s.help)
 	case s.shape == scalar:
 		flags.String(s.flag(), "", s.help)
 	default:

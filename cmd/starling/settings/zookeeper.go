@@ -32,9 +32,9 @@ func (c *Agent) completeZooKeeper() []error {
 	switch z := &c.ZooKeeper; {
 	case len(z.Servers) == 0 && (z.Auth != "" || c.ZooKeeperFiles != zookeeper.Files{}):
 		problems = append(problems, fmt.Errorf("zookeeper: nothing says where it is: give zookeeper.servers"))
-	case len(z.Servers) > 0 && (len(c.Join) > 0 || len(c.Etcd.Endpoints) > 0 || c.Etcd.Listen != ""):
+	case len(z.Servers) > 0 && (len(c.Etcd.Endpoints) > 0 || c.Etcd.Listen != ""):
 		problems = append(problems, fmt.Errorf("zookeeper, etcd: one of them keeps the journal: "+
-			"drop zookeeper.servers, or join, etcd.listen and etcd.endpoints"))
+			"drop zookeeper.servers, or etcd.listen and etcd.endpoints"))
 	}
 	if c.ZooKeeperFiles != (zookeeper.Files{}) {
 		secure, err := c.ZooKeeperFiles.Load()

@@ -2,6 +2,7 @@ package target
 
 import (
 	"context"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -20,25 +21,33 @@ func CompleteJob(r *remote.Remote) cobra.CompletionFunc {
 	})
 }
 
-// Complete offers jobs, and after "JOB/" also the tasks of the job.
+// CompleteJobs offers the names of jobs for each of several arguments.
+func CompleteJobs(r *remote.Remote) cobra.CompletionFunc {
+	one := CompleteJob(r)
+	return func(command *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		return one(command, nil, typed)
+	}
+}
+
+// Complete offers jobs, and after "JOB." or "JOB/" also the tasks and instances of the job.
 func Complete(r *remote.Remote) cobra.CompletionFunc {
-	return func(command *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
-		names, directive := CompleteJob(r)(command, args, typed)
-		job, _ := cutLast(typed)
-		if job == "" || len(args) > 0 {
+	return func(command *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		names, directive := CompleteJob(r)(command, nil, typed)
+		at := strings.LastIndexAny(typed, "./")
+		if at <= 0 {
 			return names, directive
 		}
 		ctx, cancel := remote.CompletionContext(command)
 		defer cancel()
-		answer, err := Status(ctx, r, JobName(job), true)
+		answer, err := Status(ctx, r, JobName(typed[:at]), true)
 		if err != nil {
 			return names, directive
 		}
 		for _, task := range answer.GetTasks() {
-			names = append(names, job+"/"+task.GetName())
+			names = append(names, typed[:at+1]+task.GetName())
 		}
 		for _, slot := range answer.GetSlots() {
-			names = append(names, cobra.CompletionWithDesc(job+"/"+SlotName(slot), slot.GetPhase()))
+			names = append(names, cobra.CompletionWithDesc(typed[:at+1]+SlotName(slot), slot.GetPhase()))
 		}
 		return names, directive
 	}

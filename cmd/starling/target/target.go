@@ -27,7 +27,7 @@ func JobName(text string) string {
 	return string(terms.NewJobName(terms.JobName(text).Split()))
 }
 
-// form matches JOB, JOB/TASK, JOB/TASK[3], JOB/TASK/3, and what tables show: JOB.TASK[3] and JOB.TASK[3]#4711. JOB
+// form matches what tables show, JOB.TASK[3] and JOB.TASK[3]#4711, and also JOB/TASK, JOB/TASK[3] and JOB/TASK/3. JOB
 // may have the path of its pool: analytics/etl/nightly.
 const form = `^([\w-]+(?:/[\w-]+)*)(?:\.([\w-]+))?(?:[[/](\d{1,9})\]?(#\d+)?)?$`
 
@@ -59,7 +59,7 @@ func Parse(text string) ([]Target, error) {
 }
 
 func badTarget(text string) error {
-	return fmt.Errorf("%q names nothing of a job: write JOB, JOB/TASK or JOB/TASK[3]", text)
+	return fmt.Errorf("%q names nothing of a job: write JOB, JOB.TASK or JOB.TASK[3]", text)
 }
 
 // cutLast parts a path before its last name; above is empty if there is only one.
@@ -88,7 +88,7 @@ func (t Target) String() string {
 	case t.Number < 0:
 		return t.Job + "." + t.Task
 	}
-	return fmt.Sprintf("%s/%s[%d]", t.Job, t.Task, t.Number)
+	return fmt.Sprintf("%s.%s[%d]", t.Job, t.Task, t.Number)
 }
 
 // Check is an error if the job has no such task.

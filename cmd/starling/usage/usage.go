@@ -2,15 +2,23 @@
 package usage
 
 import (
+	"errors"
 	"fmt"
+	"regexp"
 
 	"github.com/spf13/cobra"
 
 	"starling/cmd/starling/exit"
 )
 
+// parsing is what the library of flags says of numbers, in the words of Go.
+var parsing = regexp.MustCompile(`strconv\.Parse\w+: parsing .*$`)
+
 // Error adds to err where the right usage is told.
 func Error(command *cobra.Command, err error) error {
+	if text := parsing.ReplaceAllString(err.Error(), "must be a number"); text != err.Error() {
+		err = errors.New(text)
+	}
 	return exit.Fail(exit.Usage, "%w\nhint: %s --help tells how it is used", err, command.CommandPath())
 }
 

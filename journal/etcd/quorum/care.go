@@ -51,6 +51,25 @@ func (n *Node) care(ctx context.Context, v *View) {
 		n.defragment(ctx, urls[wasteful])
 	case used < n.config.QuotaBytes/10*8:
 		n.disarm(ctx)
+	default:
+		n.settle(ctx, urls)
+	}
+}
+
+// settle lets members without room count again what they use. What a compaction frees counts as used until a member
+// has committed once more, and one that takes no entries never does. To hash its file, it commits.
+func (n *Node) settle(ctx context.Context, urls map[uint64]string) {
+	alarms, err := n.journal.Client().AlarmList(ctx)
+	if err != nil || len(alarms.Alarms) == 0 {
+		return
+	}
+	for _, url := range urls {
+		client, err := outside([]string{url}, n.config.TLS)
+		if err != nil {
+			continue
+		}
+		_, err = etcdserverpb.NewMaintenanceClient(client.ActiveConnection()).Hash(ctx, &etcdserverpb.HashRequest{})
+		n.config.Log.Debug("a member without room commits", "member", url, "error", errors.Join(err, client.Close()))
 	}
 }
 

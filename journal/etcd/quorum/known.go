@@ -34,6 +34,18 @@ func loadKnown(path string) (*known, error) {
 	return k, nil
 }
 
+// Endpoints returns the client URLs of the members that had a vote last, as a machine's file says.
+func Endpoints(path string) ([]string, error) {
+	k, err := loadKnown(path)
+	if err == nil && len(k.Endpoints) == 0 {
+		err = fmt.Errorf("%s does not say where the quorum is", path)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return k.Endpoints, nil
+}
+
 // remember keeps the URLs if they are new.
 func (k *known) remember(urls []string) error {
 	slices.Sort(urls)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -35,10 +36,20 @@ type Config struct {
 	// EngineLog takes the engine's own lines.
 	EngineLog io.Writer
 	Log       *slog.Logger
+	// Known tells which nodes the cluster knows no more, nil for none.
+	Known Known
 	// External is an etcd that others keep: this machine only has its name there, and no part in its quorum.
 	External *etcd.ClientConfig
 	// Waiting is told now and then where nobody answers, as long as the quorum is not found.
 	Waiting func(urls []string, err error)
+}
+
+// Known tells which nodes the cluster knows no more, once there is somebody here who can tell.
+type Known interface {
+	// Gone lists those that were removed, and not admitted again.
+	Gone() []string
+	// Refuse tells whose a certificate is, and why it does not count any more, if it does not.
+	Refuse(*x509.Certificate) (node string, err error)
 }
 
 // Node is a machine's part in the quorum.
@@ -105,6 +116,9 @@ func (c *Config) Founds() bool {
 	return err == nil && c.External == nil && c.Find == nil && len(known.Endpoints) == 0 && !hasData(c.Dir)
 }
 
+// HasMember tells whether the data of a member is here, which Open starts.
+func (c *Config) HasMember() bool { return hasData(c.Dir) }
+
 // hasData tells whether a member's data lies in a folder.
 func hasData(dir string) bool {
 	_, err := os.Stat(filepath.Join(dir, "member", "wal"))
@@ -122,11 +136,15 @@ func (n *Node) startMember(ctx context.Context, cluster map[string]string) error
 			return err
 		}
 	}
-	m, err := etcd.Start(ctx, etcd.MemberConfig{
+	config := etcd.MemberConfig{
 		Name: n.config.Machine.Node, DataDir: n.config.Dir, Log: n.config.EngineLog,
 		ClientURL: n.config.Machine.Client, PeerURL: n.config.Machine.Peer, InitialCluster: cluster, Join: cluster != nil,
 		Certificates: n.config.Certificates, QuotaBytes: n.config.QuotaBytes,
-	})
+	}
+	if n.config.Known != nil {
+		config.Refuse = n.config.Known.Refuse
+	}
+	m, err := etcd.Start(ctx, config)
 	if err != nil {
 		return err
 	}

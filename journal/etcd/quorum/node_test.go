@@ -93,7 +93,7 @@ func TestCare(t *testing.T) {
 	must(t, err)
 	await(t, "the quorum takes entries again", func() string {
 		if err := n.Journal().Append(limited(t), journal.Record{Writer: "w", Seq: 1}); err != nil {
-			return err.Error()
+			return fmt.Sprintf("%v; the file: %+v", err, n.Report(limited(t)).Files)
 		}
 		return ""
 	})

@@ -41,8 +41,8 @@ type View struct {
 	Members []Member
 	// Machines are those that run.
 	Machines []Machine
-	// Barred are the nodes that were removed by hand.
-	Barred []string
+	// Barred are the nodes that were removed by hand, Gone those that were removed from the cluster.
+	Barred, Gone []string
 	// Leader is the id of the member that leads.
 	Leader uint64
 	// AwayMax is how long a member may be away before another takes its place.
@@ -82,13 +82,35 @@ const learnersMax = 2
 
 // Next returns what is to be done now: at most one change at a time, and the next one when that has come to its end.
 func Next(v View) Step {
-	for _, ask := range []func(*View) (Step, bool){(*View).dropLost, (*View).dropLearner, (*View).replace, (*View).grow,
-		(*View).promote} {
+	for _, ask := range []func(*View) (Step, bool){(*View).dropGone, (*View).dropLost, (*View).dropLearner,
+		(*View).replace, (*View).grow, (*View).promote} {
 		if step, due := ask(&v); due {
 			return step
 		}
 	}
 	return Step{Action: Wait, Why: v.rest()}
+}
+
+// dropGone removes a member whose node was removed from the cluster, if those that are left can go on. One that leads
+// removes itself.
+func (v *View) dropGone() (Step, bool) {
+	for _, m := range v.Members {
+		if slices.Contains(v.Gone, m.Node) && (m.Learner || v.live(&m) > (v.voters()-1)/2) {
+			return Step{Action: Remove, Node: m.Node, Member: m.ID, Why: "the node was removed from the cluster"}, true
+		}
+	}
+	return Step{}, false
+}
+
+// live counts the voters that run, without one.
+func (v *View) live(without *Member) int {
+	n := 0
+	for _, m := range v.Members {
+		if !m.Learner && m.Machine != nil && m.ID != without.ID {
+			n++
+		}
+	}
+	return n
 }
 
 // dropLost removes a member whose machine runs without it: its data is lost. It joins again as any machine does.
@@ -137,14 +159,8 @@ func (v *View) replace() (Step, bool) {
 	if len(v.spare()) == 0 {
 		return Step{}, false
 	}
-	live := 0
 	for _, m := range v.Members {
-		if !m.Learner && m.Machine != nil {
-			live++
-		}
-	}
-	for _, m := range v.Members {
-		if !m.Learner && m.ID != v.Leader && v.isAway(&m) && live > (v.voters()-1)/2 {
+		if !m.Learner && m.ID != v.Leader && v.isAway(&m) && v.live(&m) > (v.voters()-1)/2 {
 			return Step{Action: Remove, Node: m.Node, Member: m.ID, Why: fmt.Sprintf("away since %s: another machine takes its place",
 				m.Away.Format(time.RFC3339))}, true
 		}
@@ -198,7 +214,7 @@ func (v *View) isAway(m *Member) bool {
 func (v *View) able() []Machine {
 	var able []Machine
 	for _, m := range v.Machines {
-		if m.Peer != "" && !slices.Contains(v.Barred, m.Node) {
+		if m.Peer != "" && !slices.Contains(v.Barred, m.Node) && !slices.Contains(v.Gone, m.Node) {
 			able = append(able, m)
 		}
 	}

@@ -9,8 +9,8 @@ import (
 )
 
 // TestNext reads a quorum as words and wants the next step: a! leads, a votes, a? learns, a- is away (a-- too long),
-// a~ has lost its data, ?a was added and has not started; +a is a machine that can be a member, of zone z as +a/z, and
-// xa one that was removed by hand.
+// a~ has lost its data, a% was removed from the cluster, ?a was added and has not started; +a is a machine that can be
+// a member, of zone z as +a/z, and xa one that was removed by hand.
 func TestNext(t *testing.T) {
 	for _, c := range []struct{ quorum, want string }{
 		{"a!", "wait: grows when 3 machines can be its members; there are 1"},
@@ -48,6 +48,14 @@ func TestNext(t *testing.T) {
 		// Lost data.
 		{"a! b c~", "remove c: the machine is back without the data"},
 		{"a!~ b c", "wait"},
+		// Removed from the cluster.
+		{"a! b c%", "remove c: the node was removed from the cluster"},
+		{"a! b c% +d", "remove c"},
+		{"a! b%", "remove b"},
+		{"a!% b c", "remove a"},
+		{"a! b c?%", "remove c"},
+		{"a! b- c%", "wait"}, // c is needed until b is back
+		{"a! b +c%", "wait"},
 		// By hand.
 		{"a! b xc", "wait"},
 		{"a! b xc +d", "add d"},
@@ -152,7 +160,7 @@ func parse(text string) View {
 	v := View{AwayMax: time.Minute, Now: time.Unix(1000, 0)}
 	for i, word := range strings.Fields(text) {
 		word, zone, _ := strings.Cut(word, "/")
-		node := strings.Trim(word, "!?-~+x")
+		node := strings.Trim(word, "!?-~+x%")
 		id := uint64(i + 1)
 		machine := &Machine{Node: node, Peer: "http://" + node, Zone: zone, Member: id}
 		m := Member{ID: id, Node: node, Peer: machine.Peer, Learner: strings.Contains(word, "?"), Machine: machine}
@@ -161,6 +169,9 @@ func parse(text string) View {
 			v.Barred = append(v.Barred, node)
 			fallthrough
 		case strings.HasPrefix(word, "+"):
+			if strings.HasSuffix(word, "%") {
+				v.Gone = append(v.Gone, node)
+			}
 			machine.Member = 0
 			v.Machines = append(v.Machines, *machine)
 			continue
@@ -175,6 +186,9 @@ func parse(text string) View {
 		}
 		if strings.Contains(word, "!") {
 			v.Leader = id
+		}
+		if strings.Contains(word, "%") {
+			v.Gone = append(v.Gone, node)
 		}
 		if m.Machine != nil {
 			v.Machines = append(v.Machines, *machine)

@@ -51,7 +51,7 @@ func (n *Node) run(ctx context.Context) {
 // part does what is this machine's now: it takes the way through a member that has its vote, follows the list of
 // members, and decides about that if it is the leader's.
 func (n *Node) part(ctx context.Context) {
-	if n.member != nil && !n.journal.UsesMember() && !n.member.Learner() {
+	if n.member != nil && !n.journal.UsesMember() && n.member.Votes() {
 		n.config.Log.Info("this node's member has its vote", "member", idText(n.member.ID()))
 		n.journal.UseMember(n.member)
 	}

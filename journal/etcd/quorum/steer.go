@@ -133,6 +133,9 @@ func (n *Node) view(ctx context.Context) (View, error) {
 	if v.Machines, err = machinesOf(ctx, n.claim.journal); err != nil {
 		return v, err
 	}
+	if n.config.Known != nil {
+		v.Gone = n.config.Known.Gone()
+	}
 	away := map[string]time.Time{}
 	for _, kv := range noted.Kvs {
 		key := string(kv.Key)

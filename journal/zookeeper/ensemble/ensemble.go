@@ -61,7 +61,10 @@ type Server struct {
 }
 
 // New chooses ports and writes what the servers read; none runs yet. All lies in the folder.
-func New(folder string, servers int) (*Ensemble, error) {
+func New(folder string, servers int) (*Ensemble, error) { return NewOn("127.0.0.1", folder, servers) }
+
+// NewOn is New with another address of this machine where clients reach the servers.
+func NewOn(host, folder string, servers int) (*Ensemble, error) {
 	ports, err := freePorts(3 * servers)
 	if err != nil {
 		return nil, err
@@ -74,10 +77,10 @@ func New(folder string, servers int) (*Ensemble, error) {
 	}
 	e := &Ensemble{folder: folder}
 	for i := range servers {
-		s := &Server{Address: fmt.Sprintf("127.0.0.1:%d", ports[3*i]), folder: filepath.Join(folder, fmt.Sprint(i+1))}
-		config := fmt.Sprintf("tickTime=%d\ninitLimit=20\nsyncLimit=6\ndataDir=%s\nclientPort=%d\nclientPortAddress=127.0.0.1\n"+
+		s := &Server{Address: fmt.Sprintf("%s:%d", host, ports[3*i]), folder: filepath.Join(folder, fmt.Sprint(i+1))}
+		config := fmt.Sprintf("tickTime=%d\ninitLimit=20\nsyncLimit=6\ndataDir=%s\nclientPort=%d\nclientPortAddress=%s\n"+
 			"maxClientCnxns=0\nadmin.enableServer=false\n4lw.commands.whitelist=srvr\nsnapCount=20000\n%s",
-			tickMillis, filepath.Join(s.folder, "data"), ports[3*i], members.String())
+			tickMillis, filepath.Join(s.folder, "data"), ports[3*i], host, members.String())
 		files := map[string]string{"zoo.cfg": config, "data/myid": fmt.Sprintln(i + 1)}
 		for name, text := range files {
 			path := filepath.Join(s.folder, name)

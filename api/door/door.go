@@ -1,0 +1,213 @@
+package door
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"starling/api/wire"
+	"starling/cluster"
+	"starling/cluster/registry"
+	"starling/command"
+	"starling/replica/report"
+	"starling/terms"
+	"starling/trust"
+)
+
+// Config says what a door is made of.
+type Config struct {
+	// Keys show who this node is, and who others are.
+	Keys *trust.Keys
+	// Listener takes TCP connections, all of them by mutual TLS; nil for none.
+	Listener net.Listener
+	// Socket is the path of the socket for users of this machine, "" for none; Group is the name of the one whose
+	// members it lets in besides root and this process's user, "" for none.
+	Socket, Group string
+	// Address is where other nodes reach this one, and Names what the node is called besides its IP addresses.
+	Address string
+	Names   []string
+	Log     *slog.Logger
+}
+
+// Limits of those who call.
+const (
+	// connectionsMax bounds the connections of one client, an IP address or a user of this machine, at a time.
+	connectionsMax = 512
+	// bodyWithin bounds how long a request may take to come.
+	bodyWithin = 30 * time.Second
+	// endMax is how long requests may take to end when the door closes. Their contexts have ended, so it is short.
+	endMax = 500 * time.Millisecond
+)
+
+// BodyBytesMax bounds a request: a job of the largest size that the cluster takes, as JSON.
+const BodyBytesMax = 4 << 20
+
+// ErrStopping ends the contexts of requests when the door closes, not the one who asked.
+var ErrStopping = errors.New("this peer is stopping")
+
+// Door is a peer's API as others find it.
+type Door struct {
+	config  Config
+	answer  atomic.Pointer[behind]
+	socket  net.Listener
+	running *http.Server
+	stop    context.CancelCauseFunc
+	ended   chan struct{}
+	err     error
+}
+
+// Open listens, and answers what needs no peer; Answer does the rest.
+func Open(config Config) (*Door, error) {
+	d := &Door{config: config, ended: make(chan struct{})}
+	if config.Socket != "" {
+		var err error
+		if d.socket, err = listenLocal(config.Socket, config.Group); err != nil {
+			return nil, err
+		}
+	}
+	protocols := new(http.Protocols)
+	protocols.SetHTTP1(true)
+	protocols.SetHTTP2(true)
+	protocols.SetUnencryptedHTTP2(true)
+	base, stop := context.WithCancelCause(context.Background())
+	d.stop = stop
+	d.running = &http.Server{
+		Handler: d.handler(bodyWithin), Protocols: protocols, MaxHeaderBytes: 64 << 10,
+		ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute,
+		BaseContext: func(net.Listener) context.Context { return base },
+		ConnContext: func(ctx context.Context, connection net.Conn) context.Context {
+			if c, isLocal := connection.(*heldConn); isLocal {
+				return context.WithValue(ctx, callerKey{}, c.caller)
+			}
+			return ctx
+		},
+	}
+	if config.Log != nil {
+		d.running.ErrorLog = slog.NewLogLogger(config.Log.Handler(), slog.LevelDebug)
+	}
+	if config.Keys != nil {
+		d.running.TLSConfig = config.Keys.ServerTLS()
+	}
+	go d.serve()
+	return d, nil
+}
+
+// serve answers on all listeners until one fails or the door is closed.
+func (d *Door) serve() {
+	results := make(chan error, 2)
+	serving := 0
+	if d.socket != nil {
+		serving++
+		held := newHeld(d.socket, connectionsMax, localCaller(d.node(), d.config.Group))
+		go func() { results <- d.running.Serve(held) }()
+	}
+	if d.config.Listener != nil {
+		serving++
+		held := newHeld(d.config.Listener, connectionsMax, nil)
+		go func() { results <- d.running.ServeTLS(held, "", "") }()
+	}
+	for ; serving > 0; serving-- {
+		if err := <-results; err != nil && !errors.Is(err, http.ErrServerClosed) && d.err == nil {
+			d.err = fmt.Errorf("answer requests: %w", err)
+			_ = d.running.Close() // the other listener as well
+		}
+	}
+	close(d.ended)
+}
+
+// Peer is what a door needs of the peer behind it.
+type Peer interface {
+	// Registry is who is known to the cluster, and whether its rules have such a registry.
+	Registry() (known *registry.Registry, inForce bool)
+	// State is the value, when it has come to an index.
+	State(ctx context.Context, least terms.Index) (*cluster.State, error)
+	// Submit appends the command and returns when the peer has folded it.
+	Submit(ctx context.Context, c command.Command) (report.Receipt, error)
+}
+
+// behind is what answers behind a door.
+type behind struct {
+	http.Handler
+	peer Peer
+}
+
+// Answer has requests that need a peer answered from now on; a peer of the past is nil.
+func (d *Door) Answer(handler http.Handler, peer Peer) { d.answer.Store(&behind{handler, peer}) }
+
+// node is the name of this node, "" if it is in no cluster.
+func (d *Door) node() string {
+	if d.config.Keys == nil {
+		return ""
+	}
+	return d.config.Keys.Node()
+}
+
+// Address is where other nodes reach the door.
+func (d *Door) Address() string { return d.config.Address }
+
+// Done is closed when no more requests are answered; Err tells why, if nobody closed the door.
+func (d *Door) Done() <-chan struct{} { return d.ended }
+
+// Err is meant for after Done.
+func (d *Door) Err() error { return d.err }
+
+// Close ends the requests that are under way, and answers no more.
+func (d *Door) Close() error {
+	d.stop(ErrStopping)
+	limit, cancel := context.WithTimeout(context.Background(), endMax)
+	defer cancel()
+	if err := d.running.Shutdown(limit); err != nil {
+		_ = d.running.Close() // what is left has had its time
+	}
+	<-d.ended
+	return d.err
+}
+
+// handler finds out who calls before anything else.
+func (d *Door) handler(within time.Duration) http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST "+PathJoin, d.join)
+	mux.HandleFunc("POST "+PathRenew, d.renew)
+	mux.HandleFunc("POST "+PathToken, d.token)
+	mux.HandleFunc("POST "+PathUser, d.user)
+	mux.HandleFunc("POST "+PathTokens, d.tokens)
+	mux.HandleFunc("POST "+PathUsers, d.users)
+	mux.HandleFunc("POST "+PathRemoveToken, d.removeToken)
+	mux.HandleFunc("POST "+PathRemoveUser, d.removeUser)
+	mux.HandleFunc("POST "+PathRemoveNode, d.removeNode)
+	mux.HandleFunc("POST "+PathCan, d.can)
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		if answer := d.answer.Load(); answer != nil {
+			answer.ServeHTTP(w, r)
+			return
+		}
+		WriteFailure(w, http.StatusServiceUnavailable, &wire.Failure{Code: wire.Unavailable,
+			Reason: "this peer waits for the quorum of the journal: its log tells what is missing"})
+	})
+	return d.withCaller(d.withHost(http.NewCrossOriginProtection().Handler(withBody(mux, within))))
+}
+
+// withCaller tells all that come after who sends the request over TLS; over the socket the connection has told
+// already.
+func (d *Door) withCaller(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.TLS == nil {
+			next.ServeHTTP(w, r)
+			return
+		}
+		who, err := d.config.Keys.IdentityOn(r.TLS)
+		if err == nil {
+			err = d.recognize(&who, r.TLS)
+		}
+		if err != nil {
+			WriteFailure(w, http.StatusForbidden, &wire.Failure{Code: wire.Denied, Reason: err.Error()})
+			return
+		}
+		next.ServeHTTP(w, r.WithContext(WithCaller(r.Context(), who)))
+	})
+}

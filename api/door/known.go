@@ -1,0 +1,321 @@
+package door
+
+import (
+	"context"
+	"crypto"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"starling/api/wire"
+	"starling/cluster/facts"
+	"starling/cluster/registry"
+	"starling/command"
+	"starling/rights"
+	"starling/terms"
+	"starling/terms/access"
+	"starling/trust"
+)
+
+// submitWithin bounds how long an entry about who is known may take.
+const submitWithin = 15 * time.Second
+
+// known returns who is known to the cluster; inForce is false while its rules have no registry, or no peer is there to
+// tell.
+func (d *Door) known() (all *registry.Registry, inForce bool) {
+	answer := d.answer.Load()
+	if answer == nil || answer.peer == nil {
+		return nil, false
+	}
+	return answer.peer.Registry()
+}
+
+// inForceWithin is how long a new cluster may take until its rules have a registry.
+const inForceWithin = time.Second
+
+// isInForce tells whether the rules have a registry, or will have in a moment.
+func (d *Door) isInForce(ctx context.Context) bool {
+	for end := time.Now().Add(inForceWithin); ; {
+		if _, inForce := d.known(); inForce || time.Now().After(end) {
+			return inForce
+		}
+		select {
+		case <-ctx.Done():
+			return false
+		case <-time.After(inForceWithin / 50):
+		}
+	}
+}
+
+func now() terms.Time { return terms.Time(time.Now().UnixMilli()) }
+
+// recognize looks up in the registry whether who calls is known yet, and gives a user the role that stands there.
+func (d *Door) recognize(who *trust.Identity, connection *tls.ConnectionState) error {
+	all, inForce := d.known()
+	if !inForce || who.Kind != access.OfNode && who.Kind != access.OfUser {
+		return nil
+	}
+	key, err := trust.KeyOfPublic(connection.PeerCertificates[0].PublicKey)
+	if err != nil {
+		return err
+	}
+	if who.Kind == access.OfNode {
+		return nodeProblem(all, terms.NodeName(who.Name), key)
+	}
+	found := all.Find(who.Subject(), key)
+	if found == nil {
+		return fmt.Errorf("the credentials of %s do not count any more: ask an admin for others, and keep them with "+
+			"`starling login`", who.Subject())
+	}
+	who.Role = found.Role
+	return nil
+}
+
+// Expelled begins the reason why a node is refused that does not belong to the cluster any more.
+const Expelled = "the cluster knows this machine no more: "
+
+// nodeProblem is an error if a key is not that of a node, or not any more. A node that has just been let in by itself
+// is not listed yet.
+func nodeProblem(all *registry.Registry, node terms.NodeName, key access.Key) error {
+	own := all.Of(access.Subject{Kind: access.OfNode, Name: string(node)})
+	switch {
+	case all.IsGone(node):
+		return fmt.Errorf(Expelled+"node %s was removed; delete its data directory, and let it join again with a token",
+			node)
+	case len(own) > 0 && own[0].Key != key:
+		return fmt.Errorf(Expelled+"another machine has joined as node %s since: give each a name of its own", node)
+	}
+	return nil
+}
+
+// Refuse tells whose a certificate of the cluster is, and why it is refused at the engine, if it is: no user has
+// business there, nor a node that is not known any more.
+func (d *Door) Refuse(certificate *x509.Certificate) (node string, err error) {
+	who, err := trust.IdentityOf(certificate)
+	switch {
+	case err != nil:
+		return "", err
+	case who.Kind != access.OfNode:
+		return "", fmt.Errorf("%s is no node", who)
+	}
+	key, err := trust.KeyOfPublic(certificate.PublicKey)
+	if all, inForce := d.known(); err == nil && inForce {
+		err = nodeProblem(all, terms.NodeName(who.Name), key)
+	}
+	return who.Name, err
+}
+
+// Gone lists the nodes that were removed from the cluster, and not admitted again.
+func (d *Door) Gone() (names []string) {
+	if all, inForce := d.known(); inForce {
+		for _, name := range all.Gone {
+			names = append(names, string(name))
+		}
+	}
+	return names
+}
+
+var errNoPeer = errors.New("this peer waits for the quorum of the journal: try again when that answers")
+
+// enter has a command folded that changes who is known, for who sent the request of the context.
+func (d *Door) enter(ctx context.Context, c command.Command) error {
+	answer := d.answer.Load()
+	if answer == nil || answer.peer == nil {
+		return errNoPeer
+	}
+	if who := CallerOf(ctx); who.IsUser() {
+		c = &command.As{Subject: who.Subject(), Command: c}
+	}
+	within, cancel := context.WithTimeout(ctx, submitWithin)
+	defer cancel()
+	receipt, err := answer.peer.Submit(within, c)
+	switch {
+	case err != nil:
+		return fmt.Errorf("the journal has not taken it: %w", err)
+	case receipt.Refusal.Code != facts.OK:
+		return wire.Refused(receipt.Index, receipt.Refusal)
+	}
+	return nil
+}
+
+// admitNode has a node's key folded that joins by a token. One from before there was a registry is entered for this
+// key.
+func (d *Door) admitNode(ctx context.Context, node string, public crypto.PublicKey, by *trust.Claims) error {
+	key, err := trust.KeyOfPublic(public)
+	all, inForce := d.known()
+	if err != nil || !inForce {
+		return err
+	}
+	token := by.ID
+	if who := (access.Subject{Kind: access.OfNode, Name: node}); by.Uses == 0 && all.Find(who, key) == nil {
+		token += "." + key.String()
+		_ = d.enter(ctx, d.entryOf(by, token)) // it may be there already
+	}
+	return d.enter(ctx, &command.AdmitNode{Node: terms.NodeName(node), Key: key, Token: token})
+}
+
+// entryOf is what enters a token into the registry.
+func (d *Door) entryOf(claims *trust.Claims, id string) *command.AddToken {
+	return &command.AddToken{LifeMillis: uint64(max(time.Until(claims.Expires).Milliseconds(), 1)),
+		Token: access.Token{ID: id, Node: terms.NodeName(claims.Node), Keeper: claims.Keeper, Uses: max(claims.Uses, 1)}}
+}
+
+// renewalProblem is an error if a node's key does not count any more.
+func renewalProblem(all *registry.Registry, node string, csr []byte) error {
+	public, err := trust.KeyOf(csr)
+	if err != nil {
+		return err
+	}
+	key, err := trust.KeyOfPublic(public)
+	if err != nil {
+		return err
+	}
+	return nodeProblem(all, terms.NodeName(node), key)
+}
+
+// addToken has a token folded, so that it counts.
+func (d *Door) addToken(ctx context.Context, token *trust.Token) error {
+	claims := &trust.Claims{}
+	if err := json.Unmarshal(token.Claims, claims); err != nil {
+		return err
+	}
+	if claims.Uses > access.TokenUsesMax {
+		return fmt.Errorf("at most %d machines may join by one token", access.TokenUsesMax)
+	}
+	return d.enter(ctx, d.entryOf(claims, claims.ID))
+}
+
+// addUser has a user's credential folded, so that it counts.
+func (d *Door) addUser(ctx context.Context, name string, role access.Role, certificate []byte) error {
+	if !d.isInForce(ctx) {
+		return nil
+	}
+	signed, err := x509.ParseCertificate(certificate)
+	if err != nil {
+		return err
+	}
+	key, err := trust.KeyOfPublic(signed.PublicKey)
+	if err != nil {
+		return err
+	}
+	return d.enter(ctx, &command.AddUser{Credential: access.Credential{Key: key, Kind: access.OfUser, Name: name,
+		Role: role, Until: terms.Time(signed.NotAfter.UnixMilli())}})
+}
+
+// Removal names what is to be removed.
+type Removal struct {
+	Name string `json:"name"`
+}
+
+// Done is the answer to what has no other.
+type Done struct{}
+
+// KnownUser is a credential of a user.
+type KnownUser struct {
+	Name    string    `json:"name"`
+	Role    string    `json:"role"`
+	Key     string    `json:"key"`
+	Expires time.Time `json:"expires"`
+}
+
+// KnownToken is a token by which machines may join yet.
+type KnownToken struct {
+	ID      string    `json:"id"`
+	Node    string    `json:"node,omitempty"`
+	Keeper  bool      `json:"keeper,omitempty"`
+	Uses    uint32    `json:"uses"`
+	Expires time.Time `json:"expires"`
+}
+
+// errNoRegistry tells that the rules are too old.
+var errNoRegistry = errors.New("the rules of this cluster have no registry of users and tokens yet: raise them, see " +
+	"`starling rules`")
+
+// users lists the credentials of users.
+func (d *Door) users(w http.ResponseWriter, r *http.Request) {
+	admit(w, r, PathUsers, func(*Done) (*[]KnownUser, error) {
+		all, inForce := d.known()
+		if !inForce {
+			return nil, errNoRegistry
+		}
+		list := []KnownUser{}
+		for _, o := range all.All(access.OfUser) {
+			list = append(list, KnownUser{o.Name, o.Role.String(), o.Key.String(), timeOf(o.Until)})
+		}
+		return &list, nil
+	})
+}
+
+// tokens lists the tokens that may be used yet.
+func (d *Door) tokens(w http.ResponseWriter, r *http.Request) {
+	admit(w, r, PathTokens, func(*Done) (*[]KnownToken, error) {
+		all, inForce := d.known()
+		if !inForce {
+			return nil, errNoRegistry
+		}
+		list := []KnownToken{}
+		for _, t := range all.Open(now()) {
+			list = append(list, KnownToken{t.ID, string(t.Node), t.Keeper, t.Uses, timeOf(t.Until)})
+		}
+		return &list, nil
+	})
+}
+
+func timeOf(at terms.Time) time.Time { return time.UnixMilli(int64(at)).UTC() }
+
+func (d *Door) removeToken(w http.ResponseWriter, r *http.Request) {
+	d.remove(w, r, PathRemoveToken, func(name string) command.Command { return &command.RemoveToken{ID: name} })
+}
+
+func (d *Door) removeUser(w http.ResponseWriter, r *http.Request) {
+	d.remove(w, r, PathRemoveUser, func(name string) command.Command { return &command.RemoveUser{Name: name} })
+}
+
+func (d *Door) removeNode(w http.ResponseWriter, r *http.Request) {
+	d.remove(w, r, PathRemoveNode, func(name string) command.Command {
+		return &command.RemoveNode{Node: terms.NodeName(name)}
+	})
+}
+
+// remove has what a request names removed.
+func (d *Door) remove(w http.ResponseWriter, r *http.Request, method string, of func(name string) command.Command) {
+	admit(w, r, method, func(request *Removal) (*Done, error) {
+		return &Done{}, d.enter(r.Context(), of(request.Name))
+	})
+}
+
+// Question asks whether a user may do something.
+type Question struct {
+	// User is the name of one with credentials, or NAME@NODE for one of a node's own machine.
+	User   string `json:"user"`
+	Verb   string `json:"verb"`
+	Object string `json:"object,omitempty"`
+}
+
+// can answers whether somebody may do something, by the function that refuses commands.
+func (d *Door) can(w http.ResponseWriter, r *http.Request) {
+	admit(w, r, PathCan, func(q *Question) (*rights.Answer, error) {
+		answer := d.answer.Load()
+		if answer == nil || answer.peer == nil {
+			return nil, errNoPeer
+		}
+		state, err := answer.peer.State(r.Context(), 0)
+		if err != nil {
+			return nil, err
+		}
+		who := access.Subject{Kind: access.OfUser, Name: q.User}
+		if _, node, isLocal := strings.Cut(q.User, "@"); isLocal && len(state.Registry().Of(who)) == 0 && node != "" {
+			who.Kind = access.OfLocal
+		}
+		told, err := rights.Can(state, who, q.Verb, q.Object)
+		if err != nil {
+			return nil, &wire.Failure{Code: wire.Invalid, Reason: err.Error()}
+		}
+		return &told, nil
+	})
+}

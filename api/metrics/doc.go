@@ -1,0 +1,6 @@
+// Package metrics tells Prometheus how the cluster and one peer are.
+//
+// Metrics of the cluster are a function of the value, computed when they are asked for: at the same index all peers
+// tell the same. Their labels are pools, types, states, kinds and reasons, never instances, so that their number stays
+// small however much runs. Metrics of the peer, its journal and its program are its own.
+package metrics

@@ -1,0 +1,101 @@
+package metrics
+
+import (
+	"errors"
+	"fmt"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/datadriven"
+	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
+
+	"starling/cluster"
+	"starling/command"
+	"starling/replica"
+	"starling/replica/report"
+	"starling/terms"
+)
+
+// entries make one member, and two jobs, one of which has no room.
+func entries() [][]command.Command {
+	offer := terms.Offer{Address: "a:1", Capacity: terms.Resources{4000, 8 << 30, 100 << 30}}
+	job := func(name terms.JobName, kind terms.JobType, millicores int64) *command.SubmitJob {
+		return &command.SubmitJob{Spec: terms.Job{Name: name, Type: kind, Tasks: []terms.Task{{
+			Name: "main", Instances: 2, Command: []string{"work"}, Placement: terms.Pack,
+			Resources: terms.Resources{millicores, 1 << 30, 0},
+		}}}}
+	}
+	return [][]command.Command{
+		{&command.PrepareJoin{Joiner: "a~1", Attempt: 1}},
+		{&command.Volunteer{Peer: "a~1", Offer: offer}},
+		{job("web", terms.Stateless, 500), job("large", terms.Batch, 64_000)},
+	}
+}
+
+func folded(t *testing.T) *cluster.State {
+	t.Helper()
+	s := cluster.NewState()
+	for i, commands := range entries() {
+		outcome := replica.Apply(s, s.Index+1, &command.Entry{Writer: "a~1", Seq: uint64(i) + 1, Time: 1_700_000_000_000,
+			Cause: s.Index, Commands: commands}, false)
+		for _, result := range outcome.Results {
+			if result.Refused() {
+				t.Fatal(result.Refusal)
+			}
+		}
+	}
+	return s
+}
+
+func text(s *Scrape) string {
+	answer := httptest.NewRecorder()
+	s.Handler().ServeHTTP(answer, httptest.NewRequest("GET", "/metrics", nil))
+	return fmt.Sprintf("%d\n%s", answer.Code, answer.Body)
+}
+
+// TestMetrics shows all that a peer tells; what is left out is 0.
+func TestMetrics(t *testing.T) {
+	state := folded(t)
+	datadriven.RunTest(t, "testdata/metrics.txt", func(t *testing.T, d *datadriven.TestData) string {
+		scrape := &Scrape{State: state, Head: state.Index + 2, Version: "v1.2.3", Status: report.PeerStatus{
+			Warnings: []string{"no cgroups here"}, Requests: 3, JournalUsed: 1 << 20, JournalQuota: 8 << 30}}
+		if d.Cmd == "outage" {
+			scrape.HeadError = errors.New("no leader")
+			scrape.Status.Troubles = []report.Trouble{{Kind: report.JournalFull}}
+		}
+		all := strings.SplitAfter(text(scrape), "\n")
+		kept := &strings.Builder{}
+		for _, line := range all {
+			if isHelp := strings.HasPrefix(line, "#"); d.Cmd == "all" && (isHelp || !strings.HasSuffix(line, " 0\n")) ||
+				d.Cmd == "outage" && !isHelp && (strings.Contains(line, "trouble") || strings.Contains(line, "lag")) {
+				kept.WriteString(line)
+			}
+		}
+		return kept.String()
+	})
+}
+
+// TestConventions is what `promtool check metrics` does.
+func TestConventions(t *testing.T) {
+	_, body, _ := strings.Cut(text(&Scrape{State: folded(t), Version: "v1"}), "\n")
+	problems, err := promlint.New(strings.NewReader(body)).Lint()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, problem := range problems {
+		t.Errorf("%s: %s", problem.Metric, problem.Text)
+	}
+}
+
+// TestNoLabelNamesAnInstance keeps the number of series small.
+func TestNoLabelNamesAnInstance(t *testing.T) {
+	allowed := map[string]bool{"pool": true, "type": true, "state": true, "kind": true, "reason": true, "version": true}
+	for _, g := range gauges() {
+		for _, label := range g.labels {
+			if !allowed[label] {
+				t.Errorf("%s has the label %s", g.name, label)
+			}
+		}
+	}
+}

@@ -1,0 +1,274 @@
+// Package session lets a caller talk with a program beside an instance, through any peer: the peer of the instance's
+// node runs the program, another passes on what either side says.
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"sync"
+	"time"
+
+	"connectrpc.com/connect"
+
+	"starling/api/door"
+	starlingv1 "starling/api/v1"
+	"starling/api/wire"
+	"starling/cluster"
+	"starling/cluster/facts"
+	"starling/driver"
+	"starling/terms"
+)
+
+// drain is how long the last output of a program may take to be taken, and what it left behind may go on to write.
+const drain = 5 * time.Second
+
+// Backend is what sessions need of a peer.
+type Backend interface {
+	// Self names the peer's present life.
+	Self() terms.PeerID
+	// Exec runs a program beside an instance of this node, as driver.Driver does.
+	Exec(ctx context.Context, id terms.AllocationID, command []string, s driver.Session) (exitCode int, err error)
+}
+
+// Server answers for one peer.
+type Server struct {
+	Backend Backend
+	// State returns the value at the index or later.
+	State func(ctx context.Context, least uint64) (*cluster.State, error)
+	// Slot finds the slot that a request names.
+	Slot func(state *cluster.State, request *starlingv1.ExecRequest) (facts.SlotRef, error)
+	// Peers is how other peers are reached.
+	Peers *http.Transport
+	// Log is told of each session; nil for no log.
+	Log *slog.Logger
+}
+
+type stream = connect.BidiStream[starlingv1.ExecRequest, starlingv1.ExecResponse]
+
+// Exec runs a program beside an instance, and lets the caller talk with it.
+func (s *Server) Exec(ctx context.Context, caller *stream) error {
+	first, err := caller.Receive()
+	if err != nil {
+		return err
+	}
+	if len(first.GetCommand()) == 0 {
+		return &wire.Failure{Code: wire.Invalid, Reason: "the request: command must name a program"}
+	}
+	state, err := s.State(ctx, first.GetMinIndex())
+	if err != nil {
+		return err
+	}
+	id, node, err := s.find(state, first)
+	if err != nil {
+		return err
+	}
+	by := door.CallerOf(ctx).String()
+	if first.GetDirect() && !door.CallerOf(ctx).IsUser() {
+		by = fmt.Sprintf("%s, by way of %s", first.GetBy(), by)
+	}
+	if node.Name == s.Backend.Self().Node() {
+		head := &starlingv1.ExecResponse{Index: uint64(state.Index), Allocation: id.String(), Node: string(node.Name)}
+		return s.run(ctx, caller, &talk{first: first, id: id, head: head, by: by})
+	}
+	if first.GetDirect() || node.Offer == nil || node.Peer == "" {
+		return &wire.Failure{Code: wire.Unavailable, Index: state.Index, Reason: fmt.Sprintf(
+			"%s is on node %s, which is not in the cluster now: ask again when it is back", id, node.Name)}
+	}
+	first.Allocation, first.Direct, first.By, first.MinIndex = id.String(), true, by, uint64(state.Index)
+	return s.passOn(ctx, caller, first, node)
+}
+
+// find returns the allocation that is meant, which must run, and its node.
+func (s *Server) find(state *cluster.State,
+	request *starlingv1.ExecRequest) (id terms.AllocationID, node *cluster.Node, err error) {
+	var r facts.SlotRef
+	asked, named := terms.ParseAllocationID(request.GetAllocation())
+	switch {
+	case request.GetAllocation() != "" && !named:
+		return id, nil, &wire.Failure{Code: wire.Invalid, Reason: fmt.Sprintf(
+			"the request: allocation must be as in web.server[2]#4711, is %q", request.GetAllocation())}
+	case named:
+		if r, named = state.RefOf(asked.Slot); !named {
+			return id, nil, &wire.Failure{Code: wire.NotFound, Index: state.Index, Reason: fmt.Sprintf(
+				"there is no %s: `starling ps` lists the jobs", asked)}
+		}
+	default:
+		if r, err = s.Slot(state, request); err != nil {
+			return id, nil, err
+		}
+	}
+	slot, _ := state.SlotAt(r)
+	id = terms.AllocationID{Slot: state.NameOf(r), Order: slot.Order}
+	switch {
+	case named && asked != id:
+		return id, nil, &wire.Failure{Code: wire.Conflict, Index: state.Index, Reason: fmt.Sprintf(
+			"%s has ended: the instance is %s now", asked, id)}
+	case slot.Phase != facts.Running && slot.Phase != facts.Stopping:
+		return id, nil, &wire.Failure{Code: wire.Conflict, Index: state.Index, Reason: fmt.Sprintf(
+			"%s does not run: it is %s; `starling why %s` tells more", id.Slot, slot.Phase, id.Slot.Job)}
+	}
+	return id, state.Node(slot.Node), nil
+}
+
+// talk is a session on this node.
+type talk struct {
+	first *starlingv1.ExecRequest
+	id    terms.AllocationID
+	head  *starlingv1.ExecResponse
+	by    string
+}
+
+// run runs the program of a session here.
+func (s *Server) run(ctx context.Context, caller *stream, t *talk) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	if err := caller.Send(t.head); err != nil {
+		return err
+	}
+	answers := &answers{to: caller}
+	d := driver.Session{Output: piece{answers, false}, Errors: piece{answers, true}, Env: t.first.GetEnv(), Drain: drain}
+	input, told := io.Pipe()
+	defer input.Close()
+	if t.first.GetInteractive() {
+		d.Input = input
+	}
+	resized := make(chan driver.Size, 1)
+	if t.first.GetTerminal() {
+		d.Terminal = &driver.Terminal{Size: sizeOf(t.first), Resized: resized}
+	}
+	go hear(caller, told, resized, cancel)
+	log := s.Log
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	log = log.With("allocation", t.id.String(), "by", t.by)
+	log.Info("a session begins", "command", t.first.GetCommand(), "terminal", t.first.GetTerminal())
+	code, err := s.Backend.Exec(ctx, t.id, t.first.GetCommand(), d)
+	if err != nil {
+		log.Info("a session has ended", "error", err)
+		return &wire.Failure{Code: wire.NotFound, Reason: err.Error()}
+	}
+	log.Info("a session has ended", "exit_code", code)
+	status := int32(code)
+	return answers.send(&starlingv1.ExecResponse{ExitCode: &status})
+}
+
+func sizeOf(request *starlingv1.ExecRequest) driver.Size {
+	const most = 1 << 15
+	return driver.Size{Columns: uint16(min(request.GetColumns(), most)), Rows: uint16(min(request.GetRows(), most))}
+}
+
+// hear passes on what the caller says until there is no more, and ends the session if the caller is gone. It ends with
+// the call.
+func hear(caller *stream, input *io.PipeWriter, resized chan driver.Size, gone func()) {
+	defer close(resized)
+	for {
+		request, err := caller.Receive()
+		if err != nil {
+			input.Close()
+			if !errors.Is(err, io.EOF) {
+				gone()
+			}
+			return
+		}
+		if request.GetColumns() > 0 {
+			select {
+			case <-resized: // a later size takes its place
+			default:
+			}
+			resized <- sizeOf(request)
+		}
+		if len(request.GetInput()) > 0 {
+			_, _ = input.Write(request.GetInput()) // a program that has ended reads no more
+		}
+	}
+}
+
+// answers sends what comes of a session, one message at a time.
+type answers struct {
+	mu sync.Mutex
+	to *stream
+}
+
+func (a *answers) send(answer *starlingv1.ExecResponse) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.to.Send(answer)
+}
+
+// piece sends what a program writes.
+type piece struct {
+	answers *answers
+	errors  bool
+}
+
+// Write sends one piece.
+func (p piece) Write(data []byte) (int, error) {
+	answer := &starlingv1.ExecResponse{Stdout: data}
+	if p.errors {
+		answer = &starlingv1.ExecResponse{Stderr: data}
+	}
+	if err := p.answers.send(answer); err != nil {
+		return 0, err
+	}
+	return len(data), nil
+}
+
+// passOn lets the peer of the node run the session.
+func (s *Server) passOn(ctx context.Context, caller *stream, first *starlingv1.ExecRequest, node *cluster.Node) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	peer, err := wire.Peer(s.Peers, node.Offer.Address).Exec(ctx)
+	if err == nil {
+		// The transport does not heed the end of ctx while it waits for more of the request.
+		context.AfterFunc(ctx, func() { _ = peer.CloseRequest() })
+		err = peer.Send(first)
+	}
+	if err == nil || errors.Is(err, io.EOF) { // then the answer tells why
+		go func() {
+			for {
+				request, err := caller.Receive()
+				if errors.Is(err, io.EOF) {
+					_ = peer.CloseRequest()
+					return
+				}
+				if err != nil || peer.Send(request) != nil {
+					cancel()
+					return
+				}
+			}
+		}()
+		err = answerFrom(peer, caller)
+	}
+	failure := wire.FailureOf(err)
+	switch {
+	case err == nil:
+		return nil
+	case failure.Code == wire.Unavailable && !failure.Decided:
+		failure.Reason = fmt.Sprintf("the peer of node %s, which runs %s, does not answer at %s: %s", node.Name,
+			first.GetAllocation(), node.Offer.Address, failure.Reason)
+	}
+	return failure
+}
+
+// answerFrom passes on what another peer answers.
+func answerFrom(peer *connect.BidiStreamForClientSimple[starlingv1.ExecRequest, starlingv1.ExecResponse],
+	caller *stream) error {
+	defer peer.CloseResponse()
+	for {
+		answer, err := peer.Receive()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err == nil {
+			err = caller.Send(answer)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}

@@ -1,0 +1,228 @@
+// Package depot keeps backups of a cluster: in a folder, or in a bucket of an S3-compatible store.
+//
+// A backup's name tells of which cluster it is, after which entry and of when, so that the list needs no other file,
+// and many clusters may share a place:
+//
+//	starling-CLUSTER-20261124T120000Z-4711.backup
+package depot
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"starling/terms"
+)
+
+// ErrPlace tells that something is not where backups can be kept.
+var ErrPlace = errors.New("backups are kept in a folder, or in a bucket: s3://BUCKET/PREFIX")
+
+// Place says where backups are kept, and how a store is reached.
+type Place struct {
+	// To is a folder, or s3://BUCKET/PREFIX.
+	To string
+	// Endpoint is the URL of the store, "" for Amazon's. Region may be "" where the store tells it.
+	Endpoint, Region string
+	// CredentialsFile is one as the AWS tools have it, "" for what the environment, ~/.aws or the machine's role say.
+	CredentialsFile string
+}
+
+// Backup is one that is kept.
+type Backup struct {
+	Name    string
+	Cluster string
+	At      time.Time
+	Index   terms.Index
+	Bytes   int64
+}
+
+// Depot is a place that backups are kept at. It is safe for concurrent use.
+type Depot interface {
+	// List returns what is there and has the name of a backup, the newest first.
+	List(ctx context.Context) ([]Backup, error)
+	// Put keeps a file under a name. It is there when all of it is.
+	Put(ctx context.Context, name, file string) error
+	// Fetch writes what is kept under a name.
+	Fetch(ctx context.Context, name string, to io.Writer) error
+	// Delete deletes what is kept under a name.
+	Delete(ctx context.Context, name string) error
+}
+
+// scheme begins the name of a place in a store.
+const scheme = "s3://"
+
+// IsStore tells whether a text names a place in a store.
+func IsStore(text string) bool { return strings.HasPrefix(text, scheme) }
+
+// Open returns the depot at a place. A store is not asked yet.
+func Open(p Place) (Depot, error) {
+	if IsStore(p.To) {
+		return openBucket(p)
+	}
+	if p.To == "" || strings.Contains(p.To, "://") {
+		return nil, fmt.Errorf("%q: %w", p.To, ErrPlace)
+	}
+	return folder(p.To), nil
+}
+
+// timeForm is how a name tells the time.
+const timeForm = "20060102T150405Z"
+
+var nameForm = regexp.MustCompile(`^starling-(.+)-(\d{8}T\d{6}Z)-(\d+)\.backup$`)
+
+// NameOf returns the name of a backup.
+func NameOf(cluster string, at time.Time, index terms.Index) string {
+	return fmt.Sprintf("starling-%s-%s-%d.backup", cluster, at.UTC().Format(timeForm), index)
+}
+
+// parse reads a name; ok is false for one that no backup has.
+func parse(name string) (b Backup, ok bool) {
+	parts := nameForm.FindStringSubmatch(name)
+	if parts == nil {
+		return b, false
+	}
+	at, err := time.Parse(timeForm, parts[2])
+	index, err2 := strconv.ParseUint(parts[3], 10, 64)
+	return Backup{Name: name, Cluster: parts[1], At: at, Index: terms.Index(index)}, err == nil && err2 == nil
+}
+
+// newest orders backups.
+func newest(all []Backup) []Backup {
+	slices.SortFunc(all, func(a, b Backup) int {
+		return cmp.Or(b.At.Compare(a.At), cmp.Compare(b.Index, a.Index), cmp.Compare(a.Name, b.Name))
+	})
+	return all
+}
+
+// Prune deletes all backups of a cluster but the newest, and returns the names of those that it deleted.
+func Prune(ctx context.Context, d Depot, cluster string, keep int) (gone []string, err error) {
+	all, err := d.List(ctx)
+	for _, b := range all {
+		if b.Cluster != cluster {
+			continue
+		}
+		if keep--; keep >= 0 {
+			continue
+		}
+		if failed := d.Delete(ctx, b.Name); failed != nil {
+			err = errors.Join(err, failed)
+			continue
+		}
+		gone = append(gone, b.Name)
+	}
+	return gone, err
+}
+
+// Find writes a backup into a new file in a folder of the system's and returns its path: the one that is named, or the
+// newest where a place is named.
+func Find(ctx context.Context, p Place) (path, name string, err error) {
+	d, err := Open(p)
+	if err != nil {
+		return "", "", err
+	}
+	all, err := d.List(ctx)
+	if err != nil {
+		return "", "", err
+	}
+	for _, b := range all {
+		if b.Cluster != all[0].Cluster {
+			return "", "", fmt.Errorf("%s has backups of cluster %s and of %s: name one of them, such as %s", p.To, all[0].Cluster,
+				b.Cluster, strings.TrimSuffix(p.To, "/")+"/"+all[0].Name)
+		}
+	}
+	if len(all) > 0 {
+		name = all[0].Name
+	} else {
+		at := strings.LastIndexByte(p.To, '/')
+		p.To, name = p.To[:at+1], p.To[at+1:]
+		if d, err = Open(p); err != nil {
+			return "", "", err
+		}
+	}
+	file, err := os.CreateTemp("", "starling-*.backup")
+	if err != nil {
+		return "", "", err
+	}
+	err = errors.Join(d.Fetch(ctx, name, file), file.Close())
+	if err != nil {
+		return "", "", errors.Join(err, os.Remove(file.Name()))
+	}
+	return file.Name(), name, nil
+}
+
+// folder is a depot on a disk.
+type folder string
+
+// List implements Depot.
+func (f folder) List(context.Context) ([]Backup, error) {
+	entries, err := os.ReadDir(string(f))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR) {
+		return nil, fmt.Errorf("list backups: %w", err)
+	}
+	var all []Backup
+	for _, e := range entries {
+		b, ok := parse(e.Name())
+		info, err := e.Info()
+		if ok && err == nil {
+			b.Bytes = info.Size()
+			all = append(all, b)
+		}
+	}
+	return newest(all), nil
+}
+
+// Put implements Depot.
+func (f folder) Put(_ context.Context, name, file string) error {
+	if err := f.put(name, file); err != nil {
+		return fmt.Errorf("keep backup %s: %w", name, err)
+	}
+	return nil
+}
+
+func (f folder) put(name, file string) error {
+	if err := os.MkdirAll(string(f), 0o700); err != nil {
+		return err
+	}
+	from, err := os.Open(file)
+	if err != nil {
+		return err
+	}
+	defer from.Close()
+	to, err := os.CreateTemp(string(f), "*.unfinished")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(to.Name()) // it is not there any more when all went well
+	_, err = io.Copy(to, from)
+	if err = errors.Join(err, to.Sync(), to.Close()); err != nil {
+		return err
+	}
+	return os.Rename(to.Name(), filepath.Join(string(f), name))
+}
+
+// Fetch implements Depot.
+func (f folder) Fetch(_ context.Context, name string, to io.Writer) error {
+	from, err := os.Open(filepath.Join(string(f), name))
+	if err != nil {
+		return fmt.Errorf("fetch backup: %w", err)
+	}
+	defer from.Close()
+	_, err = io.Copy(to, from)
+	return err
+}
+
+// Delete implements Depot.
+func (f folder) Delete(_ context.Context, name string) error {
+	return os.Remove(filepath.Join(string(f), name))
+}

@@ -1,0 +1,152 @@
+package depot_test
+
+import (
+	"bytes"
+	"context"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/johannesboyne/gofakes3"
+	"github.com/johannesboyne/gofakes3/backend/s3mem"
+
+	"starling/archive/depot"
+)
+
+// store returns a place in an empty bucket, and a file with credentials.
+func store(t *testing.T) depot.Place {
+	t.Helper()
+	engine := s3mem.New()
+	if err := engine.CreateBucket("safe"); err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(gofakes3.New(engine).Server())
+	t.Cleanup(server.Close)
+	credentials := filepath.Join(t.TempDir(), "credentials")
+	text := "[default]\naws_access_key_id = KEY\naws_secret_access_key = SECRET\n"
+	if err := os.WriteFile(credentials, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return depot.Place{To: "s3://safe/flock", Endpoint: server.URL, CredentialsFile: credentials, Region: "us-east-1"}
+}
+
+// TestDepot keeps, lists, fetches and prunes backups of two clusters, on a disk and in a store.
+func TestDepot(t *testing.T) {
+	places := map[string]depot.Place{"folder": {To: filepath.Join(t.TempDir(), "backups")}, "store": store(t)}
+	for name, place := range places {
+		t.Run(name, func(t *testing.T) {
+			ctx := t.Context()
+			d, err := depot.Open(place)
+			must(t, err)
+			wantList(t, d)
+			at := time.Date(2026, 11, 24, 12, 0, 0, 0, time.UTC)
+			first, second := depot.NameOf("one", at, 17), depot.NameOf("one", at.Add(time.Hour), 23)
+			other := depot.NameOf("two-and-a-half", at.Add(time.Minute), 5)
+			for _, b := range []string{second, other, first} {
+				must(t, d.Put(ctx, b, file(t, "the value of "+b)))
+			}
+			must(t, d.Put(ctx, "something-else", file(t, "x")))
+			wantList(t, d, second, other, first)
+			all, err := d.List(ctx)
+			must(t, err)
+			want := depot.Backup{Name: other, Cluster: "two-and-a-half", At: at.Add(time.Minute), Index: 5,
+				Bytes: int64(len("the value of " + other))}
+			if all[1] != want {
+				t.Errorf("the list says %+v, want %+v", all[1], want)
+			}
+			var got bytes.Buffer
+			if must(t, d.Fetch(ctx, first, &got)); got.String() != "the value of "+first {
+				t.Errorf("what comes back of %s is %q", first, got.String())
+			}
+			if err := d.Fetch(ctx, "nothing", &got); err == nil {
+				t.Error("what was never kept is fetched")
+			}
+			_, _, err = depot.Find(ctx, place)
+			if err == nil || !strings.Contains(err.Error(), "of cluster one and of two-and-a-half") {
+				t.Errorf("of two clusters one is taken: %v", err)
+			}
+			one := place
+			one.To += "/" + first
+			path, found, err := depot.Find(ctx, one)
+			if err != nil || found != first {
+				t.Errorf("of one that is named comes %s: %v", found, err)
+			}
+			must(t, os.Remove(path))
+
+			gone, err := depot.Prune(ctx, d, "one", 1)
+			if must(t, err); !slices.Equal(gone, []string{first}) {
+				t.Errorf("%v are deleted, want %s alone", gone, first)
+			}
+			wantList(t, d, second, other)
+			must(t, d.Delete(ctx, other))
+			path, found, err = depot.Find(ctx, place)
+			if must(t, err); found != second {
+				t.Errorf("the newest is said to be %s, want %s", found, second)
+			}
+			must(t, os.Remove(path))
+		})
+	}
+}
+
+func TestPlacesAreRefused(t *testing.T) {
+	for text, want := range map[string]string{"": "backups are kept in", "ftp://x/y": "backups are kept in"} {
+		if _, err := depot.Open(depot.Place{To: text}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: got %v, want %q", text, err, want)
+		}
+	}
+	place := store(t)
+	place.To = "s3://nowhere/x"
+	d, err := depot.Open(place)
+	must(t, err)
+	if _, err := d.List(t.Context()); err == nil || !strings.Contains(err.Error(), "make the bucket, or name another") {
+		t.Errorf("a bucket that is not there: got %v", err)
+	}
+	place.Endpoint = "example.com"
+	if _, err := depot.Open(place); err == nil || !strings.Contains(err.Error(), "is not a URL such as") {
+		t.Errorf("an endpoint without a scheme: got %v", err)
+	}
+}
+
+// TestUnfinishedIsNotThere has a backup that cannot be kept whole.
+func TestUnfinishedIsNotThere(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	d, err := depot.Open(store(t))
+	must(t, err)
+	name := depot.NameOf("one", time.Now(), 1)
+	if err := d.Put(ctx, name, file(t, "x")); err == nil {
+		t.Error("it is kept though nobody waits for that")
+	}
+	wantList(t, d)
+}
+
+func file(t *testing.T, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "value")
+	must(t, os.WriteFile(path, []byte(text), 0o600))
+	return path
+}
+
+func wantList(t *testing.T, d depot.Depot, want ...string) {
+	t.Helper()
+	all, err := d.List(t.Context())
+	must(t, err)
+	var got []string
+	for _, b := range all {
+		got = append(got, b.Name)
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("the list has %v, want %v", got, want)
+	}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

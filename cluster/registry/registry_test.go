@@ -1,0 +1,99 @@
+package registry
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+
+	"starling/terms"
+	"starling/terms/access"
+	"starling/terms/codec"
+)
+
+func key(of any) access.Key { return sha256.Sum256(fmt.Append(nil, of)) }
+
+// TestAdmit lets machines join by tokens and without, in the order of the rows.
+func TestAdmit(t *testing.T) {
+	r, refusal := (*Registry)(nil).AddToken(access.Token{ID: "once", Uses: 1}, 1000, 0)
+	if refusal != "" {
+		t.Fatal(refusal)
+	}
+	r, _ = r.AddToken(access.Token{ID: "forC", Uses: 5, Node: "c"}, 1000, 0)
+	for _, c := range []struct {
+		what  string
+		node  terms.NodeName
+		key   any
+		token string
+		at    terms.Time
+		want  string
+	}{
+		{"what is there makes itself known", "a", "a1", "", 1, ""},
+		{"again", "a", "a1", "", 2, ""},
+		{"with another key", "a", "a2", "", 3, "has another key"},
+		{"by a token that there is not", "b", "b1", "none", 4, "the token was used before"},
+		{"by a token", "b", "b1", "once", 5, ""},
+		{"a repetition, although the token is used up", "b", "b1", "once", 6, ""},
+		{"another machine by the same line", "x", "x1", "once", 7, "the token was used before"},
+		{"by the token of another node", "d", "d1", "forC", 8, "the token is for node c"},
+		{"with a key that is another's", "c", "b1", "forC", 9, "is known as that of node b"},
+		{"by a token that has ended", "c", "c1", "forC", 1000, "the token was used before"},
+		{"a name that is none", "a b", "z", "", 10, `node "a b"`},
+	} {
+		next, refusal := r.Admit(c.node, key(c.key), c.token, c.at)
+		if (refusal == "") != (c.want == "") || !strings.Contains(refusal, c.want) {
+			t.Errorf("%s: got %q, want %q", c.what, refusal, c.want)
+		}
+		r = next
+	}
+	who := access.Subject{Kind: access.OfNode, Name: "b"}
+	r = r.Remove(who, 11)
+	if _, refusal := r.Admit("b", key("b1"), "", 12); !strings.Contains(refusal, "node b was removed") || !r.IsGone("b") {
+		t.Errorf("what was removed makes itself known again: %q", refusal)
+	}
+	r, _ = r.AddToken(access.Token{ID: "again", Uses: 1}, 1000, 13)
+	if r, refusal = r.Admit("b", key("b2"), "again", 14); refusal != "" || r.IsGone("b") || r.owner(key("b1")) != nil {
+		t.Errorf("it joins again by a token, with a new key: %q, %+v", refusal, r)
+	}
+}
+
+// TestBounds fills the registry.
+func TestBounds(t *testing.T) {
+	r := &Registry{}
+	for n := range UserKeysMax {
+		r.put(access.Credential{Key: key(n), Kind: access.OfUser, Name: fmt.Sprint("u", n), Until: terms.Time(100 + n)})
+	}
+	one := access.Credential{Key: key("one"), Kind: access.OfUser, Name: "one", Role: access.Viewer, Until: 1 << 40}
+	if _, refusal := r.AddUser(one, 50); !strings.Contains(refusal, "at most 10000") {
+		t.Errorf("got %q", refusal)
+	}
+	next, refusal := r.AddUser(one, 150)
+	if refusal != "" || len(next.All(access.OfUser)) != UserKeysMax-50 || next.Role(access.Subject{Kind: access.OfUser,
+		Name: "one"}) != access.Viewer {
+		t.Errorf("what has ended gives way: %q, %d", refusal, len(next.All(access.OfUser)))
+	}
+	for n := range TokensMax {
+		if r, refusal = r.AddToken(access.Token{ID: fmt.Sprint(n), Uses: 1}, 10, 0); refusal != "" {
+			t.Fatal(refusal)
+		}
+	}
+	if _, refusal = r.AddToken(access.Token{ID: "more", Uses: 1}, 10, 0); !strings.Contains(refusal, "at most 1000") {
+		t.Errorf("got %q", refusal)
+	}
+	if r, refusal = r.AddToken(access.Token{ID: "more", Uses: 1}, 10, 10); refusal != "" || len(r.Tokens) != 1 {
+		t.Errorf("what has ended gives way: %q, %d", refusal, len(r.Tokens))
+	}
+}
+
+func TestCode(t *testing.T) {
+	r, _ := (*Registry)(nil).Admit("a", key("a"), "", 0)
+	r, _ = r.AddToken(access.Token{ID: "t", Uses: 2, Node: "n", Keeper: true}, 10, 0)
+	r = r.Remove(access.Subject{Kind: access.OfNode, Name: "gone"}, 0)
+	c := codec.Writer()
+	r.Code(c)
+	read := &Registry{}
+	if read.Code(&codec.Coder{Data: c.Data}); !reflect.DeepEqual(read, r) || r.Hash == 0 {
+		t.Errorf("got %+v, want %+v", read, r)
+	}
+}

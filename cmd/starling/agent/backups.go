@@ -1,0 +1,147 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"starling/archive"
+	"starling/archive/depot"
+	"starling/cluster"
+)
+
+// backups makes a backup now and then, if one is wanted. All members may do it that have the same place: who is due
+// follows from the members in their order and from what is there, so that nobody needs to be elected. Two at once do no
+// harm.
+type backups struct {
+	agent   *agent
+	depot   depot.Depot
+	cancel  context.CancelFunc
+	running sync.WaitGroup
+	trouble atomic.Pointer[string]
+}
+
+const (
+	// lookMax is how long to wait at most before it is looked again what is there.
+	lookMax = time.Minute
+	// looksPerBackup is how often it is looked from one backup to the next, unless that is rarer than lookMax.
+	looksPerBackup = 20
+	// backupMax bounds one look, with the backup that it may lead to.
+	backupMax = 30 * time.Minute
+)
+
+// begin begins to make backups, until end.
+func (b *backups) begin(ctx context.Context, a *agent) (err error) {
+	if b.agent = a; a.config.Backup.To == "" {
+		return nil
+	}
+	if b.depot, err = depot.Open(a.config.Backup); err != nil {
+		return err
+	}
+	ctx, b.cancel = context.WithCancel(ctx)
+	b.running.Go(func() { b.run(ctx) })
+	return nil
+}
+
+func (b *backups) end() {
+	if b.cancel != nil {
+		b.cancel()
+		b.running.Wait()
+		b.cancel = nil
+	}
+}
+
+// Trouble says why there is no newer backup, "" if nothing is wrong.
+func (b *backups) Trouble() string {
+	if text := b.trouble.Load(); text != nil {
+		return *text
+	}
+	return ""
+}
+
+// lookEvery is how long to wait before it is looked again.
+func (b *backups) lookEvery() time.Duration {
+	return max(min(b.agent.config.BackupEvery/looksPerBackup, lookMax), time.Second/2)
+}
+
+func (b *backups) run(ctx context.Context) {
+	if b.agent.host.Ready(ctx) != nil {
+		return
+	}
+	for ctx.Err() == nil {
+		short, cancel := context.WithTimeout(ctx, backupMax)
+		err := b.look(short)
+		cancel()
+		text := ""
+		if err != nil && ctx.Err() == nil {
+			text = fmt.Sprintf("the last backup failed: %v", err)
+			b.agent.log.Error("the backup failed; trying again", "to", b.agent.config.Backup.To, "error", err)
+		}
+		b.trouble.Store(&text)
+		select {
+		case <-time.After(b.lookEvery()):
+		case <-ctx.Done():
+		}
+	}
+}
+
+// look makes a backup if this peer is due, and deletes what is older than is wanted.
+func (b *backups) look(ctx context.Context) error {
+	all, err := b.depot.List(ctx)
+	if err != nil {
+		return err
+	}
+	s, err := b.agent.host.State(ctx, 0)
+	if err != nil {
+		return err
+	}
+	id, latest := b.agent.keys.Cluster(), time.Time{}
+	for _, one := range all {
+		if one.Cluster == id {
+			latest = one.At
+			break
+		}
+	}
+	rank := -1
+	if self := b.agent.host.Self(); s.IsMember(self) {
+		rank = s.Rank(self)
+	}
+	if !isDue(time.Since(latest), b.agent.config.BackupEvery, b.lookEvery(), rank) {
+		return nil
+	}
+	name := depot.NameOf(id, time.Now(), s.Index)
+	if err := b.keep(ctx, s, name); err != nil {
+		return err
+	}
+	b.agent.log.Info("made a backup", "name", name, "to", b.agent.config.Backup.To, "entry", s.Index)
+	gone, err := depot.Prune(ctx, b.depot, id, b.agent.config.BackupKeep)
+	if len(gone) > 0 {
+		b.agent.log.Info("deleted old backups", "names", gone)
+	}
+	return err
+}
+
+// isDue tells whether the member of a rank is to make the next backup: the first as soon as it is time, each further
+// one two looks later, in case those before it are gone or keep none. What is not a member never is.
+func isDue(age, every, lookEvery time.Duration, rank int) bool {
+	return rank >= 0 && age >= every+2*time.Duration(rank)*lookEvery
+}
+
+// keep writes the value into a file of its own, and keeps that.
+func (b *backups) keep(ctx context.Context, s *cluster.State, name string) (err error) {
+	path := filepath.Join(b.agent.folder.Path, "backup.unfinished")
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.Remove(path)) }()
+	if err := errors.Join(archive.Write(file, s), file.Close()); err != nil {
+		return err
+	}
+	return b.depot.Put(ctx, name, path)
+}

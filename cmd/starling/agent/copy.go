@@ -1,0 +1,237 @@
+package agent
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"starling/cmd/starling/console"
+	"starling/cmd/starling/exit"
+	"starling/cmd/starling/host"
+	"starling/cmd/starling/remote"
+	"starling/cmd/starling/settings"
+	"starling/cmd/starling/usage"
+	"starling/journal"
+	"starling/journal/etcd"
+	"starling/journal/etcd/quorum"
+	"starling/peer/move"
+	"starling/trust"
+)
+
+// Where a member is prepared before it is one, and where what is not needed any more is kept.
+const (
+	newSuffix   = ".new"
+	asideSuffix = ".old"
+)
+
+// copying moves the journal of a living cluster to another place.
+type copying struct {
+	*console.Console
+	fromFile, toFile string
+	from, to         *settings.Agent
+	plan, instead    bool
+	grace            time.Duration
+	keys             *trust.Keys
+	// member is the first of a new quorum, nil if others keep the journal.
+	member *etcd.Member
+}
+
+// NewJournalCopy returns "starling journal copy".
+func NewJournalCopy(r *remote.Remote) *cobra.Command {
+	c := &copying{Console: r.Console}
+	command := &cobra.Command{
+		Use:   "copy --from FILE --to FILE",
+		Short: "Move the journal of a running cluster to another engine, without stopping a task",
+		Long: `Move the journal of a running cluster to another engine: from the etcd of its own machines to an etcd or a ZooKeeper of yours,
+to another place there, or back. The files are settings of this machine's agent, the old ones and the new ones.
+
+  cp /etc/starling/agent.yaml /etc/starling/agent.old.yaml
+  vi /etc/starling/agent.yaml          # on every machine: where the journal will be
+  starling journal copy --from /etc/starling/agent.old.yaml --to /etc/starling/agent.yaml
+
+Run it on one machine, as its agent runs; all agents must be of this version. First it folds the journal and compares the result
+with what the peers have; with --plan that is all. Then it seals the old journal at one entry, after which nobody can write there,
+lets the new one begin with the value at that entry, and waits until all peers have come. Agents see the seal, read their settings
+again, and go on at the new place as soon as all is there: within a second or two, in which requests are refused and no task is
+touched. One whose settings still name the old place says so and waits; it has the time of --grace until its peer counts as dead.
+
+What is broken off is taken up by the same command. Where the new engine turns out to be of no use after the seal, give another
+with --to and --instead. Data at the new place that is not this journal is never touched. If the machines themselves are to
+keep the journal, this one is the first to do it. What the old engine holds may be deleted when all peers have come.`,
+		Args: usage.NoArguments,
+		RunE: func(command *cobra.Command, _ []string) error {
+			if c.fromFile == "" || c.toFile == "" {
+				return usage.Error(command, errors.New("say with --from and --to which settings name the old place and the new one"))
+			}
+			ctx, stop := signal.NotifyContext(command.Context(), os.Interrupt, syscall.SIGTERM)
+			defer stop()
+			return c.run(ctx)
+		},
+	}
+	command.Flags().StringVar(&c.fromFile, "from", "", "`FILE` of the settings with which the agent runs now")
+	command.Flags().StringVar(&c.toFile, "to", "", "`FILE` of those with which it is to run")
+	command.Flags().BoolVar(&c.plan, "plan", false, "look whether it can be done, and change nothing")
+	command.Flags().BoolVar(&c.instead, "instead", false,
+		"go on although the journal was sealed to go on at another place, where no agent has begun")
+	command.Flags().DurationVar(&c.grace, "grace", time.Minute, "how long to wait for peers that do not come")
+	return command
+}
+
+func (c *copying) run(ctx context.Context) (err error) {
+	if c.from, err = settings.ReadFile(c.fromFile); err == nil {
+		c.to, err = settings.ReadFile(c.toFile)
+	}
+	if err != nil {
+		return exit.Fail(exit.Usage, "%w", err)
+	}
+	if c.from.Place() == c.to.Place() {
+		return exit.Fail(exit.Usage, "%s and %s name the same place: %s", c.fromFile, c.toFile, c.to.Place())
+	}
+	folder, err := filepath.Abs(c.to.Data)
+	if err == nil {
+		c.keys, err = trust.Load(filepath.Join(folder, trust.Folder))
+	}
+	if err != nil {
+		return fmt.Errorf("%w\nhint: run this on a machine of the cluster, as its agent runs, with \"data\" in both files", err)
+	}
+	from, err := c.open(ctx, c.from)
+	if err != nil {
+		return err
+	}
+	defer from.Close()
+	to, err := c.openNew(ctx, folder)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, to.Close(), c.endMember()) }()
+	m := &move.Move{From: from, To: to, Cluster: c.keys.Cluster(), Place: c.to.Place(), Instead: c.instead,
+		Limits: host.ClusterLimits(), Pulse: c.pulse(), Tell: c.Hint}
+	c.Hint("from %s to %s", c.from.Place(), c.to.Place())
+	if err := m.Check(ctx); err != nil {
+		return refused(err)
+	}
+	if c.plan {
+		c.Hint("it can be done, and nothing was changed")
+		return nil
+	}
+	began := time.Now()
+	at, err := m.Do(ctx)
+	if err != nil {
+		return refused(err)
+	}
+	c.Hint("the journal goes on after entry %d, %v after that was the last one", at, time.Since(began).Round(time.Millisecond))
+	if c.member != nil {
+		return c.keepMember(folder)
+	}
+	return c.await(ctx, m)
+}
+
+// await waits until the peers have come, for the grace at most.
+func (c *copying) await(ctx context.Context, m *move.Move) error {
+	ctx, cancel := context.WithTimeout(ctx, c.grace)
+	defer cancel()
+	if absent := m.Await(ctx); len(absent) > 0 {
+		return fmt.Errorf("%s has not come within %v, and counts as dead soon: what ran there is placed again\n"+
+			"hint: give its agent the settings of %s; the log of that machine tells more", strings.Join(absent, ", "), c.grace, c.toFile)
+	}
+	c.Hint("all peers are there; what is left at %s is not needed any more", c.from.Place())
+	return nil
+}
+
+// pulse is how long a peer that is awaited lives if this process dies: a ZooKeeper may not let it live longer than an
+// agent would.
+func (c *copying) pulse() time.Duration {
+	if len(c.to.ZooKeeper.Servers) > 0 {
+		return c.to.Pulse
+	}
+	return c.grace
+}
+
+// refused makes what the user can choose otherwise bad input.
+func refused(err error) error {
+	hint := map[error]string{
+		move.ErrSame:      "the new settings must name another place",
+		move.ErrOther:     "look into both files: is that the right place?",
+		move.ErrUsed:      "choose an empty place: another etcd.prefix, another chroot",
+		move.ErrElsewhere: "go on with that place as --to; or, if no agent has ever begun there, add --instead",
+		move.ErrDiffers:   "run the program that the peers run, and look at \"starling peers\"",
+	}
+	for known, text := range hint {
+		if errors.Is(err, known) {
+			return exit.Fail(exit.Conflict, "%w\nhint: %s; nothing was changed", err, text)
+		}
+	}
+	return err
+}
+
+// open opens the journal where it is.
+func (c *copying) open(ctx context.Context, config *settings.Agent) (journal.Journal, error) {
+	if !config.OwnQuorum() {
+		return openPlace(ctx, config)
+	}
+	urls, err := quorum.Endpoints(filepath.Join(config.Data, quorumFile))
+	if err != nil {
+		return nil, err
+	}
+	return etcd.Open(ctx, etcd.ClientConfig{Endpoints: urls, TLS: c.tls()})
+}
+
+func (c *copying) tls() *tls.Config { return trust.ClientTLS(c.keys.Shows) }
+
+// openNew opens the journal where it is to go on. A member that is the first of a new quorum runs here meanwhile.
+func (c *copying) openNew(ctx context.Context, folder string) (journal.Journal, error) {
+	if !c.to.OwnQuorum() {
+		return openPlace(ctx, c.to)
+	}
+	dir := filepath.Join(folder, memberFolder)
+	if _, err := os.Stat(dir); err == nil {
+		return nil, exit.Fail(exit.Usage, "%s has data of a member of the quorum already: nothing was changed\n"+
+			"hint: if the agents have gone on with it, all is done; if not, and no agent uses it, delete it", dir)
+	}
+	config := etcd.MemberConfig{
+		Name: string(c.to.Node), DataDir: dir + newSuffix, QuotaBytes: c.to.Etcd.QuotaBytes,
+		ClientURL: c.to.Etcd.Listen, PeerURL: c.to.Etcd.Peer, Certificates: nodeCertificates(c.keys),
+	}
+	if config.ClientURL == "" {
+		config.ClientURL, config.PeerURL = settings.EtcdListenDefault, settings.EtcdPeerDefault
+	}
+	var err error
+	if c.member, err = etcd.Start(ctx, config); err != nil {
+		return nil, err
+	}
+	if err := c.member.Ready(ctx); err != nil {
+		return nil, errors.Join(err, c.member.Close())
+	}
+	return c.member.Journal(), nil
+}
+
+// keepMember makes what the new member holds this machine's own, which its agent waits for.
+func (c *copying) keepMember(folder string) error {
+	if err := c.endMember(); err != nil {
+		return err
+	}
+	dir := filepath.Join(folder, memberFolder)
+	if err := os.Rename(dir+newSuffix, dir); err != nil {
+		return fmt.Errorf("%w\nhint: rename it yourself; the agent of this machine waits for it", err)
+	}
+	c.Hint("this machine's agent keeps the journal; \"starling peers\" tells when all are there, for which they have %v", c.grace)
+	return nil
+}
+
+// endMember ends the new member here. If nothing came of it what it holds is taken up the next time.
+func (c *copying) endMember() error {
+	m := c.member
+	if c.member = nil; m == nil {
+		return nil
+	}
+	return m.Close()
+}

@@ -1,0 +1,137 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"starling/cmd/starling/settings"
+	"starling/journal"
+	"starling/journal/etcd"
+	"starling/journal/etcd/quorum"
+	"starling/journal/zookeeper"
+)
+
+// movedPause is how long to wait before it is looked again whether the journal has begun where it goes on.
+const movedPause = 100 * time.Millisecond
+
+// refuseSealed returns journal.ErrSealed, with where it goes on, for a journal that has ended.
+func (a *agent) refuseSealed(ctx context.Context) error {
+	seal, err := a.journal.Seal(ctx, "")
+	if err == nil && seal.To != "" {
+		err = fmt.Errorf("%w, at %s, after entry %d", journal.ErrSealed, seal.To, seal.Index)
+	}
+	return err
+}
+
+// follow goes where the journal goes on, as soon as that is whole and the settings say that it is there. The tasks go
+// on meanwhile, and so does the member of the old quorum, which others may still need to read.
+func (a *agent) follow(ctx context.Context) error {
+	to := "another place"
+	if seal, err := a.journal.Seal(ctx, ""); err == nil {
+		to = fmt.Sprintf("%s, after entry %d", seal.To, seal.Index)
+	}
+	if err := a.endHost(); err != nil {
+		a.log.Warn("not all has ended well", "error", err)
+	}
+	var told time.Time
+	for {
+		next, err := a.whereNow(ctx)
+		if err == nil {
+			a.log.Info("the journal goes on at " + next.Place())
+			a.config = next
+			return a.endJournal()
+		}
+		if time.Since(told) > 10*quorumDelay {
+			told = time.Now()
+			a.log.Warn("the journal goes on at "+to, "waiting", err)
+			a.Hint("the journal goes on at %s; tasks go on; waiting: %v", to, err)
+		}
+		select {
+		case <-time.After(movedPause):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// whereNow returns the settings that say where the journal goes on, or what is still missing.
+func (a *agent) whereNow(ctx context.Context) (*settings.Agent, error) {
+	next, err := a.read()
+	switch {
+	case err != nil:
+		return nil, err
+	case next.Place() == a.config.Place():
+		return nil, errors.New("this agent's settings still name the old place: change them in its file, or start it with others")
+	case next.Data != a.config.Data || next.Node != a.config.Node:
+		return nil, errors.New("the settings name another node or data directory: start the agent again with them")
+	}
+	if next.OwnQuorum() {
+		return next, a.quorumBegun(ctx)
+	}
+	ctx, cancel := context.WithTimeout(ctx, quorumDelay)
+	defer cancel()
+	opened, err := openPlace(ctx, next)
+	if err != nil {
+		return nil, err
+	}
+	defer opened.Close()
+	switch id, err := opened.Cluster(ctx, ""); {
+	case err != nil:
+		return nil, err
+	case id != a.keys.Cluster():
+		return nil, fmt.Errorf("%s does not hold the journal of this cluster yet", next.Place())
+	}
+	return next, nil
+}
+
+// quorumBegun tells whether machines of the cluster keep the journal by now: this one, or one that is asked.
+func (a *agent) quorumBegun(ctx context.Context) error {
+	if config := (quorum.Config{Dir: filepath.Join(a.folder.Path, memberFolder)}); config.HasMember() {
+		return nil
+	}
+	if _, err := a.findQuorum(ctx); err != nil {
+		return fmt.Errorf("no machine keeps the journal yet: %w", err)
+	}
+	return nil
+}
+
+// openPlace opens the journal that the settings name, where others than Starling's machines keep it.
+func openPlace(ctx context.Context, config *settings.Agent) (journal.Journal, error) {
+	if len(config.ZooKeeper.Servers) > 0 {
+		z := config.ZooKeeper
+		z.PulseTTL = config.Pulse
+		return zookeeper.Open(ctx, z)
+	}
+	how, err := external(config)
+	if err != nil {
+		return nil, err
+	}
+	return etcd.Open(ctx, *how)
+}
+
+// leaveQuorum puts aside what this machine had as a member, once others keep the journal.
+func (a *agent) leaveQuorum() error {
+	if a.config.OwnQuorum() {
+		return nil
+	}
+	dir := filepath.Join(a.folder.Path, memberFolder)
+	_, err := os.Stat(dir)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err == nil {
+		err = errors.Join(os.RemoveAll(dir+asideSuffix), os.Rename(dir, dir+asideSuffix))
+	}
+	if failed := os.Remove(filepath.Join(a.folder.Path, quorumFile)); !errors.Is(failed, os.ErrNotExist) {
+		err = errors.Join(err, failed)
+	}
+	if err != nil {
+		return fmt.Errorf("put aside what this node kept of the journal: %w", err)
+	}
+	a.log.Warn("others keep the journal now: what this node kept is put aside", "folder", dir+asideSuffix)
+	return nil
+}

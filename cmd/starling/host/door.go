@@ -1,0 +1,257 @@
+package host
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"time"
+
+	"starling/api/client"
+	"starling/api/door"
+	"starling/api/wire"
+	"starling/cluster/facts"
+	"starling/terms"
+	"starling/trust"
+)
+
+// Entry says how a machine's API is found.
+type Entry struct {
+	// Advertise is where others reach it, "" if that follows from where it listens.
+	Advertise string
+	// AdminGroup is the group whose members are admins on this machine, "" for none.
+	AdminGroup string
+}
+
+// OpenDoor opens a machine's API: TCP for those with a certificate of the cluster, and a socket for users of the
+// machine. The listener is the door's from now on.
+func OpenDoor(listener net.Listener, at Entry, keys *trust.Keys, log *slog.Logger) (*door.Door, error) {
+	address := cmp.Or(at.Advertise, reachable(listener.Addr()))
+	names := []string{hostOf(address)}
+	if name, err := os.Hostname(); err == nil {
+		names = append(names, name)
+	}
+	folder := wire.OwnSocketFolder()
+	if err := wire.SweepSockets(folder); err != nil {
+		log.Warn("sockets that were left behind cannot be deleted", "error", err)
+	}
+	opened, err := door.Open(door.Config{
+		Keys: keys, Listener: listener, Socket: wire.SocketIn(folder, address), Group: at.AdminGroup, Address: address,
+		Names: names, Log: log,
+	})
+	if err != nil {
+		return nil, errors.Join(err, listener.Close())
+	}
+	return opened, nil
+}
+
+func hostOf(address string) string {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return address
+	}
+	return host
+}
+
+// takenWithin is how long a port may be taken by what an agent that was killed had begun to start: until it has become
+// another program it holds all that the agent had open.
+const takenWithin = 2 * time.Second
+
+// Listen opens the API's port.
+func Listen(address string) (net.Listener, error) {
+	if _, _, err := net.SplitHostPort(address); err != nil {
+		return nil, fmt.Errorf("%w: listen on %q: %w: write host:port, such as %s", ErrAddress, address, err,
+			client.DefaultAddress)
+	}
+	listener, err := net.Listen("tcp", address)
+	for end := time.Now().Add(takenWithin); errors.Is(err, syscall.EADDRINUSE) && time.Now().Before(end); {
+		time.Sleep(takenWithin / 20)
+		listener, err = net.Listen("tcp", address)
+	}
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return nil, fmt.Errorf("another program listens on %s already\nhint: stop it, or choose another port with --address",
+			address)
+	}
+	return listener, err
+}
+
+// reachable is where others reach a listener: one on all of the machine's addresses is reached at the first that is
+// not the machine's alone.
+func reachable(at net.Addr) string {
+	tcp, ok := at.(*net.TCPAddr)
+	if !ok || !tcp.IP.IsUnspecified() {
+		return at.String()
+	}
+	addresses, err := net.InterfaceAddrs()
+	if err != nil {
+		return at.String()
+	}
+	for _, address := range addresses {
+		if network, ok := address.(*net.IPNet); ok && network.IP.IsGlobalUnicast() {
+			return net.JoinHostPort(network.IP.String(), strconv.Itoa(tcp.Port))
+		}
+	}
+	return at.String()
+}
+
+// ErrNoKeys tells that a machine is in no cluster yet, and may not make one.
+var ErrNoKeys = errors.New("this machine is in no cluster yet")
+
+// Newcomer is a node that may be in no cluster yet.
+type Newcomer struct {
+	// Data is its data directory.
+	Data string
+	Node terms.NodeName
+	// Join is the token of its cluster, nil for none.
+	Join *trust.Token
+	// First makes the cluster if it is in none.
+	First bool
+}
+
+// KeysOf returns the keys of a node. One that is in no cluster joins that of its token; without a token, the first
+// node makes the cluster.
+func KeysOf(ctx context.Context, n Newcomer) (*trust.Keys, error) {
+	folder, node, join := filepath.Join(n.Data, trust.Folder), n.Node, n.Join
+	keys, err := trust.Load(folder)
+	switch {
+	case err == nil && keys.Node() != string(node):
+		return nil, fmt.Errorf("the keys in %s are of node %s, not of %s\nhint: give each node a data directory of its own",
+			folder, keys.Node(), node)
+	case err == nil && join != nil && trust.Hash(keys.CA()) != join.CA:
+		return nil, fmt.Errorf("this machine is in cluster %s already, and the token is of another\nhint: start the agent "+
+			"without --join, or delete %s to leave that cluster", keys.Cluster(), n.Data)
+	case err == nil:
+		return keys, renewExpired(ctx, keys)
+	case !errors.Is(err, os.ErrNotExist):
+		return nil, err
+	case join != nil:
+		request, err := trust.RequestIn(folder)
+		if err != nil {
+			return nil, err
+		}
+		admission, err := joinWithin(ctx, n, request)
+		if failure := (*wire.Failure)(nil); errors.As(err, &failure) && failure.Code == wire.Denied {
+			return nil, errors.Join(err, trust.Forget(folder)) // nothing was admitted that the key must be kept for
+		}
+		if err == nil {
+			keys, err = trust.Store(folder, admission)
+		}
+		if err == nil {
+			err = keys.Remember(join.Addresses)
+		}
+		return keys, err
+	case !n.First:
+		return nil, ErrNoKeys
+	}
+	return trust.Create(folder, string(node))
+}
+
+// rejoinWithin is how long a node that lost its disk waits until the cluster knows that it was away, rejoinEvery how
+// often it asks.
+const (
+	rejoinWithin = 20 * time.Second
+	rejoinEvery  = 500 * time.Millisecond
+)
+
+// joinWithin joins by the token. While the cluster takes the node for a member, it is told no: it may have been one.
+func joinWithin(ctx context.Context, n Newcomer, request *trust.Request) (trust.Admission, error) {
+	for end := time.Now().Add(rejoinWithin); ; {
+		admission, err := client.Join(ctx, n.Join, string(n.Node), request)
+		var failure *wire.Failure
+		if !errors.As(err, &failure) || failure.Code != wire.Conflict || time.Now().After(end) {
+			return admission, err
+		}
+		select {
+		case <-ctx.Done():
+			return admission, err
+		case <-time.After(rejoinEvery):
+		}
+	}
+}
+
+// renewExpired renews the certificate of a node that was away for longer than that was good for.
+func renewExpired(ctx context.Context, keys *trust.Keys) error {
+	if time.Now().Before(keys.Expires()) {
+		return nil
+	}
+	if err := client.Renew(ctx, keys, keys.Known()); err != nil {
+		return fmt.Errorf("this node's certificate has expired, and could not be renewed: %w", err)
+	}
+	return nil
+}
+
+// renewAgain is how often to look whether the certificate is to be renewed, and to try again. A machine that slept
+// finds out as soon.
+const renewAgain = 10 * time.Minute
+
+// rememberSoon is how often to look where others are until there are some.
+const rememberSoon = time.Second
+
+// keepRenewed renews the node's certificate when a drawn part of its life is over, and remembers where to ask.
+func (h *Host) keepRenewed(ctx context.Context) {
+	pause, knowsOthers := rememberSoon, false
+	for next := h.config.Keys.NextRenewal(); ; {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(pause):
+		}
+		addresses := h.others(ctx)
+		if len(addresses) > 0 {
+			knowsOthers = true
+			if err := h.config.Keys.Remember(addresses); err != nil {
+				h.config.Log.Warn("the addresses of other nodes cannot be kept", "error", err)
+			}
+		}
+		if pause = rememberSoon; knowsOthers {
+			pause = min(max(time.Until(next), rememberSoon), renewAgain)
+		}
+		if time.Now().Before(next) {
+			continue
+		}
+		if err := client.Renew(ctx, h.config.Keys, addresses); err != nil {
+			h.config.Log.Warn("this node's certificate could not be renewed; trying again", "expires", h.config.Keys.Expires(),
+				"error", err)
+			next = time.Now().Add(renewAgain)
+			continue
+		}
+		next = h.config.Keys.NextRenewal()
+		h.config.Log.Info("this node's certificate was renewed", "expires", h.config.Keys.Expires(), "next", next)
+	}
+}
+
+// others are the addresses of the other nodes, as the value has them.
+func (h *Host) others(ctx context.Context) []string {
+	ctx, cancel := context.WithTimeout(ctx, lookupMax)
+	defer cancel()
+	state, err := h.State(ctx, 0)
+	if err != nil {
+		return nil
+	}
+	var all []string
+	for n := range state.Nodes() {
+		node := state.Node(facts.NodeIndex(n))
+		if node.Offer != nil && node.Offer.Address != "" && node.Name != h.config.Node {
+			all = append(all, node.Offer.Address)
+		}
+	}
+	return all
+}
+
+// credentials are a task's own.
+func (h *Host) credentials(id terms.AllocationID) ([]byte, error) {
+	slot := id.Slot
+	one, err := h.config.Keys.Instance(fmt.Sprintf("%s/%s/%d", slot.Job, slot.Task, slot.Index), id.String(),
+		h.config.Offer.Address)
+	if err != nil {
+		return nil, fmt.Errorf("make credentials for %s: %w", id, err)
+	}
+	line, err := one.Line()
+	return []byte(line + "\n"), err
+}

@@ -1,0 +1,123 @@
+package users
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"starling/api/client"
+	"starling/api/door"
+	"starling/cmd/starling/exit"
+	"starling/cmd/starling/remote"
+	"starling/cmd/starling/usage"
+	"starling/terms/access"
+	"starling/trust"
+)
+
+func newUser(r *remote.Remote) *cobra.Command {
+	command := usage.Group("user", "Let people and programs use the cluster", newUserAdd(r), newUserList(r), newUserRemove(r))
+	command.Long = `Let people and programs use the cluster. On a machine that runs a peer, root, the peer's own user and the members of
+its admin_group are admins without anything; everyone else needs credentials, which name one of the roles:
+
+  viewer      sees everything: jobs, nodes, pools, the journal, outputs
+  submitter   also runs, changes and stops jobs
+  operator    also ends single allocations and drains nodes
+  admin       also changes pools and rules, and lets machines and users in
+
+A role holds in the whole cluster. Pools give roles to users, too, for themselves and all below them: name the user in the
+viewers, submitters, operators or owners of a pool, see starling pool apply. Who needs no more gets credentials without a
+role.`
+	return command
+}
+
+func newUserAdd(r *remote.Remote) *cobra.Command {
+	request := door.UserRequest{}
+	life := ""
+	command := &cobra.Command{
+		Use:   "add NAME",
+		Short: "Print credentials for a user",
+		Long: `Print a line of credentials, which its user keeps with "starling login". The key in it is made here and goes nowhere
+else. Credentials count until they expire, or until the user is removed.`,
+		Example: `  (umask 077; starling user add alice --role submitter > alice.credentials)
+  starling login alice.credentials           # as alice, on her machine`,
+		Args: usage.OneArgument("user's name"),
+		RunE: func(command *cobra.Command, args []string) error {
+			lasts, err := duration(command, "life", life)
+			if err != nil {
+				return err
+			}
+			if _, err := access.ParseRole(request.Role); err != nil && request.Role != "" {
+				return usage.Error(command, fmt.Errorf("--role: %w", err))
+			}
+			request.Name, request.LifeSeconds = args[0], int64(lasts.Seconds())
+			return r.Asking(func(ctx context.Context, peer *client.Client, _ []string) error {
+				made, err := peer.AddUser(ctx, request)
+				if err != nil {
+					return notKept(err)
+				}
+				made.Addresses = addressesFirst(ctx, peer, made.Addresses[0])
+				line, err := made.Line()
+				if err != nil {
+					return err
+				}
+				fmt.Fprintln(r.Out, line)
+				r.Hint("good for %s; %s keeps it with: starling login LINE, or a file with it", life, request.Name)
+				return nil
+			})(command, args)
+		},
+	}
+	command.Flags().StringVar(&request.Role, "role", "",
+		"what the user may do in the whole cluster: `ROLE` is "+strings.Join(access.RoleNames(), ", ")+
+			" (default: only what pools give)")
+	command.Flags().StringVar(&life, "life", fmt.Sprintf("%dh", int(door.UserLife.Hours())),
+		"how long the credentials are good for, a `DURATION`")
+	return command
+}
+
+func newLogin(r *remote.Remote) *cobra.Command {
+	return &cobra.Command{
+		Use:   "login FILE|LINE",
+		Short: "Keep credentials for a cluster",
+		Long: `Keep the credentials that "starling user add" has printed, in a file that nobody else can read: that of
+STARLING_CREDENTIALS, or starling/credentials in XDG_CONFIG_HOME or ~/.config. Commands find it there for all addresses of
+that cluster. Credentials for a cluster replace those that were kept for it. FILE "-" is standard input.`,
+		Args: usage.OneArgument("file with credentials, or line of them"),
+		RunE: func(_ *cobra.Command, args []string) error {
+			line := args[0]
+			if !strings.HasPrefix(line, trust.CredentialsPrefix) {
+				text, err := readLine(line, r.In)
+				if err != nil {
+					return exit.Fail(exit.Usage, "read credentials: %w", err)
+				}
+				line = text
+			}
+			fresh, err := trust.ParseCredentials(line)
+			if err != nil {
+				return exit.Fail(exit.Usage, "%w", err)
+			}
+			file, err := trust.DefaultFile()
+			if err != nil {
+				return err
+			}
+			if err := trust.Keep(file, fresh); err != nil {
+				return err
+			}
+			r.Hint("%s of cluster %s: kept in %s", fresh.Identity(), fresh.Identity().Cluster, file)
+			return nil
+		},
+	}
+}
+
+// readLine reads a file with one line of credentials.
+func readLine(path string, input io.Reader) (string, error) {
+	if path == "-" {
+		text, err := io.ReadAll(io.LimitReader(input, 1<<20))
+		return string(text), err
+	}
+	text, err := os.ReadFile(path)
+	return string(text), err
+}

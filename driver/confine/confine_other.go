@@ -1,0 +1,19 @@
+//go:build !linux
+
+package confine
+
+import "errors"
+
+// Missing lists what the machine cannot do.
+func Missing(bool) []string {
+	return []string{"tasks are not confined: this system has neither namespaces nor filters of system calls"}
+}
+
+// Thread does nothing.
+func (r *Rules) Thread(bool) error { return nil }
+
+// Beside does nothing.
+func (r *Rules) Beside(bool) error { return nil }
+
+// Join fails: there are no namespaces.
+func Join(int) error { return errors.ErrUnsupported }

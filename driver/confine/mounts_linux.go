@@ -1,0 +1,218 @@
+package confine
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// mount makes the thread's own mounts as they should be. What the machine does not have is left out.
+func (r *Rules) mount() error {
+	shown, err := r.open()
+	if err != nil {
+		return err
+	}
+	defer closeAll(shown)
+	if err := r.devices(); err != nil {
+		return fmt.Errorf("make the task's /dev: %w", err)
+	}
+	for path, file := range r.Accounts {
+		if err := bind(file, path); err != nil && !errors.Is(err, unix.ENOENT) {
+			return fmt.Errorf("put %s over %s: %w", file, path, err)
+		}
+	}
+	for _, path := range []string{"/usr", "/boot", "/etc", "/bin", "/sbin", "/lib", "/lib64", "/var/spool/cron",
+		"/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus", "/proc/fs", "/proc/acpi"} {
+		if err := fix(path); err != nil {
+			return fmt.Errorf("keep %s from being changed: %w", path, err)
+		}
+	}
+	if err := readOnly("/sys"); err != nil {
+		return fmt.Errorf("keep /sys from being changed: %w", err)
+	}
+	for _, path := range []string{"/run/dbus", "/run/systemd/private", "/run/containerd", "/run/docker",
+		"/run/docker.sock", "/run/podman", "/run/crio"} {
+		if err := cover(path); err != nil {
+			return fmt.Errorf("cover %s: %w", path, err)
+		}
+	}
+	if r.Hidden == "" {
+		return nil
+	}
+	if err := r.show(shown); err != nil {
+		return fmt.Errorf("hide %s: %w", r.Hidden, err)
+	}
+	return nil
+}
+
+// readOnly keeps all that is mounted at a path, and below it, from being changed.
+func readOnly(path string) error {
+	err := unix.MountSetattr(unix.AT_FDCWD, path, unix.AT_RECURSIVE, &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY})
+	switch {
+	case errors.Is(err, unix.ENOSYS): // Missing tells
+		return nil
+	case errors.Is(err, unix.EINVAL): // nothing is mounted there
+		return fix(path)
+	}
+	return err
+}
+
+// fix keeps a path from being changed. A symbolic link leads to one that is fixed itself.
+func fix(path string) error {
+	info, err := os.Lstat(path)
+	if errors.Is(err, os.ErrNotExist) || err == nil && info.Mode()&os.ModeSymlink != 0 {
+		return nil
+	}
+	if err == nil {
+		err = bind(path, path)
+	}
+	if err == nil {
+		err = readOnly(path)
+	}
+	return err
+}
+
+// bind shows what is at one path, with all that is mounted below it, at another.
+func bind(from, to string) error { return unix.Mount(from, to, "", unix.MS_BIND|unix.MS_REC, "") }
+
+// cover puts nothing in the place of a folder or file.
+func cover(path string) error {
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return nil
+	case err != nil:
+		return err
+	case info.IsDir():
+		return unix.Mount("tmpfs", path, "tmpfs", unix.MS_RDONLY|unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "mode=555")
+	}
+	return bind(os.DevNull, path)
+}
+
+// open opens what is shown of the hidden folder; what is not there is left out.
+func (r *Rules) open() (shown map[string]int, err error) {
+	shown = map[string]int{}
+	for _, path := range r.Shown {
+		file, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
+		if errors.Is(err, unix.ENOENT) {
+			continue
+		}
+		if err != nil {
+			closeAll(shown)
+			return nil, fmt.Errorf("open %s: %w", path, err)
+		}
+		shown[path] = file
+	}
+	return shown, nil
+}
+
+func closeAll(files map[string]int) {
+	for _, file := range files {
+		unix.Close(file)
+	}
+}
+
+// show puts an empty folder over the hidden one, and into it what is shown.
+func (r *Rules) show(shown map[string]int) error {
+	if err := os.MkdirAll(r.Hidden, 0o755); err != nil {
+		return err
+	}
+	if err := unix.Mount("tmpfs", r.Hidden, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=711,size=64k"); err != nil {
+		return err
+	}
+	for path, file := range shown {
+		if err := os.MkdirAll(path, 0o711); err != nil {
+			return err
+		}
+		if err := bind(fmt.Sprintf("/proc/thread-self/fd/%d", file), path); err != nil {
+			return err
+		}
+	}
+	return readOnlyHere(r.Hidden) // what is bound there stays as it was
+}
+
+// The devices that every task has. The others, which lead to disks, memory and each other's terminals, it has not,
+// but for those that it was given.
+func harmless() []string {
+	return []string{"null", "zero", "full", "random", "urandom", "tty", "fuse", "kvm", "infiniband", "net", "log",
+		"mqueue", "hugepages", "shm"}
+}
+
+// devices makes a /dev.
+func (r *Rules) devices() error {
+	machine, err := unix.Open("/dev", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(machine)
+	if err := unix.Mount("tmpfs", "/dev", "tmpfs", unix.MS_NOSUID|unix.MS_NOEXEC, "mode=755,size=64k"); err != nil {
+		return err
+	}
+	wanted := harmless()
+	for _, path := range r.Devices {
+		wanted = append(wanted, strings.TrimPrefix(path, "/dev/"))
+	}
+	for _, name := range wanted {
+		if err := showDevice(machine, name); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	for name, leads := range map[string]string{"fd": "/proc/self/fd", "stdin": "/proc/self/fd/0",
+		"stdout": "/proc/self/fd/1", "stderr": "/proc/self/fd/2", "ptmx": "pts/ptmx"} {
+		if err := os.Symlink(leads, filepath.Join("/dev", name)); err != nil {
+			return err
+		}
+	}
+	if err := os.Mkdir("/dev/pts", 0o755); err != nil {
+		return err
+	}
+	err = unix.Mount("devpts", "/dev/pts", "devpts", unix.MS_NOSUID|unix.MS_NOEXEC, "newinstance,ptmxmode=0666,mode=620")
+	if err != nil {
+		return err
+	}
+	return readOnlyHere("/dev")
+}
+
+// readOnlyHere keeps one file system from being changed, and none that is mounted below it.
+func readOnlyHere(path string) error {
+	err := unix.MountSetattr(unix.AT_FDCWD, path, 0, &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY})
+	if errors.Is(err, unix.ENOSYS) {
+		return nil // Missing tells
+	}
+	return err
+}
+
+// showDevice shows a device, or a folder of them, of the machine's /dev in the task's; one that is missing is left out.
+func showDevice(machine int, name string) error {
+	var info unix.Stat_t
+	if err := unix.Fstatat(machine, name, &info, 0); err != nil {
+		if errors.Is(err, unix.ENOENT) {
+			return nil
+		}
+		return err
+	}
+	path := filepath.Join("/dev", name)
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	switch info.Mode & unix.S_IFMT {
+	case unix.S_IFDIR:
+		if err := os.Mkdir(path, 0o755); err != nil {
+			return err
+		}
+		return bind(fmt.Sprintf("/proc/thread-self/fd/%d/%s", machine, name), path)
+	case unix.S_IFSOCK:
+		if err := os.WriteFile(path, nil, 0o600); err != nil {
+			return err
+		}
+		return bind(fmt.Sprintf("/proc/thread-self/fd/%d/%s", machine, name), path)
+	case unix.S_IFCHR, unix.S_IFBLK:
+		err := unix.Mknod(path, info.Mode&^0o777, int(info.Rdev))
+		return errors.Join(err, os.Chmod(path, os.FileMode(info.Mode&0o777)), os.Lchown(path, int(info.Uid), int(info.Gid)))
+	}
+	return nil
+}

@@ -1,0 +1,219 @@
+package container
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	containerd "github.com/containerd/containerd/v2/client"
+	"github.com/containerd/containerd/v2/core/leases"
+	"github.com/containerd/containerd/v2/pkg/namespaces"
+	"github.com/containerd/errdefs"
+	"github.com/containerd/log"
+	"github.com/sirupsen/logrus"
+
+	"starling/driver"
+	"starling/driver/process"
+)
+
+// namespace is what containerd keeps Starling's images and leases in, apart from those of others.
+const namespace = "starling"
+
+// answerMax is how long containerd has for what takes it no time; a peer waits for it with all else.
+const answerMax = 2 * time.Second
+
+// stallDefault is how long a registry may send nothing.
+const stallDefault = time.Minute
+
+// Config says how tasks and their containers are kept.
+type Config struct {
+	process.Config
+	// Socket is where containerd listens.
+	Socket string
+	// Stall is how long a registry may send nothing before a pull is given up; zero means a minute.
+	Stall time.Duration
+}
+
+// Driver runs tasks as processes and in containers.
+type Driver struct {
+	*process.Driver
+	engine *engine
+	// missing is why no containers run here; nil if they do.
+	missing error
+}
+
+var _ driver.Driver = (*Driver)(nil)
+
+// Open takes the folder and finds the tasks that an earlier driver started in it. A machine without containerd, or on
+// which this process may not make containers, runs processes only; Missing tells.
+func Open(c Config) (*Driver, error) {
+	dir, err := filepath.Abs(c.Dir)
+	if err != nil {
+		return nil, err
+	}
+	if c.Stall == 0 {
+		c.Stall = stallDefault
+	}
+	e := &engine{owner: fmt.Sprintf("%x", sha256.Sum256([]byte(dir)))[:16], tasks: filepath.Join(dir, "tasks"),
+		stall: c.Stall, busy: map[string]chan struct{}{}, quiet: logrus.New()}
+	e.quiet.SetOutput(io.Discard)
+	if e.client, err = containerd.New(c.Socket, containerd.WithDefaultNamespace(namespace)); err != nil {
+		return nil, fmt.Errorf("use containerd at %s: %w", c.Socket, err)
+	}
+	c.Containers = e
+	d := &Driver{engine: e}
+	if d.Driver, err = process.Open(c.Config); err != nil {
+		return nil, errors.Join(err, e.client.Close())
+	}
+	if d.missing = d.MayContain(); d.missing == nil {
+		d.missing = e.find(c.Socket)
+	}
+	if d.missing == nil {
+		d.missing = e.sweep()
+	}
+	e.missing = d.missing
+	return d, nil
+}
+
+// Missing tells why no containers run here, nil if they do.
+func (d *Driver) Missing() error { return d.missing }
+
+// Version is that of containerd.
+func (d *Driver) Version() string { return d.engine.version }
+
+// Close releases this process's hold; tasks go on running.
+func (d *Driver) Close() error { return errors.Join(d.Driver.Close(), d.engine.client.Close()) }
+
+// engine is containerd, with what one driver has there.
+type engine struct {
+	client      *containerd.Client
+	version     string
+	snapshotter string
+	runtime     string
+	owner       string
+	tasks       string // the folder of all tasks
+	stall       time.Duration
+	missing     error
+	// quiet takes what the client's library would write to the standard error; errors tell the same.
+	quiet *logrus.Logger
+	// left says that containerd keeps something for a task that is gone.
+	left atomic.Bool
+
+	mu   sync.Mutex
+	busy map[string]chan struct{} // images that are being pulled
+}
+
+// find looks for all that containers need.
+func (e *engine) find(socket string) error {
+	if _, err := os.Stat(socket); err != nil {
+		return fmt.Errorf("containerd does not run: %w", err)
+	}
+	var err error
+	if e.runtime, err = exec.LookPath("runc"); err != nil {
+		return fmt.Errorf("runc is missing: %w", err)
+	}
+	if _, err = exec.LookPath("nsenter"); err != nil {
+		return fmt.Errorf("nsenter is missing: %w", err)
+	}
+	ctx, cancel := e.context()
+	defer cancel()
+	version, err := e.client.Version(ctx)
+	if err != nil {
+		return fmt.Errorf("containerd at %s: %w", socket, err)
+	}
+	e.version = version.Version
+	plugins, err := e.client.IntrospectionService().Plugins(ctx, "type==io.containerd.snapshotter.v1")
+	if err != nil {
+		return fmt.Errorf("containerd at %s: its snapshotters: %w", socket, err)
+	}
+	for _, name := range []string{"overlayfs", "native"} {
+		for _, plugin := range plugins.Plugins {
+			if plugin.ID == name && plugin.InitErr == nil && e.snapshotter == "" {
+				e.snapshotter = name
+			}
+		}
+	}
+	if e.snapshotter == "" {
+		return fmt.Errorf("containerd at %s has neither of the snapshotters overlayfs and native", socket)
+	}
+	return nil
+}
+
+// context is for what containerd does at once, also while a task is being ended.
+func (e *engine) context() (context.Context, context.CancelFunc) {
+	return context.WithTimeout(e.within(context.Background()), answerMax)
+}
+
+// within is a context for questions to containerd.
+func (e *engine) within(ctx context.Context) context.Context {
+	return log.WithLogger(namespaces.WithNamespace(ctx, namespace), logrus.NewEntry(e.quiet))
+}
+
+// Runtime is the path of runc.
+func (e *engine) Runtime() string {
+	if e.runtime == "" {
+		return "runc"
+	}
+	return e.runtime
+}
+
+// ownerLabel is on the leases of a driver.
+const ownerLabel = "starling.owner"
+
+// lease is the name of what is kept for a task, and of its writable file system.
+func (e *engine) lease(key string) string { return "starling-" + e.owner + "-" + key }
+
+// Remove gives up what is kept for a task.
+func (e *engine) Remove(key string) error {
+	if e.missing != nil {
+		return nil // the next driver that finds containerd sweeps
+	}
+	ctx, cancel := e.context()
+	defer cancel()
+	err := e.remove(ctx, e.lease(key))
+	if err != nil {
+		e.left.Store(true)
+	}
+	return err
+}
+
+func (e *engine) remove(ctx context.Context, name string) error {
+	err := e.client.SnapshotService(e.snapshotter).Remove(ctx, name)
+	if err == nil || errdefs.IsNotFound(err) {
+		err = e.client.LeasesService().Delete(ctx, leases.Lease{ID: name})
+	}
+	if err != nil && !errdefs.IsNotFound(err) {
+		return fmt.Errorf("remove the container %s from containerd: %w", name, err)
+	}
+	return nil
+}
+
+// sweep gives up what is kept for tasks that are not there any more.
+func (e *engine) sweep() error {
+	ctx, cancel := e.context()
+	defer cancel()
+	kept, err := e.client.LeasesService().List(ctx, fmt.Sprintf("labels.%q==%s", ownerLabel, e.owner))
+	if err != nil {
+		return fmt.Errorf("list what containerd keeps: %w", err)
+	}
+	entries, err := os.ReadDir(e.tasks)
+	if err != nil {
+		return err
+	}
+	for _, lease := range kept {
+		known := slices.ContainsFunc(entries, func(entry os.DirEntry) bool { return e.lease(entry.Name()) == lease.ID })
+		if !known {
+			err = errors.Join(err, e.remove(ctx, lease.ID))
+		}
+	}
+	return err
+}

@@ -1,0 +1,255 @@
+package container
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"sync"
+	"time"
+
+	containerd "github.com/containerd/containerd/v2/client"
+	"github.com/containerd/containerd/v2/core/images"
+	"github.com/containerd/containerd/v2/core/remotes"
+	"github.com/containerd/containerd/v2/core/remotes/docker"
+	"github.com/containerd/errdefs"
+	"github.com/containerd/platforms"
+	"github.com/distribution/reference"
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+)
+
+// Pull finds the digest of an image and brings the image here. A registry need not be reached for one that is named by
+// its digest and is here already.
+func (e *engine) Pull(ctx context.Context, image string, tell func(progress string)) (resolved string, err error) {
+	name, err := reference.ParseDockerRef(image)
+	if err != nil {
+		return "", fmt.Errorf("image %q: %w", image, err)
+	}
+	if e.missing != nil {
+		return "", fmt.Errorf("image %q: no containers run here: %w", image, e.missing)
+	}
+	ctx, cancel := context.WithCancelCause(e.within(ctx))
+	defer cancel(nil)
+	p := &pull{engine: e, name: name, tell: tell, resolver: e.resolver()}
+	watching := p.watch(ctx, cancel)
+	resolved, err = p.pull(ctx)
+	cancel(nil)
+	<-watching
+	if err == nil {
+		return resolved, nil
+	}
+	var stalled *stalledError
+	if errors.As(context.Cause(ctx), &stalled) {
+		err = stalled
+	}
+	return "", fmt.Errorf("image %q: %w", image, err)
+}
+
+// resolver asks registries. On this machine one may do without TLS.
+func (e *engine) resolver() remotes.Resolver {
+	client := &http.Client{Transport: docker.DefaultHTTPTransport(nil)}
+	return docker.NewResolver(docker.ResolverOptions{Hosts: docker.ConfigureDefaultRegistries(
+		docker.WithPlainHTTP(docker.MatchLocalhost), docker.WithClient(client),
+		docker.WithAuthorizer(docker.NewDockerAuthorizer(docker.WithAuthClient(client))))})
+}
+
+// pull is one under way.
+type pull struct {
+	engine   *engine
+	name     reference.Named
+	resolver remotes.Resolver
+	tell     func(string)
+
+	mu    sync.Mutex
+	parts []ocispec.Descriptor
+}
+
+func (p *pull) pull(ctx context.Context) (string, error) {
+	pinned, isDigest := p.name.(reference.Canonical)
+	if !isDigest {
+		p.tell(fmt.Sprintf("asking %s for image %s", reference.Domain(p.name), reference.FamiliarString(p.name)))
+		_, found, err := p.resolver.Resolve(ctx, p.name.String())
+		if err != nil {
+			return "", p.explain(err)
+		}
+		if pinned, err = reference.WithDigest(reference.TrimNamed(p.name), found.Digest); err != nil {
+			return "", err
+		}
+	}
+	name := pinned.String()
+	release, err := p.engine.lock(ctx, name)
+	if err != nil {
+		return "", err
+	}
+	defer release()
+	if p.engine.has(ctx, name) {
+		return name, nil
+	}
+	p.tell("pulling image " + reference.FamiliarString(p.name))
+	image, err := p.engine.client.Pull(ctx, name, containerd.WithResolver(p.resolver),
+		containerd.WithImageHandler(images.HandlerFunc(p.handle)))
+	if err != nil {
+		return "", p.explain(err)
+	}
+	if err := p.unpack(ctx, image); err != nil {
+		return "", errors.Join(err, p.engine.forget(name))
+	}
+	return name, nil
+}
+
+// unpack makes an image that is here the base of file systems, if it is one for this machine.
+func (p *pull) unpack(ctx context.Context, image containerd.Image) error {
+	spec, err := image.Spec(ctx)
+	if err != nil {
+		return fmt.Errorf("it is not an image of a container: %w", err)
+	}
+	if has := platforms.Normalize(spec.Platform); !platforms.Default().Match(has) {
+		return fmt.Errorf("it is for %s, and this machine is %s", platforms.Format(has), platforms.DefaultString())
+	}
+	p.tell("unpacking image " + reference.FamiliarString(p.name))
+	p.stopCounting()
+	return image.Unpack(ctx, p.engine.snapshotter)
+}
+
+// has tells whether an image is here whole.
+func (e *engine) has(ctx context.Context, name string) bool {
+	image, err := e.client.GetImage(ctx, name)
+	if err != nil {
+		return false
+	}
+	unpacked, err := image.IsUnpacked(ctx, e.snapshotter)
+	return err == nil && unpacked
+}
+
+// forget gives up an image. What of it no other needs is collected by containerd.
+func (e *engine) forget(name string) error {
+	ctx, cancel := e.context()
+	defer cancel()
+	if err := e.client.ImageService().Delete(ctx, name); err != nil && !errdefs.IsNotFound(err) {
+		return err
+	}
+	return nil
+}
+
+// lock waits until no one else pulls the image. What it returns ends the lock.
+func (e *engine) lock(ctx context.Context, name string) (release func(), err error) {
+	for {
+		e.mu.Lock()
+		other := e.busy[name]
+		if other == nil {
+			done := make(chan struct{})
+			e.busy[name] = done
+			e.mu.Unlock()
+			return func() {
+				e.mu.Lock()
+				delete(e.busy, name)
+				e.mu.Unlock()
+				close(done)
+			}, nil
+		}
+		e.mu.Unlock()
+		select {
+		case <-other:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+}
+
+// explain says what a user can do something about.
+func (p *pull) explain(err error) error {
+	registry := reference.Domain(p.name)
+	switch {
+	case errdefs.IsNotFound(err) && len(p.counted()) > 0:
+		return fmt.Errorf("it has nothing for %s: %w", platforms.DefaultString(), err)
+	case errdefs.IsNotFound(err):
+		return fmt.Errorf("the registry %s has no such image: %w", registry, err)
+	case errdefs.IsFailedPrecondition(err), errors.Is(err, io.ErrUnexpectedEOF):
+		return fmt.Errorf("size or digest of what the registry %s sends do not match: %w", registry, err)
+	}
+	return fmt.Errorf("the registry %s: %w", registry, err)
+}
+
+// handle notes what is to be brought here.
+func (p *pull) handle(_ context.Context, part ocispec.Descriptor) ([]ocispec.Descriptor, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.parts = append(p.parts, part)
+	return nil, nil
+}
+
+func (p *pull) counted() []ocispec.Descriptor {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.parts
+}
+
+// stopCounting has watch tell nothing any more, and wait for ever.
+func (p *pull) stopCounting() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.tell = nil
+}
+
+// stalledError is why a pull is given up.
+type stalledError struct {
+	registry string
+	after    time.Duration
+}
+
+// Error says so.
+func (s *stalledError) Error() string {
+	return fmt.Sprintf("the registry %s sent nothing for %s", s.registry, s.after)
+}
+
+// lookEvery is how often is looked how far a pull is.
+const lookEvery = time.Second
+
+// watch tells how far the pull is, and gives it up when nothing comes any more.
+func (p *pull) watch(ctx context.Context, cancel context.CancelCauseFunc) (ended chan struct{}) {
+	ended = make(chan struct{})
+	look := time.NewTicker(min(lookEvery, p.engine.stall/4))
+	go func() {
+		defer close(ended)
+		defer look.Stop()
+		have, since := int64(0), time.Now()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-look.C:
+			}
+			p.mu.Lock()
+			tell := p.tell
+			p.mu.Unlock()
+			now, all := p.progress(ctx)
+			switch {
+			case tell == nil:
+				return
+			case now != have:
+				have, since = now, time.Now()
+				tell(fmt.Sprintf("pulling image %s: %.1f of %.1f MiB", reference.FamiliarString(p.name),
+					float64(now)/(1<<20), float64(all)/(1<<20)))
+			case time.Since(since) > p.engine.stall:
+				cancel(&stalledError{reference.Domain(p.name), p.engine.stall})
+				return
+			}
+		}
+	}()
+	return ended
+}
+
+// progress is how many bytes are here, and how many there will be as far as is known.
+func (p *pull) progress(ctx context.Context) (now, all int64) {
+	store := p.engine.client.ContentStore()
+	for _, part := range p.counted() {
+		all += part.Size
+		if status, err := store.Status(ctx, remotes.MakeRefKey(ctx, part)); err == nil {
+			now += status.Offset
+		} else if _, err := store.Info(ctx, part.Digest); err == nil {
+			now += part.Size
+		}
+	}
+	return now, all
+}

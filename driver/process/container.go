@@ -1,0 +1,202 @@
+package process
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"syscall"
+
+	"starling/driver"
+	"starling/driver/runc"
+)
+
+// Containers makes containers ready for the tasks that run in one.
+type Containers interface {
+	// Pull is that of driver.Driver.
+	Pull(ctx context.Context, image string, tell func(progress string)) (resolved string, err error)
+	// Prepare makes the container of a task; key is its name on this machine.
+	Prepare(ctx context.Context, key string, t *driver.Task) (*runc.Container, error)
+	// Remove gives up all of what Prepare made.
+	Remove(key string) error
+	// Runtime is the path of runc.
+	Runtime() string
+}
+
+// bundle is where a supervisor, in namespaces of its own, has the task's container.
+func (f folder) bundle() string { return f.file("bundle") }
+
+var errNoContainers = errors.New("this peer runs no containers")
+
+// Pull brings an image here.
+func (d *Driver) Pull(ctx context.Context, image string, tell func(progress string)) (resolved string, err error) {
+	if d.config.Containers == nil {
+		return "", errNoContainers
+	}
+	return d.config.Containers.Pull(ctx, image, tell)
+}
+
+// MayContain tells why no containers can run here although there may be images; nil if they can.
+func (d *Driver) MayContain() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	switch {
+	case !d.namespaces:
+		return errNoNamespaces
+	case !d.place.EnforcesMemory():
+		return errors.New("the peer may not make control groups that limit memory")
+	}
+	return nil
+}
+
+// runtime is what runs containers; it is known before one is made, so that there is no trace of one without it.
+func (d *Driver) runtime() string {
+	if d.config.Containers == nil {
+		return "none"
+	}
+	return d.config.Containers.Runtime()
+}
+
+// prepare makes the container of a task, if it runs in one, and returns it with its runtime.
+func (d *Driver) prepare(ctx context.Context, t *task, spec *driver.Task) (*runc.Container, error) {
+	if spec.Container == nil {
+		return nil, nil
+	}
+	if d.config.Containers == nil {
+		return nil, errNoContainers
+	}
+	if err := d.MayContain(); err != nil {
+		return nil, err
+	}
+	return d.config.Containers.Prepare(ctx, t.folder.name(), spec)
+}
+
+// remove deletes a task's folder, and gives up its container.
+func (d *Driver) remove(t *task) error {
+	return errors.Join(os.RemoveAll(string(t.folder)), d.removeContainer(t))
+}
+
+func (d *Driver) removeContainer(t *task) error {
+	if t.origin.Runtime == "" || d.config.Containers == nil {
+		return nil
+	}
+	return d.config.Containers.Remove(t.folder.name())
+}
+
+// launchContainer starts the program of a task in its container. Its root file system is mounted here, where the
+// mounts end with the supervisor.
+func (s *supervisor) launchContainer(pidfd *int) error {
+	if s.mount == nil {
+		return errNoContainers
+	}
+	bundle, err := runc.Open(s.folder.bundle(), s.task.Container, s.mount)
+	if err != nil {
+		return err
+	}
+	account := bundle.Account()
+	s.account = account
+	if err := errors.Join(s.showFolders(bundle, account), s.folder.giveSecrets(account)); err != nil {
+		return err
+	}
+	bundle.Spec.Linux.CgroupsPath = s.task.Place.Relative(s.task.Group)
+	limits := s.task.Place.Resources(s.task.Task.Limits)
+	if err := bundle.Give(s.task.Devices); err != nil {
+		return err
+	}
+	limits.Devices = bundle.Spec.Linux.Resources.Devices
+	bundle.Spec.Linux.Resources = limits
+	files, err := s.openFiles()
+	if err != nil {
+		return err
+	}
+	defer closeAll(files)
+	if s.task.Task.Proofs.TooOld(s.proof) {
+		return errUnproved
+	}
+	s.pid, err = bundle.Start(files)
+	s.group = s.task.Place.Open(s.task.Group)
+	if err == nil {
+		*pidfd, err = s.family.open(s.pid)
+	}
+	if err != nil {
+		s.family.kill()
+		s.reap()
+	}
+	return err
+}
+
+// showFolders lets the container see the folders that are the task's, at the paths that they have on the machine or
+// that the task names, and chooses in which the program starts.
+func (s *supervisor) showFolders(bundle *runc.Bundle, account *syscall.Credential) error {
+	task, mounts := s.task.Task, s.task.Task.Container.Mounts
+	for _, v := range task.Volumes {
+		path, err := makeVolume(s.task.Volumes, v, account)
+		if err != nil {
+			return fmt.Errorf("volume %q of %q: %w", v.Name, v.Set, err)
+		}
+		m := driver.Mount{Path: path}
+		if at := slices.IndexFunc(mounts, func(m driver.Mount) bool { return m.Volume == v.Name }); at >= 0 {
+			m = mounts[at]
+		}
+		bundle.Bind(path, m.Path, m.ReadOnly)
+		bundle.Set(v.Variable + "=" + m.Path)
+	}
+	for _, m := range mounts {
+		if m.Folder != "" {
+			bundle.Bind(m.Folder, m.Path, m.ReadOnly)
+		}
+	}
+	for _, path := range append([]string{s.folder.files(), s.folder.file(privateFile)}, task.Reads...) {
+		if _, err := os.Stat(path); err == nil {
+			bundle.Bind(path, path, true)
+		}
+	}
+	start := &bundle.Spec.Process.Cwd
+	switch {
+	case task.WorkDir != "":
+		*start = task.WorkDir
+		return bundle.CheckFolder(task.WorkDir)
+	case *start == "":
+		work, err := workDir(s.folder, task, account)
+		*start = work
+		bundle.Bind(work, work, false)
+		return err
+	}
+	return nil
+}
+
+// giveSecrets gives secret files, and the one that is the task's alone, to the account that the container turned out to
+// have.
+func (f folder) giveSecrets(account *syscall.Credential) error {
+	err := os.Chown(f.file(privateFile), int(account.Uid), int(account.Gid))
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	err = filepath.WalkDir(f.files(), func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || !entry.Type().IsRegular() {
+			return err
+		}
+		info, err := entry.Info()
+		if err != nil || info.Mode().Perm() != secretMode {
+			return err
+		}
+		return os.Chown(path, int(account.Uid), int(account.Gid))
+	})
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// execInContainer runs a program beside the task, in its container.
+func (d *Driver) execInContainer(ctx context.Context, known *task, t driver.Task, s driver.Session) (int, error) {
+	var record started
+	if ok, err := known.folder.read(startedRecord, &record); !ok || err != nil {
+		return driver.NoExitCode, errors.Join(errors.New("its records cannot be read"), err)
+	}
+	container := runc.Beside{Program: known.origin.Runtime, Dir: known.folder.bundle(), Supervisor: record.Supervisor.PID}
+	return container.Exec(ctx, t.Command, s)
+}

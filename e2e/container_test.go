@@ -1,0 +1,64 @@
+package e2e
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"starling/driver/container/containertest"
+)
+
+// containers starts a containerd and a registry with the images app:1, app:2 and foreign:1, and puts their places into
+// the variables CONTAINERD and REGISTRY. Without what that needs the script is skipped.
+func containers(t *testing.T) func(ts *testscript.TestScript, neg bool, args []string) {
+	return func(ts *testscript.TestScript, neg bool, args []string) {
+		if neg || len(args) > 0 {
+			ts.Fatalf("usage: containers")
+		}
+		if missing := containertest.Missing(); missing != "" {
+			ts.Value(skipKey{}).(func(...any))(missing)
+		}
+		folder, err := os.MkdirTemp("", "starling-e2e-containerd-") // short, for the socket
+		ts.Check(err)
+		ts.Defer(func() { os.RemoveAll(folder) })
+		engine, err := containertest.Start(folder)
+		ts.Check(err)
+		ts.Defer(engine.Kill)
+		registry := containertest.NewRegistry()
+		ts.Defer(registry.Close)
+		for _, version := range []string{"1", "2"} {
+			registry.Push(t, "app:"+version, app(t, version))
+		}
+		registry.Push(t, "foreign:1", containertest.For(t, app(t, "1"), "linux", "s390x", v1.Config{}))
+		ts.Setenv("CONTAINERD", engine.Socket)
+		ts.Setenv("REGISTRY", registry.Host)
+	}
+}
+
+// skipKey leads to what skips a script.
+type skipKey struct{}
+
+// app is an image of a shell and a script that says which version it is of.
+func app(t *testing.T, version string) v1.Image {
+	t.Helper()
+	busybox, err := exec.LookPath("busybox")
+	if err != nil {
+		t.Fatal(err)
+	}
+	entries := []containertest.Entry{
+		containertest.File("bin/busybox", containertest.Program(t, busybox)),
+		containertest.File("bin/app", []byte("#!/bin/sh\necho version "+version+" as $(id -un) in $PWD: $*\n"+
+			"trap 'echo told to end; exit 0' USR1\ntouch /run/ready\nwhile :; do sleep 0.1; done\n")),
+		containertest.File("etc/passwd", []byte("root:x:0:0::/:/bin/sh\nweb:x:1234:1234::/srv:/bin/sh\n")),
+		containertest.File("srv/file", nil),
+	}
+	for _, name := range []string{"sh", "id", "touch", "sleep", "test", "cat"} {
+		entries = append(entries, containertest.Link(filepath.Join("bin", name), "busybox"))
+	}
+	return containertest.Image(t, v1.Config{Entrypoint: []string{"/bin/app"}, Cmd: []string{"usual"},
+		WorkingDir: "/srv", Env: []string{"PATH=/bin"}, StopSignal: "SIGUSR1"}, entries...)
+}

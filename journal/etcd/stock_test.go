@@ -1,0 +1,114 @@
+package etcd_test
+
+import (
+	"path/filepath"
+	"testing"
+	"time"
+
+	"starling/journal"
+	"starling/journal/etcd"
+	"starling/journal/etcd/stock"
+	"starling/journal/journaltest"
+)
+
+// others returns servers of an etcd as others keep it. None runs yet.
+func others(t *testing.T, count int) *stock.Servers {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("builds etcd")
+	}
+	s, err := stock.New(t.Context(), "127.0.0.1", t.TempDir(), count)
+	must(t, err)
+	t.Cleanup(s.Kill)
+	return s
+}
+
+// outside is an etcd of others in the eyes of the contract.
+func outside(s *stock.Servers) journaltest.Harness {
+	return journaltest.Harness{PulseTTL: pulseTTL, PulseSlack: 2 * time.Second, Open: func(t testing.TB) journal.Journal {
+		return open(t, etcd.ClientConfig{Endpoints: s.URLs(), Prefix: "some/where/"})
+	}}
+}
+
+func TestContractExternal(t *testing.T) {
+	s := others(t, 1)
+	must(t, s.Start(t.Context()))
+	journaltest.Run(t, remote(s.URLs()...))
+}
+
+// TestHistoryExternal checks the answers of writers and readers at once while one leader after another is killed.
+func TestHistoryExternal(t *testing.T) {
+	s := others(t, 3)
+	t.Parallel()
+	must(t, s.Start(t.Context()))
+	journaltest.History(t, outside(s), func() {
+		for range 3 {
+			leader, err := s.Leader(t.Context())
+			must(t, err)
+			leader.Kill()
+			must(t, s.Start(t.Context()))
+		}
+	})
+}
+
+func TestTrimKilledExternal(t *testing.T) {
+	s := others(t, 1)
+	t.Parallel()
+	must(t, s.Start(t.Context()))
+	journaltest.TrimKilled(t, outside(s), func() {
+		s.Kill()
+		must(t, s.Start(t.Context()))
+	})
+}
+
+// diskBytes has room for the engine's first log, which is made 64 MB large at once, and for little more.
+const diskBytes = 96 << 20
+
+func TestFullDiskExternal(t *testing.T) {
+	s := others(t, 1)
+	t.Parallel()
+	disk := journaltest.NewDisk(t, s.Data(), diskBytes)
+	t.Cleanup(s.Kill)
+	must(t, s.Start(t.Context()))
+	journaltest.FullDisk(t, outside(s), disk, func() {
+		s.Kill()
+		must(t, s.Start(t.Context()))
+	})
+}
+
+// alone is a member in a process of its own, and what starts it, or starts it again.
+func alone(t *testing.T, folder string) (h journaltest.Harness, restart func()) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("starts processes")
+	}
+	members := cluster(t, "a")
+	members[0].DataDir = filepath.Join(folder, "data")
+	var running *process
+	restart = func() {
+		if running != nil {
+			running.kill()
+		}
+		running = launch(t, role{Member: members[0]})
+		running.ready()
+	}
+	return journaltest.Harness{PulseTTL: pulseTTL, PulseSlack: 2 * time.Second, Open: func(t testing.TB) journal.Journal {
+		return open(t, etcd.ClientConfig{Endpoints: endpoints(members)})
+	}}, restart
+}
+
+func TestTrimKilled(t *testing.T) {
+	h, restart := alone(t, t.TempDir())
+	t.Parallel()
+	restart()
+	journaltest.TrimKilled(t, h, restart)
+}
+
+func TestFullDisk(t *testing.T) {
+	folder := t.TempDir()
+	h, restart := alone(t, folder)
+	t.Parallel()
+	disk := journaltest.NewDisk(t, folder, diskBytes)
+	restart()
+	journaltest.FullDisk(t, h, disk, restart)
+}

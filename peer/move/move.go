@@ -1,0 +1,310 @@
+// Package move lets the journal of a living cluster go on in another engine.
+//
+//	from:  records ... the last one | seal
+//	to:                               snapshot of the value there, pulses of all that live, the cluster's id
+//
+// The value is folded from the old journal, and its digest compared with those of the peers before anything is changed.
+// The seal ends the old journal at one index. The value there is what the new one begins with; it holds a pulse for
+// each peer that had one, until that comes and adopts it, so that nobody takes it for dead. The cluster's id is written
+// last: before that no agent takes the new journal for its own.
+//
+// What was broken off anywhere is taken up by doing it again.
+package move
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"starling/journal"
+	"starling/peer"
+	"starling/peer/inbox"
+	"starling/replica/report"
+	"starling/terms"
+)
+
+// Errors for which nothing was changed.
+var (
+	// ErrSame tells that both journals are one.
+	ErrSame = errors.New("this is where the journal is already")
+	// ErrOther tells that a journal belongs to another cluster.
+	ErrOther = errors.New("this is the journal of another cluster")
+	// ErrUsed tells that the place is not empty.
+	ErrUsed = errors.New("there is another journal already")
+	// ErrElsewhere tells that the journal was sealed to go on elsewhere.
+	ErrElsewhere = errors.New("the journal was sealed, to go on elsewhere")
+	// ErrDiffers tells that peers have another value than this program has folded.
+	ErrDiffers = errors.New("this program makes of the journal what a peer does not")
+)
+
+const (
+	// again is how long to wait before an engine that gave no answer is asked again.
+	again = time.Second
+	// compareEvery and compareMax bound the comparison of digests, which peers publish every second.
+	compareEvery = 200 * time.Millisecond
+	compareMax   = 15 * time.Second
+)
+
+// Move says what is to go where.
+type Move struct {
+	From, To journal.Journal
+	// Cluster is the id of the cluster whose journal it is.
+	Cluster string
+	// Place says for people where To is.
+	Place string
+	// Instead goes on although the journal was sealed to go on at another place, where nothing has begun.
+	Instead bool
+	Limits  terms.Limits
+	// Pulse is how long the pulses in the new journal live without this process.
+	Pulse time.Duration
+	// Tell says how far it is.
+	Tell func(format string, a ...any)
+
+	core    *peer.Core
+	digests map[terms.Index]uint64
+	seal    journal.Seal
+	pulses  []journal.PulseState
+}
+
+// Check finds out whether the journal may move, and changes nothing.
+func (m *Move) Check(ctx context.Context) error {
+	id, err := m.From.Cluster(ctx, "")
+	if err == nil {
+		m.seal, err = m.From.Seal(ctx, "")
+	}
+	switch {
+	case err != nil:
+		return fmt.Errorf("read the old journal: %w", err)
+	case id != m.Cluster:
+		return fmt.Errorf("the old journal is of cluster %q, and this machine of %q: %w", id, m.Cluster, ErrOther)
+	case m.seal.To != "" && m.seal.To != m.Place && !m.Instead:
+		return fmt.Errorf("%w: at entry %d, to %s", ErrElsewhere, m.seal.Index, m.seal.To)
+	}
+	if err := m.checkTarget(ctx); err != nil {
+		return err
+	}
+	return m.compare(ctx)
+}
+
+// checkTarget refuses a place that is not empty, unless it was begun to be filled for this very seal.
+func (m *Move) checkTarget(ctx context.Context) error {
+	head, err := m.To.Head(ctx)
+	var id string
+	var seal journal.Seal
+	var stands journal.Snapshot
+	if err == nil {
+		id, err = m.To.Cluster(ctx, "")
+	}
+	if err == nil {
+		seal, err = m.To.Seal(ctx, "")
+	}
+	if err == nil {
+		stands, err = m.To.Snapshot(ctx)
+	}
+	begun := m.seal.To != "" && stands.Index == m.seal.Index && head == m.seal.Index
+	switch {
+	case err != nil:
+		return fmt.Errorf("look at the new place: %w", err)
+	case id != "" && id != m.Cluster:
+		return fmt.Errorf("%w: that of cluster %s", ErrOther, id)
+	case seal.To != "":
+		return fmt.Errorf("%w: it was sealed at entry %d and went on at %s", ErrUsed, seal.Index, seal.To)
+	case id != "" && m.seal.To == "":
+		return ErrSame
+	case id == "" && head > 0 && !begun:
+		return fmt.Errorf("%w: it has entry %d", ErrUsed, head)
+	}
+	return nil
+}
+
+// compare folds the old journal, and compares the digests with those that the living peers show.
+func (m *Move) compare(ctx context.Context) error {
+	m.core, m.digests = peer.NewCore(m.Limits), map[terms.Index]uint64{}
+	for end := time.Now().Add(compareMax); ; inbox.Pause(ctx, compareEvery) {
+		head, err := m.From.Head(ctx)
+		if err == nil {
+			err = m.foldTo(ctx, terms.Index(head))
+		}
+		if err == nil {
+			m.pulses, err = m.From.Pulses(ctx)
+		}
+		if err != nil {
+			return fmt.Errorf("read the old journal: %w", err)
+		}
+		same, differs := 0, error(nil)
+		for _, state := range m.pulses {
+			view, _ := peer.ViewOf(state)
+			switch own, known := m.digests[view.Index]; {
+			case known && own == view.Digest:
+				same++
+			case known:
+				differs = fmt.Errorf("%w: peer %s has digest %016x after entry %d, and here it is %016x", ErrDiffers, view.Peer,
+					view.Digest, view.Index, own)
+			}
+		}
+		switch {
+		case differs != nil:
+			return differs
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case same == len(m.pulses):
+			m.Tell("%d peers live, and have the value that this program makes of the journal, at entry %d", same, m.core.State().Index)
+			return nil
+		case time.Now().After(end) && same > 0:
+			m.Tell("%d of %d peers that live show the value that this program makes of the journal; the others have not read as far",
+				same, len(m.pulses))
+			return nil
+		case time.Now().After(end):
+			return fmt.Errorf("%w: none of %d has shown a digest in %v", ErrDiffers, len(m.pulses), compareMax)
+		}
+	}
+}
+
+// errFolded ends the reading.
+var errFolded = errors.New("all is folded")
+
+// foldTo folds the old journal up to an entry, or to its end if it is sealed.
+func (m *Move) foldTo(ctx context.Context, to terms.Index) error {
+	own := func() terms.Time { return terms.Time(time.Now().UnixMilli()) }
+	next := journal.Index(m.core.State().Index) + 1
+	if m.core.State().Index >= to && m.seal.To == "" {
+		return nil
+	}
+	err := inbox.Follow(ctx, m.From, next, func(d inbox.Delivery) error {
+		if d.Snapshot.Index > 0 {
+			m.core.Restore(inbox.Named(d.Snapshot), d.Data, own())
+		}
+		for _, r := range d.Records {
+			m.core.Fold(r, own())
+			m.digests[m.core.State().Index] = m.core.State().Digest()
+		}
+		m.digests[m.core.State().Index] = m.core.State().Digest()
+		if m.core.Halt() != nil || m.core.State().Index >= to && m.seal.To == "" {
+			return errFolded
+		}
+		return nil
+	})
+	if errors.Is(err, errFolded) || errors.Is(err, journal.ErrSealed) {
+		err = m.core.Halt()
+	}
+	return err
+}
+
+// Do seals the old journal and lets the new one begin. An engine that does not answer is asked again and again: once
+// sealed there is no way back. It returns the entry at which the journal goes on.
+func (m *Move) Do(ctx context.Context) (terms.Index, error) {
+	id, err := m.To.Cluster(ctx, "")
+	if err != nil {
+		return 0, fmt.Errorf("look at the new place: %w", err)
+	}
+	steps := []struct {
+		what string
+		do   func(context.Context) error
+	}{
+		{"seal the old journal", m.end},
+		{"read the old journal to its end", func(ctx context.Context) error {
+			return m.foldTo(ctx, terms.Index(m.seal.Index))
+		}},
+		{"let the new journal begin", func(ctx context.Context) error {
+			return peer.Seed(ctx, m.To, m.core.State())
+		}},
+		{"hold the pulses of the peers", m.hold},
+		{"say whose the new journal is", func(ctx context.Context) error {
+			_, err := m.To.Cluster(ctx, m.Cluster)
+			return err
+		}},
+	}
+	if id == m.Cluster {
+		m.Tell("the journal is there already")
+		return terms.Index(m.seal.Index), nil
+	}
+	for _, step := range steps {
+		if err := m.insist(ctx, step.what, step.do); err != nil {
+			return 0, err
+		}
+	}
+	return m.core.State().Index, nil
+}
+
+// insist does something until it is done, or ctx ends, or trying again would not help.
+func (m *Move) insist(ctx context.Context, what string, do func(context.Context) error) error {
+	for {
+		err := do(ctx)
+		if err == nil || ctx.Err() != nil || errors.Is(err, ErrElsewhere) || m.core.Halt() != nil {
+			return wrapped(what, err)
+		}
+		m.Tell("%s: trying again: %v", what, err)
+		inbox.Pause(ctx, again)
+	}
+}
+
+func wrapped(what string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %w\nhint: do it again; what is done already is not done twice", what, err)
+}
+
+// end seals the old journal. Who lived just before is to live on.
+func (m *Move) end(ctx context.Context) error {
+	pulses, err := m.From.Pulses(ctx)
+	if err == nil {
+		m.pulses = pulses
+		m.seal, err = m.From.Seal(ctx, m.Place)
+	}
+	if err == nil && m.seal.To != m.Place && !m.Instead {
+		err = fmt.Errorf("%w: at entry %d, to %s", ErrElsewhere, m.seal.Index, m.seal.To)
+	}
+	if err == nil {
+		m.Tell("sealed after entry %d", m.seal.Index)
+	}
+	return err
+}
+
+// hold begins the pulses of all that live, each with what tells its owner that it is its own. They show no position:
+// nobody has read this journal yet.
+func (m *Move) hold(ctx context.Context) error {
+	for _, state := range m.pulses {
+		pulse, err := m.To.Pulse(ctx, state.ID, m.Pulse, false)
+		if errors.Is(err, journal.ErrPulseTaken) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		view, token := peer.ViewOf(state)
+		if err := pulse.Publish(ctx, peer.Shown(token, &report.PulseView{Address: view.Address})); err != nil {
+			return errors.Join(err, pulse.End(ctx))
+		}
+	}
+	return nil
+}
+
+// Await waits until all whose pulses are held have come, and returns those that have not when ctx ends.
+func (m *Move) Await(ctx context.Context) (absent []string) {
+	for _, state := range m.pulses {
+		absent = append(absent, state.ID)
+	}
+	for ; len(absent) > 0 && ctx.Err() == nil; inbox.Pause(ctx, compareEvery) {
+		states, err := m.To.Pulses(ctx)
+		if err != nil {
+			continue
+		}
+		here := map[string]bool{}
+		for _, state := range states {
+			view, _ := peer.ViewOf(state)
+			here[state.ID] = view.Index > 0
+		}
+		left := absent[:0]
+		for _, id := range absent {
+			if here[id] {
+				m.Tell("%s is there", id)
+				continue
+			}
+			left = append(left, id)
+		}
+		absent = left
+	}
+	return absent
+}

@@ -1,0 +1,84 @@
+// Package enrol folds the commands that change who is known to the cluster.
+package enrol
+
+import (
+	"starling/cluster"
+	"starling/cluster/facts"
+	"starling/cluster/registry"
+	"starling/command"
+	"starling/replica/report"
+	"starling/terms"
+	"starling/terms/access"
+)
+
+// set keeps the next registry, or refuses.
+func set(s *cluster.State, next *registry.Registry, refusal string) report.Result {
+	if refusal != "" {
+		return report.Refuse(facts.Denied, "%s", refusal)
+	}
+	s.SetRegistry(next)
+	return report.Result{}
+}
+
+// AddUser lets a credential of a user count.
+func AddUser(s *cluster.State, c *command.AddUser) report.Result {
+	next, refusal := s.Registry().AddUser(c.Credential, s.Time)
+	return set(s, next, refusal)
+}
+
+// RemoveUser ends the credentials of a user.
+func RemoveUser(s *cluster.State, c *command.RemoveUser) report.Result {
+	who := access.Subject{Kind: access.OfUser, Name: c.Name}
+	if len(s.Registry().Of(who)) == 0 {
+		return report.Refuse(facts.NotFound, "%s has no credentials: see \"starling user ls\"", who)
+	}
+	return set(s, s.Registry().Remove(who, s.Time), "")
+}
+
+// AddToken lets a join token count.
+func AddToken(s *cluster.State, c *command.AddToken) report.Result {
+	next, refusal := s.Registry().AddToken(c.Token, terms.Time(c.LifeMillis), s.Time)
+	return set(s, next, refusal)
+}
+
+// RemoveToken ends a join token.
+func RemoveToken(s *cluster.State, c *command.RemoveToken) report.Result {
+	next, found := s.Registry().RemoveToken(c.ID, s.Time)
+	if !found {
+		return report.Refuse(facts.NotFound, "there is no token %s: it was used, has expired or was removed, see "+
+			"\"starling token ls\"", c.ID)
+	}
+	return set(s, next, "")
+}
+
+// AdmitNode makes a key that of a node, at the word of a member.
+func AdmitNode(s *cluster.State, author terms.PeerID, c *command.AdmitNode) report.Result {
+	node := s.NodeOf(c.Node)
+	known := s.Registry().Find(access.Subject{Kind: access.OfNode, Name: string(c.Node)}, c.Key) != nil
+	switch {
+	case c.Token == "" && author.Node() != c.Node:
+		return report.Refuse(facts.Denied, "%s may not admit node %s without a token", author, c.Node)
+	case c.Token != "" && !known && node != nil && node.Peer != "":
+		return report.Refuse(facts.Conflict, "node %s is a member, as %s: stop it first, or give the new machine another name",
+			c.Node, node.Peer)
+	}
+	next, refusal := s.Registry().Admit(c.Node, c.Key, c.Token, s.Time)
+	return set(s, next, refusal)
+}
+
+// MayRemove refuses to take a node out that there is not, or without which no member would be left.
+func MayRemove(s *cluster.State, name terms.NodeName) report.Result {
+	node, own := s.NodeOf(name), s.Registry().Of(access.Subject{Kind: access.OfNode, Name: string(name)})
+	switch {
+	case s.Registry().IsGone(name) || node == nil && len(own) == 0:
+		return report.Refuse(facts.NotFound, "there is no node %s", name)
+	case node != nil && node.Peer != "" && s.Members() == 1:
+		return report.Refuse(facts.Conflict, "node %s is the only member: another must take its place first", name)
+	}
+	return report.Result{}
+}
+
+// RemoveNode ends the key of a node for good.
+func RemoveNode(s *cluster.State, name terms.NodeName) report.Result {
+	return set(s, s.Registry().Remove(access.Subject{Kind: access.OfNode, Name: string(name)}, s.Time), "")
+}

@@ -1,0 +1,145 @@
+// Package rights says what somebody may ask the cluster for: by the role in the whole cluster that a credential gives,
+// and by the roles that pools give to users, for themselves and all below them.
+package rights
+
+import (
+	"fmt"
+	"slices"
+
+	"starling/cluster"
+	"starling/command"
+	"starling/terms"
+	"starling/terms/access"
+	"starling/terms/pool"
+)
+
+// Need is what a request asks for: a role, in a pool or, with an empty path, in the whole cluster.
+type Need struct {
+	Role access.Role
+	Pool terms.PoolPath
+}
+
+// RoleIn returns the role of somebody in a pool: the highest of that in the whole cluster and those that the pool and
+// all above it give. The empty path is the whole cluster.
+func RoleIn(s *cluster.State, who access.Subject, path terms.PoolPath) access.Role {
+	role := s.Registry().Role(who)
+	if who.Kind != access.OfUser || len(s.Registry().Of(who)) == 0 {
+		return role
+	}
+	for path != "" {
+		if at, found := s.PoolNumber(path); found {
+			role = max(role, given(&s.Pools()[at], who.Name))
+		}
+		path, _ = pool.Split(path)
+	}
+	return role
+}
+
+// given returns the role that a pool gives to a user.
+func given(p *terms.Pool, user string) access.Role {
+	switch {
+	case slices.Contains(p.Owners, user):
+		return access.Admin
+	case slices.Contains(p.Operators, user):
+		return access.Operator
+	case slices.Contains(p.Submitters, user):
+		return access.Submitter
+	case slices.Contains(p.Viewers, user):
+		return access.Viewer
+	}
+	return access.NoRole
+}
+
+// Refusal says why somebody may not do what needs a role, "" if that one may.
+func Refusal(s *cluster.State, who access.Subject, need Need) string {
+	role := RoleIn(s, who, need.Pool)
+	switch {
+	case role >= need.Role:
+		return ""
+	case who.Kind != access.OfUser && who.Kind != access.OfLocal:
+		return fmt.Sprintf("%s may not ask for this", who)
+	case len(s.Registry().Of(who)) == 0:
+		return fmt.Sprintf("%s has no credentials that count any more", who)
+	case need.Pool == "":
+		return needed(who, need, role)
+	}
+	return needed(who, need, role) + ": its owners may give that, see \"starling pool apply\""
+}
+
+// needed says which role somebody needs, and which that one has.
+func needed(who access.Subject, need Need, has access.Role) string {
+	place := "the whole cluster"
+	if need.Pool != "" {
+		place = "pool " + string(need.Pool)
+	}
+	return fmt.Sprintf("this needs the role %s in %s, and %s is %s there", need.Role, place, who, title(has))
+}
+
+// title says which role it is in a sentence.
+func title(role access.Role) string {
+	if role == access.NoRole {
+		return "nobody"
+	}
+	return role.String()
+}
+
+// OfCommand says why somebody may not have a command obeyed, "" if that one may.
+func OfCommand(s *cluster.State, who access.Subject, c command.Command) string {
+	if seal, ok := c.(*command.SealTask); ok && who.Kind == access.OfInstance {
+		if own := (terms.AllocationID{Slot: seal.Slot, Order: seal.Order}); own.String() == who.Name {
+			return ""
+		}
+		return fmt.Sprintf("%s may seal only its own task", who)
+	}
+	for _, need := range needs(c) {
+		if refusal := Refusal(s, who, need); refusal != "" {
+			return refusal
+		}
+	}
+	return ""
+}
+
+// needs returns all that a command asks for.
+func needs(c command.Command) []Need {
+	switch c := c.(type) {
+	case *command.SubmitJob:
+		return ofJob(access.Submitter, c.Spec.Name)
+	case *command.KillJob:
+		return ofJob(access.Submitter, c.Job)
+	case *command.SteerUpdate:
+		return ofJob(access.Submitter, c.Job)
+	case *command.RevertJob:
+		return ofJob(access.Submitter, c.Job)
+	case *command.RestartJob:
+		return ofJob(access.Submitter, c.Job)
+	case *command.SuspendJob:
+		return ofJob(access.Submitter, c.Job)
+	case *command.SealTask:
+		return ofJob(access.Submitter, c.Slot.Job)
+	case *command.EndAllocation:
+		return ofJob(access.Operator, c.Slot.Job)
+	case *command.DrainNode:
+		return []Need{{access.Operator, ""}}
+	case *command.ChangePools:
+		return ofPools(c)
+	}
+	return []Need{{access.Admin, ""}}
+}
+
+func ofJob(role access.Role, job terms.JobName) []Need { return []Need{{role, job.Pool()}} }
+
+// ofPools returns what a change of the tree needs: who may change a pool is who rules the one above it, so that nobody
+// raises an own limit.
+func ofPools(c *command.ChangePools) (all []Need) {
+	add := func(path terms.PoolPath) {
+		above, _ := pool.Split(path)
+		all = append(all, Need{access.Admin, above})
+	}
+	for i := range c.Pools {
+		add(c.Pools[i].Path)
+	}
+	for _, path := range c.Gone {
+		add(path)
+	}
+	return all
+}

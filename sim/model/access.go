@@ -1,0 +1,61 @@
+package model
+
+import (
+	"starling/command"
+	"starling/sim/model/known"
+	"starling/terms"
+	"starling/terms/access"
+	"starling/terms/rules"
+)
+
+// may tells whether somebody may have a command obeyed.
+func (m *Model) may(who access.Subject, c command.Command) bool {
+	role, in := known.Needs(c)
+	for _, path := range in {
+		if m.known.Role(who, path, m.pools) < role {
+			return false
+		}
+	}
+	return true
+}
+
+// askAccess applies a command about who is known.
+func (m *Model) askAccess(author terms.NodeName, c command.Command) bool {
+	id, node := known.RequestOf(c)
+	return m.once(id, func() bool {
+		if remove, ok := c.(*command.RemoveNode); ok {
+			return m.remove(remove.Node)
+		}
+		admitted := m.nodeOf(node)
+		return m.known.Obey(c, author, admitted != nil && admitted.Peer != "", m.time)
+	})
+}
+
+// remove takes a node out, with all of its lives.
+func (m *Model) remove(name terms.NodeName) bool {
+	node := m.nodeOf(name)
+	if m.known.IsGone(name) || node == nil && !m.known.Knows(name) || node != nil && node.Peer != "" && len(m.Ring) == 1 {
+		return false
+	}
+	for life := uint32(1); node != nil && len(node.written) > 0; life++ {
+		if node.written[life] > 0 {
+			m.leave(terms.NewPeerID(name, life))
+			delete(node.written, life)
+		}
+	}
+	m.known.Remove(name)
+	return true
+}
+
+// timeAt is the time at an entry. Under rules.Next it is never that of the entry before.
+func (m *Model) timeAt(e *command.Entry) terms.Time {
+	if m.rules < rules.Next || e.Time > m.time {
+		return max(m.time, e.Time)
+	}
+	return m.time + 1
+}
+
+func (m *Model) passTime(c *command.PassTime) bool {
+	m.time += terms.Time(c.Millis)
+	return true
+}

@@ -1,0 +1,63 @@
+// Package amounts adds up what jobs ask for, exactly.
+package amounts
+
+import (
+	"math/big"
+	"slices"
+
+	"starling/terms"
+)
+
+// Of returns what an instance takes of what pools divide.
+func Of(spec *terms.Task) (a terms.Amounts) {
+	copy(a[:], spec.Resources[:])
+	for _, d := range spec.Devices {
+		switch d.Kind {
+		case "gpu":
+			a[terms.GPU] += int64(d.Amount)
+		case "peers":
+			a[terms.VirtualPeers] += int64(d.Amount)
+		}
+	}
+	return a
+}
+
+// Most is the most that any version of a task has wanted.
+type Most struct {
+	Instances uint32
+	Each      terms.Amounts
+}
+
+// Or is the most of it and of one more version.
+func (m Most) Or(spec *terms.Task) Most {
+	m.Instances = max(m.Instances, spec.Instances)
+	for k, amount := range Of(spec) {
+		m.Each[k] = max(m.Each[k], amount)
+	}
+	return m
+}
+
+// Sum is what some jobs have wanted at most, exactly.
+type Sum struct {
+	Instances uint64
+	Amounts   [terms.AmountCount]big.Int
+}
+
+// Add adds what tasks of a job wanted; daemons want it on so many nodes.
+func (u *Sum) Add(all []Most, kind terms.JobType, nodes uint32) {
+	for _, one := range all {
+		count := one.Instances
+		if u.Instances += uint64(count); kind == terms.Daemon {
+			u.Instances += 1 - uint64(count)
+			count = nodes
+		}
+		for k, amount := range one.Each {
+			u.Amounts[k].Add(&u.Amounts[k], new(big.Int).Mul(big.NewInt(amount), big.NewInt(int64(count))))
+		}
+	}
+}
+
+// Exceeds tells whether any amount is above a limit.
+func (u *Sum) Exceeds(limit int64) bool {
+	return slices.ContainsFunc(u.Amounts[:], func(amount big.Int) bool { return amount.Cmp(big.NewInt(limit)) > 0 })
+}

@@ -1,0 +1,223 @@
+// Package known is the registry once more, as plainly as it can be said.
+package known
+
+import (
+	"fmt"
+	"slices"
+
+	"starling/cluster/registry"
+	"starling/command"
+	"starling/terms"
+	"starling/terms/access"
+)
+
+// Twin is who is known. No token is deleted from it because its time is over: it counts no more.
+type Twin struct {
+	users  []access.Credential
+	tokens []access.Token
+	nodes  map[terms.NodeName]access.Key
+	gone   map[terms.NodeName]bool
+}
+
+// New knows nobody.
+func New() *Twin {
+	return &Twin{nodes: map[terms.NodeName]access.Key{}, gone: map[terms.NodeName]bool{}}
+}
+
+// IsGone tells whether a node was removed.
+func (t *Twin) IsGone(node terms.NodeName) bool { return t.gone[node] }
+
+// Knows tells whether a node has a key.
+func (t *Twin) Knows(node terms.NodeName) bool {
+	_, known := t.nodes[node]
+	return known
+}
+
+func (t *Twin) tokensAt(now terms.Time) (all []access.Token) {
+	for _, one := range t.tokens {
+		if one.Until > now && one.Uses > 0 {
+			all = append(all, one)
+		}
+	}
+	return all
+}
+
+// RequestOf returns the id of a request about who is known, and the node that it admits, if it does.
+func RequestOf(c command.Command) (id string, node terms.NodeName) {
+	switch c := c.(type) {
+	case *command.AddUser:
+		return c.RequestID, ""
+	case *command.RemoveUser:
+		return c.RequestID, ""
+	case *command.AddToken:
+		return c.RequestID, ""
+	case *command.RemoveToken:
+		return c.RequestID, ""
+	case *command.RemoveNode:
+		return c.RequestID, ""
+	case *command.AdmitNode:
+		return "", c.Node
+	}
+	panic("sim: the model has no rule for a command of kind " + c.Kind().String())
+}
+
+// Obey applies such a request; member tells that the node which it admits has one.
+func (t *Twin) Obey(c command.Command, author terms.NodeName, member bool, now terms.Time) bool {
+	switch c := c.(type) {
+	case *command.AddUser:
+		return t.addUser(c.Credential)
+	case *command.RemoveUser:
+		return t.removeUser(c.Name)
+	case *command.AddToken:
+		return t.addToken(c.Token, terms.Time(c.LifeMillis), now)
+	case *command.RemoveToken:
+		return t.removeToken(c.ID, now)
+	case *command.AdmitNode:
+		return t.admit(c, author, member, now)
+	}
+	return false
+}
+
+// addUser lets a credential count.
+func (t *Twin) addUser(o access.Credential) bool {
+	live := t.users
+	for _, key := range t.nodes {
+		if key == o.Key {
+			return false
+		}
+	}
+	same := slices.IndexFunc(live, func(other access.Credential) bool { return other.Key == o.Key })
+	if o.Kind != access.OfUser || access.NameProblem(o.Name) != "" ||
+		same >= 0 && live[same].Name != o.Name || same < 0 && len(live) >= registry.UserKeysMax {
+		return false
+	}
+	others := slices.DeleteFunc(slices.Clone(live), func(other access.Credential) bool { return other.Key == o.Key })
+	t.users = append(others, o)
+	return true
+}
+
+// removeUser ends a user's credentials.
+func (t *Twin) removeUser(name string) bool {
+	before := len(t.users)
+	t.users = slices.DeleteFunc(slices.Clone(t.users), func(o access.Credential) bool { return o.Name == name })
+	return len(t.users) < before
+}
+
+// addToken lets a token count.
+func (t *Twin) addToken(one access.Token, life, now terms.Time) bool {
+	one.Until = now + life
+	live := t.tokensAt(now)
+	if one.ID == "" || one.Uses == 0 || life == 0 || len(live) >= registry.TokensMax ||
+		slices.ContainsFunc(live, func(other access.Token) bool { return other.ID == one.ID }) {
+		return false
+	}
+	t.tokens = append(live, one)
+	return true
+}
+
+// removeToken ends a token.
+func (t *Twin) removeToken(id string, now terms.Time) bool {
+	before := len(t.tokensAt(now))
+	t.tokens = slices.DeleteFunc(t.tokensAt(now), func(one access.Token) bool { return one.ID == id })
+	return len(t.tokens) < before
+}
+
+// admit makes a key that of a node; member tells that the node is one, author who says so.
+func (t *Twin) admit(c *command.AdmitNode, author terms.NodeName, member bool, now terms.Time) bool {
+	has, known := t.nodes[c.Node]
+	if known && has == c.Key {
+		return c.Token != "" || author == c.Node
+	}
+	if t.isTaken(c.Key) || terms.NameProblem(string(c.Node), true) != "" {
+		return false
+	}
+	if c.Token == "" {
+		if author != c.Node || known || t.gone[c.Node] {
+			return false
+		}
+		t.nodes[c.Node] = c.Key
+		return true
+	}
+	live := t.tokensAt(now)
+	at := slices.IndexFunc(live, func(one access.Token) bool { return one.ID == c.Token })
+	if member || at < 0 || live[at].Node != "" && live[at].Node != c.Node {
+		return false
+	}
+	live[at].Uses--
+	t.tokens, t.nodes[c.Node] = live, c.Key
+	delete(t.gone, c.Node)
+	return true
+}
+
+// isTaken tells whether a key is somebody's.
+func (t *Twin) isTaken(key access.Key) bool {
+	for _, other := range t.nodes {
+		if other == key {
+			return true
+		}
+	}
+	return slices.ContainsFunc(t.users, func(o access.Credential) bool { return o.Key == key })
+}
+
+// Remove notes that a node was removed.
+func (t *Twin) Remove(node terms.NodeName) {
+	delete(t.nodes, node)
+	t.gone[node] = true
+}
+
+// Role is that of somebody in a pool: of the given tree, in any order.
+func (t *Twin) Role(who access.Subject, path terms.PoolPath, tree []terms.Pool) access.Role {
+	role := access.NoRole
+	own := slices.DeleteFunc(slices.Clone(t.users), func(o access.Credential) bool { return o.Name != who.Name })
+	switch {
+	case who.Kind == access.OfLocal:
+		return access.Admin
+	case who.Kind != access.OfUser || len(own) == 0:
+		return role
+	}
+	for _, o := range own {
+		role = max(role, o.Role)
+	}
+	for _, p := range tree {
+		if path != p.Path && (len(path) <= len(p.Path) || string(path)[:len(p.Path)+1] != string(p.Path)+"/") {
+			continue
+		}
+		for given, names := range [][]string{access.Viewer: p.Viewers, access.Submitter: p.Submitters,
+			access.Operator: p.Operators, access.Admin: p.Owners} {
+			if slices.Contains(names, who.Name) {
+				role = max(role, access.Role(given))
+			}
+		}
+	}
+	return role
+}
+
+// Differences compares it with the registry at a time.
+func (t *Twin) Differences(r *registry.Registry, now terms.Time) (found []string) {
+	say := func(what string, fast, slow any) {
+		if fast != slow {
+			found = append(found, fmt.Sprintf("%s: the fold has %+v, the model %+v", what, fast, slow))
+		}
+	}
+	users, tokens := t.users, t.tokensAt(now)
+	say("credentials of users", len(r.All(access.OfUser)), len(users))
+	for _, o := range users {
+		if got := r.Find(access.Subject{Kind: o.Kind, Name: o.Name}, o.Key); got == nil || *got != o {
+			say("credential of "+o.Name, fmt.Sprint(got), fmt.Sprint(o))
+		}
+	}
+	open := r.Open(now)
+	say("tokens", len(open), len(tokens))
+	for _, one := range tokens {
+		say("token "+one.ID, slices.Contains(open, one), true)
+	}
+	say("keys of nodes", len(r.All(access.OfNode)), len(t.nodes))
+	for node, key := range t.nodes {
+		got := r.Find(access.Subject{Kind: access.OfNode, Name: string(node)}, key)
+		say("key of node "+string(node), got != nil, true)
+	}
+	for node := range t.gone {
+		say("node "+string(node)+" is gone", r.IsGone(node), true)
+	}
+	return found
+}

@@ -1,0 +1,206 @@
+package sim
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"math/rand/v2"
+
+	"starling/cluster/facts"
+	"starling/command"
+	"starling/journal"
+	"starling/peer"
+	"starling/replica/report"
+	"starling/terms"
+	"starling/terms/access"
+)
+
+// registrar lets users come and go, lets some of them ask for what they may and may not, removes machines and lets them
+// join again by a token, and fills the journal for a while. It draws from a source of its own.
+type registrar struct {
+	w   *World
+	rng *rand.Rand
+	// on tells that this run has one. Removals counts the machines that may be removed yet.
+	on       bool
+	removals int
+	// asked numbers what it asked for.
+	asked int
+	// joined are the keys by which each token was used, usesOf how many may.
+	joined map[string]map[access.Key]bool
+	usesOf map[string]uint32
+}
+
+// One run in registrarOneIn has a registrar.
+const registrarOneIn = 3
+
+func newRegistrar(w *World) registrar {
+	r := registrar{w: w, rng: rand.New(rand.NewPCG(w.seed, 0xacce5)), joined: map[string]map[access.Key]bool{},
+		usesOf: map[string]uint32{}}
+	r.on, r.removals = r.rng.IntN(registrarOneIn) == 0, r.rng.IntN(3)
+	return r
+}
+
+func (r *registrar) between(low, high int) int { return low + r.rng.IntN(high-low+1) }
+
+func (r *registrar) begin() {
+	if r.on {
+		r.w.after(r.between(100, 2000), r.work)
+	}
+}
+
+// keyOf is the key of a machine; it gets another each time that it joins by a token.
+func (r *registrar) keyOf(m *machine) (key access.Key) {
+	if r.on {
+		key = sha256.Sum256(fmt.Append(nil, m.label, m.joins))
+	}
+	return key
+}
+
+func (r *registrar) id() string {
+	r.asked++
+	return fmt.Sprint("registrar ", r.asked)
+}
+
+// token is one for any machine, for so long.
+func (r *registrar) token(millis int) *command.AddToken {
+	t := access.Token{ID: fmt.Sprint("token ", r.asked), Uses: uint32(r.between(1, 2))}
+	r.usesOf[t.ID] = t.Uses
+	return &command.AddToken{RequestID: r.id(), Token: t, LifeMillis: uint64(millis)}
+}
+
+// work does something about who is known, and comes again.
+func (r *registrar) work() {
+	if r.w.calm {
+		return
+	}
+	user := fmt.Sprint("user", r.rng.IntN(3))
+	switch r.rng.IntN(8) {
+	case 0, 1:
+		r.w.clients.request(&command.AddUser{RequestID: r.id(), Credential: access.Credential{
+			Key: sha256.Sum256(fmt.Append(nil, user, r.rng.IntN(2))), Kind: access.OfUser, Name: user,
+			Role: access.Role(r.between(0, int(access.Admin))), Until: r.w.now + terms.Time(r.between(-100, 20_000))}})
+	case 2:
+		r.w.clients.request(&command.RemoveUser{RequestID: r.id(), Name: user})
+	case 3:
+		one := r.token(r.between(0, 8000))
+		r.w.clients.request(one)
+		r.w.after(r.between(1000, 5000), func() {
+			r.w.clients.request(&command.RemoveToken{RequestID: r.id(), ID: one.Token.ID})
+		})
+	case 4:
+		r.remove()
+	case 5:
+		r.fill()
+	default:
+		r.ask(user)
+	}
+	r.w.after(r.between(10, 3000), r.work)
+}
+
+// ask lets somebody ask for something, in whose name a machine writes it.
+func (r *registrar) ask(user string) {
+	m := r.w.machines[r.rng.IntN(len(r.w.machines))]
+	if m.core == nil || len(r.w.clients.Names) == 0 {
+		return
+	}
+	names := r.w.clients.Names
+	one := r.w.clients.Wish(m.core.State(), names[r.rng.IntN(len(names))])
+	who := access.Subject{Kind: access.Kind(r.between(0, int(access.OfLocal))), Name: user}
+	if one != nil {
+		r.w.clients.request(&command.As{Subject: who, Command: one})
+	}
+}
+
+// remove takes a machine out for good.
+func (r *registrar) remove() {
+	m := r.w.machines[r.rng.IntN(len(r.w.machines))]
+	if r.removals == 0 || m.dead || r.w.living() < 3 {
+		return
+	}
+	r.removals--
+	m.tell("is to be removed")
+	m.unwanted = true
+	r.w.clients.send(&command.RemoveNode{RequestID: r.id(), Node: m.name}, func(got report.Receipt) {
+		m.unwanted = got.Refusal.Code == facts.OK
+	})
+}
+
+// fill leaves a machine's peer in the belief that the journal is full, for a while: it asks for a snapshot.
+func (r *registrar) fill() {
+	m := r.w.machines[r.rng.IntN(len(r.w.machines))]
+	if m.core == nil || !m.up {
+		return
+	}
+	m.core.SetRoom(journal.Room{Used: 1 << 20, Quota: 1 << 20})
+	m.wake()
+	m.later(r.between(100, 5000), func() { m.core.SetRoom(journal.Room{}) })
+}
+
+// removed is a machine that knows that it was: it ends what runs there, and then somebody empties it and lets it join
+// again, in which case it is begun anew.
+func (m *machine) removed() {
+	work := m.core.React(m.own())
+	if work.Append != nil {
+		m.w.fail("%s was removed, and writes", m.label)
+	}
+	for _, stop := range work.Stop {
+		m.stop(stop)
+	}
+	for _, id := range work.Forget {
+		m.forget(id)
+	}
+	if m.stale {
+		m.notice()
+	}
+	if len(m.tasks) > 0 || m.dead || m.leaving {
+		return
+	}
+	m.leaving = true
+	m.tell("is emptied, and is to join again")
+	m.w.neglect(m.core.Self())
+	m.up, m.disk = false, disk{}
+	m.run++
+	m.core.Fail(peer.ErrStopped)
+	m.joins++
+	m.w.after(m.w.registrar.between(10, 2000), func() { m.w.registrar.admit(m) })
+}
+
+// admit lets a machine join by a token, until somebody has taken that.
+func (r *registrar) admit(m *machine) {
+	one := r.token(60_000)
+	r.w.clients.send(one, func(made report.Receipt) {
+		key := r.keyOf(m)
+		r.w.clients.send(&command.AdmitNode{Node: m.name, Key: key, Token: one.Token.ID}, func(got report.Receipt) {
+			switch {
+			case got.Refusal.Code == facts.OK:
+				r.used(one.Token.ID, key)
+				m.leaving, m.unwanted, r.w.movedAt = false, false, r.w.now
+				m.boot()
+			case m.twin():
+				m.dead = true // another machine has the name
+			default:
+				r.admit(m)
+			}
+		})
+	})
+}
+
+// used notes that a key was admitted by a token: that may not happen more often than it may be used.
+func (r *registrar) used(token string, key access.Key) {
+	if r.joined[token] == nil {
+		r.joined[token] = map[access.Key]bool{}
+	}
+	r.joined[token][key] = true
+	if len(r.joined[token]) > int(r.usesOf[token]) {
+		r.w.fail("%d machines have joined by %s, at most %d may", len(r.joined[token]), token, r.usesOf[token])
+	}
+}
+
+// twin tells whether another machine has the name, by mistake.
+func (m *machine) twin() bool {
+	for _, other := range m.w.machines {
+		if other != m && other.name == m.name {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,71 @@
+package terms
+
+import (
+	"slices"
+
+	"starling/terms/constraint"
+)
+
+// Container says in which container the instances of a task run. Jobs have it since rules.Containers.
+type Container struct {
+	// Image is its name in a registry, with a tag or a digest; "" for no container.
+	Image string
+	// Arguments take the place of the image's, unless there are none.
+	Arguments []string
+	// ReadOnly leaves no file of the image to be changed.
+	ReadOnly bool
+	// Capabilities are those beside the usual ones, as in "NET_ADMIN".
+	Capabilities []string
+	Mounts       []Mount
+}
+
+// Mount is a folder at a path of a container: one of the task's volumes, or an empty one in memory.
+type Mount struct {
+	Path string
+	// Volume is the name of one of the task's volumes, "" for memory.
+	Volume   string
+	ReadOnly bool
+}
+
+// CapabilitiesMax bounds the capabilities that a task asks for, MountsMax the mounts.
+const (
+	CapabilitiesMax = 64
+	MountsMax       = 64
+)
+
+// ContainersAttribute is the attribute of nodes that says whether they run containers, ContainersYes its value on those
+// that do. On others it says why not.
+const (
+	ContainersAttribute = "containers"
+	ContainersYes       = "yes"
+)
+
+// needsContainers is what must hold of the nodes of a task with a container.
+func needsContainers() constraint.Constraint {
+	return constraint.Constraint{Attribute: ContainersAttribute, Operator: constraint.Equal,
+		Values: []string{ContainersYes}}
+}
+
+// AsksForContainers tells whether the task is placed on nodes that run containers only.
+func (t *Task) AsksForContainers() bool {
+	return slices.ContainsFunc(t.Constraints, func(c constraint.Constraint) bool {
+		return constraint.Same(c, needsContainers())
+	})
+}
+
+// OnContainerNodes has a task with a container ask for nodes that run some, if it does not.
+func (t *Task) OnContainerNodes() {
+	if t.Container.Image != "" && !t.AsksForContainers() {
+		t.Constraints = append(slices.Clip(t.Constraints), needsContainers())
+	}
+}
+
+// Capabilities returns the names of all that a container can be given, in the order of the kernel.
+func Capabilities() []string {
+	return []string{"CHOWN", "DAC_OVERRIDE", "DAC_READ_SEARCH", "FOWNER", "FSETID", "KILL", "SETGID", "SETUID", "SETPCAP",
+		"LINUX_IMMUTABLE", "NET_BIND_SERVICE", "NET_BROADCAST", "NET_ADMIN", "NET_RAW", "IPC_LOCK", "IPC_OWNER",
+		"SYS_MODULE", "SYS_RAWIO", "SYS_CHROOT", "SYS_PTRACE", "SYS_PACCT", "SYS_ADMIN", "SYS_BOOT", "SYS_NICE",
+		"SYS_RESOURCE", "SYS_TIME", "SYS_TTY_CONFIG", "MKNOD", "LEASE", "AUDIT_WRITE", "AUDIT_CONTROL", "SETFCAP",
+		"MAC_OVERRIDE", "MAC_ADMIN", "SYSLOG", "WAKE_ALARM", "BLOCK_SUSPEND", "AUDIT_READ", "PERFMON", "BPF",
+		"CHECKPOINT_RESTORE"}
+}

@@ -1,0 +1,178 @@
+package trust
+
+import (
+	"crypto"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// CredentialsPrefix begins every line of credentials.
+const CredentialsPrefix = "starling-credentials-1:"
+
+// lineBytesMax bounds a line of credentials or a token.
+const lineBytesMax = 16 << 10
+
+// Credentials let a user or an instance into one cluster. They are one line of text.
+type Credentials struct {
+	// Addresses are where the cluster's nodes answer.
+	Addresses []string
+	CA        *x509.Certificate
+	shown     tls.Certificate
+	who       Identity
+}
+
+// credentialsJSON is what stands in the line behind the prefix, in base64.
+type credentialsJSON struct {
+	Addresses   []string `json:"addresses"`
+	CA          []byte   `json:"ca"`
+	Certificate []byte   `json:"certificate"`
+	Key         []byte   `json:"key"`
+}
+
+func newCredentials(addresses []string, ca, certificate []byte, key crypto.Signer) (*Credentials, error) {
+	c := &Credentials{Addresses: addresses}
+	var err error
+	if c.CA, err = x509.ParseCertificate(ca); err != nil {
+		return nil, fmt.Errorf("the authority's certificate: %w", err)
+	}
+	leaf, err := x509.ParseCertificate(certificate)
+	if err != nil {
+		return nil, fmt.Errorf("the certificate: %w", err)
+	}
+	if c.who, err = IdentityOf(leaf); err != nil {
+		return nil, err
+	}
+	if clusterOf(c.CA) != c.who.Cluster || !sameKey(leaf.PublicKey, key.Public()) {
+		return nil, errors.New("the authority, the certificate and the key do not belong together")
+	}
+	c.shown = tls.Certificate{Certificate: [][]byte{certificate}, PrivateKey: key, Leaf: leaf}
+	return c, nil
+}
+
+// Identity says whose they are.
+func (c *Credentials) Identity() Identity { return c.who }
+
+// Line returns them as text. It holds the key: it is for no log.
+func (c *Credentials) Line() (string, error) {
+	key, err := x509.MarshalPKCS8PrivateKey(c.shown.PrivateKey)
+	if err != nil {
+		return "", fmt.Errorf("encode a key: %w", err)
+	}
+	return encodeLine(CredentialsPrefix, credentialsJSON{c.Addresses, c.CA.Raw, c.shown.Certificate[0], key})
+}
+
+// ParseCredentials reads a line of credentials.
+func ParseCredentials(line string) (*Credentials, error) {
+	var told credentialsJSON
+	if err := decodeLine(CredentialsPrefix, line, &told); err != nil {
+		return nil, fmt.Errorf("credentials: %w", err)
+	}
+	key, err := keyOf(told.Key)
+	if err != nil {
+		return nil, fmt.Errorf("credentials: the key: %w", err)
+	}
+	c, err := newCredentials(told.Addresses, told.CA, told.Certificate, key)
+	if err != nil {
+		return nil, fmt.Errorf("credentials: %w", err)
+	}
+	return c, nil
+}
+
+func encodeLine(prefix string, told any) (string, error) {
+	text, err := json.Marshal(told)
+	if err != nil {
+		return "", err
+	}
+	return prefix + base64.RawURLEncoding.EncodeToString(text), nil
+}
+
+func decodeLine(prefix, line string, told any) error {
+	rest, found := strings.CutPrefix(strings.TrimSpace(line), prefix)
+	switch {
+	case !found:
+		return fmt.Errorf("the line must begin with %s", prefix)
+	case len(rest) > lineBytesMax:
+		return fmt.Errorf("the line must have at most %d bytes", lineBytesMax)
+	}
+	text, err := base64.RawURLEncoding.DecodeString(rest)
+	if err == nil {
+		err = json.Unmarshal(text, told)
+	}
+	if err != nil {
+		return errors.New("the line is damaged: copy all of it")
+	}
+	return nil
+}
+
+// DefaultFile is where a user's credentials are: the file of STARLING_CREDENTIALS, or else below the user's folder
+// for configurations.
+func DefaultFile() (string, error) {
+	if file := os.Getenv("STARLING_CREDENTIALS"); file != "" {
+		return file, nil
+	}
+	folder := os.Getenv("XDG_CONFIG_HOME")
+	if folder == "" {
+		home, err := os.UserHomeDir()
+		if err != nil {
+			return "", fmt.Errorf("find the folder for credentials: %w", err)
+		}
+		folder = filepath.Join(home, ".config")
+	}
+	return filepath.Join(folder, "starling", "credentials"), nil
+}
+
+// ReadFile reads the lines of a file of credentials; one that is missing has none.
+func ReadFile(path string) ([]*Credentials, error) {
+	text, err := ReadPrivate(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read credentials: %w", err)
+	}
+	var all []*Credentials
+	for line := range strings.Lines(string(text)) {
+		if strings.TrimSpace(line) == "" {
+			continue
+		}
+		one, err := ParseCredentials(line)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", path, err)
+		}
+		all = append(all, one)
+	}
+	return all, nil
+}
+
+// Keep puts credentials into a file, in place of those for the same cluster.
+func Keep(path string, fresh *Credentials) error {
+	kept, err := ReadFile(path)
+	if err != nil {
+		return err
+	}
+	text := strings.Builder{}
+	for _, one := range append(kept, fresh) {
+		if one != fresh && one.who.Cluster == fresh.who.Cluster {
+			continue
+		}
+		line, err := one.Line()
+		if err != nil {
+			return err
+		}
+		text.WriteString(line + "\n")
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return fmt.Errorf("keep credentials: %w", err)
+	}
+	if err := WritePrivate(path, []byte(text.String())); err != nil {
+		return fmt.Errorf("keep credentials: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,35 @@
+package trust
+
+import (
+	"crypto/x509"
+	"path/filepath"
+	"testing"
+)
+
+// FuzzIdentityOf reads certificates that anyone may have made: none that is read lacks what the rest relies on.
+func FuzzIdentityOf(f *testing.F) {
+	keys, err := Create(filepath.Join(f.TempDir(), Folder), "a")
+	if err != nil {
+		f.Fatal(err)
+	}
+	instance, err := keys.Instance("etl/web/server/2", "etl/web.server[2]#7", "127.0.0.1:7460")
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(keys.CA().Raw)
+	f.Add(keys.Shows()[0].Certificate.Leaf.Raw)
+	f.Add(instance.shown.Leaf.Raw)
+	f.Fuzz(func(t *testing.T, der []byte) {
+		c, err := x509.ParseCertificate(der)
+		if err != nil {
+			return
+		}
+		if who, err := IdentityOf(c); err == nil && (who.Problem() != "" || who.URI().String() == "" || who.String() == "") {
+			t.Fatalf("got %#v", who)
+		}
+		_, _, _ = keys.RenewNode(der, der) // it refuses what is not signed by the cluster
+		if _, err := KeyOf(der); err == nil {
+			t.Fatal("a certificate is taken for a signing request")
+		}
+	})
+}

@@ -1,0 +1,82 @@
+package validate
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"starling/terms"
+)
+
+func (p *problems) container(t *terms.Task) {
+	c := &t.Container
+	if c.Image == "" {
+		if len(c.Arguments)+len(c.Capabilities)+len(c.Mounts) > 0 || c.ReadOnly {
+			p.add("container.image", "must name an image")
+		}
+		return
+	}
+	p.text("container.image", c.Image)
+	if strings.ContainsAny(c.Image, " \t\n") {
+		p.add("container.image", `must be the name of an image, as in "registry.example:5000/team/web:1.2"`)
+	}
+	if len(c.Arguments) > terms.ArgumentsMax || len(c.Mounts) > terms.MountsMax ||
+		len(c.Capabilities) > terms.CapabilitiesMax {
+		p.add("container", "must have at most %d arguments, %d mounts and %d capabilities", terms.ArgumentsMax,
+			terms.MountsMax, terms.CapabilitiesMax)
+		return
+	}
+	for i, argument := range c.Arguments {
+		p.text("container.args["+strconv.Itoa(i)+"]", argument)
+	}
+	for i, name := range c.Capabilities {
+		at := "container.capabilities[" + strconv.Itoa(i) + "]"
+		if !slices.Contains(terms.Capabilities(), name) {
+			p.add(at, `must be a capability of Linux without its CAP_, as in "NET_ADMIN"`)
+		}
+		if slices.Contains(c.Capabilities[:i], name) {
+			p.add(at, "is there twice")
+		}
+	}
+	p.mounts(t)
+	if !t.AsksForContainers() {
+		p.add("constraints", "must have that attribute %s equals %q, because of the container", terms.ContainersAttribute,
+			terms.ContainersYes)
+	}
+}
+
+func (p *problems) mounts(t *terms.Task) {
+	mounts := t.Container.Mounts
+	for i := range mounts {
+		m, at := &mounts[i], "container.mounts["+strconv.Itoa(i)+"]"
+		p.text(at+".path", m.Path)
+		if len(m.Path) < 2 || m.Path[0] != '/' || strings.Contains(m.Path+"/", "/../") {
+			p.add(at+".path", `must be an absolute path below "/"`)
+		}
+		if m.Volume != "" && !slices.ContainsFunc(t.Volumes, func(v terms.Volume) bool { return v.Name == m.Volume }) {
+			p.add(at+".volume", "must be the name of one of the task's volumes")
+		}
+		for k := range i {
+			if mounts[k].Path == m.Path {
+				p.add(at+".path", "is also the path of container.mounts[%d]", k)
+			}
+			if mounts[k].Volume == m.Volume && m.Volume != "" {
+				p.add(at+".volume", "is also the volume of container.mounts[%d]", k)
+			}
+		}
+	}
+}
+
+func sizeOfContainer(c *terms.Container) int {
+	size := len(c.Image)
+	for _, a := range c.Arguments {
+		size += len(a) + 4
+	}
+	for _, name := range c.Capabilities {
+		size += len(name) + 4
+	}
+	for i := range c.Mounts {
+		size += len(c.Mounts[i].Path) + len(c.Mounts[i].Volume) + 8
+	}
+	return size
+}
