@@ -26,6 +26,9 @@ type programsKey struct{}
 // failureKey finds what fails the test when its script is over already.
 type failureKey struct{}
 
+// failedKey finds what tells whether a script has failed.
+type failedKey struct{}
+
 // program is one that runs beside a script; what it writes can be waited for.
 type program struct {
 	command *exec.Cmd
@@ -71,7 +74,13 @@ func launch(ts *testscript.TestScript, args []string) *program {
 		_ = p.command.Wait() // ends asks the state
 		close(p.ended)
 	}()
-	ts.Defer(func() { p.stop(ts) })
+	ts.Defer(func() {
+		p.stop(ts)
+		if ts.Value(failedKey{}).(func() bool)() {
+			text, _ := p.state()
+			ts.Logf("%q: %s, and wrote:\n%s", args, p.command.ProcessState, text)
+		}
+	})
 	return p
 }
 

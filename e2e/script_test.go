@@ -55,6 +55,7 @@ func TestScripts(t *testing.T) {
 			env.Setenv("TMPDIR", t.TempDir()) // short: sockets and FIFOs live below it
 			env.Values[programsKey{}] = map[string]*program{}
 			env.Values[failureKey{}] = t.Errorf
+			env.Values[failedKey{}] = env.T().(interface{ Failed() bool }).Failed
 			env.Values[skipKey{}] = env.T().Skip
 			return nil
 		},
