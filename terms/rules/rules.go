@@ -28,8 +28,12 @@ const Containers Number = 5
 // asked for.
 const Registry Number = 6
 
+// Authorities has the value know the authorities whose certificates count, pools say as which users their jobs may run,
+// and tasks state a start period of their checks and how many processes they may have.
+const Authorities Number = 7
+
 // Released is the newest number by which a released program folds.
-const Released = Registry
+const Released = Authorities
 
 // Next is behind everything that is released. What counts since then is there to try mixed versions with: a program
 // that is built with the tag nextrules says that it knows it, and so do some machines of the simulator.
