@@ -15,8 +15,12 @@ type form struct {
 	version uint16
 }
 
-// withRoles is the version of ChangePools whose pools may give roles to users.
-const withRoles = terms.PoolVersion
+// withRoles is the version of ChangePools whose pools may give roles to users, withUsers that in which they may say as
+// which users their jobs run.
+const (
+	withRoles = terms.PoolVersionRoles
+	withUsers = terms.PoolVersion
+)
 
 // withoutVolumes is the version of EndAllocation that may give up volumes.
 const withoutVolumes = 2
@@ -70,6 +74,8 @@ func (f form) since() rules.Number {
 		return rules.Snapshots
 	case f == form{KindChangePools, withRoles}:
 		return rules.Registry
+	case f == form{KindChangePools, withUsers}:
+		return rules.Authorities
 	case f.kind >= KindAs && f.kind < kindEnd:
 		return rules.Registry
 	}
@@ -80,7 +86,7 @@ func (f form) since() rules.Number {
 func (f form) known() bool {
 	_, ofJobs := terms.VersionSince(f.version)
 	return f.version == 1 || f.kind == KindSubmitJob && ofJobs || f == form{KindEndAllocation, withoutVolumes} ||
-		f == form{KindChangePools, withRoles}
+		f == form{KindChangePools, withRoles} || f == form{KindChangePools, withUsers}
 }
 
 // Unreadable is a command that is refused because of how it is written: the rules in force do not have its form, or do

@@ -30,6 +30,10 @@ func samples() map[form]*Entry {
 			roles.Pools[0].Operators, roles.Pools[0].Submitters = []string{"ops"}, []string{"alice", "ci"}
 			roles.Pools[0].Viewers = []string{"bob"}
 			add(&roles)
+			users := roles
+			users.Pools = slices.Clone(roles.Pools)
+			users.Pools[0].RunAs = []string{"www", "*"}
+			add(&users)
 		}
 		if submit, ok := one.(*SubmitJob); ok {
 			delayed := *submit

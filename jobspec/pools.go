@@ -170,6 +170,8 @@ func poolForm() form[terms.Pool] {
 			named("submitters", "The users who may run, change and stop jobs in the pool and below it."),
 		bind(list(anyText(), 0, pool.OwnersMax), func(s *spec) *[]string { return &s.Viewers }).
 			named("viewers", "The users who may see the jobs in the pool and below it."),
+		bind(list(anyText(), 0, pool.OwnersMax), func(s *spec) *[]string { return &s.RunAs }).
+			named("run_as", "The users of the machines as which jobs in the pool and below it may run, besides those of their own; \"*\" is all but root. A pool below has what the one above has, unless it names fewer."),
 	), nil)
 }
 

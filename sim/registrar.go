@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 
 	"starling/cluster/facts"
 	"starling/command"
@@ -104,6 +105,12 @@ func (r *registrar) ask(user string) {
 	}
 	names := r.w.clients.Names
 	one := r.w.clients.Wish(m.core.State(), names[r.rng.IntN(len(names))])
+	if submit, ok := one.(*command.SubmitJob); ok {
+		submit.Spec.Tasks = slices.Clone(submit.Spec.Tasks)
+		for i := range submit.Spec.Tasks {
+			submit.Spec.Tasks[i].User = []string{"", "", "www", "root"}[r.rng.IntN(4)]
+		}
+	}
 	who := access.Subject{Kind: access.Kind(r.between(0, int(access.OfLocal))), Name: user}
 	if one != nil {
 		r.w.clients.request(&command.As{Subject: who, Command: one})

@@ -270,10 +270,13 @@ func (s *Pool) Code(c *codec.Coder) {
 	codec.Integer(c, &s.PreemptionDelayMillis, math.MaxUint32)
 	codec.Integer(c, &s.JobScheduler, uint64(JobPercentage))
 	codec.List(c, &s.Owners, RequestsPerTaskMax, codeOwner)
-	if c.Version >= PoolVersion {
+	if c.Version >= PoolVersionRoles {
 		codec.List(c, &s.Operators, RequestsPerTaskMax, codeOwner)
 		codec.List(c, &s.Submitters, RequestsPerTaskMax, codeOwner)
 		codec.List(c, &s.Viewers, RequestsPerTaskMax, codeOwner)
+	}
+	if c.Version >= PoolVersion {
+		codec.List(c, &s.RunAs, RequestsPerTaskMax, codeOwner)
 	}
 }
 

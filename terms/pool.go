@@ -128,18 +128,35 @@ type Pool struct {
 	// Owners are the users to whom the pool belongs: they rule what is below it. Operators, Submitters and Viewers are
 	// users who may do as such a role says, in the pool and below it. Pools have those three since rules.Registry.
 	Owners, Operators, Submitters, Viewers []string
+	// RunAs are users as which jobs of the pool, and of those below it, may run besides their own: see MayRunAs. Pools
+	// have it since rules.Authorities.
+	RunAs []string
 }
 
-// PoolVersion is that of the encoding of a pool that has all of its fields, PoolVersionFirst without its roles.
+// AnyUser in Pool.RunAs is every user but root.
+const AnyUser = "*"
+
+// MayRunAs tells whether a list of users has the user of a task.
+func MayRunAs(list []string, user string) bool {
+	root := user == "root" || user != "" && strings.Trim(user, "0") == ""
+	return slices.Contains(list, user) || !root && slices.Contains(list, AnyUser)
+}
+
+// PoolVersion is that of the encoding of a pool that has all of its fields, PoolVersionRoles without RunAs,
+// PoolVersionFirst without its roles as well.
 const (
 	PoolVersionFirst = 1
-	PoolVersion      = 2
+	PoolVersionRoles = 2
+	PoolVersion      = 3
 )
 
 // Version returns the lowest version of the encoding that has all fields of the pool which are not zero.
 func (s *Pool) Version() uint16 {
-	if len(s.Operators)+len(s.Submitters)+len(s.Viewers) > 0 {
+	switch {
+	case len(s.RunAs) > 0:
 		return PoolVersion
+	case len(s.Operators)+len(s.Submitters)+len(s.Viewers) > 0:
+		return PoolVersionRoles
 	}
 	return PoolVersionFirst
 }

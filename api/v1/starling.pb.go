@@ -3934,6 +3934,8 @@ type PoolSpec struct {
 	Operators  []string `protobuf:"bytes,8,rep,name=operators,proto3" json:"operators,omitempty"`
 	Submitters []string `protobuf:"bytes,9,rep,name=submitters,proto3" json:"submitters,omitempty"`
 	Viewers    []string `protobuf:"bytes,10,rep,name=viewers,proto3" json:"viewers,omitempty"`
+	// The users of the machines as which its jobs may run besides those of their own; "*" is all but root.
+	RunAs []string `protobuf:"bytes,11,rep,name=run_as,json=runAs,proto3" json:"run_as,omitempty"`
 	// How its virtual peers are divided among its jobs: "priority" (if absent), "greedy", "round-robin" or "percentage".
 	JobScheduler  string `protobuf:"bytes,7,opt,name=job_scheduler,json=jobScheduler,proto3" json:"job_scheduler,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -4029,6 +4031,13 @@ func (x *PoolSpec) GetSubmitters() []string {
 func (x *PoolSpec) GetViewers() []string {
 	if x != nil {
 		return x.Viewers
+	}
+	return nil
+}
+
+func (x *PoolSpec) GetRunAs() []string {
+	if x != nil {
+		return x.RunAs
 	}
 	return nil
 }
@@ -11043,7 +11052,7 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\x05drain\x18\x03 \x01(\bR\x05drain\x12'\n" +
 	"\x0fdeadline_millis\x18\x04 \x01(\rR\x0edeadlineMillis\")\n" +
 	"\x11DrainNodeResponse\x12\x14\n" +
-	"\x05index\x18\x01 \x01(\x04R\x05index\"\xb3\x03\n" +
+	"\x05index\x18\x01 \x01(\x04R\x05index\"\xca\x03\n" +
 	"\bPoolSpec\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x12*\n" +
 	"\x06quotas\x18\x02 \x03(\v2\x12.starling.v1.QuotaR\x06quotas\x12.\n" +
@@ -11057,7 +11066,8 @@ const file_v1_starling_proto_rawDesc = "" +
 	"submitters\x18\t \x03(\tR\n" +
 	"submitters\x12\x18\n" +
 	"\aviewers\x18\n" +
-	" \x03(\tR\aviewers\x12#\n" +
+	" \x03(\tR\aviewers\x12\x15\n" +
+	"\x06run_as\x18\v \x03(\tR\x05runAs\x12#\n" +
 	"\rjob_scheduler\x18\a \x01(\tR\fjobSchedulerB\x13\n" +
 	"\x11_controller_limitB\x0e\n" +
 	"\f_slack_limitB\x1a\n" +

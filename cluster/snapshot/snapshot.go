@@ -181,8 +181,11 @@ func (s *specs) spec(c *coder, v *facts.JobVersion) {
 // all codes what comes after the head and the specs.
 func (s *specs) all(c *coder, f *facts.All) {
 	c.Version = terms.PoolVersionFirst
-	if f.Rules >= rules.Registry {
+	switch {
+	case f.Rules >= rules.Authorities:
 		c.Version = terms.PoolVersion
+	case f.Rules >= rules.Registry:
+		c.Version = terms.PoolVersionRoles
 	}
 	f.Pools.Code(c)
 	c.Version = codec.Newest

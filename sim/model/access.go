@@ -1,6 +1,7 @@
 package model
 
 import (
+	"starling/cluster/facts"
 	"starling/command"
 	"starling/sim/model/known"
 	"starling/terms"
@@ -10,13 +11,15 @@ import (
 
 // may tells whether somebody may have a command obeyed.
 func (m *Model) may(who access.Subject, c command.Command) bool {
-	role, in := known.Needs(c)
-	for _, path := range in {
-		if m.known.Role(who, path, m.pools) < role {
-			return false
-		}
+	return m.known.May(who, c, m.pools) && (m.rules < rules.Authorities || m.known.MayRunAs(who, c, m.keptOf, m.pools))
+}
+
+// keptOf lists the kept versions of a job that has not finished.
+func (m *Model) keptOf(name terms.JobName) []facts.JobVersion {
+	if j := m.jobOf(name); j != nil && j.finished == 0 {
+		return j.versions
 	}
-	return true
+	return nil
 }
 
 // askAccess applies a command about who is known.
@@ -53,9 +56,4 @@ func (m *Model) timeAt(e *command.Entry) terms.Time {
 		return max(m.time, e.Time)
 	}
 	return m.time + 1
-}
-
-func (m *Model) passTime(c *command.PassTime) bool {
-	m.time += terms.Time(c.Millis)
-	return true
 }

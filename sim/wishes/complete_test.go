@@ -12,7 +12,7 @@ import (
 
 // undrawn are the fields that are zero in every job that is drawn, each with its reason.
 var undrawn = map[string]string{
-	"Task.Env": "only a driver sees it", "Task.WorkDir": "only a driver sees it", "Task.User": "only a driver sees it",
+	"Task.Env": "only a driver sees it", "Task.WorkDir": "only a driver sees it", "Task.User": "registrars draw it",
 	"Task.OnMembersChange": "only a driver sees it",
 	"Check.Port":           "only a driver sees it", "Check.Path": "only a driver sees it",
 	"Check.FailuresMax":       "a simulated program tells by itself how it fares",

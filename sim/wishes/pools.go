@@ -7,6 +7,7 @@ import (
 	"starling/command"
 	"starling/terms"
 	"starling/terms/pool"
+	"starling/terms/rules"
 )
 
 // poolPaths are the pools that users make, besides the default one.
@@ -47,6 +48,12 @@ func (d *Drawer) ChangePools(s *cluster.State) command.Command {
 	if d.IntN(8) > 0 {
 		for _, above := range poolPaths {
 			d.makeRoom(pool.Tree(s.Pools()).Change(change.Pools, change.Gone), above, change)
+		}
+	}
+	if s.Rules >= rules.Authorities {
+		for i := range change.Pools {
+			lists := [...][]string{nil, {"www"}, {terms.AnyUser}, {"www", "root"}}
+			change.Pools[i].RunAs = lists[(d.Seed+uint64(s.Index)+uint64(len(change.Pools[i].Path)))%uint64(len(lists))]
 		}
 	}
 	return change

@@ -212,6 +212,9 @@ func Pool(s *terms.Pool) uint64 {
 			h = Mix(h, Text(tagPool, names...))
 		}
 	}
+	if len(s.RunAs) > 0 {
+		h = Mix(h, Text(tagPool, s.RunAs...))
+	}
 	return Mix(h, Words(tagPool, uint64(s.ControllerLimit), uint64(s.SlackLimit), uint64(s.PreemptionDelayMillis),
 		uint64(s.JobScheduler)))
 }

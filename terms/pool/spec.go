@@ -52,6 +52,7 @@ func (p *problems) spec(s *terms.Pool) {
 	p.users("operators", s.Operators)
 	p.users("submitters", s.Submitters)
 	p.users("viewers", s.Viewers)
+	p.users("run_as", s.RunAs)
 }
 
 func (p *problems) users(field string, names []string) {

@@ -165,6 +165,7 @@ func drawPool(r *remote.Remote, answer *starlingv1.PoolStatusResponse) error {
 	head.Row("operators", console.Dash(strings.Join(spec.Operators, ", ")))
 	head.Row("submitters", console.Dash(strings.Join(spec.Submitters, ", ")))
 	head.Row("viewers", console.Dash(strings.Join(spec.Viewers, ", ")))
+	head.Row("run as", console.Dash(strings.Join(spec.RunAs, ", ")))
 	head.Row("preemption delay", jobspec.FormatDuration(int64(spec.PreemptionDelayMillis)))
 	head.Row("job scheduler", spec.JobScheduler.String())
 	head.Row("slack limit", percentText(spec.SlackLimit))
