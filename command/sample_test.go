@@ -46,6 +46,13 @@ func samples() map[form]*Entry {
 				ReadOnly: true, Capabilities: []string{"NET_ADMIN"},
 				Mounts: []terms.Mount{{Path: "/data", Volume: "data", ReadOnly: true}}}
 			add(&contained)
+			asked := contained
+			asked.Spec.Tasks = slices.Clone(contained.Spec.Tasks)
+			asked.Spec.Tasks[0].ProcessesMax = 100
+			asked.Spec.Tasks[0].Checks = slices.Clone(contained.Spec.Tasks[0].Checks)
+			check := &asked.Spec.Tasks[0].Checks[0]
+			check.Kind, check.Service, check.StartMillis = terms.CheckGRPC, "web.Orders", 30_000
+			add(&asked)
 		}
 	}
 	return entries

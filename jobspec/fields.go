@@ -108,6 +108,8 @@ func programFields() []field[terms.Task] {
 			named("work_dir", "The folder in which the program starts; without it that of the image, or a fresh one, deleted after the instance."),
 		bind(optional(text[string]("the name of an account")), func(t *spec) *string { return &t.User }).
 			named("user", "The account that the program runs as; without it that of the peer. In a container it is one of the image's, or numbers as in 999:999; without it the one that the image names."),
+		bind(optional(whole[uint32](1, terms.TaskProcessesMax)), func(t *spec) *uint32 { return &t.ProcessesMax }).
+			named("pids_limit", "How many processes and threads an instance may have; without it 4096, where the machine can limit them."),
 		bind(optional(zeroIs(terms.StopDelayLeast, durationForm(terms.GraceMillisMax))),
 			func(t *spec) *uint32 { return &t.StopDelayMillis }).
 			named("stop_delay", "How long an instance that is told to stop goes on before SIGTERM. It has left DNS and all lists of addresses by then, and this is for clients that have read them before. Without it stateless and stateful instances with ports have 2s, all others none."),

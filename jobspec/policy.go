@@ -132,33 +132,25 @@ func negated[T any](f field[T], at func(*T) *bool) field[T] {
 func checkForm() form[terms.Check] {
 	type spec = terms.Check
 	path := bind(optional(text[string]("a path", pair{"pattern", "^/"})), func(c *spec) *string { return &c.Path })
-	connects := field[spec]{row: row{words: "true", schema: object{{"const", true}}}}
-	connects.read = func(r *reader, p place, _ *spec) {
-		yes := false
-		truthForm().read(r, p, &yes)
-		if !yes && !r.hasFailed(p.known) {
-			r.fail(p, "must be true, or absent")
-		}
-	}
-	connects.write = func(c *spec) *yaml.Node {
-		if yes := c.Kind == terms.CheckTCP; yes {
-			return truthForm().write(&yes)
-		}
-		return nil
-	}
 	f := mapping([]field[spec]{
 		of(path, terms.CheckHTTP).named("http", "The path that is asked for; an answer with a status of 200 to 399 is well."),
-		of(connects, terms.CheckTCP).named("tcp", "Wants a connection."),
+		of(connects(terms.CheckTCP), terms.CheckTCP).named("tcp", "Wants a connection."),
+		of(connects(terms.CheckGRPC), terms.CheckGRPC).
+			named("grpc", "Wants that the health service of gRPC says that all is SERVING, or the service that is named."),
 		of(bind(commandForm(), func(c *spec) *[]string { return &c.Command }), terms.CheckCommand).
 			named("command", "A program that runs where the instance does, and exits with 0 if it is well."),
 		bind(optional(nameForm[string]()), func(c *spec) *string { return &c.Port }).
-			named("port", "The name of the port for http and tcp; the only port of a task needs not be named."),
+			named("port", "The name of the port for http, tcp and grpc; the only port of a task needs not be named."),
+		bind(optional(text[string]("a name")), func(c *spec) *string { return &c.Service }).
+			named("service", "The service that grpc asks about; without it all that listens at the port."),
 		bind(durationForm(terms.DelayMillisMax), func(c *spec) *uint32 { return &c.IntervalMillis }).
 			named("interval", "The time between two questions, at least 100ms.").or("2s"),
 		bind(durationForm(terms.DelayMillisMax), func(c *spec) *uint32 { return &c.TimeoutMillis }).
 			named("timeout", "The longest wait for an answer.").or("1s"),
+		bind(optional(durationForm(terms.DelayMillisMax)), func(c *spec) *uint32 { return &c.StartMillis }).
+			named("start_period", "The time after the start of an instance in which no failure counts; the first answer that is well ends it."),
 		bind(whole[uint32](0, terms.ArgumentsMax), func(c *spec) *uint32 { return &c.FailuresMax }).
-			named("failures", "How many failures in a row are tolerated; one more stops the instance as a failure. They count from its start: a program that is slow to begin needs more.").or("3"),
+			named("failures", "How many failures in a row are tolerated; one more stops the instance as a failure. They count from its start, or from the end of start_period.").or("3"),
 	}, func(r *reader, p place, given map[string]place, c *spec) {
 		kinds := 0
 		for _, name := range terms.CheckKinds()[1:] {
@@ -167,13 +159,35 @@ func checkForm() form[terms.Check] {
 			}
 		}
 		if kinds != 1 && !r.hasFailed(p.known) {
-			r.fail(p, "must have exactly one of http, tcp and command")
+			r.fail(p, "must have exactly one of http, tcp, grpc and command")
 		}
 	})
-	f.schema = append(f.schema, pair{"oneOf", []object{
-		{{"required", []string{"http"}}}, {{"required", []string{"tcp"}}}, {{"required", []string{"command"}}},
-	}})
+	var kinds []object
+	for _, name := range terms.CheckKinds()[1:] {
+		kinds = append(kinds, object{{"required", []string{name}}})
+	}
+	f.schema = append(f.schema, pair{"oneOf", kinds})
 	return f
+}
+
+// connects is a key that needs no more than a port.
+func connects(kind terms.CheckKind) field[terms.Check] {
+	return field[terms.Check]{
+		row: row{words: "true", schema: object{{"const", true}}},
+		read: func(r *reader, p place, _ *terms.Check) {
+			yes := false
+			truthForm().read(r, p, &yes)
+			if !yes && !r.hasFailed(p.known) {
+				r.fail(p, "must be true, or absent")
+			}
+		},
+		write: func(c *terms.Check) *yaml.Node {
+			if yes := c.Kind == kind; yes {
+				return truthForm().write(&yes)
+			}
+			return nil
+		},
+	}
 }
 
 // of is a key that says what kind of check it is. It is written for that kind only.
@@ -195,7 +209,7 @@ func of(f field[terms.Check], kind terms.CheckKind) field[terms.Check] {
 // checkPorts names the only port of a task in the checks that name none.
 func checkPorts(t *terms.Task) {
 	for i := range t.Checks {
-		if c := &t.Checks[i]; len(t.Ports) == 1 && c.Port == "" && (c.Kind == terms.CheckHTTP || c.Kind == terms.CheckTCP) {
+		if c := &t.Checks[i]; len(t.Ports) == 1 && c.Port == "" && c.Kind.AsksPort() {
 			c.Port = t.Ports[0].Name
 		}
 	}

@@ -242,7 +242,7 @@ func (p *Peer) taskOf(order reaction.Order) driver.Task {
 		ID: order.ID.String(), Volumes: volumes, Proofs: proofsOf(&order), Command: order.Spec.Command, Env: env.all,
 		WorkDir: order.Spec.WorkDir, User: user, Container: container, Devices: given,
 		Limits: driver.Limits{CPUMillicores: order.Spec.Resources[terms.CPU],
-			MemoryBytes: order.Spec.Resources[terms.Memory]},
+			MemoryBytes: order.Spec.Resources[terms.Memory], Processes: int64(order.Spec.ProcessesMax)},
 	}
 }
 

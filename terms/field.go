@@ -24,7 +24,7 @@ type field[T any] struct {
 
 // versions lists since which number of the rules there is each version of the encoding, from version 1. One has all
 // fields of those before it.
-var versions = [...]rules.Number{rules.First, rules.StopDelays, rules.Containers}
+var versions = [...]rules.Number{rules.First, rules.StopDelays, rules.Containers, rules.Authorities}
 
 // VersionSince returns since which number of the rules jobs have a version of their encoding; ok is false for one that
 // this program does not know.
@@ -112,6 +112,8 @@ var taskFields = [...]field[Task]{
 	}},
 	{"stop_delay", 2, inPlace, func(c *coder, t *Task) { codec.Uint32s(c, &t.StopDelayMillis) }},
 	{"container", 3, replace[Task], func(c *coder, t *Task) { codeContainer(c, &t.Container) }},
+	{"checks", 4, replace[Task], codeMoreOfChecks},
+	{"pids_limit", 4, replace[Task], func(c *coder, t *Task) { codec.Uint32s(c, &t.ProcessesMax) }},
 }
 
 // Code writes or reads the job, in the version of the coder.
@@ -202,12 +204,52 @@ func codePort(c *coder, p *PortRequest) {
 }
 
 func codeCheck(c *coder, k *Check) {
-	codec.Integer(c, &k.Kind, uint64(CheckCommand))
+	kind := k.Kind
+	if kind == CheckGRPC { // in their first form they have that port
+		kind = CheckTCP
+	}
+	codec.Integer(c, &kind, uint64(CheckCommand))
+	if !c.Writing {
+		k.Kind = kind
+	}
 	codec.Text(c, &k.Port, NameBytesMax)
 	codec.Text(c, &k.Path, TextBytesMax)
 	codec.Texts(c, &k.Command, ArgumentsMax, TextBytesMax)
 	codec.Uint32s(c, &k.IntervalMillis, &k.TimeoutMillis, &k.FailuresMax)
 }
+
+// codeMoreOfChecks codes what checks have since version 4 of the encoding, for those that have any of it.
+func codeMoreOfChecks(c *coder, t *Task) {
+	having := uint8(0) // a bit for each
+	for i := range t.Checks {
+		if t.Checks[i].hasMore() {
+			having |= 1 << i
+		}
+	}
+	codec.Integer(c, &having, 1<<len(t.Checks)-1)
+	for i := range t.Checks {
+		if having>>i&1 == 0 {
+			continue
+		}
+		k := &t.Checks[i]
+		asksGRPC := k.Kind == CheckGRPC
+		codec.Flags(c, &asksGRPC)
+		codec.Uint32s(c, &k.StartMillis)
+		codec.Text(c, &k.Service, NameBytesMax)
+		switch {
+		case c.Writing:
+		case asksGRPC && k.Kind != CheckTCP:
+			c.Fail("has a check by gRPC that begins as one by %s", k.Kind)
+		case asksGRPC:
+			k.Kind = CheckGRPC
+		case !k.hasMore():
+			c.Fail("has a check with nothing more")
+		}
+	}
+}
+
+// hasMore tells whether the first form of a check is not all of it.
+func (k *Check) hasMore() bool { return k.Kind == CheckGRPC || k.StartMillis > 0 || k.Service != "" }
 
 func codeContainer(c *coder, n *Container) {
 	codec.Text(c, &n.Image, TextBytesMax)

@@ -210,6 +210,9 @@ type Task struct {
 	StopDelayMillis uint32
 	// StopGraceMillis is the time between SIGTERM and SIGKILL.
 	StopGraceMillis uint32
+	// ProcessesMax bounds the processes and threads of an instance, 0 as its node does. Jobs have it since
+	// rules.Authorities.
+	ProcessesMax uint32
 	// OnMembersChange is what instances are sent when the files of the job's plugins have changed.
 	OnMembersChange Signal
 }

@@ -90,6 +90,8 @@ const (
 	GraceMillisMax = 60 * 60 * 1000
 	// KeepLeast is the shortest time for which a job is kept that has ended.
 	KeepLeast = 1
+	// TaskProcessesMax bounds the processes and threads of an instance: Linux has no larger numbers.
+	TaskProcessesMax = 1 << 22
 	// StopDelayLeast is the shortest delay before a signal that a job can ask for.
 	StopDelayLeast = 1
 )

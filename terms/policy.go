@@ -73,10 +73,15 @@ const (
 	CheckTCP
 	// CheckCommand wants a program that exits with 0.
 	CheckCommand
+	// CheckGRPC wants that the health service of gRPC says SERVING.
+	CheckGRPC
 )
 
 // CheckKinds lists every kind's name in job files at its number.
-func CheckKinds() []string { return []string{"", "http", "tcp", "command"} }
+func CheckKinds() []string { return []string{"", "http", "tcp", "command", "grpc"} }
+
+// AsksPort tells whether checks of the kind ask at a port.
+func (k CheckKind) AsksPort() bool { return k == CheckHTTP || k == CheckTCP || k == CheckGRPC }
 
 // String returns the kind's name in job files.
 func (k CheckKind) String() string { return CheckKinds()[k] }
@@ -106,9 +111,13 @@ func (t *Task) StopsItself() bool { return t.Disconnect.StopAfterMillis > 0 }
 // whose check fails too often in a row is stopped, as a failure.
 type Check struct {
 	Kind CheckKind
-	// Port is the name of one of the task's ports, for HTTP and TCP; Path is what HTTP asks for.
-	Port, Path string
-	Command    []string
+	// Port is the name of one of the task's ports, if the kind asks at one; Path is what HTTP asks for, Service what gRPC
+	// does, "" for all that listens there.
+	Port, Path, Service string
+	Command             []string
+	// StartMillis is how long after the start of an instance no failure counts, unless the check has passed before. Checks
+	// have it, and ask by gRPC, since rules.Authorities.
+	StartMillis uint32
 	// IntervalMillis is between two questions, TimeoutMillis the longest wait for an answer.
 	IntervalMillis, TimeoutMillis uint32
 	// FailuresMax is how many failures in a row are tolerated.

@@ -40,6 +40,7 @@ func (p *problems) task(t *terms.Task) {
 	p.bounded("restart.delay_max", int64(t.Restart.DelayMaxMillis),
 		int64(min(t.Restart.DelayMillis, terms.DelayMillisMax)), terms.DelayMillisMax)
 	p.bounded("restart.reset_after", int64(t.Restart.ResetMillis), 0, terms.DelayMillisMax)
+	p.bounded("pids_limit", int64(t.ProcessesMax), 0, terms.TaskProcessesMax)
 	p.bounded("stop_delay", int64(t.StopDelayMillis), 0, terms.GraceMillisMax)
 	p.bounded("stop_grace", int64(t.StopGraceMillis), 0, terms.GraceMillisMax)
 }
@@ -210,30 +211,38 @@ func (p *problems) checks(t *terms.Task) {
 		return
 	}
 	for i := range t.Checks {
-		c, field := &t.Checks[i], "checks["+strconv.Itoa(i)+"]"
-		named := slices.ContainsFunc(t.Ports, func(r terms.PortRequest) bool { return r.Name == c.Port })
-		switch {
-		case c.Kind == terms.CheckHTTP && (len(c.Path) == 0 || c.Path[0] != '/'):
-			p.add(field+".http", `must be a path that begins with "/"`)
-		case (c.Kind == terms.CheckHTTP || c.Kind == terms.CheckTCP) && !named:
-			p.add(field+".port", "must be the name of one of the task's ports")
-		case c.Kind == terms.CheckCommand && (len(c.Command) == 0 || c.Command[0] == ""):
-			p.add(field+".command", "must name a program")
-		case c.Kind < terms.CheckHTTP || c.Kind > terms.CheckCommand:
-			p.add(field, "must have one of %q", terms.CheckKinds()[1:])
-		}
-		p.text(field+".http", c.Path)
-		if len(c.Command) > terms.ArgumentsMax {
-			p.add(field+".command", "must have at most %d elements", terms.ArgumentsMax)
-			return
-		}
-		for k, argument := range c.Command {
-			p.text(field+".command["+strconv.Itoa(k)+"]", argument)
-		}
-		p.bounded(field+".interval", int64(c.IntervalMillis), 100, terms.DelayMillisMax)
-		p.bounded(field+".timeout", int64(c.TimeoutMillis), 1, terms.DelayMillisMax)
-		p.bounded(field+".failures", int64(c.FailuresMax), 0, terms.ArgumentsMax)
+		p.check(t, &t.Checks[i], "checks["+strconv.Itoa(i)+"]")
 	}
+}
+
+func (p *problems) check(t *terms.Task, c *terms.Check, field string) {
+	named := slices.ContainsFunc(t.Ports, func(r terms.PortRequest) bool { return r.Name == c.Port })
+	switch {
+	case c.Kind == terms.CheckHTTP && (len(c.Path) == 0 || c.Path[0] != '/'):
+		p.add(field+".http", `must be a path that begins with "/"`)
+	case c.Kind.AsksPort() && !named:
+		p.add(field+".port", "must be the name of one of the task's ports")
+	case c.Kind == terms.CheckCommand && (len(c.Command) == 0 || c.Command[0] == ""):
+		p.add(field+".command", "must name a program")
+	case !c.Kind.AsksPort() && c.Kind != terms.CheckCommand:
+		p.add(field, "must have one of %q", terms.CheckKinds()[1:])
+	}
+	p.text(field+".http", c.Path)
+	p.text(field+".service", c.Service)
+	if len(c.Service) > terms.NameBytesMax || c.Service != "" && c.Kind != terms.CheckGRPC {
+		p.add(field+".service", "is for grpc alone, and must have at most %d bytes", terms.NameBytesMax)
+	}
+	if len(c.Command) > terms.ArgumentsMax {
+		p.add(field+".command", "must have at most %d elements", terms.ArgumentsMax)
+		return
+	}
+	for k, argument := range c.Command {
+		p.text(field+".command["+strconv.Itoa(k)+"]", argument)
+	}
+	p.bounded(field+".interval", int64(c.IntervalMillis), 100, terms.DelayMillisMax)
+	p.bounded(field+".timeout", int64(c.TimeoutMillis), 1, terms.DelayMillisMax)
+	p.bounded(field+".start_period", int64(c.StartMillis), 0, terms.DelayMillisMax)
+	p.bounded(field+".failures", int64(c.FailuresMax), 0, terms.ArgumentsMax)
 }
 
 // sizeOf returns at least what the task takes in an entry, but for a small constant.
@@ -258,7 +267,7 @@ func sizeOf(t *terms.Task) int {
 		size += len(p.Name) + 8
 	}
 	for _, c := range t.Checks {
-		size += len(c.Port) + len(c.Path) + 32
+		size += len(c.Port) + len(c.Path) + len(c.Service) + 32
 		for _, a := range c.Command {
 			size += len(a) + 4
 		}

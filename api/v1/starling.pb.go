@@ -669,6 +669,8 @@ type TaskSpec struct {
 	StopDelayMillis *uint32 `protobuf:"varint,25,opt,name=stop_delay_millis,json=stopDelayMillis,proto3,oneof" json:"stop_delay_millis,omitempty"`
 	// Between SIGTERM and SIGKILL.
 	StopGraceMillis uint32 `protobuf:"varint,13,opt,name=stop_grace_millis,json=stopGraceMillis,proto3" json:"stop_grace_millis,omitempty"`
+	// How many processes and threads an instance may have; 0 for as many as its machine allows.
+	ProcessesMax uint32 `protobuf:"varint,35,opt,name=processes_max,json=processesMax,proto3" json:"processes_max,omitempty"`
 	// What comes when the restarts are used up; absent never tries another node.
 	Reschedule *Reschedule `protobuf:"bytes,14,opt,name=reschedule,proto3" json:"reschedule,omitempty"`
 	// What becomes of an instance whose node left; absent gives it up at once.
@@ -849,6 +851,13 @@ func (x *TaskSpec) GetStopDelayMillis() uint32 {
 func (x *TaskSpec) GetStopGraceMillis() uint32 {
 	if x != nil {
 		return x.StopGraceMillis
+	}
+	return 0
+}
+
+func (x *TaskSpec) GetProcessesMax() uint32 {
+	if x != nil {
+		return x.ProcessesMax
 	}
 	return 0
 }
@@ -1718,9 +1727,9 @@ func (x *Disconnect) GetStopAfterMillis() uint32 {
 // Check asks an instance again and again whether it is well.
 type Check struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// "http", "tcp" or "command".
+	// "http", "tcp", "grpc" or "command".
 	Kind string `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"`
-	// The name of one of the task's ports, for http and tcp.
+	// The name of one of the task's ports, but for command.
 	Port string `protobuf:"bytes,2,opt,name=port,proto3" json:"port,omitempty"`
 	// What http asks for.
 	Path           string   `protobuf:"bytes,3,opt,name=path,proto3" json:"path,omitempty"`
@@ -1728,7 +1737,11 @@ type Check struct {
 	IntervalMillis uint32   `protobuf:"varint,5,opt,name=interval_millis,json=intervalMillis,proto3" json:"interval_millis,omitempty"`
 	TimeoutMillis  uint32   `protobuf:"varint,6,opt,name=timeout_millis,json=timeoutMillis,proto3" json:"timeout_millis,omitempty"`
 	// How many failures in a row are tolerated.
-	FailuresMax   uint32 `protobuf:"varint,7,opt,name=failures_max,json=failuresMax,proto3" json:"failures_max,omitempty"`
+	FailuresMax uint32 `protobuf:"varint,7,opt,name=failures_max,json=failuresMax,proto3" json:"failures_max,omitempty"`
+	// The service that grpc asks about; "" for all that listens at the port.
+	Service string `protobuf:"bytes,8,opt,name=service,proto3" json:"service,omitempty"`
+	// How long after the start of an instance no failure counts, unless the check has passed before.
+	StartMillis   uint32 `protobuf:"varint,9,opt,name=start_millis,json=startMillis,proto3" json:"start_millis,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1808,6 +1821,20 @@ func (x *Check) GetTimeoutMillis() uint32 {
 func (x *Check) GetFailuresMax() uint32 {
 	if x != nil {
 		return x.FailuresMax
+	}
+	return 0
+}
+
+func (x *Check) GetService() string {
+	if x != nil {
+		return x.Service
+	}
+	return ""
+}
+
+func (x *Check) GetStartMillis() uint32 {
+	if x != nil {
+		return x.StartMillis
 	}
 	return 0
 }
@@ -10774,7 +10801,8 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\brollback\x18\t \x01(\bR\brollback\x12!\n" +
 	"\fstart_paused\x18\n" +
 	" \x01(\bR\vstartPaused\x12\x1b\n" +
-	"\tsame_node\x18\v \x01(\bR\bsameNode\"\xe1\t\n" +
+	"\tsame_node\x18\v \x01(\bR\bsameNode\"\x86\n" +
+	"\n" +
 	"\bTaskSpec\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1c\n" +
 	"\tinstances\x18\x02 \x01(\rR\tinstances\x12\x18\n" +
@@ -10796,7 +10824,8 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\arestart\x18\f \x01(\v2\x14.starling.v1.RestartR\arestart\x124\n" +
 	"\tcontainer\x18\" \x01(\v2\x16.starling.v1.ContainerR\tcontainer\x12/\n" +
 	"\x11stop_delay_millis\x18\x19 \x01(\rH\x00R\x0fstopDelayMillis\x88\x01\x01\x12*\n" +
-	"\x11stop_grace_millis\x18\r \x01(\rR\x0fstopGraceMillis\x127\n" +
+	"\x11stop_grace_millis\x18\r \x01(\rR\x0fstopGraceMillis\x12#\n" +
+	"\rprocesses_max\x18# \x01(\rR\fprocessesMax\x127\n" +
 	"\n" +
 	"reschedule\x18\x0e \x01(\v2\x17.starling.v1.RescheduleR\n" +
 	"reschedule\x127\n" +
@@ -10875,7 +10904,7 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\x11lost_after_millis\x18\x01 \x01(\rR\x0flostAfterMillis\x12\x12\n" +
 	"\x04wait\x18\x02 \x01(\bR\x04wait\x12\x12\n" +
 	"\x04keep\x18\x03 \x01(\tR\x04keep\x12*\n" +
-	"\x11stop_after_millis\x18\x04 \x01(\rR\x0fstopAfterMillis\"\xd0\x01\n" +
+	"\x11stop_after_millis\x18\x04 \x01(\rR\x0fstopAfterMillis\"\x8d\x02\n" +
 	"\x05Check\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x12\n" +
 	"\x04port\x18\x02 \x01(\tR\x04port\x12\x12\n" +
@@ -10883,7 +10912,9 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\acommand\x18\x04 \x03(\tR\acommand\x12'\n" +
 	"\x0finterval_millis\x18\x05 \x01(\rR\x0eintervalMillis\x12%\n" +
 	"\x0etimeout_millis\x18\x06 \x01(\rR\rtimeoutMillis\x12!\n" +
-	"\ffailures_max\x18\a \x01(\rR\vfailuresMax\"u\n" +
+	"\ffailures_max\x18\a \x01(\rR\vfailuresMax\x12\x18\n" +
+	"\aservice\x18\b \x01(\tR\aservice\x12!\n" +
+	"\fstart_millis\x18\t \x01(\rR\vstartMillis\"u\n" +
 	"\x10SubmitJobRequest\x12\x1d\n" +
 	"\n" +
 	"request_id\x18\x01 \x01(\tR\trequestId\x12(\n" +

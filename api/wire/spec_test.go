@@ -187,11 +187,11 @@ func TestSpecOf(t *testing.T) {
 		{"words", task(func(m *starlingv1.TaskSpec) {
 			m.Reschedule = &starlingv1.Reschedule{Growth: "linear"}
 			m.Disconnect = &starlingv1.Disconnect{Keep: "both"}
-			m.Checks = []*starlingv1.Check{{Kind: "grpc", IntervalMillis: 1000, TimeoutMillis: 1000}}
+			m.Checks = []*starlingv1.Check{{Kind: "ping", IntervalMillis: 1000, TimeoutMillis: 1000}}
 		}),
 			`tasks[0].reschedule.growth must be one of ["constant" "exponential" "fibonacci"]; ` +
 				`tasks[0].disconnect.keep must be one of ["original" "replacement" "longest-running"]; ` +
-				`tasks[0].checks[0] must have one of ["http" "tcp" "command"]`},
+				`tasks[0].checks[0] must have one of ["http" "tcp" "command" "grpc"]`},
 		{"operator", task(func(m *starlingv1.TaskSpec) {
 			m.Constraints = []*starlingv1.Constraint{{Attribute: "a", Operator: "~"}}
 		}),

@@ -44,6 +44,8 @@ type watched struct {
 	// passed tells of each check whether it ever has, inRow how often it has failed since it did last.
 	passed []bool
 	inRow  []uint32
+	// since is when it was first asked.
+	since time.Time
 	// failure is why the instance has failed; it may be empty.
 	failure string
 }
@@ -69,7 +71,7 @@ func (p *Prober) Watch(id terms.AllocationID, checks []terms.Check, ports []fact
 		return
 	}
 	ctx, stop := context.WithCancel(p.ctx)
-	w := &watched{stop: stop, passed: make([]bool, len(checks)), inRow: make([]uint32, len(checks))}
+	w := &watched{stop: stop, since: time.Now(), passed: make([]bool, len(checks)), inRow: make([]uint32, len(checks))}
 	p.watched[id] = w
 	for i := range checks {
 		check := checks[i]
@@ -153,6 +155,9 @@ func (p *Prober) note(ctx context.Context, a answer) bool {
 	if a.err == nil {
 		a.w.passed[a.number], a.w.inRow[a.number] = true, 0
 		return a.w.ready() != before
+	}
+	if !a.w.passed[a.number] && time.Since(a.w.since) < time.Duration(a.check.StartMillis)*time.Millisecond {
+		return false
 	}
 	a.w.inRow[a.number]++
 	if a.w.inRow[a.number] <= a.check.FailuresMax {

@@ -11,6 +11,10 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/health"
+	"google.golang.org/grpc/health/grpc_health_v1"
+
 	"starling/cluster/facts"
 	"starling/terms"
 )
@@ -185,4 +189,59 @@ func TestEnd(t *testing.T) {
 	p.Wait()
 	p.Watch(terms.AllocationID{Order: 8}, []terms.Check{check}, nil)
 	p.Wait()
+}
+
+// TestGRPC asks a health service of gRPC about all that listens, and about services.
+func TestGRPC(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server, known := grpc.NewServer(), health.NewServer()
+	grpc_health_v1.RegisterHealthServer(server, known)
+	go func() { _ = server.Serve(listener) }() // until the test ends
+	defer server.Stop()
+	known.SetServingStatus("orders", grpc_health_v1.HealthCheckResponse_NOT_SERVING)
+	bare, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	without := grpc.NewServer()
+	go func() { _ = without.Serve(bare) }()
+	defer without.Stop()
+	for _, c := range []struct {
+		service string
+		at      net.Listener
+		failure string
+	}{
+		{"", listener, ""},
+		{"orders", listener, "check grpc orders on port http failed once: status NOT_SERVING"},
+		{"nothing", listener, `the program knows no service "nothing"`},
+		{"", bare, "check grpc on port http failed once: the program has no health service"},
+	} {
+		b := newBench(t, nil)
+		b.p.Watch(web, []terms.Check{quick(terms.Check{Kind: terms.CheckGRPC, Port: "http", Service: c.service})},
+			portOf(t, c.at.Addr().String()))
+		b.told(c.failure == "", c.failure)
+	}
+}
+
+// TestStartPeriod lets a program that is slow to begin fail meanwhile, but not after it has been well.
+func TestStartPeriod(t *testing.T) {
+	asked := 0
+	b := newBench(t, func(context.Context, []string) error {
+		asked++
+		if asked == 5 {
+			return nil
+		}
+		return errors.New("not yet")
+	})
+	b.p.Watch(web, []terms.Check{quick(terms.Check{Kind: terms.CheckCommand, Command: []string{"ask"}, FailuresMax: 1,
+		StartMillis: 60_000})}, nil)
+	b.told(true, "")
+	b.told(false, "failed 2 times in a row: not yet")
+	b = newBench(t, func(context.Context, []string) error { return errors.New("never") })
+	ask := terms.Check{Kind: terms.CheckCommand, Command: []string{"ask"}, StartMillis: 1}
+	b.p.Watch(web, []terms.Check{quick(ask)}, nil)
+	b.told(false, "check command ask failed once: never")
 }

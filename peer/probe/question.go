@@ -10,6 +10,12 @@ import (
 	"strconv"
 	"strings"
 
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/status"
+
 	"starling/cluster/facts"
 	"starling/terms"
 )
@@ -34,6 +40,8 @@ func (p *Prober) question(id terms.AllocationID, check *terms.Check,
 		return func(context.Context) error { return fmt.Errorf("the instance has no port %s", check.Port) }
 	case check.Kind == terms.CheckTCP:
 		return func(ctx context.Context) error { return connect(ctx, address) }
+	case check.Kind == terms.CheckGRPC:
+		return func(ctx context.Context) error { return askGRPC(ctx, address, check.Service) }
 	}
 	return func(ctx context.Context) error { return get(ctx, "http://"+address+check.Path) }
 }
@@ -53,7 +61,7 @@ func get(ctx context.Context, address string) error {
 	if err != nil {
 		return err
 	}
-	request.Header.Set("User-Agent", "starling-check")
+	request.Header.Set("User-Agent", userAgent)
 	client := &http.Client{
 		Transport:     &http.Transport{DisableKeepAlives: true, MaxResponseHeaderBytes: 64 << 10},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
@@ -75,6 +83,32 @@ func get(ctx context.Context, address string) error {
 	return nil
 }
 
+// askGRPC wants the answer SERVING of the health service (gRPC's doc/health-checking.md), without TLS.
+func askGRPC(ctx context.Context, address, service string) error {
+	connection, err := grpc.NewClient("passthrough:///"+address, grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithUserAgent(userAgent), grpc.WithNoProxy())
+	if err != nil {
+		return err
+	}
+	defer connection.Close()
+	question := &grpc_health_v1.HealthCheckRequest{Service: service}
+	answer, err := grpc_health_v1.NewHealthClient(connection).Check(ctx, question)
+	switch {
+	case status.Code(err) == codes.Unimplemented:
+		return errors.New("the program has no health service")
+	case status.Code(err) == codes.NotFound:
+		return fmt.Errorf("the program knows no service %q", service)
+	case err != nil:
+		return errors.New(status.Convert(err).Message())
+	case answer.GetStatus() != grpc_health_v1.HealthCheckResponse_SERVING:
+		return fmt.Errorf("status %s", answer.GetStatus())
+	}
+	return nil
+}
+
+// userAgent is what checks call themselves.
+const userAgent = "starling-check"
+
 // name says which check it is: "http /health on port http".
 func name(check *terms.Check) string {
 	switch check.Kind {
@@ -82,6 +116,8 @@ func name(check *terms.Check) string {
 		return fmt.Sprintf("http %s on port %s", check.Path, check.Port)
 	case terms.CheckTCP:
 		return "tcp on port " + check.Port
+	case terms.CheckGRPC:
+		return strings.TrimRight("grpc "+check.Service, " ") + " on port " + check.Port
 	}
 	return "command " + strings.Join(check.Command, " ")
 }

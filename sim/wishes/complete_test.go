@@ -13,8 +13,10 @@ import (
 // undrawn are the fields that are zero in every job that is drawn, each with its reason.
 var undrawn = map[string]string{
 	"Task.Env": "only a driver sees it", "Task.WorkDir": "only a driver sees it", "Task.User": "registrars draw it",
-	"Task.OnMembersChange": "only a driver sees it",
-	"Check.Port":           "only a driver sees it", "Check.Path": "only a driver sees it",
+	"Task.OnMembersChange": "only a driver sees it", "Task.ProcessesMax": "only a driver sees it",
+	"Check.Service":     "only a driver sees it",
+	"Check.StartMillis": "a simulated program tells by itself how it fares",
+	"Check.Port":        "only a driver sees it", "Check.Path": "only a driver sees it",
 	"Check.FailuresMax":       "a simulated program tells by itself how it fares",
 	"Task.Resources[2]":       "disk is counted as memory is",
 	"PluginRequest.Arguments": "the one plugin that is drawn has none",
