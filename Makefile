@@ -6,7 +6,8 @@ SHELL := bash
 
 # Debian packages that tests need, as COMMAND=PACKAGE. Go modules come by themselves.
 TEST_NEEDS := mpirun=openmpi-bin /usr/sbin/sshd=openssh-server /usr/share/zookeeper/bin/zkServer.sh=zookeeper ip=iproute2 \
-	containerd=containerd /usr/sbin/runc=runc nsenter=util-linux busybox=busybox-static curl=curl python3=python3
+	containerd=containerd /usr/sbin/runc=runc nsenter=util-linux busybox=busybox-static curl=curl python3=python3 \
+	redis-server=redis-server /usr/sbin/nginx=nginx-light pg_ctlcluster=postgresql prometheus-node-exporter=prometheus-node-exporter
 RACE_NEEDS := gcc=gcc
 
 SEEDS ?= 1-20000
