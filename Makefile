@@ -4,9 +4,11 @@ SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
 
-# Debian packages that tests need, as COMMAND=PACKAGE. Go modules come by themselves.
+# Debian packages that tests need, as COMMAND=PACKAGE. Go modules come by themselves. Services that packages start
+# do not disturb: tests start their own, at ports of their own.
 TEST_NEEDS := mpirun=openmpi-bin /usr/sbin/sshd=openssh-server /usr/share/zookeeper/bin/zkServer.sh=zookeeper ip=iproute2 \
-	containerd=containerd /usr/sbin/runc=runc nsenter=util-linux busybox=busybox-static curl=curl python3=python3
+	containerd=containerd /usr/sbin/runc=runc nsenter=util-linux busybox=busybox-static curl=curl python3=python3 \
+	prometheus=prometheus
 RACE_NEEDS := gcc=gcc
 
 SEEDS ?= 1-20000
