@@ -4,10 +4,12 @@ SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
 
-# Debian packages that tests need, as COMMAND=PACKAGE. Go modules come by themselves.
+# Debian packages that tests need, as COMMAND=PACKAGE. Go modules come by themselves. Services that packages start
+# do not disturb: tests start their own, at ports of their own.
 TEST_NEEDS := mpirun=openmpi-bin /usr/sbin/sshd=openssh-server /usr/share/zookeeper/bin/zkServer.sh=zookeeper ip=iproute2 \
 	containerd=containerd /usr/sbin/runc=runc nsenter=util-linux busybox=busybox-static curl=curl python3=python3 \
-	redis-server=redis-server /usr/sbin/nginx=nginx-light pg_ctlcluster=postgresql prometheus-node-exporter=prometheus-node-exporter
+	redis-server=redis-server /usr/sbin/nginx=nginx-light pg_ctlcluster=postgresql \
+	prometheus=prometheus prometheus-node-exporter=prometheus-node-exporter
 RACE_NEEDS := gcc=gcc
 
 SEEDS ?= 1-20000

@@ -12,6 +12,7 @@ import (
 	"log/slog"
 	"time"
 
+	"starling/api/metrics"
 	"starling/api/session"
 	starlingv1 "starling/api/v1"
 	"starling/cluster"
@@ -74,6 +75,8 @@ type Options struct {
 	Rules rules.Number
 	// Quorum is who keeps the journal, nil where that is not the etcd in Starling itself.
 	Quorum Quorum
+	// Meter counts what is asked, and has what the peer counts; nil for one of the server's own.
+	Meter *metrics.Meter
 	// Log takes what is wrong with the server itself.
 	Log *slog.Logger
 	// Shows is what this peer shows to others when it asks them.

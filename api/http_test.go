@@ -217,13 +217,33 @@ func TestMetrics(t *testing.T) {
 	for _, p := range []*peer{a, b} {
 		status, _, answer := exchange(t, "GET", wire.URL(p.serve(t))+"/metrics", "")
 		if status != 200 || !strings.Contains(answer, "\nstarling_index 7\n") ||
-			!strings.Contains(answer, "\nstarling_build_info{version=\"v0\"} 1\n") {
+			!strings.Contains(answer, "\nstarling_peer_build_info{version=\"v0\"} 1\n") {
 			t.Fatalf("got %d %s", status, answer)
 		}
 		told = append(told, answer)
 	}
 	if told[0] != told[1] {
 		t.Errorf("got %s and %s", told[0], told[1])
+	}
+}
+
+// TestRequestsAreCounted asks well, badly and for a stream.
+func TestRequestsAreCounted(t *testing.T) {
+	a, _ := pair()
+	url, asJSON := wire.URL(a.serve(t)), []string{"Content-Type", "application/json"}
+	exchange(t, "POST", url+"/starling.v1.Starling/Info", "{}", asJSON...)
+	exchange(t, "POST", url+"/starling.v1.Starling/Info", "{}", asJSON...)
+	exchange(t, "POST", url+"/starling.v1.Starling/JobStatus", `{"job": "gone"}`, asJSON...)
+	exchange(t, "GET", url+"/v1/logs?of=gone.main[0]", "")
+	_, _, answer := exchange(t, "GET", url+"/metrics", "")
+	for _, want := range []string{
+		`starling_peer_requests_total{code="ok",method="Info"} 2`, `starling_peer_request_seconds_count{method="Info"} 2`,
+		`starling_peer_requests_total{code="not_found",method="JobStatus"} 1`,
+		`starling_peer_requests_total{code="not_found",method="Logs"} 1`,
+	} {
+		if !strings.Contains(answer, "\n"+want+"\n") {
+			t.Errorf("no line %s in %s", want, answer)
+		}
 	}
 }
 

@@ -50,6 +50,9 @@ func NewServer(backend Backend, options Options) http.Handler {
 }
 
 func newServer(backend Backend, options Options) *server {
+	if options.Meter == nil {
+		options.Meter = metrics.NewMeter()
+	}
 	s := &server{
 		backend: backend, options: options, peers: wire.Transport(options.Shows), wait: waitMax,
 		readerTimeout: readerTimeoutMax, imagining: make(chan struct{}, imaginedMax),
@@ -67,7 +70,8 @@ func (s *server) handler() http.Handler {
 		connect.WithCompressMinBytes(1<<10),
 		connect.WithCodec(strictJSON{"json"}),
 		connect.WithCodec(strictJSON{"json; charset=utf-8"}),
-		connect.WithInterceptors(failures{}, guard.New(s.stateNow), pasts{}, silence.Server{Silence: s.backend.Silence}),
+		connect.WithInterceptors(s.options.Meter, failures{}, guard.New(s.stateNow), pasts{},
+			silence.Server{Silence: s.backend.Silence}),
 		connect.WithRecover(s.recovered),
 	)
 	mux.Handle(path, withMedia(procedures))
@@ -134,7 +138,7 @@ func (s *server) metrics(w http.ResponseWriter, r *http.Request) {
 		door.WriteFailure(w, http.StatusServiceUnavailable, failureOf(r.Context(), err))
 		return
 	}
-	scrape := &metrics.Scrape{State: state, Status: s.backend.Status(), Version: s.options.Version}
+	scrape := &metrics.Scrape{State: state, Status: s.backend.Status(), Version: s.options.Version, Meter: s.options.Meter}
 	scrape.Head, scrape.HeadError = s.backend.Head(r.Context())
 	scrape.Handler().ServeHTTP(w, r)
 }

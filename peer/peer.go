@@ -54,6 +54,8 @@ type Config struct {
 	Reports, Version string
 	// Archive keeps what is folded; nil for none.
 	Archive Archive
+	// Meter counts what the peer does; nil for none.
+	Meter Meter
 	// Secret is the cluster's, from which the keys of jobs come; nil refuses what needs some.
 	Secret *secret.Secret
 	// Limits are those of the cluster: alike for all of its peers.
@@ -121,6 +123,9 @@ func Start(ctx context.Context, config Config) *Peer {
 	ctx, cancel := context.WithCancel(ctx)
 	if config.Archive == nil {
 		config.Archive = noArchive{}
+	}
+	if config.Meter == nil {
+		config.Meter = noMeter{}
 	}
 	p := &Peer{
 		config: config, log: config.Log.With("node", string(config.Node)), core: NewCore(config.Limits),
@@ -305,9 +310,13 @@ func now() terms.Time { return terms.Time(time.Now().UnixMilli()) }
 // fold takes records in order; those that were folded before are passed over.
 func (p *Peer) fold(records []journal.Record) {
 	for _, r := range records {
+		began, catchingUp := time.Now(), !p.core.caughtUp
 		folded, ok := p.core.Fold(r, now())
 		if !ok {
 			continue
+		}
+		if !catchingUp { // what happened before this peer started is no news
+			p.config.Meter.Folded(&folded, time.Since(began))
 		}
 		p.history.add(folded)
 		p.config.Archive.Folded(r, p.core.state)
@@ -386,7 +395,9 @@ func (p *Peer) append(ctx context.Context, r journal.Record) {
 		began := time.Now()
 		for wait := 50 * time.Millisecond; ctx.Err() == nil; wait = min(2*wait, 2*time.Second) {
 			attempt, cancel := context.WithTimeout(ctx, appendTimeout)
+			tried := time.Now()
 			err := p.config.Journal.Append(attempt, r)
+			p.config.Meter.Appended(time.Since(tried), err)
 			cancel()
 			if err == nil || errors.Is(err, journal.ErrClosed) || errors.Is(err, journal.ErrSealed) {
 				return

@@ -37,8 +37,9 @@ type flock struct {
 	peers    map[string]*Peer
 	journals map[string]journal.Journal
 	limits   terms.Limits
-	// archive is that of the peers that start.
+	// archive and meter are those of the peers that start.
 	archive Archive
+	meter   Meter
 	// lost tells that nobody answers who asks for an output.
 	lost atomic.Bool
 }
@@ -103,7 +104,7 @@ func (f *flock) startOn(name string, j journal.Journal) {
 		Offer: terms.Offer{Capacity: terms.Resources{4000, 4 << 30, 1 << 40}, PortFirst: 20000, PortLast: 20100,
 			Rules: RulesNewest, Address: name, Attributes: []terms.EnvVar{{Name: "node", Value: name}}},
 		PulseTTL: 3 * time.Second, Fetch: f.fetch, Log: slog.New(slog.DiscardHandler), Limits: f.limits,
-		Archive: f.archive,
+		Archive: f.archive, Meter: f.meter,
 	})
 }
 

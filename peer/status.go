@@ -13,6 +13,23 @@ import (
 	"starling/terms"
 )
 
+// Meter counts what a peer does. Several goroutines call it, and it must not wait for anything.
+type Meter interface {
+	// Folded takes an entry that was folded, and how long that took; none that the journal held before the peer started.
+	Folded(f *report.Folded, took time.Duration)
+	// Appended takes how long an attempt to append took, and its error.
+	Appended(took time.Duration, err error)
+	// CheckFailed counts a check of an instance that failed.
+	CheckFailed()
+}
+
+// noMeter counts nothing.
+type noMeter struct{}
+
+func (noMeter) Folded(*report.Folded, time.Duration) {}
+func (noMeter) Appended(time.Duration, error)        {}
+func (noMeter) CheckFailed()                         {}
+
 // Status tells what the peer knows of itself.
 func (p *Peer) Status(ctx context.Context) report.PeerStatus {
 	status := make(chan report.PeerStatus, 1)

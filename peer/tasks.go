@@ -398,6 +398,7 @@ func (p *Peer) startProber(ctx context.Context) {
 			task.Command = command
 			return driver.Run(ctx, p.config.Driver, task)
 		},
+		Failed: p.config.Meter.CheckFailed,
 		Changed: func(terms.AllocationID) {
 			select {
 			case c.news <- struct{}{}:

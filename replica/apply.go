@@ -185,6 +185,7 @@ func (f *fold) slotDue(r facts.SlotRef) {
 		}
 		slot.Phase, slot.Deadline, slot.Order, slot.Since = facts.Assigned, 0, f.s.Index, f.s.Time
 		f.s.SetSlot(r, slot)
+		f.outcome.Counts.Restarted++
 		f.effect(report.Placed, r, "started again after its delay")
 	case facts.Rescheduling:
 		if slot.Cause != facts.NoCause {
@@ -226,7 +227,10 @@ func (f *fold) placed() place.Visit {
 	if !f.explain {
 		return nil
 	}
-	return func(r facts.SlotRef) { f.effect(report.Placed, r, "") }
+	return func(r facts.SlotRef) {
+		f.outcome.Counts.Placed++
+		f.effect(report.Placed, r, "")
+	}
 }
 
 // evict tells an instance to give way to a job that is entitled to its room, or more important.
@@ -234,6 +238,7 @@ func (f *fold) evict(r facts.SlotRef, to terms.JobID, rule preempt.Rule) {
 	j := f.s.Job(to)
 	f.s.SetPreemption(r, facts.Preemption{Index: r.Index, At: f.s.Time, Entry: f.s.Index, By: j.Name(),
 		Rule: uint8(rule)})
+	f.outcome.Counts.Preempted++
 	f.effect(report.GaveWay, r, fmt.Sprintf("to %s: %s", j.Name(), rule))
 	f.touch(r.Job)
 	f.stop(r, facts.ByPreemption)

@@ -47,6 +47,7 @@ func (f *fold) report(news *command.Report) {
 	case slot.Phase == facts.Assigned:
 		slot.Phase, slot.Since = facts.Running, f.s.Time
 		f.ready(r, slot, news.Ready)
+		f.outcome.Counts.Started++
 		f.effect(report.Started, r, "")
 	case slot.Phase == facts.Running && news.Ready:
 		f.ready(r, slot, true)
@@ -96,6 +97,7 @@ func (f *fold) judge(r facts.SlotRef, slot facts.Slot) {
 		return
 	case slot.Health != facts.Healthy:
 		slot.Health = facts.Unhealthy
+		f.outcome.Counts.Unhealthy++
 		f.effect(report.Unhealthy, r, "it was not healthy in time")
 	}
 	f.s.SetSlot(r, slot)
@@ -107,7 +109,8 @@ func (f *fold) ended(r facts.SlotRef, news *command.Report, slot facts.Slot) {
 	told := slot.Phase == facts.Stopping || slot.Phase == facts.Unknown && slot.Cause != facts.NoCause
 	f.resetFailures(r, &slot)
 	slot.Ended, slot.ExitCode, slot.Since, slot.Deadline = news.Ended, news.ExitCode, f.s.Time, 0
-	f.effect(report.Ended, r, endingWords(news))
+	f.outcome.Counts.End(told, news)
+	f.effect(report.Ended, r, report.Ending(news))
 	switch {
 	case told:
 		f.vacate(r, slot)
@@ -202,6 +205,7 @@ func (f *fold) lose(r facts.SlotRef) {
 	spec := f.s.Job(r.Job).TaskSpecOf(int(r.Task), slot.Version)
 	f.resetFailures(r, &slot)
 	slot.Ended, slot.ExitCode = facts.NodeLost, 0
+	f.outcome.Counts.Ended[facts.NodeLost]++
 	f.effect(report.Lost, r, "its node left")
 	switch {
 	case spec.StopsItself() && slot.Phase == facts.BackingOff: // nothing of it lives that would have to stop itself
@@ -384,17 +388,4 @@ func (f *fold) wait(r facts.SlotRef, slot facts.Slot, prefer facts.NodePreferenc
 		slot.Preference = facts.OnlyNode
 	}
 	f.s.SetSlot(r, slot)
-}
-
-func endingWords(news *command.Report) string {
-	if news.Ended == facts.ByItself {
-		return fmt.Sprintf("exited with %d", news.ExitCode)
-	}
-	if news.Ended == facts.BySignal {
-		return fmt.Sprintf("killed by signal %d", news.ExitCode-128)
-	}
-	if news.Detail != "" {
-		return news.Ended.String() + ": " + news.Detail
-	}
-	return news.Ended.String()
 }

@@ -248,6 +248,7 @@ func fills(v *reconcile.Verdict, slot *facts.Slot) bool {
 
 // again lets a slot look for another node after a failure, and remembers the attempt.
 func (f *fold) again(r facts.SlotRef, slot facts.Slot, question *reconcile.Task) {
+	f.outcome.Counts.Rescheduled++
 	policy, before := &question.Spec.Reschedule, f.s.Job(r.Job).Tasks[r.Task].Attempts(r.Index)
 	next := reconcile.Attempt{At: f.s.Time, DelayMillis: reconcile.NextDelay(policy, before.Latest, slot.Since)}
 	f.s.SetAttempts(r, retries.Attempts{Made: before.Made + 1,

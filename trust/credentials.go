@@ -151,6 +151,27 @@ func ReadFile(path string) ([]*Credentials, error) {
 	return all, nil
 }
 
+// WritePEM writes the credentials into a folder, as files in PEM that other programs read: the cluster's authority in
+// ca.pem, the certificate in cert.pem, its key in key.pem. Only their owner may read them.
+func (c *Credentials) WritePEM(folder string) error {
+	key, err := keyPEM(c.shown.PrivateKey.(crypto.Signer))
+	if err == nil {
+		err = os.MkdirAll(folder, 0o755)
+	}
+	for _, file := range []struct {
+		name string
+		text []byte
+	}{{"ca.pem", certificatePEM(c.CA.Raw)}, {"cert.pem", certificatePEM(c.shown.Certificate...)}, {"key.pem", key}} {
+		if err == nil {
+			err = WritePrivate(filepath.Join(folder, file.name), file.text)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("write credentials: %w", err)
+	}
+	return nil
+}
+
 // Keep puts credentials into a file, in place of those for the same cluster.
 func Keep(path string, fresh *Credentials) error {
 	kept, err := ReadFile(path)

@@ -13,9 +13,9 @@ import (
 
 const poolUnits = " (kind cpu in cores, memory and disk in bytes, gpu in devices, peers in virtual peers)."
 
-func clusterGauges() []gauge {
+func clusterGauges() []metric {
 	poolLabels := []string{"pool", "kind"}
-	return []gauge{
+	return []metric{
 		{"starling_jobs", "Jobs that the cluster knows, finished ones that are kept included, by type and status.",
 			[]string{"type", "state"}, jobs},
 		{"starling_instances", "Instances of jobs, by pool, type of job and phase; those of daemon jobs have no pool.",

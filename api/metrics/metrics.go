@@ -21,6 +21,8 @@ type Scrape struct {
 	HeadError error
 	// Version is the program's.
 	Version string
+	// Meter is what the peer has counted.
+	Meter *Meter
 	// pools is made when it is first needed.
 	pools *explanation.Pools
 }
@@ -29,21 +31,23 @@ type Scrape struct {
 func (s *Scrape) Handler() http.Handler {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(s)
-	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{})
+	return promhttp.HandlerFor(prometheus.Gatherers{registry, s.Meter.registry}, promhttp.HandlerOpts{})
 }
 
-// gauge is one metric: all of them are gauges, because they tell how something is and not what has happened.
-type gauge struct {
+// metric is a row of the table of all metrics.
+type metric struct {
 	name, help string
 	labels     []string
-	// collect gives the values, each with those of the labels.
+	// collect gives the values of a gauge, each with those of the labels; it is nil for what a Meter counts.
 	collect func(s *Scrape, give func(value float64, labels ...string))
 }
 
-func (g *gauge) describe() *prometheus.Desc { return prometheus.NewDesc(g.name, g.help, g.labels, nil) }
+func (m *metric) describe() *prometheus.Desc {
+	return prometheus.NewDesc(m.name, m.help, m.labels, nil)
+}
 
-// gauges is the table of all metrics.
-func gauges() []gauge { return append(clusterGauges(), peerGauges()...) }
+// gauges tell how something is when it is scraped.
+func gauges() []metric { return append(clusterGauges(), peerGauges()...) }
 
 // Describe implements prometheus.Collector.
 func (s *Scrape) Describe(to chan<- *prometheus.Desc) {

@@ -6,11 +6,13 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/cockroachdb/datadriven"
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 
 	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/command"
 	"starling/replica"
 	"starling/replica/report"
@@ -33,19 +35,20 @@ func entries() [][]command.Command {
 	}
 }
 
-func folded(t *testing.T) *cluster.State {
+func folded(t *testing.T) (*cluster.State, *Meter) {
 	t.Helper()
-	s := cluster.NewState()
+	s, m := cluster.NewState(), NewMeter()
 	for i, commands := range entries() {
 		outcome := replica.Apply(s, s.Index+1, &command.Entry{Writer: "a~1", Seq: uint64(i) + 1, Time: 1_700_000_000_000,
-			Cause: s.Index, Commands: commands}, false)
+			Cause: s.Index, Commands: commands}, true)
+		m.Folded(&report.Folded{Outcome: outcome}, 30*time.Microsecond)
 		for _, result := range outcome.Results {
 			if result.Refused() {
 				t.Fatal(result.Refusal)
 			}
 		}
 	}
-	return s
+	return s, m
 }
 
 func text(s *Scrape) string {
@@ -56,9 +59,16 @@ func text(s *Scrape) string {
 
 // TestMetrics shows all that a peer tells; what is left out is 0.
 func TestMetrics(t *testing.T) {
-	state := folded(t)
+	state, meter := folded(t)
+	meter.Folded(&report.Folded{Outcome: report.Outcome{Dropped: "it is a repetition"}}, time.Millisecond)
+	meter.Folded(&report.Folded{Outcome: report.Outcome{Results: []report.Result{report.Refuse(facts.Conflict, "no")},
+		Counts: report.Counts{Started: 4, Restarted: 3, Rescheduled: 2, Preempted: 1, Unhealthy: 5, Succeeded: 6,
+			Ended: [facts.EndingCount]uint32{facts.OutOfMemory: 7}}}}, time.Minute)
+	meter.Appended(3*time.Millisecond, nil)
+	meter.Appended(5*time.Second, errors.New("no leader"))
+	meter.CheckFailed()
 	datadriven.RunTest(t, "testdata/metrics.txt", func(t *testing.T, d *datadriven.TestData) string {
-		scrape := &Scrape{State: state, Head: state.Index + 2, Version: "v1.2.3", Status: report.PeerStatus{
+		scrape := &Scrape{State: state, Head: state.Index + 2, Version: "v1.2.3", Meter: meter, Status: report.PeerStatus{
 			Warnings: []string{"no cgroups here"}, Requests: 3, JournalUsed: 1 << 20, JournalQuota: 8 << 30}}
 		if d.Cmd == "outage" {
 			scrape.HeadError = errors.New("no leader")
@@ -78,7 +88,8 @@ func TestMetrics(t *testing.T) {
 
 // TestConventions is what `promtool check metrics` does.
 func TestConventions(t *testing.T) {
-	_, body, _ := strings.Cut(text(&Scrape{State: folded(t), Version: "v1"}), "\n")
+	state, meter := folded(t)
+	_, body, _ := strings.Cut(text(&Scrape{State: state, Meter: meter, Version: "v1"}), "\n")
 	problems, err := promlint.New(strings.NewReader(body)).Lint()
 	if err != nil {
 		t.Fatal(err)
@@ -90,8 +101,9 @@ func TestConventions(t *testing.T) {
 
 // TestNoLabelNamesAnInstance keeps the number of series small.
 func TestNoLabelNamesAnInstance(t *testing.T) {
-	allowed := map[string]bool{"pool": true, "type": true, "state": true, "kind": true, "reason": true, "version": true}
-	for _, g := range gauges() {
+	allowed := map[string]bool{"pool": true, "type": true, "state": true, "kind": true, "reason": true, "version": true,
+		"method": true, "code": true}
+	for _, g := range table() {
 		for _, label := range g.labels {
 			if !allowed[label] {
 				t.Errorf("%s has the label %s", g.name, label)

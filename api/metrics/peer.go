@@ -6,21 +6,21 @@ import (
 	"starling/replica/report"
 )
 
-func peerGauges() []gauge {
-	return []gauge{
+func peerGauges() []metric {
+	return []metric{
 		{"starling_peer_trouble", "1 for each reason why this peer does not serve as it should, else 0.", []string{"reason"},
 			troubles},
 		{"starling_peer_warnings", "Warnings of this peer: what its machine cannot do, and what is wrong now. GET /healthz " +
 			"lists them.", nil, one(func(s *Scrape) float64 { return float64(len(s.Status.Warnings)) })},
-		{"starling_peer_requests_waiting", "Requests in the outbox of this peer, which wait to become entries of the journal " +
+		{"starling_peer_outbox_requests", "Requests in the outbox of this peer, which wait to become entries of the journal " +
 			"or to be folded.", nil, one(func(s *Scrape) float64 { return float64(s.Status.Requests) })},
-		{"starling_journal_lag_entries", "Entries of the journal that this peer has not folded yet; absent while the journal " +
+		{"starling_peer_journal_lag_entries", "Entries of the journal that this peer has not folded yet; absent while the journal " +
 			"does not answer.", nil, lag},
-		{"starling_journal_used_bytes", "What the engine of the journal holds, as this peer measured it last.", nil,
+		{"starling_peer_journal_used_bytes", "What the engine of the journal holds, as this peer measured it last.", nil,
 			one(func(s *Scrape) float64 { return float64(s.Status.JournalUsed) })},
-		{"starling_journal_quota_bytes", "What the engine of the journal may hold; 0 if no bound is known.", nil,
+		{"starling_peer_journal_quota_bytes", "What the engine of the journal may hold; 0 if no bound is known.", nil,
 			one(func(s *Scrape) float64 { return float64(s.Status.JournalQuota) })},
-		{"starling_build_info", "Always 1; the label is the version of this peer's program.", []string{"version"},
+		{"starling_peer_build_info", "Always 1; the label is the version of this peer's program.", []string{"version"},
 			func(s *Scrape, give func(float64, ...string)) { give(1, s.Version) }},
 	}
 }

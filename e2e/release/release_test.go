@@ -189,7 +189,7 @@ func (s *service) stop() {
 func live(t *testing.T, m *machine, file string) {
 	run(t, exec.Command("cp", file, m.root+"/one.deb"))
 	m.run("dpkg -i /one.deb")
-	m.run("test -f /usr/share/man/man1/starling.1.gz && test -f /usr/share/man/man7/starling-operating.7.gz")
+	m.run("test -f /usr/share/man/man1/starling.1.gz && test -f /usr/share/man/man7/starling-operating.7.gz && test -f /usr/share/starling/alerts.yaml")
 	commit := strings.TrimSpace(run(t, exec.Command("git", "rev-parse", "HEAD")))
 	if told := m.run("starling version"); !strings.Contains(told, commit) || strings.Contains(told, "(devel)") {
 		t.Errorf("the program tells this version, and is of commit %s:\n%s", commit, told)

@@ -25,6 +25,8 @@ type Config struct {
 	// Run runs a command where the instance runs, with its environment, and returns nil if it exits with 0. It ends the
 	// command when ctx ends.
 	Run func(ctx context.Context, id terms.AllocationID, command []string) error
+	// Failed is told each time that a check fails. It must not wait for anything.
+	Failed func()
 	// Changed is told when State has something new to say of an allocation. It must not wait for anything.
 	Changed func(id terms.AllocationID)
 }
@@ -139,6 +141,9 @@ type answer struct {
 
 // answered notes an answer, and tells if the instance is ready or has failed with it.
 func (p *Prober) answered(ctx context.Context, id terms.AllocationID, a answer) {
+	if a.err != nil && ctx.Err() == nil {
+		p.config.Failed()
+	}
 	if p.note(ctx, a) {
 		p.config.Changed(id)
 	}

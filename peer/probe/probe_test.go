@@ -26,6 +26,8 @@ type bench struct {
 	t    *testing.T
 	p    *Prober
 	news chan terms.AllocationID
+	// failed counts the checks that failed.
+	failed atomic.Int32
 }
 
 func newBench(t *testing.T, run func(context.Context, []string) error) *bench {
@@ -33,6 +35,7 @@ func newBench(t *testing.T, run func(context.Context, []string) error) *bench {
 	ctx, cancel := context.WithCancel(context.Background())
 	b.p = New(ctx, Config{
 		Run:     func(ctx context.Context, _ terms.AllocationID, command []string) error { return run(ctx, command) },
+		Failed:  func() { b.failed.Add(1) },
 		Changed: func(id terms.AllocationID) { b.news <- id },
 	})
 	t.Cleanup(func() {
@@ -92,6 +95,9 @@ func TestHTTP(t *testing.T) {
 	b.p.Watch(web, []terms.Check{{Kind: terms.CheckTCP}}, nil) // again: nothing changes
 	status.Store(http.StatusServiceUnavailable)
 	b.told(false, "check http /health on port http failed 3 times in a row: status 503")
+	if got := b.failed.Load(); got != 3 {
+		t.Errorf("got %d failures", got)
+	}
 	last := asked.Load()
 	b.p.Forget(web)
 	if ready, failure := b.p.State(web); ready || failure != "" {
@@ -180,6 +186,7 @@ func TestEnd(t *testing.T) {
 			<-ctx.Done()
 			return ctx.Err()
 		},
+		Failed:  func() { t.Error("a check failed after the end") },
 		Changed: func(terms.AllocationID) { t.Error("got news after the end") },
 	})
 	check := terms.Check{Kind: terms.CheckCommand, IntervalMillis: 1, TimeoutMillis: 60_000}

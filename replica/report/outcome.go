@@ -16,6 +16,8 @@ type Outcome struct {
 	Results []Result
 	// Effects are what changed, in order, in words that people read. They are kept only if Apply was asked to.
 	Effects []Effect
+	// Counts are kept only if Apply was asked for effects.
+	Counts Counts
 	// Visited is how many rows the fold has visited.
 	Visited uint64
 }

@@ -19,6 +19,7 @@ import (
 	"starling/api"
 	"starling/api/client"
 	"starling/api/door"
+	"starling/api/metrics"
 	"starling/archive"
 	"starling/driver"
 	"starling/driver/container"
@@ -133,10 +134,10 @@ func Start(ctx context.Context, config Config) (*Host, error) {
 	offerDriver(&config.Offer, tasks)
 	ctx, cancel := context.WithCancel(ctx)
 	h := &Host{config: config, driver: tasks, cancel: cancel}
-	keeps := h.openArchive()
+	keeps, meter := h.openArchive(), metrics.NewMeter()
 	h.Peer = peer.Start(ctx, peer.Config{
 		Node: config.Node, Journal: config.Journal, Driver: tasks, Offer: config.Offer, PulseTTL: config.Pulse,
-		Secret: config.Secret, Archive: keeps,
+		Secret: config.Secret, Archive: keeps, Meter: meter,
 		Fetch:   client.NewOutputs(config.Keys.Shows).Fetch,
 		Reports: config.Folder, Version: config.Version, Limits: ClusterLimits(), Credentials: h.credentials,
 		Key:      config.Keys.Key(),
@@ -144,7 +145,7 @@ func Start(ctx context.Context, config Config) (*Host, error) {
 		Identity: peer.FileIdentity{Path: filepath.Join(config.Folder, identityName)}, Log: config.Log,
 	})
 	config.Door.Answer(api.NewServer(backend{h.Peer, h.archive, config.Trouble}, api.Options{
-		Version: config.Version, Rules: peer.RulesNewest, Quorum: config.Quorum, Log: config.Log,
+		Version: config.Version, Rules: peer.RulesNewest, Quorum: config.Quorum, Meter: meter, Log: config.Log,
 		Shows: config.Keys.Shows}), h.Peer)
 	h.serving.Go(func() {
 		select {

@@ -79,12 +79,18 @@ else. Credentials count until they expire, or until the user is removed.`,
 }
 
 func newLogin(r *remote.Remote) *cobra.Command {
-	return &cobra.Command{
+	pem := ""
+	command := &cobra.Command{
 		Use:   "login FILE|LINE",
 		Short: "Keep credentials for a cluster",
 		Long: `Keep the credentials that "starling user add" has printed, in a file that nobody else can read: that of
 STARLING_CREDENTIALS, or starling/credentials in XDG_CONFIG_HOME or ~/.config. Commands find it there for all addresses of
-that cluster. Credentials for a cluster replace those that were kept for it. FILE "-" is standard input.`,
+that cluster. Credentials for a cluster replace those that were kept for it. FILE "-" is standard input.
+
+With --pem they are kept as files for programs such as Prometheus and curl instead: ca.pem, cert.pem and key.pem. Peers are
+known by ca.pem under the name node.starling, whatever their addresses.`,
+		Example: `  starling login alice.credentials
+  starling login prometheus.credentials --pem /etc/starling/prometheus`,
 		Args: usage.OneArgument("file with credentials, or line of them"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			line := args[0]
@@ -99,6 +105,13 @@ that cluster. Credentials for a cluster replace those that were kept for it. FIL
 			if err != nil {
 				return exit.Fail(exit.Usage, "%w", err)
 			}
+			if pem != "" {
+				if err := fresh.WritePEM(pem); err != nil {
+					return err
+				}
+				r.Hint("%s of cluster %s: ca.pem, cert.pem and key.pem are in %s", fresh.Identity(), fresh.Identity().Cluster, pem)
+				return nil
+			}
 			file, err := trust.DefaultFile()
 			if err != nil {
 				return err
@@ -110,6 +123,8 @@ that cluster. Credentials for a cluster replace those that were kept for it. FIL
 			return nil
 		},
 	}
+	command.Flags().StringVar(&pem, "pem", "", "write files for other programs into `FOLDER` instead")
+	return command
 }
 
 // readLine reads a file with one line of credentials.
