@@ -11,6 +11,7 @@ import (
 	starlingv1 "starling/api/v1"
 	"starling/api/wire"
 	"starling/cmd/starling/remote"
+	"starling/terms"
 )
 
 // SlotsShownMax bounds the instances that are shown to people; programs get all, PageSize at a time.
@@ -77,4 +78,15 @@ func Resolve(ctx context.Context, r *remote.Remote, readings []Target) (Target, 
 // SlotName names a slot within its job: "server[2]".
 func SlotName(slot *starlingv1.Slot) string {
 	return fmt.Sprintf("%s[%d]", slot.GetTask(), slot.GetNumber())
+}
+
+// Used writes how much is used of a kind, "-" if that is not known.
+func Used(u *starlingv1.Use, k terms.Kind) string {
+	switch {
+	case u == nil:
+		return "-"
+	case k == terms.CPU:
+		return k.Round(u.GetCpuMillicores())
+	}
+	return k.Round(u.GetMemoryBytes())
 }
