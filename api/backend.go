@@ -14,6 +14,7 @@ import (
 
 	"starling/api/metrics"
 	"starling/api/session"
+	"starling/api/stats"
 	starlingv1 "starling/api/v1"
 	"starling/cluster"
 	"starling/cluster/registry"
@@ -60,6 +61,7 @@ type Backend interface {
 	// Logs reads the output of an allocation that ran on this peer's node; it wraps os.ErrNotExist if none did.
 	Logs(ctx context.Context, allocation string, o driver.LogOptions) (io.ReadCloser, error)
 	session.Backend
+	stats.Backend
 	// SendOutput writes the output of an instance that is whole on this peer's node; it wraps os.ErrNotExist if there
 	// is none.
 	SendOutput(ctx context.Context, output terms.OutputSet, to io.Writer) error

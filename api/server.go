@@ -15,6 +15,7 @@ import (
 	"starling/api/openapi"
 	"starling/api/session"
 	"starling/api/silence"
+	"starling/api/stats"
 	"starling/api/streams"
 	"starling/api/textlogs"
 	starlingv1 "starling/api/v1"
@@ -29,6 +30,7 @@ import (
 // server answers for one peer.
 type server struct {
 	*session.Server
+	*stats.Reader
 	backend Backend
 	options Options
 	// peers is how other peers are reached.
@@ -60,6 +62,7 @@ func newServer(backend Backend, options Options) *server {
 	}
 	s.Server = &session.Server{Backend: backend, State: s.stateAt, Slot: slotOf[*starlingv1.ExecRequest], Peers: s.peers,
 		Log: options.Log}
+	s.Reader = &stats.Reader{Backend: backend, State: s.stateAt, Job: jobOf, Peers: s.peers}
 	return s
 }
 

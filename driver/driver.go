@@ -236,6 +236,11 @@ type Driver interface {
 	// DeleteVolumes deletes the volumes of a set with all that is in them, which can take its time. No task may use
 	// them.
 	DeleteVolumes(set string) error
+	// Usage reads what the machine uses, and those of these tasks that run. An error means that this system does not tell.
+	Usage(ids []string) (Usage, error)
+	// GPUs reads what is used of the machine's GPUs, without those of which nothing tells. The end of ctx leaves out what
+	// was not told by then.
+	GPUs(ctx context.Context) []GPUUse
 	// Warnings lists, a line each, what this machine cannot do: limits or isolation that tasks run without.
 	Warnings() []string
 	// Close releases this process's hold; tasks go on running.

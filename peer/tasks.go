@@ -270,6 +270,12 @@ func (p *Peer) Exec(ctx context.Context, id terms.AllocationID, command []string
 	return p.config.Driver.Exec(ctx, task, s)
 }
 
+// Usage reads what this machine uses, and these of its instances.
+func (p *Peer) Usage(ids []string) (driver.Usage, error) { return p.config.Driver.Usage(ids) }
+
+// GPUs reads what is used of this machine's GPUs.
+func (p *Peer) GPUs(ctx context.Context) []driver.GPUUse { return p.config.Driver.GPUs(ctx) }
+
 // containerOf says in the driver's terms what a task runs in, nil for no container.
 func containerOf(spec *terms.Container) *driver.Container {
 	if spec.Image == "" {

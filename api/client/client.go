@@ -240,6 +240,20 @@ func (c *Client) allPeers(ctx context.Context, least uint64) (*starlingv1.ListPe
 	}
 }
 
+// NodeStats tells what machines use now. It takes a second, or the window that the request says.
+func (c *Client) NodeStats(ctx context.Context,
+	request *starlingv1.NodeStatsRequest) (*starlingv1.NodeStatsResponse, error) {
+	request.MinIndex = c.least(request.MinIndex)
+	return unary(ctx, c, request, starlingv1connect.StarlingClient.NodeStats)
+}
+
+// InstanceStats tells what the instances of a job use now. It takes a second, or the window that the request says.
+func (c *Client) InstanceStats(ctx context.Context,
+	request *starlingv1.InstanceStatsRequest) (*starlingv1.InstanceStatsResponse, error) {
+	request.MinIndex = c.least(request.MinIndex)
+	return unary(ctx, c, request, starlingv1connect.StarlingClient.InstanceStats)
+}
+
 // AllPools returns all pools whose paths begin with the prefix, with the index, version and capacity of the last
 // page.
 func (c *Client) AllPools(ctx context.Context, prefix string) (*starlingv1.ListPoolsResponse, error) {

@@ -9030,6 +9030,634 @@ func (x *DeviceHours) GetHours() float64 {
 	return 0
 }
 
+type NodeStatsRequest struct {
+	state    protoimpl.MessageState `protogen:"open.v1"`
+	MinIndex uint64                 `protobuf:"varint,1,opt,name=min_index,json=minIndex,proto3" json:"min_index,omitempty"`
+	// Over how long what is used in a second is read: 1000 if 0; at most 10000.
+	WindowMillis uint32 `protobuf:"varint,2,opt,name=window_millis,json=windowMillis,proto3" json:"window_millis,omitempty"`
+	// Asked by another peer: only the machine of the peer that answers.
+	Direct        bool `protobuf:"varint,3,opt,name=direct,proto3" json:"direct,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *NodeStatsRequest) Reset() {
+	*x = NodeStatsRequest{}
+	mi := &file_v1_starling_proto_msgTypes[108]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *NodeStatsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*NodeStatsRequest) ProtoMessage() {}
+
+func (x *NodeStatsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_v1_starling_proto_msgTypes[108]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use NodeStatsRequest.ProtoReflect.Descriptor instead.
+func (*NodeStatsRequest) Descriptor() ([]byte, []int) {
+	return file_v1_starling_proto_rawDescGZIP(), []int{108}
+}
+
+func (x *NodeStatsRequest) GetMinIndex() uint64 {
+	if x != nil {
+		return x.MinIndex
+	}
+	return 0
+}
+
+func (x *NodeStatsRequest) GetWindowMillis() uint32 {
+	if x != nil {
+		return x.WindowMillis
+	}
+	return 0
+}
+
+func (x *NodeStatsRequest) GetDirect() bool {
+	if x != nil {
+		return x.Direct
+	}
+	return false
+}
+
+type NodeStatsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Index uint64                 `protobuf:"varint,1,opt,name=index,proto3" json:"index,omitempty"`
+	Time  *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=time,proto3" json:"time,omitempty"`
+	// In the order in which the nodes came, without those that are not members.
+	Nodes         []*NodeUse `protobuf:"bytes,3,rep,name=nodes,proto3" json:"nodes,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *NodeStatsResponse) Reset() {
+	*x = NodeStatsResponse{}
+	mi := &file_v1_starling_proto_msgTypes[109]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *NodeStatsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*NodeStatsResponse) ProtoMessage() {}
+
+func (x *NodeStatsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_v1_starling_proto_msgTypes[109]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use NodeStatsResponse.ProtoReflect.Descriptor instead.
+func (*NodeStatsResponse) Descriptor() ([]byte, []int) {
+	return file_v1_starling_proto_rawDescGZIP(), []int{109}
+}
+
+func (x *NodeStatsResponse) GetIndex() uint64 {
+	if x != nil {
+		return x.Index
+	}
+	return 0
+}
+
+func (x *NodeStatsResponse) GetTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Time
+	}
+	return nil
+}
+
+func (x *NodeStatsResponse) GetNodes() []*NodeUse {
+	if x != nil {
+		return x.Nodes
+	}
+	return nil
+}
+
+// NodeUse is what a machine uses.
+type NodeUse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Node  string                 `protobuf:"bytes,1,opt,name=node,proto3" json:"node,omitempty"`
+	// What it gives to the cluster, and what of that instances hold.
+	Capacity  *Resources `protobuf:"bytes,2,opt,name=capacity,proto3" json:"capacity,omitempty"`
+	Allocated *Resources `protobuf:"bytes,3,opt,name=allocated,proto3" json:"allocated,omitempty"`
+	// How many instances hold some.
+	Instances uint32 `protobuf:"varint,4,opt,name=instances,proto3" json:"instances,omitempty"`
+	// What all of it uses, by instances or not; absent if that could not be read.
+	Use *Use `protobuf:"bytes,5,opt,name=use,proto3" json:"use,omitempty"`
+	// Its GPUs, as far as something tells about them.
+	Gpus []*GPUUse `protobuf:"bytes,6,rep,name=gpus,proto3" json:"gpus,omitempty"`
+	// Why it could not be read; empty if it was.
+	Problem       string `protobuf:"bytes,7,opt,name=problem,proto3" json:"problem,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *NodeUse) Reset() {
+	*x = NodeUse{}
+	mi := &file_v1_starling_proto_msgTypes[110]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *NodeUse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*NodeUse) ProtoMessage() {}
+
+func (x *NodeUse) ProtoReflect() protoreflect.Message {
+	mi := &file_v1_starling_proto_msgTypes[110]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use NodeUse.ProtoReflect.Descriptor instead.
+func (*NodeUse) Descriptor() ([]byte, []int) {
+	return file_v1_starling_proto_rawDescGZIP(), []int{110}
+}
+
+func (x *NodeUse) GetNode() string {
+	if x != nil {
+		return x.Node
+	}
+	return ""
+}
+
+func (x *NodeUse) GetCapacity() *Resources {
+	if x != nil {
+		return x.Capacity
+	}
+	return nil
+}
+
+func (x *NodeUse) GetAllocated() *Resources {
+	if x != nil {
+		return x.Allocated
+	}
+	return nil
+}
+
+func (x *NodeUse) GetInstances() uint32 {
+	if x != nil {
+		return x.Instances
+	}
+	return 0
+}
+
+func (x *NodeUse) GetUse() *Use {
+	if x != nil {
+		return x.Use
+	}
+	return nil
+}
+
+func (x *NodeUse) GetGpus() []*GPUUse {
+	if x != nil {
+		return x.Gpus
+	}
+	return nil
+}
+
+func (x *NodeUse) GetProblem() string {
+	if x != nil {
+		return x.Problem
+	}
+	return ""
+}
+
+// Use is how much is used.
+type Use struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Processor time per second, in thousandths.
+	CpuMillicores int64 `protobuf:"varint,1,opt,name=cpu_millicores,json=cpuMillicores,proto3" json:"cpu_millicores,omitempty"`
+	// Without files that the kernel drops when others need the memory.
+	MemoryBytes int64 `protobuf:"varint,2,opt,name=memory_bytes,json=memoryBytes,proto3" json:"memory_bytes,omitempty"`
+	// From and to disks, per second.
+	ReadBytes     int64 `protobuf:"varint,3,opt,name=read_bytes,json=readBytes,proto3" json:"read_bytes,omitempty"`
+	WrittenBytes  int64 `protobuf:"varint,4,opt,name=written_bytes,json=writtenBytes,proto3" json:"written_bytes,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Use) Reset() {
+	*x = Use{}
+	mi := &file_v1_starling_proto_msgTypes[111]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Use) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Use) ProtoMessage() {}
+
+func (x *Use) ProtoReflect() protoreflect.Message {
+	mi := &file_v1_starling_proto_msgTypes[111]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Use.ProtoReflect.Descriptor instead.
+func (*Use) Descriptor() ([]byte, []int) {
+	return file_v1_starling_proto_rawDescGZIP(), []int{111}
+}
+
+func (x *Use) GetCpuMillicores() int64 {
+	if x != nil {
+		return x.CpuMillicores
+	}
+	return 0
+}
+
+func (x *Use) GetMemoryBytes() int64 {
+	if x != nil {
+		return x.MemoryBytes
+	}
+	return 0
+}
+
+func (x *Use) GetReadBytes() int64 {
+	if x != nil {
+		return x.ReadBytes
+	}
+	return 0
+}
+
+func (x *Use) GetWrittenBytes() int64 {
+	if x != nil {
+		return x.WrittenBytes
+	}
+	return 0
+}
+
+// GPUUse is how much of a GPU is used.
+type GPUUse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Its own among the devices of its kind.
+	Number           uint32 `protobuf:"varint,1,opt,name=number,proto3" json:"number,omitempty"`
+	MemoryBytes      int64  `protobuf:"varint,2,opt,name=memory_bytes,json=memoryBytes,proto3" json:"memory_bytes,omitempty"`
+	MemoryTotalBytes int64  `protobuf:"varint,3,opt,name=memory_total_bytes,json=memoryTotalBytes,proto3" json:"memory_total_bytes,omitempty"`
+	// For how much of the time it was busy a moment ago.
+	BusyPercent   uint32 `protobuf:"varint,4,opt,name=busy_percent,json=busyPercent,proto3" json:"busy_percent,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GPUUse) Reset() {
+	*x = GPUUse{}
+	mi := &file_v1_starling_proto_msgTypes[112]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GPUUse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GPUUse) ProtoMessage() {}
+
+func (x *GPUUse) ProtoReflect() protoreflect.Message {
+	mi := &file_v1_starling_proto_msgTypes[112]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GPUUse.ProtoReflect.Descriptor instead.
+func (*GPUUse) Descriptor() ([]byte, []int) {
+	return file_v1_starling_proto_rawDescGZIP(), []int{112}
+}
+
+func (x *GPUUse) GetNumber() uint32 {
+	if x != nil {
+		return x.Number
+	}
+	return 0
+}
+
+func (x *GPUUse) GetMemoryBytes() int64 {
+	if x != nil {
+		return x.MemoryBytes
+	}
+	return 0
+}
+
+func (x *GPUUse) GetMemoryTotalBytes() int64 {
+	if x != nil {
+		return x.MemoryTotalBytes
+	}
+	return 0
+}
+
+func (x *GPUUse) GetBusyPercent() uint32 {
+	if x != nil {
+		return x.BusyPercent
+	}
+	return 0
+}
+
+type InstanceStatsRequest struct {
+	state    protoimpl.MessageState `protogen:"open.v1"`
+	MinIndex uint64                 `protobuf:"varint,1,opt,name=min_index,json=minIndex,proto3" json:"min_index,omitempty"`
+	Job      string                 `protobuf:"bytes,2,opt,name=job,proto3" json:"job,omitempty"`
+	// Only instances of this task, if not empty.
+	Task string `protobuf:"bytes,3,opt,name=task,proto3" json:"task,omitempty"`
+	// Over how long what is used in a second is read: 1000 if 0; at most 10000.
+	WindowMillis uint32 `protobuf:"varint,4,opt,name=window_millis,json=windowMillis,proto3" json:"window_millis,omitempty"`
+	// Asked by another peer: only instances on the machine of the peer that answers.
+	Direct        bool `protobuf:"varint,5,opt,name=direct,proto3" json:"direct,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *InstanceStatsRequest) Reset() {
+	*x = InstanceStatsRequest{}
+	mi := &file_v1_starling_proto_msgTypes[113]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *InstanceStatsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*InstanceStatsRequest) ProtoMessage() {}
+
+func (x *InstanceStatsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_v1_starling_proto_msgTypes[113]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use InstanceStatsRequest.ProtoReflect.Descriptor instead.
+func (*InstanceStatsRequest) Descriptor() ([]byte, []int) {
+	return file_v1_starling_proto_rawDescGZIP(), []int{113}
+}
+
+func (x *InstanceStatsRequest) GetMinIndex() uint64 {
+	if x != nil {
+		return x.MinIndex
+	}
+	return 0
+}
+
+func (x *InstanceStatsRequest) GetJob() string {
+	if x != nil {
+		return x.Job
+	}
+	return ""
+}
+
+func (x *InstanceStatsRequest) GetTask() string {
+	if x != nil {
+		return x.Task
+	}
+	return ""
+}
+
+func (x *InstanceStatsRequest) GetWindowMillis() uint32 {
+	if x != nil {
+		return x.WindowMillis
+	}
+	return 0
+}
+
+func (x *InstanceStatsRequest) GetDirect() bool {
+	if x != nil {
+		return x.Direct
+	}
+	return false
+}
+
+type InstanceStatsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Index uint64                 `protobuf:"varint,1,opt,name=index,proto3" json:"index,omitempty"`
+	Time  *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=time,proto3" json:"time,omitempty"`
+	// Those that run, in the order of tasks and then of numbers; at most 10000.
+	Instances []*InstanceUse `protobuf:"bytes,3,rep,name=instances,proto3" json:"instances,omitempty"`
+	// How many more run.
+	LeftOut       uint32 `protobuf:"varint,4,opt,name=left_out,json=leftOut,proto3" json:"left_out,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *InstanceStatsResponse) Reset() {
+	*x = InstanceStatsResponse{}
+	mi := &file_v1_starling_proto_msgTypes[114]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *InstanceStatsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*InstanceStatsResponse) ProtoMessage() {}
+
+func (x *InstanceStatsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_v1_starling_proto_msgTypes[114]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use InstanceStatsResponse.ProtoReflect.Descriptor instead.
+func (*InstanceStatsResponse) Descriptor() ([]byte, []int) {
+	return file_v1_starling_proto_rawDescGZIP(), []int{114}
+}
+
+func (x *InstanceStatsResponse) GetIndex() uint64 {
+	if x != nil {
+		return x.Index
+	}
+	return 0
+}
+
+func (x *InstanceStatsResponse) GetTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Time
+	}
+	return nil
+}
+
+func (x *InstanceStatsResponse) GetInstances() []*InstanceUse {
+	if x != nil {
+		return x.Instances
+	}
+	return nil
+}
+
+func (x *InstanceStatsResponse) GetLeftOut() uint32 {
+	if x != nil {
+		return x.LeftOut
+	}
+	return 0
+}
+
+// InstanceUse is what an instance uses.
+type InstanceUse struct {
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Task   string                 `protobuf:"bytes,1,opt,name=task,proto3" json:"task,omitempty"`
+	Number uint32                 `protobuf:"varint,2,opt,name=number,proto3" json:"number,omitempty"`
+	// main, canary or unknown.
+	Seat string `protobuf:"bytes,3,opt,name=seat,proto3" json:"seat,omitempty"`
+	// "web.server[2]#4711".
+	Allocation string `protobuf:"bytes,4,opt,name=allocation,proto3" json:"allocation,omitempty"`
+	Node       string `protobuf:"bytes,5,opt,name=node,proto3" json:"node,omitempty"`
+	// What it may use.
+	Limits *Resources `protobuf:"bytes,6,opt,name=limits,proto3" json:"limits,omitempty"`
+	// Absent if that could not be read.
+	Use *Use `protobuf:"bytes,7,opt,name=use,proto3" json:"use,omitempty"`
+	// The GPUs that it has for itself, as far as something tells about them.
+	Gpus []*GPUUse `protobuf:"bytes,8,rep,name=gpus,proto3" json:"gpus,omitempty"`
+	// Why it could not be read; empty if it was.
+	Problem       string `protobuf:"bytes,9,opt,name=problem,proto3" json:"problem,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *InstanceUse) Reset() {
+	*x = InstanceUse{}
+	mi := &file_v1_starling_proto_msgTypes[115]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *InstanceUse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*InstanceUse) ProtoMessage() {}
+
+func (x *InstanceUse) ProtoReflect() protoreflect.Message {
+	mi := &file_v1_starling_proto_msgTypes[115]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use InstanceUse.ProtoReflect.Descriptor instead.
+func (*InstanceUse) Descriptor() ([]byte, []int) {
+	return file_v1_starling_proto_rawDescGZIP(), []int{115}
+}
+
+func (x *InstanceUse) GetTask() string {
+	if x != nil {
+		return x.Task
+	}
+	return ""
+}
+
+func (x *InstanceUse) GetNumber() uint32 {
+	if x != nil {
+		return x.Number
+	}
+	return 0
+}
+
+func (x *InstanceUse) GetSeat() string {
+	if x != nil {
+		return x.Seat
+	}
+	return ""
+}
+
+func (x *InstanceUse) GetAllocation() string {
+	if x != nil {
+		return x.Allocation
+	}
+	return ""
+}
+
+func (x *InstanceUse) GetNode() string {
+	if x != nil {
+		return x.Node
+	}
+	return ""
+}
+
+func (x *InstanceUse) GetLimits() *Resources {
+	if x != nil {
+		return x.Limits
+	}
+	return nil
+}
+
+func (x *InstanceUse) GetUse() *Use {
+	if x != nil {
+		return x.Use
+	}
+	return nil
+}
+
+func (x *InstanceUse) GetGpus() []*GPUUse {
+	if x != nil {
+		return x.Gpus
+	}
+	return nil
+}
+
+func (x *InstanceUse) GetProblem() string {
+	if x != nil {
+		return x.Problem
+	}
+	return ""
+}
+
 // JournalEntry is one entry and what it did.
 type JournalEntry struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -9055,7 +9683,7 @@ type JournalEntry struct {
 
 func (x *JournalEntry) Reset() {
 	*x = JournalEntry{}
-	mi := &file_v1_starling_proto_msgTypes[108]
+	mi := &file_v1_starling_proto_msgTypes[116]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9067,7 +9695,7 @@ func (x *JournalEntry) String() string {
 func (*JournalEntry) ProtoMessage() {}
 
 func (x *JournalEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[108]
+	mi := &file_v1_starling_proto_msgTypes[116]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9080,7 +9708,7 @@ func (x *JournalEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JournalEntry.ProtoReflect.Descriptor instead.
 func (*JournalEntry) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{108}
+	return file_v1_starling_proto_rawDescGZIP(), []int{116}
 }
 
 func (x *JournalEntry) GetIndex() uint64 {
@@ -9173,7 +9801,7 @@ type CommandWords struct {
 
 func (x *CommandWords) Reset() {
 	*x = CommandWords{}
-	mi := &file_v1_starling_proto_msgTypes[109]
+	mi := &file_v1_starling_proto_msgTypes[117]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9185,7 +9813,7 @@ func (x *CommandWords) String() string {
 func (*CommandWords) ProtoMessage() {}
 
 func (x *CommandWords) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[109]
+	mi := &file_v1_starling_proto_msgTypes[117]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9198,7 +9826,7 @@ func (x *CommandWords) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CommandWords.ProtoReflect.Descriptor instead.
 func (*CommandWords) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{109}
+	return file_v1_starling_proto_rawDescGZIP(), []int{117}
 }
 
 func (x *CommandWords) GetKind() string {
@@ -9261,7 +9889,7 @@ type EffectWords struct {
 
 func (x *EffectWords) Reset() {
 	*x = EffectWords{}
-	mi := &file_v1_starling_proto_msgTypes[110]
+	mi := &file_v1_starling_proto_msgTypes[118]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9273,7 +9901,7 @@ func (x *EffectWords) String() string {
 func (*EffectWords) ProtoMessage() {}
 
 func (x *EffectWords) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[110]
+	mi := &file_v1_starling_proto_msgTypes[118]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9286,7 +9914,7 @@ func (x *EffectWords) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EffectWords.ProtoReflect.Descriptor instead.
 func (*EffectWords) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{110}
+	return file_v1_starling_proto_rawDescGZIP(), []int{118}
 }
 
 func (x *EffectWords) GetKind() string {
@@ -9355,7 +9983,7 @@ type LogsRequest struct {
 
 func (x *LogsRequest) Reset() {
 	*x = LogsRequest{}
-	mi := &file_v1_starling_proto_msgTypes[111]
+	mi := &file_v1_starling_proto_msgTypes[119]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9367,7 +9995,7 @@ func (x *LogsRequest) String() string {
 func (*LogsRequest) ProtoMessage() {}
 
 func (x *LogsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[111]
+	mi := &file_v1_starling_proto_msgTypes[119]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9380,7 +10008,7 @@ func (x *LogsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogsRequest.ProtoReflect.Descriptor instead.
 func (*LogsRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{111}
+	return file_v1_starling_proto_rawDescGZIP(), []int{119}
 }
 
 func (x *LogsRequest) GetMinIndex() uint64 {
@@ -9459,7 +10087,7 @@ type LogsResponse struct {
 
 func (x *LogsResponse) Reset() {
 	*x = LogsResponse{}
-	mi := &file_v1_starling_proto_msgTypes[112]
+	mi := &file_v1_starling_proto_msgTypes[120]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9471,7 +10099,7 @@ func (x *LogsResponse) String() string {
 func (*LogsResponse) ProtoMessage() {}
 
 func (x *LogsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[112]
+	mi := &file_v1_starling_proto_msgTypes[120]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9484,7 +10112,7 @@ func (x *LogsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogsResponse.ProtoReflect.Descriptor instead.
 func (*LogsResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{112}
+	return file_v1_starling_proto_rawDescGZIP(), []int{120}
 }
 
 func (x *LogsResponse) GetIndex() uint64 {
@@ -9547,7 +10175,7 @@ type ExecRequest struct {
 
 func (x *ExecRequest) Reset() {
 	*x = ExecRequest{}
-	mi := &file_v1_starling_proto_msgTypes[113]
+	mi := &file_v1_starling_proto_msgTypes[121]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9559,7 +10187,7 @@ func (x *ExecRequest) String() string {
 func (*ExecRequest) ProtoMessage() {}
 
 func (x *ExecRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[113]
+	mi := &file_v1_starling_proto_msgTypes[121]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9572,7 +10200,7 @@ func (x *ExecRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecRequest.ProtoReflect.Descriptor instead.
 func (*ExecRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{113}
+	return file_v1_starling_proto_rawDescGZIP(), []int{121}
 }
 
 func (x *ExecRequest) GetMinIndex() uint64 {
@@ -9689,7 +10317,7 @@ type ExecResponse struct {
 
 func (x *ExecResponse) Reset() {
 	*x = ExecResponse{}
-	mi := &file_v1_starling_proto_msgTypes[114]
+	mi := &file_v1_starling_proto_msgTypes[122]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9701,7 +10329,7 @@ func (x *ExecResponse) String() string {
 func (*ExecResponse) ProtoMessage() {}
 
 func (x *ExecResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[114]
+	mi := &file_v1_starling_proto_msgTypes[122]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9714,7 +10342,7 @@ func (x *ExecResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecResponse.ProtoReflect.Descriptor instead.
 func (*ExecResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{114}
+	return file_v1_starling_proto_rawDescGZIP(), []int{122}
 }
 
 func (x *ExecResponse) GetIndex() uint64 {
@@ -9775,7 +10403,7 @@ type OutputRequest struct {
 
 func (x *OutputRequest) Reset() {
 	*x = OutputRequest{}
-	mi := &file_v1_starling_proto_msgTypes[115]
+	mi := &file_v1_starling_proto_msgTypes[123]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9787,7 +10415,7 @@ func (x *OutputRequest) String() string {
 func (*OutputRequest) ProtoMessage() {}
 
 func (x *OutputRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[115]
+	mi := &file_v1_starling_proto_msgTypes[123]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9800,7 +10428,7 @@ func (x *OutputRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutputRequest.ProtoReflect.Descriptor instead.
 func (*OutputRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{115}
+	return file_v1_starling_proto_rawDescGZIP(), []int{123}
 }
 
 func (x *OutputRequest) GetOutput() string {
@@ -9848,7 +10476,7 @@ type OutputResponse struct {
 
 func (x *OutputResponse) Reset() {
 	*x = OutputResponse{}
-	mi := &file_v1_starling_proto_msgTypes[116]
+	mi := &file_v1_starling_proto_msgTypes[124]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9860,7 +10488,7 @@ func (x *OutputResponse) String() string {
 func (*OutputResponse) ProtoMessage() {}
 
 func (x *OutputResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[116]
+	mi := &file_v1_starling_proto_msgTypes[124]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9873,7 +10501,7 @@ func (x *OutputResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutputResponse.ProtoReflect.Descriptor instead.
 func (*OutputResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{116}
+	return file_v1_starling_proto_rawDescGZIP(), []int{124}
 }
 
 func (x *OutputResponse) GetData() []byte {
@@ -9892,7 +10520,7 @@ type RulesRequest struct {
 
 func (x *RulesRequest) Reset() {
 	*x = RulesRequest{}
-	mi := &file_v1_starling_proto_msgTypes[117]
+	mi := &file_v1_starling_proto_msgTypes[125]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9904,7 +10532,7 @@ func (x *RulesRequest) String() string {
 func (*RulesRequest) ProtoMessage() {}
 
 func (x *RulesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[117]
+	mi := &file_v1_starling_proto_msgTypes[125]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9917,7 +10545,7 @@ func (x *RulesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RulesRequest.ProtoReflect.Descriptor instead.
 func (*RulesRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{117}
+	return file_v1_starling_proto_rawDescGZIP(), []int{125}
 }
 
 func (x *RulesRequest) GetMinIndex() uint64 {
@@ -9942,7 +10570,7 @@ type RulesResponse struct {
 
 func (x *RulesResponse) Reset() {
 	*x = RulesResponse{}
-	mi := &file_v1_starling_proto_msgTypes[118]
+	mi := &file_v1_starling_proto_msgTypes[126]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9954,7 +10582,7 @@ func (x *RulesResponse) String() string {
 func (*RulesResponse) ProtoMessage() {}
 
 func (x *RulesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[118]
+	mi := &file_v1_starling_proto_msgTypes[126]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9967,7 +10595,7 @@ func (x *RulesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RulesResponse.ProtoReflect.Descriptor instead.
 func (*RulesResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{118}
+	return file_v1_starling_proto_rawDescGZIP(), []int{126}
 }
 
 func (x *RulesResponse) GetIndex() uint64 {
@@ -10011,7 +10639,7 @@ type RulesOfMember struct {
 
 func (x *RulesOfMember) Reset() {
 	*x = RulesOfMember{}
-	mi := &file_v1_starling_proto_msgTypes[119]
+	mi := &file_v1_starling_proto_msgTypes[127]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10023,7 +10651,7 @@ func (x *RulesOfMember) String() string {
 func (*RulesOfMember) ProtoMessage() {}
 
 func (x *RulesOfMember) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[119]
+	mi := &file_v1_starling_proto_msgTypes[127]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10036,7 +10664,7 @@ func (x *RulesOfMember) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RulesOfMember.ProtoReflect.Descriptor instead.
 func (*RulesOfMember) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{119}
+	return file_v1_starling_proto_rawDescGZIP(), []int{127}
 }
 
 func (x *RulesOfMember) GetPeer() string {
@@ -10063,7 +10691,7 @@ type RaiseRulesRequest struct {
 
 func (x *RaiseRulesRequest) Reset() {
 	*x = RaiseRulesRequest{}
-	mi := &file_v1_starling_proto_msgTypes[120]
+	mi := &file_v1_starling_proto_msgTypes[128]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10075,7 +10703,7 @@ func (x *RaiseRulesRequest) String() string {
 func (*RaiseRulesRequest) ProtoMessage() {}
 
 func (x *RaiseRulesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[120]
+	mi := &file_v1_starling_proto_msgTypes[128]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10088,7 +10716,7 @@ func (x *RaiseRulesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RaiseRulesRequest.ProtoReflect.Descriptor instead.
 func (*RaiseRulesRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{120}
+	return file_v1_starling_proto_rawDescGZIP(), []int{128}
 }
 
 func (x *RaiseRulesRequest) GetVersion() uint32 {
@@ -10107,7 +10735,7 @@ type RaiseRulesResponse struct {
 
 func (x *RaiseRulesResponse) Reset() {
 	*x = RaiseRulesResponse{}
-	mi := &file_v1_starling_proto_msgTypes[121]
+	mi := &file_v1_starling_proto_msgTypes[129]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10119,7 +10747,7 @@ func (x *RaiseRulesResponse) String() string {
 func (*RaiseRulesResponse) ProtoMessage() {}
 
 func (x *RaiseRulesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[121]
+	mi := &file_v1_starling_proto_msgTypes[129]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10132,7 +10760,7 @@ func (x *RaiseRulesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RaiseRulesResponse.ProtoReflect.Descriptor instead.
 func (*RaiseRulesResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{121}
+	return file_v1_starling_proto_rawDescGZIP(), []int{129}
 }
 
 func (x *RaiseRulesResponse) GetIndex() uint64 {
@@ -10150,7 +10778,7 @@ type QuorumRequest struct {
 
 func (x *QuorumRequest) Reset() {
 	*x = QuorumRequest{}
-	mi := &file_v1_starling_proto_msgTypes[122]
+	mi := &file_v1_starling_proto_msgTypes[130]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10162,7 +10790,7 @@ func (x *QuorumRequest) String() string {
 func (*QuorumRequest) ProtoMessage() {}
 
 func (x *QuorumRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[122]
+	mi := &file_v1_starling_proto_msgTypes[130]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10175,7 +10803,7 @@ func (x *QuorumRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuorumRequest.ProtoReflect.Descriptor instead.
 func (*QuorumRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{122}
+	return file_v1_starling_proto_rawDescGZIP(), []int{130}
 }
 
 type QuorumResponse struct {
@@ -10195,7 +10823,7 @@ type QuorumResponse struct {
 
 func (x *QuorumResponse) Reset() {
 	*x = QuorumResponse{}
-	mi := &file_v1_starling_proto_msgTypes[123]
+	mi := &file_v1_starling_proto_msgTypes[131]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10207,7 +10835,7 @@ func (x *QuorumResponse) String() string {
 func (*QuorumResponse) ProtoMessage() {}
 
 func (x *QuorumResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[123]
+	mi := &file_v1_starling_proto_msgTypes[131]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10220,7 +10848,7 @@ func (x *QuorumResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuorumResponse.ProtoReflect.Descriptor instead.
 func (*QuorumResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{123}
+	return file_v1_starling_proto_rawDescGZIP(), []int{131}
 }
 
 func (x *QuorumResponse) GetEndpoints() []string {
@@ -10282,7 +10910,7 @@ type QuorumMember struct {
 
 func (x *QuorumMember) Reset() {
 	*x = QuorumMember{}
-	mi := &file_v1_starling_proto_msgTypes[124]
+	mi := &file_v1_starling_proto_msgTypes[132]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10294,7 +10922,7 @@ func (x *QuorumMember) String() string {
 func (*QuorumMember) ProtoMessage() {}
 
 func (x *QuorumMember) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[124]
+	mi := &file_v1_starling_proto_msgTypes[132]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10307,7 +10935,7 @@ func (x *QuorumMember) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuorumMember.ProtoReflect.Descriptor instead.
 func (*QuorumMember) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{124}
+	return file_v1_starling_proto_rawDescGZIP(), []int{132}
 }
 
 func (x *QuorumMember) GetNode() string {
@@ -10393,7 +11021,7 @@ type QuorumMachine struct {
 
 func (x *QuorumMachine) Reset() {
 	*x = QuorumMachine{}
-	mi := &file_v1_starling_proto_msgTypes[125]
+	mi := &file_v1_starling_proto_msgTypes[133]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10405,7 +11033,7 @@ func (x *QuorumMachine) String() string {
 func (*QuorumMachine) ProtoMessage() {}
 
 func (x *QuorumMachine) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[125]
+	mi := &file_v1_starling_proto_msgTypes[133]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10418,7 +11046,7 @@ func (x *QuorumMachine) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuorumMachine.ProtoReflect.Descriptor instead.
 func (*QuorumMachine) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{125}
+	return file_v1_starling_proto_rawDescGZIP(), []int{133}
 }
 
 func (x *QuorumMachine) GetNode() string {
@@ -10453,7 +11081,7 @@ type ChangeQuorumRequest struct {
 
 func (x *ChangeQuorumRequest) Reset() {
 	*x = ChangeQuorumRequest{}
-	mi := &file_v1_starling_proto_msgTypes[126]
+	mi := &file_v1_starling_proto_msgTypes[134]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10465,7 +11093,7 @@ func (x *ChangeQuorumRequest) String() string {
 func (*ChangeQuorumRequest) ProtoMessage() {}
 
 func (x *ChangeQuorumRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[126]
+	mi := &file_v1_starling_proto_msgTypes[134]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10478,7 +11106,7 @@ func (x *ChangeQuorumRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangeQuorumRequest.ProtoReflect.Descriptor instead.
 func (*ChangeQuorumRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{126}
+	return file_v1_starling_proto_rawDescGZIP(), []int{134}
 }
 
 func (x *ChangeQuorumRequest) GetAction() string {
@@ -10503,7 +11131,7 @@ type ChangeQuorumResponse struct {
 
 func (x *ChangeQuorumResponse) Reset() {
 	*x = ChangeQuorumResponse{}
-	mi := &file_v1_starling_proto_msgTypes[127]
+	mi := &file_v1_starling_proto_msgTypes[135]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10515,7 +11143,7 @@ func (x *ChangeQuorumResponse) String() string {
 func (*ChangeQuorumResponse) ProtoMessage() {}
 
 func (x *ChangeQuorumResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[127]
+	mi := &file_v1_starling_proto_msgTypes[135]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10528,7 +11156,7 @@ func (x *ChangeQuorumResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangeQuorumResponse.ProtoReflect.Descriptor instead.
 func (*ChangeQuorumResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{127}
+	return file_v1_starling_proto_rawDescGZIP(), []int{135}
 }
 
 type InfoRequest struct {
@@ -10540,7 +11168,7 @@ type InfoRequest struct {
 
 func (x *InfoRequest) Reset() {
 	*x = InfoRequest{}
-	mi := &file_v1_starling_proto_msgTypes[128]
+	mi := &file_v1_starling_proto_msgTypes[136]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10552,7 +11180,7 @@ func (x *InfoRequest) String() string {
 func (*InfoRequest) ProtoMessage() {}
 
 func (x *InfoRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[128]
+	mi := &file_v1_starling_proto_msgTypes[136]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10565,7 +11193,7 @@ func (x *InfoRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InfoRequest.ProtoReflect.Descriptor instead.
 func (*InfoRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{128}
+	return file_v1_starling_proto_rawDescGZIP(), []int{136}
 }
 
 func (x *InfoRequest) GetMinIndex() uint64 {
@@ -10598,7 +11226,7 @@ type InfoResponse struct {
 
 func (x *InfoResponse) Reset() {
 	*x = InfoResponse{}
-	mi := &file_v1_starling_proto_msgTypes[129]
+	mi := &file_v1_starling_proto_msgTypes[137]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10610,7 +11238,7 @@ func (x *InfoResponse) String() string {
 func (*InfoResponse) ProtoMessage() {}
 
 func (x *InfoResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[129]
+	mi := &file_v1_starling_proto_msgTypes[137]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10623,7 +11251,7 @@ func (x *InfoResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InfoResponse.ProtoReflect.Descriptor instead.
 func (*InfoResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{129}
+	return file_v1_starling_proto_rawDescGZIP(), []int{137}
 }
 
 func (x *InfoResponse) GetIndex() uint64 {
@@ -10695,7 +11323,7 @@ type Wait struct {
 
 func (x *Wait) Reset() {
 	*x = Wait{}
-	mi := &file_v1_starling_proto_msgTypes[130]
+	mi := &file_v1_starling_proto_msgTypes[138]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10707,7 +11335,7 @@ func (x *Wait) String() string {
 func (*Wait) ProtoMessage() {}
 
 func (x *Wait) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[130]
+	mi := &file_v1_starling_proto_msgTypes[138]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10720,7 +11348,7 @@ func (x *Wait) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Wait.ProtoReflect.Descriptor instead.
 func (*Wait) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{130}
+	return file_v1_starling_proto_rawDescGZIP(), []int{138}
 }
 
 func (x *Wait) GetAllocation() string {
@@ -11529,7 +12157,57 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\adevices\x18\x05 \x03(\v2\x18.starling.v1.DeviceHoursR\adevices\"7\n" +
 	"\vDeviceHours\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x14\n" +
-	"\x05hours\x18\x02 \x01(\x01R\x05hours\"\xc7\x02\n" +
+	"\x05hours\x18\x02 \x01(\x01R\x05hours\"l\n" +
+	"\x10NodeStatsRequest\x12\x1b\n" +
+	"\tmin_index\x18\x01 \x01(\x04R\bminIndex\x12#\n" +
+	"\rwindow_millis\x18\x02 \x01(\rR\fwindowMillis\x12\x16\n" +
+	"\x06direct\x18\x03 \x01(\bR\x06direct\"\x85\x01\n" +
+	"\x11NodeStatsResponse\x12\x14\n" +
+	"\x05index\x18\x01 \x01(\x04R\x05index\x12.\n" +
+	"\x04time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12*\n" +
+	"\x05nodes\x18\x03 \x03(\v2\x14.starling.v1.NodeUseR\x05nodes\"\x8c\x02\n" +
+	"\aNodeUse\x12\x12\n" +
+	"\x04node\x18\x01 \x01(\tR\x04node\x122\n" +
+	"\bcapacity\x18\x02 \x01(\v2\x16.starling.v1.ResourcesR\bcapacity\x124\n" +
+	"\tallocated\x18\x03 \x01(\v2\x16.starling.v1.ResourcesR\tallocated\x12\x1c\n" +
+	"\tinstances\x18\x04 \x01(\rR\tinstances\x12\"\n" +
+	"\x03use\x18\x05 \x01(\v2\x10.starling.v1.UseR\x03use\x12'\n" +
+	"\x04gpus\x18\x06 \x03(\v2\x13.starling.v1.GPUUseR\x04gpus\x12\x18\n" +
+	"\aproblem\x18\a \x01(\tR\aproblem\"\x93\x01\n" +
+	"\x03Use\x12%\n" +
+	"\x0ecpu_millicores\x18\x01 \x01(\x03R\rcpuMillicores\x12!\n" +
+	"\fmemory_bytes\x18\x02 \x01(\x03R\vmemoryBytes\x12\x1d\n" +
+	"\n" +
+	"read_bytes\x18\x03 \x01(\x03R\treadBytes\x12#\n" +
+	"\rwritten_bytes\x18\x04 \x01(\x03R\fwrittenBytes\"\x94\x01\n" +
+	"\x06GPUUse\x12\x16\n" +
+	"\x06number\x18\x01 \x01(\rR\x06number\x12!\n" +
+	"\fmemory_bytes\x18\x02 \x01(\x03R\vmemoryBytes\x12,\n" +
+	"\x12memory_total_bytes\x18\x03 \x01(\x03R\x10memoryTotalBytes\x12!\n" +
+	"\fbusy_percent\x18\x04 \x01(\rR\vbusyPercent\"\x96\x01\n" +
+	"\x14InstanceStatsRequest\x12\x1b\n" +
+	"\tmin_index\x18\x01 \x01(\x04R\bminIndex\x12\x10\n" +
+	"\x03job\x18\x02 \x01(\tR\x03job\x12\x12\n" +
+	"\x04task\x18\x03 \x01(\tR\x04task\x12#\n" +
+	"\rwindow_millis\x18\x04 \x01(\rR\fwindowMillis\x12\x16\n" +
+	"\x06direct\x18\x05 \x01(\bR\x06direct\"\xb0\x01\n" +
+	"\x15InstanceStatsResponse\x12\x14\n" +
+	"\x05index\x18\x01 \x01(\x04R\x05index\x12.\n" +
+	"\x04time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x126\n" +
+	"\tinstances\x18\x03 \x03(\v2\x18.starling.v1.InstanceUseR\tinstances\x12\x19\n" +
+	"\bleft_out\x18\x04 \x01(\rR\aleftOut\"\x98\x02\n" +
+	"\vInstanceUse\x12\x12\n" +
+	"\x04task\x18\x01 \x01(\tR\x04task\x12\x16\n" +
+	"\x06number\x18\x02 \x01(\rR\x06number\x12\x12\n" +
+	"\x04seat\x18\x03 \x01(\tR\x04seat\x12\x1e\n" +
+	"\n" +
+	"allocation\x18\x04 \x01(\tR\n" +
+	"allocation\x12\x12\n" +
+	"\x04node\x18\x05 \x01(\tR\x04node\x12.\n" +
+	"\x06limits\x18\x06 \x01(\v2\x16.starling.v1.ResourcesR\x06limits\x12\"\n" +
+	"\x03use\x18\a \x01(\v2\x10.starling.v1.UseR\x03use\x12'\n" +
+	"\x04gpus\x18\b \x03(\v2\x13.starling.v1.GPUUseR\x04gpus\x12\x18\n" +
+	"\aproblem\x18\t \x01(\tR\aproblem\"\xc7\x02\n" +
 	"\fJournalEntry\x12\x14\n" +
 	"\x05index\x18\x01 \x01(\x04R\x05index\x12.\n" +
 	"\x04time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12\x16\n" +
@@ -11677,7 +12355,7 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\n" +
 	"allocation\x18\x01 \x01(\tR\n" +
 	"allocation\x12\x16\n" +
-	"\x06reason\x18\x02 \x01(\tR\x06reason2\xee\x14\n" +
+	"\x06reason\x18\x02 \x01(\tR\x06reason2\x9c\x16\n" +
 	"\bStarling\x12J\n" +
 	"\tSubmitJob\x12\x1d.starling.v1.SubmitJobRequest\x1a\x1e.starling.v1.SubmitJobResponse\x12D\n" +
 	"\aKillJob\x12\x1b.starling.v1.KillJobRequest\x1a\x1c.starling.v1.KillJobResponse\x12I\n" +
@@ -11710,7 +12388,9 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\x06Export\x12\x1a.starling.v1.ExportRequest\x1a\x1b.starling.v1.ExportResponse\"\x03\x90\x02\x010\x01\x12@\n" +
 	"\x04Diff\x12\x18.starling.v1.DiffRequest\x1a\x19.starling.v1.DiffResponse\"\x03\x90\x02\x01\x12K\n" +
 	"\x05Blame\x12\x19.starling.v1.BlameRequest\x1a .starling.v1.TailJournalResponse\"\x03\x90\x02\x010\x01\x12C\n" +
-	"\x05Usage\x12\x19.starling.v1.UsageRequest\x1a\x1a.starling.v1.UsageResponse\"\x03\x90\x02\x01\x12B\n" +
+	"\x05Usage\x12\x19.starling.v1.UsageRequest\x1a\x1a.starling.v1.UsageResponse\"\x03\x90\x02\x01\x12O\n" +
+	"\tNodeStats\x12\x1d.starling.v1.NodeStatsRequest\x1a\x1e.starling.v1.NodeStatsResponse\"\x03\x90\x02\x01\x12[\n" +
+	"\rInstanceStats\x12!.starling.v1.InstanceStatsRequest\x1a\".starling.v1.InstanceStatsResponse\"\x03\x90\x02\x01\x12B\n" +
 	"\x04Logs\x12\x18.starling.v1.LogsRequest\x1a\x19.starling.v1.LogsResponse\"\x03\x90\x02\x010\x01\x12H\n" +
 	"\x06Output\x12\x1a.starling.v1.OutputRequest\x1a\x1b.starling.v1.OutputResponse\"\x03\x90\x02\x010\x01\x12C\n" +
 	"\x05Rules\x12\x19.starling.v1.RulesRequest\x1a\x1a.starling.v1.RulesResponse\"\x03\x90\x02\x01\x12M\n" +
@@ -11732,7 +12412,7 @@ func file_v1_starling_proto_rawDescGZIP() []byte {
 	return file_v1_starling_proto_rawDescData
 }
 
-var file_v1_starling_proto_msgTypes = make([]protoimpl.MessageInfo, 131)
+var file_v1_starling_proto_msgTypes = make([]protoimpl.MessageInfo, 139)
 var file_v1_starling_proto_goTypes = []any{
 	(*ErrorDetail)(nil),           // 0: starling.v1.ErrorDetail
 	(*Problem)(nil),               // 1: starling.v1.Problem
@@ -11842,30 +12522,38 @@ var file_v1_starling_proto_goTypes = []any{
 	(*UsageResponse)(nil),         // 105: starling.v1.UsageResponse
 	(*UsageRow)(nil),              // 106: starling.v1.UsageRow
 	(*DeviceHours)(nil),           // 107: starling.v1.DeviceHours
-	(*JournalEntry)(nil),          // 108: starling.v1.JournalEntry
-	(*CommandWords)(nil),          // 109: starling.v1.CommandWords
-	(*EffectWords)(nil),           // 110: starling.v1.EffectWords
-	(*LogsRequest)(nil),           // 111: starling.v1.LogsRequest
-	(*LogsResponse)(nil),          // 112: starling.v1.LogsResponse
-	(*ExecRequest)(nil),           // 113: starling.v1.ExecRequest
-	(*ExecResponse)(nil),          // 114: starling.v1.ExecResponse
-	(*OutputRequest)(nil),         // 115: starling.v1.OutputRequest
-	(*OutputResponse)(nil),        // 116: starling.v1.OutputResponse
-	(*RulesRequest)(nil),          // 117: starling.v1.RulesRequest
-	(*RulesResponse)(nil),         // 118: starling.v1.RulesResponse
-	(*RulesOfMember)(nil),         // 119: starling.v1.RulesOfMember
-	(*RaiseRulesRequest)(nil),     // 120: starling.v1.RaiseRulesRequest
-	(*RaiseRulesResponse)(nil),    // 121: starling.v1.RaiseRulesResponse
-	(*QuorumRequest)(nil),         // 122: starling.v1.QuorumRequest
-	(*QuorumResponse)(nil),        // 123: starling.v1.QuorumResponse
-	(*QuorumMember)(nil),          // 124: starling.v1.QuorumMember
-	(*QuorumMachine)(nil),         // 125: starling.v1.QuorumMachine
-	(*ChangeQuorumRequest)(nil),   // 126: starling.v1.ChangeQuorumRequest
-	(*ChangeQuorumResponse)(nil),  // 127: starling.v1.ChangeQuorumResponse
-	(*InfoRequest)(nil),           // 128: starling.v1.InfoRequest
-	(*InfoResponse)(nil),          // 129: starling.v1.InfoResponse
-	(*Wait)(nil),                  // 130: starling.v1.Wait
-	(*timestamppb.Timestamp)(nil), // 131: google.protobuf.Timestamp
+	(*NodeStatsRequest)(nil),      // 108: starling.v1.NodeStatsRequest
+	(*NodeStatsResponse)(nil),     // 109: starling.v1.NodeStatsResponse
+	(*NodeUse)(nil),               // 110: starling.v1.NodeUse
+	(*Use)(nil),                   // 111: starling.v1.Use
+	(*GPUUse)(nil),                // 112: starling.v1.GPUUse
+	(*InstanceStatsRequest)(nil),  // 113: starling.v1.InstanceStatsRequest
+	(*InstanceStatsResponse)(nil), // 114: starling.v1.InstanceStatsResponse
+	(*InstanceUse)(nil),           // 115: starling.v1.InstanceUse
+	(*JournalEntry)(nil),          // 116: starling.v1.JournalEntry
+	(*CommandWords)(nil),          // 117: starling.v1.CommandWords
+	(*EffectWords)(nil),           // 118: starling.v1.EffectWords
+	(*LogsRequest)(nil),           // 119: starling.v1.LogsRequest
+	(*LogsResponse)(nil),          // 120: starling.v1.LogsResponse
+	(*ExecRequest)(nil),           // 121: starling.v1.ExecRequest
+	(*ExecResponse)(nil),          // 122: starling.v1.ExecResponse
+	(*OutputRequest)(nil),         // 123: starling.v1.OutputRequest
+	(*OutputResponse)(nil),        // 124: starling.v1.OutputResponse
+	(*RulesRequest)(nil),          // 125: starling.v1.RulesRequest
+	(*RulesResponse)(nil),         // 126: starling.v1.RulesResponse
+	(*RulesOfMember)(nil),         // 127: starling.v1.RulesOfMember
+	(*RaiseRulesRequest)(nil),     // 128: starling.v1.RaiseRulesRequest
+	(*RaiseRulesResponse)(nil),    // 129: starling.v1.RaiseRulesResponse
+	(*QuorumRequest)(nil),         // 130: starling.v1.QuorumRequest
+	(*QuorumResponse)(nil),        // 131: starling.v1.QuorumResponse
+	(*QuorumMember)(nil),          // 132: starling.v1.QuorumMember
+	(*QuorumMachine)(nil),         // 133: starling.v1.QuorumMachine
+	(*ChangeQuorumRequest)(nil),   // 134: starling.v1.ChangeQuorumRequest
+	(*ChangeQuorumResponse)(nil),  // 135: starling.v1.ChangeQuorumResponse
+	(*InfoRequest)(nil),           // 136: starling.v1.InfoRequest
+	(*InfoResponse)(nil),          // 137: starling.v1.InfoResponse
+	(*Wait)(nil),                  // 138: starling.v1.Wait
+	(*timestamppb.Timestamp)(nil), // 139: google.protobuf.Timestamp
 }
 var file_v1_starling_proto_depIdxs = []int32{
 	1,   // 0: starling.v1.ErrorDetail.problems:type_name -> starling.v1.Problem
@@ -11916,34 +12604,34 @@ var file_v1_starling_proto_depIdxs = []int32{
 	56,  // 45: starling.v1.PlanPoolsResponse.entitlements:type_name -> starling.v1.EntitlementChange
 	1,   // 46: starling.v1.PlanPoolsResponse.warnings:type_name -> starling.v1.Problem
 	25,  // 47: starling.v1.PoolChange.changes:type_name -> starling.v1.Change
-	131, // 48: starling.v1.ListPoolsResponse.time:type_name -> google.protobuf.Timestamp
+	139, // 48: starling.v1.ListPoolsResponse.time:type_name -> google.protobuf.Timestamp
 	59,  // 49: starling.v1.ListPoolsResponse.capacity:type_name -> starling.v1.Amount
 	60,  // 50: starling.v1.ListPoolsResponse.pools:type_name -> starling.v1.Pool
 	1,   // 51: starling.v1.ListPoolsResponse.warnings:type_name -> starling.v1.Problem
 	49,  // 52: starling.v1.Pool.spec:type_name -> starling.v1.PoolSpec
 	61,  // 53: starling.v1.Pool.uses:type_name -> starling.v1.PoolUse
-	131, // 54: starling.v1.PoolStatusResponse.time:type_name -> google.protobuf.Timestamp
+	139, // 54: starling.v1.PoolStatusResponse.time:type_name -> google.protobuf.Timestamp
 	60,  // 55: starling.v1.PoolStatusResponse.pool:type_name -> starling.v1.Pool
 	64,  // 56: starling.v1.PoolStatusResponse.explanations:type_name -> starling.v1.PoolExplanation
 	65,  // 57: starling.v1.PoolExplanation.parts:type_name -> starling.v1.Part
-	131, // 58: starling.v1.JobHistoryResponse.time:type_name -> google.protobuf.Timestamp
+	139, // 58: starling.v1.JobHistoryResponse.time:type_name -> google.protobuf.Timestamp
 	73,  // 59: starling.v1.JobHistoryResponse.job:type_name -> starling.v1.Job
 	68,  // 60: starling.v1.JobHistoryResponse.versions:type_name -> starling.v1.JobVersion
-	131, // 61: starling.v1.JobVersion.brought_at:type_name -> google.protobuf.Timestamp
+	139, // 61: starling.v1.JobVersion.brought_at:type_name -> google.protobuf.Timestamp
 	2,   // 62: starling.v1.JobVersion.spec:type_name -> starling.v1.JobSpec
 	25,  // 63: starling.v1.JobDiffResponse.changes:type_name -> starling.v1.Change
-	131, // 64: starling.v1.ListJobsResponse.time:type_name -> google.protobuf.Timestamp
+	139, // 64: starling.v1.ListJobsResponse.time:type_name -> google.protobuf.Timestamp
 	73,  // 65: starling.v1.ListJobsResponse.jobs:type_name -> starling.v1.Job
 	76,  // 66: starling.v1.Job.counts:type_name -> starling.v1.Counts
-	131, // 67: starling.v1.Job.submitted_at:type_name -> google.protobuf.Timestamp
-	131, // 68: starling.v1.Job.finished_at:type_name -> google.protobuf.Timestamp
+	139, // 67: starling.v1.Job.submitted_at:type_name -> google.protobuf.Timestamp
+	139, // 68: starling.v1.Job.finished_at:type_name -> google.protobuf.Timestamp
 	75,  // 69: starling.v1.Job.update:type_name -> starling.v1.Update
 	74,  // 70: starling.v1.Job.policy_action:type_name -> starling.v1.PolicyAction
-	131, // 71: starling.v1.PolicyAction.at:type_name -> google.protobuf.Timestamp
-	131, // 72: starling.v1.Update.began_at:type_name -> google.protobuf.Timestamp
-	131, // 73: starling.v1.Update.progress_at:type_name -> google.protobuf.Timestamp
-	131, // 74: starling.v1.Update.ended_at:type_name -> google.protobuf.Timestamp
-	131, // 75: starling.v1.JobStatusResponse.time:type_name -> google.protobuf.Timestamp
+	139, // 71: starling.v1.PolicyAction.at:type_name -> google.protobuf.Timestamp
+	139, // 72: starling.v1.Update.began_at:type_name -> google.protobuf.Timestamp
+	139, // 73: starling.v1.Update.progress_at:type_name -> google.protobuf.Timestamp
+	139, // 74: starling.v1.Update.ended_at:type_name -> google.protobuf.Timestamp
+	139, // 75: starling.v1.JobStatusResponse.time:type_name -> google.protobuf.Timestamp
 	73,  // 76: starling.v1.JobStatusResponse.job:type_name -> starling.v1.Job
 	2,   // 77: starling.v1.JobStatusResponse.spec:type_name -> starling.v1.JobSpec
 	79,  // 78: starling.v1.JobStatusResponse.tasks:type_name -> starling.v1.Task
@@ -11951,25 +12639,25 @@ var file_v1_starling_proto_depIdxs = []int32{
 	76,  // 80: starling.v1.Task.counts:type_name -> starling.v1.Counts
 	81,  // 81: starling.v1.Task.preemption:type_name -> starling.v1.Preemption
 	80,  // 82: starling.v1.Task.changes:type_name -> starling.v1.TaskChanges
-	131, // 83: starling.v1.Preemption.at:type_name -> google.protobuf.Timestamp
-	131, // 84: starling.v1.Slot.since:type_name -> google.protobuf.Timestamp
-	131, // 85: starling.v1.Slot.deadline:type_name -> google.protobuf.Timestamp
+	139, // 83: starling.v1.Preemption.at:type_name -> google.protobuf.Timestamp
+	139, // 84: starling.v1.Slot.since:type_name -> google.protobuf.Timestamp
+	139, // 85: starling.v1.Slot.deadline:type_name -> google.protobuf.Timestamp
 	83,  // 86: starling.v1.Slot.ports:type_name -> starling.v1.Port
-	131, // 87: starling.v1.WhyResponse.time:type_name -> google.protobuf.Timestamp
+	139, // 87: starling.v1.WhyResponse.time:type_name -> google.protobuf.Timestamp
 	73,  // 88: starling.v1.WhyResponse.job:type_name -> starling.v1.Job
 	86,  // 89: starling.v1.WhyResponse.findings:type_name -> starling.v1.Finding
-	131, // 90: starling.v1.Finding.since:type_name -> google.protobuf.Timestamp
-	131, // 91: starling.v1.Finding.until:type_name -> google.protobuf.Timestamp
-	131, // 92: starling.v1.ListPeersResponse.time:type_name -> google.protobuf.Timestamp
+	139, // 90: starling.v1.Finding.since:type_name -> google.protobuf.Timestamp
+	139, // 91: starling.v1.Finding.until:type_name -> google.protobuf.Timestamp
+	139, // 92: starling.v1.ListPeersResponse.time:type_name -> google.protobuf.Timestamp
 	89,  // 93: starling.v1.ListPeersResponse.peers:type_name -> starling.v1.Peer
 	8,   // 94: starling.v1.Peer.capacity:type_name -> starling.v1.Resources
 	8,   // 95: starling.v1.Peer.free:type_name -> starling.v1.Resources
 	10,  // 96: starling.v1.Peer.devices:type_name -> starling.v1.Device
 	7,   // 97: starling.v1.Peer.attributes:type_name -> starling.v1.Variable
-	131, // 98: starling.v1.Peer.drain_deadline:type_name -> google.protobuf.Timestamp
+	139, // 98: starling.v1.Peer.drain_deadline:type_name -> google.protobuf.Timestamp
 	8,   // 99: starling.v1.Peer.kept:type_name -> starling.v1.Resources
 	7,   // 100: starling.v1.WatchRequest.labels:type_name -> starling.v1.Variable
-	131, // 101: starling.v1.WatchResponse.time:type_name -> google.protobuf.Timestamp
+	139, // 101: starling.v1.WatchResponse.time:type_name -> google.protobuf.Timestamp
 	49,  // 102: starling.v1.WatchResponse.pool:type_name -> starling.v1.PoolSpec
 	92,  // 103: starling.v1.WatchResponse.node:type_name -> starling.v1.Node
 	73,  // 104: starling.v1.WatchResponse.job:type_name -> starling.v1.Job
@@ -11980,105 +12668,120 @@ var file_v1_starling_proto_depIdxs = []int32{
 	8,   // 109: starling.v1.Node.free:type_name -> starling.v1.Resources
 	10,  // 110: starling.v1.Node.devices:type_name -> starling.v1.Device
 	7,   // 111: starling.v1.Node.attributes:type_name -> starling.v1.Variable
-	131, // 112: starling.v1.Node.drain_deadline:type_name -> google.protobuf.Timestamp
+	139, // 112: starling.v1.Node.drain_deadline:type_name -> google.protobuf.Timestamp
 	7,   // 113: starling.v1.Instance.labels:type_name -> starling.v1.Variable
 	82,  // 114: starling.v1.Instance.slot:type_name -> starling.v1.Slot
 	83,  // 115: starling.v1.Endpoint.ports:type_name -> starling.v1.Port
 	7,   // 116: starling.v1.Endpoint.labels:type_name -> starling.v1.Variable
-	108, // 117: starling.v1.TailJournalResponse.entry:type_name -> starling.v1.JournalEntry
-	131, // 118: starling.v1.DiffResponse.from_time:type_name -> google.protobuf.Timestamp
-	131, // 119: starling.v1.DiffResponse.to_time:type_name -> google.protobuf.Timestamp
+	116, // 117: starling.v1.TailJournalResponse.entry:type_name -> starling.v1.JournalEntry
+	139, // 118: starling.v1.DiffResponse.from_time:type_name -> google.protobuf.Timestamp
+	139, // 119: starling.v1.DiffResponse.to_time:type_name -> google.protobuf.Timestamp
 	101, // 120: starling.v1.DiffResponse.changes:type_name -> starling.v1.Changed
 	102, // 121: starling.v1.Changed.causes:type_name -> starling.v1.ChangeCause
-	131, // 122: starling.v1.ChangeCause.time:type_name -> google.protobuf.Timestamp
-	131, // 123: starling.v1.UsageResponse.since:type_name -> google.protobuf.Timestamp
-	131, // 124: starling.v1.UsageResponse.until:type_name -> google.protobuf.Timestamp
+	139, // 122: starling.v1.ChangeCause.time:type_name -> google.protobuf.Timestamp
+	139, // 123: starling.v1.UsageResponse.since:type_name -> google.protobuf.Timestamp
+	139, // 124: starling.v1.UsageResponse.until:type_name -> google.protobuf.Timestamp
 	106, // 125: starling.v1.UsageResponse.rows:type_name -> starling.v1.UsageRow
 	107, // 126: starling.v1.UsageRow.devices:type_name -> starling.v1.DeviceHours
-	131, // 127: starling.v1.JournalEntry.time:type_name -> google.protobuf.Timestamp
-	109, // 128: starling.v1.JournalEntry.commands:type_name -> starling.v1.CommandWords
-	110, // 129: starling.v1.JournalEntry.effects:type_name -> starling.v1.EffectWords
-	119, // 130: starling.v1.RulesResponse.members:type_name -> starling.v1.RulesOfMember
-	124, // 131: starling.v1.QuorumResponse.members:type_name -> starling.v1.QuorumMember
-	125, // 132: starling.v1.QuorumResponse.spare:type_name -> starling.v1.QuorumMachine
-	131, // 133: starling.v1.QuorumMember.away_since:type_name -> google.protobuf.Timestamp
-	131, // 134: starling.v1.InfoResponse.time:type_name -> google.protobuf.Timestamp
-	130, // 135: starling.v1.InfoResponse.waits:type_name -> starling.v1.Wait
-	19,  // 136: starling.v1.Starling.SubmitJob:input_type -> starling.v1.SubmitJobRequest
-	21,  // 137: starling.v1.Starling.KillJob:input_type -> starling.v1.KillJobRequest
-	23,  // 138: starling.v1.Starling.PlanJob:input_type -> starling.v1.PlanJobRequest
-	29,  // 139: starling.v1.Starling.WhatIf:input_type -> starling.v1.WhatIfRequest
-	35,  // 140: starling.v1.Starling.SteerUpdate:input_type -> starling.v1.SteerUpdateRequest
-	37,  // 141: starling.v1.Starling.RevertJob:input_type -> starling.v1.RevertJobRequest
-	39,  // 142: starling.v1.Starling.RestartJob:input_type -> starling.v1.RestartJobRequest
-	41,  // 143: starling.v1.Starling.SuspendJob:input_type -> starling.v1.SuspendJobRequest
-	43,  // 144: starling.v1.Starling.SealTask:input_type -> starling.v1.SealTaskRequest
-	45,  // 145: starling.v1.Starling.EndAllocation:input_type -> starling.v1.EndAllocationRequest
-	113, // 146: starling.v1.Starling.Exec:input_type -> starling.v1.ExecRequest
-	47,  // 147: starling.v1.Starling.DrainNode:input_type -> starling.v1.DrainNodeRequest
-	51,  // 148: starling.v1.Starling.ChangePools:input_type -> starling.v1.ChangePoolsRequest
-	53,  // 149: starling.v1.Starling.PlanPools:input_type -> starling.v1.PlanPoolsRequest
-	57,  // 150: starling.v1.Starling.ListPools:input_type -> starling.v1.ListPoolsRequest
-	62,  // 151: starling.v1.Starling.PoolStatus:input_type -> starling.v1.PoolStatusRequest
-	66,  // 152: starling.v1.Starling.JobHistory:input_type -> starling.v1.JobHistoryRequest
-	69,  // 153: starling.v1.Starling.JobDiff:input_type -> starling.v1.JobDiffRequest
-	71,  // 154: starling.v1.Starling.ListJobs:input_type -> starling.v1.ListJobsRequest
-	77,  // 155: starling.v1.Starling.JobStatus:input_type -> starling.v1.JobStatusRequest
-	84,  // 156: starling.v1.Starling.Why:input_type -> starling.v1.WhyRequest
-	87,  // 157: starling.v1.Starling.ListPeers:input_type -> starling.v1.ListPeersRequest
-	90,  // 158: starling.v1.Starling.Watch:input_type -> starling.v1.WatchRequest
-	95,  // 159: starling.v1.Starling.TailJournal:input_type -> starling.v1.TailJournalRequest
-	97,  // 160: starling.v1.Starling.Export:input_type -> starling.v1.ExportRequest
-	99,  // 161: starling.v1.Starling.Diff:input_type -> starling.v1.DiffRequest
-	103, // 162: starling.v1.Starling.Blame:input_type -> starling.v1.BlameRequest
-	104, // 163: starling.v1.Starling.Usage:input_type -> starling.v1.UsageRequest
-	111, // 164: starling.v1.Starling.Logs:input_type -> starling.v1.LogsRequest
-	115, // 165: starling.v1.Starling.Output:input_type -> starling.v1.OutputRequest
-	117, // 166: starling.v1.Starling.Rules:input_type -> starling.v1.RulesRequest
-	120, // 167: starling.v1.Starling.RaiseRules:input_type -> starling.v1.RaiseRulesRequest
-	122, // 168: starling.v1.Starling.Quorum:input_type -> starling.v1.QuorumRequest
-	126, // 169: starling.v1.Starling.ChangeQuorum:input_type -> starling.v1.ChangeQuorumRequest
-	128, // 170: starling.v1.Starling.Info:input_type -> starling.v1.InfoRequest
-	20,  // 171: starling.v1.Starling.SubmitJob:output_type -> starling.v1.SubmitJobResponse
-	22,  // 172: starling.v1.Starling.KillJob:output_type -> starling.v1.KillJobResponse
-	24,  // 173: starling.v1.Starling.PlanJob:output_type -> starling.v1.PlanJobResponse
-	31,  // 174: starling.v1.Starling.WhatIf:output_type -> starling.v1.WhatIfResponse
-	36,  // 175: starling.v1.Starling.SteerUpdate:output_type -> starling.v1.SteerUpdateResponse
-	38,  // 176: starling.v1.Starling.RevertJob:output_type -> starling.v1.RevertJobResponse
-	40,  // 177: starling.v1.Starling.RestartJob:output_type -> starling.v1.RestartJobResponse
-	42,  // 178: starling.v1.Starling.SuspendJob:output_type -> starling.v1.SuspendJobResponse
-	44,  // 179: starling.v1.Starling.SealTask:output_type -> starling.v1.SealTaskResponse
-	46,  // 180: starling.v1.Starling.EndAllocation:output_type -> starling.v1.EndAllocationResponse
-	114, // 181: starling.v1.Starling.Exec:output_type -> starling.v1.ExecResponse
-	48,  // 182: starling.v1.Starling.DrainNode:output_type -> starling.v1.DrainNodeResponse
-	52,  // 183: starling.v1.Starling.ChangePools:output_type -> starling.v1.ChangePoolsResponse
-	54,  // 184: starling.v1.Starling.PlanPools:output_type -> starling.v1.PlanPoolsResponse
-	58,  // 185: starling.v1.Starling.ListPools:output_type -> starling.v1.ListPoolsResponse
-	63,  // 186: starling.v1.Starling.PoolStatus:output_type -> starling.v1.PoolStatusResponse
-	67,  // 187: starling.v1.Starling.JobHistory:output_type -> starling.v1.JobHistoryResponse
-	70,  // 188: starling.v1.Starling.JobDiff:output_type -> starling.v1.JobDiffResponse
-	72,  // 189: starling.v1.Starling.ListJobs:output_type -> starling.v1.ListJobsResponse
-	78,  // 190: starling.v1.Starling.JobStatus:output_type -> starling.v1.JobStatusResponse
-	85,  // 191: starling.v1.Starling.Why:output_type -> starling.v1.WhyResponse
-	88,  // 192: starling.v1.Starling.ListPeers:output_type -> starling.v1.ListPeersResponse
-	91,  // 193: starling.v1.Starling.Watch:output_type -> starling.v1.WatchResponse
-	96,  // 194: starling.v1.Starling.TailJournal:output_type -> starling.v1.TailJournalResponse
-	98,  // 195: starling.v1.Starling.Export:output_type -> starling.v1.ExportResponse
-	100, // 196: starling.v1.Starling.Diff:output_type -> starling.v1.DiffResponse
-	96,  // 197: starling.v1.Starling.Blame:output_type -> starling.v1.TailJournalResponse
-	105, // 198: starling.v1.Starling.Usage:output_type -> starling.v1.UsageResponse
-	112, // 199: starling.v1.Starling.Logs:output_type -> starling.v1.LogsResponse
-	116, // 200: starling.v1.Starling.Output:output_type -> starling.v1.OutputResponse
-	118, // 201: starling.v1.Starling.Rules:output_type -> starling.v1.RulesResponse
-	121, // 202: starling.v1.Starling.RaiseRules:output_type -> starling.v1.RaiseRulesResponse
-	123, // 203: starling.v1.Starling.Quorum:output_type -> starling.v1.QuorumResponse
-	127, // 204: starling.v1.Starling.ChangeQuorum:output_type -> starling.v1.ChangeQuorumResponse
-	129, // 205: starling.v1.Starling.Info:output_type -> starling.v1.InfoResponse
-	171, // [171:206] is the sub-list for method output_type
-	136, // [136:171] is the sub-list for method input_type
-	136, // [136:136] is the sub-list for extension type_name
-	136, // [136:136] is the sub-list for extension extendee
-	0,   // [0:136] is the sub-list for field type_name
+	139, // 127: starling.v1.NodeStatsResponse.time:type_name -> google.protobuf.Timestamp
+	110, // 128: starling.v1.NodeStatsResponse.nodes:type_name -> starling.v1.NodeUse
+	8,   // 129: starling.v1.NodeUse.capacity:type_name -> starling.v1.Resources
+	8,   // 130: starling.v1.NodeUse.allocated:type_name -> starling.v1.Resources
+	111, // 131: starling.v1.NodeUse.use:type_name -> starling.v1.Use
+	112, // 132: starling.v1.NodeUse.gpus:type_name -> starling.v1.GPUUse
+	139, // 133: starling.v1.InstanceStatsResponse.time:type_name -> google.protobuf.Timestamp
+	115, // 134: starling.v1.InstanceStatsResponse.instances:type_name -> starling.v1.InstanceUse
+	8,   // 135: starling.v1.InstanceUse.limits:type_name -> starling.v1.Resources
+	111, // 136: starling.v1.InstanceUse.use:type_name -> starling.v1.Use
+	112, // 137: starling.v1.InstanceUse.gpus:type_name -> starling.v1.GPUUse
+	139, // 138: starling.v1.JournalEntry.time:type_name -> google.protobuf.Timestamp
+	117, // 139: starling.v1.JournalEntry.commands:type_name -> starling.v1.CommandWords
+	118, // 140: starling.v1.JournalEntry.effects:type_name -> starling.v1.EffectWords
+	127, // 141: starling.v1.RulesResponse.members:type_name -> starling.v1.RulesOfMember
+	132, // 142: starling.v1.QuorumResponse.members:type_name -> starling.v1.QuorumMember
+	133, // 143: starling.v1.QuorumResponse.spare:type_name -> starling.v1.QuorumMachine
+	139, // 144: starling.v1.QuorumMember.away_since:type_name -> google.protobuf.Timestamp
+	139, // 145: starling.v1.InfoResponse.time:type_name -> google.protobuf.Timestamp
+	138, // 146: starling.v1.InfoResponse.waits:type_name -> starling.v1.Wait
+	19,  // 147: starling.v1.Starling.SubmitJob:input_type -> starling.v1.SubmitJobRequest
+	21,  // 148: starling.v1.Starling.KillJob:input_type -> starling.v1.KillJobRequest
+	23,  // 149: starling.v1.Starling.PlanJob:input_type -> starling.v1.PlanJobRequest
+	29,  // 150: starling.v1.Starling.WhatIf:input_type -> starling.v1.WhatIfRequest
+	35,  // 151: starling.v1.Starling.SteerUpdate:input_type -> starling.v1.SteerUpdateRequest
+	37,  // 152: starling.v1.Starling.RevertJob:input_type -> starling.v1.RevertJobRequest
+	39,  // 153: starling.v1.Starling.RestartJob:input_type -> starling.v1.RestartJobRequest
+	41,  // 154: starling.v1.Starling.SuspendJob:input_type -> starling.v1.SuspendJobRequest
+	43,  // 155: starling.v1.Starling.SealTask:input_type -> starling.v1.SealTaskRequest
+	45,  // 156: starling.v1.Starling.EndAllocation:input_type -> starling.v1.EndAllocationRequest
+	121, // 157: starling.v1.Starling.Exec:input_type -> starling.v1.ExecRequest
+	47,  // 158: starling.v1.Starling.DrainNode:input_type -> starling.v1.DrainNodeRequest
+	51,  // 159: starling.v1.Starling.ChangePools:input_type -> starling.v1.ChangePoolsRequest
+	53,  // 160: starling.v1.Starling.PlanPools:input_type -> starling.v1.PlanPoolsRequest
+	57,  // 161: starling.v1.Starling.ListPools:input_type -> starling.v1.ListPoolsRequest
+	62,  // 162: starling.v1.Starling.PoolStatus:input_type -> starling.v1.PoolStatusRequest
+	66,  // 163: starling.v1.Starling.JobHistory:input_type -> starling.v1.JobHistoryRequest
+	69,  // 164: starling.v1.Starling.JobDiff:input_type -> starling.v1.JobDiffRequest
+	71,  // 165: starling.v1.Starling.ListJobs:input_type -> starling.v1.ListJobsRequest
+	77,  // 166: starling.v1.Starling.JobStatus:input_type -> starling.v1.JobStatusRequest
+	84,  // 167: starling.v1.Starling.Why:input_type -> starling.v1.WhyRequest
+	87,  // 168: starling.v1.Starling.ListPeers:input_type -> starling.v1.ListPeersRequest
+	90,  // 169: starling.v1.Starling.Watch:input_type -> starling.v1.WatchRequest
+	95,  // 170: starling.v1.Starling.TailJournal:input_type -> starling.v1.TailJournalRequest
+	97,  // 171: starling.v1.Starling.Export:input_type -> starling.v1.ExportRequest
+	99,  // 172: starling.v1.Starling.Diff:input_type -> starling.v1.DiffRequest
+	103, // 173: starling.v1.Starling.Blame:input_type -> starling.v1.BlameRequest
+	104, // 174: starling.v1.Starling.Usage:input_type -> starling.v1.UsageRequest
+	108, // 175: starling.v1.Starling.NodeStats:input_type -> starling.v1.NodeStatsRequest
+	113, // 176: starling.v1.Starling.InstanceStats:input_type -> starling.v1.InstanceStatsRequest
+	119, // 177: starling.v1.Starling.Logs:input_type -> starling.v1.LogsRequest
+	123, // 178: starling.v1.Starling.Output:input_type -> starling.v1.OutputRequest
+	125, // 179: starling.v1.Starling.Rules:input_type -> starling.v1.RulesRequest
+	128, // 180: starling.v1.Starling.RaiseRules:input_type -> starling.v1.RaiseRulesRequest
+	130, // 181: starling.v1.Starling.Quorum:input_type -> starling.v1.QuorumRequest
+	134, // 182: starling.v1.Starling.ChangeQuorum:input_type -> starling.v1.ChangeQuorumRequest
+	136, // 183: starling.v1.Starling.Info:input_type -> starling.v1.InfoRequest
+	20,  // 184: starling.v1.Starling.SubmitJob:output_type -> starling.v1.SubmitJobResponse
+	22,  // 185: starling.v1.Starling.KillJob:output_type -> starling.v1.KillJobResponse
+	24,  // 186: starling.v1.Starling.PlanJob:output_type -> starling.v1.PlanJobResponse
+	31,  // 187: starling.v1.Starling.WhatIf:output_type -> starling.v1.WhatIfResponse
+	36,  // 188: starling.v1.Starling.SteerUpdate:output_type -> starling.v1.SteerUpdateResponse
+	38,  // 189: starling.v1.Starling.RevertJob:output_type -> starling.v1.RevertJobResponse
+	40,  // 190: starling.v1.Starling.RestartJob:output_type -> starling.v1.RestartJobResponse
+	42,  // 191: starling.v1.Starling.SuspendJob:output_type -> starling.v1.SuspendJobResponse
+	44,  // 192: starling.v1.Starling.SealTask:output_type -> starling.v1.SealTaskResponse
+	46,  // 193: starling.v1.Starling.EndAllocation:output_type -> starling.v1.EndAllocationResponse
+	122, // 194: starling.v1.Starling.Exec:output_type -> starling.v1.ExecResponse
+	48,  // 195: starling.v1.Starling.DrainNode:output_type -> starling.v1.DrainNodeResponse
+	52,  // 196: starling.v1.Starling.ChangePools:output_type -> starling.v1.ChangePoolsResponse
+	54,  // 197: starling.v1.Starling.PlanPools:output_type -> starling.v1.PlanPoolsResponse
+	58,  // 198: starling.v1.Starling.ListPools:output_type -> starling.v1.ListPoolsResponse
+	63,  // 199: starling.v1.Starling.PoolStatus:output_type -> starling.v1.PoolStatusResponse
+	67,  // 200: starling.v1.Starling.JobHistory:output_type -> starling.v1.JobHistoryResponse
+	70,  // 201: starling.v1.Starling.JobDiff:output_type -> starling.v1.JobDiffResponse
+	72,  // 202: starling.v1.Starling.ListJobs:output_type -> starling.v1.ListJobsResponse
+	78,  // 203: starling.v1.Starling.JobStatus:output_type -> starling.v1.JobStatusResponse
+	85,  // 204: starling.v1.Starling.Why:output_type -> starling.v1.WhyResponse
+	88,  // 205: starling.v1.Starling.ListPeers:output_type -> starling.v1.ListPeersResponse
+	91,  // 206: starling.v1.Starling.Watch:output_type -> starling.v1.WatchResponse
+	96,  // 207: starling.v1.Starling.TailJournal:output_type -> starling.v1.TailJournalResponse
+	98,  // 208: starling.v1.Starling.Export:output_type -> starling.v1.ExportResponse
+	100, // 209: starling.v1.Starling.Diff:output_type -> starling.v1.DiffResponse
+	96,  // 210: starling.v1.Starling.Blame:output_type -> starling.v1.TailJournalResponse
+	105, // 211: starling.v1.Starling.Usage:output_type -> starling.v1.UsageResponse
+	109, // 212: starling.v1.Starling.NodeStats:output_type -> starling.v1.NodeStatsResponse
+	114, // 213: starling.v1.Starling.InstanceStats:output_type -> starling.v1.InstanceStatsResponse
+	120, // 214: starling.v1.Starling.Logs:output_type -> starling.v1.LogsResponse
+	124, // 215: starling.v1.Starling.Output:output_type -> starling.v1.OutputResponse
+	126, // 216: starling.v1.Starling.Rules:output_type -> starling.v1.RulesResponse
+	129, // 217: starling.v1.Starling.RaiseRules:output_type -> starling.v1.RaiseRulesResponse
+	131, // 218: starling.v1.Starling.Quorum:output_type -> starling.v1.QuorumResponse
+	135, // 219: starling.v1.Starling.ChangeQuorum:output_type -> starling.v1.ChangeQuorumResponse
+	137, // 220: starling.v1.Starling.Info:output_type -> starling.v1.InfoResponse
+	184, // [184:221] is the sub-list for method output_type
+	147, // [147:184] is the sub-list for method input_type
+	147, // [147:147] is the sub-list for extension type_name
+	147, // [147:147] is the sub-list for extension extendee
+	0,   // [0:147] is the sub-list for field type_name
 }
 
 func init() { file_v1_starling_proto_init() }
@@ -12103,15 +12806,15 @@ func file_v1_starling_proto_init() {
 		(*WatchResponse_Endpoint)(nil),
 	}
 	file_v1_starling_proto_msgTypes[103].OneofWrappers = []any{}
-	file_v1_starling_proto_msgTypes[111].OneofWrappers = []any{}
-	file_v1_starling_proto_msgTypes[114].OneofWrappers = []any{}
+	file_v1_starling_proto_msgTypes[119].OneofWrappers = []any{}
+	file_v1_starling_proto_msgTypes[122].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_v1_starling_proto_rawDesc), len(file_v1_starling_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   131,
+			NumMessages:   139,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -21,7 +21,7 @@ type Place struct {
 	// Version of control groups; 0 when there are none to use.
 	Version int
 	// Paths are the groups that hold the tasks' groups, from the root of their hierarchy, by the controller that
-	// enforces a limit there.
+	// enforces a limit there, or counts what is used.
 	Paths map[string]string
 	// Unified is the one group of version 2, which is there also where no limit is enforced.
 	Unified string
@@ -30,12 +30,16 @@ type Place struct {
 	Beside []string
 }
 
-// The controllers that are used.
+// The controllers that are used. Of version 1, that which bounds processor time need not be the one that counts it.
 const (
-	memory    = "memory"
-	processor = "cpu"
-	processes = "pids"
+	memory     = "memory"
+	processor  = "cpu"
+	processes  = "pids"
+	accounting = "cpuacct"
 )
+
+// Counted tells what of a use is that of the whole group, also of its processes that have ended.
+type Counted struct{ CPU, Memory, IO bool }
 
 // controllers are what Find tries, and what a machine that lacks one does not limit.
 func controllers() map[string]string {

@@ -47,6 +47,12 @@ func (g *Group) MemoryAlarm() (*os.File, error) { return nil, nil }
 // MemoryKills is 0.
 func (g *Group) MemoryKills() (int, error) { return 0, nil }
 
+// Use is not known.
+func (g *Group) Use() (driver.Use, Counted) { return driver.Use{}, Counted{} }
+
+// Processes are none.
+func (g *Group) Processes() []int { return nil }
+
 // Kill finds nothing to kill.
 func (g *Group) Kill() (int, error) { return 0, nil }
 

@@ -45,6 +45,7 @@ func findV1(name string) (Place, map[string]error) {
 			p.Version, p.Paths[controller] = 1, group
 		}
 	}
+	p.countV1(own[accounting], name)
 	for controller, within := range own {
 		if !p.enforces(controller) {
 			hierarchy := cmp.Or(strings.TrimPrefix(controller, "name="), unified)
@@ -53,6 +54,18 @@ func findV1(name string) (Place, map[string]error) {
 	}
 	slices.Sort(p.Beside)
 	return p, reasons
+}
+
+// countV1 has processor time counted where that is not done by what bounds it.
+func (p *Place) countV1(within, name string) {
+	group := path.Join(within, name)
+	_, err := os.Stat(filepath.Join(mountPoint, processor, p.Paths[processor], "cpuacct.usage"))
+	if within == "" || p.Version != 1 || err == nil {
+		return
+	}
+	if os.MkdirAll(filepath.Join(mountPoint, accounting, group), 0o755) == nil {
+		p.Paths[accounting] = group
+	}
 }
 
 // ownGroups are the groups that this process is in, by controller, as they are called below the place where their

@@ -28,6 +28,8 @@ type GPU struct {
 	Files  []string
 	vendor *vendor
 	bus    string
+	// folder is where the kernel's driver tells about it, if that is AMD's.
+	folder string
 }
 
 // vendor is what the GPUs of one have in common.
@@ -95,7 +97,7 @@ func findAMD(root string) (found []GPU) {
 			continue
 		}
 		gpu := GPU{Model: cmp.Or(read("product_name"), "AMD "+read("device")), MemoryBytes: memory, vendor: amd,
-			bus: filepath.Base(bus), Files: []string{"/dev/dri/" + filepath.Base(node)}}
+			bus: filepath.Base(bus), folder: bus, Files: []string{"/dev/dri/" + filepath.Base(node)}}
 		if id := read("unique_id"); id != "" {
 			gpu.ID = "GPU-" + id
 		}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"starling/driver"
 	"starling/driver/device"
 )
 
@@ -23,6 +24,8 @@ func machine(t *testing.T) string {
 		"sys/bus/0000:5e:00.0/mem_info_vram_total":         "68702699520\n",
 		"sys/bus/0000:5e:00.0/product_name":                "AMD Instinct MI210\n",
 		"sys/bus/0000:5e:00.0/unique_id":                   "cccc\n",
+		"sys/bus/0000:5e:00.0/gpu_busy_percent":            "37\n",
+		"sys/bus/0000:5e:00.0/mem_info_vram_used":          "4096\n",
 		"sys/bus/0000:01:00.0/vendor":                      "0x1a03\n",
 	} {
 		path = filepath.Join(root, path)
@@ -101,5 +104,24 @@ func TestMemoryOfNvidia(t *testing.T) {
 	device.AskMemory(t.Context(), all)
 	if got := []int64{all[0].MemoryBytes, all[2].MemoryBytes}; !slices.Equal(got, []int64{0, 81559 << 20}) {
 		t.Errorf("got %d, want none and what the program says", got)
+	}
+}
+
+func TestUse(t *testing.T) {
+	all := device.Find(machine(t))
+	folder := t.TempDir()
+	script := "#!/bin/sh\necho 'GPU-bbbb, 100, 81559, 98'\necho 'GPU-aaaa, 100, 81559, [N/A]'\necho strange\n"
+	if err := os.WriteFile(filepath.Join(folder, "nvidia-smi"), []byte(script), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	amd := driver.GPUUse{Number: 1, MemoryBytes: 4096, MemoryTotalBytes: 68702699520, BusyPercent: 37}
+	t.Setenv("PATH", folder)
+	want := []driver.GPUUse{amd, {Number: 2, MemoryBytes: 100 << 20, MemoryTotalBytes: 81559 << 20, BusyPercent: 98}}
+	if got := device.Use(t.Context(), all); !slices.Equal(got, want) {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+	t.Setenv("PATH", t.TempDir())
+	if got := device.Use(t.Context(), all); !slices.Equal(got, []driver.GPUUse{amd}) {
+		t.Errorf("without the program: got %+v, want only %+v", got, amd)
 	}
 }

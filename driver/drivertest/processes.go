@@ -26,6 +26,7 @@ func processContract() map[string]func(*testing.T, *bench) {
 		"Session":          testSession,
 		"SessionEnds":      testSessionEnds,
 		"Terminal":         testTerminal,
+		"UsageGrows":       testUsageGrows,
 		"StopFamily":       testStopFamily,
 		"ExitEndsFamily":   testExitEndsFamily,
 		"ExitWithNoDriver": testExitWithNoDriver,

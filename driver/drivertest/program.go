@@ -24,6 +24,7 @@ import (
 //	folder                  writes its working directory
 //	talk CODE               copies its input to stdout, writes "ended" to stderr and ends
 //	terminal                writes the size of its terminal, and again whenever that changes
+//	burn BYTES              fills memory, writes "ready" and keeps a processor busy
 //	follow PATH             writes the file at PATH, and again at each SIGHUP
 //	keep VARIABLE LINE      adds LINE to a file in the folder that VARIABLE names, and writes the file
 //	family LOCK stay|leave  starts descendants that ignore SIGTERM, all holding LOCK, as FamilyLock returns it; then
@@ -59,8 +60,9 @@ func Program(arguments []string) int {
 		return talk(number(rest[0]))
 	case "terminal":
 		return terminal()
-	case "follow":
-		return follow(rest[0])
+	case "burn", "follow":
+		lasts := map[string]func(string) int{"burn": burn, "follow": follow}
+		return lasts[verb](rest[0])
 	case "keep":
 		keep(filepath.Join(os.Getenv(rest[0]), "kept"), rest[1])
 	case "family", "member":
@@ -179,6 +181,18 @@ func must(err error) {
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(99)
+	}
+}
+
+// burn keeps memory and a processor until it is killed.
+func burn(bytes string) int {
+	kept := make([]byte, number(bytes))
+	for i := range kept {
+		kept[i] = byte(i)
+	}
+	fmt.Println("ready")
+	for i := 0; ; i = (i + 1) % len(kept) {
+		kept[i]++
 	}
 }
 

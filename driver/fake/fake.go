@@ -439,6 +439,28 @@ func (d *Driver) DeleteVolumes(set string) error {
 	return os.RemoveAll(filepath.Join(d.machine.Volumes, set))
 }
 
+// Usage has every task keep one processor busy, and a mebibyte.
+func (d *Driver) Usage(ids []string) (driver.Usage, error) {
+	d.machine.mu.Lock()
+	defer d.machine.mu.Unlock()
+	usage := driver.Usage{At: time.Now(), Tasks: map[string]driver.Use{}}
+	for id, t := range d.machine.tasks {
+		if t.status.State != driver.Running {
+			continue
+		}
+		use := driver.Use{CPU: usage.At.Sub(t.status.StartedAt), MemoryBytes: 1 << 20}
+		usage.Machine.CPU += use.CPU
+		usage.Machine.MemoryBytes += use.MemoryBytes
+		if slices.Contains(ids, id) {
+			usage.Tasks[id] = use
+		}
+	}
+	return usage, nil
+}
+
+// GPUs are none.
+func (d *Driver) GPUs(context.Context) []driver.GPUUse { return nil }
+
 // Warnings is empty: a fake lacks nothing.
 func (d *Driver) Warnings() []string { return nil }
 

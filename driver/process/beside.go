@@ -7,10 +7,14 @@ import (
 	"runtime"
 	"slices"
 	"syscall"
+	"time"
 
 	"starling/driver"
 	"starling/driver/beside"
+	"starling/driver/cgroup"
 	"starling/driver/confine"
+	"starling/driver/device"
+	"starling/driver/meter"
 )
 
 // Exec runs a program beside a running task: in its control group, and with no new privileges either.
@@ -117,3 +121,44 @@ func (d *Driver) confineBeside(joined bool) error {
 	rules := confine.Rules{Clone3: d.place.Version == 2}
 	return rules.Beside(joined)
 }
+
+// Usage reads what the machine uses, and those of these tasks that run: what the control group of a task does not count
+// is that of its processes.
+func (d *Driver) Usage(ids []string) (driver.Usage, error) {
+	machine, err := meter.Machine("/")
+	usage := driver.Usage{At: time.Now(), Machine: machine, Tasks: map[string]driver.Use{}}
+	for _, id := range ids {
+		if t, status := d.status(id); t != nil && status.State == driver.Running {
+			usage.Tasks[id] = t.use()
+		}
+	}
+	return usage, err
+}
+
+func (t *task) use() driver.Use {
+	group := t.origin.Place.Open(t.origin.Group)
+	use, counted := group.Use()
+	if counted == (cgroup.Counted{CPU: true, Memory: true, IO: true}) {
+		return use
+	}
+	processes := group.Processes()
+	if len(processes) == 0 {
+		var record started
+		_, _ = t.folder.read(startedRecord, &record) // none if the task has just ended
+		processes = meter.Below(record.Supervisor.PID)
+	}
+	rest := meter.Of(processes)
+	if !counted.CPU {
+		use.CPU = rest.CPU
+	}
+	if !counted.Memory {
+		use.MemoryBytes = rest.MemoryBytes
+	}
+	if !counted.IO {
+		use.ReadBytes, use.WrittenBytes = rest.ReadBytes, rest.WrittenBytes
+	}
+	return use
+}
+
+// GPUs reads what is used of the machine's GPUs.
+func (d *Driver) GPUs(ctx context.Context) []driver.GPUUse { return device.Use(ctx, d.config.GPUs) }

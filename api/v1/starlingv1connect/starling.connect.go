@@ -98,6 +98,10 @@ const (
 	StarlingBlameProcedure = "/starling.v1.Starling/Blame"
 	// StarlingUsageProcedure is the fully-qualified name of the Starling's Usage RPC.
 	StarlingUsageProcedure = "/starling.v1.Starling/Usage"
+	// StarlingNodeStatsProcedure is the fully-qualified name of the Starling's NodeStats RPC.
+	StarlingNodeStatsProcedure = "/starling.v1.Starling/NodeStats"
+	// StarlingInstanceStatsProcedure is the fully-qualified name of the Starling's InstanceStats RPC.
+	StarlingInstanceStatsProcedure = "/starling.v1.Starling/InstanceStats"
 	// StarlingLogsProcedure is the fully-qualified name of the Starling's Logs RPC.
 	StarlingLogsProcedure = "/starling.v1.Starling/Logs"
 	// StarlingOutputProcedure is the fully-qualified name of the Starling's Output RPC.
@@ -172,6 +176,10 @@ type StarlingClient interface {
 	Blame(context.Context, *v1.BlameRequest) (*connect.ServerStreamForClient[v1.TailJournalResponse], error)
 	// Usage tells what was held, and for how long.
 	Usage(context.Context, *v1.UsageRequest) (*v1.UsageResponse, error)
+	// NodeStats tells what machines use now, as their peers read it. It takes as long as the window.
+	NodeStats(context.Context, *v1.NodeStatsRequest) (*v1.NodeStatsResponse, error)
+	// InstanceStats tells what the instances of a job use now, as the peers of their machines read it. It takes as long as the window.
+	InstanceStats(context.Context, *v1.InstanceStatsRequest) (*v1.InstanceStatsResponse, error)
 	// Logs reads the output of one allocation, from whichever peer has it.
 	Logs(context.Context, *v1.LogsRequest) (*connect.ServerStreamForClient[v1.LogsResponse], error)
 	// Output reads the output folder that an instance of a workflow has left when it succeeded: a manifest, and then what is in
@@ -386,6 +394,20 @@ func NewStarlingClient(httpClient connect.HTTPClient, baseURL string, opts ...co
 			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 			connect.WithClientOptions(opts...),
 		),
+		nodeStats: connect.NewClient[v1.NodeStatsRequest, v1.NodeStatsResponse](
+			httpClient,
+			baseURL+StarlingNodeStatsProcedure,
+			connect.WithSchema(starlingMethods.ByName("NodeStats")),
+			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+			connect.WithClientOptions(opts...),
+		),
+		instanceStats: connect.NewClient[v1.InstanceStatsRequest, v1.InstanceStatsResponse](
+			httpClient,
+			baseURL+StarlingInstanceStatsProcedure,
+			connect.WithSchema(starlingMethods.ByName("InstanceStats")),
+			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+			connect.WithClientOptions(opts...),
+		),
 		logs: connect.NewClient[v1.LogsRequest, v1.LogsResponse](
 			httpClient,
 			baseURL+StarlingLogsProcedure,
@@ -466,6 +488,8 @@ type starlingClient struct {
 	diff          *connect.Client[v1.DiffRequest, v1.DiffResponse]
 	blame         *connect.Client[v1.BlameRequest, v1.TailJournalResponse]
 	usage         *connect.Client[v1.UsageRequest, v1.UsageResponse]
+	nodeStats     *connect.Client[v1.NodeStatsRequest, v1.NodeStatsResponse]
+	instanceStats *connect.Client[v1.InstanceStatsRequest, v1.InstanceStatsResponse]
 	logs          *connect.Client[v1.LogsRequest, v1.LogsResponse]
 	output        *connect.Client[v1.OutputRequest, v1.OutputResponse]
 	rules         *connect.Client[v1.RulesRequest, v1.RulesResponse]
@@ -707,6 +731,24 @@ func (c *starlingClient) Usage(ctx context.Context, req *v1.UsageRequest) (*v1.U
 	return nil, err
 }
 
+// NodeStats calls starling.v1.Starling.NodeStats.
+func (c *starlingClient) NodeStats(ctx context.Context, req *v1.NodeStatsRequest) (*v1.NodeStatsResponse, error) {
+	response, err := c.nodeStats.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// InstanceStats calls starling.v1.Starling.InstanceStats.
+func (c *starlingClient) InstanceStats(ctx context.Context, req *v1.InstanceStatsRequest) (*v1.InstanceStatsResponse, error) {
+	response, err := c.instanceStats.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
 // Logs calls starling.v1.Starling.Logs.
 func (c *starlingClient) Logs(ctx context.Context, req *v1.LogsRequest) (*connect.ServerStreamForClient[v1.LogsResponse], error) {
 	return c.logs.CallServerStream(ctx, connect.NewRequest(req))
@@ -820,6 +862,10 @@ type StarlingHandler interface {
 	Blame(context.Context, *v1.BlameRequest, *connect.ServerStream[v1.TailJournalResponse]) error
 	// Usage tells what was held, and for how long.
 	Usage(context.Context, *v1.UsageRequest) (*v1.UsageResponse, error)
+	// NodeStats tells what machines use now, as their peers read it. It takes as long as the window.
+	NodeStats(context.Context, *v1.NodeStatsRequest) (*v1.NodeStatsResponse, error)
+	// InstanceStats tells what the instances of a job use now, as the peers of their machines read it. It takes as long as the window.
+	InstanceStats(context.Context, *v1.InstanceStatsRequest) (*v1.InstanceStatsResponse, error)
 	// Logs reads the output of one allocation, from whichever peer has it.
 	Logs(context.Context, *v1.LogsRequest, *connect.ServerStream[v1.LogsResponse]) error
 	// Output reads the output folder that an instance of a workflow has left when it succeeded: a manifest, and then what is in
@@ -1030,6 +1076,20 @@ func NewStarlingHandler(svc StarlingHandler, opts ...connect.HandlerOption) (str
 		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 		connect.WithHandlerOptions(opts...),
 	)
+	starlingNodeStatsHandler := connect.NewUnaryHandlerSimple(
+		StarlingNodeStatsProcedure,
+		svc.NodeStats,
+		connect.WithSchema(starlingMethods.ByName("NodeStats")),
+		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+		connect.WithHandlerOptions(opts...),
+	)
+	starlingInstanceStatsHandler := connect.NewUnaryHandlerSimple(
+		StarlingInstanceStatsProcedure,
+		svc.InstanceStats,
+		connect.WithSchema(starlingMethods.ByName("InstanceStats")),
+		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+		connect.WithHandlerOptions(opts...),
+	)
 	starlingLogsHandler := connect.NewServerStreamHandlerSimple(
 		StarlingLogsProcedure,
 		svc.Logs,
@@ -1135,6 +1195,10 @@ func NewStarlingHandler(svc StarlingHandler, opts ...connect.HandlerOption) (str
 			starlingBlameHandler.ServeHTTP(w, r)
 		case StarlingUsageProcedure:
 			starlingUsageHandler.ServeHTTP(w, r)
+		case StarlingNodeStatsProcedure:
+			starlingNodeStatsHandler.ServeHTTP(w, r)
+		case StarlingInstanceStatsProcedure:
+			starlingInstanceStatsHandler.ServeHTTP(w, r)
 		case StarlingLogsProcedure:
 			starlingLogsHandler.ServeHTTP(w, r)
 		case StarlingOutputProcedure:
@@ -1268,6 +1332,14 @@ func (UnimplementedStarlingHandler) Blame(context.Context, *v1.BlameRequest, *co
 
 func (UnimplementedStarlingHandler) Usage(context.Context, *v1.UsageRequest) (*v1.UsageResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("starling.v1.Starling.Usage is not implemented"))
+}
+
+func (UnimplementedStarlingHandler) NodeStats(context.Context, *v1.NodeStatsRequest) (*v1.NodeStatsResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("starling.v1.Starling.NodeStats is not implemented"))
+}
+
+func (UnimplementedStarlingHandler) InstanceStats(context.Context, *v1.InstanceStatsRequest) (*v1.InstanceStatsResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("starling.v1.Starling.InstanceStats is not implemented"))
 }
 
 func (UnimplementedStarlingHandler) Logs(context.Context, *v1.LogsRequest, *connect.ServerStream[v1.LogsResponse]) error {

@@ -18,6 +18,7 @@ import (
 	"starling/cmd/starling/remote"
 	"starling/cmd/starling/target"
 	"starling/cmd/starling/usage"
+	"starling/terms"
 )
 
 func newJobStatus(r *remote.Remote) *cobra.Command {
@@ -36,13 +37,13 @@ func newJobStatus(r *remote.Remote) *cobra.Command {
 			if !r.ForPeople() {
 				return r.Show(answer, nil)
 			}
-			return drawJob(r, answer)
+			return drawJob(r, answer, target.Uses(ctx, r, answer))
 		},
 	}
 }
 
-// drawJob shows a job to people.
-func drawJob(r *remote.Remote, answer *starlingv1.JobStatusResponse) error {
+// drawJob shows a job to people, with what its instances use, by their allocations, if that is known of any.
+func drawJob(r *remote.Remote, answer *starlingv1.JobStatusResponse, uses map[string]*starlingv1.InstanceUse) error {
 	r.TellMoment(answer)
 	job, now := answer.GetJob(), r.Now(answer.GetTime())
 	head := console.NewTable("job", job.GetName())
@@ -75,10 +76,17 @@ func drawJob(r *remote.Remote, answer *starlingv1.JobStatusResponse) error {
 	}
 	slots := console.NewTable("INSTANCE", "VERSION", "PHASE", "HEALTH", "NODE", "SINCE", "FAILURES", "LAST END", "PORTS",
 		"WAITS FOR")
+	if len(uses) > 0 {
+		slots.Rows[0] = append(slots.Rows[0], "CPU", "MEMORY")
+	}
 	for _, slot := range answer.GetSlots() {
 		slots.Row(seatName(slot), versionText(slot), slot.GetPhase(), healthOf(slot), console.Dash(slot.GetNode()),
 			age(slot.GetSince(), now),
 			fmt.Sprint(slot.GetFailures()), endOf(slot), portsOf(slot), console.Dash(slot.GetWaitsFor()))
+		if last := len(slots.Rows) - 1; len(uses) > 0 {
+			use := uses[slot.GetAllocation()]
+			slots.Rows[last] = append(slots.Rows[last], target.Beside(use, terms.CPU), target.Beside(use, terms.Memory))
+		}
 	}
 	head.Whole = true
 	tasks.Spare, slots.Spare = []string{"TO DO"}, []string{"VERSION", "FAILURES", "WAITS FOR", "LAST END", "PORTS"}

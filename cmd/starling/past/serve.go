@@ -87,6 +87,10 @@ func (r *recorded) Exec(context.Context, terms.AllocationID, []string, driver.Se
 	return driver.NoExitCode, errors.New("nothing runs in what is recorded")
 }
 
+func (r *recorded) Usage([]string) (driver.Usage, error) { return driver.Usage{}, errRecorded }
+
+func (r *recorded) GPUs(context.Context) []driver.GPUUse { return nil }
+
 // Pulses are those of all members, as if each had folded all.
 func (r *recorded) Pulses(ctx context.Context) (all []report.PulseView, err error) {
 	s, err := r.State(ctx, 0)

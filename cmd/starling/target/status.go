@@ -4,13 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"starling/api/client"
 	starlingv1 "starling/api/v1"
 	"starling/api/wire"
 	"starling/cmd/starling/remote"
+	"starling/terms"
 )
 
 // SlotsShownMax bounds the instances that are shown to people; programs get all, PageSize at a time.
@@ -77,4 +80,51 @@ func Resolve(ctx context.Context, r *remote.Remote, readings []Target) (Target, 
 // SlotName names a slot within its job: "server[2]".
 func SlotName(slot *starlingv1.Slot) string {
 	return fmt.Sprintf("%s[%d]", slot.GetTask(), slot.GetNumber())
+}
+
+// Used writes how much is used of a kind, "-" if that is not known.
+func Used(u *starlingv1.Use, k terms.Kind) string {
+	switch {
+	case u == nil:
+		return "-"
+	case k == terms.CPU:
+		return k.Round(u.GetCpuMillicores())
+	}
+	return k.Round(u.GetMemoryBytes())
+}
+
+// Uses of what a status shows are asked for no longer than usesMax, and read for usesMillis.
+const (
+	usesMillis = 200
+	usesMax    = 3 * time.Second
+)
+
+// Uses asks what the instances of a job use, by their allocations; nil if none runs, or if nobody tells that in time.
+func Uses(ctx context.Context, r *remote.Remote,
+	status *starlingv1.JobStatusResponse) map[string]*starlingv1.InstanceUse {
+	runs := slices.ContainsFunc(status.GetSlots(), func(s *starlingv1.Slot) bool { return s.GetPhase() == "running" })
+	peer, err := r.Dial()
+	if err != nil || !runs {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, usesMax)
+	defer cancel()
+	answer, err := peer.InstanceStats(ctx, &starlingv1.InstanceStatsRequest{Job: status.GetJob().GetName(),
+		WindowMillis: usesMillis})
+	if err != nil {
+		return nil
+	}
+	uses := map[string]*starlingv1.InstanceUse{}
+	for _, one := range answer.GetInstances() {
+		uses[one.GetAllocation()] = one
+	}
+	return uses
+}
+
+// Beside writes what an instance uses of a kind beside its limit: "0.5/2", "-" if that is not known.
+func Beside(one *starlingv1.InstanceUse, k terms.Kind) string {
+	if one.GetUse() == nil {
+		return "-"
+	}
+	return Used(one.GetUse(), k) + "/" + k.Round(wire.ResourcesOf(one.GetLimits())[k])
 }
