@@ -29,9 +29,10 @@ var pure = map[string]bool{
 
 // pureImports are all packages outside the module that the pure core may use.
 var pureImports = map[string]bool{
-	"bytes": true, "cmp": true, "encoding/binary": true, "errors": true, "fmt": true, "hash": true, "hash/crc32": true,
-	"hash/crc64": true, "hash/fnv": true, "iter": true, "math": true, "math/bits": true, "slices": true, "strconv": true,
-	"strings": true, "time": true, "unicode": true, "unicode/utf8": true, "github.com/tidwall/btree": true,
+	"bytes": true, "cmp": true, "crypto/sha256": true, "encoding/binary": true, "errors": true, "fmt": true, "hash": true,
+	"hash/crc32": true, "hash/crc64": true, "hash/fnv": true, "iter": true, "math": true, "math/bits": true,
+	"slices": true, "strconv": true, "strings": true, "time": true, "unicode": true, "unicode/utf8": true,
+	"github.com/tidwall/btree": true,
 }
 
 // importAdvice says what to do instead of an import that is often reached for.

@@ -46,6 +46,22 @@ type RemoveNode struct {
 	Node      terms.NodeName
 }
 
+// AddAuthority lets what an authority signs count; it signs from now on.
+type AddAuthority struct {
+	RequestID string
+	// Against names the authority that signed when the writer looked, zeros for none; the command is refused if it is
+	// another.
+	Against access.Key
+	// Certificate is the authority's, as access.Authority has it.
+	Certificate string
+}
+
+// RemoveAuthority ends an authority: what it has signed does not count any more.
+type RemoveAuthority struct {
+	RequestID string
+	ID        access.Key
+}
+
 // TakeSnapshot lets a snapshot be due now, so that the journal can be trimmed. Its author is a member.
 type TakeSnapshot struct{}
 
@@ -72,6 +88,12 @@ func (*RemoveNode) Kind() Kind { return KindRemoveNode }
 
 // Kind returns KindTakeSnapshot.
 func (*TakeSnapshot) Kind() Kind { return KindTakeSnapshot }
+
+// Kind returns KindAddAuthority.
+func (*AddAuthority) Kind() Kind { return KindAddAuthority }
+
+// Kind returns KindRemoveAuthority.
+func (*RemoveAuthority) Kind() Kind { return KindRemoveAuthority }
 
 func (m *As) code(c *codec.Coder) {
 	m.Subject.Code(c)
@@ -114,6 +136,17 @@ func (m *AdmitNode) code(c *codec.Coder) {
 func (m *RemoveNode) code(c *codec.Coder) {
 	requestID(c, &m.RequestID)
 	codec.Text(c, &m.Node, terms.NameBytesMax)
+}
+
+func (m *AddAuthority) code(c *codec.Coder) {
+	requestID(c, &m.RequestID)
+	m.Against.Code(c)
+	codec.Text(c, &m.Certificate, access.AuthorityBytesMax)
+}
+
+func (m *RemoveAuthority) code(c *codec.Coder) {
+	requestID(c, &m.RequestID)
+	m.ID.Code(c)
 }
 
 func (m *TakeSnapshot) code(*codec.Coder) {}

@@ -76,6 +76,8 @@ const (
 	KindAdmitNode
 	KindRemoveNode
 	KindTakeSnapshot
+	KindAddAuthority
+	KindRemoveAuthority
 	kindEnd
 )
 
@@ -91,7 +93,7 @@ func (k Kind) String() string {
 		"leave-cluster", "volunteer-for-task", "submit-job", "kill-job", "report-tasks", "tell-time", "raise-rules",
 		"steer-update", "revert-job", "restart-job", "end-allocation", "drain-node",
 		"change-pools", "suspend-job", "seal-task", "vouch-snapshot", "as", "add-user", "remove-user", "add-token",
-		"remove-token", "admit-node", "remove-node", "take-snapshot"}[k-1]
+		"remove-token", "admit-node", "remove-node", "take-snapshot", "add-authority", "remove-authority"}[k-1]
 }
 
 // Command is one verb with its arguments.

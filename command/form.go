@@ -74,7 +74,7 @@ func (f form) since() rules.Number {
 		return rules.Snapshots
 	case f == form{KindChangePools, withRoles}:
 		return rules.Registry
-	case f == form{KindChangePools, withUsers}:
+	case f == form{KindChangePools, withUsers}, f.kind == KindAddAuthority, f.kind == KindRemoveAuthority:
 		return rules.Authorities
 	case f.kind >= KindAs && f.kind < kindEnd:
 		return rules.Registry
@@ -171,6 +171,10 @@ func blank(f form) Command {
 		return &RemoveNode{}
 	case KindTakeSnapshot:
 		return &TakeSnapshot{}
+	case KindAddAuthority:
+		return &AddAuthority{}
+	case KindRemoveAuthority:
+		return &RemoveAuthority{}
 	case KindPassTime:
 		return &PassTime{}
 	}

@@ -321,6 +321,10 @@ func (f *fold) enrol(c command.Command) report.Result {
 		return f.once(c.RequestID, func() report.Result { return enrol.AddUser(f.s, c) })
 	case *command.RemoveUser:
 		return f.once(c.RequestID, func() report.Result { return enrol.RemoveUser(f.s, c) })
+	case *command.AddAuthority:
+		return f.once(c.RequestID, func() report.Result { return enrol.AddAuthority(f.s, c) })
+	case *command.RemoveAuthority:
+		return f.once(c.RequestID, func() report.Result { return enrol.RemoveAuthority(f.s, c) })
 	case *command.AddToken:
 		return f.once(c.RequestID, func() report.Result { return enrol.AddToken(f.s, c) })
 	case *command.RemoveToken:

@@ -74,7 +74,7 @@ func (r *registrar) work() {
 		return
 	}
 	user := fmt.Sprint("user", r.rng.IntN(3))
-	switch r.rng.IntN(8) {
+	switch r.rng.IntN(9) {
 	case 0, 1:
 		r.w.clients.request(&command.AddUser{RequestID: r.id(), Credential: access.Credential{
 			Key: sha256.Sum256(fmt.Append(nil, user, r.rng.IntN(2))), Kind: access.OfUser, Name: user,
@@ -91,6 +91,8 @@ func (r *registrar) work() {
 		r.remove()
 	case 5:
 		r.fill()
+	case 6:
+		r.replace()
 	default:
 		r.ask(user)
 	}
@@ -115,6 +117,25 @@ func (r *registrar) ask(user string) {
 	if one != nil {
 		r.w.clients.request(&command.As{Subject: who, Command: one})
 	}
+}
+
+// replace lets another authority sign, or ends one.
+func (r *registrar) replace() {
+	m := r.w.machines[r.rng.IntN(len(r.w.machines))]
+	if m.core == nil {
+		return
+	}
+	add := &command.AddAuthority{RequestID: r.id(), Certificate: fmt.Sprint("authority ", r.asked)}
+	if all := m.core.State().Registry(); all != nil && len(all.Authorities) > 0 {
+		signs := len(all.Authorities) - 1
+		add.Against = all.Authorities[signs].ID()
+		if r.rng.IntN(2) == 0 {
+			end := all.Authorities[r.between(0, signs)].ID()
+			r.w.clients.request(&command.RemoveAuthority{RequestID: r.id(), ID: end})
+			return
+		}
+	}
+	r.w.clients.request(add)
 }
 
 // remove takes a machine out for good.

@@ -47,24 +47,32 @@ func NewAuthority() (*Authority, error) {
 		return nil, err
 	}
 	cluster := strings.ToLower(rand.Text()[:12])
-	return selfSigned(&Authority{key: key, cluster: cluster}, "starling "+cluster, time.Now().Add(AuthorityLife))
+	a := &Authority{key: key, cluster: cluster}
+	return a, a.certify(a, authorityPrefix+cluster, time.Now().Add(AuthorityLife))
 }
 
-// selfSigned completes an authority by its certificate.
-func selfSigned(a *Authority, name string, end time.Time) (*Authority, error) {
+// authorityPrefix begins the name of a cluster's authority; those that follow one another have the same.
+const authorityPrefix = "starling "
+
+// certify completes an authority by its certificate, which another signs, or itself. Its path has no limit, for those
+// that follow are on it.
+func (a *Authority) certify(by *Authority, name string, end time.Time) error {
 	template := &x509.Certificate{
 		Subject: pkix.Name{CommonName: name}, NotBefore: time.Now().Add(-early), NotAfter: end, IsCA: true,
-		BasicConstraintsValid: true, MaxPathLenZero: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageCRLSign,
-		URIs: nil,
+		BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageCRLSign,
 	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, a.key.Public(), a.key)
+	parent := template
+	if by != a {
+		parent = by.Certificate
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, parent, a.key.Public(), by.key)
 	if err == nil {
 		a.Certificate, err = x509.ParseCertificate(der)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("make the certificate of an authority: %w", err)
+		return fmt.Errorf("make the certificate of an authority: %w", err)
 	}
-	return a, nil
+	return nil
 }
 
 func newKey() (*ecdsa.PrivateKey, error) {
@@ -112,7 +120,7 @@ func (a *Authority) Sign(key crypto.PublicKey, who Identity, life time.Duration)
 
 // clusterOf returns the name of the cluster whose authority the certificate is of, "" if it is none of a cluster.
 func clusterOf(ca *x509.Certificate) string {
-	cluster, found := strings.CutPrefix(ca.Subject.CommonName, "starling ")
+	cluster, found := strings.CutPrefix(ca.Subject.CommonName, authorityPrefix)
 	if !found || !ca.IsCA {
 		return ""
 	}

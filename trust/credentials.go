@@ -23,24 +23,32 @@ const lineBytesMax = 16 << 10
 type Credentials struct {
 	// Addresses are where the cluster's nodes answer.
 	Addresses []string
-	CA        *x509.Certificate
-	shown     tls.Certificate
-	who       Identity
+	// CAs are the cluster's authorities as far as they are known, the newest first.
+	CAs   []*x509.Certificate
+	shown tls.Certificate
+	who   Identity
+	// file is where they are kept, "" for nowhere.
+	file string
 }
 
 // credentialsJSON is what stands in the line behind the prefix, in base64.
 type credentialsJSON struct {
 	Addresses   []string `json:"addresses"`
 	CA          []byte   `json:"ca"`
+	Older       [][]byte `json:"older,omitempty"`
 	Certificate []byte   `json:"certificate"`
 	Key         []byte   `json:"key"`
 }
 
-func newCredentials(addresses []string, ca, certificate []byte, key crypto.Signer) (*Credentials, error) {
+func newCredentials(addresses []string, authorities [][]byte, certificate []byte,
+	key crypto.Signer) (*Credentials, error) {
 	c := &Credentials{Addresses: addresses}
-	var err error
-	if c.CA, err = x509.ParseCertificate(ca); err != nil {
-		return nil, fmt.Errorf("the authority's certificate: %w", err)
+	for _, der := range authorities {
+		ca, err := x509.ParseCertificate(der)
+		if err != nil {
+			return nil, fmt.Errorf("the authority's certificate: %w", err)
+		}
+		c.CAs = append(c.CAs, ca)
 	}
 	leaf, err := x509.ParseCertificate(certificate)
 	if err != nil {
@@ -49,7 +57,7 @@ func newCredentials(addresses []string, ca, certificate []byte, key crypto.Signe
 	if c.who, err = IdentityOf(leaf); err != nil {
 		return nil, err
 	}
-	if clusterOf(c.CA) != c.who.Cluster || !sameKey(leaf.PublicKey, key.Public()) {
+	if clusterOf(c.CAs[0]) != c.who.Cluster || !sameKey(leaf.PublicKey, key.Public()) {
 		return nil, errors.New("the authority, the certificate and the key do not belong together")
 	}
 	c.shown = tls.Certificate{Certificate: [][]byte{certificate}, PrivateKey: key, Leaf: leaf}
@@ -65,7 +73,8 @@ func (c *Credentials) Line() (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("encode a key: %w", err)
 	}
-	return encodeLine(CredentialsPrefix, credentialsJSON{c.Addresses, c.CA.Raw, c.shown.Certificate[0], key})
+	return encodeLine(CredentialsPrefix, credentialsJSON{c.Addresses, c.CAs[0].Raw, raw(c.CAs[1:]),
+		c.shown.Certificate[0], key})
 }
 
 // ParseCredentials reads a line of credentials.
@@ -78,7 +87,7 @@ func ParseCredentials(line string) (*Credentials, error) {
 	if err != nil {
 		return nil, fmt.Errorf("credentials: the key: %w", err)
 	}
-	c, err := newCredentials(told.Addresses, told.CA, told.Certificate, key)
+	c, err := newCredentials(told.Addresses, append([][]byte{told.CA}, told.Older...), told.Certificate, key)
 	if err != nil {
 		return nil, fmt.Errorf("credentials: %w", err)
 	}
@@ -146,12 +155,13 @@ func ReadFile(path string) ([]*Credentials, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", path, err)
 		}
+		one.file = path
 		all = append(all, one)
 	}
 	return all, nil
 }
 
-// WritePEM writes the credentials into a folder, as files in PEM that other programs read: the cluster's authority in
+// WritePEM writes the credentials into a folder, as files in PEM that other programs read: the cluster's authorities in
 // ca.pem, the certificate in cert.pem, its key in key.pem. Only their owner may read them.
 func (c *Credentials) WritePEM(folder string) error {
 	key, err := keyPEM(c.shown.PrivateKey.(crypto.Signer))
@@ -161,7 +171,7 @@ func (c *Credentials) WritePEM(folder string) error {
 	for _, file := range []struct {
 		name string
 		text []byte
-	}{{"ca.pem", certificatePEM(c.CA.Raw)}, {"cert.pem", certificatePEM(c.shown.Certificate...)}, {"key.pem", key}} {
+	}{{"ca.pem", certificatePEM(raw(c.CAs)...)}, {"cert.pem", certificatePEM(c.shown.Certificate...)}, {"key.pem", key}} {
 		if err == nil {
 			err = WritePrivate(filepath.Join(folder, file.name), file.text)
 		}

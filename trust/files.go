@@ -24,11 +24,13 @@ func certificatePEM(chain ...[]byte) []byte {
 	return text
 }
 
+var errNoCertificate = errors.New("there is no certificate in PEM")
+
 // parseCertificate reads the first certificate of a text in PEM.
 func parseCertificate(text []byte) (*x509.Certificate, error) {
 	block, _ := pem.Decode(text)
 	if block == nil || block.Type != certificateBlock {
-		return nil, errors.New("there is no certificate in PEM")
+		return nil, errNoCertificate
 	}
 	return x509.ParseCertificate(block.Bytes)
 }
@@ -47,6 +49,18 @@ func parseKey(text []byte) (crypto.Signer, error) {
 		return nil, errors.New("there is no key in PEM")
 	}
 	return keyOf(block.Bytes)
+}
+
+// parseKeys reads all keys of a text in PEM; it may have none.
+func parseKeys(text []byte) (all []crypto.Signer, err error) {
+	for block, rest := pem.Decode(text); block != nil; block, rest = pem.Decode(rest) {
+		key, err := keyOf(block.Bytes)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, key)
+	}
+	return all, nil
 }
 
 func keyOf(der []byte) (crypto.Signer, error) {

@@ -27,7 +27,7 @@ func FuzzIdentityOf(f *testing.F) {
 		if who, err := IdentityOf(c); err == nil && (who.Problem() != "" || who.URI().String() == "" || who.String() == "") {
 			t.Fatalf("got %#v", who)
 		}
-		_, _, _ = keys.RenewNode(der, der) // it refuses what is not signed by the cluster
+		_, _, _ = keys.Renew(der, der, nobody) // it refuses what is not signed by the cluster
 		if _, err := KeyOf(der); err == nil {
 			t.Fatal("a certificate is taken for a signing request")
 		}

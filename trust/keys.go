@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -24,7 +25,7 @@ const Folder = "trust"
 
 // The files of a node, in that folder. The engine reads them too, again for every connection.
 const (
-	authorityFile    = "ca.pem"
+	authorityFile    = "ca.pem" // all that count, the newest first; the former ones are behind the node's certificate
 	authorityKeyFile = "ca.key"
 	nodeFile         = "node.pem"
 	nodeKeyFile      = "node.key"
@@ -35,13 +36,14 @@ const (
 type Keys struct {
 	folder  string
 	node    string
-	cluster *x509.Certificate
-	// authority is nil on a node that does not hold its key.
-	authority *Authority
+	cluster string
 	// instances signs for the instances of this node, with the node's own key.
 	instances *Authority
 	key       crypto.Signer
-	shown     atomic.Pointer[tls.Certificate]
+	// known and shown are replaced while changing is locked.
+	known    atomic.Pointer[authorities]
+	shown    atomic.Pointer[tls.Certificate]
+	changing sync.Mutex
 }
 
 // Create makes a cluster: its authority, and the first node's key and certificate.
@@ -74,15 +76,17 @@ func (k *Keys) Another(folder, node string) (*Keys, error) {
 	if err != nil {
 		return nil, err
 	}
-	return Store(folder, request.Admission(der, k.cluster.Raw))
+	return Store(folder, request.Admission(der, k.Signer().Raw, k.Listed()))
 }
 
 // Admission is what a node gets when it becomes one of a cluster.
 type Admission struct {
-	// Certificate and Authority are in DER.
+	// Certificate and Authority, which has signed it, are in DER.
 	Certificate, Authority []byte
-	key                    crypto.Signer
-	authority              *Authority
+	// listed are the cluster's authorities.
+	listed    []access.Authority
+	key       crypto.Signer
+	authority *Authority
 }
 
 // WithAuthority adds the authority's key, in PKCS #8.
@@ -137,7 +141,11 @@ func Store(folder string, a Admission) (*Keys, error) {
 			return nil, fmt.Errorf("keep %s: %w", f.name, err)
 		}
 	}
-	return Load(folder)
+	k, err := Load(folder)
+	if err != nil {
+		return nil, err
+	}
+	return k, k.Adopt(a.listed)
 }
 
 // Load reads what a node keeps in its folder; the error is os.ErrNotExist if it is in no cluster yet.
@@ -153,35 +161,42 @@ func Load(folder string) (*Keys, error) {
 	}
 	wrong := func(name string, err error) error { return fmt.Errorf("%s: %w", filepath.Join(folder, name), err) }
 	var err error
-	if k.cluster, err = parseCertificate(texts[authorityFile]); err != nil {
+	known := &authorities{}
+	if known.counting, err = parseCertificates(texts[authorityFile]); err != nil {
 		return nil, wrong(authorityFile, err)
 	}
+	k.cluster = clusterOf(known.counting[0])
 	if k.key, err = parseKey(texts[nodeKeyFile]); err != nil {
 		return nil, wrong(nodeKeyFile, err)
 	}
-	if text := texts[authorityKeyFile]; text != nil {
-		key, err := parseKey(text)
-		if err != nil {
-			return nil, wrong(authorityKeyFile, err)
-		}
-		k.authority = &Authority{Certificate: k.cluster, key: key, cluster: clusterOf(k.cluster)}
+	if known.keys, err = parseKeys(texts[authorityKeyFile]); err != nil {
+		return nil, wrong(authorityKeyFile, err)
 	}
-	if err := k.show(texts[nodeFile]); err != nil {
+	chain, err := parseCertificates(texts[nodeFile])
+	if err != nil {
 		return nil, wrong(nodeFile, err)
 	}
-	k.instances, err = selfSigned(&Authority{key: k.key, cluster: k.Cluster(), instances: true},
-		"instances of "+k.node+" in "+k.Cluster(), forever)
-	return k, err
+	for _, c := range chain[1:] {
+		if !slices.ContainsFunc(known.counting, c.Equal) {
+			known.former = append(known.former, c)
+		}
+	}
+	k.known.Store(known)
+	if err := k.show(texts[nodeFile], known.all()); err != nil {
+		return nil, wrong(nodeFile, err)
+	}
+	k.instances = &Authority{key: k.key, cluster: k.cluster, instances: true}
+	return k, k.instances.certify(k.instances, "instances of "+k.node+" in "+k.cluster, forever)
 }
 
-// show lets others see this certificate from now on.
-func (k *Keys) show(chain []byte) error {
+// show lets others see this certificate from now on, which one of the authorities has signed.
+func (k *Keys) show(chain []byte, by []*x509.Certificate) error {
 	leaf, err := parseCertificate(chain)
 	if err != nil {
 		return err
 	}
-	if err := leaf.CheckSignatureFrom(k.cluster); err != nil {
-		return fmt.Errorf("the authority of this cluster has not signed it: %w", err)
+	if signerOf(leaf, by) == nil {
+		return errors.New("no authority of this cluster has signed it")
 	}
 	if !sameKey(leaf.PublicKey, k.key.Public()) {
 		return errors.New("it is not for this node's key")
@@ -226,15 +241,31 @@ func sameKey(a, b crypto.PublicKey) bool {
 func (k *Keys) Node() string { return k.node }
 
 // Cluster is the cluster's name.
-func (k *Keys) Cluster() string { return clusterOf(k.cluster) }
+func (k *Keys) Cluster() string { return k.cluster }
 
-// CA is the cluster's authority.
-func (k *Keys) CA() *x509.Certificate { return k.cluster }
+// CA is the newest authority of the cluster.
+func (k *Keys) CA() *x509.Certificate { return k.known.Load().counting[0] }
 
-// IsKeeper tells whether this node holds the authority's key.
-func (k *Keys) IsKeeper() bool { return k.authority != nil }
+// Signer is the authority by which this node signs for others, nil if it holds no key of one.
+func (k *Keys) Signer() *x509.Certificate {
+	if signer := k.signer(); signer != nil {
+		return signer.Certificate
+	}
+	return nil
+}
 
-// Files are where the engine finds the node's certificate, its key, and the authority.
+// signer is the newest authority whose key this node holds, nil if there is none.
+func (k *Keys) signer() *Authority {
+	if held := k.known.Load().held(); len(held) > 0 {
+		return held[0]
+	}
+	return nil
+}
+
+// IsKeeper tells whether this node holds an authority's key.
+func (k *Keys) IsKeeper() bool { return k.signer() != nil }
+
+// Files are where the engine finds the node's certificate, its key, and the authorities that count.
 func (k *Keys) Files() (certificate, key, authority string) {
 	return filepath.Join(k.folder, nodeFile), filepath.Join(k.folder, nodeKeyFile), filepath.Join(k.folder, authorityFile)
 }
@@ -252,12 +283,10 @@ func (k *Keys) NextRenewal() time.Time {
 
 // Renewed shows and keeps a new certificate for the same key, in DER.
 func (k *Keys) Renewed(der []byte) error {
-	chain := certificatePEM(der, k.cluster.Raw)
-	if err := k.show(chain); err != nil {
+	k.changing.Lock()
+	defer k.changing.Unlock()
+	if err := k.keep(k.known.Load(), der); err != nil {
 		return fmt.Errorf("the renewed certificate: %w", err)
-	}
-	if err := WritePrivate(filepath.Join(k.folder, nodeFile), chain); err != nil {
-		return fmt.Errorf("keep the renewed certificate: %w", err)
 	}
 	return nil
 }
@@ -267,26 +296,29 @@ var ErrNotKeeper = errors.New("this node does not hold the key of the cluster's 
 
 // SignNode returns a certificate for a node, in DER.
 func (k *Keys) SignNode(node string, key crypto.PublicKey) ([]byte, error) {
-	if k.authority == nil {
-		return nil, ErrNotKeeper
-	}
-	return k.authority.Sign(key, Identity{Kind: access.OfNode, Name: node}, NodeLife)
+	return k.sign(key, Identity{Kind: access.OfNode, Name: node}, NodeLife)
 }
 
 // SignUser returns a certificate for a user, in DER.
 func (k *Keys) SignUser(name string, role access.Role, key crypto.PublicKey, life time.Duration) ([]byte, error) {
-	if k.authority == nil {
-		return nil, ErrNotKeeper
-	}
-	return k.authority.Sign(key, Identity{Kind: access.OfUser, Name: name, Role: role}, life)
+	return k.sign(key, Identity{Kind: access.OfUser, Name: name, Role: role}, life)
 }
 
-// AuthorityKey returns the authority's key, in PKCS #8, for a node that is to hold it as well.
-func (k *Keys) AuthorityKey() ([]byte, error) {
-	if k.authority == nil {
+func (k *Keys) sign(key crypto.PublicKey, who Identity, life time.Duration) ([]byte, error) {
+	signer := k.signer()
+	if signer == nil {
 		return nil, ErrNotKeeper
 	}
-	return x509.MarshalPKCS8PrivateKey(k.authority.key)
+	return signer.Sign(key, who, life)
+}
+
+// AuthorityKey returns the key of the authority that signs here, in PKCS #8, for a node that is to hold it as well.
+func (k *Keys) AuthorityKey() ([]byte, error) {
+	signer := k.signer()
+	if signer == nil {
+		return nil, ErrNotKeeper
+	}
+	return x509.MarshalPKCS8PrivateKey(signer.key)
 }
 
 // Instance makes credentials for an instance of this node: only this node's API takes them.
@@ -299,7 +331,7 @@ func (k *Keys) Instance(path, allocation, address string) (*Credentials, error) 
 	if err != nil {
 		return nil, err
 	}
-	return newCredentials([]string{address}, k.cluster.Raw, der, key)
+	return newCredentials([]string{address}, raw(k.known.Load().counting), der, key)
 }
 
 // Remember keeps where other nodes answer, for a time when nothing else tells; it fails only for want of a disk.

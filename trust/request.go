@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"time"
 
 	"starling/terms/access"
 )
@@ -70,14 +72,15 @@ func requestFor(key crypto.Signer) (*Request, error) {
 	return &Request{CSR: der, key: key}, nil
 }
 
-// Admission is what the owner of the key has when the certificate has come, in DER like the authority's.
-func (r *Request) Admission(certificate, authority []byte) Admission {
-	return Admission{Certificate: certificate, Authority: authority, key: r.key}
+// Admission is what the owner of the key has when the certificate has come, in DER like that of the authority which has
+// signed it; listed are all of the cluster.
+func (r *Request) Admission(certificate, authority []byte, listed []access.Authority) Admission {
+	return Admission{Certificate: certificate, Authority: authority, listed: listed, key: r.key}
 }
 
 // Credentials are the same for a user.
 func (r *Request) Credentials(addresses []string, certificate, authority []byte) (*Credentials, error) {
-	return newCredentials(addresses, authority, certificate, r.key)
+	return newCredentials(addresses, [][]byte{authority}, certificate, r.key)
 }
 
 // KeyOf returns the key of a certificate signing request whose sender has it.
@@ -102,28 +105,88 @@ func (k *Keys) RenewalRequest() (certificate, csr []byte, err error) {
 	return k.shown.Load().Leaf.Raw, request.CSR, nil
 }
 
-// RenewNode returns a new certificate for a node that shows its last one and proves that it has the key.
-func (k *Keys) RenewNode(certificate, csr []byte) (renewed []byte, node string, err error) {
+// Renew returns a new certificate for a node or a user that shows its last one and proves that it has the key. Known
+// tells whether the cluster knows the key as that one's: if it does not, an authority that counts must have signed the
+// last one. A user's is good for as long as that was.
+func (k *Keys) Renew(certificate, csr []byte, known func(Identity, crypto.PublicKey) (bool, error)) (renewed []byte,
+	who Identity, err error) {
 	old, err := x509.ParseCertificate(certificate)
 	if err != nil {
-		return nil, "", fmt.Errorf("the certificate to renew: %w", err)
+		return nil, who, fmt.Errorf("the certificate to renew: %w", err)
 	}
-	if err := old.CheckSignatureFrom(k.cluster); err != nil {
-		return nil, "", fmt.Errorf("the certificate to renew is not of this cluster: %w", err)
-	}
-	who, err := IdentityOf(old)
-	if err != nil {
-		return nil, "", err
+	if who, err = IdentityOf(old); err != nil {
+		return nil, who, err
 	}
 	key, err := KeyOf(csr)
 	switch {
 	case err != nil:
-		return nil, "", err
-	case who.Kind != access.OfNode:
-		return nil, "", fmt.Errorf("only nodes renew their certificates, not %s", who)
+		return nil, who, err
+	case who.Kind != access.OfNode && who.Kind != access.OfUser:
+		return nil, who, fmt.Errorf("only nodes and users renew their certificates, not %s", who)
 	case !sameKey(key, old.PublicKey):
-		return nil, "", errors.New("the certificate signing request is not by the owner of the certificate")
+		return nil, who, errors.New("the certificate signing request is not by the owner of the certificate")
 	}
-	renewed, err = k.SignNode(who.Name, key)
-	return renewed, who.Name, err
+	isKnown, err := known(who, key)
+	switch life := time.Until(old.NotAfter); {
+	case err != nil:
+		return nil, who, err
+	case who.Cluster != k.Cluster() || !isKnown && signerOf(old, k.known.Load().counting) == nil:
+		return nil, who, errors.New("the certificate to renew is not of this cluster, or of an authority that counts no more")
+	case who.Kind == access.OfNode:
+		renewed, err = k.SignNode(who.Name, key)
+	case life <= 0:
+		err = fmt.Errorf("the credentials of %s have expired: ask an admin for others", who)
+	default:
+		renewed, err = k.SignUser(who.Name, who.Role, key, life)
+	}
+	return renewed, who, err
+}
+
+// anybody is known to a node that renews its own certificate.
+func anybody(Identity, crypto.PublicKey) (bool, error) { return true, nil }
+
+// RenewSelf renews this node's certificate, if it holds the key of an authority.
+func (k *Keys) RenewSelf() error {
+	certificate, csr, err := k.RenewalRequest()
+	if err != nil {
+		return err
+	}
+	renewed, _, err := k.Renew(certificate, csr, anybody)
+	if err != nil {
+		return err
+	}
+	return k.Renewed(renewed)
+}
+
+// RenewalRequest is what the user sends for a certificate by the newest authority.
+func (c *Credentials) RenewalRequest() (certificate, csr []byte, err error) {
+	request, err := requestFor(c.shown.PrivateKey.(crypto.Signer))
+	if err != nil {
+		return nil, nil, err
+	}
+	return c.shown.Certificate[0], request.CSR, nil
+}
+
+// Renewed returns the credentials with the certificate, in DER, and the authorities that count, and keeps them in the
+// file that they came from.
+func (c *Credentials) Renewed(certificate []byte, listed []access.Authority) (*Credentials, error) {
+	var authorities [][]byte
+	for _, one := range slices.Backward(listed) {
+		ca, err := CertificateOf(one)
+		if err != nil {
+			return nil, err
+		}
+		if !one.Former {
+			authorities = append(authorities, ca.Raw)
+		}
+	}
+	if len(authorities) == 0 {
+		return nil, errNoCertificate
+	}
+	fresh, err := newCredentials(c.Addresses, authorities, certificate, c.shown.PrivateKey.(crypto.Signer))
+	if err != nil || c.file == "" {
+		return fresh, err
+	}
+	fresh.file = c.file
+	return fresh, Keep(c.file, fresh)
 }

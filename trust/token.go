@@ -3,9 +3,11 @@ package trust
 import (
 	"crypto/hmac"
 	"crypto/rand"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -44,7 +46,8 @@ type Claims struct {
 
 // NewToken makes a token for what the claims say.
 func (k *Keys) NewToken(addresses []string, claims Claims) (*Token, error) {
-	if k.authority == nil {
+	signer := k.signer()
+	if signer == nil {
 		return nil, ErrNotKeeper
 	}
 	claims.ID = rand.Text()
@@ -52,11 +55,11 @@ func (k *Keys) NewToken(addresses []string, claims Claims) (*Token, error) {
 	if err != nil {
 		return nil, err
 	}
-	key, err := k.authority.proofKey()
+	key, err := signer.proofKey()
 	if err != nil {
 		return nil, err
 	}
-	return &Token{addresses, Hash(k.cluster), text, mac(key, string(text))}, nil
+	return &Token{addresses, Hash(signer.Certificate), text, mac(key, string(text))}, nil
 }
 
 // Line returns the token as text.
@@ -80,15 +83,17 @@ func (t *Token) Proof(channel, csr []byte) []byte { return mac(t.Secret, string(
 // Check returns what a token is good for whose secret the joiner has proved to have, on the channel and for the
 // request.
 func (k *Keys) Check(text, proof, channel, csr []byte) (*Claims, error) {
-	if k.authority == nil {
+	held := k.known.Load().held()
+	if len(held) == 0 {
 		return nil, ErrNotKeeper
 	}
-	key, err := k.authority.proofKey()
-	if err != nil {
-		return nil, err
+	isProof := func(a *Authority) bool {
+		key, err := a.proofKey()
+		return err == nil && hmac.Equal(proof, mac(mac(key, string(text)), string(channel), string(csr)))
 	}
-	if !hmac.Equal(proof, mac(mac(key, string(text)), string(channel), string(csr))) {
-		return nil, errors.New("the token is not of this cluster, or was changed: make one with `starling token create`")
+	if !slices.ContainsFunc(held, isProof) {
+		return nil, errors.New("the token is not of this cluster, or was changed, or its authority counts no more: " +
+			"make one with `starling token create`")
 	}
 	claims := &Claims{}
 	if err := json.Unmarshal(text, claims); err != nil {
@@ -99,4 +104,9 @@ func (k *Keys) Check(text, proof, channel, csr []byte) (*Claims, error) {
 			claims.Expires.Format(time.RFC3339))
 	}
 	return claims, nil
+}
+
+// Knows tells whether the authority of a token is one of this node's cluster, of now or before.
+func (k *Keys) Knows(t *Token) bool {
+	return slices.ContainsFunc(k.known.Load().all(), func(c *x509.Certificate) bool { return Hash(c) == t.CA })
 }

@@ -1,6 +1,7 @@
 package trust
 
 import (
+	"crypto"
 	"errors"
 	"io/fs"
 	"os"
@@ -74,18 +75,18 @@ func TestSignaturesAreForTheirKind(t *testing.T) {
 		who  Identity
 		want string
 	}{
-		{"a node", a.authority, Identity{Kind: access.OfNode, Name: "b"}, ""},
-		{"a user", a.authority, Identity{Kind: access.OfUser, Name: "alice@example.org", Role: access.Viewer}, ""},
+		{"a node", a.signer(), Identity{Kind: access.OfNode, Name: "b"}, ""},
+		{"a user", a.signer(), Identity{Kind: access.OfUser, Name: "alice@example.org", Role: access.Viewer}, ""},
 		{"an instance", a.instances, Identity{Kind: access.OfInstance, Name: "etl/web/server/2",
 			Allocation: "etl/web.server[2]#7"}, ""},
 		{"a node by what signs for instances", a.instances, Identity{Kind: access.OfNode, Name: "b"}, "does not sign for"},
-		{"an instance by the cluster", a.authority, Identity{Kind: access.OfInstance, Name: "j/t/0", Allocation: "j.t[0]#7"},
+		{"an instance by the cluster", a.signer(), Identity{Kind: access.OfInstance, Name: "j/t/0", Allocation: "j.t[0]#7"},
 			"does not sign for"},
-		{"a user without a role", a.authority, Identity{Kind: access.OfUser, Name: "alice"}, ""},
-		{"a name with a slash", a.authority, Identity{Kind: access.OfUser, Name: "a/b/c", Role: access.Admin},
+		{"a user without a role", a.signer(), Identity{Kind: access.OfUser, Name: "alice"}, ""},
+		{"a name with a slash", a.signer(), Identity{Kind: access.OfUser, Name: "a/b/c", Role: access.Admin},
 			"must have 1 to 100"},
-		{"no name", a.authority, Identity{Kind: access.OfNode}, "must have 1 to 100"},
-		{"nobody", a.authority, Identity{}, "of no kind"},
+		{"no name", a.signer(), Identity{Kind: access.OfNode}, "must have 1 to 100"},
+		{"nobody", a.signer(), Identity{}, "of no kind"},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -162,6 +163,9 @@ func TestTokens(t *testing.T) {
 	}
 }
 
+// nobody is a cluster that knows no keys.
+func nobody(Identity, crypto.PublicKey) (bool, error) { return false, nil }
+
 func TestRenewal(t *testing.T) {
 	a := cluster(t)
 	b, err := a.Another(filepath.Join(t.TempDir(), Folder), "b")
@@ -169,7 +173,7 @@ func TestRenewal(t *testing.T) {
 		t.Fatal(err)
 	}
 	// Its certificate has expired: the key proves whose it is.
-	old, err := a.authority.Sign(b.key.Public(), Identity{Kind: access.OfNode, Name: "b"}, -time.Second)
+	old, err := a.signer().Sign(b.key.Public(), Identity{Kind: access.OfNode, Name: "b"}, -time.Second)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -180,9 +184,9 @@ func TestRenewal(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	renewed, node, err := a.RenewNode(certificate, csr)
-	if err != nil || node != "b" {
-		t.Fatalf("got %s, %v", node, err)
+	renewed, who, err := a.Renew(certificate, csr, nobody)
+	if err != nil || who.Name != "b" {
+		t.Fatalf("got %s, %v", who, err)
 	}
 	if err := b.Renewed(renewed); err != nil || b.Expires().Before(time.Now().Add(NodeLife-time.Hour)) {
 		t.Errorf("got %v, expires %s", err, b.Expires())
@@ -205,13 +209,13 @@ func TestRenewalIsRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := b.RenewNode(certificate, csr); !errors.Is(err, ErrNotKeeper) {
+	if _, _, err := b.Renew(certificate, csr, nobody); !errors.Is(err, ErrNotKeeper) {
 		t.Errorf("got %v from a node without the authority's key", err)
 	}
-	if _, _, err := other.RenewNode(certificate, csr); err == nil {
+	if _, _, err := other.Renew(certificate, csr, nobody); err == nil {
 		t.Error("another cluster renews it")
 	}
-	if _, _, err := a.RenewNode(certificate, request(t).CSR); err == nil {
+	if _, _, err := a.Renew(certificate, request(t).CSR, nobody); err == nil {
 		t.Error("it is renewed for another key")
 	}
 	foreign, err := other.SignNode("b", b.key.Public())

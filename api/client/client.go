@@ -49,8 +49,7 @@ type Client struct {
 // New returns a client for the peers at the addresses, as Addresses returns them, with what there is to show who
 // asks. It connects when it is first asked.
 func New(addresses []string, credentials ...*trust.Credentials) *Client {
-	shows := trust.ShowsOf(credentials)
-	return newClient(addresses, func() []trust.Shows { return shows })
+	return newClient(addresses, renewable(credentials))
 }
 
 // NewOfNode returns the same for a node, which shows its certificate.
@@ -58,8 +57,7 @@ func NewOfNode(addresses []string, keys *trust.Keys) *Client { return newClient(
 
 // NewAt returns a client that asks about the past: at an index, or at a time as RFC 3339 has it.
 func NewAt(addresses []string, at string, credentials ...*trust.Credentials) *Client {
-	shows := trust.ShowsOf(credentials)
-	return newClient(addresses, func() []trust.Shows { return shows }, wire.At(at))
+	return newClient(addresses, renewable(credentials), wire.At(at))
 }
 
 func newClient(addresses []string, shows func() []trust.Shows, interceptors ...connect.Interceptor) *Client {

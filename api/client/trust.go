@@ -10,11 +10,14 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"slices"
+	"sync"
 	"time"
 
 	"starling/api/door"
 	"starling/api/wire"
 	"starling/rights"
+	"starling/terms/access"
 	"starling/trust"
 )
 
@@ -68,6 +71,24 @@ func (c *Client) RemoveToken(ctx context.Context, id string) error {
 // RemoveUser ends the credentials of a user.
 func (c *Client) RemoveUser(ctx context.Context, name string) error {
 	return c.post(ctx, door.PathRemoveUser, door.Removal{Name: name}, &door.Done{})
+}
+
+// Authorities lists the cluster's authorities, and which machines show certificates of them.
+func (c *Client) Authorities(ctx context.Context) (answer *door.AuthoritiesAnswer, err error) {
+	answer = &door.AuthoritiesAnswer{}
+	return answer, c.post(ctx, door.PathAuthorities, door.Done{}, answer)
+}
+
+// Rotate lets another authority sign, and returns its id.
+func (c *Client) Rotate(ctx context.Context) (id string, err error) {
+	answer := &door.RotateAnswer{}
+	err = c.post(ctx, door.PathRotate, door.Done{}, answer)
+	return answer.ID, err
+}
+
+// RemoveAuthority ends an authority: what it has signed does not count any more.
+func (c *Client) RemoveAuthority(ctx context.Context, id string) error {
+	return c.post(ctx, door.PathRemoveAuthority, door.Removal{Name: id}, &door.Done{})
 }
 
 // RemoveNode takes a node out of the cluster for good.
@@ -144,59 +165,186 @@ func Join(ctx context.Context, token *trust.Token, node string, mine *trust.Requ
 
 func joinAt(ctx context.Context, address string, token *trust.Token, node string,
 	mine *trust.Request) (trust.Admission, error) {
-	ctx, cancel := context.WithTimeout(ctx, askMax)
-	defer cancel()
-	dialed, err := (&tls.Dialer{Config: trust.JoinTLS(token)}).DialContext(ctx, "tcp", address)
-	if err != nil {
-		return trust.Admission{}, err
-	}
-	defer dialed.Close()
-	state := dialed.(*tls.Conn).ConnectionState() // it has been shaken by Dial
-	channel, err := trust.Channel(&state)
-	if err != nil {
-		return trust.Admission{}, err
-	}
-	one := &http.Client{Transport: &http.Transport{
-		DialTLSContext: func(context.Context, string, string) (net.Conn, error) { return dialed, nil },
-	}}
 	answer := &door.JoinAnswer{}
-	err = post(ctx, one, wire.URL(address)+door.PathJoin, door.JoinRequest{
-		Node: node, Claims: token.Claims, Proof: token.Proof(channel, mine.CSR), CSR: mine.CSR}, answer)
+	err := where{address, door.PathJoin, trust.JoinTLS(token)}.post(ctx, func(channel []byte) (any, error) {
+		return door.JoinRequest{Node: node, Claims: token.Claims, Proof: token.Proof(channel, mine.CSR), CSR: mine.CSR}, nil
+	}, answer)
 	if err != nil {
 		return trust.Admission{}, err
 	}
-	admission := mine.Admission(answer.Certificate, answer.Authority)
+	admission := mine.Admission(answer.Certificate, answer.Authority, answer.Authorities)
 	if len(answer.AuthorityKey) > 0 {
 		return admission.WithAuthority(answer.AuthorityKey)
 	}
 	return admission, nil
 }
 
-// Renew has a node's certificate renewed by the first of the nodes at these addresses that can.
+// where is how and what a node is asked on a connection of its own.
+type where struct {
+	address, path string
+	config        *tls.Config
+}
+
+// post sends a request that is about the connection on which it is sent.
+func (w where) post(ctx context.Context, request func(channel []byte) (any, error), answer any) error {
+	ctx, cancel := context.WithTimeout(ctx, askMax)
+	defer cancel()
+	dialed, err := (&tls.Dialer{Config: w.config}).DialContext(ctx, "tcp", w.address)
+	if err != nil {
+		return err
+	}
+	defer dialed.Close()
+	state := dialed.(*tls.Conn).ConnectionState() // it has been shaken by Dial
+	channel, err := trust.Channel(&state)
+	if err != nil {
+		return err
+	}
+	asked, err := request(channel)
+	if err != nil {
+		return err
+	}
+	one := &http.Client{Transport: &http.Transport{
+		DialTLSContext: func(context.Context, string, string) (net.Conn, error) { return dialed, nil },
+	}}
+	return post(ctx, one, wire.URL(w.address)+w.path, asked, answer)
+}
+
+// Renew has a node's certificate renewed by the first of the nodes at these addresses that can, and learns which
+// authorities there are.
 func Renew(ctx context.Context, keys *trust.Keys, addresses []string) error {
+	if keys.IsKeeper() {
+		return keys.RenewSelf()
+	}
 	certificate, csr, err := keys.RenewalRequest()
 	if err != nil {
 		return err
 	}
-	if keys.IsKeeper() {
-		renewed, _, err := keys.RenewNode(certificate, csr)
-		if err != nil {
-			return err
-		}
-		return keys.Renewed(renewed)
-	}
-	// What may have expired is not shown, lest the connection be refused: the request itself proves whose it is.
-	transport := wire.Transport(func() []trust.Shows { return []trust.Shows{{CA: keys.CA()}} })
-	defer transport.CloseIdleConnections()
 	var errs []error
 	for _, address := range addresses {
-		answer := &door.RenewAnswer{}
-		err := post(ctx, &http.Client{Transport: transport}, wire.URL(address)+door.PathRenew,
-			door.RenewRequest{Certificate: certificate, CSR: csr}, answer)
+		answer, err := renewAt(ctx, address, keys.Shows(), door.RenewRequest{Certificate: certificate, CSR: csr})
 		if err == nil {
-			return keys.Renewed(answer.Certificate)
+			err = keys.Adopt(answer.Authorities)
+		}
+		if err == nil {
+			err = keys.Renewed(answer.Certificate)
+		}
+		if err == nil && !keys.IsCurrent() {
+			err = errors.New("it does not hold the key of the newest authority yet")
+		}
+		if err == nil {
+			return nil
 		}
 		errs = append(errs, fmt.Errorf("ask %s: %w", address, err))
 	}
 	return errors.Join(append(errs, errors.New("no node renewed this node's certificate"))...)
+}
+
+// renewAt asks one node, and shows nothing: the request itself proves whose it is, and a certificate that has expired
+// would be refused.
+func renewAt(ctx context.Context, address string, known []trust.Shows,
+	request door.RenewRequest) (*door.RenewAnswer, error) {
+	known = slices.Clone(known)
+	for i := range known {
+		known[i].Certificate = nil
+	}
+	transport := wire.Transport(func() []trust.Shows { return known })
+	defer transport.CloseIdleConnections()
+	answer := &door.RenewAnswer{}
+	return answer, post(ctx, &http.Client{Transport: transport}, wire.URL(address)+door.PathRenew, request, answer)
+}
+
+// Follow brings the keys of a node to the newest authority that they know: a keeper fetches the key of that from
+// another one at these addresses, and the node's certificate is renewed.
+func Follow(ctx context.Context, keys *trust.Keys, addresses []string) error {
+	var errs []error
+	for _, address := range addresses {
+		if !keys.Lacks() {
+			break
+		}
+		answer := &door.KeyAnswer{}
+		at := where{address, door.PathAuthorityKey, trust.ClientTLS(keys.Shows)}
+		err := at.post(ctx, func(channel []byte) (any, error) {
+			proof, err := keys.HolderProof(channel)
+			return door.KeyRequest{Proof: proof}, err
+		}, answer)
+		if err == nil {
+			err = keys.Hold(answer.Key)
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("ask %s for the key of the newest authority: %w", address, err))
+		}
+	}
+	if keys.Lacks() {
+		return errors.Join(append(errs, errors.New("no node gave the key of the newest authority"))...)
+	}
+	if keys.IsCurrent() {
+		return nil
+	}
+	return Renew(ctx, keys, addresses)
+}
+
+// CatchUp asks nodes at these addresses, until one answers, whether the authority has been replaced while this node was
+// away, and follows if it has.
+func CatchUp(ctx context.Context, keys *trust.Keys, addresses []string) error {
+	for _, address := range addresses {
+		_, newest, err := keys.Ask(ctx, address)
+		switch {
+		case err != nil:
+			continue
+		case newest.Equal(keys.CA()):
+			return nil
+		}
+		return Renew(ctx, keys, addresses)
+	}
+	return nil
+}
+
+// renewable returns what credentials show. To a peer whose newest authority has not signed them they are renewed.
+func renewable(credentials []*trust.Credentials) func() []trust.Shows {
+	var mu sync.Mutex
+	all := slices.Clone(credentials)
+	return func() (shows []trust.Shows) {
+		mu.Lock()
+		defer mu.Unlock()
+		for i, one := range all {
+			for _, show := range trust.ShowsOf([]*trust.Credentials{one}) {
+				if one.Identity().Kind == access.OfUser {
+					show.Renew = func() *tls.Certificate {
+						mu.Lock()
+						defer mu.Unlock()
+						if all[i] == one {
+							all[i] = renewUser(one)
+						}
+						return trust.ShowsOf(all[i : i+1])[0].Certificate
+					}
+				}
+				shows = append(shows, show)
+			}
+		}
+		return shows
+	}
+}
+
+// renewWithin bounds how long the renewal of a user's certificate may hold up what is asked with it.
+const renewWithin = 3 * time.Second
+
+// renewUser renews credentials at one of their addresses. While none does, the old ones may count yet.
+func renewUser(one *trust.Credentials) *trust.Credentials {
+	ctx, cancel := context.WithTimeout(context.Background(), renewWithin)
+	defer cancel()
+	certificate, csr, err := one.RenewalRequest()
+	if err != nil {
+		return one
+	}
+	for _, address := range one.Addresses {
+		answer, err := renewAt(ctx, address, trust.ShowsOf([]*trust.Credentials{one}),
+			door.RenewRequest{Certificate: certificate, CSR: csr})
+		if err != nil {
+			continue
+		}
+		if fresh, err := one.Renewed(answer.Certificate, answer.Authorities); err == nil {
+			return fresh
+		}
+	}
+	return one
 }

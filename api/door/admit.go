@@ -24,22 +24,24 @@ type JoinRequest struct {
 	CSR    []byte `json:"csr"`
 }
 
-// JoinAnswer has it, and the authority's key if the token says so.
+// JoinAnswer has it, the authority that has signed it, the key of that if the token says so, and all authorities.
 type JoinAnswer struct {
-	Certificate  []byte `json:"certificate"`
-	Authority    []byte `json:"authority"`
-	AuthorityKey []byte `json:"authority_key,omitempty"`
+	Certificate  []byte             `json:"certificate"`
+	Authority    []byte             `json:"authority"`
+	AuthorityKey []byte             `json:"authority_key,omitempty"`
+	Authorities  []access.Authority `json:"authorities,omitempty"`
 }
 
-// RenewRequest asks for a node's next certificate.
+// RenewRequest asks for the next certificate of a node or a user.
 type RenewRequest struct {
 	Certificate []byte `json:"certificate"`
 	CSR         []byte `json:"csr"`
 }
 
-// RenewAnswer has it.
+// RenewAnswer has it, and all authorities.
 type RenewAnswer struct {
-	Certificate []byte `json:"certificate"`
+	Certificate []byte             `json:"certificate"`
+	Authorities []access.Authority `json:"authorities,omitempty"`
 }
 
 // TokenRequest asks for a token.
@@ -104,7 +106,10 @@ func (d *Door) join(w http.ResponseWriter, r *http.Request) {
 		if err != nil {
 			return nil, err
 		}
-		answer := &JoinAnswer{Authority: d.config.Keys.CA().Raw}
+		if !d.config.Keys.IsKeeper() {
+			return nil, trust.ErrNotKeeper
+		}
+		answer := &JoinAnswer{Authority: d.config.Keys.Signer().Raw, Authorities: d.config.Keys.Listed()}
 		if answer.Certificate, err = d.config.Keys.SignNode(request.Node, key); err != nil {
 			return nil, err
 		}
@@ -119,18 +124,15 @@ func (d *Door) join(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// renew gives a node its next certificate.
+// renew gives a node or a user the next certificate.
 func (d *Door) renew(w http.ResponseWriter, r *http.Request) {
 	admit(w, r, PathRenew, func(request *RenewRequest) (*RenewAnswer, error) {
-		renewed, node, err := d.config.Keys.RenewNode(request.Certificate, request.CSR)
-		if all, inForce := d.known(); err == nil && inForce {
-			err = renewalProblem(all, node, request.CSR)
-		}
+		renewed, who, err := d.config.Keys.Renew(request.Certificate, request.CSR, d.knows)
 		if err != nil {
 			return nil, err
 		}
-		d.config.Log.Info("the certificate of a node was renewed", "node", node)
-		return &RenewAnswer{renewed}, nil
+		d.config.Log.Info("a certificate was renewed", "of", who.String())
+		return &RenewAnswer{renewed, d.config.Keys.Listed()}, nil
 	})
 }
 
@@ -186,7 +188,7 @@ func (d *Door) user(w http.ResponseWriter, r *http.Request) {
 		}
 		d.config.Log.Info("credentials were made", "by", CallerOf(r.Context()).String(), "for", request.Name,
 			"role", request.Role, "life", life.String())
-		return &UserAnswer{certificate, d.config.Keys.CA().Raw, d.config.Address}, nil
+		return &UserAnswer{certificate, d.config.Keys.Signer().Raw, d.config.Address}, nil
 	})
 }
 

@@ -181,6 +181,10 @@ func (d *Door) handler(within time.Duration) http.Handler {
 	mux.HandleFunc("POST "+PathRemoveUser, d.removeUser)
 	mux.HandleFunc("POST "+PathRemoveNode, d.removeNode)
 	mux.HandleFunc("POST "+PathCan, d.can)
+	mux.HandleFunc("POST "+PathAuthorities, d.authorities)
+	mux.HandleFunc("POST "+PathRotate, d.rotate)
+	mux.HandleFunc("POST "+PathRemoveAuthority, d.removeAuthority)
+	mux.HandleFunc("POST "+PathAuthorityKey, d.authorityKey)
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		if answer := d.answer.Load(); answer != nil {
 			answer.ServeHTTP(w, r)

@@ -65,23 +65,28 @@ func (d *Door) recognize(who *trust.Identity, connection *tls.ConnectionState) e
 		return err
 	}
 	if who.Kind == access.OfNode {
-		return nodeProblem(all, terms.NodeName(who.Name), key)
+		return d.nodeProblem(all, terms.NodeName(who.Name), key, connection.PeerCertificates)
 	}
 	found := all.Find(who.Subject(), key)
 	if found == nil {
-		return fmt.Errorf("the credentials of %s do not count any more: ask an admin for others, and keep them with "+
-			"`starling login`", who.Subject())
+		return errEnded(*who)
 	}
 	who.Role = found.Role
 	return nil
+}
+
+func errEnded(who trust.Identity) error {
+	return fmt.Errorf("the credentials of %s do not count any more: ask an admin for others, and keep them with "+
+		"`starling login`", who.Subject())
 }
 
 // Expelled begins the reason why a node is refused that does not belong to the cluster any more.
 const Expelled = "the cluster knows this machine no more: "
 
 // nodeProblem is an error if a key is not that of a node, or not any more. A node that has just been let in by itself
-// is not listed yet.
-func nodeProblem(all *registry.Registry, node terms.NodeName, key access.Key) error {
+// is not listed yet: an authority must count that has signed its certificate, the first of the chain.
+func (d *Door) nodeProblem(all *registry.Registry, node terms.NodeName, key access.Key,
+	chain []*x509.Certificate) error {
 	own := all.Of(access.Subject{Kind: access.OfNode, Name: string(node)})
 	switch {
 	case all.IsGone(node):
@@ -89,6 +94,8 @@ func nodeProblem(all *registry.Registry, node terms.NodeName, key access.Key) er
 			node)
 	case len(own) > 0 && own[0].Key != key:
 		return fmt.Errorf(Expelled+"another machine has joined as node %s since: give each a name of its own", node)
+	case len(own) == 0:
+		return d.config.Keys.Verify(chain)
 	}
 	return nil
 }
@@ -105,7 +112,7 @@ func (d *Door) Refuse(certificate *x509.Certificate) (node string, err error) {
 	}
 	key, err := trust.KeyOfPublic(certificate.PublicKey)
 	if all, inForce := d.known(); err == nil && inForce {
-		err = nodeProblem(all, terms.NodeName(who.Name), key)
+		err = d.nodeProblem(all, terms.NodeName(who.Name), key, []*x509.Certificate{certificate})
 	}
 	return who.Name, err
 }
@@ -165,17 +172,22 @@ func (d *Door) entryOf(claims *trust.Claims, id string) *command.AddToken {
 		Token: access.Token{ID: id, Node: terms.NodeName(claims.Node), Keeper: claims.Keeper, Uses: max(claims.Uses, 1)}}
 }
 
-// renewalProblem is an error if a node's key does not count any more.
-func renewalProblem(all *registry.Registry, node string, csr []byte) error {
-	public, err := trust.KeyOf(csr)
-	if err != nil {
-		return err
-	}
+// knows tells whether a key is known as somebody's. Without a registry none is, and with one an error tells why the key
+// does not count any more.
+func (d *Door) knows(who trust.Identity, public crypto.PublicKey) (bool, error) {
+	all, inForce := d.known()
 	key, err := trust.KeyOfPublic(public)
-	if err != nil {
-		return err
+	if err != nil || !inForce || all.Find(who.Subject(), key) != nil {
+		return inForce, err
 	}
-	return nodeProblem(all, terms.NodeName(node), key)
+	if who.Kind == access.OfUser {
+		return false, errEnded(who)
+	}
+	own := all.Of(who.Subject())
+	if all.IsGone(terms.NodeName(who.Name)) || len(own) > 0 {
+		return false, d.nodeProblem(all, terms.NodeName(who.Name), key, nil)
+	}
+	return false, nil
 }
 
 // addToken has a token folded, so that it counts.

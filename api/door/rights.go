@@ -36,14 +36,20 @@ const (
 	PathRemoveUser  = "/v1/user/remove"
 	PathRemoveNode  = "/v1/node/remove"
 	PathCan         = "/v1/can"
-	PathLogs        = "/v1/logs"
-	PathEvents      = "/v1/events"
-	PathEndpoints   = "/v1/endpoints/"
-	PathJournal     = "/v1/journal"
-	PathHealth      = "/healthz"
-	PathReady       = "/readyz"
-	PathMetrics     = "/metrics"
-	PathOpenAPI     = "/v1/openapi.json"
+
+	PathAuthorities     = "/v1/ca"
+	PathRotate          = "/v1/ca/rotate"
+	PathRemoveAuthority = "/v1/ca/remove"
+	PathAuthorityKey    = "/v1/ca/key"
+
+	PathLogs      = "/v1/logs"
+	PathEvents    = "/v1/events"
+	PathEndpoints = "/v1/endpoints/"
+	PathJournal   = "/v1/journal"
+	PathHealth    = "/healthz"
+	PathReady     = "/readyz"
+	PathMetrics   = "/metrics"
+	PathOpenAPI   = "/v1/openapi.json"
 )
 
 // table is the one list of methods and of who may call them. What is not in it nobody may.
@@ -101,6 +107,8 @@ func table() map[string]Right {
 		PathToken:  rule,
 		PathUser:   rule,
 		PathTokens: rule, PathUsers: rule, PathRemoveToken: rule, PathRemoveUser: rule, PathRemoveNode: rule,
+
+		PathAuthorities: read, PathRotate: rule, PathRemoveAuthority: rule, PathAuthorityKey: {Node: true},
 
 		PathJoin:   {Anyone: true},
 		PathRenew:  {Anyone: true},

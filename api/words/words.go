@@ -11,6 +11,7 @@ import (
 	"starling/command"
 	"starling/replica/report"
 	"starling/terms"
+	"starling/terms/access"
 )
 
 // Command says what a command asks for: "submit job web: 1 task, 3 instances".
@@ -103,6 +104,10 @@ func known(c command.Command) string {
 		return fmt.Sprintf("let user %s in with key %s, as %s", c.Credential.Name, c.Credential.Key, c.Credential.Role)
 	case *command.RemoveUser:
 		return fmt.Sprintf("end the credentials of user %s", c.Name)
+	case *command.AddAuthority:
+		return fmt.Sprintf("let authority %s sign", access.Authority{Certificate: c.Certificate}.ID())
+	case *command.RemoveAuthority:
+		return fmt.Sprintf("end authority %s", c.ID)
 	case *command.AddToken:
 		return fmt.Sprintf("let %d machines join by token %s", c.Token.Uses, c.Token.ID)
 	case *command.RemoveToken:

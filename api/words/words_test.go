@@ -25,6 +25,8 @@ func commandsAboutWhoIsKnown() []said {
 			"kill job web, asked by user alice"},
 		{&command.AddUser{Credential: access.Credential{Name: "alice", Role: access.Operator}},
 			"let user alice in with key 000000000000, as operator"},
+		{&command.AddAuthority{Certificate: "MII="}, "let authority 9d599135483f sign"},
+		{&command.RemoveAuthority{ID: access.Key{0xab}}, "end authority ab0000000000"},
 		{&command.RemoveUser{Name: "alice"}, "end the credentials of user alice"},
 		{&command.AddToken{Token: access.Token{ID: "T7", Uses: 3}}, "let 3 machines join by token T7"},
 		{&command.RemoveToken{ID: "T7"}, "end token T7"},

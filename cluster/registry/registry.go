@@ -13,6 +13,7 @@ import (
 	"starling/terms/access"
 	"starling/terms/codec"
 	"starling/terms/fingerprint"
+	"starling/terms/rules"
 )
 
 // Limits of the registry.
@@ -21,6 +22,8 @@ const (
 	UserKeysMax = 10_000
 	NodeKeysMax = 100_000
 	TokensMax   = 1_000
+	// AuthoritiesMax bounds the authorities, with those that count no more.
+	AuthoritiesMax = 16
 )
 
 // tag keeps the hash apart from others.
@@ -33,14 +36,19 @@ type Registry struct {
 	Credentials []access.Credential
 	Tokens      []access.Token
 	Gone        []terms.NodeName
+	// Authorities are in the order in which they came: the last one signs. There are none until the first is replaced.
+	Authorities []access.Authority
 	Hash        uint64
 }
 
-// Code writes or reads the registry.
-func (r *Registry) Code(c *codec.Coder) {
+// Code writes or reads the registry, as the rules have it.
+func (r *Registry) Code(c *codec.Coder, in rules.Number) {
 	codec.List(c, &r.Credentials, math.MaxInt32, func(c *codec.Coder, o *access.Credential) { o.Code(c) })
 	codec.List(c, &r.Tokens, math.MaxInt32, func(c *codec.Coder, t *access.Token) { t.Code(c) })
 	codec.Texts(c, &r.Gone, math.MaxInt32, terms.NameBytesMax)
+	if in >= rules.Authorities {
+		codec.List(c, &r.Authorities, math.MaxInt32, func(c *codec.Coder, a *access.Authority) { a.Code(c) })
+	}
 	r.hash()
 }
 
@@ -56,6 +64,7 @@ func (r *Registry) hash() {
 	for _, name := range r.Gone {
 		r.Hash += hashOfGone(name)
 	}
+	r.Hash += r.hashOfAuthorities()
 }
 
 func hashOf(o *access.Credential) uint64 {
@@ -70,13 +79,20 @@ func hashOfToken(t *access.Token) uint64 {
 
 func hashOfGone(name terms.NodeName) uint64 { return fingerprint.Text(tag, string(name)) }
 
+func (r *Registry) hashOfAuthorities() (h uint64) {
+	for i := range r.Authorities {
+		h = fingerprint.Mix(fingerprint.Text(h, r.Authorities[i].Certificate), fingerprint.Bit(r.Authorities[i].Former))
+	}
+	return h
+}
+
 // copy returns a registry to change, without the tokens that have ended.
 func (r *Registry) copy(now terms.Time) *Registry {
 	if r == nil {
 		return &Registry{}
 	}
 	next := &Registry{Credentials: slices.Clone(r.Credentials), Tokens: slices.Clone(r.Tokens), Gone: slices.Clone(r.Gone),
-		Hash: r.Hash}
+		Authorities: slices.Clone(r.Authorities), Hash: r.Hash}
 	next.Tokens = slices.DeleteFunc(next.Tokens, func(t access.Token) bool {
 		if t.Until <= now {
 			next.Hash -= hashOfToken(&t)
@@ -297,6 +313,52 @@ func (r *Registry) use(token string, node terms.NodeName) string {
 	}
 	r.Hash += hashOfToken(&r.Tokens[at])
 	return ""
+}
+
+// AddAuthority returns the registry in which another authority signs, or why it does not. Against is the one that
+// signed when that was asked for. Where there are too many the oldest is forgotten that counts no more.
+func (r *Registry) AddAuthority(a access.Authority, against access.Key, now terms.Time) (*Registry, string) {
+	next := r.copy(now)
+	next.Hash -= next.hashOfAuthorities()
+	same := func(other access.Authority) bool { return other.Certificate == a.Certificate }
+	former := func(other access.Authority) bool { return other.Former }
+	full, signs := len(next.Authorities) >= AuthoritiesMax, access.Key{}
+	if n := len(next.Authorities); n > 0 {
+		signs = next.Authorities[n-1].ID()
+	}
+	switch oldest := slices.IndexFunc(next.Authorities, former); {
+	case a.Certificate == "":
+		return r, "an authority must have a certificate"
+	case slices.ContainsFunc(next.Authorities, same):
+		return r, fmt.Sprintf("authority %s is known already", a.ID())
+	case signs != against:
+		return r, fmt.Sprintf("authority %s signs by now: look again with \"starling ca ls\"", signs)
+	case full && oldest < 0:
+		return r, fmt.Sprintf("%d authorities count, at most %d: remove some, see \"starling ca ls\"",
+			len(next.Authorities), AuthoritiesMax)
+	case full:
+		next.Authorities = slices.Delete(next.Authorities, oldest, oldest+1)
+	}
+	next.Authorities = append(next.Authorities, access.Authority{Certificate: a.Certificate})
+	next.Hash += next.hashOfAuthorities()
+	return next, ""
+}
+
+// RemoveAuthority returns the registry in which an authority counts no more, or why it does; found is false if there is
+// none that does.
+func (r *Registry) RemoveAuthority(id access.Key, now terms.Time) (next *Registry, refusal string, found bool) {
+	next = r.copy(now)
+	at := slices.IndexFunc(next.Authorities, func(a access.Authority) bool { return !a.Former && a.ID() == id })
+	switch {
+	case at < 0:
+		return r, "", false
+	case at == len(next.Authorities)-1:
+		return r, fmt.Sprintf("authority %s is the one that signs: replace it with \"starling ca rotate\"", id), true
+	}
+	next.Hash -= next.hashOfAuthorities()
+	next.Authorities[at].Former = true
+	next.Hash += next.hashOfAuthorities()
+	return next, "", true
 }
 
 // Role returns the highest role that somebody has in the whole cluster.

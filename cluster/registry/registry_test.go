@@ -10,6 +10,7 @@ import (
 	"starling/terms"
 	"starling/terms/access"
 	"starling/terms/codec"
+	"starling/terms/rules"
 )
 
 func key(of any) access.Key { return sha256.Sum256(fmt.Append(nil, of)) }
@@ -91,9 +92,73 @@ func TestCode(t *testing.T) {
 	r, _ = r.AddToken(access.Token{ID: "t", Uses: 2, Node: "n", Keeper: true}, 10, 0)
 	r = r.Remove(access.Subject{Kind: access.OfNode, Name: "gone"}, 0)
 	c := codec.Writer()
-	r.Code(c)
+	r.Code(c, rules.Released)
 	read := &Registry{}
-	if read.Code(&codec.Coder{Data: c.Data}); !reflect.DeepEqual(read, r) || r.Hash == 0 {
+	if read.Code(&codec.Coder{Data: c.Data}, rules.Released); !reflect.DeepEqual(read, r) || r.Hash == 0 {
 		t.Errorf("got %+v, want %+v", read, r)
 	}
+}
+
+// TestAuthorities lets authorities come and go, in the order of the rows.
+func TestAuthorities(t *testing.T) {
+	id := func(name string) access.Key { return access.Authority{Certificate: name}.ID() }
+	var r *Registry
+	for _, c := range []struct{ what, add, against, end, want string }{
+		{"the first", "one", "", "", ""},
+		{"against none", "two", "", "", "signs by now"},
+		{"the next", "two", "one", "", ""},
+		{"a repetition", "two", "one", "", "is known already"},
+		{"without a certificate", "", "two", "", "must have a certificate"},
+		{"the end of the one that signs", "", "", "two", "is the one that signs"},
+		{"the end of the other", "", "", "one", ""},
+		{"which counts no more", "", "", "one", "not found"},
+		{"and does not come back", "one", "two", "", "is known already"},
+	} {
+		next, refusal := r, ""
+		if c.end != "" {
+			found := false
+			if next, refusal, found = r.RemoveAuthority(id(c.end), 1); !found {
+				refusal = "not found"
+			}
+		} else {
+			against := access.Key{}
+			if c.against != "" {
+				against = id(c.against)
+			}
+			next, refusal = r.AddAuthority(access.Authority{Certificate: c.add}, against, 1)
+		}
+		if (refusal == "") != (c.want == "") || !strings.Contains(refusal, c.want) {
+			t.Errorf("%s: got %q, want %q", c.what, refusal, c.want)
+		}
+		r = next
+	}
+	for i := len(r.Authorities); i < AuthoritiesMax; i++ {
+		r = added(t, r, fmt.Sprint("more ", i))
+	}
+	if r = added(t, r, "one more"); len(r.Authorities) != AuthoritiesMax || r.Authorities[0].Certificate != "two" {
+		t.Errorf("got %+v, want the oldest forgotten that counted no more", r.Authorities)
+	}
+	last := r.Authorities[AuthoritiesMax-1].ID()
+	_, refusal := r.AddAuthority(access.Authority{Certificate: "too many"}, last, 1)
+	if !strings.Contains(refusal, "at most 16") {
+		t.Errorf("got %q for one too many", refusal)
+	}
+	for _, in := range []rules.Number{rules.Authorities, rules.Registry} {
+		c := codec.Writer()
+		r.Code(c, in)
+		again := &Registry{}
+		again.Code(&codec.Coder{Data: c.Data}, in)
+		if has := len(again.Authorities) > 0; has != (in == rules.Authorities) || has && !reflect.DeepEqual(again, r) {
+			t.Errorf("under %d got %+v", in, again)
+		}
+	}
+}
+
+func added(t *testing.T, r *Registry, name string) *Registry {
+	t.Helper()
+	next, refusal := r.AddAuthority(access.Authority{Certificate: name}, r.Authorities[len(r.Authorities)-1].ID(), 1)
+	if refusal != "" {
+		t.Fatal(refusal)
+	}
+	return next
 }

@@ -217,7 +217,7 @@ func (s *specs) all(c *coder, f *facts.All) {
 	if !c.Writing {
 		f.Registry = new(registry.Registry)
 	}
-	f.Registry.Code(c)
+	f.Registry.Code(c, f.Rules)
 }
 
 func request(c *coder, row *facts.Row[string, facts.Request]) {

@@ -51,6 +51,21 @@ func RemoveToken(s *cluster.State, c *command.RemoveToken) report.Result {
 	return set(s, next, "")
 }
 
+// AddAuthority lets another authority sign.
+func AddAuthority(s *cluster.State, c *command.AddAuthority) report.Result {
+	next, refusal := s.Registry().AddAuthority(access.Authority{Certificate: c.Certificate}, c.Against, s.Time)
+	return set(s, next, refusal)
+}
+
+// RemoveAuthority ends an authority.
+func RemoveAuthority(s *cluster.State, c *command.RemoveAuthority) report.Result {
+	next, refusal, found := s.Registry().RemoveAuthority(c.ID, s.Time)
+	if !found {
+		return report.Refuse(facts.NotFound, "no authority %s counts: see \"starling ca ls\"", c.ID)
+	}
+	return set(s, next, refusal)
+}
+
 // AdmitNode makes a key that of a node, at the word of a member.
 func AdmitNode(s *cluster.State, author terms.PeerID, c *command.AdmitNode) report.Result {
 	node := s.NodeOf(c.Node)

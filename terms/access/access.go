@@ -3,6 +3,7 @@
 package access
 
 import (
+	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
 	"math"
@@ -161,4 +162,24 @@ func (t *Token) Code(c *codec.Coder) {
 	codec.Flags(c, &t.Keeper)
 	codec.Integer(c, &t.Until, math.MaxInt64)
 	codec.Integer(c, &t.Uses, TokenUsesMax)
+}
+
+// AuthorityBytesMax bounds the certificate of an authority.
+const AuthorityBytesMax = 2048
+
+// Authority signs for nodes and users, or did.
+type Authority struct {
+	// Certificate is in DER, as base64 has it.
+	Certificate string
+	// Former tells that what it has signed does not count any more. It still shows who came after it.
+	Former bool
+}
+
+// ID names the authority by the SHA-256 of its certificate.
+func (a Authority) ID() Key { return sha256.Sum256([]byte(a.Certificate)) }
+
+// Code writes or reads the authority.
+func (a *Authority) Code(c *codec.Coder) {
+	codec.Text(c, &a.Certificate, AuthorityBytesMax)
+	codec.Flags(c, &a.Former)
 }

@@ -54,10 +54,14 @@ func silent(peer *host.Host) func() bool {
 	}
 }
 
-// expelled returns why this machine belongs to the cluster no more, as others say; nil while nobody says that.
+// expelled returns why this machine belongs to the cluster no more, as others say; nil while nobody says that. If they
+// have another authority than it knows, it follows that first.
 func (a *agent) expelled(ctx context.Context) error {
 	short, cancel := context.WithTimeout(ctx, expelledEvery)
 	defer cancel()
+	if err := client.CatchUp(short, a.keys, a.machines()); err != nil {
+		a.log.Warn("the cluster's authority was replaced, and this machine could not follow; trying again", "error", err)
+	}
 	others := client.NewOfNode(a.machines(), a.keys)
 	defer others.Close()
 	_, err := others.Quorum(short)

@@ -123,7 +123,7 @@ func KeysOf(ctx context.Context, n Newcomer) (*trust.Keys, error) {
 	case err == nil && keys.Node() != string(node):
 		return nil, fmt.Errorf("the keys in %s are of node %s, not of %s\nhint: give each node a data directory of its own",
 			folder, keys.Node(), node)
-	case err == nil && join != nil && trust.Hash(keys.CA()) != join.CA:
+	case err == nil && join != nil && !keys.Knows(join):
 		return nil, fmt.Errorf("this machine is in cluster %s already, and the token is of another\nhint: start the agent "+
 			"without --join, or delete %s to leave that cluster", keys.Cluster(), n.Data)
 	case err == nil:
@@ -223,6 +223,39 @@ func (h *Host) keepRenewed(ctx context.Context) {
 		}
 		next = h.config.Keys.NextRenewal()
 		h.config.Log.Info("this node's certificate was renewed", "expires", h.config.Keys.Expires(), "next", next)
+	}
+}
+
+// followAgain is how often to look which authorities the value lists, and to try again to follow the newest.
+const followAgain = 200 * time.Millisecond
+
+// keepTrusted makes the authorities count that the value lists, and follows the newest.
+func (h *Host) keepTrusted(ctx context.Context) {
+	keys, told := h.config.Keys, ""
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(followAgain):
+		}
+		var err error
+		if all, _ := h.Registry(); all != nil {
+			wasKeeper := keys.IsKeeper()
+			err = keys.Adopt(all.Authorities)
+			if wasKeeper && !keys.IsKeeper() {
+				h.config.Log.Error("this node holds the key of no authority that counts: to make it a keeper again, empty its data " +
+					"directory, and let it join with a token of --keeper")
+			}
+		}
+		if err == nil && (keys.Lacks() || !keys.IsCurrent()) {
+			if err = client.Follow(ctx, keys, h.others(ctx)); err == nil {
+				h.config.Log.Info("this node has a certificate of the newest authority")
+			}
+		}
+		if err != nil && err.Error() != told {
+			told = err.Error()
+			h.config.Log.Warn("the newest authority cannot be followed yet; trying again", "error", err)
+		}
 	}
 }
 

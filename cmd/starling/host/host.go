@@ -157,6 +157,7 @@ func Start(ctx context.Context, config Config) (*Host, error) {
 		}
 	})
 	h.serving.Go(func() { h.keepRenewed(ctx) })
+	h.serving.Go(func() { h.keepTrusted(ctx) })
 	h.serving.Go(func() { h.tellStory(ctx) })
 	return h, nil
 }

@@ -17,9 +17,9 @@ import (
 	"starling/jobspec"
 )
 
-// Commands returns "starling token", "starling user", "starling login" and "starling can".
+// Commands returns "starling token", "starling user", "starling ca", "starling login" and "starling can".
 func Commands(r *remote.Remote) []*cobra.Command {
-	return []*cobra.Command{newToken(r), newUser(r), newLogin(r), newCan(r)}
+	return []*cobra.Command{newToken(r), newUser(r), newAuthority(r), newLogin(r), newCan(r)}
 }
 
 // addressesMax bounds the addresses in a line, so that it can still be pasted.

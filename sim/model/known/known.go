@@ -17,6 +17,8 @@ type Twin struct {
 	tokens []access.Token
 	nodes  map[terms.NodeName]access.Key
 	gone   map[terms.NodeName]bool
+	// signed are the authorities in their order, with those that count no more.
+	signed []access.Authority
 }
 
 // New knows nobody.
@@ -49,6 +51,10 @@ func RequestOf(c command.Command) (id string, node terms.NodeName) {
 		return c.RequestID, ""
 	case *command.RemoveUser:
 		return c.RequestID, ""
+	case *command.AddAuthority:
+		return c.RequestID, ""
+	case *command.RemoveAuthority:
+		return c.RequestID, ""
 	case *command.AddToken:
 		return c.RequestID, ""
 	case *command.RemoveToken:
@@ -68,6 +74,10 @@ func (t *Twin) Obey(c command.Command, author terms.NodeName, member bool, now t
 		return t.addUser(c.Credential)
 	case *command.RemoveUser:
 		return t.removeUser(c.Name)
+	case *command.AddAuthority:
+		return t.addAuthority(c)
+	case *command.RemoveAuthority:
+		return t.removeAuthority(c.ID)
 	case *command.AddToken:
 		return t.addToken(c.Token, terms.Time(c.LifeMillis), now)
 	case *command.RemoveToken:
@@ -120,6 +130,42 @@ func (t *Twin) removeToken(id string, now terms.Time) bool {
 	before := len(t.tokensAt(now))
 	t.tokens = slices.DeleteFunc(t.tokensAt(now), func(one access.Token) bool { return one.ID == id })
 	return len(t.tokens) < before
+}
+
+// addAuthority lets another authority sign.
+func (t *Twin) addAuthority(c *command.AddAuthority) bool {
+	signs, former := access.Key{}, -1
+	for i := len(t.signed) - 1; i >= 0; i-- {
+		if t.signed[i].Certificate == c.Certificate {
+			return false
+		}
+		if t.signed[i].Former {
+			former = i
+		}
+	}
+	if len(t.signed) > 0 {
+		signs = t.signed[len(t.signed)-1].ID()
+	}
+	if c.Certificate == "" || signs != c.Against || len(t.signed) == registry.AuthoritiesMax && former < 0 {
+		return false
+	}
+	all := slices.Clone(t.signed)
+	if len(all) == registry.AuthoritiesMax {
+		all = slices.Delete(all, former, former+1)
+	}
+	t.signed = append(all, access.Authority{Certificate: c.Certificate})
+	return true
+}
+
+// removeAuthority ends one that does not sign.
+func (t *Twin) removeAuthority(id access.Key) bool {
+	for i := 0; i < len(t.signed)-1; i++ {
+		if t.signed[i].ID() == id && !t.signed[i].Former {
+			t.signed[i].Former = true
+			return true
+		}
+	}
+	return false
 }
 
 // admit makes a key that of a node; member tells that the node is one, author who says so.
@@ -215,6 +261,9 @@ func (t *Twin) Differences(r *registry.Registry, now terms.Time) (found []string
 	for node, key := range t.nodes {
 		got := r.Find(access.Subject{Kind: access.OfNode, Name: string(node)}, key)
 		say("key of node "+string(node), got != nil, true)
+	}
+	if r != nil {
+		say("authorities", fmt.Sprint(r.Authorities), fmt.Sprint(t.signed))
 	}
 	for node := range t.gone {
 		say("node "+string(node)+" is gone", r.IsGone(node), true)
