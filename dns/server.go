@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"time"
 
 	miekg "github.com/miekg/dns"
@@ -26,6 +27,7 @@ const (
 type Server struct {
 	zone      domain.Zone
 	directory Directory
+	clients   *clients
 }
 
 // NewServer returns a server for the names of a zone.
@@ -33,7 +35,8 @@ func NewServer(zone domain.Zone, directory Directory) (*Server, error) {
 	if reason := zone.Problem(); reason != "" {
 		return nil, fmt.Errorf("DNS zone %q %s", zone, reason)
 	}
-	return &Server{zone: zone, directory: directory}, nil
+	return &Server{zone: zone, directory: directory,
+		clients: &clients{now: time.Now, asked: map[netip.Prefix]int{}}}, nil
 }
 
 // Listen opens an address for UDP and for TCP. Port 0 stands for one that is free for both.
@@ -105,8 +108,12 @@ func run(ctx context.Context, server *miekg.Server) error {
 	return <-ended
 }
 
-// ServeDNS answers one question.
+// ServeDNS answers one question, unless its client asks too much: whose address is forged is sent nothing then, and
+// others ask again.
 func (s *Server) ServeDNS(client miekg.ResponseWriter, question *miekg.Msg) {
+	if !s.clients.allow(client.RemoteAddr()) {
+		return
+	}
 	reply := s.answer(question)
 	room := miekg.MaxMsgSize
 	if _, datagram := client.RemoteAddr().(*net.UDPAddr); datagram {
