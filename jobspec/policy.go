@@ -327,12 +327,18 @@ func pluginForm() form[terms.PluginRequest] {
 	words := "the name of a plugin (" + strings.Join(plugin.Names(rules.Released), ", ") +
 		"), or a mapping from it to its arguments"
 	given := argumentsForm()
-	name := object{{"enum", plugin.Names(rules.Released)}}
+	var each object
+	for _, name := range plugin.Names(rules.Released) {
+		arguments := object{}
+		for _, argument := range plugin.Arguments(name, rules.Released) {
+			arguments = append(arguments, pair{argument, argumentForm().schema})
+		}
+		each = append(each, pair{name, object{{"type", "object"}, {"properties", arguments}, {"additionalProperties", false}}})
+	}
 	return form[terms.PluginRequest]{
 		words: words,
-		schema: object{{"anyOf", []object{name, {
-			{"type", "object"}, {"minProperties", 1}, {"maxProperties", 1}, {"propertyNames", name},
-			{"additionalProperties", given.schema},
+		schema: object{{"anyOf", []object{{{"enum", plugin.Names(rules.Released)}}, {
+			{"type", "object"}, {"minProperties", 1}, {"maxProperties", 1}, {"properties", each}, {"additionalProperties", false},
 		}}}},
 		read: func(r *reader, p place, into *terms.PluginRequest) {
 			if p.node.Kind != yaml.MappingNode {

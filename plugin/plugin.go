@@ -93,6 +93,18 @@ func Names(in rules.Number) []string {
 	return all
 }
 
+// Arguments returns the names of all arguments of a plugin that the rules have.
+func Arguments(name string, in rules.Number) []string {
+	a := &arguments{plugin: name}
+	for _, k := range kinds(in) {
+		if k.name == name {
+			k.build(a)
+		}
+	}
+	slices.Sort(a.known)
+	return a.known
+}
+
 // NewSet returns the plugins that are asked for and those that they need, or all that is wrong with the requests: each
 // is a Fault. It is a question to the rules which plugins there are, so that all peers take the same jobs.
 func NewSet(requests []terms.PluginRequest, in rules.Number) (Set, error) {
