@@ -37,6 +37,7 @@ func TestAuthorityIsReplaced(t *testing.T) {
 	user, err := tr.asked(first).AddUser(tr.soon(), door.UserRequest{Name: "alice", Role: "operator", LifeSeconds: 3600})
 	tr.must(err)
 	asked := *tr.job("more", terms.Stateless, serverRole, 1)
+	asked.Tasks[0].User = ""                   // alice may name none
 	asked.Tasks[0].Resources[terms.CPU] = 4000 // it waits: what runs is not the question
 
 	loaded, stop := context.WithCancel(tr.Context())
