@@ -333,13 +333,12 @@ func pluginForm() form[terms.PluginRequest] {
 		for _, argument := range plugin.Arguments(name, rules.Released) {
 			arguments = append(arguments, pair{argument, argumentForm().schema})
 		}
-		each = append(each, pair{name, object{{"type", "object"}, {"properties", arguments}, {"additionalProperties", false}}})
+		each = append(each, pair{name, closed(arguments)})
 	}
 	return form[terms.PluginRequest]{
 		words: words,
-		schema: object{{"anyOf", []object{{{"enum", plugin.Names(rules.Released)}}, {
-			{"type", "object"}, {"minProperties", 1}, {"maxProperties", 1}, {"properties", each}, {"additionalProperties", false},
-		}}}},
+		schema: object{{"anyOf", []object{{{"enum", plugin.Names(rules.Released)}},
+			append(closed(each), pair{"minProperties", 1}, pair{"maxProperties", 1})}}},
 		read: func(r *reader, p place, into *terms.PluginRequest) {
 			if p.node.Kind != yaml.MappingNode {
 				text[string](words).read(r, p, &into.Name)

@@ -65,11 +65,16 @@ func mappingSchema(rows []row) object {
 			required = append(required, r.name)
 		}
 	}
-	schema := object{{"type", "object"}, {"properties", properties}, {"additionalProperties", false}}
+	schema := closed(properties)
 	if len(required) > 0 {
 		schema = append(schema, pair{"required", required})
 	}
 	return schema
+}
+
+// closed is the schema of a mapping with no others than these keys.
+func closed(properties object) object {
+	return object{{"type", "object"}, {"properties", properties}, {"additionalProperties", false}}
 }
 
 // fallback returns what stands for the key when it is absent, between two texts; "" if nothing does.

@@ -89,6 +89,7 @@ func meaning(err error) bool {
 			"must be the name of one of", "must be false in",
 			"excludes lost_after", "excludes min_available", "there is no task", ": argument ", "is in a cycle",
 			"in a daemon job", "daemon excludes", "needs a batch job", "needs a job that is preemptible",
+			"needs preemptible: true",
 			"must be at least the sum",
 			"must have at most 127 characters", "must be the job's own name", "must say within", "would set the same variable",
 			"must be 10 to", ".hosts_env: must be true or false", "does nothing without", "must not ask for",
