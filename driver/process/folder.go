@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+	"time"
 
 	"starling/driver"
 )
@@ -132,12 +133,27 @@ func (f folder) writeDurably(record string, value any) error {
 	return syncFolder(string(f))
 }
 
-// reservedBytes is more than the record of an end takes.
+// reservedBytes is more than the record of a start or an end takes.
 const reservedBytes = 8 << 10
 
-// reserve sets room aside for the record of a task's end: that can be stored although the disk is full.
+// reserve sets room aside for the records of a task's start and end: those can be stored although the task fills the
+// disk.
 func (f folder) reserve() error {
-	return os.WriteFile(f.file(endedRecord+freshSuffix), blanks(reservedBytes), 0o600)
+	for _, record := range []string{startedRecord, endedRecord} {
+		if err := os.WriteFile(f.file(record+freshSuffix), blanks(reservedBytes), 0o600); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// reserved tells whether and when a supervisor set that room aside, as it does before anything of the task begins.
+func (f folder) reserved() (at time.Time, did bool) {
+	info, err := os.Stat(f.file(endedRecord + freshSuffix))
+	if err != nil {
+		return time.Time{}, false
+	}
+	return info.ModTime(), true
 }
 
 // freshSuffix is of a record that is being stored.

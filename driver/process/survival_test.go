@@ -78,6 +78,25 @@ func TestSupervisorKilledUnseen(t *testing.T) {
 	}
 }
 
+// TestStartIsNotRepeated kills a supervisor before it has recorded that the program runs, and the driver with it: the
+// program may have begun, so the task has ended.
+func TestStartIsNotRepeated(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.run(t, "begun", programWord, "terminate", "0")
+	b.ready(t, "begun")
+	supervisor := b.supervisor(t, "begun")
+	b.reopen(t, func() {
+		if err := syscall.Kill(supervisor, syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Remove(filepath.Join(b.folder, "tasks", "begun", "started.json")); err != nil {
+			t.Fatal(err)
+		}
+	})
+	wantLost(t, b.exited(t, "begun"), "the supervisor was killed")
+}
+
 // TestMachineRestarted opens a folder that was written before the machine restarted, as far as it can tell.
 func TestMachineRestarted(t *testing.T) {
 	t.Parallel()

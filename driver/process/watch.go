@@ -204,7 +204,7 @@ func (d *Driver) adopt() error {
 	return nil
 }
 
-// adoptTask takes over one task, or deletes its folder if no Start has confirmed it.
+// adoptTask takes over one task, or deletes its folder if nothing of it can have begun.
 func (d *Driver) adoptTask(t *task) error {
 	close(t.settled)
 	if _, err := t.folder.read(filesRecord, &t.files); err != nil {
@@ -228,10 +228,25 @@ func (d *Driver) adoptTask(t *task) error {
 		return fmt.Errorf("the records in %s cannot be read although its supervisor lives", t.folder)
 	}
 	if t.status.State == 0 && !d.load(t) {
-		return d.abandon(t)
+		return d.adoptUnrecorded(t)
 	}
 	d.tasks[t.id] = t
 	d.settle(t, alive)
+	return nil
+}
+
+// adoptUnrecorded takes over a task whose supervisor was killed before it could record that the program runs: if it had
+// its assignment the program may have begun, and is not to begin twice.
+func (d *Driver) adoptUnrecorded(t *task) error {
+	at, reserved := t.folder.reserved()
+	if !reserved {
+		return d.abandon(t)
+	}
+	if !d.clean(t, started{}) {
+		return errClosed
+	}
+	d.lose(t, supervisorKilled, at)
+	d.tasks[t.id] = t
 	return nil
 }
 
@@ -239,10 +254,13 @@ func (d *Driver) adoptTask(t *task) error {
 // lost with that, and then the run of the machine has no name; but while the machine runs it is there before a
 // supervisor is.
 func (d *Driver) adoptRestarted(t *task) error {
-	if !d.load(t) {
+	at, reserved := t.folder.reserved()
+	switch known := d.load(t); {
+	case !known && !reserved:
 		return d.remove(t)
-	}
-	if t.status.State == driver.Running {
+	case !known:
+		d.lose(t, machineRestarted, at)
+	case t.status.State == driver.Running:
 		d.lose(t, machineRestarted, t.status.StartedAt)
 	}
 	d.tasks[t.id] = t
