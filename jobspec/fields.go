@@ -107,7 +107,7 @@ func programFields() []field[terms.Task] {
 			func(t *spec) *string { return &t.WorkDir }).
 			named("work_dir", "The folder in which the program starts; without it that of the image, or a fresh one, deleted after the instance."),
 		bind(optional(text[string]("the name of an account")), func(t *spec) *string { return &t.User }).
-			named("user", "The account that the program runs as; without it that of the peer. In a container it is one of the image's, or numbers as in 999:999; without it the one that the image names."),
+			named("user", "The account that the program runs as; without it one of the job's own where the agent is root, and the agent's elsewhere. Admins name any, others those that the pool has under run_as. In a container it is one of the image's, or numbers as in 999:999; without it the one that the image names."),
 		bind(optional(whole[uint32](1, terms.TaskProcessesMax)), func(t *spec) *uint32 { return &t.ProcessesMax }).
 			named("pids_limit", "How many processes and threads an instance may have; without it 4096, where the machine can limit them."),
 		bind(optional(zeroIs(terms.StopDelayLeast, durationForm(terms.GraceMillisMax))),

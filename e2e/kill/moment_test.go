@@ -108,7 +108,7 @@ func (s *submitter) run(ctx context.Context) {
 		} else {
 			s.acknowledged = append(s.acknowledged, string(spec.Name))
 		}
-		time.Sleep(s.pace/4 + time.Duration(s.random.Int64N(int64(s.pace*3/4))))
+		pause(ctx, s.pace/4+time.Duration(s.random.Int64N(int64(s.pace*3/4))))
 	}
 }
 
