@@ -102,7 +102,7 @@ func redraw(r *remote.Remote, table *console.Table) error {
 
 // nodesTable has a row for each machine.
 func nodesTable(answer *starlingv1.NodeStatsResponse, byMemory bool) *console.Table {
-	t := console.NewTable("NODE", "CPU", "HELD", "OF", "MEMORY", "HELD", "OF", "READ/S", "WRITTEN/S", "GPU", "RUNS",
+	t := console.NewTable("NODE", "CPU", "ALLOC", "OF", "MEMORY", "ALLOC", "OF", "READ/S", "WRITTEN/S", "GPU", "RUNS",
 		"PROBLEM")
 	t.Spare = []string{"RUNS", "WRITTEN/S", "READ/S", "GPU"}
 	slices.SortStableFunc(answer.GetNodes(), func(a, b *starlingv1.NodeUse) int {
