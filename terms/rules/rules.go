@@ -32,8 +32,11 @@ const Registry Number = 6
 // and tasks state a start period of their checks and how many processes they may have.
 const Authorities Number = 7
 
+// Volumes has volumes that outlive their jobs.
+const Volumes Number = 8
+
 // Released is the newest number by which a released program folds.
-const Released = Authorities
+const Released = Volumes
 
 // Next is behind everything that is released. What counts since then is there to try mixed versions with: a program
 // that is built with the tag nextrules says that it knows it, and so do some machines of the simulator.
