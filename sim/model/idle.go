@@ -10,8 +10,8 @@ import (
 	"starling/schedule/admission"
 	"starling/schedule/entitle"
 	"starling/sim/model/amounts"
+	"starling/sim/model/reading"
 	"starling/terms"
-	"starling/terms/constraint"
 )
 
 // Idle tells of something that waits although its pool admits it and a node has room for it, or would have if somebody
@@ -124,19 +124,12 @@ func (m *Model) starving(j *Job, entitled []entitle.Entitlement, admits func(ter
 	return found
 }
 
-// plain tells whether amounts and the node itself are all that counts for a task: whoever gives way for others makes
-// room, but it is not looked for who has a port or a device, and what runs around the task would change.
-func plain(spec *terms.Task) bool {
-	social := slices.ContainsFunc(spec.Constraints, func(c constraint.Constraint) bool { return c.Social() })
-	return !social && len(spec.Devices)+len(spec.Ports) == 0
-}
-
 // firstOfTasks returns the first instance that waits of each task of a job whose instances are admitted, and that is
 // plain.
 func (m *Model) firstOfTasks(j *Job, admits func(terms.Amounts) bool) (all []*seat) {
 	j.each(func(s *seat) {
 		spec, same := s.spec(), func(other *seat) bool { return other.slot.task == s.slot.task }
-		if s.waits() && !s.special() && spec != nil && s.slot.task.asks() > 0 && plain(spec) &&
+		if s.waits() && !s.special() && spec != nil && s.slot.task.asks() > 0 && reading.Plain(spec) &&
 			!slices.ContainsFunc(all, same) && admits(amounts.Of(spec)) {
 			all = append(all, s)
 		}

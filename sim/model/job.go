@@ -9,6 +9,7 @@ import (
 	"starling/cluster/retries"
 	"starling/command"
 	"starling/sim/model/amounts"
+	"starling/sim/model/reading"
 	"starling/terms"
 	"starling/terms/lifecycle"
 	"starling/validate"
@@ -229,7 +230,7 @@ func (m *Model) submit(against uint32, spec *terms.Job) bool {
 	switch {
 	case present == 0:
 		return m.first(j, spec)
-	case !lasts(j.newest(), spec), j.outgrown(spec), m.beyond(j, spec):
+	case !reading.Lasts(j.newest(), spec), j.outgrown(spec), m.beyond(j, spec):
 		return false
 	case !reflect.DeepEqual(j.newest(), spec):
 		m.change(j, facts.JobVersion{Kind: facts.Submitted, Spec: spec})
@@ -247,12 +248,6 @@ func (m *Model) first(old *Job, spec *terms.Job) bool {
 	}
 	m.begin(spec)
 	return true
-}
-
-// lasts tells whether a version leaves as it is what cannot change.
-func lasts(old, spec *terms.Job) bool {
-	shares := func(spec *terms.Job) [3]bool { return [3]bool{spec.NonPreemptible(), spec.Revocable, spec.Controller} }
-	return old.Type == spec.Type && shares(old) == shares(spec) && slices.Equal(old.After, spec.After)
 }
 
 // outgrown tells whether a version wants another number of a sealed task.
@@ -333,7 +328,7 @@ func (m *Model) adopt(t *task) {
 			continue
 		}
 		left[s] = true
-		if s.Phase.Stays() && stricter(s.spec(), t.spec(0)) && !m.mayStay(s, left) {
+		if s.Phase.Stays() && reading.Stricter(s.spec(), t.spec(0)) && !m.mayStay(s, left) {
 			continue
 		}
 		delete(left, s)
@@ -354,25 +349,7 @@ func (t *task) asGood(version uint32) bool {
 			return false
 		}
 	}
-	return sameProgram(t.spec(version), t.spec(0))
-}
-
-func sameProgram(a, b *terms.Task) bool {
-	if a == nil || b == nil {
-		return false
-	}
-	x, y := *a, *b
-	for _, t := range []*terms.Task{&x, &y} {
-		t.MinAvailable, t.MaxRunning, t.MaxRunMillis, t.After, t.OnMembersChange, t.StopDelayMillis = 0, 0, 0, nil, 0, 0
-		t.Policies, t.MaxRestarts, t.Percent = nil, 0, 0
-		if t.Instances = 0; t.Disconnect.StopAfterMillis == 0 {
-			t.StopGraceMillis = 0
-		}
-		t.Restart, t.Reschedule = terms.Restart{}, terms.Reschedule{}
-		t.Constraints, t.PerNodeMax, t.SpreadOver, t.Placement = nil, 0, "", 0
-		t.Disconnect = terms.Disconnect{StopAfterMillis: t.Disconnect.StopAfterMillis}
-	}
-	return reflect.DeepEqual(x, y)
+	return reading.SameProgram(t.spec(version), t.spec(0))
 }
 
 // dropVersions forgets old versions that nothing refers to.

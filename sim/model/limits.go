@@ -5,6 +5,7 @@ import (
 
 	"starling/cluster/want"
 	"starling/sim/model/amounts"
+	"starling/sim/model/reading"
 	"starling/terms"
 )
 
@@ -53,16 +54,9 @@ func (m *Model) beyond(j *Job, spec *terms.Job) bool {
 			pool.Add(wants, kind, l.Nodes)
 		}
 	}
-	many := j == nil && open >= int(l.Jobs) || len(all) > int(l.Tasks) || asksTooMuch(l, spec)
+	many := j == nil && open >= int(l.Jobs) || len(all) > int(l.Tasks) || reading.AsksTooMuch(l, spec)
 	return many || own.Instances > uint64(l.JobInstances) || total.Instances > uint64(l.Instances) ||
 		own.Exceeds(l.JobAmount) || pool.Exceeds(l.PoolAmount) || total.Exceeds(l.ClusterAmount)
-}
-
-// asksTooMuch tells whether a job has a gang that is too large, or a task asks for more attempts than are remembered.
-func asksTooMuch(l *terms.Limits, spec *terms.Job) bool {
-	return spec.GangSize() > uint64(l.Gang) || slices.ContainsFunc(spec.Tasks, func(t terms.Task) bool {
-		return t.Reschedule.AttemptsMax > l.Attempts && t.Reschedule.AttemptsMax != terms.RestartsUnlimited
-	})
 }
 
 // offersTooMuch tells whether all nodes would offer more than the limit if one offered that.

@@ -2,9 +2,9 @@ package model
 
 import (
 	"slices"
-	"strconv"
 
 	"starling/cluster/facts"
+	"starling/sim/model/reading"
 	"starling/terms"
 	"starling/terms/constraint"
 )
@@ -21,7 +21,7 @@ func (s *seat) search() search { return search{s.slot.task, s.spec(), s.special(
 // suits tells whether the rules of a task hold on a node, of the soft ones those that count.
 func (m *Model) suits(rooms []*room, q search, r *room, counts func(*constraint.Constraint) bool) bool {
 	if q.spec.PerNodeMax > 0 && r.own[q.t] >= int(q.spec.PerNodeMax) ||
-		r.exclusive() && !slices.ContainsFunc(q.spec.Constraints, asksExclusive) || !m.within(q.t.job, r.node) {
+		r.exclusive() && !slices.ContainsFunc(q.spec.Constraints, reading.AsksExclusive) || !m.within(q.t.job, r.node) {
 		return false
 	}
 	for _, c := range q.spec.Constraints {
@@ -42,12 +42,12 @@ func holdsFor(t *terms.Task, rooms []*room, r *room, c *constraint.Constraint) b
 	case len(c.Any) > 0:
 		return slices.ContainsFunc(c.Any, part)
 	case c.Label == "":
-		return satisfied(r.node.offer, c)
+		return reading.Satisfied(r.node.offer, c)
 	}
 	label := terms.EnvVar{Name: c.Label, Value: c.Values[0]}
 	alone := !slices.ContainsFunc(rooms, func(other *room) bool { return other.labels[label] > 0 })
-	if alone && slices.Contains(t.Labels, label) && !compared(c.Operator, 0, int(c.Count)) &&
-		compared(c.Operator, 1, int(c.Count)) {
+	if alone && slices.Contains(t.Labels, label) && !reading.Compared(c.Operator, 0, int(c.Count)) &&
+		reading.Compared(c.Operator, 1, int(c.Count)) {
 		return true
 	}
 	return holdsAt(rooms, r, c)
@@ -92,10 +92,6 @@ func (j *Job) endSoftWait() {
 	}
 }
 
-func asksExclusive(c constraint.Constraint) bool {
-	return c.Attribute == "exclusive" || slices.ContainsFunc(append(slices.Clone(c.All), c.Any...), asksExclusive)
-}
-
 func holdsAt(rooms []*room, r *room, c *constraint.Constraint) bool {
 	if len(c.All) > 0 {
 		return !slices.ContainsFunc(c.All, func(part constraint.Constraint) bool { return !holdsAt(rooms, r, &part) })
@@ -104,7 +100,7 @@ func holdsAt(rooms []*room, r *room, c *constraint.Constraint) bool {
 		return slices.ContainsFunc(c.Any, func(part constraint.Constraint) bool { return holdsAt(rooms, r, &part) })
 	}
 	if c.Label == "" {
-		return satisfied(r.node.offer, c)
+		return reading.Satisfied(r.node.offer, c)
 	}
 	count := 0
 	for _, other := range rooms {
@@ -112,50 +108,14 @@ func holdsAt(rooms []*room, r *room, c *constraint.Constraint) bool {
 			count += other.labels[terms.EnvVar{Name: c.Label, Value: c.Values[0]}]
 		}
 	}
-	return compared(c.Operator, count, int(c.Count))
-}
-
-func compared(o constraint.Operator, x, y int) bool {
-	return map[constraint.Operator]bool{
-		constraint.Equal: x == y, constraint.NotEqual: x != y,
-		constraint.Less: x < y, constraint.LessOrEqual: x <= y, constraint.Greater: x > y, constraint.GreaterOrEqual: x >= y,
-	}[o]
-}
-
-func satisfied(offer *terms.Offer, c *constraint.Constraint) bool {
-	have, exists := "", false
-	for _, a := range offer.Attributes {
-		if a.Name == c.Attribute {
-			have, exists = a.Value, true
-		}
-	}
-	switch c.Operator {
-	case constraint.Exists, constraint.NotExists:
-		return exists == (c.Operator == constraint.Exists)
-	case constraint.Equal, constraint.In:
-		return exists && slices.Contains(c.Values, have)
-	case constraint.NotEqual, constraint.NotIn:
-		return !exists || !slices.Contains(c.Values, have)
-	}
-	x, bad := strconv.Atoi(have)
-	y, _ := strconv.Atoi(c.Values[0])
-	return bad == nil && compared(c.Operator, x, y)
-}
-
-// stricter tells whether a task has other rules that its nodes must satisfy, or may have fewer instances on one.
-func stricter(old, now *terms.Task) bool {
-	firm := func(t *terms.Task) []constraint.Constraint {
-		return slices.DeleteFunc(slices.Clone(t.Constraints), func(c constraint.Constraint) bool { return c.Soft })
-	}
-	fewer := now.PerNodeMax > 0 && (old.PerNodeMax == 0 || now.PerNodeMax < old.PerNodeMax)
-	return fewer || !slices.EqualFunc(firm(old), firm(now), constraint.Same)
+	return reading.Compared(c.Operator, count, int(c.Count))
 }
 
 // mayStay tells whether a node satisfies the newest rules for what it runs, if some instances were not there.
 func (m *Model) mayStay(s *seat, gone map[*seat]bool) bool {
 	rooms, t, spec := m.roomsWithout(func(one *seat) bool { return gone[one] }), s.slot.task, s.slot.task.spec(0)
 	r := rooms[s.Node]
-	if r.node.offer == nil || r.exclusive() && !slices.ContainsFunc(spec.Constraints, asksExclusive) {
+	if r.node.offer == nil || r.exclusive() && !slices.ContainsFunc(spec.Constraints, reading.AsksExclusive) {
 		return false
 	}
 	return (spec.PerNodeMax == 0 || r.own[t] < int(spec.PerNodeMax)) &&

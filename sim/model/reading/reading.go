@@ -1,0 +1,93 @@
+// Package reading tells what the text of a job says by itself.
+package reading
+
+import (
+	"reflect"
+	"slices"
+	"strconv"
+
+	"starling/terms"
+	"starling/terms/constraint"
+)
+
+// Lasts tells whether a version leaves as it is what cannot change.
+func Lasts(old, spec *terms.Job) bool {
+	shares := func(spec *terms.Job) [3]bool { return [3]bool{spec.NonPreemptible(), spec.Revocable, spec.Controller} }
+	return old.Type == spec.Type && shares(old) == shares(spec) && slices.Equal(old.After, spec.After)
+}
+
+// SameProgram tells whether instances of one task are as good as ones of another, if their node does.
+func SameProgram(a, b *terms.Task) bool {
+	if a == nil || b == nil {
+		return false
+	}
+	x, y := *a, *b
+	for _, t := range []*terms.Task{&x, &y} {
+		t.MinAvailable, t.MaxRunning, t.MaxRunMillis, t.After, t.OnMembersChange, t.StopDelayMillis = 0, 0, 0, nil, 0, 0
+		t.Policies, t.MaxRestarts, t.Percent = nil, 0, 0
+		if t.Instances = 0; t.Disconnect.StopAfterMillis == 0 {
+			t.StopGraceMillis = 0
+		}
+		t.Restart, t.Reschedule = terms.Restart{}, terms.Reschedule{}
+		t.Constraints, t.PerNodeMax, t.SpreadOver, t.Placement = nil, 0, "", 0
+		t.Disconnect = terms.Disconnect{StopAfterMillis: t.Disconnect.StopAfterMillis}
+	}
+	return reflect.DeepEqual(x, y)
+}
+
+// Stricter tells whether a task has other rules that its nodes must satisfy, or may have fewer instances on one.
+func Stricter(old, now *terms.Task) bool {
+	firm := func(t *terms.Task) []constraint.Constraint {
+		return slices.DeleteFunc(slices.Clone(t.Constraints), func(c constraint.Constraint) bool { return c.Soft })
+	}
+	fewer := now.PerNodeMax > 0 && (old.PerNodeMax == 0 || now.PerNodeMax < old.PerNodeMax)
+	return fewer || !slices.EqualFunc(firm(old), firm(now), constraint.Same)
+}
+
+// AsksExclusive tells whether a constraint asks for a node that is exclusive.
+func AsksExclusive(c constraint.Constraint) bool {
+	return c.Attribute == "exclusive" || slices.ContainsFunc(append(slices.Clone(c.All), c.Any...), AsksExclusive)
+}
+
+// Satisfied tells whether a node that offers this satisfies a constraint on an attribute.
+func Satisfied(offer *terms.Offer, c *constraint.Constraint) bool {
+	have, exists := "", false
+	for _, a := range offer.Attributes {
+		if a.Name == c.Attribute {
+			have, exists = a.Value, true
+		}
+	}
+	switch c.Operator {
+	case constraint.Exists, constraint.NotExists:
+		return exists == (c.Operator == constraint.Exists)
+	case constraint.Equal, constraint.In:
+		return exists && slices.Contains(c.Values, have)
+	case constraint.NotEqual, constraint.NotIn:
+		return !exists || !slices.Contains(c.Values, have)
+	}
+	x, bad := strconv.Atoi(have)
+	y, _ := strconv.Atoi(c.Values[0])
+	return bad == nil && Compared(c.Operator, x, y)
+}
+
+// Compared tells whether two numbers compare so.
+func Compared(o constraint.Operator, x, y int) bool {
+	return map[constraint.Operator]bool{
+		constraint.Equal: x == y, constraint.NotEqual: x != y,
+		constraint.Less: x < y, constraint.LessOrEqual: x <= y, constraint.Greater: x > y, constraint.GreaterOrEqual: x >= y,
+	}[o]
+}
+
+// AsksTooMuch tells whether a job has a gang that is too large, or a task asks for more attempts than are remembered.
+func AsksTooMuch(l *terms.Limits, spec *terms.Job) bool {
+	return spec.GangSize() > uint64(l.Gang) || slices.ContainsFunc(spec.Tasks, func(t terms.Task) bool {
+		return t.Reschedule.AttemptsMax > l.Attempts && t.Reschedule.AttemptsMax != terms.RestartsUnlimited
+	})
+}
+
+// Plain tells whether amounts and the node itself are all that counts for a task: whoever gives way for others makes
+// room, but it is not looked for who has a port or a device, and what runs around the task would change.
+func Plain(spec *terms.Task) bool {
+	social := slices.ContainsFunc(spec.Constraints, func(c constraint.Constraint) bool { return c.Social() })
+	return !social && len(spec.Devices)+len(spec.Ports) == 0
+}
