@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	mathrand "math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -230,13 +231,17 @@ func (p *Peer) confirm(ctx context.Context, found *life) (past, error) {
 		found.pulse.Abandon()
 		return known, fmt.Errorf("pulse of %s: %w", found.peer, err)
 	}
-	found.known.Starts = 1
+	found.known.Starts = firstStart()
 	if err := p.config.Identity.Save(found.known); err != nil {
 		found.pulse.Abandon()
 		return known, err
 	}
 	return known, nil
 }
+
+// firstStart draws how many starts a new life is taken to have had. Somebody may have led it before and written nothing
+// that counted, with a disk that was emptied since: his records have their names, and the journal takes no name twice.
+func firstStart() uint32 { return 1 + mathrand.Uint32N(1<<20) }
 
 // begin leads the life that was found.
 func (p *Peer) begin(next life) {

@@ -91,3 +91,18 @@ func TestALifeWhosePulseWasLostMeanwhileIsNotBegun(t *testing.T) {
 		}
 	})
 }
+
+// A machine was removed before anything that it wrote counted, was emptied and is let in again: it is the same life once
+// more, and must not wait for an entry which the journal takes for the one that it has.
+func TestALifeThatIsLedAgainWritesUnderOtherNames(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFlock(t, "a")
+		defer f.stop()
+		old := journal.Record{Writer: "b~1", Seq: sequence(1) + 1, Payload: []byte("what did not count")}
+		if err := f.shared.Append(t.Context(), old); err != nil {
+			t.Fatal(err)
+		}
+		f.add("b")
+		f.await("a", "b~1 is a member", func(s *cluster.State) bool { return s.IsMember("b~1") })
+	})
+}

@@ -197,7 +197,7 @@ func (m *machine) confirm() {
 		m.seek(1000)
 		return
 	}
-	m.disk.starts = 1
+	m.disk.starts = 1 + uint32(m.joins) // an emptied machine may lead a life again of which nothing counted
 	m.lead(m.self())
 }
 
