@@ -1,6 +1,8 @@
 package cluster
 
 import (
+	"slices"
+
 	"starling/cluster/facts"
 	"starling/cluster/workload"
 	"starling/terms"
@@ -90,10 +92,26 @@ func (s *State) FinishIfDone(id terms.JobID) {
 }
 
 // Expire lets a finished job be forgotten at the end of the entry: until then what the entry does may name it.
+// What its volumes hold is left to the next of its name.
 func (s *State) Expire(id terms.JobID) {
+	if s.Expired(id) {
+		return
+	}
 	s.changeJob(id, func(j *workload.Job) { s.dropUpdateDeadline(j) })
 	s.expired = append(s.expired, id)
+	s.leaveVolumes(id)
 }
+
+// leaveVolumes leaves what a job that is forgotten has in its volumes to the next of its name.
+func (s *State) leaveVolumes(id terms.JobID) {
+	for task := range s.Job(id).Tasks {
+		s.EachSlot(id, task, s.keepVolumes)
+	}
+	s.volumes.Leave(s.Job(id).Name(), id, s.Time)
+}
+
+// Expired tells whether a finished job is forgotten at the end of the entry.
+func (s *State) Expired(id terms.JobID) bool { return slices.Contains(s.expired, id) }
 
 // dropUpdateDeadline takes the deadline of a job's update out of those that are met.
 func (s *State) dropUpdateDeadline(j *workload.Job) {
@@ -115,6 +133,7 @@ func (s *State) ForgetJobs() {
 	for s.finished.Len() > int(s.Limits.FinishedJobs) ||
 		s.finishedSlots > s.Limits.FinishedSlots && s.finished.Len() > 1 {
 		oldest, _ := s.finished.Min()
+		s.leaveVolumes(oldest.id)
 		s.forgetJob(oldest.id)
 	}
 }

@@ -16,7 +16,7 @@ func (s *State) Facts() *facts.All {
 		Head: s.Head, Pools: s.pools, Registry: s.registry, SoftSince: facts.RowsOf(&s.softSince),
 		Nominations: facts.RowsOf(&s.nominations),
 		Starving:    facts.RowsOf(&s.starving),
-		Shared:      facts.RowsOf(&s.shared), Ring: s.Membership.Facts(),
+		Shared:      facts.RowsOf(&s.shared), Ring: s.Membership.Facts(), Volumes: s.volumes.Rows(),
 	}
 	f.DirtyNodes = slices.Clone(s.DirtyNodes)
 	for n := range s.nodes.Len() {
@@ -69,6 +69,9 @@ func Rebuild(f *facts.All) *State {
 	}
 	for _, one := range f.Shared {
 		s.setShared(one.Key, one.Value)
+	}
+	for _, one := range f.Volumes {
+		s.volumes.Put(one.Key, one.Value)
 	}
 	s.RequestNext -= uint64(len(f.Requests))
 	for _, one := range f.Requests {

@@ -3,8 +3,10 @@ package cluster
 import (
 	"starling/cluster/facts"
 	"starling/cluster/retries"
+	"starling/cluster/volumes"
 	"starling/cluster/workload"
 	"starling/terms"
+	"starling/terms/rules"
 )
 
 // SetDesired changes how many slots of a task there should be. Slots beyond that which hold room stay until they have
@@ -32,9 +34,14 @@ func (s *State) want(t *workload.Task, id terms.JobID, task int, want uint32) {
 	for index := old; index < min(want, t.Fresh); index++ {
 		r := facts.SlotRef{Job: id, Task: uint16(task), Index: index}
 		if slot := t.Slots.At(int(index)); slot.Phase == facts.Stopped || slot.Phase == facts.Waiting {
-			s.putSlot(j, r, facts.Slot{Order: slot.Order, Node: slot.Node})
+			back := facts.Slot{Order: slot.Order, Node: slot.Node}
+			if s.Rules >= rules.Volumes && back.Order != 0 && j.HasVolumes(task) {
+				back.Preference = facts.OnlyNode
+			}
+			s.putSlot(j, r, back)
 		}
 	}
+	s.findVolumes(t, facts.SlotRef{Job: id, Task: uint16(task), Index: old})
 	for ; j.Spec.Type == terms.Daemon && t.Fresh < want; t.Fresh++ {
 		// A daemon's slots belong to their nodes: each waits only once its node can have it.
 		s.putSlot(j, facts.SlotRef{Job: id, Task: uint16(task), Index: t.Fresh},
@@ -77,6 +84,7 @@ func (s *State) trim(t *workload.Task, r facts.SlotRef) {
 
 // drop forgets a slot that holds nothing, with all that is kept of it.
 func (s *State) drop(t *workload.Task, r facts.SlotRef) {
+	s.keepVolumes(r, t.SeatAt(r))
 	t.Drop(r, func(r facts.SlotRef, slot facts.Slot) {
 		if slot.Deadline != 0 {
 			s.deadlines.Delete(due{slot.Deadline, r})
@@ -312,4 +320,36 @@ func (s *State) SetAttempts(r facts.SlotRef, all retries.Attempts) {
 		}
 		s.count(t, t.SetAttempts(r, all))
 	})
+}
+
+// Volumes are the sets of volumes of which the value knows more than slots say.
+func (s *State) Volumes() *volumes.Table { return &s.volumes }
+
+// findVolumes lets slots from one on that were never placed wait for the nodes that have what earlier ones left.
+func (s *State) findVolumes(t *workload.Task, r facts.SlotRef) {
+	j := s.Job(r.Job)
+	if s.Rules < rules.Volumes || !j.HasVolumes(int(r.Task)) {
+		return
+	}
+	for _, set := range s.volumes.Found(s.NameOf(r), t.Desired, j.ID) {
+		v, _ := s.volumes.Get(set)
+		if r.Index = set.Slot.Index; t.Slots.At(int(r.Index)).Order != 0 || v.Empty {
+			continue
+		}
+		v.User = j.ID
+		s.volumes.Put(set, v)
+		for t.Fresh <= r.Index {
+			t.Fresh++
+			s.putSlot(j, facts.SlotRef{Job: j.ID, Task: r.Task, Index: t.Fresh - 1}, facts.Slot{Since: s.Time})
+		}
+		s.putSlot(j, r, facts.Slot{Order: v.Order, Node: v.Node, Preference: facts.OnlyNode, Since: s.Time})
+	}
+}
+
+// keepVolumes notes where the volumes of a slot are that is dropped. It returns true.
+func (s *State) keepVolumes(r facts.SlotRef, slot facts.Slot) bool {
+	if s.Rules >= rules.Volumes && r.Seat == facts.MainSeat && s.Job(r.Job).HasVolumes(int(r.Task)) {
+		s.volumes.Keep(s.NameOf(r), r.Job, &slot, s.Time)
+	}
+	return true
 }

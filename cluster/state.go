@@ -13,6 +13,7 @@ import (
 	"starling/cluster/room"
 	"starling/cluster/tree"
 	"starling/cluster/vector"
+	"starling/cluster/volumes"
 	"starling/cluster/want"
 	"starling/cluster/workload"
 	"starling/terms"
@@ -30,14 +31,15 @@ type State struct {
 
 	// The facts: jobs and nodes with those in their rows, and the tables. softSince is since when tasks with soft
 	// constraints wait, nominations what is kept for waiting jobs, starving are the pools whose work waits for room that
-	// others have, shared tells from what the virtual peers of each pool were divided last, pools is the tree of resource
-	// pools, registry is who is known.
+	// others have, shared tells from what the virtual peers of each pool were divided last, volumes are what slots do not
+	// say of sets of volumes, pools is the tree of resource pools, registry is who is known.
 	jobs         btree.Map[terms.JobID, *workload.Job]
 	nodes        vector.Of[*Node]
 	softSince    btree.Map[facts.TaskKey, terms.Time]
 	nominations  btree.Map[terms.JobID, facts.Nomination]
 	starving     btree.Map[tree.ID, facts.Starving]
 	shared       btree.Map[tree.ID, uint64]
+	volumes      volumes.Table
 	pools        *tree.Pools
 	registry     *registry.Registry
 	requests     btree.Map[string, facts.Request]
@@ -128,7 +130,7 @@ func NewStateWithin(limits terms.Limits) *State {
 	unlocked := btree.Options{NoLocks: true}
 	return &State{
 		epoch: new(vector.Epoch), Head: facts.Head{Rules: rules.First, Limits: limits},
-		digest: fingerprint.Limits(&limits), pools: tree.First(),
+		digest: fingerprint.Limits(&limits), pools: tree.First(), volumes: volumes.New(),
 		waiting: *btree.NewBTreeGOptions(func(a, b workload.QueueEntry) bool { return a.Before(&b) }, unlocked),
 		deadlines: *btree.NewBTreeGOptions(func(a, b due) bool {
 			return a.at < b.at || a.at == b.at && a.slot.Compare(b.slot) < 0
@@ -153,7 +155,7 @@ func (s *State) Copy() *State {
 		*s.draining.Copy()
 	c.shapes, c.nodeNames, c.classes = *s.shapes.Copy(), *s.nodeNames.Copy(), *s.classes.Copy()
 	c.nominations, c.starving, c.shared = *s.nominations.Copy(), *s.starving.Copy(), *s.shared.Copy()
-	c.preemptible = s.preemptible.Copy()
+	c.preemptible, c.volumes = s.preemptible.Copy(), s.volumes.Copy()
 	c.counters, c.wakeUps, c.timeouts, c.softSince = *s.counters.Copy(), *s.wakeUps.Copy(), *s.timeouts.Copy(),
 		*s.softSince.Copy()
 	c.requests, c.requestOrder = *s.requests.Copy(), *s.requestOrder.Copy()
@@ -184,7 +186,7 @@ func (f Frozen) Index() terms.Index { return f.s.Index }
 
 // Digest is a hash of all facts: values with equal digests have equal ones from then on, whatever is folded.
 func (s *State) Digest() uint64 {
-	h := s.Head.Hash(s.digest, s.Membership.Digest(), s.pools.Hash)
+	h := s.Head.Hash(s.digest+s.volumes.Digest, s.Membership.Digest(), s.pools.Hash)
 	if s.registry != nil {
 		h = fingerprint.Mix(h, s.registry.Hash)
 	}

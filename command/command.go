@@ -78,6 +78,7 @@ const (
 	KindTakeSnapshot
 	KindAddAuthority
 	KindRemoveAuthority
+	KindRemoveVolumes
 	kindEnd
 )
 
@@ -93,7 +94,8 @@ func (k Kind) String() string {
 		"leave-cluster", "volunteer-for-task", "submit-job", "kill-job", "report-tasks", "tell-time", "raise-rules",
 		"steer-update", "revert-job", "restart-job", "end-allocation", "drain-node",
 		"change-pools", "suspend-job", "seal-task", "vouch-snapshot", "as", "add-user", "remove-user", "add-token",
-		"remove-token", "admit-node", "remove-node", "take-snapshot", "add-authority", "remove-authority"}[k-1]
+		"remove-token", "admit-node", "remove-node", "take-snapshot", "add-authority", "remove-authority",
+		"remove-volumes"}[k-1]
 }
 
 // Command is one verb with its arguments.
@@ -230,6 +232,12 @@ type EndAllocation struct {
 	WithoutVolumes bool
 }
 
+// RemoveVolumes deletes what is in volumes that no instance has and no job that runs may come back for.
+type RemoveVolumes struct {
+	RequestID string
+	Volumes   terms.VolumeSet
+}
+
 // DrainNode moves what runs on a node to others and gives it nothing new; or takes that back.
 type DrainNode struct {
 	RequestID string
@@ -334,6 +342,9 @@ func (*SealTask) Kind() Kind { return KindSealTask }
 
 // Kind returns KindEndAllocation.
 func (*EndAllocation) Kind() Kind { return KindEndAllocation }
+
+// Kind returns KindRemoveVolumes.
+func (*RemoveVolumes) Kind() Kind { return KindRemoveVolumes }
 
 // Kind returns KindDrainNode.
 func (*DrainNode) Kind() Kind { return KindDrainNode }

@@ -97,6 +97,13 @@ func (m *EndAllocation) code(c *codec.Coder) {
 	}
 }
 
+func (m *RemoveVolumes) code(c *codec.Coder) {
+	request(c, &m.RequestID, &m.Volumes.Slot.Job)
+	codec.Text(c, &m.Volumes.Slot.Task, terms.NameBytesMax)
+	codec.Integer(c, &m.Volumes.Slot.Index, math.MaxUint32)
+	codec.Integer(c, &m.Volumes.Job, math.MaxUint32)
+}
+
 func (m *DrainNode) code(c *codec.Coder) {
 	requestID(c, &m.RequestID)
 	codec.Text(c, &m.Node, terms.NameBytesMax)

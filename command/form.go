@@ -76,6 +76,8 @@ func (f form) since() rules.Number {
 		return rules.Registry
 	case f == form{KindChangePools, withUsers}, f.kind == KindAddAuthority, f.kind == KindRemoveAuthority:
 		return rules.Authorities
+	case f.kind == KindRemoveVolumes:
+		return rules.Volumes
 	case f.kind >= KindAs && f.kind < kindEnd:
 		return rules.Registry
 	}
@@ -155,6 +157,17 @@ func blank(f form) Command {
 		return &ChangePools{}
 	case KindVouchSnapshot:
 		return &VouchSnapshot{}
+	case KindRemoveVolumes:
+		return &RemoveVolumes{}
+	case KindPassTime:
+		return &PassTime{}
+	}
+	return blankAccess(f.kind)
+}
+
+// blankAccess returns an empty command about who is known or wrote another, nil for a kind that is none.
+func blankAccess(k Kind) Command {
+	switch k {
 	case KindAs:
 		return &As{}
 	case KindAddUser:
@@ -175,8 +188,6 @@ func blank(f form) Command {
 		return &AddAuthority{}
 	case KindRemoveAuthority:
 		return &RemoveAuthority{}
-	case KindPassTime:
-		return &PassTime{}
 	}
 	return nil
 }

@@ -110,6 +110,8 @@ func commands() []Command {
 		&AddAuthority{RequestID: "0f9d", Against: access.Key([]byte("the SHA-256 of a certificate of1")),
 			Certificate: "MIIBmTCCAT+gAwIBAgI="},
 		&RemoveAuthority{RequestID: "0f9d", ID: access.Key([]byte("the SHA-256 of a certificate of1"))},
+		&RemoveVolumes{RequestID: "0f9d",
+			Volumes: terms.VolumeSet{Slot: terms.SlotName{Job: "shop/db", Task: "main", Index: 2}, Job: 17}},
 		&As{Subject: access.Subject{Kind: access.OfLocal, Name: "root@a"},
 			Command: &KillJob{RequestID: "0f9d", Job: "web", Against: 2}},
 		&VouchSnapshot{facts.Snapshot{Index: 10_000, Digest: 7, Chunks: 3,

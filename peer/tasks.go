@@ -163,7 +163,7 @@ func (p *Peer) putFiles(order *reaction.Order, task *driver.Task) (refusal strin
 		return clipped(odd)
 	}
 	files, err := p.fileSet(&reaction.Renewal{
-		ID: order.ID, Job: order.Volumes.Job, Version: order.Members, Files: order.Environment.Files, User: task.User,
+		ID: order.ID, Job: order.Job, Version: order.Members, Files: order.Environment.Files, User: task.User,
 	})
 	if err != nil {
 		return clipped(err.Error())

@@ -11,6 +11,7 @@ import (
 	"starling/reconcile"
 	"starling/replica/enrol"
 	"starling/replica/report"
+	"starling/replica/storage"
 	"starling/schedule"
 	"starling/schedule/place"
 	"starling/schedule/preempt"
@@ -298,6 +299,8 @@ func (f *fold) obey(c command.Command) report.Result {
 		return f.sealTask(c)
 	case *command.EndAllocation:
 		return f.endAllocation(c)
+	case *command.RemoveVolumes:
+		return f.once(c.RequestID, func() report.Result { return storage.Remove(f.s, c.Volumes) })
 	case *command.DrainNode:
 		return f.drainNode(c)
 	case *command.ChangePools:

@@ -53,8 +53,7 @@ func sharingProblem(old, spec *terms.Job) report.Result {
 		old, now bool
 	}{
 		{"preemptible", !old.NonPreemptible(), !spec.NonPreemptible()},
-		{"revocable", old.Revocable, spec.Revocable},
-		{"controller", old.Controller, spec.Controller},
+		{"revocable", old.Revocable, spec.Revocable}, {"controller", old.Controller, spec.Controller},
 	} {
 		if field.old != field.now {
 			return refused(facts.Conflict, "job %s has %s: %v, which cannot change: stop it first", spec.Name, field.name,

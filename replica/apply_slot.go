@@ -8,6 +8,7 @@ import (
 	"starling/command"
 	"starling/reconcile"
 	"starling/replica/report"
+	"starling/replica/storage"
 	"starling/rollout"
 	"starling/terms"
 	"starling/terms/lifecycle"
@@ -344,6 +345,7 @@ func (f *fold) follow(r facts.SlotRef, slot facts.Slot) {
 		f.wait(r, slot, facts.AvoidNode)
 	case cause == facts.ByRelease:
 		slot.Order, slot.Node = 0, 0 // as if it had never had a node
+		storage.Renew(f.s, f.s.NameOf(r), r.Job)
 		f.wait(r, slot, facts.AnyNode)
 	default:
 		f.wait(r, slot, facts.AnyNode)

@@ -48,8 +48,7 @@ func (f *fold) settle(r facts.SlotRef, slot facts.Slot, event func(*reconcile.Ca
 func (f *fold) question(j *workload.Job, task int) reconcile.Task {
 	t := reconcile.Task{
 		Now: f.s.Time, Version: j.Version, Count: j.Tasks[task].Desired, Batch: j.Spec.Type == terms.Batch,
-		Daemon: j.Spec.Type == terms.Daemon,
-		Spec:   j.TaskSpecOf(task, j.Version), Policy: &terms.UpdatePolicy{},
+		Daemon: j.Spec.Type == terms.Daemon, Spec: j.TaskSpecOf(task, j.Version), Policy: &terms.UpdatePolicy{},
 	}
 	if j.Stop || t.Spec == nil {
 		t.Count = 0

@@ -126,6 +126,8 @@ func needs(c command.Command) []Need {
 		return ofJob(access.Submitter, c.Slot.Job)
 	case *command.EndAllocation:
 		return ofJob(access.Operator, c.Slot.Job)
+	case *command.RemoveVolumes:
+		return ofJob(access.Operator, c.Volumes.Slot.Job)
 	case *command.DrainNode:
 		return []Need{{access.Operator, ""}}
 	case *command.ChangePools:

@@ -148,10 +148,14 @@ func (a AllocationID) String() string {
 	return fmt.Sprintf("%s#%d", a.Slot, a.Order)
 }
 
+// Compare orders slots by job, task and number.
+func (n SlotName) Compare(b SlotName) int {
+	return cmp.Or(cmp.Compare(n.Job, b.Job), cmp.Compare(n.Task, b.Task), cmp.Compare(n.Index, b.Index))
+}
+
 // Compare orders allocations by job, task, slot and order.
 func (a AllocationID) Compare(b AllocationID) int {
-	return cmp.Or(cmp.Compare(a.Slot.Job, b.Slot.Job), cmp.Compare(a.Slot.Task, b.Slot.Task),
-		cmp.Compare(a.Slot.Index, b.Slot.Index), cmp.Compare(a.Order, b.Order))
+	return cmp.Or(a.Slot.Compare(b.Slot), cmp.Compare(a.Order, b.Order))
 }
 
 // ParseAllocationID is the inverse of String; ok is false for what String never returns.
@@ -166,11 +170,16 @@ func ParseAllocationID(text string) (id AllocationID, ok bool) {
 	return id, ok
 }
 
-// VolumeSet names the volumes of one slot. The job's number tells it from later jobs of the same name, which begin with
-// empty volumes.
+// VolumeSet names the volumes of one slot: that of the slot's name, and the number of the job of which a slot first had
+// them, or one that was given to volumes that began anew.
 type VolumeSet struct {
 	Slot SlotName
 	Job  JobID
+}
+
+// Compare orders sets by slot, older ones of a slot first.
+func (v VolumeSet) Compare(b VolumeSet) int {
+	return cmp.Or(v.Slot.Compare(b.Slot), cmp.Compare(v.Job, b.Job))
 }
 
 // String returns for example "db.main[2]@17".

@@ -63,6 +63,8 @@ func request(c command.Command) string {
 	case *command.SealTask:
 		return fmt.Sprintf("seal task %s of job %s by %s", c.Slot.Task, c.Slot.Job,
 			terms.AllocationID{Slot: c.Slot, Order: c.Order})
+	case *command.RemoveVolumes:
+		return fmt.Sprintf("remove the volumes %s", c.Volumes)
 	case *command.EndAllocation:
 		if c.WithoutVolumes {
 			return fmt.Sprintf("give up the volumes of %s", terms.AllocationID{Slot: c.Slot, Order: c.Order})

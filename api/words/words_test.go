@@ -73,6 +73,8 @@ func TestCommands(t *testing.T) {
 		{&command.RestartJob{Job: "web", Task: "server"}, "restart task server of job web"},
 		{&command.SealTask{Slot: terms.SlotName{Job: "web", Task: "server", Index: 2}, Order: 4711},
 			"seal task server of job web by web.server[2]#4711"},
+		{&command.RemoveVolumes{Volumes: terms.VolumeSet{Slot: terms.SlotName{Job: "web", Task: "main", Index: 2}, Job: 7}},
+			"remove the volumes web.main[2]@7"},
 		{&command.EndAllocation{Slot: terms.SlotName{Job: "web", Task: "server", Index: 2}, Order: 4711},
 			"restart web.server[2]#4711"},
 		{&command.EndAllocation{Slot: terms.SlotName{Job: "web", Task: "server", Index: 2}, Order: 4711, Elsewhere: true},

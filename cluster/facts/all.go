@@ -29,6 +29,8 @@ type All struct {
 	Nominations []Row[terms.JobID, Nomination]
 	Starving    []Row[tree.ID, Starving]
 	Shared      []Row[tree.ID, uint64]
+	// Volumes are what slots do not say of sets of volumes.
+	Volumes []Row[terms.VolumeSet, Volumes]
 }
 
 // Head are the facts that are one of a kind.

@@ -24,6 +24,7 @@ const (
 	tagBlocked
 	tagShared
 	tagSnapshots
+	tagVolumes
 )
 
 // Hash covers a seat; of one that was never used it is 0.

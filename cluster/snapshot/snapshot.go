@@ -211,13 +211,28 @@ func (s *specs) all(c *coder, f *facts.All) {
 		return
 	}
 	known := f.Registry != nil
-	if codec.Flags(c, &known); !known {
-		return
-	}
-	if !c.Writing {
+	codec.Flags(c, &known)
+	if known && !c.Writing {
 		f.Registry = new(registry.Registry)
 	}
-	f.Registry.Code(c, f.Rules)
+	if known {
+		f.Registry.Code(c, f.Rules)
+	}
+	if f.Rules >= rules.Volumes {
+		codec.List(c, &f.Volumes, rowsMax, volumes)
+	}
+}
+
+func volumes(c *coder, row *facts.Row[terms.VolumeSet, facts.Volumes]) {
+	text(c, &row.Key.Slot.Job)
+	text(c, &row.Key.Slot.Task)
+	codec.Uint32s(c, &row.Key.Slot.Index)
+	codec.Integer(c, &row.Key.Job, math.MaxUint32)
+	codec.Integer(c, &row.Value.User, math.MaxUint32)
+	node(c, &row.Value.Node)
+	codec.Flags(c, &row.Value.Empty)
+	index(c, &row.Value.Order)
+	times(c, &row.Value.Since)
 }
 
 func request(c *coder, row *facts.Row[string, facts.Request]) {

@@ -123,6 +123,16 @@ func (j *Job) RulesOf(task int, special bool) []*constraint.Constraint {
 	return rules
 }
 
+// HasVolumes tells whether instances of a task have volumes in any kept version.
+func (j *Job) HasVolumes(task int) bool {
+	for i := range j.Versions {
+		if spec := j.TaskSpecOf(task, j.Versions[i].Number); spec != nil && len(spec.Volumes) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // Policy returns the first policy of the newest version that is about what happened to a task or to an instance of it,
 // and whether it is one of the job; code is the exit code of an instance that failed.
 func (j *Job) Policy(task int, e lifecycle.Event, code int32) (p lifecycle.Policy, ofJob, ok bool) {

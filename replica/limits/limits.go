@@ -2,11 +2,14 @@
 package limits
 
 import (
+	"slices"
+
 	"starling/cluster"
 	"starling/cluster/facts"
 	"starling/cluster/workload"
 	"starling/replica/report"
 	"starling/terms"
+	"starling/terms/rules"
 )
 
 // Job refuses a version with which its job, its pool or the cluster would be beyond a limit; old is nil for a
@@ -26,6 +29,10 @@ func Job(s *cluster.State, old *workload.Job, spec *terms.Job) report.Result {
 	case old == nil && s.OpenJobs() >= int(l.Jobs):
 		return report.Refuse(facts.Exhausted, "there are %d jobs that have not ended, at most %d: stop some", s.OpenJobs(),
 			l.Jobs)
+	case old == nil && hasVolumes(spec) && s.Rules >= rules.Volumes && s.Volumes().Len() >= int(l.FinishedSlots):
+		return report.Refuse(facts.Exhausted,
+			"volumes of %d instances are kept that do not run, at most %d: remove some with starling volume rm",
+			s.Volumes().Len(), l.FinishedSlots)
 	case tasks > int(l.Tasks):
 		return report.Refuse(facts.Exhausted,
 			"job %s would have had %d tasks in all its versions, at most %d: stop it and run it anew",
@@ -63,6 +70,10 @@ func Job(s *cluster.State, old *workload.Job, spec *terms.Job) report.Result {
 		}
 	}
 	return report.Result{}
+}
+
+func hasVolumes(spec *terms.Job) bool {
+	return slices.ContainsFunc(spec.Tasks, func(t terms.Task) bool { return len(t.Volumes) > 0 })
 }
 
 // atMost writes an amount that may have reached what can be counted.

@@ -65,7 +65,8 @@ type Order struct {
 	Instances uint32
 	Ports     []facts.PortUse
 	Devices   []facts.DeviceUse
-	// Volumes is the set of the slot's volumes.
+	// Job is the number of its job, Volumes the set of the slot's volumes.
+	Job     terms.JobID
 	Volumes terms.VolumeSet
 	// Environment is what it starts with because of its job's plugins, of the list of members in version Members; 0
 	// without plugins.
@@ -335,6 +336,8 @@ type Assignment struct {
 	Instances uint32
 	Ports     []facts.PortUse
 	Devices   []facts.DeviceUse
+	// Volumes is the set of the slot's volumes.
+	Volumes terms.VolumeSet
 	// SignalAt is when an instance in phase Stopping is sent its signal. The entry that put it there took it off all lists
 	// of addresses; until then it serves those who have read them before.
 	SignalAt terms.Time
@@ -344,7 +347,7 @@ type Assignment struct {
 func (a *Assignment) order() Order {
 	return Order{
 		ID: a.ID, Spec: a.Spec, Instances: a.Instances, Ports: a.Ports, Devices: a.Devices,
-		Volumes: terms.VolumeSet{Slot: a.ID.Slot, Job: a.Slot.Job},
+		Job: a.Slot.Job, Volumes: a.Volumes,
 	}
 }
 
@@ -387,6 +390,9 @@ func ViewOf(s *cluster.State, self terms.PeerID) []Assignment {
 		if len(a.Spec.Ports)+len(a.Spec.Devices) > 0 {
 			a.Ports = selected(node.Ports, func(u facts.PortUse) bool { return u.Slot == ref })
 			a.Devices = selected(node.Devices, func(u facts.DeviceUse) bool { return u.Slot == ref })
+		}
+		if len(a.Spec.Volumes) > 0 {
+			a.Volumes, _, _ = s.Volumes().Of(a.ID.Slot, ref.Job)
 		}
 		if slot.Phase == facts.Stopping {
 			a.SignalAt = slot.Since + a.Spec.StopDelay(j.Spec.Type)

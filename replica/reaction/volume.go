@@ -7,9 +7,9 @@ import (
 	"starling/terms"
 )
 
-// volumes lists the volumes that nobody will come back for. The rule: a slot's volumes stay on a node until its job is
-// forgotten, or the slot has a place on another node. In between, also while the job is stopped or has fewer instances,
-// they are kept.
+// volumes lists the volumes that nobody will come back for. The rule: a slot's volumes stay on a node until they are
+// removed or given up, or the slot has a place on another node: also while the job is stopped or has fewer instances,
+// and when it is forgotten. Before rules.Volumes they were not kept for the next job of the name.
 func (r *reacting) volumes() {
 	if !r.s.IsMember(r.self) {
 		return
@@ -24,8 +24,19 @@ func (r *reacting) volumes() {
 
 // keeps tells whether the slot may still come back for its volumes on this node.
 func (r *reacting) keeps(set terms.VolumeSet) bool {
-	j := r.s.Job(set.Job)
+	id, here := set.Job, r.s.NodeOf(r.self.Node()).Index
+	kept, found := r.s.Volumes().Get(set)
+	switch {
+	case found && kept.User == 0:
+		return kept.Node == here
+	case found:
+		id = kept.User
+	}
+	j := r.s.Job(id)
 	if j == nil || j.Name() != set.Slot.Job {
+		return false
+	}
+	if now, _, _ := r.s.Volumes().Of(set.Slot, id); now != set {
 		return false
 	}
 	for task := range j.Tasks {
@@ -34,7 +45,7 @@ func (r *reacting) keeps(set terms.VolumeSet) bool {
 			continue
 		}
 		slot, ok := r.s.SlotAt(ref)
-		return !ok || !slot.Phase.Holds() || slot.Node == r.s.NodeOf(r.self.Node()).Index
+		return !ok && (!found || kept.Node == here) || ok && !slot.Phase.Holds() || slot.Node == here
 	}
 	return true
 }

@@ -28,6 +28,7 @@ func (m *Model) Differences(s *cluster.State, outcome *report.Outcome) []string 
 	same(c, about{"", "index, time and rules"}, [3]uint64{uint64(s.Index), uint64(s.Time), uint64(s.Rules)},
 		[3]uint64{uint64(m.index), uint64(m.time), uint64(m.rules)})
 	same(c, about{"", "last job"}, s.LastJob, m.lastJob)
+	same(c, about{"", "kept volumes"}, m.volumes.Same(s.Volumes().Rows()), true)
 	c.ring()
 	c.jobs()
 	c.nodes()

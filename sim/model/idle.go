@@ -74,8 +74,7 @@ func (m *Model) waiting(number int, revocable bool) (all []*Job) {
 		}
 		return terms.PriorityMax - int(j.newest().Priority)
 	}
-	slices.SortStableFunc(all, func(a,
-		b *Job) int {
+	slices.SortStableFunc(all, func(a, b *Job) int {
 		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a.ID, b.ID))
 	})
 	return all

@@ -9,6 +9,7 @@ import (
 	"starling/cluster/retries"
 	"starling/command"
 	"starling/sim/model/amounts"
+	"starling/sim/model/keeping"
 	"starling/sim/model/reading"
 	"starling/terms"
 	"starling/terms/lifecycle"
@@ -39,6 +40,7 @@ type Job struct {
 	expired, replaced bool
 	// touched tells that something happened to it in this entry, so that its update is looked at.
 	touched bool
+	volumes *keeping.Twin
 }
 
 type task struct {
@@ -170,6 +172,7 @@ func (t *task) trim() {
 				return
 			}
 		}
+		t.drop(t.slots[n-1])
 		t.slots = slices.Clip(t.slots[:n-1]) // whoever goes through them has those that there were
 	}
 }
@@ -240,11 +243,12 @@ func (m *Model) submit(against uint32, spec *terms.Job) bool {
 
 // first brings a job, in the place of an old one of its name that has ended, if there is one.
 func (m *Model) first(old *Job, spec *terms.Job) bool {
-	if !m.mayFollow(spec) || m.beyond(nil, spec) {
+	if !m.mayFollow(spec) || m.beyond(nil, spec) || m.volumes.Full(&m.limits, spec) {
 		return false
 	}
 	if old != nil {
-		old.expired, old.replaced = true, true
+		m.expire(old)
+		old.replaced = true
 	}
 	m.begin(spec)
 	return true
@@ -266,7 +270,7 @@ func (j *Job) outgrown(spec *terms.Job) bool {
 // begin brings a job. All but batch jobs come as an update from nothing.
 func (m *Model) begin(spec *terms.Job) {
 	m.lastJob++
-	j := &Job{ID: m.lastJob, submitted: m.index, submittedAt: m.time}
+	j := &Job{ID: m.lastJob, submitted: m.index, submittedAt: m.time, volumes: m.volumes}
 	m.Jobs = append(m.Jobs, j)
 	m.addVersion(j, facts.JobVersion{Kind: facts.Submitted, Spec: spec})
 	for _, name := range spec.After {
@@ -386,6 +390,9 @@ func (m *Model) want(t *task, count uint32) {
 	for i := before; i < count && int(i) < len(t.slots); i++ {
 		if s := t.slots[i].main(); s.Phase == facts.Stopped || s.Phase == facts.Waiting {
 			s.Slot = facts.Slot{Order: s.Order, Node: s.Node}
+			if m.volumes.On && s.Order != 0 && t.keeps() {
+				s.Preference = facts.OnlyNode
+			}
 		}
 	}
 	for len(t.slots) < int(count) {
@@ -394,6 +401,7 @@ func (m *Model) want(t *task, count uint32) {
 			t.slots[len(t.slots)-1].main().Slot = facts.Slot{Phase: facts.Stopped, Version: t.job.version()}
 		}
 	}
+	m.findVolumes(t, before)
 	t.each(func(s *seat) {
 		if s.slot.index >= count && s.kind != facts.MainSeat && s.Phase == facts.Waiting {
 			s.Slot = facts.Slot{}

@@ -16,6 +16,7 @@ import (
 	"starling/command"
 	"starling/reconcile"
 	"starling/replica/report"
+	"starling/sim/model/keeping"
 	"starling/sim/model/known"
 	"starling/terms"
 	"starling/terms/rules"
@@ -63,8 +64,9 @@ type Model struct {
 	fold   *cluster.State
 	wrongs []string
 	// left is what is left on the nodes while placements are followed, nil if that is to be added up.
-	left  []*room
-	known *known.Twin
+	left    []*room
+	known   *known.Twin
+	volumes *keeping.Twin
 	// requests are the remembered ones, oldest first.
 	requests []request
 	// dropped and refused tell what the last entry came to.
@@ -107,7 +109,7 @@ func New(limits terms.Limits) *Model {
 	return &Model{
 		rules: rules.First, limits: limits, Attempts: map[terms.PeerID]membership.Attempt{},
 		pools: []terms.Pool{terms.NewPool(terms.DefaultPool)}, poolsVersion: 1,
-		Forgotten: map[terms.JobName]bool{}, known: known.New(),
+		Forgotten: map[terms.JobName]bool{}, known: known.New(), volumes: &keeping.Twin{},
 	}
 }
 
@@ -121,6 +123,7 @@ func (m *Model) Apply(folded *report.Folded, fold *cluster.State) {
 		return
 	}
 	m.time, m.number = m.timeAt(e), e.Seq
+	m.volumes.On, m.volumes.Now = m.rules >= rules.Volumes, m.time
 	for _, j := range m.Jobs {
 		j.touched = false
 	}
@@ -234,6 +237,8 @@ func (m *Model) ask(writer terms.PeerID, c command.Command) bool {
 		return m.once(c.RequestID, func() bool {
 			return m.onJob(c.Slot.Job, 0, func(j *Job) bool { return m.endAllocation(j, c) })
 		})
+	case *command.RemoveVolumes:
+		return m.once(c.RequestID, func() bool { return m.removeVolumes(c.Volumes) })
 	case *command.DrainNode:
 		return m.once(c.RequestID, func() bool { return m.drainNode(c) })
 	case *command.ChangePools:
@@ -311,7 +316,7 @@ func (m *Model) meetDeadlines() {
 		case d.node != nil:
 			m.drainDue(d.node)
 		case d.job != nil && d.job.finished != 0:
-			d.job.expired = true
+			m.expire(d.job)
 		case d.job != nil:
 			m.updateDue(d.job)
 		case d.task != nil:
@@ -342,11 +347,11 @@ func (m *Model) forgetJobs() {
 			m.forget(j)
 		}
 	}
-	slices.SortFunc(m.ended, func(a,
-		b *Job) int {
+	slices.SortFunc(m.ended, func(a, b *Job) int {
 		return cmp.Or(cmp.Compare(a.finished, b.finished), cmp.Compare(a.ID, b.ID))
 	})
 	for len(m.ended) > int(m.limits.FinishedJobs) || len(m.ended) > 1 && m.endedSlots() > int(m.limits.FinishedSlots) {
+		m.expire(m.ended[0])
 		m.forget(m.ended[0])
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"starling/cluster/facts"
 	"starling/cluster/retries"
 	"starling/reconcile"
+	"starling/sim/model/reading"
 	"starling/terms"
 	"starling/terms/lifecycle"
 )
@@ -27,14 +28,6 @@ func (m *Model) policy(s *seat, e lifecycle.Event, code int32) (found *lifecycle
 	return nil, false
 }
 
-// ownCode is the exit code of a program that ended by its own doing, 0 of another.
-func ownCode(row *facts.Slot) int32 {
-	if row.Ended == facts.ByItself || row.Ended == facts.BySignal || row.Ended == facts.OutOfMemory {
-		return row.ExitCode
-	}
-	return 0
-}
-
 // outOfRestarts tells whether an instance that has failed so often may not start again on its node.
 func (s *seat) outOfRestarts(failures uint32) bool {
 	most := s.spec().Restart.AttemptsMax
@@ -43,7 +36,7 @@ func (s *seat) outOfRestarts(failures uint32) bool {
 
 // failedByPolicy does what comes of a failure by a policy, if one is about it.
 func (m *Model) failedByPolicy(s *seat, row facts.Slot, e lifecycle.Event) bool {
-	p, _ := m.policy(s, e, ownCode(&row))
+	p, _ := m.policy(s, e, reading.OwnCode(&row))
 	if p == nil {
 		return false
 	}
@@ -214,7 +207,7 @@ func (m *Model) decide(s *seat) bool {
 	if e == 0 {
 		return false
 	}
-	p, ofJob := m.policy(s, e, ownCode(&s.Slot))
+	p, ofJob := m.policy(s, e, reading.OwnCode(&s.Slot))
 	if p == nil {
 		return false
 	}

@@ -5,8 +5,10 @@ import (
 	"strings"
 
 	"starling/cluster"
+	"starling/cluster/want"
 	"starling/command"
 	"starling/sim/model/amounts"
+	"starling/sim/model/reading"
 	"starling/terms"
 	"starling/terms/pool"
 )
@@ -48,21 +50,6 @@ func (m *Model) isLeaf(path terms.PoolPath) bool {
 	})
 }
 
-// charge adds so many times an amount to an account's work, under all by which the job is bounded.
-func charge(w *terms.Work, j *terms.Job, each terms.Amounts, times uint32) {
-	add := func(to *terms.Amounts, counts bool) {
-		for k := range each {
-			if counts {
-				to[k] += each[k] * int64(times)
-			}
-		}
-	}
-	add(&w.Slack, j.Revocable)
-	add(&w.NonSlack, !j.Revocable)
-	add(&w.NonPreemptible, j.NonPreemptible() && !j.Revocable)
-	add(&w.Controller, j.Controller && !j.Revocable)
-}
-
 // account returns what the jobs of a pool hold and ask for. Daemons belong to their machines.
 func (m *Model) account(path terms.PoolPath) (a cluster.Account) {
 	for _, j := range m.Jobs {
@@ -81,10 +68,10 @@ func (m *Model) account(path terms.PoolPath) (a cluster.Account) {
 		}
 		j.each(func(s *seat) {
 			if s.Phase.Holds() {
-				charge(&a.Held, spec, amounts.Of(s.spec()), 1)
+				amounts.Charge(&a.Held, spec, amounts.Of(s.spec()), 1)
 			}
 			if s.Phase.Holds() && spec.Type != terms.Batch {
-				charge(&a.Lasting, spec, amounts.Of(s.spec()), 1)
+				amounts.Charge(&a.Lasting, spec, amounts.Of(s.spec()), 1)
 			}
 		})
 		for _, t := range j.tasks {
@@ -92,7 +79,7 @@ func (m *Model) account(path terms.PoolPath) (a cluster.Account) {
 			if asks == 0 {
 				continue
 			}
-			charge(&a.Asked, spec, amounts.Of(t.spec(0)), asks)
+			amounts.Charge(&a.Asked, spec, amounts.Of(t.spec(0)), asks)
 			if a.Asking += asks; spec.Revocable {
 				a.AskingRevocable += asks
 			}
@@ -163,4 +150,81 @@ func (n *Node) offers() (all terms.Amounts) {
 		}
 	}
 	return all
+}
+
+// mosts returns the most of every task that a job would ever have had with a version; j may be nil.
+func mosts(j *Job, spec *terms.Job) []amounts.Most {
+	var all []amounts.Most
+	if j != nil {
+		for _, t := range j.tasks {
+			all = append(all, t.most)
+		}
+	}
+	for i := range spec.Tasks {
+		at := -1
+		if j != nil {
+			at = slices.IndexFunc(j.tasks, func(t *task) bool { return t.name == spec.Tasks[i].Name })
+		}
+		if at < 0 {
+			at, all = len(all), append(all, amounts.Most{})
+		}
+		all[at] = all[at].Or(&spec.Tasks[i])
+	}
+	return all
+}
+
+// beyond tells whether a version would bring its job, its pool or the cluster beyond a limit; j is nil for a new job.
+func (m *Model) beyond(j *Job, spec *terms.Job) bool {
+	l, all := &m.limits, mosts(j, spec)
+	own, pool, total, open := &amounts.Sum{}, &amounts.Sum{}, &amounts.Sum{}, 0
+	for _, u := range []*amounts.Sum{own, pool, total} {
+		u.Add(all, spec.Type, l.Nodes)
+	}
+	account := func(spec *terms.Job) terms.PoolPath {
+		if spec.Type == terms.Daemon {
+			return "daemons"
+		}
+		return spec.Name.Pool()
+	}
+	for _, other := range m.Jobs {
+		if other.finished != 0 || other == j {
+			continue
+		}
+		kind, wants := other.newest().Type, mosts(other, other.newest())
+		open++
+		total.Add(wants, kind, l.Nodes)
+		if account(other.newest()) == account(spec) {
+			pool.Add(wants, kind, l.Nodes)
+		}
+	}
+	many := len(all) > int(l.Tasks) || reading.AsksTooMuch(l, spec)
+	return many || j == nil && open >= int(l.Jobs) ||
+		own.Instances > uint64(l.JobInstances) || total.Instances > uint64(l.Instances) ||
+		own.Exceeds(l.JobAmount) || pool.Exceeds(l.PoolAmount) || total.Exceeds(l.ClusterAmount)
+}
+
+// offersTooMuch tells whether all nodes would offer more than the limit if one offered that.
+func (m *Model) offersTooMuch(node *Node, offer *terms.Offer) bool {
+	total := &amounts.Sum{}
+	for _, n := range m.Nodes {
+		one := n.offer
+		if n == node {
+			one = offer
+		}
+		if one != nil {
+			total.Add([]amounts.Most{{Instances: 1, Each: one.Amounts()}}, terms.Batch, 0)
+		}
+	}
+	return total.Exceeds(m.limits.ClusterAmount)
+}
+
+// wants returns what the jobs of a pool that have not finished have wanted at most, as the account has it.
+func (j *Job) wants() want.Wants {
+	u, w := &amounts.Sum{}, want.Wants{}
+	u.Add(mosts(j, j.newest()), j.newest().Type, 0)
+	w.Instances = u.Instances
+	for k := range u.Amounts {
+		w.Amounts[k] = u.Amounts[k].Int64()
+	}
+	return w
 }

@@ -336,7 +336,10 @@ func (m *Model) await(s *seat, row facts.Slot) {
 	case cause == facts.ByUpdate:
 		m.renew(s, row)
 	case cause == facts.ByRelease:
-		row.Order, row.Node = 0, 0
+		if row.Order, row.Node = 0, 0; m.volumes.On {
+			m.lastJob++
+			m.volumes.Renew(s.slot.name(), s.job().ID, m.lastJob, m.index)
+		}
 		m.wait(s, row, facts.AnyNode)
 	default:
 		preferences := map[facts.Cause]facts.NodePreference{facts.ByRestart: facts.PreferNode, facts.ByMove: facts.AvoidNode}

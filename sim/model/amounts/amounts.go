@@ -61,3 +61,18 @@ func (u *Sum) Add(all []Most, kind terms.JobType, nodes uint32) {
 func (u *Sum) Exceeds(limit int64) bool {
 	return slices.ContainsFunc(u.Amounts[:], func(amount big.Int) bool { return amount.Cmp(big.NewInt(limit)) > 0 })
 }
+
+// Charge adds so many times an amount to an account's work, under all by which the job is bounded.
+func Charge(w *terms.Work, j *terms.Job, each terms.Amounts, times uint32) {
+	add := func(to *terms.Amounts, counts bool) {
+		for k := range each {
+			if counts {
+				to[k] += each[k] * int64(times)
+			}
+		}
+	}
+	add(&w.Slack, j.Revocable)
+	add(&w.NonSlack, !j.Revocable)
+	add(&w.NonPreemptible, j.NonPreemptible() && !j.Revocable)
+	add(&w.Controller, j.Controller && !j.Revocable)
+}

@@ -26,6 +26,8 @@ func Needs(c command.Command) (role access.Role, in []terms.PoolPath) {
 		return access.Submitter, []terms.PoolPath{c.Slot.Job.Pool()}
 	case *command.EndAllocation:
 		return access.Operator, []terms.PoolPath{c.Slot.Job.Pool()}
+	case *command.RemoveVolumes:
+		return access.Operator, []terms.PoolPath{c.Volumes.Slot.Job.Pool()}
 	case *command.DrainNode:
 		return access.Operator, []terms.PoolPath{""}
 	case *command.ChangePools:

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 
+	"starling/cluster/facts"
 	"starling/terms"
 	"starling/terms/constraint"
 )
@@ -90,4 +91,12 @@ func AsksTooMuch(l *terms.Limits, spec *terms.Job) bool {
 func Plain(spec *terms.Task) bool {
 	social := slices.ContainsFunc(spec.Constraints, func(c constraint.Constraint) bool { return c.Social() })
 	return !social && len(spec.Devices)+len(spec.Ports) == 0
+}
+
+// OwnCode is the exit code of a program that ended by its own doing, 0 of another.
+func OwnCode(row *facts.Slot) int32 {
+	if row.Ended == facts.ByItself || row.Ended == facts.BySignal || row.Ended == facts.OutOfMemory {
+		return row.ExitCode
+	}
+	return 0
 }

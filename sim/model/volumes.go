@@ -1,0 +1,79 @@
+package model
+
+import (
+	"slices"
+
+	"starling/cluster/facts"
+	"starling/terms"
+)
+
+// keeps tells whether any kept version of a task has volumes.
+func (t *task) keeps() bool {
+	return slices.ContainsFunc(t.job.versions, func(v facts.JobVersion) bool {
+		spec := t.spec(v.Number)
+		return spec != nil && len(spec.Volumes) > 0
+	})
+}
+
+func (s *slot) name() terms.SlotName {
+	return terms.SlotName{Job: s.task.job.newest().Name, Task: s.task.name, Index: s.index}
+}
+
+func (t *task) drop(s *slot) {
+	if t.keeps() {
+		t.job.volumes.Drop(s.name(), t.job.ID, &s.main().Slot)
+	}
+}
+
+// findVolumes lets slots from one on that were never placed wait for what is kept for them.
+func (m *Model) findVolumes(t *task, from uint32) {
+	for i := from; i < t.desired && t.keeps(); i++ {
+		s := t.slots[i].main()
+		if s.Order != 0 {
+			continue
+		}
+		if row, ok := m.volumes.Find(t.slots[i].name(), t.job.ID); ok {
+			for below := t.used(); below < i; below++ {
+				t.slots[below].main().Since = m.time
+			}
+			s.Slot = row
+		}
+	}
+}
+
+// expire lets a job that has ended be forgotten at the end of the entry. What its volumes hold is kept for the next.
+func (m *Model) expire(j *Job) {
+	for _, t := range j.tasks {
+		for i := 0; !j.expired && i < len(t.slots); i++ {
+			t.drop(t.slots[i])
+		}
+	}
+	if !j.expired {
+		m.volumes.Forget(j.ID)
+	}
+	j.expired = true
+}
+
+// removeVolumes lets what is in volumes be deleted that no instance is to have.
+func (m *Model) removeVolumes(set terms.VolumeSet) bool {
+	if m.volumes.Remove(set) {
+		return true
+	}
+	j := m.jobOf(set.Slot.Job)
+	if j == nil || j.expired {
+		return false
+	}
+	row, wanted := facts.Slot{}, false
+	for _, t := range j.tasks {
+		if t.name == set.Slot.Task && int(set.Slot.Index) < len(t.slots) && t.keeps() {
+			s := t.slots[set.Slot.Index]
+			row, wanted = s.main().Slot, s.wanted() && j.finished == 0
+		}
+	}
+	if !m.volumes.Has(set, j.ID, &row, true) || wanted || row.Phase.Holds() {
+		return false
+	}
+	m.lastJob++
+	m.volumes.Renew(set.Slot, j.ID, m.lastJob, m.index)
+	return true
+}
