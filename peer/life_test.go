@@ -92,8 +92,8 @@ func TestALifeWhosePulseWasLostMeanwhileIsNotBegun(t *testing.T) {
 	})
 }
 
-// A machine was removed before anything counted that it wrote, was emptied and is let in again: it is the same life once
-// more, and must not wait for an entry which the journal takes for the one that it has.
+// A machine was removed before anything counted that it wrote, was emptied and is let in again: it is the same life,
+// and must not wait for an entry which the journal takes for the one that it has.
 func TestALifeThatIsLedAgainWritesUnderOtherNames(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFlock(t, "a")
