@@ -56,8 +56,8 @@ type Task struct {
 	Devices []Device
 	// Files are what it finds in its FilesFolder; nil for no folder.
 	Files *FileSet
-	// Private is what it finds in its PrivateFile, which only its account may read; nil for no file.
-	Private []byte
+	// Private are what it finds in its PrivateFolder, which only its account may read; nil for no folder.
+	Private []File
 	// Proofs say how long the task may run without being proved wanted; zero means for ever.
 	Proofs Proofs
 }
@@ -207,8 +207,11 @@ type Driver interface {
 	Prove(id string, at uptime.Moment) error
 	// FilesFolder returns the path at which a task finds its files, as it sees it itself.
 	FilesFolder(id string) string
-	// PrivateFile returns the path at which a task finds the file that is its own alone, as it sees it itself.
-	PrivateFile(id string) string
+	// PrivateFolder returns the path at which a task finds the files that are its own alone, as it sees it itself.
+	PrivateFolder(id string) string
+	// RenewPrivate replaces files in the PrivateFolder of a running task, each as a whole, and adds those that are not
+	// there. Unknown and ended tasks are ignored, and those without such a folder.
+	RenewPrivate(id string, files []File) error
 	// Renew replaces the files of a running task by those of a higher version, and then sends its first process the
 	// signal, unless that is 0. Who opens files one by one may find some of each version; who resolves the folder's
 	// path once finds one version there, for a while. What is done twice, because somebody died meanwhile, sends the

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -92,9 +93,9 @@ func (p *Peer) startTask(ctx context.Context, order reaction.Order) {
 		p.outputs.cancel[order.ID] = cancel
 	}
 	p.group.Go(func() {
-		if p.config.Credentials != nil && refusal == "" {
+		if p.config.Private != nil && refusal == "" {
 			var err error
-			if task.Private, err = p.config.Credentials(order.ID); err != nil {
+			if task.Private, err = p.config.Private(order.ID); err != nil {
 				refusal = clipped(err.Error())
 			}
 		}
@@ -211,8 +212,8 @@ func (p *Peer) taskOf(order reaction.Order) driver.Task {
 	env.set("STARLING_ALLOCATION", order.ID.String())
 	env.set("STARLING_NODE", string(p.config.Node))
 	env.set("STARLING_API", p.config.Offer.Address)
-	if p.config.Credentials != nil {
-		env.set("STARLING_CREDENTIALS", p.config.Driver.PrivateFile(order.ID.String()))
+	if p.config.Private != nil {
+		env.set("STARLING_CREDENTIALS", filepath.Join(p.config.Driver.PrivateFolder(order.ID.String()), "credentials"))
 	}
 	for _, port := range order.Ports {
 		env.set("STARLING_PORT_"+terms.VariableName(port.Name), strconv.Itoa(int(port.Number)))

@@ -97,20 +97,45 @@ func testFiles(t *testing.T, b *bench) {
 	b.gone(t, "reader", folder)
 }
 
-// testPrivateFile has a file written that is the task's alone, and that goes with it.
-func testPrivateFile(t *testing.T, b *bench) {
-	path := b.PrivateFile("owner")
-	task := b.task("owner", "run")
-	task.Private = []byte("for the owner alone")
+// testPrivate has files written that are the task's alone, and replaced while it reads them.
+func testPrivate(t *testing.T, b *bench) {
+	folder := b.PrivateFolder("owner")
+	task := b.task("owner", "follow", filepath.Join(folder, "one"))
+	task.Private = []driver.File{{Path: "one", Content: []byte("begun")}}
+	files := filesOf(1, "")
+	task.Files = &files
 	b.startTask(t, task)
-	text, err := os.ReadFile(path)
-	if err != nil || string(text) != "for the owner alone" {
-		t.Errorf("got %q, %v", text, err)
+	lines := bufio.NewScanner(b.logs(t, "owner", driver.LogOptions{Stream: driver.Stdout, TailBytes: -1, Follow: true}))
+	if !lines.Scan() || lines.Text() != "begun" {
+		t.Errorf("the task wrote %q (%v), want what it began with", lines.Text(), lines.Err())
 	}
-	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
-		t.Errorf("got %v, %v, want mode 0600", info, err)
+	renewed := []driver.File{{Path: "one", Content: []byte("renewed")}, {Path: "two", Content: []byte("added")}}
+	if err := b.RenewPrivate("owner", renewed); err != nil {
+		t.Fatal(err)
 	}
-	b.gone(t, "owner", path)
+	for _, file := range renewed {
+		path := filepath.Join(folder, file.Path)
+		if text, err := os.ReadFile(path); err != nil || string(text) != string(file.Content) {
+			t.Errorf("%s: got %q, %v, want %q", file.Path, text, err, file.Content)
+		}
+		if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
+			t.Errorf("%s: got %v, %v, want mode 0600", file.Path, info, err)
+		}
+	}
+	b.renew(t, "owner", filesOf(2, ""), syscall.SIGHUP)
+	if !lines.Scan() || lines.Text() != "renewed" {
+		t.Errorf("the task wrote %q (%v), want what was renewed", lines.Text(), lines.Err())
+	}
+	if there, err := os.ReadDir(folder); err != nil || len(there) != len(renewed) {
+		t.Errorf("the folder holds %v (%v), want %d files", there, err, len(renewed))
+	}
+	if err := b.RenewPrivate("owner", []driver.File{{Path: "../out"}}); err == nil {
+		t.Error("a file outside of the folder is written")
+	}
+	if err := b.RenewPrivate("unknown", renewed); err != nil {
+		t.Errorf("a task that is unknown: %v", err)
+	}
+	b.gone(t, "owner", folder)
 }
 
 // gone stops and forgets a task, of whose files nothing is left then.

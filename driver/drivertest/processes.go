@@ -21,7 +21,7 @@ func processContract() map[string]func(*testing.T, *bench) {
 		"WorkDir":          testWorkDir,
 		"Volumes":          testVolumes,
 		"Files":            testFiles,
-		"PrivateFile":      testPrivateFile,
+		"Private":          testPrivate,
 		"Run":              testRun,
 		"Session":          testSession,
 		"SessionEnds":      testSessionEnds,

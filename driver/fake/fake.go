@@ -80,6 +80,7 @@ type task struct {
 	unproved  *time.Timer // stops it; nil without proofs
 	gaveUp    bool        // that has happened
 	files     driver.FileSet
+	private   []driver.File
 	// grown is closed and replaced whenever the output or the state changed.
 	grown chan struct{}
 }
@@ -190,7 +191,7 @@ func (m *Machine) start(t driver.Task) error {
 		status:    driver.Status{ID: t.ID, State: driver.Running, PID: m.lastPID, StartedAt: time.Now()},
 		behaviour: behaviour,
 		output:    map[driver.Stream]string{driver.Stdout: behaviour.Stdout, driver.Stderr: behaviour.Stderr},
-		grown:     make(chan struct{}),
+		grown:     make(chan struct{}), private: slices.Clone(t.Private),
 	}
 	if t.Files != nil {
 		played.files, played.status.FilesVersion = *t.Files, t.Files.Version
@@ -335,8 +336,35 @@ func (d *Driver) Prove(id string, at uptime.Moment) error {
 // FilesFolder returns a path at which nothing is.
 func (d *Driver) FilesFolder(id string) string { return "/fake/" + id }
 
-// PrivateFile returns a path at which nothing is.
-func (d *Driver) PrivateFile(id string) string { return "/fake/" + id + "/private" }
+// PrivateFolder returns a path at which nothing is.
+func (d *Driver) PrivateFolder(id string) string { return "/fake/" + id + "/private" }
+
+// RenewPrivate replaces what is private of a running task.
+func (d *Driver) RenewPrivate(id string, files []driver.File) error {
+	d.machine.mu.Lock()
+	defer d.machine.mu.Unlock()
+	t := d.machine.tasks[id]
+	if t == nil || t.status.State != driver.Running || t.private == nil {
+		return nil
+	}
+	for _, file := range files {
+		t.private = append(slices.DeleteFunc(t.private, func(f driver.File) bool { return f.Path == file.Path }), file)
+	}
+	return nil
+}
+
+// PrivateOf returns what a task finds in its private folder, by the names of files.
+func (m *Machine) PrivateOf(id string) map[string]string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	all := map[string]string{}
+	if t := m.tasks[id]; t != nil {
+		for _, file := range t.private {
+			all[file.Path] = string(file.Content)
+		}
+	}
+	return all
+}
 
 // Renew replaces the files of a running task. No signal is sent: a script has nobody who hears it.
 func (d *Driver) Renew(id string, files driver.FileSet, _ syscall.Signal) error {

@@ -149,7 +149,7 @@ func (s *supervisor) showFolders(bundle *runc.Bundle, account *syscall.Credentia
 			bundle.Bind(m.Folder, m.Path, m.ReadOnly)
 		}
 	}
-	for _, path := range append([]string{s.folder.files(), s.folder.file(privateFile)}, task.Reads...) {
+	for _, path := range append([]string{s.folder.files(), s.folder.private()}, task.Reads...) {
 		if _, err := os.Stat(path); err == nil {
 			bundle.Bind(path, path, true)
 		}
@@ -168,14 +168,13 @@ func (s *supervisor) showFolders(bundle *runc.Bundle, account *syscall.Credentia
 	return nil
 }
 
-// giveSecrets gives secret files, and the one that is the task's alone, to the account that the container turned out to
-// have.
+// giveSecrets gives secret files to the account that the container turned out to have.
 func (f folder) giveSecrets(account *syscall.Credential) error {
-	err := os.Chown(f.file(privateFile), int(account.Uid), int(account.Gid))
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return err
-	}
-	err = filepath.WalkDir(f.files(), func(path string, entry fs.DirEntry, err error) error {
+	return errors.Join(giveSecretsIn(f.private(), account), giveSecretsIn(f.files(), account))
+}
+
+func giveSecretsIn(folder string, account *syscall.Credential) error {
+	err := filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || !entry.Type().IsRegular() {
 			return err
 		}

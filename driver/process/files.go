@@ -21,7 +21,7 @@ const (
 	filesRecord   = "files.json"
 	currentFiles  = "current"
 	versionPrefix = "v"
-	privateFile   = "private"
+	privateFolder = "private.d" // older programs made a file called private
 	// versionLife is how long a version is kept after a newer one has come; the last versionsKept are kept longer. In a
 	// burst versionsMax bounds the folder.
 	versionLife  = time.Minute
@@ -40,36 +40,95 @@ func (d *Driver) FilesFolder(id string) string {
 	return filepath.Join(folder(filepath.Join(d.tasksDir(), name)).files(), currentFiles)
 }
 
-// PrivateFile returns the path of the file that is the task's alone.
-func (d *Driver) PrivateFile(id string) string {
+func (f folder) private() string { return f.file(privateFolder) }
+
+// PrivateFolder returns the path of the folder with the files that are the task's alone. The folder itself is the
+// driver's, so that nothing that a task does there leads elsewhere.
+func (d *Driver) PrivateFolder(id string) string {
 	name, err := folderName(id)
 	if err != nil {
 		return "" // Start refuses it
 	}
-	return folder(filepath.Join(d.tasksDir(), name)).file(privateFile)
+	return folder(filepath.Join(d.tasksDir(), name)).private()
 }
 
-// keepPrivate writes that file. It is the account's before anything is in it; that of a container, which is not known
-// yet, gets it later.
-func (t *task) keepPrivate(content []byte, name string) error {
-	if content == nil {
+// keepPrivate makes that folder. The account of a container, which is not known yet, gets the files later.
+func (t *task) keepPrivate(files []driver.File, name string) error {
+	if files == nil {
 		return nil
 	}
 	account, err := t.account(name)
+	if err == nil {
+		err = os.Mkdir(t.folder.private(), 0o755)
+	}
 	if err != nil {
 		return err
 	}
-	file, err := os.OpenFile(t.folder.file(privateFile), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
-	if err != nil {
-		return err
+	return t.folder.putPrivate(files, account)
+}
+
+// RenewPrivate replaces such files. They belong to whom those belong that are there.
+func (d *Driver) RenewPrivate(id string, files []driver.File) error {
+	t, status := d.status(id)
+	if t == nil || status.State != driver.Running {
+		return nil
 	}
-	if account != nil {
-		err = file.Chown(int(account.Uid), int(account.Gid))
+	there, err := os.ReadDir(t.folder.private())
+	if errors.Is(err, os.ErrNotExist) || err == nil && len(there) == 0 {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("renew what is private of task %q: %w", id, err)
+	}
+	account, err := t.account("")
+	if t.origin.Runtime != "" && err == nil && account == nil {
+		err = errors.New("its container does not run yet")
+	}
+	if err == nil && t.origin.Runtime == "" {
+		account, err = ownerOf(there[0])
 	}
 	if err == nil {
-		_, err = file.Write(content)
+		err = t.folder.putPrivate(files, account)
 	}
-	return errors.Join(err, file.Close())
+	if err != nil {
+		return fmt.Errorf("renew what is private of task %q: %w", id, err)
+	}
+	return nil
+}
+
+// ownerOf is the account that a file belongs to.
+func ownerOf(file os.DirEntry) (*syscall.Credential, error) {
+	info, err := file.Info()
+	if err != nil {
+		return nil, err
+	}
+	status := info.Sys().(*syscall.Stat_t) // as on all systems that this package is built for
+	return &syscall.Credential{Uid: status.Uid, Gid: status.Gid}, nil
+}
+
+// putPrivate writes files that are an account's alone, each before it has its name.
+func (f folder) putPrivate(files []driver.File, account *syscall.Credential) error {
+	for _, file := range files {
+		if filepath.Base(file.Path) != file.Path || !filepath.IsLocal(file.Path) {
+			return fmt.Errorf("file %q does not lie in its folder", file.Path)
+		}
+		path := filepath.Join(f.private(), file.Path)
+		fresh := path + ".new"
+		if err := os.Remove(fresh); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
+		err := os.WriteFile(fresh, file.Content, secretMode)
+		if err == nil && account != nil {
+			err = os.Chown(fresh, int(account.Uid), int(account.Gid))
+		}
+		if err == nil {
+			err = os.Rename(fresh, path)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Renew replaces the files of a running task and then sends the signal. The version is noted last, so that who died

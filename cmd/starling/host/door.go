@@ -17,6 +17,7 @@ import (
 	"starling/api/door"
 	"starling/api/wire"
 	"starling/cluster/facts"
+	"starling/driver"
 	"starling/terms"
 	"starling/trust"
 )
@@ -277,8 +278,8 @@ func (h *Host) others(ctx context.Context) []string {
 	return all
 }
 
-// credentials are a task's own.
-func (h *Host) credentials(id terms.AllocationID) ([]byte, error) {
+// private is what a task finds in its private folder: its credentials.
+func (h *Host) private(id terms.AllocationID) ([]driver.File, error) {
 	slot := id.Slot
 	one, err := h.config.Keys.Instance(fmt.Sprintf("%s/%s/%d", slot.Job, slot.Task, slot.Index), id.String(),
 		h.config.Offer.Address)
@@ -286,5 +287,5 @@ func (h *Host) credentials(id terms.AllocationID) ([]byte, error) {
 		return nil, fmt.Errorf("make credentials for %s: %w", id, err)
 	}
 	line, err := one.Line()
-	return []byte(line + "\n"), err
+	return []driver.File{{Path: "credentials", Content: []byte(line + "\n")}}, err
 }

@@ -139,7 +139,7 @@ func Start(ctx context.Context, config Config) (*Host, error) {
 		Node: config.Node, Journal: config.Journal, Driver: tasks, Offer: config.Offer, PulseTTL: config.Pulse,
 		Secret: config.Secret, Archive: keeps, Meter: meter,
 		Fetch:   client.NewOutputs(config.Keys.Shows).Fetch,
-		Reports: config.Folder, Version: config.Version, Limits: ClusterLimits(), Credentials: h.credentials,
+		Reports: config.Folder, Version: config.Version, Limits: ClusterLimits(), Private: h.private,
 		Key:      config.Keys.Key(),
 		OwnUsers: h.givesOwnUsers(),
 		Identity: peer.FileIdentity{Path: filepath.Join(config.Folder, identityName)}, Log: config.Log,
