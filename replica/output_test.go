@@ -48,6 +48,19 @@ func TestHandover(t *testing.T) {
 	}
 }
 
+// TestACanaryIsDue looks for an allocation beside the one that fills the slot.
+func TestACanaryIsDue(t *testing.T) {
+	s, j, _, count := wordsJob()
+	seat := facts.SlotRef{Job: j.ID, Task: 1, Seat: facts.CanarySeat}
+	main, _ := s.SlotAt(facts.SlotRef{Job: j.ID, Task: 1})
+	main.Order = 9
+	s.SetSlot(seat, main)
+	count.Order = main.Order
+	if !reaction.IsDue(s, count) {
+		t.Error("a canary that has its node is not due")
+	}
+}
+
 // TestOutputsAreKeptForWhoComesAfter looks at the same outputs as the job goes on.
 func TestOutputsAreKeptForWhoComesAfter(t *testing.T) {
 	s, j, split, count := wordsJob()

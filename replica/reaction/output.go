@@ -38,8 +38,8 @@ func IsDue(s *cluster.State, id terms.AllocationID) bool {
 	if !ok {
 		return false
 	}
-	slot, _ := s.SlotAt(ref)
-	return slot.Order == id.Order && (slot.Phase == facts.Assigned || slot.Phase == facts.Running)
+	_, slot, ok := s.SeatOf(ref, id.Order)
+	return ok && (slot.Phase == facts.Assigned || slot.Phase == facts.Running)
 }
 
 // HandoverOf returns it for an allocation; false if that is not due, or of a job whose tasks have no order.
