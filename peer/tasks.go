@@ -198,25 +198,25 @@ func (p *Peer) handTask(ctx context.Context, task driver.Task, pulse journal.Pul
 // taskOf says in the driver's terms what is to run. The environment tells the task who it is.
 func (p *Peer) taskOf(order reaction.Order) driver.Task {
 	slot := order.ID.Slot
-	env, user := &environment{}, order.Spec.User
+	env, user := &driver.Environment{}, order.Spec.User
 	container := containerOf(&order.Spec.Container)
 	if container == nil { // an image has its own
 		user = p.userOf(user, slot.Job)
-		env.set("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin")
+		env.Set("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin")
 	}
-	env.set("STARLING_JOB", string(slot.Job))
-	env.set("STARLING_POOL", string(slot.Job.Pool()))
-	env.set("STARLING_TASK", string(slot.Task))
-	env.set("STARLING_INDEX", strconv.FormatUint(uint64(slot.Index), 10))
-	env.set("STARLING_INSTANCES", strconv.FormatUint(uint64(order.Instances), 10))
-	env.set("STARLING_ALLOCATION", order.ID.String())
-	env.set("STARLING_NODE", string(p.config.Node))
-	env.set("STARLING_API", p.config.Offer.Address)
+	env.Set("STARLING_JOB", string(slot.Job))
+	env.Set("STARLING_POOL", string(slot.Job.Pool()))
+	env.Set("STARLING_TASK", string(slot.Task))
+	env.Set("STARLING_INDEX", strconv.FormatUint(uint64(slot.Index), 10))
+	env.Set("STARLING_INSTANCES", strconv.FormatUint(uint64(order.Instances), 10))
+	env.Set("STARLING_ALLOCATION", order.ID.String())
+	env.Set("STARLING_NODE", string(p.config.Node))
+	env.Set("STARLING_API", p.config.Offer.Address)
 	if p.config.Private != nil {
-		env.set("STARLING_CREDENTIALS", filepath.Join(p.config.Driver.PrivateFolder(order.ID.String()), "credentials"))
+		env.Set("STARLING_CREDENTIALS", filepath.Join(p.config.Driver.PrivateFolder(order.ID.String()), "credentials"))
 	}
 	for _, port := range order.Ports {
-		env.set("STARLING_PORT_"+terms.VariableName(port.Name), strconv.Itoa(int(port.Number)))
+		env.Set("STARLING_PORT_"+terms.VariableName(port.Name), strconv.Itoa(int(port.Number)))
 	}
 	devices := map[string][]string{}
 	var given []driver.Device
@@ -225,9 +225,9 @@ func (p *Peer) taskOf(order reaction.Order) driver.Task {
 		devices[d.Kind] = append(devices[d.Kind], strconv.FormatUint(uint64(d.Number), 10))
 	}
 	for _, request := range order.Spec.Devices {
-		env.set("STARLING_DEVICES_"+terms.VariableName(request.Kind), strings.Join(devices[request.Kind], ","))
+		env.Set("STARLING_DEVICES_"+terms.VariableName(request.Kind), strings.Join(devices[request.Kind], ","))
 		if request.Share() {
-			env.set("STARLING_DEVICE_SHARE_"+terms.VariableName(request.Kind), request.Amount.String())
+			env.Set("STARLING_DEVICE_SHARE_"+terms.VariableName(request.Kind), request.Amount.String())
 		}
 	}
 	var volumes []driver.Volume
@@ -237,10 +237,10 @@ func (p *Peer) taskOf(order reaction.Order) driver.Task {
 		})
 	}
 	for _, e := range slices.Concat(order.Environment.Env, order.Spec.Env) { // what a job sets itself wins
-		env.set(e.Name, e.Value)
+		env.Set(e.Name, e.Value)
 	}
 	return driver.Task{
-		ID: order.ID.String(), Volumes: volumes, Proofs: proofsOf(&order), Command: order.Spec.Command, Env: env.all,
+		ID: order.ID.String(), Volumes: volumes, Proofs: proofsOf(&order), Command: order.Spec.Command, Env: env.All,
 		WorkDir: order.Spec.WorkDir, User: user, Container: container, Devices: given,
 		Limits: driver.Limits{CPUMillicores: order.Spec.Resources[terms.CPU],
 			MemoryBytes: order.Spec.Resources[terms.Memory], Processes: int64(order.Spec.ProcessesMax)},
@@ -362,24 +362,6 @@ func (p *Peer) renew(ctx context.Context, all []reaction.Renewal) {
 			p.driverChanged(ctx)
 		})
 	})
-}
-
-// environment is a list of variables in which each has one value, the last that was set.
-type environment struct {
-	all []string
-	at  map[string]int
-}
-
-func (e *environment) set(name, value string) {
-	if at, known := e.at[name]; known {
-		e.all[at] = name + "=" + value
-		return
-	}
-	if e.at == nil {
-		e.at = map[string]int{}
-	}
-	e.at[name] = len(e.all)
-	e.all = append(e.all, name+"="+value)
 }
 
 // checked are the instances that are asked whether they are well. The prober's goroutines look up tasks in it.
