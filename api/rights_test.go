@@ -150,32 +150,52 @@ func streaming() map[string]bool {
 	return all
 }
 
-// call asks for a method with a body and returns what came back.
-func (g *gate) call(t *testing.T, who, method, body string) string {
+// text returns the answer alone.
+func (g *gate) text(t *testing.T, who, method, body string) string {
 	t.Helper()
+	answer, err := g.send(within(t), who, method, body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// send asks for a method with a body.
+func (g *gate) send(ctx context.Context, who, method, body string) (*http.Response, error) {
 	verb, kind := http.MethodPost, "application/json"
-	isStream, isProcedure := streaming()[method]
-	if isStream {
+	if streaming()[method] {
 		head := binary.BigEndian.AppendUint32([]byte{0}, uint32(len(body)))
 		body, kind = string(head)+body, "application/connect+json"
 	}
 	gets := []string{door.PathEvents, door.PathEndpoints, door.PathJournal, door.PathLogs, door.PathHealth,
-		door.PathReady, door.PathMetrics, door.PathOpenAPI}
+		door.PathReady, door.PathMetrics, door.PathOpenAPI, door.PathDiscovery, door.PathJWKS}
 	if slices.Contains(gets, method) {
 		verb, body = http.MethodGet, ""
 	}
-	ctx, cancel := context.WithTimeout(within(t), 10*time.Second)
-	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, verb, wire.URL(g.address)+method, strings.NewReader(body))
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
 	request.Header.Set("Content-Type", kind)
-	answer, err := g.clients[who].Do(request)
+	return g.clients[who].Do(request)
+}
+
+// call asks for a method with a body and returns what came back.
+func (g *gate) call(t *testing.T, who, method, body string) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(within(t), 10*time.Second)
+	defer cancel()
+	answer, err := g.send(ctx, who, method, body)
 	if err != nil {
 		return "no answer: " + err.Error()
 	}
 	defer answer.Body.Close()
+	_, isProcedure := streaming()[method]
 	if !isProcedure && answer.StatusCode == http.StatusOK {
 		return "200" // it may be a stream that has no end
 	}

@@ -53,6 +53,11 @@ func samples() map[form]*Entry {
 			check := &asked.Spec.Tasks[0].Checks[0]
 			check.Kind, check.Service, check.StartMillis = terms.CheckGRPC, "web.Orders", 30_000
 			add(&asked)
+			shown := asked
+			shown.Spec.Tasks = slices.Clone(asked.Spec.Tasks)
+			shown.Spec.Tasks[0].IDTokens = []terms.IDToken{{Name: "vault", Audience: "https://vault.example",
+				LifeMillis: 3_600_000}}
+			add(&shown)
 		}
 	}
 	return entries

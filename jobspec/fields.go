@@ -110,6 +110,8 @@ func programFields() []field[terms.Task] {
 			named("user", "The account that the program runs as; without it one of the job's own where the agent is root, and the agent's elsewhere. Admins name any, others those that the pool has under run_as. In a container it is one of the image's, or numbers as in 999:999; without it the one that the image names."),
 		bind(optional(whole[uint32](1, terms.TaskProcessesMax)), func(t *spec) *uint32 { return &t.ProcessesMax }).
 			named("pids_limit", "How many processes and threads an instance may have; without it 4096, where the machine can limit them."),
+		bind(list(idTokenForm(), 0, terms.IDTokensMax), func(t *spec) *[]terms.IDToken { return &t.IDTokens }).
+			named("id_tokens", "Signed tokens (JWT) that tell programs outside of the cluster, such as Vault or a cloud, which instance shows them. The path of each stands in STARLING_ID_TOKEN_<NAME>; the file is replaced before the token expires."),
 		bind(optional(zeroIs(terms.StopDelayLeast, durationForm(terms.GraceMillisMax))),
 			func(t *spec) *uint32 { return &t.StopDelayMillis }).
 			named("stop_delay", "How long an instance that is told to stop goes on before SIGTERM. It has left DNS and all lists of addresses by then, and this is for clients that have read them before. Without it stateless and stateful instances with ports have 2s, all others none."),

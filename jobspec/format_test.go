@@ -285,6 +285,10 @@ func policies(t *rapid.T, spec *terms.Task, kind terms.JobType) {
 			spec.Volumes = append(spec.Volumes, terms.Volume{Name: name})
 		}
 	}
+	for _, name := range rapid.SliceOfNDistinct(namesDrawn(), 0, 2, terms.VariableName).Draw(t, "id_tokens") {
+		spec.IDTokens = append(spec.IDTokens, terms.IDToken{Name: name, Audience: "for " + name,
+			LifeMillis: rapid.Uint32Range(terms.IDTokenLifeLeast, terms.IDTokenLifeMax).Draw(t, "life")})
+	}
 	for range rapid.IntRange(0, 2).Draw(t, "checks") {
 		spec.Checks = append(spec.Checks, check(t, spec.Ports))
 	}

@@ -229,6 +229,18 @@ func volumeForm() form[terms.Volume] {
 	}
 }
 
+// idTokenForm is a token that an instance shows outside of the cluster.
+func idTokenForm() form[terms.IDToken] {
+	return mapping([]field[terms.IDToken]{
+		bind(nameForm[string](), func(k *terms.IDToken) *string { return &k.Name }).
+			named("name", "The token's name, unique in the task.").must(),
+		bind(text[string]("a text"), func(k *terms.IDToken) *string { return &k.Audience }).
+			named("audience", "For whom the token is: who takes it compares this with its own name.").must(),
+		bind(durationForm(terms.IDTokenLifeMax), func(k *terms.IDToken) *uint32 { return &k.LifeMillis }).
+			named("life", "How long a token is good for, 10s to 24h. Another takes its place when two thirds of that are over.").or("1h"),
+	}, nil)
+}
+
 // The tables of what becomes of a job and its tasks when something happens to them.
 
 // lifecycleFields are the keys of a job about its end.

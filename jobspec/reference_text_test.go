@@ -19,6 +19,7 @@ func jobReference() []byte {
 	writeTable(&b, "A constraint", constraintTable().rows)
 	b.WriteString(referenceChanges)
 	b.WriteString(referenceEnvironment)
+	b.WriteString(referenceIDTokens)
 	return b.Bytes()
 }
 
@@ -119,6 +120,8 @@ const referenceEnvironment = `
 | ` + "`STARLING_NODE`, `STARLING_API`" + ` | the machine, and where its peer answers |
 | ` + "`STARLING_PORT_<NAME>`" + ` | the number of each port; the name is in capitals, with "_" for "-" |
 | ` + "`STARLING_VOLUME_<NAME>`" + ` | the folder of each volume |
+| ` + "`STARLING_CREDENTIALS`" + ` | the file with which the instance shows its peer who it is, and may ask what ` + "`starling`" + ` asks for it |
+| ` + "`STARLING_ID_TOKEN_<NAME>`" + ` | the file with each of its ` + "`id_tokens`" + `; read it again whenever one is needed |
 | ` + "`STARLING_OUTPUT`" + ` | in a job whose tasks come after each other: the folder for what the tasks after this one are to have, empty at the start; at most 10,000 files and folders with 64 GiB, and no links. The size is looked at every ten seconds, and an instance that has written more is stopped and has failed; what is written between two looks is not bounded, so leave that much room on the disk. What no task comes after stays on its machine until the job is forgotten; ` + "`starling job output`" + ` copies it |
 | ` + "`STARLING_INPUT`" + ` | in a task that comes after others: a folder with those of them, ` + "`TASK/INDEX/`" + `; only to be read |
 | ` + "`STARLING_DEVICES_<KIND>`" + ` | the numbers of the devices of each kind, with commas between |
@@ -160,6 +163,17 @@ as ` + "`cd -P`" + ` does, reads all files of one version, and has a minute for 
 know where another is, such as the master, starts when that has a node.
 
 Instances have names in DNS as well, ` + "`3.worker.train.ml.starling`" + ` for ml/train.worker[3], which peers with ` + "`--dns`" + ` answer.
+`
+
+const referenceIDTokens = `
+## Who an instance is, for others
+
+A task with ` + "`id_tokens`" + ` finds a signed token (JWT) for each audience, in a file of its own, and another in its place when two thirds of
+the token's ` + "`life`" + ` are over; the instance goes on meanwhile. Programs such as Vault, or a cloud's token service, take it instead of a
+secret that would have to be handed out. It says in ` + "`sub`" + ` which instance shows it, as in
+` + "`spiffe://CLUSTER/analytics/etl/nightly/read/3`" + `, and also has ` + "`starling_job`, `starling_task`, `starling_index`, `starling_allocation`" + `
+and ` + "`starling_node`" + `. Such an instance starts when it has its tokens: a machine of the cluster that holds the authority's key has to
+answer for that (` + "`starling token create --keeper`" + `). Who takes tokens finds the keys at any peer: docs/security.md says how.
 `
 
 const referencePools = `# The pools file

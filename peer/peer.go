@@ -46,8 +46,9 @@ type Config struct {
 	Fetch func(ctx context.Context, address string, output terms.OutputSet) (io.ReadCloser, error)
 	// Key names the node's key, zero for none.
 	Key access.Key
-	// Private makes what a task finds in its private folder; nil for none.
-	Private func(terms.AllocationID) ([]driver.File, error)
+	// Private makes what an instance of the task finds in its private folder; nil for none. An error says why it cannot
+	// be started yet.
+	Private func(context.Context, terms.AllocationID, *terms.Task) ([]driver.File, error)
 	// OwnUsers gives each job a user of its own, whose tasks name none: this peer may make processes of any.
 	OwnUsers bool
 	// Reports is the folder for bug reports, Version is the program's, which stands in them.

@@ -40,6 +40,7 @@ type flock struct {
 	// archive and meter are those of the peers that start.
 	archive Archive
 	meter   Meter
+	private func(context.Context, terms.AllocationID, *terms.Task) ([]driver.File, error)
 	// lost tells that nobody answers who asks for an output.
 	lost atomic.Bool
 }
@@ -104,7 +105,7 @@ func (f *flock) startOn(name string, j journal.Journal) {
 		Offer: terms.Offer{Capacity: terms.Resources{4000, 4 << 30, 1 << 40}, PortFirst: 20000, PortLast: 20100,
 			Rules: RulesNewest, Address: name, Attributes: []terms.EnvVar{{Name: "node", Value: name}}},
 		PulseTTL: 3 * time.Second, Fetch: f.fetch, Log: slog.New(slog.DiscardHandler), Limits: f.limits,
-		Archive: f.archive, Meter: f.meter,
+		Archive: f.archive, Meter: f.meter, Private: f.private,
 	})
 }
 

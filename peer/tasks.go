@@ -14,6 +14,7 @@ import (
 	"starling/cluster/facts"
 	"starling/driver"
 	"starling/journal"
+	"starling/peer/credential"
 	"starling/peer/inbox"
 	"starling/peer/probe"
 	"starling/plugin"
@@ -89,21 +90,18 @@ func (p *Peer) startTask(ctx context.Context, order reaction.Order) {
 	refusal, ok := p.putFiles(&order, &task), true
 	handover, hands := p.handoverOf(order.ID, task.User)
 	preparing, cancel := context.WithCancel(ctx)
-	if hands || task.Container != nil {
+	if hands || task.Container != nil || len(order.Spec.IDTokens) > 0 {
 		p.outputs.cancel[order.ID] = cancel
 	}
 	p.group.Go(func() {
-		if p.config.Private != nil && refusal == "" {
-			var err error
-			if task.Private, err = p.config.Private(order.ID); err != nil {
-				refusal = clipped(err.Error())
-			}
-		}
 		if hands && refusal == "" {
 			refusal, ok = p.handOver(preparing, &task, &handover)
 		}
 		if ok && refusal == "" && task.Container != nil {
 			refusal, ok = p.pull(preparing, order.ID, &task)
+		}
+		if ok && refusal == "" && p.config.Private != nil {
+			ok = p.givePrivate(preparing, &order, &task)
 		}
 		if ok && refusal == "" {
 			refusal, ok = p.handTask(ctx, task, pulse)
@@ -118,6 +116,18 @@ func (p *Peer) startTask(ctx context.Context, order reaction.Order) {
 			p.driverChanged(ctx)
 		})
 	})
+}
+
+// givePrivate makes what is a task's alone, and tells why that is not to be had yet; false if it is not.
+func (p *Peer) givePrivate(ctx context.Context, order *reaction.Order, task *driver.Task) (ok bool) {
+	var err error
+	task.Private, err = p.config.Private(ctx, order.ID, order.Spec)
+	p.post(ctx, func() {
+		if delete(p.outputs.waits, order.ID); err != nil {
+			p.outputs.waits[order.ID] = err.Error()
+		}
+	})
+	return err == nil
 }
 
 // handoverOf returns what a task of a workflow that runs as a user hands over; hands is false for others.
@@ -213,7 +223,11 @@ func (p *Peer) taskOf(order reaction.Order) driver.Task {
 	env.Set("STARLING_NODE", string(p.config.Node))
 	env.Set("STARLING_API", p.config.Offer.Address)
 	if p.config.Private != nil {
-		env.Set("STARLING_CREDENTIALS", filepath.Join(p.config.Driver.PrivateFolder(order.ID.String()), "credentials"))
+		private := p.config.Driver.PrivateFolder(order.ID.String())
+		env.Set("STARLING_CREDENTIALS", filepath.Join(private, credential.File))
+		for _, k := range order.Spec.IDTokens {
+			env.Set("STARLING_ID_TOKEN_"+terms.VariableName(k.Name), filepath.Join(private, credential.TokenFile(k.Name)))
+		}
 	}
 	for _, port := range order.Ports {
 		env.Set("STARLING_PORT_"+terms.VariableName(port.Name), strconv.Itoa(int(port.Number)))

@@ -2,10 +2,14 @@ package peer
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"slices"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 
+	"starling/cluster/facts"
 	"starling/driver"
 	"starling/driver/fake"
 	"starling/replica/reaction"
@@ -34,6 +38,42 @@ func TestTaskOfTellsWho(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestAnInstanceWaitsForWhatIsItsAlone has an instance start when what it asks for can be had, and told why until then.
+func TestAnInstanceWaitsForWhatIsItsAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFlock(t)
+		var refuse atomic.Bool
+		refuse.Store(true)
+		f.private = func(_ context.Context, id terms.AllocationID, task *terms.Task) ([]driver.File, error) {
+			if refuse.Load() {
+				return nil, errors.New("no machine signs")
+			}
+			return []driver.File{{Path: "vault.jwt", Content: []byte(id.String() + " for " + task.IDTokens[0].Audience)}}, nil
+		}
+		f.add("a")
+		f.ready("a")
+		defer f.stop()
+		spec := job("web", terms.Stateless, 1, "serve")
+		spec.Tasks[0].IDTokens = []terms.IDToken{{Name: "vault", Audience: "vault", LifeMillis: 60_000}}
+		f.submit("a", spec)
+		s := f.await("a", "it has a node", slotWith(func(slot facts.Slot) bool { return slot.Phase == facts.Assigned }))
+		synctest.Wait()
+		id := terms.AllocationID{Slot: terms.SlotName{Job: "web", Task: "main"},
+			Order: s.JobOf("web").Tasks[0].Slots.At(0).Order}
+		if got := f.peers["a"].Status(t.Context()).Waits[id]; got != "no machine signs" {
+			t.Errorf("it waits because %q, want that no machine signs", got)
+		}
+		refuse.Store(false)
+		f.await("a", "it runs", running("web", 1))
+		if got := f.machines["a"].PrivateOf(id.String())["vault.jwt"]; got != id.String()+" for vault" {
+			t.Errorf("it has the token %q", got)
+		}
+		if got := f.peers["a"].Status(t.Context()).Waits[id]; got != "" {
+			t.Errorf("it runs, and waits because %q", got)
+		}
+	})
 }
 
 // held is a driver whose starts come to their end when they are let go.

@@ -24,7 +24,8 @@ type field[T any] struct {
 
 // versions lists since which number of the rules there is each version of the encoding, from version 1. One has all
 // fields of those before it.
-var versions = [...]rules.Number{rules.First, rules.StopDelays, rules.Containers, rules.Authorities}
+var versions = [...]rules.Number{rules.First, rules.StopDelays, rules.Containers, rules.Authorities,
+	rules.Volumes}
 
 // VersionSince returns since which number of the rules jobs have a version of their encoding; ok is false for one that
 // this program does not know.
@@ -114,6 +115,7 @@ var taskFields = [...]field[Task]{
 	{"container", 3, replace[Task], func(c *coder, t *Task) { codeContainer(c, &t.Container) }},
 	{"checks", 4, replace[Task], codeMoreOfChecks},
 	{"pids_limit", 4, replace[Task], func(c *coder, t *Task) { codec.Uint32s(c, &t.ProcessesMax) }},
+	{"id_tokens", 5, replace[Task], func(c *coder, t *Task) { codec.List(c, &t.IDTokens, IDTokensMax, codeIDToken) }},
 }
 
 // Code writes or reads the job, in the version of the coder.
@@ -266,6 +268,12 @@ func codeMount(c *coder, m *Mount) {
 }
 
 func codeVolume(c *coder, v *Volume) { codec.Text(c, &v.Name, NameBytesMax) }
+
+func codeIDToken(c *coder, k *IDToken) {
+	codec.Text(c, &k.Name, NameBytesMax)
+	codec.Text(c, &k.Audience, TextBytesMax)
+	codec.Uint32s(c, &k.LifeMillis)
+}
 
 // CodeVariable codes a variable, an attribute or an argument.
 func CodeVariable(c *coder, v *EnvVar) {

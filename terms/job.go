@@ -215,6 +215,16 @@ type Task struct {
 	ProcessesMax uint32
 	// OnMembersChange is what instances are sent when the files of the job's plugins have changed.
 	OnMembersChange Signal
+	// IDTokens are what instances show programs outside of the cluster. Jobs have them since rules.Volumes.
+	IDTokens []IDToken
+}
+
+// IDToken asks for a signed token (JWT) that says which instance shows it, in a file; it is replaced before it expires.
+type IDToken struct {
+	Name string
+	// Audience is for whom it is, LifeMillis how long one is good for.
+	Audience   string
+	LifeMillis uint32
 }
 
 // TaskNames lists the names of the job's tasks.

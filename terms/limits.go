@@ -92,6 +92,11 @@ const (
 	KeepLeast = 1
 	// TaskProcessesMax bounds the processes and threads of an instance: Linux has no larger numbers.
 	TaskProcessesMax = 1 << 22
+	// IDTokensMax bounds the tokens of an instance, IDTokenLifeLeast and IDTokenLifeMax how long one is good for: 10 s to
+	// 24 hours.
+	IDTokensMax      = 8
+	IDTokenLifeLeast = 10 * 1000
+	IDTokenLifeMax   = 24 * 60 * 60 * 1000
 	// StopDelayLeast is the shortest delay before a signal that a job can ask for.
 	StopDelayLeast = 1
 )

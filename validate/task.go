@@ -40,6 +40,7 @@ func (p *problems) task(t *terms.Task) {
 	p.bounded("restart.delay_max", int64(t.Restart.DelayMaxMillis),
 		int64(min(t.Restart.DelayMillis, terms.DelayMillisMax)), terms.DelayMillisMax)
 	p.bounded("restart.reset_after", int64(t.Restart.ResetMillis), 0, terms.DelayMillisMax)
+	p.idTokens(t)
 	p.bounded("pids_limit", int64(t.ProcessesMax), 0, terms.TaskProcessesMax)
 	p.bounded("stop_delay", int64(t.StopDelayMillis), 0, terms.GraceMillisMax)
 	p.bounded("stop_grace", int64(t.StopGraceMillis), 0, terms.GraceMillisMax)
@@ -205,6 +206,28 @@ func (p *problems) volumes(t *terms.Task, kind terms.JobType) {
 	}
 }
 
+func (p *problems) idTokens(t *terms.Task) {
+	if len(t.IDTokens) > terms.IDTokensMax {
+		p.add("id_tokens", "must have at most %d elements, has %d", terms.IDTokensMax, len(t.IDTokens))
+		return
+	}
+	for i, k := range t.IDTokens {
+		field := "id_tokens[" + strconv.Itoa(i) + "]"
+		p.name(field+".name", k.Name)
+		p.text(field+".audience", k.Audience)
+		if k.Audience == "" {
+			p.add(field+".audience", "must say for whom the token is, such as vault or https://sts.example.com")
+		}
+		p.bounded(field+".life", int64(k.LifeMillis), terms.IDTokenLifeLeast, terms.IDTokenLifeMax)
+		for j := range i {
+			if terms.VariableName(t.IDTokens[j].Name) == terms.VariableName(k.Name) {
+				p.add(field+".name", "would set the same variable STARLING_ID_TOKEN_%s as id_tokens[%d]",
+					terms.VariableName(k.Name), j)
+			}
+		}
+	}
+}
+
 func (p *problems) checks(t *terms.Task) {
 	if len(t.Checks) > terms.ChecksMax {
 		p.add("checks", "must have at most %d elements, has %d", terms.ChecksMax, len(t.Checks))
@@ -274,6 +297,9 @@ func sizeOf(t *terms.Task) int {
 	}
 	for _, v := range t.Volumes {
 		size += len(v.Name) + 4
+	}
+	for _, k := range t.IDTokens {
+		size += len(k.Name) + len(k.Audience) + 12
 	}
 	for i := range t.Constraints {
 		t.Constraints[i].EachLeaf(func(c *constraint.Constraint) {

@@ -209,6 +209,21 @@ func (w where) post(ctx context.Context, request func(channel []byte) (any, erro
 	return post(ctx, one, wire.URL(w.address)+w.path, asked, answer)
 }
 
+// IDTokens asks the nodes at these addresses, until one has them, for the id tokens of an instance of the asking node.
+func IDTokens(ctx context.Context, by *http.Client, addresses []string,
+	request door.IDTokensRequest) (*door.IDTokensAnswer, error) {
+	var errs []error
+	for _, address := range addresses {
+		answer := &door.IDTokensAnswer{}
+		err := post(ctx, by, wire.URL(address)+door.PathIDTokens, request, answer)
+		if err == nil {
+			return answer, nil
+		}
+		errs = append(errs, fmt.Errorf("ask %s: %w", address, err))
+	}
+	return nil, errors.Join(append(errs, errors.New("no machine has signed them"))...)
+}
+
 // Renew has a node's certificate renewed by the first of the nodes at these addresses that can, and learns which
 // authorities there are.
 func Renew(ctx context.Context, keys *trust.Keys, addresses []string) error {

@@ -31,7 +31,9 @@ type Config struct {
 	// Address is where other nodes reach this one, and Names what the node is called besides its IP addresses.
 	Address string
 	Names   []string
-	Log     *slog.Logger
+	// Issuer is who signs id tokens, as outsiders know the cluster; "" for its SPIFFE id.
+	Issuer string
+	Log    *slog.Logger
 }
 
 // Limits of those who call.
@@ -185,6 +187,9 @@ func (d *Door) handler(within time.Duration) http.Handler {
 	mux.HandleFunc("POST "+PathRotate, d.rotate)
 	mux.HandleFunc("POST "+PathRemoveAuthority, d.removeAuthority)
 	mux.HandleFunc("POST "+PathAuthorityKey, d.authorityKey)
+	mux.HandleFunc("POST "+PathIDTokens, d.idTokens)
+	mux.HandleFunc("GET "+PathDiscovery, d.discovery)
+	mux.HandleFunc("GET "+PathJWKS, d.jwks)
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		if answer := d.answer.Load(); answer != nil {
 			answer.ServeHTTP(w, r)

@@ -42,6 +42,10 @@ const (
 	PathRemoveAuthority = "/v1/ca/remove"
 	PathAuthorityKey    = "/v1/ca/key"
 
+	PathIDTokens  = "/v1/id-tokens"
+	PathDiscovery = "/.well-known/openid-configuration"
+	PathJWKS      = "/.well-known/jwks.json"
+
 	PathLogs      = "/v1/logs"
 	PathEvents    = "/v1/events"
 	PathEndpoints = "/v1/endpoints/"
@@ -109,6 +113,8 @@ func table() map[string]Right {
 		PathTokens: rule, PathUsers: rule, PathRemoveToken: rule, PathRemoveUser: rule, PathRemoveNode: rule,
 
 		PathAuthorities: read, PathRotate: rule, PathRemoveAuthority: rule, PathAuthorityKey: {Node: true},
+
+		PathIDTokens: {Node: true}, PathDiscovery: {Anyone: true}, PathJWKS: {Anyone: true},
 
 		PathJoin:   {Anyone: true},
 		PathRenew:  {Anyone: true},

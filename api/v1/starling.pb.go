@@ -671,6 +671,8 @@ type TaskSpec struct {
 	StopGraceMillis uint32 `protobuf:"varint,13,opt,name=stop_grace_millis,json=stopGraceMillis,proto3" json:"stop_grace_millis,omitempty"`
 	// How many processes and threads an instance may have; 0 for as many as its machine allows.
 	ProcessesMax uint32 `protobuf:"varint,35,opt,name=processes_max,json=processesMax,proto3" json:"processes_max,omitempty"`
+	// What instances show programs outside of the cluster.
+	IdTokens []*IDToken `protobuf:"bytes,37,rep,name=id_tokens,json=idTokens,proto3" json:"id_tokens,omitempty"`
 	// What comes when the restarts are used up; absent never tries another node.
 	Reschedule *Reschedule `protobuf:"bytes,14,opt,name=reschedule,proto3" json:"reschedule,omitempty"`
 	// What becomes of an instance whose node left; absent gives it up at once.
@@ -860,6 +862,13 @@ func (x *TaskSpec) GetProcessesMax() uint32 {
 		return x.ProcessesMax
 	}
 	return 0
+}
+
+func (x *TaskSpec) GetIdTokens() []*IDToken {
+	if x != nil {
+		return x.IdTokens
+	}
+	return nil
 }
 
 func (x *TaskSpec) GetReschedule() *Reschedule {
@@ -1651,6 +1660,69 @@ func (x *Mount) GetReadOnly() bool {
 	return false
 }
 
+// IDToken asks for a signed token (JWT) that says which instance shows it.
+type IDToken struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Name  string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// For whom it is.
+	Audience string `protobuf:"bytes,2,opt,name=audience,proto3" json:"audience,omitempty"`
+	// How long one is good for.
+	LifeMillis    uint32 `protobuf:"varint,3,opt,name=life_millis,json=lifeMillis,proto3" json:"life_millis,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *IDToken) Reset() {
+	*x = IDToken{}
+	mi := &file_v1_starling_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *IDToken) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*IDToken) ProtoMessage() {}
+
+func (x *IDToken) ProtoReflect() protoreflect.Message {
+	mi := &file_v1_starling_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use IDToken.ProtoReflect.Descriptor instead.
+func (*IDToken) Descriptor() ([]byte, []int) {
+	return file_v1_starling_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *IDToken) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *IDToken) GetAudience() string {
+	if x != nil {
+		return x.Audience
+	}
+	return ""
+}
+
+func (x *IDToken) GetLifeMillis() uint32 {
+	if x != nil {
+		return x.LifeMillis
+	}
+	return 0
+}
+
 // Disconnect bears with a node that left the cluster but may return.
 type Disconnect struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1668,7 +1740,7 @@ type Disconnect struct {
 
 func (x *Disconnect) Reset() {
 	*x = Disconnect{}
-	mi := &file_v1_starling_proto_msgTypes[17]
+	mi := &file_v1_starling_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1680,7 +1752,7 @@ func (x *Disconnect) String() string {
 func (*Disconnect) ProtoMessage() {}
 
 func (x *Disconnect) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[17]
+	mi := &file_v1_starling_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1693,7 +1765,7 @@ func (x *Disconnect) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Disconnect.ProtoReflect.Descriptor instead.
 func (*Disconnect) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{17}
+	return file_v1_starling_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Disconnect) GetLostAfterMillis() uint32 {
@@ -1748,7 +1820,7 @@ type Check struct {
 
 func (x *Check) Reset() {
 	*x = Check{}
-	mi := &file_v1_starling_proto_msgTypes[18]
+	mi := &file_v1_starling_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1760,7 +1832,7 @@ func (x *Check) String() string {
 func (*Check) ProtoMessage() {}
 
 func (x *Check) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[18]
+	mi := &file_v1_starling_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1773,7 +1845,7 @@ func (x *Check) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Check.ProtoReflect.Descriptor instead.
 func (*Check) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{18}
+	return file_v1_starling_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Check) GetKind() string {
@@ -1852,7 +1924,7 @@ type SubmitJobRequest struct {
 
 func (x *SubmitJobRequest) Reset() {
 	*x = SubmitJobRequest{}
-	mi := &file_v1_starling_proto_msgTypes[19]
+	mi := &file_v1_starling_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1864,7 +1936,7 @@ func (x *SubmitJobRequest) String() string {
 func (*SubmitJobRequest) ProtoMessage() {}
 
 func (x *SubmitJobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[19]
+	mi := &file_v1_starling_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1877,7 +1949,7 @@ func (x *SubmitJobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubmitJobRequest.ProtoReflect.Descriptor instead.
 func (*SubmitJobRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{19}
+	return file_v1_starling_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *SubmitJobRequest) GetRequestId() string {
@@ -1911,7 +1983,7 @@ type SubmitJobResponse struct {
 
 func (x *SubmitJobResponse) Reset() {
 	*x = SubmitJobResponse{}
-	mi := &file_v1_starling_proto_msgTypes[20]
+	mi := &file_v1_starling_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1923,7 +1995,7 @@ func (x *SubmitJobResponse) String() string {
 func (*SubmitJobResponse) ProtoMessage() {}
 
 func (x *SubmitJobResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[20]
+	mi := &file_v1_starling_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1936,7 +2008,7 @@ func (x *SubmitJobResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubmitJobResponse.ProtoReflect.Descriptor instead.
 func (*SubmitJobResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{20}
+	return file_v1_starling_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *SubmitJobResponse) GetIndex() uint64 {
@@ -1965,7 +2037,7 @@ type KillJobRequest struct {
 
 func (x *KillJobRequest) Reset() {
 	*x = KillJobRequest{}
-	mi := &file_v1_starling_proto_msgTypes[21]
+	mi := &file_v1_starling_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1977,7 +2049,7 @@ func (x *KillJobRequest) String() string {
 func (*KillJobRequest) ProtoMessage() {}
 
 func (x *KillJobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[21]
+	mi := &file_v1_starling_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1990,7 +2062,7 @@ func (x *KillJobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KillJobRequest.ProtoReflect.Descriptor instead.
 func (*KillJobRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{21}
+	return file_v1_starling_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *KillJobRequest) GetRequestId() string {
@@ -2024,7 +2096,7 @@ type KillJobResponse struct {
 
 func (x *KillJobResponse) Reset() {
 	*x = KillJobResponse{}
-	mi := &file_v1_starling_proto_msgTypes[22]
+	mi := &file_v1_starling_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2036,7 +2108,7 @@ func (x *KillJobResponse) String() string {
 func (*KillJobResponse) ProtoMessage() {}
 
 func (x *KillJobResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[22]
+	mi := &file_v1_starling_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2049,7 +2121,7 @@ func (x *KillJobResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KillJobResponse.ProtoReflect.Descriptor instead.
 func (*KillJobResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{22}
+	return file_v1_starling_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *KillJobResponse) GetIndex() uint64 {
@@ -2076,7 +2148,7 @@ type PlanJobRequest struct {
 
 func (x *PlanJobRequest) Reset() {
 	*x = PlanJobRequest{}
-	mi := &file_v1_starling_proto_msgTypes[23]
+	mi := &file_v1_starling_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2088,7 +2160,7 @@ func (x *PlanJobRequest) String() string {
 func (*PlanJobRequest) ProtoMessage() {}
 
 func (x *PlanJobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[23]
+	mi := &file_v1_starling_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2101,7 +2173,7 @@ func (x *PlanJobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlanJobRequest.ProtoReflect.Descriptor instead.
 func (*PlanJobRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{23}
+	return file_v1_starling_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *PlanJobRequest) GetMinIndex() uint64 {
@@ -2145,7 +2217,7 @@ type PlanJobResponse struct {
 
 func (x *PlanJobResponse) Reset() {
 	*x = PlanJobResponse{}
-	mi := &file_v1_starling_proto_msgTypes[24]
+	mi := &file_v1_starling_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2157,7 +2229,7 @@ func (x *PlanJobResponse) String() string {
 func (*PlanJobResponse) ProtoMessage() {}
 
 func (x *PlanJobResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[24]
+	mi := &file_v1_starling_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2170,7 +2242,7 @@ func (x *PlanJobResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlanJobResponse.ProtoReflect.Descriptor instead.
 func (*PlanJobResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{24}
+	return file_v1_starling_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *PlanJobResponse) GetIndex() uint64 {
@@ -2269,7 +2341,7 @@ type Change struct {
 
 func (x *Change) Reset() {
 	*x = Change{}
-	mi := &file_v1_starling_proto_msgTypes[25]
+	mi := &file_v1_starling_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2281,7 +2353,7 @@ func (x *Change) String() string {
 func (*Change) ProtoMessage() {}
 
 func (x *Change) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[25]
+	mi := &file_v1_starling_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2294,7 +2366,7 @@ func (x *Change) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Change.ProtoReflect.Descriptor instead.
 func (*Change) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{25}
+	return file_v1_starling_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *Change) GetPath() string {
@@ -2352,7 +2424,7 @@ type TaskPlan struct {
 
 func (x *TaskPlan) Reset() {
 	*x = TaskPlan{}
-	mi := &file_v1_starling_proto_msgTypes[26]
+	mi := &file_v1_starling_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2364,7 +2436,7 @@ func (x *TaskPlan) String() string {
 func (*TaskPlan) ProtoMessage() {}
 
 func (x *TaskPlan) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[26]
+	mi := &file_v1_starling_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2377,7 +2449,7 @@ func (x *TaskPlan) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskPlan.ProtoReflect.Descriptor instead.
 func (*TaskPlan) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{26}
+	return file_v1_starling_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *TaskPlan) GetTask() string {
@@ -2450,7 +2522,7 @@ type Wave struct {
 
 func (x *Wave) Reset() {
 	*x = Wave{}
-	mi := &file_v1_starling_proto_msgTypes[27]
+	mi := &file_v1_starling_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2462,7 +2534,7 @@ func (x *Wave) String() string {
 func (*Wave) ProtoMessage() {}
 
 func (x *Wave) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[27]
+	mi := &file_v1_starling_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2475,7 +2547,7 @@ func (x *Wave) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Wave.ProtoReflect.Descriptor instead.
 func (*Wave) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{27}
+	return file_v1_starling_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *Wave) GetAfterMillis() uint64 {
@@ -2516,7 +2588,7 @@ type Step struct {
 
 func (x *Step) Reset() {
 	*x = Step{}
-	mi := &file_v1_starling_proto_msgTypes[28]
+	mi := &file_v1_starling_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2528,7 +2600,7 @@ func (x *Step) String() string {
 func (*Step) ProtoMessage() {}
 
 func (x *Step) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[28]
+	mi := &file_v1_starling_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2541,7 +2613,7 @@ func (x *Step) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Step.ProtoReflect.Descriptor instead.
 func (*Step) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{28}
+	return file_v1_starling_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *Step) GetJob() string {
@@ -2608,7 +2680,7 @@ type WhatIfRequest struct {
 
 func (x *WhatIfRequest) Reset() {
 	*x = WhatIfRequest{}
-	mi := &file_v1_starling_proto_msgTypes[29]
+	mi := &file_v1_starling_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2620,7 +2692,7 @@ func (x *WhatIfRequest) String() string {
 func (*WhatIfRequest) ProtoMessage() {}
 
 func (x *WhatIfRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[29]
+	mi := &file_v1_starling_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2633,7 +2705,7 @@ func (x *WhatIfRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhatIfRequest.ProtoReflect.Descriptor instead.
 func (*WhatIfRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{29}
+	return file_v1_starling_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *WhatIfRequest) GetMinIndex() uint64 {
@@ -2710,7 +2782,7 @@ type ImaginedNodes struct {
 
 func (x *ImaginedNodes) Reset() {
 	*x = ImaginedNodes{}
-	mi := &file_v1_starling_proto_msgTypes[30]
+	mi := &file_v1_starling_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2722,7 +2794,7 @@ func (x *ImaginedNodes) String() string {
 func (*ImaginedNodes) ProtoMessage() {}
 
 func (x *ImaginedNodes) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[30]
+	mi := &file_v1_starling_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2735,7 +2807,7 @@ func (x *ImaginedNodes) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImaginedNodes.ProtoReflect.Descriptor instead.
 func (*ImaginedNodes) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{30}
+	return file_v1_starling_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *ImaginedNodes) GetCount() uint32 {
@@ -2799,7 +2871,7 @@ type WhatIfResponse struct {
 
 func (x *WhatIfResponse) Reset() {
 	*x = WhatIfResponse{}
-	mi := &file_v1_starling_proto_msgTypes[31]
+	mi := &file_v1_starling_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2811,7 +2883,7 @@ func (x *WhatIfResponse) String() string {
 func (*WhatIfResponse) ProtoMessage() {}
 
 func (x *WhatIfResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[31]
+	mi := &file_v1_starling_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2824,7 +2896,7 @@ func (x *WhatIfResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhatIfResponse.ProtoReflect.Descriptor instead.
 func (*WhatIfResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{31}
+	return file_v1_starling_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *WhatIfResponse) GetIndex() uint64 {
@@ -2925,7 +2997,7 @@ type Difference struct {
 
 func (x *Difference) Reset() {
 	*x = Difference{}
-	mi := &file_v1_starling_proto_msgTypes[32]
+	mi := &file_v1_starling_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2937,7 +3009,7 @@ func (x *Difference) String() string {
 func (*Difference) ProtoMessage() {}
 
 func (x *Difference) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[32]
+	mi := &file_v1_starling_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2950,7 +3022,7 @@ func (x *Difference) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Difference.ProtoReflect.Descriptor instead.
 func (*Difference) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{32}
+	return file_v1_starling_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *Difference) GetJob() string {
@@ -3019,7 +3091,7 @@ type DifferenceCount struct {
 
 func (x *DifferenceCount) Reset() {
 	*x = DifferenceCount{}
-	mi := &file_v1_starling_proto_msgTypes[33]
+	mi := &file_v1_starling_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3031,7 +3103,7 @@ func (x *DifferenceCount) String() string {
 func (*DifferenceCount) ProtoMessage() {}
 
 func (x *DifferenceCount) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[33]
+	mi := &file_v1_starling_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3044,7 +3116,7 @@ func (x *DifferenceCount) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DifferenceCount.ProtoReflect.Descriptor instead.
 func (*DifferenceCount) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{33}
+	return file_v1_starling_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *DifferenceCount) GetWhat() string {
@@ -3072,7 +3144,7 @@ type JobFinding struct {
 
 func (x *JobFinding) Reset() {
 	*x = JobFinding{}
-	mi := &file_v1_starling_proto_msgTypes[34]
+	mi := &file_v1_starling_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3084,7 +3156,7 @@ func (x *JobFinding) String() string {
 func (*JobFinding) ProtoMessage() {}
 
 func (x *JobFinding) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[34]
+	mi := &file_v1_starling_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3097,7 +3169,7 @@ func (x *JobFinding) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobFinding.ProtoReflect.Descriptor instead.
 func (*JobFinding) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{34}
+	return file_v1_starling_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *JobFinding) GetJob() string {
@@ -3128,7 +3200,7 @@ type SteerUpdateRequest struct {
 
 func (x *SteerUpdateRequest) Reset() {
 	*x = SteerUpdateRequest{}
-	mi := &file_v1_starling_proto_msgTypes[35]
+	mi := &file_v1_starling_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3140,7 +3212,7 @@ func (x *SteerUpdateRequest) String() string {
 func (*SteerUpdateRequest) ProtoMessage() {}
 
 func (x *SteerUpdateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[35]
+	mi := &file_v1_starling_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3153,7 +3225,7 @@ func (x *SteerUpdateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SteerUpdateRequest.ProtoReflect.Descriptor instead.
 func (*SteerUpdateRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{35}
+	return file_v1_starling_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *SteerUpdateRequest) GetRequestId() string {
@@ -3194,7 +3266,7 @@ type SteerUpdateResponse struct {
 
 func (x *SteerUpdateResponse) Reset() {
 	*x = SteerUpdateResponse{}
-	mi := &file_v1_starling_proto_msgTypes[36]
+	mi := &file_v1_starling_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3206,7 +3278,7 @@ func (x *SteerUpdateResponse) String() string {
 func (*SteerUpdateResponse) ProtoMessage() {}
 
 func (x *SteerUpdateResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[36]
+	mi := &file_v1_starling_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3219,7 +3291,7 @@ func (x *SteerUpdateResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SteerUpdateResponse.ProtoReflect.Descriptor instead.
 func (*SteerUpdateResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{36}
+	return file_v1_starling_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *SteerUpdateResponse) GetIndex() uint64 {
@@ -3250,7 +3322,7 @@ type RevertJobRequest struct {
 
 func (x *RevertJobRequest) Reset() {
 	*x = RevertJobRequest{}
-	mi := &file_v1_starling_proto_msgTypes[37]
+	mi := &file_v1_starling_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3262,7 +3334,7 @@ func (x *RevertJobRequest) String() string {
 func (*RevertJobRequest) ProtoMessage() {}
 
 func (x *RevertJobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[37]
+	mi := &file_v1_starling_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3275,7 +3347,7 @@ func (x *RevertJobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevertJobRequest.ProtoReflect.Descriptor instead.
 func (*RevertJobRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{37}
+	return file_v1_starling_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *RevertJobRequest) GetRequestId() string {
@@ -3316,7 +3388,7 @@ type RevertJobResponse struct {
 
 func (x *RevertJobResponse) Reset() {
 	*x = RevertJobResponse{}
-	mi := &file_v1_starling_proto_msgTypes[38]
+	mi := &file_v1_starling_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3328,7 +3400,7 @@ func (x *RevertJobResponse) String() string {
 func (*RevertJobResponse) ProtoMessage() {}
 
 func (x *RevertJobResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[38]
+	mi := &file_v1_starling_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3341,7 +3413,7 @@ func (x *RevertJobResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevertJobResponse.ProtoReflect.Descriptor instead.
 func (*RevertJobResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{38}
+	return file_v1_starling_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *RevertJobResponse) GetIndex() uint64 {
@@ -3372,7 +3444,7 @@ type RestartJobRequest struct {
 
 func (x *RestartJobRequest) Reset() {
 	*x = RestartJobRequest{}
-	mi := &file_v1_starling_proto_msgTypes[39]
+	mi := &file_v1_starling_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3384,7 +3456,7 @@ func (x *RestartJobRequest) String() string {
 func (*RestartJobRequest) ProtoMessage() {}
 
 func (x *RestartJobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[39]
+	mi := &file_v1_starling_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3397,7 +3469,7 @@ func (x *RestartJobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RestartJobRequest.ProtoReflect.Descriptor instead.
 func (*RestartJobRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{39}
+	return file_v1_starling_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *RestartJobRequest) GetRequestId() string {
@@ -3438,7 +3510,7 @@ type RestartJobResponse struct {
 
 func (x *RestartJobResponse) Reset() {
 	*x = RestartJobResponse{}
-	mi := &file_v1_starling_proto_msgTypes[40]
+	mi := &file_v1_starling_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3450,7 +3522,7 @@ func (x *RestartJobResponse) String() string {
 func (*RestartJobResponse) ProtoMessage() {}
 
 func (x *RestartJobResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[40]
+	mi := &file_v1_starling_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3463,7 +3535,7 @@ func (x *RestartJobResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RestartJobResponse.ProtoReflect.Descriptor instead.
 func (*RestartJobResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{40}
+	return file_v1_starling_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *RestartJobResponse) GetIndex() uint64 {
@@ -3494,7 +3566,7 @@ type SuspendJobRequest struct {
 
 func (x *SuspendJobRequest) Reset() {
 	*x = SuspendJobRequest{}
-	mi := &file_v1_starling_proto_msgTypes[41]
+	mi := &file_v1_starling_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3506,7 +3578,7 @@ func (x *SuspendJobRequest) String() string {
 func (*SuspendJobRequest) ProtoMessage() {}
 
 func (x *SuspendJobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[41]
+	mi := &file_v1_starling_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3519,7 +3591,7 @@ func (x *SuspendJobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SuspendJobRequest.ProtoReflect.Descriptor instead.
 func (*SuspendJobRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{41}
+	return file_v1_starling_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *SuspendJobRequest) GetRequestId() string {
@@ -3560,7 +3632,7 @@ type SuspendJobResponse struct {
 
 func (x *SuspendJobResponse) Reset() {
 	*x = SuspendJobResponse{}
-	mi := &file_v1_starling_proto_msgTypes[42]
+	mi := &file_v1_starling_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3572,7 +3644,7 @@ func (x *SuspendJobResponse) String() string {
 func (*SuspendJobResponse) ProtoMessage() {}
 
 func (x *SuspendJobResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[42]
+	mi := &file_v1_starling_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3585,7 +3657,7 @@ func (x *SuspendJobResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SuspendJobResponse.ProtoReflect.Descriptor instead.
 func (*SuspendJobResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{42}
+	return file_v1_starling_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *SuspendJobResponse) GetIndex() uint64 {
@@ -3613,7 +3685,7 @@ type SealTaskRequest struct {
 
 func (x *SealTaskRequest) Reset() {
 	*x = SealTaskRequest{}
-	mi := &file_v1_starling_proto_msgTypes[43]
+	mi := &file_v1_starling_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3625,7 +3697,7 @@ func (x *SealTaskRequest) String() string {
 func (*SealTaskRequest) ProtoMessage() {}
 
 func (x *SealTaskRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[43]
+	mi := &file_v1_starling_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3638,7 +3710,7 @@ func (x *SealTaskRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SealTaskRequest.ProtoReflect.Descriptor instead.
 func (*SealTaskRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{43}
+	return file_v1_starling_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *SealTaskRequest) GetRequestId() string {
@@ -3665,7 +3737,7 @@ type SealTaskResponse struct {
 
 func (x *SealTaskResponse) Reset() {
 	*x = SealTaskResponse{}
-	mi := &file_v1_starling_proto_msgTypes[44]
+	mi := &file_v1_starling_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3677,7 +3749,7 @@ func (x *SealTaskResponse) String() string {
 func (*SealTaskResponse) ProtoMessage() {}
 
 func (x *SealTaskResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[44]
+	mi := &file_v1_starling_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3690,7 +3762,7 @@ func (x *SealTaskResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SealTaskResponse.ProtoReflect.Descriptor instead.
 func (*SealTaskResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{44}
+	return file_v1_starling_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *SealTaskResponse) GetIndex() uint64 {
@@ -3722,7 +3794,7 @@ type EndAllocationRequest struct {
 
 func (x *EndAllocationRequest) Reset() {
 	*x = EndAllocationRequest{}
-	mi := &file_v1_starling_proto_msgTypes[45]
+	mi := &file_v1_starling_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3734,7 +3806,7 @@ func (x *EndAllocationRequest) String() string {
 func (*EndAllocationRequest) ProtoMessage() {}
 
 func (x *EndAllocationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[45]
+	mi := &file_v1_starling_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3747,7 +3819,7 @@ func (x *EndAllocationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndAllocationRequest.ProtoReflect.Descriptor instead.
 func (*EndAllocationRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{45}
+	return file_v1_starling_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *EndAllocationRequest) GetRequestId() string {
@@ -3788,7 +3860,7 @@ type EndAllocationResponse struct {
 
 func (x *EndAllocationResponse) Reset() {
 	*x = EndAllocationResponse{}
-	mi := &file_v1_starling_proto_msgTypes[46]
+	mi := &file_v1_starling_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3800,7 +3872,7 @@ func (x *EndAllocationResponse) String() string {
 func (*EndAllocationResponse) ProtoMessage() {}
 
 func (x *EndAllocationResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[46]
+	mi := &file_v1_starling_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3813,7 +3885,7 @@ func (x *EndAllocationResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndAllocationResponse.ProtoReflect.Descriptor instead.
 func (*EndAllocationResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{46}
+	return file_v1_starling_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *EndAllocationResponse) GetIndex() uint64 {
@@ -3844,7 +3916,7 @@ type DrainNodeRequest struct {
 
 func (x *DrainNodeRequest) Reset() {
 	*x = DrainNodeRequest{}
-	mi := &file_v1_starling_proto_msgTypes[47]
+	mi := &file_v1_starling_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3856,7 +3928,7 @@ func (x *DrainNodeRequest) String() string {
 func (*DrainNodeRequest) ProtoMessage() {}
 
 func (x *DrainNodeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[47]
+	mi := &file_v1_starling_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3869,7 +3941,7 @@ func (x *DrainNodeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainNodeRequest.ProtoReflect.Descriptor instead.
 func (*DrainNodeRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{47}
+	return file_v1_starling_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *DrainNodeRequest) GetRequestId() string {
@@ -3909,7 +3981,7 @@ type DrainNodeResponse struct {
 
 func (x *DrainNodeResponse) Reset() {
 	*x = DrainNodeResponse{}
-	mi := &file_v1_starling_proto_msgTypes[48]
+	mi := &file_v1_starling_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3921,7 +3993,7 @@ func (x *DrainNodeResponse) String() string {
 func (*DrainNodeResponse) ProtoMessage() {}
 
 func (x *DrainNodeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[48]
+	mi := &file_v1_starling_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3934,7 +4006,7 @@ func (x *DrainNodeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainNodeResponse.ProtoReflect.Descriptor instead.
 func (*DrainNodeResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{48}
+	return file_v1_starling_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *DrainNodeResponse) GetIndex() uint64 {
@@ -3971,7 +4043,7 @@ type PoolSpec struct {
 
 func (x *PoolSpec) Reset() {
 	*x = PoolSpec{}
-	mi := &file_v1_starling_proto_msgTypes[49]
+	mi := &file_v1_starling_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3983,7 +4055,7 @@ func (x *PoolSpec) String() string {
 func (*PoolSpec) ProtoMessage() {}
 
 func (x *PoolSpec) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[49]
+	mi := &file_v1_starling_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3996,7 +4068,7 @@ func (x *PoolSpec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PoolSpec.ProtoReflect.Descriptor instead.
 func (*PoolSpec) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{49}
+	return file_v1_starling_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *PoolSpec) GetPath() string {
@@ -4094,7 +4166,7 @@ type Quota struct {
 
 func (x *Quota) Reset() {
 	*x = Quota{}
-	mi := &file_v1_starling_proto_msgTypes[50]
+	mi := &file_v1_starling_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4106,7 +4178,7 @@ func (x *Quota) String() string {
 func (*Quota) ProtoMessage() {}
 
 func (x *Quota) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[50]
+	mi := &file_v1_starling_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4119,7 +4191,7 @@ func (x *Quota) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Quota.ProtoReflect.Descriptor instead.
 func (*Quota) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{50}
+	return file_v1_starling_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *Quota) GetKind() string {
@@ -4172,7 +4244,7 @@ type ChangePoolsRequest struct {
 
 func (x *ChangePoolsRequest) Reset() {
 	*x = ChangePoolsRequest{}
-	mi := &file_v1_starling_proto_msgTypes[51]
+	mi := &file_v1_starling_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4184,7 +4256,7 @@ func (x *ChangePoolsRequest) String() string {
 func (*ChangePoolsRequest) ProtoMessage() {}
 
 func (x *ChangePoolsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[51]
+	mi := &file_v1_starling_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4197,7 +4269,7 @@ func (x *ChangePoolsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangePoolsRequest.ProtoReflect.Descriptor instead.
 func (*ChangePoolsRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{51}
+	return file_v1_starling_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *ChangePoolsRequest) GetRequestId() string {
@@ -4237,7 +4309,7 @@ type ChangePoolsResponse struct {
 
 func (x *ChangePoolsResponse) Reset() {
 	*x = ChangePoolsResponse{}
-	mi := &file_v1_starling_proto_msgTypes[52]
+	mi := &file_v1_starling_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4249,7 +4321,7 @@ func (x *ChangePoolsResponse) String() string {
 func (*ChangePoolsResponse) ProtoMessage() {}
 
 func (x *ChangePoolsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[52]
+	mi := &file_v1_starling_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4262,7 +4334,7 @@ func (x *ChangePoolsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangePoolsResponse.ProtoReflect.Descriptor instead.
 func (*ChangePoolsResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{52}
+	return file_v1_starling_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *ChangePoolsResponse) GetIndex() uint64 {
@@ -4285,7 +4357,7 @@ type PlanPoolsRequest struct {
 
 func (x *PlanPoolsRequest) Reset() {
 	*x = PlanPoolsRequest{}
-	mi := &file_v1_starling_proto_msgTypes[53]
+	mi := &file_v1_starling_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4297,7 +4369,7 @@ func (x *PlanPoolsRequest) String() string {
 func (*PlanPoolsRequest) ProtoMessage() {}
 
 func (x *PlanPoolsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[53]
+	mi := &file_v1_starling_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4310,7 +4382,7 @@ func (x *PlanPoolsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlanPoolsRequest.ProtoReflect.Descriptor instead.
 func (*PlanPoolsRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{53}
+	return file_v1_starling_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *PlanPoolsRequest) GetMinIndex() uint64 {
@@ -4358,7 +4430,7 @@ type PlanPoolsResponse struct {
 
 func (x *PlanPoolsResponse) Reset() {
 	*x = PlanPoolsResponse{}
-	mi := &file_v1_starling_proto_msgTypes[54]
+	mi := &file_v1_starling_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4370,7 +4442,7 @@ func (x *PlanPoolsResponse) String() string {
 func (*PlanPoolsResponse) ProtoMessage() {}
 
 func (x *PlanPoolsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[54]
+	mi := &file_v1_starling_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4383,7 +4455,7 @@ func (x *PlanPoolsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlanPoolsResponse.ProtoReflect.Descriptor instead.
 func (*PlanPoolsResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{54}
+	return file_v1_starling_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *PlanPoolsResponse) GetIndex() uint64 {
@@ -4435,7 +4507,7 @@ type PoolChange struct {
 
 func (x *PoolChange) Reset() {
 	*x = PoolChange{}
-	mi := &file_v1_starling_proto_msgTypes[55]
+	mi := &file_v1_starling_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4447,7 +4519,7 @@ func (x *PoolChange) String() string {
 func (*PoolChange) ProtoMessage() {}
 
 func (x *PoolChange) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[55]
+	mi := &file_v1_starling_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4460,7 +4532,7 @@ func (x *PoolChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PoolChange.ProtoReflect.Descriptor instead.
 func (*PoolChange) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{55}
+	return file_v1_starling_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *PoolChange) GetPath() string {
@@ -4497,7 +4569,7 @@ type EntitlementChange struct {
 
 func (x *EntitlementChange) Reset() {
 	*x = EntitlementChange{}
-	mi := &file_v1_starling_proto_msgTypes[56]
+	mi := &file_v1_starling_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4509,7 +4581,7 @@ func (x *EntitlementChange) String() string {
 func (*EntitlementChange) ProtoMessage() {}
 
 func (x *EntitlementChange) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[56]
+	mi := &file_v1_starling_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4522,7 +4594,7 @@ func (x *EntitlementChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EntitlementChange.ProtoReflect.Descriptor instead.
 func (*EntitlementChange) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{56}
+	return file_v1_starling_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *EntitlementChange) GetPath() string {
@@ -4567,7 +4639,7 @@ type ListPoolsRequest struct {
 
 func (x *ListPoolsRequest) Reset() {
 	*x = ListPoolsRequest{}
-	mi := &file_v1_starling_proto_msgTypes[57]
+	mi := &file_v1_starling_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4579,7 +4651,7 @@ func (x *ListPoolsRequest) String() string {
 func (*ListPoolsRequest) ProtoMessage() {}
 
 func (x *ListPoolsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[57]
+	mi := &file_v1_starling_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4592,7 +4664,7 @@ func (x *ListPoolsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPoolsRequest.ProtoReflect.Descriptor instead.
 func (*ListPoolsRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{57}
+	return file_v1_starling_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *ListPoolsRequest) GetMinIndex() uint64 {
@@ -4642,7 +4714,7 @@ type ListPoolsResponse struct {
 
 func (x *ListPoolsResponse) Reset() {
 	*x = ListPoolsResponse{}
-	mi := &file_v1_starling_proto_msgTypes[58]
+	mi := &file_v1_starling_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4654,7 +4726,7 @@ func (x *ListPoolsResponse) String() string {
 func (*ListPoolsResponse) ProtoMessage() {}
 
 func (x *ListPoolsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[58]
+	mi := &file_v1_starling_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4667,7 +4739,7 @@ func (x *ListPoolsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPoolsResponse.ProtoReflect.Descriptor instead.
 func (*ListPoolsResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{58}
+	return file_v1_starling_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *ListPoolsResponse) GetIndex() uint64 {
@@ -4729,7 +4801,7 @@ type Amount struct {
 
 func (x *Amount) Reset() {
 	*x = Amount{}
-	mi := &file_v1_starling_proto_msgTypes[59]
+	mi := &file_v1_starling_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4741,7 +4813,7 @@ func (x *Amount) String() string {
 func (*Amount) ProtoMessage() {}
 
 func (x *Amount) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[59]
+	mi := &file_v1_starling_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4754,7 +4826,7 @@ func (x *Amount) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Amount.ProtoReflect.Descriptor instead.
 func (*Amount) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{59}
+	return file_v1_starling_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *Amount) GetKind() string {
@@ -4787,7 +4859,7 @@ type Pool struct {
 
 func (x *Pool) Reset() {
 	*x = Pool{}
-	mi := &file_v1_starling_proto_msgTypes[60]
+	mi := &file_v1_starling_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4799,7 +4871,7 @@ func (x *Pool) String() string {
 func (*Pool) ProtoMessage() {}
 
 func (x *Pool) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[60]
+	mi := &file_v1_starling_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4812,7 +4884,7 @@ func (x *Pool) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pool.ProtoReflect.Descriptor instead.
 func (*Pool) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{60}
+	return file_v1_starling_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *Pool) GetSpec() *PoolSpec {
@@ -4866,7 +4938,7 @@ type PoolUse struct {
 
 func (x *PoolUse) Reset() {
 	*x = PoolUse{}
-	mi := &file_v1_starling_proto_msgTypes[61]
+	mi := &file_v1_starling_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4878,7 +4950,7 @@ func (x *PoolUse) String() string {
 func (*PoolUse) ProtoMessage() {}
 
 func (x *PoolUse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[61]
+	mi := &file_v1_starling_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4891,7 +4963,7 @@ func (x *PoolUse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PoolUse.ProtoReflect.Descriptor instead.
 func (*PoolUse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{61}
+	return file_v1_starling_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *PoolUse) GetKind() string {
@@ -4967,7 +5039,7 @@ type PoolStatusRequest struct {
 
 func (x *PoolStatusRequest) Reset() {
 	*x = PoolStatusRequest{}
-	mi := &file_v1_starling_proto_msgTypes[62]
+	mi := &file_v1_starling_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4979,7 +5051,7 @@ func (x *PoolStatusRequest) String() string {
 func (*PoolStatusRequest) ProtoMessage() {}
 
 func (x *PoolStatusRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[62]
+	mi := &file_v1_starling_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4992,7 +5064,7 @@ func (x *PoolStatusRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PoolStatusRequest.ProtoReflect.Descriptor instead.
 func (*PoolStatusRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{62}
+	return file_v1_starling_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *PoolStatusRequest) GetMinIndex() uint64 {
@@ -5024,7 +5096,7 @@ type PoolStatusResponse struct {
 
 func (x *PoolStatusResponse) Reset() {
 	*x = PoolStatusResponse{}
-	mi := &file_v1_starling_proto_msgTypes[63]
+	mi := &file_v1_starling_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5036,7 +5108,7 @@ func (x *PoolStatusResponse) String() string {
 func (*PoolStatusResponse) ProtoMessage() {}
 
 func (x *PoolStatusResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[63]
+	mi := &file_v1_starling_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5049,7 +5121,7 @@ func (x *PoolStatusResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PoolStatusResponse.ProtoReflect.Descriptor instead.
 func (*PoolStatusResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{63}
+	return file_v1_starling_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *PoolStatusResponse) GetIndex() uint64 {
@@ -5103,7 +5175,7 @@ type PoolExplanation struct {
 
 func (x *PoolExplanation) Reset() {
 	*x = PoolExplanation{}
-	mi := &file_v1_starling_proto_msgTypes[64]
+	mi := &file_v1_starling_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5115,7 +5187,7 @@ func (x *PoolExplanation) String() string {
 func (*PoolExplanation) ProtoMessage() {}
 
 func (x *PoolExplanation) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[64]
+	mi := &file_v1_starling_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5128,7 +5200,7 @@ func (x *PoolExplanation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PoolExplanation.ProtoReflect.Descriptor instead.
 func (*PoolExplanation) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{64}
+	return file_v1_starling_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *PoolExplanation) GetKind() string {
@@ -5185,7 +5257,7 @@ type Part struct {
 
 func (x *Part) Reset() {
 	*x = Part{}
-	mi := &file_v1_starling_proto_msgTypes[65]
+	mi := &file_v1_starling_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5197,7 +5269,7 @@ func (x *Part) String() string {
 func (*Part) ProtoMessage() {}
 
 func (x *Part) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[65]
+	mi := &file_v1_starling_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5210,7 +5282,7 @@ func (x *Part) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Part.ProtoReflect.Descriptor instead.
 func (*Part) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{65}
+	return file_v1_starling_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *Part) GetPath() string {
@@ -5307,7 +5379,7 @@ type JobHistoryRequest struct {
 
 func (x *JobHistoryRequest) Reset() {
 	*x = JobHistoryRequest{}
-	mi := &file_v1_starling_proto_msgTypes[66]
+	mi := &file_v1_starling_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5319,7 +5391,7 @@ func (x *JobHistoryRequest) String() string {
 func (*JobHistoryRequest) ProtoMessage() {}
 
 func (x *JobHistoryRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[66]
+	mi := &file_v1_starling_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5332,7 +5404,7 @@ func (x *JobHistoryRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobHistoryRequest.ProtoReflect.Descriptor instead.
 func (*JobHistoryRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{66}
+	return file_v1_starling_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *JobHistoryRequest) GetMinIndex() uint64 {
@@ -5362,7 +5434,7 @@ type JobHistoryResponse struct {
 
 func (x *JobHistoryResponse) Reset() {
 	*x = JobHistoryResponse{}
-	mi := &file_v1_starling_proto_msgTypes[67]
+	mi := &file_v1_starling_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5374,7 +5446,7 @@ func (x *JobHistoryResponse) String() string {
 func (*JobHistoryResponse) ProtoMessage() {}
 
 func (x *JobHistoryResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[67]
+	mi := &file_v1_starling_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5387,7 +5459,7 @@ func (x *JobHistoryResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobHistoryResponse.ProtoReflect.Descriptor instead.
 func (*JobHistoryResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{67}
+	return file_v1_starling_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *JobHistoryResponse) GetIndex() uint64 {
@@ -5440,7 +5512,7 @@ type JobVersion struct {
 
 func (x *JobVersion) Reset() {
 	*x = JobVersion{}
-	mi := &file_v1_starling_proto_msgTypes[68]
+	mi := &file_v1_starling_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5452,7 +5524,7 @@ func (x *JobVersion) String() string {
 func (*JobVersion) ProtoMessage() {}
 
 func (x *JobVersion) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[68]
+	mi := &file_v1_starling_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5465,7 +5537,7 @@ func (x *JobVersion) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobVersion.ProtoReflect.Descriptor instead.
 func (*JobVersion) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{68}
+	return file_v1_starling_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *JobVersion) GetNumber() uint32 {
@@ -5537,7 +5609,7 @@ type JobDiffRequest struct {
 
 func (x *JobDiffRequest) Reset() {
 	*x = JobDiffRequest{}
-	mi := &file_v1_starling_proto_msgTypes[69]
+	mi := &file_v1_starling_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5549,7 +5621,7 @@ func (x *JobDiffRequest) String() string {
 func (*JobDiffRequest) ProtoMessage() {}
 
 func (x *JobDiffRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[69]
+	mi := &file_v1_starling_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5562,7 +5634,7 @@ func (x *JobDiffRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobDiffRequest.ProtoReflect.Descriptor instead.
 func (*JobDiffRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{69}
+	return file_v1_starling_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *JobDiffRequest) GetMinIndex() uint64 {
@@ -5606,7 +5678,7 @@ type JobDiffResponse struct {
 
 func (x *JobDiffResponse) Reset() {
 	*x = JobDiffResponse{}
-	mi := &file_v1_starling_proto_msgTypes[70]
+	mi := &file_v1_starling_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5618,7 +5690,7 @@ func (x *JobDiffResponse) String() string {
 func (*JobDiffResponse) ProtoMessage() {}
 
 func (x *JobDiffResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[70]
+	mi := &file_v1_starling_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5631,7 +5703,7 @@ func (x *JobDiffResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobDiffResponse.ProtoReflect.Descriptor instead.
 func (*JobDiffResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{70}
+	return file_v1_starling_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *JobDiffResponse) GetIndex() uint64 {
@@ -5684,7 +5756,7 @@ type ListJobsRequest struct {
 
 func (x *ListJobsRequest) Reset() {
 	*x = ListJobsRequest{}
-	mi := &file_v1_starling_proto_msgTypes[71]
+	mi := &file_v1_starling_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5696,7 +5768,7 @@ func (x *ListJobsRequest) String() string {
 func (*ListJobsRequest) ProtoMessage() {}
 
 func (x *ListJobsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[71]
+	mi := &file_v1_starling_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5709,7 +5781,7 @@ func (x *ListJobsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListJobsRequest.ProtoReflect.Descriptor instead.
 func (*ListJobsRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{71}
+	return file_v1_starling_proto_rawDescGZIP(), []int{72}
 }
 
 func (x *ListJobsRequest) GetMinIndex() uint64 {
@@ -5753,7 +5825,7 @@ type ListJobsResponse struct {
 
 func (x *ListJobsResponse) Reset() {
 	*x = ListJobsResponse{}
-	mi := &file_v1_starling_proto_msgTypes[72]
+	mi := &file_v1_starling_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5765,7 +5837,7 @@ func (x *ListJobsResponse) String() string {
 func (*ListJobsResponse) ProtoMessage() {}
 
 func (x *ListJobsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[72]
+	mi := &file_v1_starling_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5778,7 +5850,7 @@ func (x *ListJobsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListJobsResponse.ProtoReflect.Descriptor instead.
 func (*ListJobsResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{72}
+	return file_v1_starling_proto_rawDescGZIP(), []int{73}
 }
 
 func (x *ListJobsResponse) GetIndex() uint64 {
@@ -5842,7 +5914,7 @@ type Job struct {
 
 func (x *Job) Reset() {
 	*x = Job{}
-	mi := &file_v1_starling_proto_msgTypes[73]
+	mi := &file_v1_starling_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5854,7 +5926,7 @@ func (x *Job) String() string {
 func (*Job) ProtoMessage() {}
 
 func (x *Job) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[73]
+	mi := &file_v1_starling_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5867,7 +5939,7 @@ func (x *Job) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Job.ProtoReflect.Descriptor instead.
 func (*Job) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{73}
+	return file_v1_starling_proto_rawDescGZIP(), []int{74}
 }
 
 func (x *Job) GetName() string {
@@ -5989,7 +6061,7 @@ type PolicyAction struct {
 
 func (x *PolicyAction) Reset() {
 	*x = PolicyAction{}
-	mi := &file_v1_starling_proto_msgTypes[74]
+	mi := &file_v1_starling_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6001,7 +6073,7 @@ func (x *PolicyAction) String() string {
 func (*PolicyAction) ProtoMessage() {}
 
 func (x *PolicyAction) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[74]
+	mi := &file_v1_starling_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6014,7 +6086,7 @@ func (x *PolicyAction) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PolicyAction.ProtoReflect.Descriptor instead.
 func (*PolicyAction) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{74}
+	return file_v1_starling_proto_rawDescGZIP(), []int{75}
 }
 
 func (x *PolicyAction) GetIndex() uint64 {
@@ -6063,7 +6135,7 @@ type Update struct {
 
 func (x *Update) Reset() {
 	*x = Update{}
-	mi := &file_v1_starling_proto_msgTypes[75]
+	mi := &file_v1_starling_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6075,7 +6147,7 @@ func (x *Update) String() string {
 func (*Update) ProtoMessage() {}
 
 func (x *Update) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[75]
+	mi := &file_v1_starling_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6088,7 +6160,7 @@ func (x *Update) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Update.ProtoReflect.Descriptor instead.
 func (*Update) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{75}
+	return file_v1_starling_proto_rawDescGZIP(), []int{76}
 }
 
 func (x *Update) GetState() string {
@@ -6183,7 +6255,7 @@ type Counts struct {
 
 func (x *Counts) Reset() {
 	*x = Counts{}
-	mi := &file_v1_starling_proto_msgTypes[76]
+	mi := &file_v1_starling_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6195,7 +6267,7 @@ func (x *Counts) String() string {
 func (*Counts) ProtoMessage() {}
 
 func (x *Counts) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[76]
+	mi := &file_v1_starling_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6208,7 +6280,7 @@ func (x *Counts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Counts.ProtoReflect.Descriptor instead.
 func (*Counts) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{76}
+	return file_v1_starling_proto_rawDescGZIP(), []int{77}
 }
 
 func (x *Counts) GetDesired() uint32 {
@@ -6310,7 +6382,7 @@ type JobStatusRequest struct {
 
 func (x *JobStatusRequest) Reset() {
 	*x = JobStatusRequest{}
-	mi := &file_v1_starling_proto_msgTypes[77]
+	mi := &file_v1_starling_proto_msgTypes[78]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6322,7 +6394,7 @@ func (x *JobStatusRequest) String() string {
 func (*JobStatusRequest) ProtoMessage() {}
 
 func (x *JobStatusRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[77]
+	mi := &file_v1_starling_proto_msgTypes[78]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6335,7 +6407,7 @@ func (x *JobStatusRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobStatusRequest.ProtoReflect.Descriptor instead.
 func (*JobStatusRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{77}
+	return file_v1_starling_proto_rawDescGZIP(), []int{78}
 }
 
 func (x *JobStatusRequest) GetMinIndex() uint64 {
@@ -6389,7 +6461,7 @@ type JobStatusResponse struct {
 
 func (x *JobStatusResponse) Reset() {
 	*x = JobStatusResponse{}
-	mi := &file_v1_starling_proto_msgTypes[78]
+	mi := &file_v1_starling_proto_msgTypes[79]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6401,7 +6473,7 @@ func (x *JobStatusResponse) String() string {
 func (*JobStatusResponse) ProtoMessage() {}
 
 func (x *JobStatusResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[78]
+	mi := &file_v1_starling_proto_msgTypes[79]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6414,7 +6486,7 @@ func (x *JobStatusResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobStatusResponse.ProtoReflect.Descriptor instead.
 func (*JobStatusResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{78}
+	return file_v1_starling_proto_rawDescGZIP(), []int{79}
 }
 
 func (x *JobStatusResponse) GetIndex() uint64 {
@@ -6491,7 +6563,7 @@ type Task struct {
 
 func (x *Task) Reset() {
 	*x = Task{}
-	mi := &file_v1_starling_proto_msgTypes[79]
+	mi := &file_v1_starling_proto_msgTypes[80]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6503,7 +6575,7 @@ func (x *Task) String() string {
 func (*Task) ProtoMessage() {}
 
 func (x *Task) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[79]
+	mi := &file_v1_starling_proto_msgTypes[80]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6516,7 +6588,7 @@ func (x *Task) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Task.ProtoReflect.Descriptor instead.
 func (*Task) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{79}
+	return file_v1_starling_proto_rawDescGZIP(), []int{80}
 }
 
 func (x *Task) GetName() string {
@@ -6598,7 +6670,7 @@ type TaskChanges struct {
 
 func (x *TaskChanges) Reset() {
 	*x = TaskChanges{}
-	mi := &file_v1_starling_proto_msgTypes[80]
+	mi := &file_v1_starling_proto_msgTypes[81]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6610,7 +6682,7 @@ func (x *TaskChanges) String() string {
 func (*TaskChanges) ProtoMessage() {}
 
 func (x *TaskChanges) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[80]
+	mi := &file_v1_starling_proto_msgTypes[81]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6623,7 +6695,7 @@ func (x *TaskChanges) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskChanges.ProtoReflect.Descriptor instead.
 func (*TaskChanges) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{80}
+	return file_v1_starling_proto_rawDescGZIP(), []int{81}
 }
 
 func (x *TaskChanges) GetPlace() uint32 {
@@ -6679,7 +6751,7 @@ type Preemption struct {
 
 func (x *Preemption) Reset() {
 	*x = Preemption{}
-	mi := &file_v1_starling_proto_msgTypes[81]
+	mi := &file_v1_starling_proto_msgTypes[82]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6691,7 +6763,7 @@ func (x *Preemption) String() string {
 func (*Preemption) ProtoMessage() {}
 
 func (x *Preemption) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[81]
+	mi := &file_v1_starling_proto_msgTypes[82]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6704,7 +6776,7 @@ func (x *Preemption) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Preemption.ProtoReflect.Descriptor instead.
 func (*Preemption) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{81}
+	return file_v1_starling_proto_rawDescGZIP(), []int{82}
 }
 
 func (x *Preemption) GetSlot() uint32 {
@@ -6781,7 +6853,7 @@ type Slot struct {
 
 func (x *Slot) Reset() {
 	*x = Slot{}
-	mi := &file_v1_starling_proto_msgTypes[82]
+	mi := &file_v1_starling_proto_msgTypes[83]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6793,7 +6865,7 @@ func (x *Slot) String() string {
 func (*Slot) ProtoMessage() {}
 
 func (x *Slot) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[82]
+	mi := &file_v1_starling_proto_msgTypes[83]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6806,7 +6878,7 @@ func (x *Slot) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Slot.ProtoReflect.Descriptor instead.
 func (*Slot) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{82}
+	return file_v1_starling_proto_rawDescGZIP(), []int{83}
 }
 
 func (x *Slot) GetTask() string {
@@ -6939,7 +7011,7 @@ type Port struct {
 
 func (x *Port) Reset() {
 	*x = Port{}
-	mi := &file_v1_starling_proto_msgTypes[83]
+	mi := &file_v1_starling_proto_msgTypes[84]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6951,7 +7023,7 @@ func (x *Port) String() string {
 func (*Port) ProtoMessage() {}
 
 func (x *Port) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[83]
+	mi := &file_v1_starling_proto_msgTypes[84]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6964,7 +7036,7 @@ func (x *Port) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Port.ProtoReflect.Descriptor instead.
 func (*Port) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{83}
+	return file_v1_starling_proto_rawDescGZIP(), []int{84}
 }
 
 func (x *Port) GetName() string {
@@ -6991,7 +7063,7 @@ type WhyRequest struct {
 
 func (x *WhyRequest) Reset() {
 	*x = WhyRequest{}
-	mi := &file_v1_starling_proto_msgTypes[84]
+	mi := &file_v1_starling_proto_msgTypes[85]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7003,7 +7075,7 @@ func (x *WhyRequest) String() string {
 func (*WhyRequest) ProtoMessage() {}
 
 func (x *WhyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[84]
+	mi := &file_v1_starling_proto_msgTypes[85]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7016,7 +7088,7 @@ func (x *WhyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhyRequest.ProtoReflect.Descriptor instead.
 func (*WhyRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{84}
+	return file_v1_starling_proto_rawDescGZIP(), []int{85}
 }
 
 func (x *WhyRequest) GetMinIndex() uint64 {
@@ -7046,7 +7118,7 @@ type WhyResponse struct {
 
 func (x *WhyResponse) Reset() {
 	*x = WhyResponse{}
-	mi := &file_v1_starling_proto_msgTypes[85]
+	mi := &file_v1_starling_proto_msgTypes[86]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7058,7 +7130,7 @@ func (x *WhyResponse) String() string {
 func (*WhyResponse) ProtoMessage() {}
 
 func (x *WhyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[85]
+	mi := &file_v1_starling_proto_msgTypes[86]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7071,7 +7143,7 @@ func (x *WhyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhyResponse.ProtoReflect.Descriptor instead.
 func (*WhyResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{85}
+	return file_v1_starling_proto_rawDescGZIP(), []int{86}
 }
 
 func (x *WhyResponse) GetIndex() uint64 {
@@ -7122,7 +7194,7 @@ type Finding struct {
 
 func (x *Finding) Reset() {
 	*x = Finding{}
-	mi := &file_v1_starling_proto_msgTypes[86]
+	mi := &file_v1_starling_proto_msgTypes[87]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7134,7 +7206,7 @@ func (x *Finding) String() string {
 func (*Finding) ProtoMessage() {}
 
 func (x *Finding) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[86]
+	mi := &file_v1_starling_proto_msgTypes[87]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7147,7 +7219,7 @@ func (x *Finding) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Finding.ProtoReflect.Descriptor instead.
 func (*Finding) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{86}
+	return file_v1_starling_proto_rawDescGZIP(), []int{87}
 }
 
 func (x *Finding) GetTask() string {
@@ -7211,7 +7283,7 @@ type ListPeersRequest struct {
 
 func (x *ListPeersRequest) Reset() {
 	*x = ListPeersRequest{}
-	mi := &file_v1_starling_proto_msgTypes[87]
+	mi := &file_v1_starling_proto_msgTypes[88]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7223,7 +7295,7 @@ func (x *ListPeersRequest) String() string {
 func (*ListPeersRequest) ProtoMessage() {}
 
 func (x *ListPeersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[87]
+	mi := &file_v1_starling_proto_msgTypes[88]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7236,7 +7308,7 @@ func (x *ListPeersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPeersRequest.ProtoReflect.Descriptor instead.
 func (*ListPeersRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{87}
+	return file_v1_starling_proto_rawDescGZIP(), []int{88}
 }
 
 func (x *ListPeersRequest) GetMinIndex() uint64 {
@@ -7276,7 +7348,7 @@ type ListPeersResponse struct {
 
 func (x *ListPeersResponse) Reset() {
 	*x = ListPeersResponse{}
-	mi := &file_v1_starling_proto_msgTypes[88]
+	mi := &file_v1_starling_proto_msgTypes[89]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7288,7 +7360,7 @@ func (x *ListPeersResponse) String() string {
 func (*ListPeersResponse) ProtoMessage() {}
 
 func (x *ListPeersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[88]
+	mi := &file_v1_starling_proto_msgTypes[89]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7301,7 +7373,7 @@ func (x *ListPeersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPeersResponse.ProtoReflect.Descriptor instead.
 func (*ListPeersResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{88}
+	return file_v1_starling_proto_rawDescGZIP(), []int{89}
 }
 
 func (x *ListPeersResponse) GetIndex() uint64 {
@@ -7381,7 +7453,7 @@ type Peer struct {
 
 func (x *Peer) Reset() {
 	*x = Peer{}
-	mi := &file_v1_starling_proto_msgTypes[89]
+	mi := &file_v1_starling_proto_msgTypes[90]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7393,7 +7465,7 @@ func (x *Peer) String() string {
 func (*Peer) ProtoMessage() {}
 
 func (x *Peer) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[89]
+	mi := &file_v1_starling_proto_msgTypes[90]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7406,7 +7478,7 @@ func (x *Peer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Peer.ProtoReflect.Descriptor instead.
 func (*Peer) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{89}
+	return file_v1_starling_proto_rawDescGZIP(), []int{90}
 }
 
 func (x *Peer) GetNode() string {
@@ -7572,7 +7644,7 @@ type WatchRequest struct {
 
 func (x *WatchRequest) Reset() {
 	*x = WatchRequest{}
-	mi := &file_v1_starling_proto_msgTypes[90]
+	mi := &file_v1_starling_proto_msgTypes[91]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7584,7 +7656,7 @@ func (x *WatchRequest) String() string {
 func (*WatchRequest) ProtoMessage() {}
 
 func (x *WatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[90]
+	mi := &file_v1_starling_proto_msgTypes[91]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7597,7 +7669,7 @@ func (x *WatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRequest.ProtoReflect.Descriptor instead.
 func (*WatchRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{90}
+	return file_v1_starling_proto_rawDescGZIP(), []int{91}
 }
 
 func (x *WatchRequest) GetMinIndex() uint64 {
@@ -7691,7 +7763,7 @@ type WatchResponse struct {
 
 func (x *WatchResponse) Reset() {
 	*x = WatchResponse{}
-	mi := &file_v1_starling_proto_msgTypes[91]
+	mi := &file_v1_starling_proto_msgTypes[92]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7703,7 +7775,7 @@ func (x *WatchResponse) String() string {
 func (*WatchResponse) ProtoMessage() {}
 
 func (x *WatchResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[91]
+	mi := &file_v1_starling_proto_msgTypes[92]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7716,7 +7788,7 @@ func (x *WatchResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchResponse.ProtoReflect.Descriptor instead.
 func (*WatchResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{91}
+	return file_v1_starling_proto_rawDescGZIP(), []int{92}
 }
 
 func (x *WatchResponse) GetIndex() uint64 {
@@ -7888,7 +7960,7 @@ type Node struct {
 
 func (x *Node) Reset() {
 	*x = Node{}
-	mi := &file_v1_starling_proto_msgTypes[92]
+	mi := &file_v1_starling_proto_msgTypes[93]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7900,7 +7972,7 @@ func (x *Node) String() string {
 func (*Node) ProtoMessage() {}
 
 func (x *Node) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[92]
+	mi := &file_v1_starling_proto_msgTypes[93]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7913,7 +7985,7 @@ func (x *Node) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Node.ProtoReflect.Descriptor instead.
 func (*Node) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{92}
+	return file_v1_starling_proto_rawDescGZIP(), []int{93}
 }
 
 func (x *Node) GetName() string {
@@ -8007,7 +8079,7 @@ type Instance struct {
 
 func (x *Instance) Reset() {
 	*x = Instance{}
-	mi := &file_v1_starling_proto_msgTypes[93]
+	mi := &file_v1_starling_proto_msgTypes[94]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8019,7 +8091,7 @@ func (x *Instance) String() string {
 func (*Instance) ProtoMessage() {}
 
 func (x *Instance) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[93]
+	mi := &file_v1_starling_proto_msgTypes[94]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8032,7 +8104,7 @@ func (x *Instance) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Instance.ProtoReflect.Descriptor instead.
 func (*Instance) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{93}
+	return file_v1_starling_proto_rawDescGZIP(), []int{94}
 }
 
 func (x *Instance) GetJob() string {
@@ -8079,7 +8151,7 @@ type Endpoint struct {
 
 func (x *Endpoint) Reset() {
 	*x = Endpoint{}
-	mi := &file_v1_starling_proto_msgTypes[94]
+	mi := &file_v1_starling_proto_msgTypes[95]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8091,7 +8163,7 @@ func (x *Endpoint) String() string {
 func (*Endpoint) ProtoMessage() {}
 
 func (x *Endpoint) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[94]
+	mi := &file_v1_starling_proto_msgTypes[95]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8104,7 +8176,7 @@ func (x *Endpoint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Endpoint.ProtoReflect.Descriptor instead.
 func (*Endpoint) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{94}
+	return file_v1_starling_proto_rawDescGZIP(), []int{95}
 }
 
 func (x *Endpoint) GetJob() string {
@@ -8191,7 +8263,7 @@ type TailJournalRequest struct {
 
 func (x *TailJournalRequest) Reset() {
 	*x = TailJournalRequest{}
-	mi := &file_v1_starling_proto_msgTypes[95]
+	mi := &file_v1_starling_proto_msgTypes[96]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8203,7 +8275,7 @@ func (x *TailJournalRequest) String() string {
 func (*TailJournalRequest) ProtoMessage() {}
 
 func (x *TailJournalRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[95]
+	mi := &file_v1_starling_proto_msgTypes[96]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8216,7 +8288,7 @@ func (x *TailJournalRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TailJournalRequest.ProtoReflect.Descriptor instead.
 func (*TailJournalRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{95}
+	return file_v1_starling_proto_rawDescGZIP(), []int{96}
 }
 
 func (x *TailJournalRequest) GetMinIndex() uint64 {
@@ -8259,7 +8331,7 @@ type TailJournalResponse struct {
 
 func (x *TailJournalResponse) Reset() {
 	*x = TailJournalResponse{}
-	mi := &file_v1_starling_proto_msgTypes[96]
+	mi := &file_v1_starling_proto_msgTypes[97]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8271,7 +8343,7 @@ func (x *TailJournalResponse) String() string {
 func (*TailJournalResponse) ProtoMessage() {}
 
 func (x *TailJournalResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[96]
+	mi := &file_v1_starling_proto_msgTypes[97]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8284,7 +8356,7 @@ func (x *TailJournalResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TailJournalResponse.ProtoReflect.Descriptor instead.
 func (*TailJournalResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{96}
+	return file_v1_starling_proto_rawDescGZIP(), []int{97}
 }
 
 func (x *TailJournalResponse) GetIndex() uint64 {
@@ -8322,7 +8394,7 @@ type ExportRequest struct {
 
 func (x *ExportRequest) Reset() {
 	*x = ExportRequest{}
-	mi := &file_v1_starling_proto_msgTypes[97]
+	mi := &file_v1_starling_proto_msgTypes[98]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8334,7 +8406,7 @@ func (x *ExportRequest) String() string {
 func (*ExportRequest) ProtoMessage() {}
 
 func (x *ExportRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[97]
+	mi := &file_v1_starling_proto_msgTypes[98]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8347,7 +8419,7 @@ func (x *ExportRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportRequest.ProtoReflect.Descriptor instead.
 func (*ExportRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{97}
+	return file_v1_starling_proto_rawDescGZIP(), []int{98}
 }
 
 func (x *ExportRequest) GetFrom() string {
@@ -8383,7 +8455,7 @@ type ExportResponse struct {
 
 func (x *ExportResponse) Reset() {
 	*x = ExportResponse{}
-	mi := &file_v1_starling_proto_msgTypes[98]
+	mi := &file_v1_starling_proto_msgTypes[99]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8395,7 +8467,7 @@ func (x *ExportResponse) String() string {
 func (*ExportResponse) ProtoMessage() {}
 
 func (x *ExportResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[98]
+	mi := &file_v1_starling_proto_msgTypes[99]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8408,7 +8480,7 @@ func (x *ExportResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportResponse.ProtoReflect.Descriptor instead.
 func (*ExportResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{98}
+	return file_v1_starling_proto_rawDescGZIP(), []int{99}
 }
 
 func (x *ExportResponse) GetFrom() uint64 {
@@ -8443,7 +8515,7 @@ type DiffRequest struct {
 
 func (x *DiffRequest) Reset() {
 	*x = DiffRequest{}
-	mi := &file_v1_starling_proto_msgTypes[99]
+	mi := &file_v1_starling_proto_msgTypes[100]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8455,7 +8527,7 @@ func (x *DiffRequest) String() string {
 func (*DiffRequest) ProtoMessage() {}
 
 func (x *DiffRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[99]
+	mi := &file_v1_starling_proto_msgTypes[100]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8468,7 +8540,7 @@ func (x *DiffRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiffRequest.ProtoReflect.Descriptor instead.
 func (*DiffRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{99}
+	return file_v1_starling_proto_rawDescGZIP(), []int{100}
 }
 
 func (x *DiffRequest) GetFrom() string {
@@ -8499,7 +8571,7 @@ type DiffResponse struct {
 
 func (x *DiffResponse) Reset() {
 	*x = DiffResponse{}
-	mi := &file_v1_starling_proto_msgTypes[100]
+	mi := &file_v1_starling_proto_msgTypes[101]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8511,7 +8583,7 @@ func (x *DiffResponse) String() string {
 func (*DiffResponse) ProtoMessage() {}
 
 func (x *DiffResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[100]
+	mi := &file_v1_starling_proto_msgTypes[101]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8524,7 +8596,7 @@ func (x *DiffResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiffResponse.ProtoReflect.Descriptor instead.
 func (*DiffResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{100}
+	return file_v1_starling_proto_rawDescGZIP(), []int{101}
 }
 
 func (x *DiffResponse) GetFrom() uint64 {
@@ -8580,7 +8652,7 @@ type Changed struct {
 
 func (x *Changed) Reset() {
 	*x = Changed{}
-	mi := &file_v1_starling_proto_msgTypes[101]
+	mi := &file_v1_starling_proto_msgTypes[102]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8592,7 +8664,7 @@ func (x *Changed) String() string {
 func (*Changed) ProtoMessage() {}
 
 func (x *Changed) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[101]
+	mi := &file_v1_starling_proto_msgTypes[102]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8605,7 +8677,7 @@ func (x *Changed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Changed.ProtoReflect.Descriptor instead.
 func (*Changed) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{101}
+	return file_v1_starling_proto_rawDescGZIP(), []int{102}
 }
 
 func (x *Changed) GetKind() string {
@@ -8655,7 +8727,7 @@ type ChangeCause struct {
 
 func (x *ChangeCause) Reset() {
 	*x = ChangeCause{}
-	mi := &file_v1_starling_proto_msgTypes[102]
+	mi := &file_v1_starling_proto_msgTypes[103]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8667,7 +8739,7 @@ func (x *ChangeCause) String() string {
 func (*ChangeCause) ProtoMessage() {}
 
 func (x *ChangeCause) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[102]
+	mi := &file_v1_starling_proto_msgTypes[103]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8680,7 +8752,7 @@ func (x *ChangeCause) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangeCause.ProtoReflect.Descriptor instead.
 func (*ChangeCause) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{102}
+	return file_v1_starling_proto_rawDescGZIP(), []int{103}
 }
 
 func (x *ChangeCause) GetIndex() uint64 {
@@ -8719,7 +8791,7 @@ type BlameRequest struct {
 
 func (x *BlameRequest) Reset() {
 	*x = BlameRequest{}
-	mi := &file_v1_starling_proto_msgTypes[103]
+	mi := &file_v1_starling_proto_msgTypes[104]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8731,7 +8803,7 @@ func (x *BlameRequest) String() string {
 func (*BlameRequest) ProtoMessage() {}
 
 func (x *BlameRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[103]
+	mi := &file_v1_starling_proto_msgTypes[104]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8744,7 +8816,7 @@ func (x *BlameRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BlameRequest.ProtoReflect.Descriptor instead.
 func (*BlameRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{103}
+	return file_v1_starling_proto_rawDescGZIP(), []int{104}
 }
 
 func (x *BlameRequest) GetJob() string {
@@ -8789,7 +8861,7 @@ type UsageRequest struct {
 
 func (x *UsageRequest) Reset() {
 	*x = UsageRequest{}
-	mi := &file_v1_starling_proto_msgTypes[104]
+	mi := &file_v1_starling_proto_msgTypes[105]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8801,7 +8873,7 @@ func (x *UsageRequest) String() string {
 func (*UsageRequest) ProtoMessage() {}
 
 func (x *UsageRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[104]
+	mi := &file_v1_starling_proto_msgTypes[105]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8814,7 +8886,7 @@ func (x *UsageRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UsageRequest.ProtoReflect.Descriptor instead.
 func (*UsageRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{104}
+	return file_v1_starling_proto_rawDescGZIP(), []int{105}
 }
 
 func (x *UsageRequest) GetBy() []string {
@@ -8849,7 +8921,7 @@ type UsageResponse struct {
 
 func (x *UsageResponse) Reset() {
 	*x = UsageResponse{}
-	mi := &file_v1_starling_proto_msgTypes[105]
+	mi := &file_v1_starling_proto_msgTypes[106]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8861,7 +8933,7 @@ func (x *UsageResponse) String() string {
 func (*UsageResponse) ProtoMessage() {}
 
 func (x *UsageResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[105]
+	mi := &file_v1_starling_proto_msgTypes[106]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8874,7 +8946,7 @@ func (x *UsageResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UsageResponse.ProtoReflect.Descriptor instead.
 func (*UsageResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{105}
+	return file_v1_starling_proto_rawDescGZIP(), []int{106}
 }
 
 func (x *UsageResponse) GetSince() *timestamppb.Timestamp {
@@ -8915,7 +8987,7 @@ type UsageRow struct {
 
 func (x *UsageRow) Reset() {
 	*x = UsageRow{}
-	mi := &file_v1_starling_proto_msgTypes[106]
+	mi := &file_v1_starling_proto_msgTypes[107]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8927,7 +8999,7 @@ func (x *UsageRow) String() string {
 func (*UsageRow) ProtoMessage() {}
 
 func (x *UsageRow) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[106]
+	mi := &file_v1_starling_proto_msgTypes[107]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8940,7 +9012,7 @@ func (x *UsageRow) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UsageRow.ProtoReflect.Descriptor instead.
 func (*UsageRow) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{106}
+	return file_v1_starling_proto_rawDescGZIP(), []int{107}
 }
 
 func (x *UsageRow) GetKeys() []string {
@@ -8988,7 +9060,7 @@ type DeviceHours struct {
 
 func (x *DeviceHours) Reset() {
 	*x = DeviceHours{}
-	mi := &file_v1_starling_proto_msgTypes[107]
+	mi := &file_v1_starling_proto_msgTypes[108]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9000,7 +9072,7 @@ func (x *DeviceHours) String() string {
 func (*DeviceHours) ProtoMessage() {}
 
 func (x *DeviceHours) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[107]
+	mi := &file_v1_starling_proto_msgTypes[108]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9013,7 +9085,7 @@ func (x *DeviceHours) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeviceHours.ProtoReflect.Descriptor instead.
 func (*DeviceHours) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{107}
+	return file_v1_starling_proto_rawDescGZIP(), []int{108}
 }
 
 func (x *DeviceHours) GetKind() string {
@@ -9043,7 +9115,7 @@ type NodeStatsRequest struct {
 
 func (x *NodeStatsRequest) Reset() {
 	*x = NodeStatsRequest{}
-	mi := &file_v1_starling_proto_msgTypes[108]
+	mi := &file_v1_starling_proto_msgTypes[109]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9055,7 +9127,7 @@ func (x *NodeStatsRequest) String() string {
 func (*NodeStatsRequest) ProtoMessage() {}
 
 func (x *NodeStatsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[108]
+	mi := &file_v1_starling_proto_msgTypes[109]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9068,7 +9140,7 @@ func (x *NodeStatsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeStatsRequest.ProtoReflect.Descriptor instead.
 func (*NodeStatsRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{108}
+	return file_v1_starling_proto_rawDescGZIP(), []int{109}
 }
 
 func (x *NodeStatsRequest) GetMinIndex() uint64 {
@@ -9104,7 +9176,7 @@ type NodeStatsResponse struct {
 
 func (x *NodeStatsResponse) Reset() {
 	*x = NodeStatsResponse{}
-	mi := &file_v1_starling_proto_msgTypes[109]
+	mi := &file_v1_starling_proto_msgTypes[110]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9116,7 +9188,7 @@ func (x *NodeStatsResponse) String() string {
 func (*NodeStatsResponse) ProtoMessage() {}
 
 func (x *NodeStatsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[109]
+	mi := &file_v1_starling_proto_msgTypes[110]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9129,7 +9201,7 @@ func (x *NodeStatsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeStatsResponse.ProtoReflect.Descriptor instead.
 func (*NodeStatsResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{109}
+	return file_v1_starling_proto_rawDescGZIP(), []int{110}
 }
 
 func (x *NodeStatsResponse) GetIndex() uint64 {
@@ -9174,7 +9246,7 @@ type NodeUse struct {
 
 func (x *NodeUse) Reset() {
 	*x = NodeUse{}
-	mi := &file_v1_starling_proto_msgTypes[110]
+	mi := &file_v1_starling_proto_msgTypes[111]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9186,7 +9258,7 @@ func (x *NodeUse) String() string {
 func (*NodeUse) ProtoMessage() {}
 
 func (x *NodeUse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[110]
+	mi := &file_v1_starling_proto_msgTypes[111]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9199,7 +9271,7 @@ func (x *NodeUse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeUse.ProtoReflect.Descriptor instead.
 func (*NodeUse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{110}
+	return file_v1_starling_proto_rawDescGZIP(), []int{111}
 }
 
 func (x *NodeUse) GetNode() string {
@@ -9267,7 +9339,7 @@ type Use struct {
 
 func (x *Use) Reset() {
 	*x = Use{}
-	mi := &file_v1_starling_proto_msgTypes[111]
+	mi := &file_v1_starling_proto_msgTypes[112]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9279,7 +9351,7 @@ func (x *Use) String() string {
 func (*Use) ProtoMessage() {}
 
 func (x *Use) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[111]
+	mi := &file_v1_starling_proto_msgTypes[112]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9292,7 +9364,7 @@ func (x *Use) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Use.ProtoReflect.Descriptor instead.
 func (*Use) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{111}
+	return file_v1_starling_proto_rawDescGZIP(), []int{112}
 }
 
 func (x *Use) GetCpuMillicores() int64 {
@@ -9338,7 +9410,7 @@ type GPUUse struct {
 
 func (x *GPUUse) Reset() {
 	*x = GPUUse{}
-	mi := &file_v1_starling_proto_msgTypes[112]
+	mi := &file_v1_starling_proto_msgTypes[113]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9350,7 +9422,7 @@ func (x *GPUUse) String() string {
 func (*GPUUse) ProtoMessage() {}
 
 func (x *GPUUse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[112]
+	mi := &file_v1_starling_proto_msgTypes[113]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9363,7 +9435,7 @@ func (x *GPUUse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GPUUse.ProtoReflect.Descriptor instead.
 func (*GPUUse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{112}
+	return file_v1_starling_proto_rawDescGZIP(), []int{113}
 }
 
 func (x *GPUUse) GetNumber() uint32 {
@@ -9410,7 +9482,7 @@ type InstanceStatsRequest struct {
 
 func (x *InstanceStatsRequest) Reset() {
 	*x = InstanceStatsRequest{}
-	mi := &file_v1_starling_proto_msgTypes[113]
+	mi := &file_v1_starling_proto_msgTypes[114]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9422,7 +9494,7 @@ func (x *InstanceStatsRequest) String() string {
 func (*InstanceStatsRequest) ProtoMessage() {}
 
 func (x *InstanceStatsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[113]
+	mi := &file_v1_starling_proto_msgTypes[114]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9435,7 +9507,7 @@ func (x *InstanceStatsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InstanceStatsRequest.ProtoReflect.Descriptor instead.
 func (*InstanceStatsRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{113}
+	return file_v1_starling_proto_rawDescGZIP(), []int{114}
 }
 
 func (x *InstanceStatsRequest) GetMinIndex() uint64 {
@@ -9487,7 +9559,7 @@ type InstanceStatsResponse struct {
 
 func (x *InstanceStatsResponse) Reset() {
 	*x = InstanceStatsResponse{}
-	mi := &file_v1_starling_proto_msgTypes[114]
+	mi := &file_v1_starling_proto_msgTypes[115]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9499,7 +9571,7 @@ func (x *InstanceStatsResponse) String() string {
 func (*InstanceStatsResponse) ProtoMessage() {}
 
 func (x *InstanceStatsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[114]
+	mi := &file_v1_starling_proto_msgTypes[115]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9512,7 +9584,7 @@ func (x *InstanceStatsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InstanceStatsResponse.ProtoReflect.Descriptor instead.
 func (*InstanceStatsResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{114}
+	return file_v1_starling_proto_rawDescGZIP(), []int{115}
 }
 
 func (x *InstanceStatsResponse) GetIndex() uint64 {
@@ -9567,7 +9639,7 @@ type InstanceUse struct {
 
 func (x *InstanceUse) Reset() {
 	*x = InstanceUse{}
-	mi := &file_v1_starling_proto_msgTypes[115]
+	mi := &file_v1_starling_proto_msgTypes[116]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9579,7 +9651,7 @@ func (x *InstanceUse) String() string {
 func (*InstanceUse) ProtoMessage() {}
 
 func (x *InstanceUse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[115]
+	mi := &file_v1_starling_proto_msgTypes[116]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9592,7 +9664,7 @@ func (x *InstanceUse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InstanceUse.ProtoReflect.Descriptor instead.
 func (*InstanceUse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{115}
+	return file_v1_starling_proto_rawDescGZIP(), []int{116}
 }
 
 func (x *InstanceUse) GetTask() string {
@@ -9683,7 +9755,7 @@ type JournalEntry struct {
 
 func (x *JournalEntry) Reset() {
 	*x = JournalEntry{}
-	mi := &file_v1_starling_proto_msgTypes[116]
+	mi := &file_v1_starling_proto_msgTypes[117]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9695,7 +9767,7 @@ func (x *JournalEntry) String() string {
 func (*JournalEntry) ProtoMessage() {}
 
 func (x *JournalEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[116]
+	mi := &file_v1_starling_proto_msgTypes[117]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9708,7 +9780,7 @@ func (x *JournalEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JournalEntry.ProtoReflect.Descriptor instead.
 func (*JournalEntry) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{116}
+	return file_v1_starling_proto_rawDescGZIP(), []int{117}
 }
 
 func (x *JournalEntry) GetIndex() uint64 {
@@ -9801,7 +9873,7 @@ type CommandWords struct {
 
 func (x *CommandWords) Reset() {
 	*x = CommandWords{}
-	mi := &file_v1_starling_proto_msgTypes[117]
+	mi := &file_v1_starling_proto_msgTypes[118]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9813,7 +9885,7 @@ func (x *CommandWords) String() string {
 func (*CommandWords) ProtoMessage() {}
 
 func (x *CommandWords) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[117]
+	mi := &file_v1_starling_proto_msgTypes[118]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9826,7 +9898,7 @@ func (x *CommandWords) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CommandWords.ProtoReflect.Descriptor instead.
 func (*CommandWords) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{117}
+	return file_v1_starling_proto_rawDescGZIP(), []int{118}
 }
 
 func (x *CommandWords) GetKind() string {
@@ -9889,7 +9961,7 @@ type EffectWords struct {
 
 func (x *EffectWords) Reset() {
 	*x = EffectWords{}
-	mi := &file_v1_starling_proto_msgTypes[118]
+	mi := &file_v1_starling_proto_msgTypes[119]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9901,7 +9973,7 @@ func (x *EffectWords) String() string {
 func (*EffectWords) ProtoMessage() {}
 
 func (x *EffectWords) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[118]
+	mi := &file_v1_starling_proto_msgTypes[119]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9914,7 +9986,7 @@ func (x *EffectWords) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EffectWords.ProtoReflect.Descriptor instead.
 func (*EffectWords) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{118}
+	return file_v1_starling_proto_rawDescGZIP(), []int{119}
 }
 
 func (x *EffectWords) GetKind() string {
@@ -9983,7 +10055,7 @@ type LogsRequest struct {
 
 func (x *LogsRequest) Reset() {
 	*x = LogsRequest{}
-	mi := &file_v1_starling_proto_msgTypes[119]
+	mi := &file_v1_starling_proto_msgTypes[120]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9995,7 +10067,7 @@ func (x *LogsRequest) String() string {
 func (*LogsRequest) ProtoMessage() {}
 
 func (x *LogsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[119]
+	mi := &file_v1_starling_proto_msgTypes[120]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10008,7 +10080,7 @@ func (x *LogsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogsRequest.ProtoReflect.Descriptor instead.
 func (*LogsRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{119}
+	return file_v1_starling_proto_rawDescGZIP(), []int{120}
 }
 
 func (x *LogsRequest) GetMinIndex() uint64 {
@@ -10087,7 +10159,7 @@ type LogsResponse struct {
 
 func (x *LogsResponse) Reset() {
 	*x = LogsResponse{}
-	mi := &file_v1_starling_proto_msgTypes[120]
+	mi := &file_v1_starling_proto_msgTypes[121]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10099,7 +10171,7 @@ func (x *LogsResponse) String() string {
 func (*LogsResponse) ProtoMessage() {}
 
 func (x *LogsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[120]
+	mi := &file_v1_starling_proto_msgTypes[121]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10112,7 +10184,7 @@ func (x *LogsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogsResponse.ProtoReflect.Descriptor instead.
 func (*LogsResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{120}
+	return file_v1_starling_proto_rawDescGZIP(), []int{121}
 }
 
 func (x *LogsResponse) GetIndex() uint64 {
@@ -10175,7 +10247,7 @@ type ExecRequest struct {
 
 func (x *ExecRequest) Reset() {
 	*x = ExecRequest{}
-	mi := &file_v1_starling_proto_msgTypes[121]
+	mi := &file_v1_starling_proto_msgTypes[122]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10187,7 +10259,7 @@ func (x *ExecRequest) String() string {
 func (*ExecRequest) ProtoMessage() {}
 
 func (x *ExecRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[121]
+	mi := &file_v1_starling_proto_msgTypes[122]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10200,7 +10272,7 @@ func (x *ExecRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecRequest.ProtoReflect.Descriptor instead.
 func (*ExecRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{121}
+	return file_v1_starling_proto_rawDescGZIP(), []int{122}
 }
 
 func (x *ExecRequest) GetMinIndex() uint64 {
@@ -10317,7 +10389,7 @@ type ExecResponse struct {
 
 func (x *ExecResponse) Reset() {
 	*x = ExecResponse{}
-	mi := &file_v1_starling_proto_msgTypes[122]
+	mi := &file_v1_starling_proto_msgTypes[123]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10329,7 +10401,7 @@ func (x *ExecResponse) String() string {
 func (*ExecResponse) ProtoMessage() {}
 
 func (x *ExecResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[122]
+	mi := &file_v1_starling_proto_msgTypes[123]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10342,7 +10414,7 @@ func (x *ExecResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecResponse.ProtoReflect.Descriptor instead.
 func (*ExecResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{122}
+	return file_v1_starling_proto_rawDescGZIP(), []int{123}
 }
 
 func (x *ExecResponse) GetIndex() uint64 {
@@ -10403,7 +10475,7 @@ type OutputRequest struct {
 
 func (x *OutputRequest) Reset() {
 	*x = OutputRequest{}
-	mi := &file_v1_starling_proto_msgTypes[123]
+	mi := &file_v1_starling_proto_msgTypes[124]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10415,7 +10487,7 @@ func (x *OutputRequest) String() string {
 func (*OutputRequest) ProtoMessage() {}
 
 func (x *OutputRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[123]
+	mi := &file_v1_starling_proto_msgTypes[124]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10428,7 +10500,7 @@ func (x *OutputRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutputRequest.ProtoReflect.Descriptor instead.
 func (*OutputRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{123}
+	return file_v1_starling_proto_rawDescGZIP(), []int{124}
 }
 
 func (x *OutputRequest) GetOutput() string {
@@ -10476,7 +10548,7 @@ type OutputResponse struct {
 
 func (x *OutputResponse) Reset() {
 	*x = OutputResponse{}
-	mi := &file_v1_starling_proto_msgTypes[124]
+	mi := &file_v1_starling_proto_msgTypes[125]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10488,7 +10560,7 @@ func (x *OutputResponse) String() string {
 func (*OutputResponse) ProtoMessage() {}
 
 func (x *OutputResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[124]
+	mi := &file_v1_starling_proto_msgTypes[125]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10501,7 +10573,7 @@ func (x *OutputResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutputResponse.ProtoReflect.Descriptor instead.
 func (*OutputResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{124}
+	return file_v1_starling_proto_rawDescGZIP(), []int{125}
 }
 
 func (x *OutputResponse) GetData() []byte {
@@ -10520,7 +10592,7 @@ type RulesRequest struct {
 
 func (x *RulesRequest) Reset() {
 	*x = RulesRequest{}
-	mi := &file_v1_starling_proto_msgTypes[125]
+	mi := &file_v1_starling_proto_msgTypes[126]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10532,7 +10604,7 @@ func (x *RulesRequest) String() string {
 func (*RulesRequest) ProtoMessage() {}
 
 func (x *RulesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[125]
+	mi := &file_v1_starling_proto_msgTypes[126]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10545,7 +10617,7 @@ func (x *RulesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RulesRequest.ProtoReflect.Descriptor instead.
 func (*RulesRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{125}
+	return file_v1_starling_proto_rawDescGZIP(), []int{126}
 }
 
 func (x *RulesRequest) GetMinIndex() uint64 {
@@ -10570,7 +10642,7 @@ type RulesResponse struct {
 
 func (x *RulesResponse) Reset() {
 	*x = RulesResponse{}
-	mi := &file_v1_starling_proto_msgTypes[126]
+	mi := &file_v1_starling_proto_msgTypes[127]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10582,7 +10654,7 @@ func (x *RulesResponse) String() string {
 func (*RulesResponse) ProtoMessage() {}
 
 func (x *RulesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[126]
+	mi := &file_v1_starling_proto_msgTypes[127]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10595,7 +10667,7 @@ func (x *RulesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RulesResponse.ProtoReflect.Descriptor instead.
 func (*RulesResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{126}
+	return file_v1_starling_proto_rawDescGZIP(), []int{127}
 }
 
 func (x *RulesResponse) GetIndex() uint64 {
@@ -10639,7 +10711,7 @@ type RulesOfMember struct {
 
 func (x *RulesOfMember) Reset() {
 	*x = RulesOfMember{}
-	mi := &file_v1_starling_proto_msgTypes[127]
+	mi := &file_v1_starling_proto_msgTypes[128]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10651,7 +10723,7 @@ func (x *RulesOfMember) String() string {
 func (*RulesOfMember) ProtoMessage() {}
 
 func (x *RulesOfMember) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[127]
+	mi := &file_v1_starling_proto_msgTypes[128]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10664,7 +10736,7 @@ func (x *RulesOfMember) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RulesOfMember.ProtoReflect.Descriptor instead.
 func (*RulesOfMember) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{127}
+	return file_v1_starling_proto_rawDescGZIP(), []int{128}
 }
 
 func (x *RulesOfMember) GetPeer() string {
@@ -10691,7 +10763,7 @@ type RaiseRulesRequest struct {
 
 func (x *RaiseRulesRequest) Reset() {
 	*x = RaiseRulesRequest{}
-	mi := &file_v1_starling_proto_msgTypes[128]
+	mi := &file_v1_starling_proto_msgTypes[129]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10703,7 +10775,7 @@ func (x *RaiseRulesRequest) String() string {
 func (*RaiseRulesRequest) ProtoMessage() {}
 
 func (x *RaiseRulesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[128]
+	mi := &file_v1_starling_proto_msgTypes[129]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10716,7 +10788,7 @@ func (x *RaiseRulesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RaiseRulesRequest.ProtoReflect.Descriptor instead.
 func (*RaiseRulesRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{128}
+	return file_v1_starling_proto_rawDescGZIP(), []int{129}
 }
 
 func (x *RaiseRulesRequest) GetVersion() uint32 {
@@ -10735,7 +10807,7 @@ type RaiseRulesResponse struct {
 
 func (x *RaiseRulesResponse) Reset() {
 	*x = RaiseRulesResponse{}
-	mi := &file_v1_starling_proto_msgTypes[129]
+	mi := &file_v1_starling_proto_msgTypes[130]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10747,7 +10819,7 @@ func (x *RaiseRulesResponse) String() string {
 func (*RaiseRulesResponse) ProtoMessage() {}
 
 func (x *RaiseRulesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[129]
+	mi := &file_v1_starling_proto_msgTypes[130]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10760,7 +10832,7 @@ func (x *RaiseRulesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RaiseRulesResponse.ProtoReflect.Descriptor instead.
 func (*RaiseRulesResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{129}
+	return file_v1_starling_proto_rawDescGZIP(), []int{130}
 }
 
 func (x *RaiseRulesResponse) GetIndex() uint64 {
@@ -10778,7 +10850,7 @@ type QuorumRequest struct {
 
 func (x *QuorumRequest) Reset() {
 	*x = QuorumRequest{}
-	mi := &file_v1_starling_proto_msgTypes[130]
+	mi := &file_v1_starling_proto_msgTypes[131]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10790,7 +10862,7 @@ func (x *QuorumRequest) String() string {
 func (*QuorumRequest) ProtoMessage() {}
 
 func (x *QuorumRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[130]
+	mi := &file_v1_starling_proto_msgTypes[131]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10803,7 +10875,7 @@ func (x *QuorumRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuorumRequest.ProtoReflect.Descriptor instead.
 func (*QuorumRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{130}
+	return file_v1_starling_proto_rawDescGZIP(), []int{131}
 }
 
 type QuorumResponse struct {
@@ -10823,7 +10895,7 @@ type QuorumResponse struct {
 
 func (x *QuorumResponse) Reset() {
 	*x = QuorumResponse{}
-	mi := &file_v1_starling_proto_msgTypes[131]
+	mi := &file_v1_starling_proto_msgTypes[132]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10835,7 +10907,7 @@ func (x *QuorumResponse) String() string {
 func (*QuorumResponse) ProtoMessage() {}
 
 func (x *QuorumResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[131]
+	mi := &file_v1_starling_proto_msgTypes[132]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10848,7 +10920,7 @@ func (x *QuorumResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuorumResponse.ProtoReflect.Descriptor instead.
 func (*QuorumResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{131}
+	return file_v1_starling_proto_rawDescGZIP(), []int{132}
 }
 
 func (x *QuorumResponse) GetEndpoints() []string {
@@ -10910,7 +10982,7 @@ type QuorumMember struct {
 
 func (x *QuorumMember) Reset() {
 	*x = QuorumMember{}
-	mi := &file_v1_starling_proto_msgTypes[132]
+	mi := &file_v1_starling_proto_msgTypes[133]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10922,7 +10994,7 @@ func (x *QuorumMember) String() string {
 func (*QuorumMember) ProtoMessage() {}
 
 func (x *QuorumMember) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[132]
+	mi := &file_v1_starling_proto_msgTypes[133]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10935,7 +11007,7 @@ func (x *QuorumMember) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuorumMember.ProtoReflect.Descriptor instead.
 func (*QuorumMember) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{132}
+	return file_v1_starling_proto_rawDescGZIP(), []int{133}
 }
 
 func (x *QuorumMember) GetNode() string {
@@ -11021,7 +11093,7 @@ type QuorumMachine struct {
 
 func (x *QuorumMachine) Reset() {
 	*x = QuorumMachine{}
-	mi := &file_v1_starling_proto_msgTypes[133]
+	mi := &file_v1_starling_proto_msgTypes[134]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11033,7 +11105,7 @@ func (x *QuorumMachine) String() string {
 func (*QuorumMachine) ProtoMessage() {}
 
 func (x *QuorumMachine) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[133]
+	mi := &file_v1_starling_proto_msgTypes[134]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11046,7 +11118,7 @@ func (x *QuorumMachine) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuorumMachine.ProtoReflect.Descriptor instead.
 func (*QuorumMachine) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{133}
+	return file_v1_starling_proto_rawDescGZIP(), []int{134}
 }
 
 func (x *QuorumMachine) GetNode() string {
@@ -11081,7 +11153,7 @@ type ChangeQuorumRequest struct {
 
 func (x *ChangeQuorumRequest) Reset() {
 	*x = ChangeQuorumRequest{}
-	mi := &file_v1_starling_proto_msgTypes[134]
+	mi := &file_v1_starling_proto_msgTypes[135]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11093,7 +11165,7 @@ func (x *ChangeQuorumRequest) String() string {
 func (*ChangeQuorumRequest) ProtoMessage() {}
 
 func (x *ChangeQuorumRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[134]
+	mi := &file_v1_starling_proto_msgTypes[135]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11106,7 +11178,7 @@ func (x *ChangeQuorumRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangeQuorumRequest.ProtoReflect.Descriptor instead.
 func (*ChangeQuorumRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{134}
+	return file_v1_starling_proto_rawDescGZIP(), []int{135}
 }
 
 func (x *ChangeQuorumRequest) GetAction() string {
@@ -11131,7 +11203,7 @@ type ChangeQuorumResponse struct {
 
 func (x *ChangeQuorumResponse) Reset() {
 	*x = ChangeQuorumResponse{}
-	mi := &file_v1_starling_proto_msgTypes[135]
+	mi := &file_v1_starling_proto_msgTypes[136]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11143,7 +11215,7 @@ func (x *ChangeQuorumResponse) String() string {
 func (*ChangeQuorumResponse) ProtoMessage() {}
 
 func (x *ChangeQuorumResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[135]
+	mi := &file_v1_starling_proto_msgTypes[136]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11156,7 +11228,7 @@ func (x *ChangeQuorumResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangeQuorumResponse.ProtoReflect.Descriptor instead.
 func (*ChangeQuorumResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{135}
+	return file_v1_starling_proto_rawDescGZIP(), []int{136}
 }
 
 type InfoRequest struct {
@@ -11168,7 +11240,7 @@ type InfoRequest struct {
 
 func (x *InfoRequest) Reset() {
 	*x = InfoRequest{}
-	mi := &file_v1_starling_proto_msgTypes[136]
+	mi := &file_v1_starling_proto_msgTypes[137]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11180,7 +11252,7 @@ func (x *InfoRequest) String() string {
 func (*InfoRequest) ProtoMessage() {}
 
 func (x *InfoRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[136]
+	mi := &file_v1_starling_proto_msgTypes[137]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11193,7 +11265,7 @@ func (x *InfoRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InfoRequest.ProtoReflect.Descriptor instead.
 func (*InfoRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{136}
+	return file_v1_starling_proto_rawDescGZIP(), []int{137}
 }
 
 func (x *InfoRequest) GetMinIndex() uint64 {
@@ -11226,7 +11298,7 @@ type InfoResponse struct {
 
 func (x *InfoResponse) Reset() {
 	*x = InfoResponse{}
-	mi := &file_v1_starling_proto_msgTypes[137]
+	mi := &file_v1_starling_proto_msgTypes[138]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11238,7 +11310,7 @@ func (x *InfoResponse) String() string {
 func (*InfoResponse) ProtoMessage() {}
 
 func (x *InfoResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[137]
+	mi := &file_v1_starling_proto_msgTypes[138]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11251,7 +11323,7 @@ func (x *InfoResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InfoResponse.ProtoReflect.Descriptor instead.
 func (*InfoResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{137}
+	return file_v1_starling_proto_rawDescGZIP(), []int{138}
 }
 
 func (x *InfoResponse) GetIndex() uint64 {
@@ -11323,7 +11395,7 @@ type Wait struct {
 
 func (x *Wait) Reset() {
 	*x = Wait{}
-	mi := &file_v1_starling_proto_msgTypes[138]
+	mi := &file_v1_starling_proto_msgTypes[139]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11335,7 +11407,7 @@ func (x *Wait) String() string {
 func (*Wait) ProtoMessage() {}
 
 func (x *Wait) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[138]
+	mi := &file_v1_starling_proto_msgTypes[139]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11348,7 +11420,7 @@ func (x *Wait) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Wait.ProtoReflect.Descriptor instead.
 func (*Wait) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{138}
+	return file_v1_starling_proto_rawDescGZIP(), []int{139}
 }
 
 func (x *Wait) GetAllocation() string {
@@ -11429,7 +11501,7 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\brollback\x18\t \x01(\bR\brollback\x12!\n" +
 	"\fstart_paused\x18\n" +
 	" \x01(\bR\vstartPaused\x12\x1b\n" +
-	"\tsame_node\x18\v \x01(\bR\bsameNode\"\x86\n" +
+	"\tsame_node\x18\v \x01(\bR\bsameNode\"\xb9\n" +
 	"\n" +
 	"\bTaskSpec\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1c\n" +
@@ -11453,7 +11525,8 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\tcontainer\x18\" \x01(\v2\x16.starling.v1.ContainerR\tcontainer\x12/\n" +
 	"\x11stop_delay_millis\x18\x19 \x01(\rH\x00R\x0fstopDelayMillis\x88\x01\x01\x12*\n" +
 	"\x11stop_grace_millis\x18\r \x01(\rR\x0fstopGraceMillis\x12#\n" +
-	"\rprocesses_max\x18# \x01(\rR\fprocessesMax\x127\n" +
+	"\rprocesses_max\x18# \x01(\rR\fprocessesMax\x121\n" +
+	"\tid_tokens\x18% \x03(\v2\x14.starling.v1.IDTokenR\bidTokens\x127\n" +
 	"\n" +
 	"reschedule\x18\x0e \x01(\v2\x17.starling.v1.RescheduleR\n" +
 	"reschedule\x127\n" +
@@ -11526,7 +11599,12 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\x05Mount\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x12\x16\n" +
 	"\x06volume\x18\x02 \x01(\tR\x06volume\x12\x1b\n" +
-	"\tread_only\x18\x03 \x01(\bR\breadOnly\"\x8c\x01\n" +
+	"\tread_only\x18\x03 \x01(\bR\breadOnly\"Z\n" +
+	"\aIDToken\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1a\n" +
+	"\baudience\x18\x02 \x01(\tR\baudience\x12\x1f\n" +
+	"\vlife_millis\x18\x03 \x01(\rR\n" +
+	"lifeMillis\"\x8c\x01\n" +
 	"\n" +
 	"Disconnect\x12*\n" +
 	"\x11lost_after_millis\x18\x01 \x01(\rR\x0flostAfterMillis\x12\x12\n" +
@@ -12412,7 +12490,7 @@ func file_v1_starling_proto_rawDescGZIP() []byte {
 	return file_v1_starling_proto_rawDescData
 }
 
-var file_v1_starling_proto_msgTypes = make([]protoimpl.MessageInfo, 139)
+var file_v1_starling_proto_msgTypes = make([]protoimpl.MessageInfo, 140)
 var file_v1_starling_proto_goTypes = []any{
 	(*ErrorDetail)(nil),           // 0: starling.v1.ErrorDetail
 	(*Problem)(nil),               // 1: starling.v1.Problem
@@ -12431,129 +12509,130 @@ var file_v1_starling_proto_goTypes = []any{
 	(*Reschedule)(nil),            // 14: starling.v1.Reschedule
 	(*Container)(nil),             // 15: starling.v1.Container
 	(*Mount)(nil),                 // 16: starling.v1.Mount
-	(*Disconnect)(nil),            // 17: starling.v1.Disconnect
-	(*Check)(nil),                 // 18: starling.v1.Check
-	(*SubmitJobRequest)(nil),      // 19: starling.v1.SubmitJobRequest
-	(*SubmitJobResponse)(nil),     // 20: starling.v1.SubmitJobResponse
-	(*KillJobRequest)(nil),        // 21: starling.v1.KillJobRequest
-	(*KillJobResponse)(nil),       // 22: starling.v1.KillJobResponse
-	(*PlanJobRequest)(nil),        // 23: starling.v1.PlanJobRequest
-	(*PlanJobResponse)(nil),       // 24: starling.v1.PlanJobResponse
-	(*Change)(nil),                // 25: starling.v1.Change
-	(*TaskPlan)(nil),              // 26: starling.v1.TaskPlan
-	(*Wave)(nil),                  // 27: starling.v1.Wave
-	(*Step)(nil),                  // 28: starling.v1.Step
-	(*WhatIfRequest)(nil),         // 29: starling.v1.WhatIfRequest
-	(*ImaginedNodes)(nil),         // 30: starling.v1.ImaginedNodes
-	(*WhatIfResponse)(nil),        // 31: starling.v1.WhatIfResponse
-	(*Difference)(nil),            // 32: starling.v1.Difference
-	(*DifferenceCount)(nil),       // 33: starling.v1.DifferenceCount
-	(*JobFinding)(nil),            // 34: starling.v1.JobFinding
-	(*SteerUpdateRequest)(nil),    // 35: starling.v1.SteerUpdateRequest
-	(*SteerUpdateResponse)(nil),   // 36: starling.v1.SteerUpdateResponse
-	(*RevertJobRequest)(nil),      // 37: starling.v1.RevertJobRequest
-	(*RevertJobResponse)(nil),     // 38: starling.v1.RevertJobResponse
-	(*RestartJobRequest)(nil),     // 39: starling.v1.RestartJobRequest
-	(*RestartJobResponse)(nil),    // 40: starling.v1.RestartJobResponse
-	(*SuspendJobRequest)(nil),     // 41: starling.v1.SuspendJobRequest
-	(*SuspendJobResponse)(nil),    // 42: starling.v1.SuspendJobResponse
-	(*SealTaskRequest)(nil),       // 43: starling.v1.SealTaskRequest
-	(*SealTaskResponse)(nil),      // 44: starling.v1.SealTaskResponse
-	(*EndAllocationRequest)(nil),  // 45: starling.v1.EndAllocationRequest
-	(*EndAllocationResponse)(nil), // 46: starling.v1.EndAllocationResponse
-	(*DrainNodeRequest)(nil),      // 47: starling.v1.DrainNodeRequest
-	(*DrainNodeResponse)(nil),     // 48: starling.v1.DrainNodeResponse
-	(*PoolSpec)(nil),              // 49: starling.v1.PoolSpec
-	(*Quota)(nil),                 // 50: starling.v1.Quota
-	(*ChangePoolsRequest)(nil),    // 51: starling.v1.ChangePoolsRequest
-	(*ChangePoolsResponse)(nil),   // 52: starling.v1.ChangePoolsResponse
-	(*PlanPoolsRequest)(nil),      // 53: starling.v1.PlanPoolsRequest
-	(*PlanPoolsResponse)(nil),     // 54: starling.v1.PlanPoolsResponse
-	(*PoolChange)(nil),            // 55: starling.v1.PoolChange
-	(*EntitlementChange)(nil),     // 56: starling.v1.EntitlementChange
-	(*ListPoolsRequest)(nil),      // 57: starling.v1.ListPoolsRequest
-	(*ListPoolsResponse)(nil),     // 58: starling.v1.ListPoolsResponse
-	(*Amount)(nil),                // 59: starling.v1.Amount
-	(*Pool)(nil),                  // 60: starling.v1.Pool
-	(*PoolUse)(nil),               // 61: starling.v1.PoolUse
-	(*PoolStatusRequest)(nil),     // 62: starling.v1.PoolStatusRequest
-	(*PoolStatusResponse)(nil),    // 63: starling.v1.PoolStatusResponse
-	(*PoolExplanation)(nil),       // 64: starling.v1.PoolExplanation
-	(*Part)(nil),                  // 65: starling.v1.Part
-	(*JobHistoryRequest)(nil),     // 66: starling.v1.JobHistoryRequest
-	(*JobHistoryResponse)(nil),    // 67: starling.v1.JobHistoryResponse
-	(*JobVersion)(nil),            // 68: starling.v1.JobVersion
-	(*JobDiffRequest)(nil),        // 69: starling.v1.JobDiffRequest
-	(*JobDiffResponse)(nil),       // 70: starling.v1.JobDiffResponse
-	(*ListJobsRequest)(nil),       // 71: starling.v1.ListJobsRequest
-	(*ListJobsResponse)(nil),      // 72: starling.v1.ListJobsResponse
-	(*Job)(nil),                   // 73: starling.v1.Job
-	(*PolicyAction)(nil),          // 74: starling.v1.PolicyAction
-	(*Update)(nil),                // 75: starling.v1.Update
-	(*Counts)(nil),                // 76: starling.v1.Counts
-	(*JobStatusRequest)(nil),      // 77: starling.v1.JobStatusRequest
-	(*JobStatusResponse)(nil),     // 78: starling.v1.JobStatusResponse
-	(*Task)(nil),                  // 79: starling.v1.Task
-	(*TaskChanges)(nil),           // 80: starling.v1.TaskChanges
-	(*Preemption)(nil),            // 81: starling.v1.Preemption
-	(*Slot)(nil),                  // 82: starling.v1.Slot
-	(*Port)(nil),                  // 83: starling.v1.Port
-	(*WhyRequest)(nil),            // 84: starling.v1.WhyRequest
-	(*WhyResponse)(nil),           // 85: starling.v1.WhyResponse
-	(*Finding)(nil),               // 86: starling.v1.Finding
-	(*ListPeersRequest)(nil),      // 87: starling.v1.ListPeersRequest
-	(*ListPeersResponse)(nil),     // 88: starling.v1.ListPeersResponse
-	(*Peer)(nil),                  // 89: starling.v1.Peer
-	(*WatchRequest)(nil),          // 90: starling.v1.WatchRequest
-	(*WatchResponse)(nil),         // 91: starling.v1.WatchResponse
-	(*Node)(nil),                  // 92: starling.v1.Node
-	(*Instance)(nil),              // 93: starling.v1.Instance
-	(*Endpoint)(nil),              // 94: starling.v1.Endpoint
-	(*TailJournalRequest)(nil),    // 95: starling.v1.TailJournalRequest
-	(*TailJournalResponse)(nil),   // 96: starling.v1.TailJournalResponse
-	(*ExportRequest)(nil),         // 97: starling.v1.ExportRequest
-	(*ExportResponse)(nil),        // 98: starling.v1.ExportResponse
-	(*DiffRequest)(nil),           // 99: starling.v1.DiffRequest
-	(*DiffResponse)(nil),          // 100: starling.v1.DiffResponse
-	(*Changed)(nil),               // 101: starling.v1.Changed
-	(*ChangeCause)(nil),           // 102: starling.v1.ChangeCause
-	(*BlameRequest)(nil),          // 103: starling.v1.BlameRequest
-	(*UsageRequest)(nil),          // 104: starling.v1.UsageRequest
-	(*UsageResponse)(nil),         // 105: starling.v1.UsageResponse
-	(*UsageRow)(nil),              // 106: starling.v1.UsageRow
-	(*DeviceHours)(nil),           // 107: starling.v1.DeviceHours
-	(*NodeStatsRequest)(nil),      // 108: starling.v1.NodeStatsRequest
-	(*NodeStatsResponse)(nil),     // 109: starling.v1.NodeStatsResponse
-	(*NodeUse)(nil),               // 110: starling.v1.NodeUse
-	(*Use)(nil),                   // 111: starling.v1.Use
-	(*GPUUse)(nil),                // 112: starling.v1.GPUUse
-	(*InstanceStatsRequest)(nil),  // 113: starling.v1.InstanceStatsRequest
-	(*InstanceStatsResponse)(nil), // 114: starling.v1.InstanceStatsResponse
-	(*InstanceUse)(nil),           // 115: starling.v1.InstanceUse
-	(*JournalEntry)(nil),          // 116: starling.v1.JournalEntry
-	(*CommandWords)(nil),          // 117: starling.v1.CommandWords
-	(*EffectWords)(nil),           // 118: starling.v1.EffectWords
-	(*LogsRequest)(nil),           // 119: starling.v1.LogsRequest
-	(*LogsResponse)(nil),          // 120: starling.v1.LogsResponse
-	(*ExecRequest)(nil),           // 121: starling.v1.ExecRequest
-	(*ExecResponse)(nil),          // 122: starling.v1.ExecResponse
-	(*OutputRequest)(nil),         // 123: starling.v1.OutputRequest
-	(*OutputResponse)(nil),        // 124: starling.v1.OutputResponse
-	(*RulesRequest)(nil),          // 125: starling.v1.RulesRequest
-	(*RulesResponse)(nil),         // 126: starling.v1.RulesResponse
-	(*RulesOfMember)(nil),         // 127: starling.v1.RulesOfMember
-	(*RaiseRulesRequest)(nil),     // 128: starling.v1.RaiseRulesRequest
-	(*RaiseRulesResponse)(nil),    // 129: starling.v1.RaiseRulesResponse
-	(*QuorumRequest)(nil),         // 130: starling.v1.QuorumRequest
-	(*QuorumResponse)(nil),        // 131: starling.v1.QuorumResponse
-	(*QuorumMember)(nil),          // 132: starling.v1.QuorumMember
-	(*QuorumMachine)(nil),         // 133: starling.v1.QuorumMachine
-	(*ChangeQuorumRequest)(nil),   // 134: starling.v1.ChangeQuorumRequest
-	(*ChangeQuorumResponse)(nil),  // 135: starling.v1.ChangeQuorumResponse
-	(*InfoRequest)(nil),           // 136: starling.v1.InfoRequest
-	(*InfoResponse)(nil),          // 137: starling.v1.InfoResponse
-	(*Wait)(nil),                  // 138: starling.v1.Wait
-	(*timestamppb.Timestamp)(nil), // 139: google.protobuf.Timestamp
+	(*IDToken)(nil),               // 17: starling.v1.IDToken
+	(*Disconnect)(nil),            // 18: starling.v1.Disconnect
+	(*Check)(nil),                 // 19: starling.v1.Check
+	(*SubmitJobRequest)(nil),      // 20: starling.v1.SubmitJobRequest
+	(*SubmitJobResponse)(nil),     // 21: starling.v1.SubmitJobResponse
+	(*KillJobRequest)(nil),        // 22: starling.v1.KillJobRequest
+	(*KillJobResponse)(nil),       // 23: starling.v1.KillJobResponse
+	(*PlanJobRequest)(nil),        // 24: starling.v1.PlanJobRequest
+	(*PlanJobResponse)(nil),       // 25: starling.v1.PlanJobResponse
+	(*Change)(nil),                // 26: starling.v1.Change
+	(*TaskPlan)(nil),              // 27: starling.v1.TaskPlan
+	(*Wave)(nil),                  // 28: starling.v1.Wave
+	(*Step)(nil),                  // 29: starling.v1.Step
+	(*WhatIfRequest)(nil),         // 30: starling.v1.WhatIfRequest
+	(*ImaginedNodes)(nil),         // 31: starling.v1.ImaginedNodes
+	(*WhatIfResponse)(nil),        // 32: starling.v1.WhatIfResponse
+	(*Difference)(nil),            // 33: starling.v1.Difference
+	(*DifferenceCount)(nil),       // 34: starling.v1.DifferenceCount
+	(*JobFinding)(nil),            // 35: starling.v1.JobFinding
+	(*SteerUpdateRequest)(nil),    // 36: starling.v1.SteerUpdateRequest
+	(*SteerUpdateResponse)(nil),   // 37: starling.v1.SteerUpdateResponse
+	(*RevertJobRequest)(nil),      // 38: starling.v1.RevertJobRequest
+	(*RevertJobResponse)(nil),     // 39: starling.v1.RevertJobResponse
+	(*RestartJobRequest)(nil),     // 40: starling.v1.RestartJobRequest
+	(*RestartJobResponse)(nil),    // 41: starling.v1.RestartJobResponse
+	(*SuspendJobRequest)(nil),     // 42: starling.v1.SuspendJobRequest
+	(*SuspendJobResponse)(nil),    // 43: starling.v1.SuspendJobResponse
+	(*SealTaskRequest)(nil),       // 44: starling.v1.SealTaskRequest
+	(*SealTaskResponse)(nil),      // 45: starling.v1.SealTaskResponse
+	(*EndAllocationRequest)(nil),  // 46: starling.v1.EndAllocationRequest
+	(*EndAllocationResponse)(nil), // 47: starling.v1.EndAllocationResponse
+	(*DrainNodeRequest)(nil),      // 48: starling.v1.DrainNodeRequest
+	(*DrainNodeResponse)(nil),     // 49: starling.v1.DrainNodeResponse
+	(*PoolSpec)(nil),              // 50: starling.v1.PoolSpec
+	(*Quota)(nil),                 // 51: starling.v1.Quota
+	(*ChangePoolsRequest)(nil),    // 52: starling.v1.ChangePoolsRequest
+	(*ChangePoolsResponse)(nil),   // 53: starling.v1.ChangePoolsResponse
+	(*PlanPoolsRequest)(nil),      // 54: starling.v1.PlanPoolsRequest
+	(*PlanPoolsResponse)(nil),     // 55: starling.v1.PlanPoolsResponse
+	(*PoolChange)(nil),            // 56: starling.v1.PoolChange
+	(*EntitlementChange)(nil),     // 57: starling.v1.EntitlementChange
+	(*ListPoolsRequest)(nil),      // 58: starling.v1.ListPoolsRequest
+	(*ListPoolsResponse)(nil),     // 59: starling.v1.ListPoolsResponse
+	(*Amount)(nil),                // 60: starling.v1.Amount
+	(*Pool)(nil),                  // 61: starling.v1.Pool
+	(*PoolUse)(nil),               // 62: starling.v1.PoolUse
+	(*PoolStatusRequest)(nil),     // 63: starling.v1.PoolStatusRequest
+	(*PoolStatusResponse)(nil),    // 64: starling.v1.PoolStatusResponse
+	(*PoolExplanation)(nil),       // 65: starling.v1.PoolExplanation
+	(*Part)(nil),                  // 66: starling.v1.Part
+	(*JobHistoryRequest)(nil),     // 67: starling.v1.JobHistoryRequest
+	(*JobHistoryResponse)(nil),    // 68: starling.v1.JobHistoryResponse
+	(*JobVersion)(nil),            // 69: starling.v1.JobVersion
+	(*JobDiffRequest)(nil),        // 70: starling.v1.JobDiffRequest
+	(*JobDiffResponse)(nil),       // 71: starling.v1.JobDiffResponse
+	(*ListJobsRequest)(nil),       // 72: starling.v1.ListJobsRequest
+	(*ListJobsResponse)(nil),      // 73: starling.v1.ListJobsResponse
+	(*Job)(nil),                   // 74: starling.v1.Job
+	(*PolicyAction)(nil),          // 75: starling.v1.PolicyAction
+	(*Update)(nil),                // 76: starling.v1.Update
+	(*Counts)(nil),                // 77: starling.v1.Counts
+	(*JobStatusRequest)(nil),      // 78: starling.v1.JobStatusRequest
+	(*JobStatusResponse)(nil),     // 79: starling.v1.JobStatusResponse
+	(*Task)(nil),                  // 80: starling.v1.Task
+	(*TaskChanges)(nil),           // 81: starling.v1.TaskChanges
+	(*Preemption)(nil),            // 82: starling.v1.Preemption
+	(*Slot)(nil),                  // 83: starling.v1.Slot
+	(*Port)(nil),                  // 84: starling.v1.Port
+	(*WhyRequest)(nil),            // 85: starling.v1.WhyRequest
+	(*WhyResponse)(nil),           // 86: starling.v1.WhyResponse
+	(*Finding)(nil),               // 87: starling.v1.Finding
+	(*ListPeersRequest)(nil),      // 88: starling.v1.ListPeersRequest
+	(*ListPeersResponse)(nil),     // 89: starling.v1.ListPeersResponse
+	(*Peer)(nil),                  // 90: starling.v1.Peer
+	(*WatchRequest)(nil),          // 91: starling.v1.WatchRequest
+	(*WatchResponse)(nil),         // 92: starling.v1.WatchResponse
+	(*Node)(nil),                  // 93: starling.v1.Node
+	(*Instance)(nil),              // 94: starling.v1.Instance
+	(*Endpoint)(nil),              // 95: starling.v1.Endpoint
+	(*TailJournalRequest)(nil),    // 96: starling.v1.TailJournalRequest
+	(*TailJournalResponse)(nil),   // 97: starling.v1.TailJournalResponse
+	(*ExportRequest)(nil),         // 98: starling.v1.ExportRequest
+	(*ExportResponse)(nil),        // 99: starling.v1.ExportResponse
+	(*DiffRequest)(nil),           // 100: starling.v1.DiffRequest
+	(*DiffResponse)(nil),          // 101: starling.v1.DiffResponse
+	(*Changed)(nil),               // 102: starling.v1.Changed
+	(*ChangeCause)(nil),           // 103: starling.v1.ChangeCause
+	(*BlameRequest)(nil),          // 104: starling.v1.BlameRequest
+	(*UsageRequest)(nil),          // 105: starling.v1.UsageRequest
+	(*UsageResponse)(nil),         // 106: starling.v1.UsageResponse
+	(*UsageRow)(nil),              // 107: starling.v1.UsageRow
+	(*DeviceHours)(nil),           // 108: starling.v1.DeviceHours
+	(*NodeStatsRequest)(nil),      // 109: starling.v1.NodeStatsRequest
+	(*NodeStatsResponse)(nil),     // 110: starling.v1.NodeStatsResponse
+	(*NodeUse)(nil),               // 111: starling.v1.NodeUse
+	(*Use)(nil),                   // 112: starling.v1.Use
+	(*GPUUse)(nil),                // 113: starling.v1.GPUUse
+	(*InstanceStatsRequest)(nil),  // 114: starling.v1.InstanceStatsRequest
+	(*InstanceStatsResponse)(nil), // 115: starling.v1.InstanceStatsResponse
+	(*InstanceUse)(nil),           // 116: starling.v1.InstanceUse
+	(*JournalEntry)(nil),          // 117: starling.v1.JournalEntry
+	(*CommandWords)(nil),          // 118: starling.v1.CommandWords
+	(*EffectWords)(nil),           // 119: starling.v1.EffectWords
+	(*LogsRequest)(nil),           // 120: starling.v1.LogsRequest
+	(*LogsResponse)(nil),          // 121: starling.v1.LogsResponse
+	(*ExecRequest)(nil),           // 122: starling.v1.ExecRequest
+	(*ExecResponse)(nil),          // 123: starling.v1.ExecResponse
+	(*OutputRequest)(nil),         // 124: starling.v1.OutputRequest
+	(*OutputResponse)(nil),        // 125: starling.v1.OutputResponse
+	(*RulesRequest)(nil),          // 126: starling.v1.RulesRequest
+	(*RulesResponse)(nil),         // 127: starling.v1.RulesResponse
+	(*RulesOfMember)(nil),         // 128: starling.v1.RulesOfMember
+	(*RaiseRulesRequest)(nil),     // 129: starling.v1.RaiseRulesRequest
+	(*RaiseRulesResponse)(nil),    // 130: starling.v1.RaiseRulesResponse
+	(*QuorumRequest)(nil),         // 131: starling.v1.QuorumRequest
+	(*QuorumResponse)(nil),        // 132: starling.v1.QuorumResponse
+	(*QuorumMember)(nil),          // 133: starling.v1.QuorumMember
+	(*QuorumMachine)(nil),         // 134: starling.v1.QuorumMachine
+	(*ChangeQuorumRequest)(nil),   // 135: starling.v1.ChangeQuorumRequest
+	(*ChangeQuorumResponse)(nil),  // 136: starling.v1.ChangeQuorumResponse
+	(*InfoRequest)(nil),           // 137: starling.v1.InfoRequest
+	(*InfoResponse)(nil),          // 138: starling.v1.InfoResponse
+	(*Wait)(nil),                  // 139: starling.v1.Wait
+	(*timestamppb.Timestamp)(nil), // 140: google.protobuf.Timestamp
 }
 var file_v1_starling_proto_depIdxs = []int32{
 	1,   // 0: starling.v1.ErrorDetail.problems:type_name -> starling.v1.Problem
@@ -12570,218 +12649,219 @@ var file_v1_starling_proto_depIdxs = []int32{
 	7,   // 11: starling.v1.TaskSpec.labels:type_name -> starling.v1.Variable
 	13,  // 12: starling.v1.TaskSpec.restart:type_name -> starling.v1.Restart
 	15,  // 13: starling.v1.TaskSpec.container:type_name -> starling.v1.Container
-	14,  // 14: starling.v1.TaskSpec.reschedule:type_name -> starling.v1.Reschedule
-	17,  // 15: starling.v1.TaskSpec.disconnect:type_name -> starling.v1.Disconnect
-	18,  // 16: starling.v1.TaskSpec.checks:type_name -> starling.v1.Check
-	3,   // 17: starling.v1.TaskSpec.policies:type_name -> starling.v1.LifecyclePolicy
-	12,  // 18: starling.v1.Constraint.all:type_name -> starling.v1.Constraint
-	12,  // 19: starling.v1.Constraint.any:type_name -> starling.v1.Constraint
-	16,  // 20: starling.v1.Container.mounts:type_name -> starling.v1.Mount
-	2,   // 21: starling.v1.SubmitJobRequest.spec:type_name -> starling.v1.JobSpec
-	2,   // 22: starling.v1.PlanJobRequest.spec:type_name -> starling.v1.JobSpec
-	25,  // 23: starling.v1.PlanJobResponse.changes:type_name -> starling.v1.Change
-	26,  // 24: starling.v1.PlanJobResponse.tasks:type_name -> starling.v1.TaskPlan
-	27,  // 25: starling.v1.PlanJobResponse.waves:type_name -> starling.v1.Wave
-	86,  // 26: starling.v1.PlanJobResponse.findings:type_name -> starling.v1.Finding
-	75,  // 27: starling.v1.PlanJobResponse.update:type_name -> starling.v1.Update
-	28,  // 28: starling.v1.Wave.steps:type_name -> starling.v1.Step
-	30,  // 29: starling.v1.WhatIfRequest.add:type_name -> starling.v1.ImaginedNodes
-	2,   // 30: starling.v1.WhatIfRequest.run:type_name -> starling.v1.JobSpec
-	49,  // 31: starling.v1.WhatIfRequest.pools:type_name -> starling.v1.PoolSpec
-	8,   // 32: starling.v1.ImaginedNodes.capacity:type_name -> starling.v1.Resources
-	10,  // 33: starling.v1.ImaginedNodes.devices:type_name -> starling.v1.Device
-	7,   // 34: starling.v1.ImaginedNodes.attributes:type_name -> starling.v1.Variable
-	32,  // 35: starling.v1.WhatIfResponse.differences:type_name -> starling.v1.Difference
-	33,  // 36: starling.v1.WhatIfResponse.counts:type_name -> starling.v1.DifferenceCount
-	59,  // 37: starling.v1.WhatIfResponse.capacity_before:type_name -> starling.v1.Amount
-	59,  // 38: starling.v1.WhatIfResponse.capacity_after:type_name -> starling.v1.Amount
-	34,  // 39: starling.v1.WhatIfResponse.findings:type_name -> starling.v1.JobFinding
-	86,  // 40: starling.v1.JobFinding.finding:type_name -> starling.v1.Finding
-	50,  // 41: starling.v1.PoolSpec.quotas:type_name -> starling.v1.Quota
-	49,  // 42: starling.v1.ChangePoolsRequest.pools:type_name -> starling.v1.PoolSpec
-	49,  // 43: starling.v1.PlanPoolsRequest.pools:type_name -> starling.v1.PoolSpec
-	55,  // 44: starling.v1.PlanPoolsResponse.changes:type_name -> starling.v1.PoolChange
-	56,  // 45: starling.v1.PlanPoolsResponse.entitlements:type_name -> starling.v1.EntitlementChange
-	1,   // 46: starling.v1.PlanPoolsResponse.warnings:type_name -> starling.v1.Problem
-	25,  // 47: starling.v1.PoolChange.changes:type_name -> starling.v1.Change
-	139, // 48: starling.v1.ListPoolsResponse.time:type_name -> google.protobuf.Timestamp
-	59,  // 49: starling.v1.ListPoolsResponse.capacity:type_name -> starling.v1.Amount
-	60,  // 50: starling.v1.ListPoolsResponse.pools:type_name -> starling.v1.Pool
-	1,   // 51: starling.v1.ListPoolsResponse.warnings:type_name -> starling.v1.Problem
-	49,  // 52: starling.v1.Pool.spec:type_name -> starling.v1.PoolSpec
-	61,  // 53: starling.v1.Pool.uses:type_name -> starling.v1.PoolUse
-	139, // 54: starling.v1.PoolStatusResponse.time:type_name -> google.protobuf.Timestamp
-	60,  // 55: starling.v1.PoolStatusResponse.pool:type_name -> starling.v1.Pool
-	64,  // 56: starling.v1.PoolStatusResponse.explanations:type_name -> starling.v1.PoolExplanation
-	65,  // 57: starling.v1.PoolExplanation.parts:type_name -> starling.v1.Part
-	139, // 58: starling.v1.JobHistoryResponse.time:type_name -> google.protobuf.Timestamp
-	73,  // 59: starling.v1.JobHistoryResponse.job:type_name -> starling.v1.Job
-	68,  // 60: starling.v1.JobHistoryResponse.versions:type_name -> starling.v1.JobVersion
-	139, // 61: starling.v1.JobVersion.brought_at:type_name -> google.protobuf.Timestamp
-	2,   // 62: starling.v1.JobVersion.spec:type_name -> starling.v1.JobSpec
-	25,  // 63: starling.v1.JobDiffResponse.changes:type_name -> starling.v1.Change
-	139, // 64: starling.v1.ListJobsResponse.time:type_name -> google.protobuf.Timestamp
-	73,  // 65: starling.v1.ListJobsResponse.jobs:type_name -> starling.v1.Job
-	76,  // 66: starling.v1.Job.counts:type_name -> starling.v1.Counts
-	139, // 67: starling.v1.Job.submitted_at:type_name -> google.protobuf.Timestamp
-	139, // 68: starling.v1.Job.finished_at:type_name -> google.protobuf.Timestamp
-	75,  // 69: starling.v1.Job.update:type_name -> starling.v1.Update
-	74,  // 70: starling.v1.Job.policy_action:type_name -> starling.v1.PolicyAction
-	139, // 71: starling.v1.PolicyAction.at:type_name -> google.protobuf.Timestamp
-	139, // 72: starling.v1.Update.began_at:type_name -> google.protobuf.Timestamp
-	139, // 73: starling.v1.Update.progress_at:type_name -> google.protobuf.Timestamp
-	139, // 74: starling.v1.Update.ended_at:type_name -> google.protobuf.Timestamp
-	139, // 75: starling.v1.JobStatusResponse.time:type_name -> google.protobuf.Timestamp
-	73,  // 76: starling.v1.JobStatusResponse.job:type_name -> starling.v1.Job
-	2,   // 77: starling.v1.JobStatusResponse.spec:type_name -> starling.v1.JobSpec
-	79,  // 78: starling.v1.JobStatusResponse.tasks:type_name -> starling.v1.Task
-	82,  // 79: starling.v1.JobStatusResponse.slots:type_name -> starling.v1.Slot
-	76,  // 80: starling.v1.Task.counts:type_name -> starling.v1.Counts
-	81,  // 81: starling.v1.Task.preemption:type_name -> starling.v1.Preemption
-	80,  // 82: starling.v1.Task.changes:type_name -> starling.v1.TaskChanges
-	139, // 83: starling.v1.Preemption.at:type_name -> google.protobuf.Timestamp
-	139, // 84: starling.v1.Slot.since:type_name -> google.protobuf.Timestamp
-	139, // 85: starling.v1.Slot.deadline:type_name -> google.protobuf.Timestamp
-	83,  // 86: starling.v1.Slot.ports:type_name -> starling.v1.Port
-	139, // 87: starling.v1.WhyResponse.time:type_name -> google.protobuf.Timestamp
-	73,  // 88: starling.v1.WhyResponse.job:type_name -> starling.v1.Job
-	86,  // 89: starling.v1.WhyResponse.findings:type_name -> starling.v1.Finding
-	139, // 90: starling.v1.Finding.since:type_name -> google.protobuf.Timestamp
-	139, // 91: starling.v1.Finding.until:type_name -> google.protobuf.Timestamp
-	139, // 92: starling.v1.ListPeersResponse.time:type_name -> google.protobuf.Timestamp
-	89,  // 93: starling.v1.ListPeersResponse.peers:type_name -> starling.v1.Peer
-	8,   // 94: starling.v1.Peer.capacity:type_name -> starling.v1.Resources
-	8,   // 95: starling.v1.Peer.free:type_name -> starling.v1.Resources
-	10,  // 96: starling.v1.Peer.devices:type_name -> starling.v1.Device
-	7,   // 97: starling.v1.Peer.attributes:type_name -> starling.v1.Variable
-	139, // 98: starling.v1.Peer.drain_deadline:type_name -> google.protobuf.Timestamp
-	8,   // 99: starling.v1.Peer.kept:type_name -> starling.v1.Resources
-	7,   // 100: starling.v1.WatchRequest.labels:type_name -> starling.v1.Variable
-	139, // 101: starling.v1.WatchResponse.time:type_name -> google.protobuf.Timestamp
-	49,  // 102: starling.v1.WatchResponse.pool:type_name -> starling.v1.PoolSpec
-	92,  // 103: starling.v1.WatchResponse.node:type_name -> starling.v1.Node
-	73,  // 104: starling.v1.WatchResponse.job:type_name -> starling.v1.Job
-	75,  // 105: starling.v1.WatchResponse.update:type_name -> starling.v1.Update
-	93,  // 106: starling.v1.WatchResponse.instance:type_name -> starling.v1.Instance
-	94,  // 107: starling.v1.WatchResponse.endpoint:type_name -> starling.v1.Endpoint
-	8,   // 108: starling.v1.Node.capacity:type_name -> starling.v1.Resources
-	8,   // 109: starling.v1.Node.free:type_name -> starling.v1.Resources
-	10,  // 110: starling.v1.Node.devices:type_name -> starling.v1.Device
-	7,   // 111: starling.v1.Node.attributes:type_name -> starling.v1.Variable
-	139, // 112: starling.v1.Node.drain_deadline:type_name -> google.protobuf.Timestamp
-	7,   // 113: starling.v1.Instance.labels:type_name -> starling.v1.Variable
-	82,  // 114: starling.v1.Instance.slot:type_name -> starling.v1.Slot
-	83,  // 115: starling.v1.Endpoint.ports:type_name -> starling.v1.Port
-	7,   // 116: starling.v1.Endpoint.labels:type_name -> starling.v1.Variable
-	116, // 117: starling.v1.TailJournalResponse.entry:type_name -> starling.v1.JournalEntry
-	139, // 118: starling.v1.DiffResponse.from_time:type_name -> google.protobuf.Timestamp
-	139, // 119: starling.v1.DiffResponse.to_time:type_name -> google.protobuf.Timestamp
-	101, // 120: starling.v1.DiffResponse.changes:type_name -> starling.v1.Changed
-	102, // 121: starling.v1.Changed.causes:type_name -> starling.v1.ChangeCause
-	139, // 122: starling.v1.ChangeCause.time:type_name -> google.protobuf.Timestamp
-	139, // 123: starling.v1.UsageResponse.since:type_name -> google.protobuf.Timestamp
-	139, // 124: starling.v1.UsageResponse.until:type_name -> google.protobuf.Timestamp
-	106, // 125: starling.v1.UsageResponse.rows:type_name -> starling.v1.UsageRow
-	107, // 126: starling.v1.UsageRow.devices:type_name -> starling.v1.DeviceHours
-	139, // 127: starling.v1.NodeStatsResponse.time:type_name -> google.protobuf.Timestamp
-	110, // 128: starling.v1.NodeStatsResponse.nodes:type_name -> starling.v1.NodeUse
-	8,   // 129: starling.v1.NodeUse.capacity:type_name -> starling.v1.Resources
-	8,   // 130: starling.v1.NodeUse.allocated:type_name -> starling.v1.Resources
-	111, // 131: starling.v1.NodeUse.use:type_name -> starling.v1.Use
-	112, // 132: starling.v1.NodeUse.gpus:type_name -> starling.v1.GPUUse
-	139, // 133: starling.v1.InstanceStatsResponse.time:type_name -> google.protobuf.Timestamp
-	115, // 134: starling.v1.InstanceStatsResponse.instances:type_name -> starling.v1.InstanceUse
-	8,   // 135: starling.v1.InstanceUse.limits:type_name -> starling.v1.Resources
-	111, // 136: starling.v1.InstanceUse.use:type_name -> starling.v1.Use
-	112, // 137: starling.v1.InstanceUse.gpus:type_name -> starling.v1.GPUUse
-	139, // 138: starling.v1.JournalEntry.time:type_name -> google.protobuf.Timestamp
-	117, // 139: starling.v1.JournalEntry.commands:type_name -> starling.v1.CommandWords
-	118, // 140: starling.v1.JournalEntry.effects:type_name -> starling.v1.EffectWords
-	127, // 141: starling.v1.RulesResponse.members:type_name -> starling.v1.RulesOfMember
-	132, // 142: starling.v1.QuorumResponse.members:type_name -> starling.v1.QuorumMember
-	133, // 143: starling.v1.QuorumResponse.spare:type_name -> starling.v1.QuorumMachine
-	139, // 144: starling.v1.QuorumMember.away_since:type_name -> google.protobuf.Timestamp
-	139, // 145: starling.v1.InfoResponse.time:type_name -> google.protobuf.Timestamp
-	138, // 146: starling.v1.InfoResponse.waits:type_name -> starling.v1.Wait
-	19,  // 147: starling.v1.Starling.SubmitJob:input_type -> starling.v1.SubmitJobRequest
-	21,  // 148: starling.v1.Starling.KillJob:input_type -> starling.v1.KillJobRequest
-	23,  // 149: starling.v1.Starling.PlanJob:input_type -> starling.v1.PlanJobRequest
-	29,  // 150: starling.v1.Starling.WhatIf:input_type -> starling.v1.WhatIfRequest
-	35,  // 151: starling.v1.Starling.SteerUpdate:input_type -> starling.v1.SteerUpdateRequest
-	37,  // 152: starling.v1.Starling.RevertJob:input_type -> starling.v1.RevertJobRequest
-	39,  // 153: starling.v1.Starling.RestartJob:input_type -> starling.v1.RestartJobRequest
-	41,  // 154: starling.v1.Starling.SuspendJob:input_type -> starling.v1.SuspendJobRequest
-	43,  // 155: starling.v1.Starling.SealTask:input_type -> starling.v1.SealTaskRequest
-	45,  // 156: starling.v1.Starling.EndAllocation:input_type -> starling.v1.EndAllocationRequest
-	121, // 157: starling.v1.Starling.Exec:input_type -> starling.v1.ExecRequest
-	47,  // 158: starling.v1.Starling.DrainNode:input_type -> starling.v1.DrainNodeRequest
-	51,  // 159: starling.v1.Starling.ChangePools:input_type -> starling.v1.ChangePoolsRequest
-	53,  // 160: starling.v1.Starling.PlanPools:input_type -> starling.v1.PlanPoolsRequest
-	57,  // 161: starling.v1.Starling.ListPools:input_type -> starling.v1.ListPoolsRequest
-	62,  // 162: starling.v1.Starling.PoolStatus:input_type -> starling.v1.PoolStatusRequest
-	66,  // 163: starling.v1.Starling.JobHistory:input_type -> starling.v1.JobHistoryRequest
-	69,  // 164: starling.v1.Starling.JobDiff:input_type -> starling.v1.JobDiffRequest
-	71,  // 165: starling.v1.Starling.ListJobs:input_type -> starling.v1.ListJobsRequest
-	77,  // 166: starling.v1.Starling.JobStatus:input_type -> starling.v1.JobStatusRequest
-	84,  // 167: starling.v1.Starling.Why:input_type -> starling.v1.WhyRequest
-	87,  // 168: starling.v1.Starling.ListPeers:input_type -> starling.v1.ListPeersRequest
-	90,  // 169: starling.v1.Starling.Watch:input_type -> starling.v1.WatchRequest
-	95,  // 170: starling.v1.Starling.TailJournal:input_type -> starling.v1.TailJournalRequest
-	97,  // 171: starling.v1.Starling.Export:input_type -> starling.v1.ExportRequest
-	99,  // 172: starling.v1.Starling.Diff:input_type -> starling.v1.DiffRequest
-	103, // 173: starling.v1.Starling.Blame:input_type -> starling.v1.BlameRequest
-	104, // 174: starling.v1.Starling.Usage:input_type -> starling.v1.UsageRequest
-	108, // 175: starling.v1.Starling.NodeStats:input_type -> starling.v1.NodeStatsRequest
-	113, // 176: starling.v1.Starling.InstanceStats:input_type -> starling.v1.InstanceStatsRequest
-	119, // 177: starling.v1.Starling.Logs:input_type -> starling.v1.LogsRequest
-	123, // 178: starling.v1.Starling.Output:input_type -> starling.v1.OutputRequest
-	125, // 179: starling.v1.Starling.Rules:input_type -> starling.v1.RulesRequest
-	128, // 180: starling.v1.Starling.RaiseRules:input_type -> starling.v1.RaiseRulesRequest
-	130, // 181: starling.v1.Starling.Quorum:input_type -> starling.v1.QuorumRequest
-	134, // 182: starling.v1.Starling.ChangeQuorum:input_type -> starling.v1.ChangeQuorumRequest
-	136, // 183: starling.v1.Starling.Info:input_type -> starling.v1.InfoRequest
-	20,  // 184: starling.v1.Starling.SubmitJob:output_type -> starling.v1.SubmitJobResponse
-	22,  // 185: starling.v1.Starling.KillJob:output_type -> starling.v1.KillJobResponse
-	24,  // 186: starling.v1.Starling.PlanJob:output_type -> starling.v1.PlanJobResponse
-	31,  // 187: starling.v1.Starling.WhatIf:output_type -> starling.v1.WhatIfResponse
-	36,  // 188: starling.v1.Starling.SteerUpdate:output_type -> starling.v1.SteerUpdateResponse
-	38,  // 189: starling.v1.Starling.RevertJob:output_type -> starling.v1.RevertJobResponse
-	40,  // 190: starling.v1.Starling.RestartJob:output_type -> starling.v1.RestartJobResponse
-	42,  // 191: starling.v1.Starling.SuspendJob:output_type -> starling.v1.SuspendJobResponse
-	44,  // 192: starling.v1.Starling.SealTask:output_type -> starling.v1.SealTaskResponse
-	46,  // 193: starling.v1.Starling.EndAllocation:output_type -> starling.v1.EndAllocationResponse
-	122, // 194: starling.v1.Starling.Exec:output_type -> starling.v1.ExecResponse
-	48,  // 195: starling.v1.Starling.DrainNode:output_type -> starling.v1.DrainNodeResponse
-	52,  // 196: starling.v1.Starling.ChangePools:output_type -> starling.v1.ChangePoolsResponse
-	54,  // 197: starling.v1.Starling.PlanPools:output_type -> starling.v1.PlanPoolsResponse
-	58,  // 198: starling.v1.Starling.ListPools:output_type -> starling.v1.ListPoolsResponse
-	63,  // 199: starling.v1.Starling.PoolStatus:output_type -> starling.v1.PoolStatusResponse
-	67,  // 200: starling.v1.Starling.JobHistory:output_type -> starling.v1.JobHistoryResponse
-	70,  // 201: starling.v1.Starling.JobDiff:output_type -> starling.v1.JobDiffResponse
-	72,  // 202: starling.v1.Starling.ListJobs:output_type -> starling.v1.ListJobsResponse
-	78,  // 203: starling.v1.Starling.JobStatus:output_type -> starling.v1.JobStatusResponse
-	85,  // 204: starling.v1.Starling.Why:output_type -> starling.v1.WhyResponse
-	88,  // 205: starling.v1.Starling.ListPeers:output_type -> starling.v1.ListPeersResponse
-	91,  // 206: starling.v1.Starling.Watch:output_type -> starling.v1.WatchResponse
-	96,  // 207: starling.v1.Starling.TailJournal:output_type -> starling.v1.TailJournalResponse
-	98,  // 208: starling.v1.Starling.Export:output_type -> starling.v1.ExportResponse
-	100, // 209: starling.v1.Starling.Diff:output_type -> starling.v1.DiffResponse
-	96,  // 210: starling.v1.Starling.Blame:output_type -> starling.v1.TailJournalResponse
-	105, // 211: starling.v1.Starling.Usage:output_type -> starling.v1.UsageResponse
-	109, // 212: starling.v1.Starling.NodeStats:output_type -> starling.v1.NodeStatsResponse
-	114, // 213: starling.v1.Starling.InstanceStats:output_type -> starling.v1.InstanceStatsResponse
-	120, // 214: starling.v1.Starling.Logs:output_type -> starling.v1.LogsResponse
-	124, // 215: starling.v1.Starling.Output:output_type -> starling.v1.OutputResponse
-	126, // 216: starling.v1.Starling.Rules:output_type -> starling.v1.RulesResponse
-	129, // 217: starling.v1.Starling.RaiseRules:output_type -> starling.v1.RaiseRulesResponse
-	131, // 218: starling.v1.Starling.Quorum:output_type -> starling.v1.QuorumResponse
-	135, // 219: starling.v1.Starling.ChangeQuorum:output_type -> starling.v1.ChangeQuorumResponse
-	137, // 220: starling.v1.Starling.Info:output_type -> starling.v1.InfoResponse
-	184, // [184:221] is the sub-list for method output_type
-	147, // [147:184] is the sub-list for method input_type
-	147, // [147:147] is the sub-list for extension type_name
-	147, // [147:147] is the sub-list for extension extendee
-	0,   // [0:147] is the sub-list for field type_name
+	17,  // 14: starling.v1.TaskSpec.id_tokens:type_name -> starling.v1.IDToken
+	14,  // 15: starling.v1.TaskSpec.reschedule:type_name -> starling.v1.Reschedule
+	18,  // 16: starling.v1.TaskSpec.disconnect:type_name -> starling.v1.Disconnect
+	19,  // 17: starling.v1.TaskSpec.checks:type_name -> starling.v1.Check
+	3,   // 18: starling.v1.TaskSpec.policies:type_name -> starling.v1.LifecyclePolicy
+	12,  // 19: starling.v1.Constraint.all:type_name -> starling.v1.Constraint
+	12,  // 20: starling.v1.Constraint.any:type_name -> starling.v1.Constraint
+	16,  // 21: starling.v1.Container.mounts:type_name -> starling.v1.Mount
+	2,   // 22: starling.v1.SubmitJobRequest.spec:type_name -> starling.v1.JobSpec
+	2,   // 23: starling.v1.PlanJobRequest.spec:type_name -> starling.v1.JobSpec
+	26,  // 24: starling.v1.PlanJobResponse.changes:type_name -> starling.v1.Change
+	27,  // 25: starling.v1.PlanJobResponse.tasks:type_name -> starling.v1.TaskPlan
+	28,  // 26: starling.v1.PlanJobResponse.waves:type_name -> starling.v1.Wave
+	87,  // 27: starling.v1.PlanJobResponse.findings:type_name -> starling.v1.Finding
+	76,  // 28: starling.v1.PlanJobResponse.update:type_name -> starling.v1.Update
+	29,  // 29: starling.v1.Wave.steps:type_name -> starling.v1.Step
+	31,  // 30: starling.v1.WhatIfRequest.add:type_name -> starling.v1.ImaginedNodes
+	2,   // 31: starling.v1.WhatIfRequest.run:type_name -> starling.v1.JobSpec
+	50,  // 32: starling.v1.WhatIfRequest.pools:type_name -> starling.v1.PoolSpec
+	8,   // 33: starling.v1.ImaginedNodes.capacity:type_name -> starling.v1.Resources
+	10,  // 34: starling.v1.ImaginedNodes.devices:type_name -> starling.v1.Device
+	7,   // 35: starling.v1.ImaginedNodes.attributes:type_name -> starling.v1.Variable
+	33,  // 36: starling.v1.WhatIfResponse.differences:type_name -> starling.v1.Difference
+	34,  // 37: starling.v1.WhatIfResponse.counts:type_name -> starling.v1.DifferenceCount
+	60,  // 38: starling.v1.WhatIfResponse.capacity_before:type_name -> starling.v1.Amount
+	60,  // 39: starling.v1.WhatIfResponse.capacity_after:type_name -> starling.v1.Amount
+	35,  // 40: starling.v1.WhatIfResponse.findings:type_name -> starling.v1.JobFinding
+	87,  // 41: starling.v1.JobFinding.finding:type_name -> starling.v1.Finding
+	51,  // 42: starling.v1.PoolSpec.quotas:type_name -> starling.v1.Quota
+	50,  // 43: starling.v1.ChangePoolsRequest.pools:type_name -> starling.v1.PoolSpec
+	50,  // 44: starling.v1.PlanPoolsRequest.pools:type_name -> starling.v1.PoolSpec
+	56,  // 45: starling.v1.PlanPoolsResponse.changes:type_name -> starling.v1.PoolChange
+	57,  // 46: starling.v1.PlanPoolsResponse.entitlements:type_name -> starling.v1.EntitlementChange
+	1,   // 47: starling.v1.PlanPoolsResponse.warnings:type_name -> starling.v1.Problem
+	26,  // 48: starling.v1.PoolChange.changes:type_name -> starling.v1.Change
+	140, // 49: starling.v1.ListPoolsResponse.time:type_name -> google.protobuf.Timestamp
+	60,  // 50: starling.v1.ListPoolsResponse.capacity:type_name -> starling.v1.Amount
+	61,  // 51: starling.v1.ListPoolsResponse.pools:type_name -> starling.v1.Pool
+	1,   // 52: starling.v1.ListPoolsResponse.warnings:type_name -> starling.v1.Problem
+	50,  // 53: starling.v1.Pool.spec:type_name -> starling.v1.PoolSpec
+	62,  // 54: starling.v1.Pool.uses:type_name -> starling.v1.PoolUse
+	140, // 55: starling.v1.PoolStatusResponse.time:type_name -> google.protobuf.Timestamp
+	61,  // 56: starling.v1.PoolStatusResponse.pool:type_name -> starling.v1.Pool
+	65,  // 57: starling.v1.PoolStatusResponse.explanations:type_name -> starling.v1.PoolExplanation
+	66,  // 58: starling.v1.PoolExplanation.parts:type_name -> starling.v1.Part
+	140, // 59: starling.v1.JobHistoryResponse.time:type_name -> google.protobuf.Timestamp
+	74,  // 60: starling.v1.JobHistoryResponse.job:type_name -> starling.v1.Job
+	69,  // 61: starling.v1.JobHistoryResponse.versions:type_name -> starling.v1.JobVersion
+	140, // 62: starling.v1.JobVersion.brought_at:type_name -> google.protobuf.Timestamp
+	2,   // 63: starling.v1.JobVersion.spec:type_name -> starling.v1.JobSpec
+	26,  // 64: starling.v1.JobDiffResponse.changes:type_name -> starling.v1.Change
+	140, // 65: starling.v1.ListJobsResponse.time:type_name -> google.protobuf.Timestamp
+	74,  // 66: starling.v1.ListJobsResponse.jobs:type_name -> starling.v1.Job
+	77,  // 67: starling.v1.Job.counts:type_name -> starling.v1.Counts
+	140, // 68: starling.v1.Job.submitted_at:type_name -> google.protobuf.Timestamp
+	140, // 69: starling.v1.Job.finished_at:type_name -> google.protobuf.Timestamp
+	76,  // 70: starling.v1.Job.update:type_name -> starling.v1.Update
+	75,  // 71: starling.v1.Job.policy_action:type_name -> starling.v1.PolicyAction
+	140, // 72: starling.v1.PolicyAction.at:type_name -> google.protobuf.Timestamp
+	140, // 73: starling.v1.Update.began_at:type_name -> google.protobuf.Timestamp
+	140, // 74: starling.v1.Update.progress_at:type_name -> google.protobuf.Timestamp
+	140, // 75: starling.v1.Update.ended_at:type_name -> google.protobuf.Timestamp
+	140, // 76: starling.v1.JobStatusResponse.time:type_name -> google.protobuf.Timestamp
+	74,  // 77: starling.v1.JobStatusResponse.job:type_name -> starling.v1.Job
+	2,   // 78: starling.v1.JobStatusResponse.spec:type_name -> starling.v1.JobSpec
+	80,  // 79: starling.v1.JobStatusResponse.tasks:type_name -> starling.v1.Task
+	83,  // 80: starling.v1.JobStatusResponse.slots:type_name -> starling.v1.Slot
+	77,  // 81: starling.v1.Task.counts:type_name -> starling.v1.Counts
+	82,  // 82: starling.v1.Task.preemption:type_name -> starling.v1.Preemption
+	81,  // 83: starling.v1.Task.changes:type_name -> starling.v1.TaskChanges
+	140, // 84: starling.v1.Preemption.at:type_name -> google.protobuf.Timestamp
+	140, // 85: starling.v1.Slot.since:type_name -> google.protobuf.Timestamp
+	140, // 86: starling.v1.Slot.deadline:type_name -> google.protobuf.Timestamp
+	84,  // 87: starling.v1.Slot.ports:type_name -> starling.v1.Port
+	140, // 88: starling.v1.WhyResponse.time:type_name -> google.protobuf.Timestamp
+	74,  // 89: starling.v1.WhyResponse.job:type_name -> starling.v1.Job
+	87,  // 90: starling.v1.WhyResponse.findings:type_name -> starling.v1.Finding
+	140, // 91: starling.v1.Finding.since:type_name -> google.protobuf.Timestamp
+	140, // 92: starling.v1.Finding.until:type_name -> google.protobuf.Timestamp
+	140, // 93: starling.v1.ListPeersResponse.time:type_name -> google.protobuf.Timestamp
+	90,  // 94: starling.v1.ListPeersResponse.peers:type_name -> starling.v1.Peer
+	8,   // 95: starling.v1.Peer.capacity:type_name -> starling.v1.Resources
+	8,   // 96: starling.v1.Peer.free:type_name -> starling.v1.Resources
+	10,  // 97: starling.v1.Peer.devices:type_name -> starling.v1.Device
+	7,   // 98: starling.v1.Peer.attributes:type_name -> starling.v1.Variable
+	140, // 99: starling.v1.Peer.drain_deadline:type_name -> google.protobuf.Timestamp
+	8,   // 100: starling.v1.Peer.kept:type_name -> starling.v1.Resources
+	7,   // 101: starling.v1.WatchRequest.labels:type_name -> starling.v1.Variable
+	140, // 102: starling.v1.WatchResponse.time:type_name -> google.protobuf.Timestamp
+	50,  // 103: starling.v1.WatchResponse.pool:type_name -> starling.v1.PoolSpec
+	93,  // 104: starling.v1.WatchResponse.node:type_name -> starling.v1.Node
+	74,  // 105: starling.v1.WatchResponse.job:type_name -> starling.v1.Job
+	76,  // 106: starling.v1.WatchResponse.update:type_name -> starling.v1.Update
+	94,  // 107: starling.v1.WatchResponse.instance:type_name -> starling.v1.Instance
+	95,  // 108: starling.v1.WatchResponse.endpoint:type_name -> starling.v1.Endpoint
+	8,   // 109: starling.v1.Node.capacity:type_name -> starling.v1.Resources
+	8,   // 110: starling.v1.Node.free:type_name -> starling.v1.Resources
+	10,  // 111: starling.v1.Node.devices:type_name -> starling.v1.Device
+	7,   // 112: starling.v1.Node.attributes:type_name -> starling.v1.Variable
+	140, // 113: starling.v1.Node.drain_deadline:type_name -> google.protobuf.Timestamp
+	7,   // 114: starling.v1.Instance.labels:type_name -> starling.v1.Variable
+	83,  // 115: starling.v1.Instance.slot:type_name -> starling.v1.Slot
+	84,  // 116: starling.v1.Endpoint.ports:type_name -> starling.v1.Port
+	7,   // 117: starling.v1.Endpoint.labels:type_name -> starling.v1.Variable
+	117, // 118: starling.v1.TailJournalResponse.entry:type_name -> starling.v1.JournalEntry
+	140, // 119: starling.v1.DiffResponse.from_time:type_name -> google.protobuf.Timestamp
+	140, // 120: starling.v1.DiffResponse.to_time:type_name -> google.protobuf.Timestamp
+	102, // 121: starling.v1.DiffResponse.changes:type_name -> starling.v1.Changed
+	103, // 122: starling.v1.Changed.causes:type_name -> starling.v1.ChangeCause
+	140, // 123: starling.v1.ChangeCause.time:type_name -> google.protobuf.Timestamp
+	140, // 124: starling.v1.UsageResponse.since:type_name -> google.protobuf.Timestamp
+	140, // 125: starling.v1.UsageResponse.until:type_name -> google.protobuf.Timestamp
+	107, // 126: starling.v1.UsageResponse.rows:type_name -> starling.v1.UsageRow
+	108, // 127: starling.v1.UsageRow.devices:type_name -> starling.v1.DeviceHours
+	140, // 128: starling.v1.NodeStatsResponse.time:type_name -> google.protobuf.Timestamp
+	111, // 129: starling.v1.NodeStatsResponse.nodes:type_name -> starling.v1.NodeUse
+	8,   // 130: starling.v1.NodeUse.capacity:type_name -> starling.v1.Resources
+	8,   // 131: starling.v1.NodeUse.allocated:type_name -> starling.v1.Resources
+	112, // 132: starling.v1.NodeUse.use:type_name -> starling.v1.Use
+	113, // 133: starling.v1.NodeUse.gpus:type_name -> starling.v1.GPUUse
+	140, // 134: starling.v1.InstanceStatsResponse.time:type_name -> google.protobuf.Timestamp
+	116, // 135: starling.v1.InstanceStatsResponse.instances:type_name -> starling.v1.InstanceUse
+	8,   // 136: starling.v1.InstanceUse.limits:type_name -> starling.v1.Resources
+	112, // 137: starling.v1.InstanceUse.use:type_name -> starling.v1.Use
+	113, // 138: starling.v1.InstanceUse.gpus:type_name -> starling.v1.GPUUse
+	140, // 139: starling.v1.JournalEntry.time:type_name -> google.protobuf.Timestamp
+	118, // 140: starling.v1.JournalEntry.commands:type_name -> starling.v1.CommandWords
+	119, // 141: starling.v1.JournalEntry.effects:type_name -> starling.v1.EffectWords
+	128, // 142: starling.v1.RulesResponse.members:type_name -> starling.v1.RulesOfMember
+	133, // 143: starling.v1.QuorumResponse.members:type_name -> starling.v1.QuorumMember
+	134, // 144: starling.v1.QuorumResponse.spare:type_name -> starling.v1.QuorumMachine
+	140, // 145: starling.v1.QuorumMember.away_since:type_name -> google.protobuf.Timestamp
+	140, // 146: starling.v1.InfoResponse.time:type_name -> google.protobuf.Timestamp
+	139, // 147: starling.v1.InfoResponse.waits:type_name -> starling.v1.Wait
+	20,  // 148: starling.v1.Starling.SubmitJob:input_type -> starling.v1.SubmitJobRequest
+	22,  // 149: starling.v1.Starling.KillJob:input_type -> starling.v1.KillJobRequest
+	24,  // 150: starling.v1.Starling.PlanJob:input_type -> starling.v1.PlanJobRequest
+	30,  // 151: starling.v1.Starling.WhatIf:input_type -> starling.v1.WhatIfRequest
+	36,  // 152: starling.v1.Starling.SteerUpdate:input_type -> starling.v1.SteerUpdateRequest
+	38,  // 153: starling.v1.Starling.RevertJob:input_type -> starling.v1.RevertJobRequest
+	40,  // 154: starling.v1.Starling.RestartJob:input_type -> starling.v1.RestartJobRequest
+	42,  // 155: starling.v1.Starling.SuspendJob:input_type -> starling.v1.SuspendJobRequest
+	44,  // 156: starling.v1.Starling.SealTask:input_type -> starling.v1.SealTaskRequest
+	46,  // 157: starling.v1.Starling.EndAllocation:input_type -> starling.v1.EndAllocationRequest
+	122, // 158: starling.v1.Starling.Exec:input_type -> starling.v1.ExecRequest
+	48,  // 159: starling.v1.Starling.DrainNode:input_type -> starling.v1.DrainNodeRequest
+	52,  // 160: starling.v1.Starling.ChangePools:input_type -> starling.v1.ChangePoolsRequest
+	54,  // 161: starling.v1.Starling.PlanPools:input_type -> starling.v1.PlanPoolsRequest
+	58,  // 162: starling.v1.Starling.ListPools:input_type -> starling.v1.ListPoolsRequest
+	63,  // 163: starling.v1.Starling.PoolStatus:input_type -> starling.v1.PoolStatusRequest
+	67,  // 164: starling.v1.Starling.JobHistory:input_type -> starling.v1.JobHistoryRequest
+	70,  // 165: starling.v1.Starling.JobDiff:input_type -> starling.v1.JobDiffRequest
+	72,  // 166: starling.v1.Starling.ListJobs:input_type -> starling.v1.ListJobsRequest
+	78,  // 167: starling.v1.Starling.JobStatus:input_type -> starling.v1.JobStatusRequest
+	85,  // 168: starling.v1.Starling.Why:input_type -> starling.v1.WhyRequest
+	88,  // 169: starling.v1.Starling.ListPeers:input_type -> starling.v1.ListPeersRequest
+	91,  // 170: starling.v1.Starling.Watch:input_type -> starling.v1.WatchRequest
+	96,  // 171: starling.v1.Starling.TailJournal:input_type -> starling.v1.TailJournalRequest
+	98,  // 172: starling.v1.Starling.Export:input_type -> starling.v1.ExportRequest
+	100, // 173: starling.v1.Starling.Diff:input_type -> starling.v1.DiffRequest
+	104, // 174: starling.v1.Starling.Blame:input_type -> starling.v1.BlameRequest
+	105, // 175: starling.v1.Starling.Usage:input_type -> starling.v1.UsageRequest
+	109, // 176: starling.v1.Starling.NodeStats:input_type -> starling.v1.NodeStatsRequest
+	114, // 177: starling.v1.Starling.InstanceStats:input_type -> starling.v1.InstanceStatsRequest
+	120, // 178: starling.v1.Starling.Logs:input_type -> starling.v1.LogsRequest
+	124, // 179: starling.v1.Starling.Output:input_type -> starling.v1.OutputRequest
+	126, // 180: starling.v1.Starling.Rules:input_type -> starling.v1.RulesRequest
+	129, // 181: starling.v1.Starling.RaiseRules:input_type -> starling.v1.RaiseRulesRequest
+	131, // 182: starling.v1.Starling.Quorum:input_type -> starling.v1.QuorumRequest
+	135, // 183: starling.v1.Starling.ChangeQuorum:input_type -> starling.v1.ChangeQuorumRequest
+	137, // 184: starling.v1.Starling.Info:input_type -> starling.v1.InfoRequest
+	21,  // 185: starling.v1.Starling.SubmitJob:output_type -> starling.v1.SubmitJobResponse
+	23,  // 186: starling.v1.Starling.KillJob:output_type -> starling.v1.KillJobResponse
+	25,  // 187: starling.v1.Starling.PlanJob:output_type -> starling.v1.PlanJobResponse
+	32,  // 188: starling.v1.Starling.WhatIf:output_type -> starling.v1.WhatIfResponse
+	37,  // 189: starling.v1.Starling.SteerUpdate:output_type -> starling.v1.SteerUpdateResponse
+	39,  // 190: starling.v1.Starling.RevertJob:output_type -> starling.v1.RevertJobResponse
+	41,  // 191: starling.v1.Starling.RestartJob:output_type -> starling.v1.RestartJobResponse
+	43,  // 192: starling.v1.Starling.SuspendJob:output_type -> starling.v1.SuspendJobResponse
+	45,  // 193: starling.v1.Starling.SealTask:output_type -> starling.v1.SealTaskResponse
+	47,  // 194: starling.v1.Starling.EndAllocation:output_type -> starling.v1.EndAllocationResponse
+	123, // 195: starling.v1.Starling.Exec:output_type -> starling.v1.ExecResponse
+	49,  // 196: starling.v1.Starling.DrainNode:output_type -> starling.v1.DrainNodeResponse
+	53,  // 197: starling.v1.Starling.ChangePools:output_type -> starling.v1.ChangePoolsResponse
+	55,  // 198: starling.v1.Starling.PlanPools:output_type -> starling.v1.PlanPoolsResponse
+	59,  // 199: starling.v1.Starling.ListPools:output_type -> starling.v1.ListPoolsResponse
+	64,  // 200: starling.v1.Starling.PoolStatus:output_type -> starling.v1.PoolStatusResponse
+	68,  // 201: starling.v1.Starling.JobHistory:output_type -> starling.v1.JobHistoryResponse
+	71,  // 202: starling.v1.Starling.JobDiff:output_type -> starling.v1.JobDiffResponse
+	73,  // 203: starling.v1.Starling.ListJobs:output_type -> starling.v1.ListJobsResponse
+	79,  // 204: starling.v1.Starling.JobStatus:output_type -> starling.v1.JobStatusResponse
+	86,  // 205: starling.v1.Starling.Why:output_type -> starling.v1.WhyResponse
+	89,  // 206: starling.v1.Starling.ListPeers:output_type -> starling.v1.ListPeersResponse
+	92,  // 207: starling.v1.Starling.Watch:output_type -> starling.v1.WatchResponse
+	97,  // 208: starling.v1.Starling.TailJournal:output_type -> starling.v1.TailJournalResponse
+	99,  // 209: starling.v1.Starling.Export:output_type -> starling.v1.ExportResponse
+	101, // 210: starling.v1.Starling.Diff:output_type -> starling.v1.DiffResponse
+	97,  // 211: starling.v1.Starling.Blame:output_type -> starling.v1.TailJournalResponse
+	106, // 212: starling.v1.Starling.Usage:output_type -> starling.v1.UsageResponse
+	110, // 213: starling.v1.Starling.NodeStats:output_type -> starling.v1.NodeStatsResponse
+	115, // 214: starling.v1.Starling.InstanceStats:output_type -> starling.v1.InstanceStatsResponse
+	121, // 215: starling.v1.Starling.Logs:output_type -> starling.v1.LogsResponse
+	125, // 216: starling.v1.Starling.Output:output_type -> starling.v1.OutputResponse
+	127, // 217: starling.v1.Starling.Rules:output_type -> starling.v1.RulesResponse
+	130, // 218: starling.v1.Starling.RaiseRules:output_type -> starling.v1.RaiseRulesResponse
+	132, // 219: starling.v1.Starling.Quorum:output_type -> starling.v1.QuorumResponse
+	136, // 220: starling.v1.Starling.ChangeQuorum:output_type -> starling.v1.ChangeQuorumResponse
+	138, // 221: starling.v1.Starling.Info:output_type -> starling.v1.InfoResponse
+	185, // [185:222] is the sub-list for method output_type
+	148, // [148:185] is the sub-list for method input_type
+	148, // [148:148] is the sub-list for extension type_name
+	148, // [148:148] is the sub-list for extension extendee
+	0,   // [0:148] is the sub-list for field type_name
 }
 
 func init() { file_v1_starling_proto_init() }
@@ -12791,13 +12871,13 @@ func file_v1_starling_proto_init() {
 	}
 	file_v1_starling_proto_msgTypes[2].OneofWrappers = []any{}
 	file_v1_starling_proto_msgTypes[6].OneofWrappers = []any{}
-	file_v1_starling_proto_msgTypes[49].OneofWrappers = []any{}
 	file_v1_starling_proto_msgTypes[50].OneofWrappers = []any{}
-	file_v1_starling_proto_msgTypes[65].OneofWrappers = []any{}
-	file_v1_starling_proto_msgTypes[79].OneofWrappers = []any{}
-	file_v1_starling_proto_msgTypes[89].OneofWrappers = []any{}
+	file_v1_starling_proto_msgTypes[51].OneofWrappers = []any{}
+	file_v1_starling_proto_msgTypes[66].OneofWrappers = []any{}
+	file_v1_starling_proto_msgTypes[80].OneofWrappers = []any{}
 	file_v1_starling_proto_msgTypes[90].OneofWrappers = []any{}
-	file_v1_starling_proto_msgTypes[91].OneofWrappers = []any{
+	file_v1_starling_proto_msgTypes[91].OneofWrappers = []any{}
+	file_v1_starling_proto_msgTypes[92].OneofWrappers = []any{
 		(*WatchResponse_Pool)(nil),
 		(*WatchResponse_Node)(nil),
 		(*WatchResponse_Job)(nil),
@@ -12805,16 +12885,16 @@ func file_v1_starling_proto_init() {
 		(*WatchResponse_Instance)(nil),
 		(*WatchResponse_Endpoint)(nil),
 	}
-	file_v1_starling_proto_msgTypes[103].OneofWrappers = []any{}
-	file_v1_starling_proto_msgTypes[119].OneofWrappers = []any{}
-	file_v1_starling_proto_msgTypes[122].OneofWrappers = []any{}
+	file_v1_starling_proto_msgTypes[104].OneofWrappers = []any{}
+	file_v1_starling_proto_msgTypes[120].OneofWrappers = []any{}
+	file_v1_starling_proto_msgTypes[123].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_v1_starling_proto_rawDesc), len(file_v1_starling_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   139,
+			NumMessages:   140,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -23,6 +23,8 @@ func counterpart(field string) string {
 		return "Preemptible"
 	case "Amount":
 		return "Milli"
+	case "IDTokens":
+		return "IdTokens"
 	}
 	return field
 }

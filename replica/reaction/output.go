@@ -42,6 +42,19 @@ func IsDue(s *cluster.State, id terms.AllocationID) bool {
 	return ok && (slot.Phase == facts.Assigned || slot.Phase == facts.Running)
 }
 
+// TaskOn returns the task of an allocation that a node has, nil if it has no such.
+func TaskOn(s *cluster.State, node terms.NodeName, id terms.AllocationID) *terms.Task {
+	ref, ok := s.RefOf(id.Slot)
+	if !ok {
+		return nil
+	}
+	seat, slot, ok := s.SeatOf(ref, id.Order)
+	if !ok || !slot.Phase.Holds() || s.Node(slot.Node).Name != node {
+		return nil
+	}
+	return s.Job(seat.Job).TaskSpecOf(int(seat.Task), slot.Version)
+}
+
 // HandoverOf returns it for an allocation; false if that is not due, or of a job whose tasks have no order.
 func HandoverOf(s *cluster.State, id terms.AllocationID) (h Handover, ok bool) {
 	if !IsDue(s, id) {

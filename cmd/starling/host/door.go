@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"syscall"
 	"time"
@@ -16,8 +18,9 @@ import (
 	"starling/api/client"
 	"starling/api/door"
 	"starling/api/wire"
+	"starling/cluster"
 	"starling/cluster/facts"
-	"starling/driver"
+	"starling/replica/reaction"
 	"starling/terms"
 	"starling/trust"
 )
@@ -28,13 +31,18 @@ type Entry struct {
 	Advertise string
 	// AdminGroup is the group whose members are admins on this machine, "" for none.
 	AdminGroup string
+	// Issuer is who signs id tokens of instances, as outsiders know the cluster; "" for its SPIFFE id.
+	Issuer string
 }
 
 // OpenDoor opens a machine's API: TCP for those with a certificate of the cluster, and a socket for users of the
 // machine. The listener is the door's from now on.
 func OpenDoor(listener net.Listener, at Entry, keys *trust.Keys, log *slog.Logger) (*door.Door, error) {
 	address := cmp.Or(at.Advertise, reachable(listener.Addr()))
-	names := []string{hostOf(address)}
+	names := []string{hostOf(address), trust.ServerName}
+	if issuer, err := url.Parse(at.Issuer); err == nil && issuer.Hostname() != "" {
+		names = append(names, issuer.Hostname())
+	}
 	if name, err := os.Hostname(); err == nil {
 		names = append(names, name)
 	}
@@ -44,7 +52,7 @@ func OpenDoor(listener net.Listener, at Entry, keys *trust.Keys, log *slog.Logge
 	}
 	opened, err := door.Open(door.Config{
 		Keys: keys, Listener: listener, Socket: wire.SocketIn(folder, address), Group: at.AdminGroup, Address: address,
-		Names: names, Log: log,
+		Names: names, Issuer: at.Issuer, Log: log,
 	})
 	if err != nil {
 		return nil, errors.Join(err, listener.Close())
@@ -278,14 +286,45 @@ func (h *Host) others(ctx context.Context) []string {
 	return all
 }
 
-// private is what a task finds in its private folder: its credentials.
-func (h *Host) private(id terms.AllocationID) ([]driver.File, error) {
-	slot := id.Slot
-	one, err := h.config.Keys.Instance(fmt.Sprintf("%s/%s/%d", slot.Job, slot.Task, slot.Index), id.String(),
-		h.config.Offer.Address)
+// idTokens has a machine that holds the authority's key sign the id tokens of an instance of this one.
+func (h *Host) idTokens(ctx context.Context, id terms.AllocationID) (map[string]string, error) {
+	state, err := h.State(ctx, 0)
 	if err != nil {
-		return nil, fmt.Errorf("make credentials for %s: %w", id, err)
+		return nil, err
 	}
-	line, err := one.Line()
-	return []driver.File{{Path: "credentials", Content: []byte(line + "\n")}}, err
+	answer, request := &door.IDTokensAnswer{}, door.IDTokensRequest{Allocation: id.String(), Index: state.Index}
+	if h.config.Keys.IsKeeper() {
+		answer, err = h.config.Door.IDTokens(ctx, h.config.Node, &request)
+	} else {
+		answer, err = client.IDTokens(ctx, h.asks, h.keepers(state), request)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return answer.Tokens, nil
+}
+
+// keepers are the addresses of other nodes, first of those that say that they hold the authority's key.
+func (h *Host) keepers(state *cluster.State) []string {
+	var first, rest []string
+	for n := range state.Nodes() {
+		node := state.Node(facts.NodeIndex(n))
+		switch {
+		case node.Offer == nil || node.Offer.Address == "" || node.Name == h.config.Node:
+		case slices.ContainsFunc(node.Offer.Attributes, func(a terms.EnvVar) bool { return a.Name == keeperAttribute }):
+			first = append(first, node.Offer.Address)
+		default:
+			rest = append(rest, node.Offer.Address)
+		}
+	}
+	return append(first, rest...)
+}
+
+// taskOf is the task of an instance of this node, nil if the value has no such.
+func (h *Host) taskOf(ctx context.Context, id terms.AllocationID) *terms.Task {
+	state, err := h.State(ctx, 0)
+	if err != nil {
+		return nil
+	}
+	return reaction.TaskOn(state, h.config.Node, id)
 }

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -20,6 +21,7 @@ import (
 	"starling/api/client"
 	"starling/api/door"
 	"starling/api/metrics"
+	"starling/api/wire"
 	"starling/archive"
 	"starling/driver"
 	"starling/driver/container"
@@ -27,6 +29,7 @@ import (
 	"starling/driver/process"
 	"starling/journal"
 	"starling/peer"
+	"starling/peer/credential"
 	"starling/replica/report"
 	"starling/secret"
 	"starling/terms"
@@ -86,6 +89,9 @@ type Host struct {
 	config  Config
 	driver  driver.Driver
 	archive *archive.Archive
+	// credentials are those of instances; asks are requests to other nodes about them.
+	credentials *credential.Credentials
+	asks        *http.Client
 	// names is where names of instances are answered, nil if they are not.
 	names   net.Addr
 	serving sync.WaitGroup
@@ -132,14 +138,20 @@ func Start(ctx context.Context, config Config) (*Host, error) {
 		return nil, fmt.Errorf("find the tasks of %s: %w", config.Node, err)
 	}
 	offerDriver(&config.Offer, tasks)
+	if config.Keys.IsKeeper() {
+		setAttribute(&config.Offer, keeperAttribute, terms.ContainersYes)
+	}
 	ctx, cancel := context.WithCancel(ctx)
-	h := &Host{config: config, driver: tasks, cancel: cancel}
+	h := &Host{config: config, driver: tasks, cancel: cancel,
+		asks: &http.Client{Transport: wire.Transport(config.Keys.Shows)}}
+	h.credentials = credential.New(credential.Config{Keys: config.Keys, Address: config.Offer.Address, Driver: tasks,
+		Tokens: h.idTokens, TaskOf: h.taskOf, Log: config.Log})
 	keeps, meter := h.openArchive(), metrics.NewMeter()
 	h.Peer = peer.Start(ctx, peer.Config{
 		Node: config.Node, Journal: config.Journal, Driver: tasks, Offer: config.Offer, PulseTTL: config.Pulse,
 		Secret: config.Secret, Archive: keeps, Meter: meter,
 		Fetch:   client.NewOutputs(config.Keys.Shows).Fetch,
-		Reports: config.Folder, Version: config.Version, Limits: ClusterLimits(), Private: h.private,
+		Reports: config.Folder, Version: config.Version, Limits: ClusterLimits(), Private: h.credentials.Make,
 		Key:      config.Keys.Key(),
 		OwnUsers: h.givesOwnUsers(),
 		Identity: peer.FileIdentity{Path: filepath.Join(config.Folder, identityName)}, Log: config.Log,
@@ -158,6 +170,7 @@ func Start(ctx context.Context, config Config) (*Host, error) {
 	})
 	h.serving.Go(func() { h.keepRenewed(ctx) })
 	h.serving.Go(func() { h.keepTrusted(ctx) })
+	h.serving.Go(func() { h.credentials.Run(ctx) })
 	h.serving.Go(func() { h.tellStory(ctx) })
 	return h, nil
 }
@@ -173,6 +186,9 @@ func offerDriver(offer *terms.Offer, tasks *container.Driver) {
 
 // confinedAttribute says whether tasks are confined; a job may want that.
 const confinedAttribute = "confined"
+
+// keeperAttribute says that the node holds the authority's key, as it did when its agent was started.
+const keeperAttribute = "keeper"
 
 // answer sets an attribute to yes, or to no with what is missing.
 func answer(offer *terms.Offer, name string, missing error) {
@@ -287,6 +303,7 @@ func (h *Host) Stop() error {
 	h.cancel()
 	h.Peer.Stop()
 	h.serving.Wait()
+	h.asks.CloseIdleConnections()
 	if h.archive != nil {
 		h.archive.Close()
 	}

@@ -41,6 +41,8 @@ type Agent struct {
 	AdminGroup string
 	// Advertise is where other peers reach the API; "" lets that follow from the address.
 	Advertise string
+	// Issuer is who signs id tokens of instances, as outsiders know the cluster; "" for its SPIFFE id.
+	Issuer string
 	// DNS is where names of instances are answered, "" for nowhere.
 	DNS string
 	// Join is where the APIs of other machines of the cluster answer; without any, a machine that knows of none founds it.
@@ -159,6 +161,7 @@ func all() []setting {
 		{"address", scalar, "`HOST:PORT` for the API", setAddress},
 		{"admin_group", scalar, "`GROUP` of this machine whose members are admins, as root and the agent's own user are (default: none)", setAdminGroup},
 		{"advertise", scalar, "`HOST:PORT` at which other peers reach the API (default: the address, or the machine's first)", setAdvertise},
+		{"id_token_issuer", scalar, "`URL` as which id tokens of instances name their issuer, the same on all nodes; below it outsiders find .well-known/openid-configuration, which each peer serves (default: spiffe://CLUSTER; outsiders are told of a peer's .well-known/jwks.json then)", setIssuer},
 		{"dns", scalar, "`HOST:PORT` at which to answer the names of instances over DNS, such as 127.0.0.1:5300 (default: nowhere)", setDNS},
 		{"join", list, "`LINE` of `starling token create`, or a file with it, to join a cluster; or HOST:PORTs of the APIs of its machines, for one that has joined (default: those that it knew last; a new machine founds a cluster)", setJoin},
 		{"etcd.listen", scalar, "`URL` at which this machine's member of the quorum answers other machines, once it is one; without it it is never one (default for the machine that founds the cluster: " + EtcdListenDefault + ")",
@@ -208,7 +211,7 @@ func all() []setting {
 			setCapacity(terms.Memory, jobspec.ParseBytes)},
 		{"capacity.disk", scalar, "`BYTES` of disk to give to tasks (default: what is free)",
 			setCapacity(terms.Disk, jobspec.ParseBytes)},
-		{"attributes", pairs, "what constraints may ask for, as `NAME=VALUE`,...; os, arch, cores, node, confined, containers and secret are there", setAttributes},
+		{"attributes", pairs, "what constraints may ask for, as `NAME=VALUE`,...; os, arch, cores, node, confined, containers, keeper and secret are there", setAttributes},
 		{"devices", pairs, "devices to give to tasks, as `KIND=COUNT`,... or KIND=COUNT:MODEL,...; peers are the virtual peers (default: one for each processor, and the GPUs that are found)", setDevices},
 		{"containerd", scalar, "`SOCKET` of the containerd that keeps images for containers (default " + ContainerdDefault + ")",
 			setPath(func(c *Agent) *string { return &c.Containerd })},
@@ -260,6 +263,20 @@ func setAdvertise(c *Agent, texts []string) error {
 		return fmt.Errorf("%q is not a HOST:PORT", texts[0])
 	}
 	c.Advertise = texts[0]
+	return nil
+}
+
+func setIssuer(c *Agent, texts []string) error {
+	c.Issuer = texts[0]
+	return httpsURL(texts[0])
+}
+
+// httpsURL checks the URL of an issuer of tokens.
+func httpsURL(text string) error {
+	u, err := url.Parse(text)
+	if err != nil || u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil {
+		return fmt.Errorf("%q is not a URL such as https://starling.example.com", text)
+	}
 	return nil
 }
 

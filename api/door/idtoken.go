@@ -1,0 +1,101 @@
+package door
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/go-jose/go-jose/v4"
+
+	"starling/api/wire"
+	"starling/replica/reaction"
+	"starling/terms"
+	"starling/trust"
+)
+
+// IDTokensRequest asks for the id tokens of an instance on the node that asks.
+type IDTokensRequest struct {
+	Allocation string `json:"allocation"`
+	// Index is that of a value in which the node has the instance.
+	Index terms.Index `json:"index"`
+}
+
+// IDTokensAnswer has them, by their names.
+type IDTokensAnswer struct {
+	Tokens map[string]string `json:"tokens"`
+}
+
+// idTokens signs the id tokens of an instance for its node.
+func (d *Door) idTokens(w http.ResponseWriter, r *http.Request) {
+	admit(w, r, PathIDTokens, func(request *IDTokensRequest) (*IDTokensAnswer, error) {
+		return d.IDTokens(r.Context(), terms.NodeName(CallerOf(r.Context()).Name), request)
+	})
+}
+
+// IDTokens signs the id tokens that the task of an instance asks for, if the value has the instance on the node.
+func (d *Door) IDTokens(ctx context.Context, node terms.NodeName, request *IDTokensRequest) (*IDTokensAnswer, error) {
+	answer := d.answer.Load()
+	switch {
+	case !d.config.Keys.IsKeeper():
+		return nil, trust.ErrNotKeeper
+	case answer == nil || answer.peer == nil:
+		return nil, &wire.Failure{Code: wire.Unavailable, Reason: errNoPeer.Error()}
+	}
+	id, ok := terms.ParseAllocationID(request.Allocation)
+	if !ok {
+		return nil, &wire.Failure{Code: wire.Invalid, Reason: fmt.Sprintf("%q is not an allocation", request.Allocation)}
+	}
+	state, err := answer.peer.State(ctx, request.Index)
+	if err != nil {
+		return nil, &wire.Failure{Code: wire.Unavailable, Reason: err.Error()}
+	}
+	task := reaction.TaskOn(state, node, id)
+	if task == nil {
+		return nil, fmt.Errorf("node %s does not have %s, and gets no id tokens for it", node, id)
+	}
+	signed := &IDTokensAnswer{Tokens: map[string]string{}}
+	for _, k := range task.IDTokens {
+		signed.Tokens[k.Name], err = d.config.Keys.SignIDToken(trust.IDTokenFor{Allocation: id, Node: node,
+			Audience: k.Audience, Life: time.Duration(k.LifeMillis) * time.Millisecond, Issuer: d.config.Issuer})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return signed, nil
+}
+
+// discovered is what OpenID Connect Discovery says of an issuer, as far as there is something to say.
+type discovered struct {
+	Issuer     string   `json:"issuer"`
+	Keys       string   `json:"jwks_uri"`
+	Responses  []string `json:"response_types_supported"`
+	Subjects   []string `json:"subject_types_supported"`
+	Algorithms []string `json:"id_token_signing_alg_values_supported"`
+}
+
+// keysLifeSeconds is how long others may keep the public keys, and take what is signed by one that counts no more.
+const keysLifeSeconds = 300
+
+// discovery tells outsiders who signs id tokens, and where the keys are.
+func (d *Door) discovery(w http.ResponseWriter, r *http.Request) {
+	base := strings.TrimSuffix(d.config.Issuer, "/")
+	if base == "" {
+		base = "https://" + r.Host
+	}
+	publish(w, "application/json", discovered{Issuer: d.config.Keys.IssuerOf(d.config.Issuer), Keys: base + PathJWKS,
+		Responses: []string{"id_token"}, Subjects: []string{"public"}, Algorithms: []string{string(jose.ES256)}})
+}
+
+// jwks tells outsiders the public keys by which they verify id tokens.
+func (d *Door) jwks(w http.ResponseWriter, _ *http.Request) {
+	publish(w, "application/jwk-set+json", d.config.Keys.IDTokenKeys())
+}
+
+func publish(w http.ResponseWriter, kind string, document any) {
+	w.Header().Set("Content-Type", kind)
+	w.Header().Set("Cache-Control", fmt.Sprintf("public, max-age=%d", keysLifeSeconds))
+	_ = json.NewEncoder(w).Encode(document) // it fails only if who asked has gone
+}

@@ -1,0 +1,171 @@
+// Package credential has what instances of this machine show who they are: a file of credentials for the API of their
+// own peer, and id tokens for programs outside of the cluster.
+//
+// It compares levels: whatever runs and is not known here is renewed, as after a restart of the peer. What a task has
+// is removed with its folder.
+package credential
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"starling/driver"
+	"starling/terms"
+	"starling/terms/access"
+	"starling/trust"
+)
+
+// File is the name of the file of credentials in an instance's private folder.
+const File = "credentials"
+
+// TokenFile is the name of the file of an id token.
+func TokenFile(name string) string { return name + ".jwt" }
+
+// Config is what credentials are made of.
+type Config struct {
+	// Keys are this node's, Address is where its API answers.
+	Keys    *trust.Keys
+	Address string
+	Driver  driver.Driver
+	// Tokens asks for the id tokens of an allocation of this node, by their names.
+	Tokens func(ctx context.Context, id terms.AllocationID) (map[string]string, error)
+	// TaskOf returns the task of an allocation of this node, nil if it has no such.
+	TaskOf func(ctx context.Context, id terms.AllocationID) *terms.Task
+	Log    *slog.Logger
+}
+
+// Credentials are those of all instances of this machine. They are safe for concurrent use.
+type Credentials struct {
+	config Config
+	mu     sync.Mutex
+	// due is when those of an instance are to be renewed that has some, never for never.
+	due map[terms.AllocationID]time.Time
+	// under are the cluster's authorities as they were when all were looked at last.
+	under []access.Authority
+}
+
+// never is when credentials are due that are renewed only for another authority.
+var never = time.Unix(1<<40, 0)
+
+const (
+	// lookEvery is the pause between two looks at what is due, retryAfter how long after a failure there is another try.
+	lookEvery  = time.Second
+	retryAfter = 5 * time.Second
+	// tokensWithin bounds the wait for the tokens of one instance.
+	tokensWithin = 10 * time.Second
+)
+
+// New returns the credentials of instances, none yet.
+func New(config Config) *Credentials {
+	return &Credentials{config: config, due: map[terms.AllocationID]time.Time{}, under: config.Keys.Listed()}
+}
+
+// Make returns what an instance of the task begins with. An error says why it cannot begin yet.
+func (c *Credentials) Make(ctx context.Context, id terms.AllocationID, task *terms.Task) ([]driver.File, error) {
+	one, err := c.config.Keys.Instance(trust.InstanceName(id.Slot), id.String(), c.config.Address)
+	if err != nil {
+		return nil, fmt.Errorf("make credentials for %s: %w", id, err)
+	}
+	line, err := one.Line()
+	if err != nil {
+		return nil, err
+	}
+	files := []driver.File{{Path: File, Content: []byte(line + "\n")}}
+	due := never
+	if len(task.IDTokens) > 0 {
+		ctx, cancel := context.WithTimeout(ctx, tokensWithin)
+		defer cancel()
+		tokens, err := c.config.Tokens(ctx, id)
+		if err != nil {
+			return nil, fmt.Errorf("its id tokens: %w", err)
+		}
+		for _, k := range task.IDTokens {
+			if tokens[k.Name] == "" {
+				return nil, fmt.Errorf("its id tokens: %s is missing in the answer", k.Name)
+			}
+			files = append(files, driver.File{Path: TokenFile(k.Name), Content: []byte(tokens[k.Name])})
+		}
+		due = time.Now().Add(pause(task))
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.due[id] = due
+	return files, nil
+}
+
+// pause is how long the tokens of a task stay: two thirds of the shortest life among them.
+func pause(task *terms.Task) time.Duration {
+	shortest := uint32(terms.IDTokenLifeMax)
+	for _, k := range task.IDTokens {
+		shortest = min(shortest, k.LifeMillis)
+	}
+	return time.Duration(shortest) * time.Millisecond * 2 / 3
+}
+
+// Run renews what is due, until ctx ends.
+func (c *Credentials) Run(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(lookEvery):
+		}
+		for _, id := range c.look() {
+			c.renew(ctx, id)
+		}
+	}
+}
+
+// look lists the instances that run and whose credentials are due, and forgets those that do not run any more.
+func (c *Credentials) look() (all []terms.AllocationID) {
+	statuses, listed, now := c.config.Driver.Tasks(), c.config.Keys.Listed(), time.Now()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !slices.Equal(listed, c.under) {
+		c.under = listed
+		clear(c.due)
+	}
+	runs := make(map[terms.AllocationID]bool, len(statuses))
+	for _, status := range statuses {
+		id, ok := terms.ParseAllocationID(status.ID)
+		if !ok || status.State != driver.Running {
+			continue
+		}
+		runs[id] = true
+		if now.After(c.due[id]) {
+			all = append(all, id)
+		}
+	}
+	for id := range c.due {
+		if !runs[id] {
+			delete(c.due, id)
+		}
+	}
+	return all
+}
+
+// renew gives an instance that runs other credentials.
+func (c *Credentials) renew(ctx context.Context, id terms.AllocationID) {
+	var files []driver.File
+	task, err := c.config.TaskOf(ctx, id), error(nil)
+	if task != nil {
+		files, err = c.Make(ctx, id, task)
+	}
+	if err == nil && task != nil {
+		err = c.config.Driver.RenewPrivate(id.String(), files)
+	}
+	if task != nil && err == nil || ctx.Err() != nil {
+		return
+	}
+	if err != nil {
+		c.config.Log.Warn("the credentials of an instance could not be renewed; trying again", "allocation", id.String(),
+			"error", err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.due[id] = time.Now().Add(retryAfter)
+}
