@@ -277,7 +277,7 @@ func (f *fold) endAllocation(c *command.EndAllocation) report.Result {
 		if slot.Phase == facts.Waiting && (!c.WithoutVolumes || spec == nil) {
 			return refused(facts.NotFound, "%s has ended, and its slot waits: there is nothing to stop", id)
 		}
-		if c.WithoutVolumes && (len(spec.Volumes) == 0 || j.Spec.Type == terms.Daemon) {
+		if c.WithoutVolumes && (!j.Tied(int(r.Task), spec, f.s.Rules) || j.Spec.Type == terms.Daemon) {
 			return refused(facts.Invalid, "%s has no volumes that tie it to its machine", id)
 		}
 		f.touch(j.ID)

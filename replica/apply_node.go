@@ -106,7 +106,7 @@ func (f *fold) mayLeave(r facts.SlotRef, trial *succession, spared map[facts.Tas
 	slot, _ := f.s.SlotAt(r)
 	spec, key := j.TaskSpecOf(int(r.Task), slot.Version), facts.KeyOf(r.Job, int(r.Task))
 	if j.Spec.Type == terms.Batch || j.Spec.Type == terms.Daemon || slot.Phase == facts.Stopping ||
-		len(spec.Volumes) > 0 {
+		j.Tied(int(r.Task), spec, f.s.Rules) {
 		return false
 	}
 	if well := slot.Phase == facts.Running && slot.Health == facts.Healthy; !well || r.Seat != facts.MainSeat {

@@ -386,7 +386,7 @@ func (f *fold) wait(r facts.SlotRef, slot facts.Slot, prefer facts.NodePreferenc
 		if !f.able(j, int(r.Task), slot.Node) {
 			slot.Phase, slot.Version = facts.Stopped, j.Version
 		}
-	case spec != nil && len(spec.Volumes) > 0 && slot.Order != 0:
+	case slot.Order != 0 && j.Tied(int(r.Task), spec, f.s.Rules):
 		slot.Preference = facts.OnlyNode
 	}
 	f.s.SetSlot(r, slot)

@@ -16,6 +16,7 @@ import (
 	"starling/command"
 	"starling/replica/reaction"
 	"starling/replica/report"
+	"starling/replica/storage"
 	"starling/schedule/explain"
 	"starling/terms"
 	"starling/terms/constraint"
@@ -62,6 +63,9 @@ import (
 //	tick by=a                    an entry that tells the time
 //	repeat                       the last entry comes once more
 //	rules 2 by=a
+//	newest                       the newest rules are in force, without an entry
+//	rm db.main[0]@1              its volumes are to be deleted
+//	volumes                      all volumes
 //
 // An entry is shown with its effects and refusals, and after it all jobs.
 func TestStories(t *testing.T) {
@@ -72,7 +76,8 @@ func TestStories(t *testing.T) {
 		w := newStory()
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
 			w.out, w.shown = strings.Builder{},
-				d.Cmd != "after" && d.Cmd != "why" && d.Cmd != "idle" && d.Cmd != "ends" && d.Cmd != "fails" && d.Cmd != "loses"
+				d.Cmd != "after" && d.Cmd != "why" && d.Cmd != "idle" && d.Cmd != "ends" && d.Cmd != "fails" && d.Cmd != "loses" &&
+					d.Cmd != "volumes"
 			line := d.Cmd
 			for _, argument := range d.CmdArgs {
 				line += " " + strings.TrimSuffix(argument.Key+"="+strings.Join(argument.Vals, ","), "=")
@@ -100,11 +105,13 @@ type story struct {
 	seqs   map[terms.PeerID]uint64
 	offers map[terms.PeerID]*terms.Offer
 	local  map[terms.NodeName][]reaction.LocalTask
-	lost   []terms.AllocationID
-	last   *command.Entry
-	out    strings.Builder
-	quiet  bool
-	shown  bool
+	// kept are the volumes that a node's driver has.
+	kept  map[terms.NodeName][]terms.VolumeSet
+	lost  []terms.AllocationID
+	last  *command.Entry
+	out   strings.Builder
+	quiet bool
+	shown bool
 	// folded, unless nil, looks at every entry.
 	folded func(before *cluster.State, outcome report.Outcome)
 }
@@ -112,7 +119,7 @@ type story struct {
 func newStory() *story {
 	return &story{s: cluster.NewState(), now: 1000, seqs: map[terms.PeerID]uint64{},
 		offers: map[terms.PeerID]*terms.Offer{},
-		local:  map[terms.NodeName][]reaction.LocalTask{}}
+		local:  map[terms.NodeName][]reaction.LocalTask{}, kept: map[terms.NodeName][]terms.VolumeSet{}}
 }
 
 func named(name string) terms.PeerID {
@@ -182,6 +189,8 @@ func (w *story) tell(words []string) bool {
 		w.pools(by, words[1:])
 	case "rules":
 		w.write(by, &command.RaiseRules{Version: rules.Number(number(plain[0]))})
+	case "newest":
+		w.s.Rules = rules.Released
 	default:
 		return w.tellMore(words[0], by, plain)
 	}
@@ -243,6 +252,13 @@ func (w *story) tellMore(verb string, by terms.PeerID, plain []string) bool {
 		w.why(terms.JobName(plain[0]))
 	case "passes":
 		w.passes(plain[0])
+	case "rm":
+		set, _ := terms.ParseVolumeSet(plain[0])
+		w.write(by, &command.RemoveVolumes{Volumes: set})
+	case "volumes":
+		for _, one := range storage.List(w.s) {
+			fmt.Fprintf(&w.out, "%s on %s: %s\n", one.Set, one.Node, one.State)
+		}
 	case "loses":
 		_, _, id := w.slot(plain[0])
 		w.lost = append(w.lost, id)
@@ -511,7 +527,8 @@ func (w *story) report(by terms.PeerID, text string, status int32, order string)
 
 func (w *story) react(p terms.PeerID) (terms.PeerID, reaction.Reactions) {
 	return p, reaction.React(p, w.s,
-		&reaction.Observed{Now: w.now, Local: w.local[p.Node()], Lost: w.lost, Offer: w.offers[p]})
+		&reaction.Observed{Now: w.now, Local: w.local[p.Node()], Volumes: w.kept[p.Node()], Lost: w.lost,
+			Offer: w.offers[p]})
 }
 
 // told writes out what React asks for beside the entries that it wants.
@@ -528,6 +545,9 @@ func (w *story) told(p terms.PeerID, r reaction.Reactions) {
 	for _, id := range r.Forget {
 		fmt.Fprintf(&w.out, "%s forgets %s\n", brief(p), id)
 	}
+	for _, set := range r.DeleteVolumes {
+		fmt.Fprintf(&w.out, "%s deletes the volumes %s\n", brief(p), set)
+	}
 	for _, one := range r.Commands {
 		fmt.Fprintf(&w.out, "%s writes %s\n", brief(p), one.Kind())
 	}
@@ -542,7 +562,7 @@ func (w *story) act(p terms.PeerID) {
 		_, r := w.react(p)
 		commands := r.Commands
 		r.Commands = nil
-		rests := len(commands)+len(r.Start)+len(r.Stop)+len(r.Forget) == 0
+		rests := len(commands)+len(r.Start)+len(r.Stop)+len(r.Forget)+len(r.DeleteVolumes) == 0
 		if !rests {
 			r.AskAgain = 0
 		}
@@ -550,7 +570,12 @@ func (w *story) act(p terms.PeerID) {
 		node := p.Node()
 		for _, order := range r.Start {
 			w.local[node] = append(w.local[node], reaction.LocalTask{ID: order.ID})
+			if len(order.Spec.Volumes) > 0 && !slices.Contains(w.kept[node], order.Volumes) {
+				w.kept[node] = append(w.kept[node], order.Volumes)
+			}
 		}
+		w.kept[node] = slices.DeleteFunc(w.kept[node],
+			func(set terms.VolumeSet) bool { return slices.Contains(r.DeleteVolumes, set) })
 		for i := range w.local[node] {
 			task := &w.local[node][i]
 			if slices.ContainsFunc(r.Stop, func(stop reaction.StopOrder) bool { return stop.ID == task.ID }) {

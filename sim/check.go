@@ -37,6 +37,7 @@ func (w *World) checkEntry(m *machine, folded *report.Folded) {
 	}
 	w.checkWork(m, folded)
 	w.checkLed(m.core.State())
+	w.disks.Entry(folded)
 	w.countJoins(folded)
 	if w.unchecked {
 		w.joined = m.core.State().Members()
@@ -193,6 +194,8 @@ func (w *World) checkMachine(m *machine) {
 	view := reaction.ViewOf(m.core.State(), m.core.Self())
 	if !m.core.State().IsMember(m.core.Self()) {
 		view = nil
+	} else {
+		w.disks.Rest(m.core.State(), &m.volumes)
 	}
 	for _, a := range view {
 		if a.Phase != facts.Running {
@@ -206,7 +209,7 @@ func (w *World) checkMachine(m *machine) {
 		w.fail("%s should run %d allocations, has %d", m.label, len(view), len(m.tasks))
 	}
 	if work := m.core.React(m.own()); work.Append != nil ||
-		len(work.Start)+len(work.Stop)+len(work.Renew)+len(work.Forget) > 0 || work.Snapshot != nil {
+		len(work.Start)+len(work.Stop)+len(work.Renew)+len(work.Forget)+len(work.DeleteVolumes) > 0 || work.Snapshot != nil {
 		w.fail("%s rests but would still act: %+v", m.label, work)
 	}
 }

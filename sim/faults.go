@@ -7,6 +7,7 @@ import (
 	"starling/command"
 	"starling/journal"
 	"starling/sim/model"
+	"starling/sim/promises"
 	"starling/terms"
 )
 
@@ -189,15 +190,21 @@ func (w *World) outage() {
 func (w *World) addTwin() {
 	first := w.machines[w.rng.IntN(len(w.machines))]
 	m := &machine{w: w, name: first.name, label: first.label + "'", program: first.program}
+	m.volumes = promises.Disk{Machine: m.label, Node: m.name}
 	m.offer = w.drawOffer(m)
 	w.machines = append(w.machines, m)
 	m.boot()
 }
 
+// living counts the machines that are not dead, and that were not removed nor are to be, as whoever has their name.
 func (w *World) living() int {
+	unwanted := map[terms.NodeName]bool{}
+	for _, m := range w.machines {
+		unwanted[m.name] = unwanted[m.name] || m.unwanted || m.leaving
+	}
 	count := 0
 	for _, m := range w.machines {
-		if !m.dead && !m.unwanted {
+		if !m.dead && !unwanted[m.name] {
 			count++
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"starling/journal"
 	"starling/peer"
 	"starling/replica/report"
+	"starling/sim/promises"
 	"starling/terms"
 	"starling/terms/rules"
 )
@@ -39,10 +40,12 @@ type machine struct {
 	sent     recordName
 	watching []terms.PeerID
 	// tasks are ordered by allocation; stale tells that the core has not been told of the latest.
-	tasks  []*running
-	stale  bool
-	offer  terms.Offer
-	wakeAt terms.Time
+	tasks []*running
+	stale bool
+	// volumes are what its disk keeps of volumes.
+	volumes promises.Disk
+	offer   terms.Offer
+	wakeAt  terms.Time
 	// joins counts how often it has joined by a token, leaving tells that it was removed and has not joined again yet.
 	// Unwanted tells that somebody asks for its removal, or has.
 	joins             int
@@ -274,6 +277,7 @@ func (m *machine) react() {
 	for _, id := range work.Forget {
 		m.forget(id)
 	}
+	m.deleteVolumes(work.DeleteVolumes)
 	m.watch(work.Watch)
 	if at := work.AskAgain; at != 0 && (m.wakeAt <= m.own() || at < m.wakeAt) {
 		m.wakeAt = at

@@ -186,6 +186,7 @@ func (m *machine) removed() {
 	m.tell("is emptied, and is to join again")
 	m.w.neglect(m.core.Self())
 	m.up, m.disk = false, disk{}
+	m.w.disks.Emptied(&m.volumes)
 	m.run++
 	m.core.Fail(peer.ErrStopped)
 	m.joins++

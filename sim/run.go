@@ -99,6 +99,7 @@ func newWorld(seed uint64, o Options) *World {
 		landed: map[recordName]bool{}, pulses: map[terms.PeerID]*pulse{}, forged: map[terms.PeerID]uint64{},
 	}
 	w.clients, w.versions, w.promises = newClients(w), newVersions(w), promises.New(w.fail, w.model.Told)
+	w.disks = promises.NewDisks(w.fail)
 	w.snapshots, w.registrar = newSnapshots(w), newRegistrar(w)
 	return w
 }
@@ -106,6 +107,7 @@ func newWorld(seed uint64, o Options) *World {
 func (w *World) addMachine(i int) *machine {
 	name := "m" + strconv.Itoa(i)
 	m := &machine{w: w, name: terms.NodeName(name), label: name, skew: terms.Time(w.between(-100, 100)),
+		volumes: promises.Disk{Machine: name, Node: terms.NodeName(name)},
 		program: w.versions.program()}
 	m.offer = w.drawOffer(m)
 	w.machines = append(w.machines, m)

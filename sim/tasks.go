@@ -21,6 +21,8 @@ type running struct {
 	stopAfter, grace uint32
 	proved           bool
 	lapses           int
+	// volumes are those that it has, if it has any.
+	volumes terms.VolumeSet
 }
 
 // find returns where the allocation is among the tasks, or would be.
@@ -35,6 +37,7 @@ func (m *machine) driverChanged() {
 		local[i] = t.LocalTask
 	}
 	m.core.DriverHas(local)
+	m.core.DriverKeeps(slices.Clone(m.volumes.Sets), nil)
 }
 
 // start lets the driver begin an allocation. A simulated program is told by its command how many milliseconds it takes;
@@ -73,8 +76,12 @@ func (m *machine) start(order reaction.Order) {
 
 func (m *machine) exec(order reaction.Order) {
 	m.w.checkAlone(m, &order)
+	m.w.disks.Opened(m.core.State(), &m.volumes, &order)
 	t := &running{LocalTask: reaction.LocalTask{ID: order.ID, Files: order.Members},
 		stopAfter: order.Spec.Disconnect.StopAfterMillis, grace: order.Spec.StopGraceMillis, proved: true}
+	if len(order.Spec.Volumes) > 0 {
+		t.volumes = order.Volumes
+	}
 	at, _ := m.find(order.ID)
 	m.tasks = slices.Insert(m.tasks, at, t)
 	m.w.clients.ran(order.ID)
@@ -162,6 +169,20 @@ func (m *machine) readySoon(t *running, checked bool, fares string) {
 			m.notice()
 		}
 	})
+}
+
+// deleteVolumes deletes what nobody will come back for.
+func (m *machine) deleteVolumes(sets []terms.VolumeSet) {
+	for _, set := range sets {
+		for _, t := range m.tasks {
+			if t.volumes == set && t.Ended == facts.NotEnded {
+				m.w.fail("%s deletes the volumes %s while %s runs", m.label, set, t.ID)
+			}
+		}
+		m.tell("deletes the volumes %s", set)
+		m.volumes.Sets = slices.DeleteFunc(m.volumes.Sets, func(one terms.VolumeSet) bool { return one == set })
+		m.stale = true
+	}
 }
 
 // end lets a task end; the peer learns of it if it runs.

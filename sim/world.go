@@ -70,6 +70,7 @@ type World struct {
 	joined    int
 	promises  *promises.Watch
 	versions  versions
+	disks     *promises.Disks
 	snapshots snapshots
 	registrar registrar
 	// model is the slow twin of the fold.

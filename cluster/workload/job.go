@@ -8,6 +8,7 @@ import (
 	"starling/terms"
 	"starling/terms/constraint"
 	"starling/terms/lifecycle"
+	"starling/terms/rules"
 )
 
 // Job is a job as it stands in the value: its facts, and what follows from them and from those of its tasks. Only the
@@ -121,6 +122,12 @@ func (j *Job) RulesOf(task int, special bool) []*constraint.Constraint {
 		}
 	}
 	return rules
+}
+
+// Tied tells whether instances of a task with a spec stay where their volumes are: also when their version has none, as
+// long as one is kept that has, so that a roll back finds them. Before rules.Volumes they did not.
+func (j *Job) Tied(task int, spec *terms.Task, number rules.Number) bool {
+	return spec != nil && (len(spec.Volumes) > 0 || number >= rules.Volumes && j.HasVolumes(task))
 }
 
 // HasVolumes tells whether instances of a task have volumes in any kept version.

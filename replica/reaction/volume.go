@@ -15,10 +15,16 @@ func (r *reacting) volumes() {
 		return
 	}
 	for _, set := range r.o.Volumes {
-		used := slices.ContainsFunc(r.o.Local, func(task LocalTask) bool { return task.ID.Slot == set.Slot })
-		if !used && !r.keeps(set) {
+		if !slices.ContainsFunc(r.o.Local, r.usesOld(set.Slot)) && !r.keeps(set) {
 			r.out.DeleteVolumes = append(r.out.DeleteVolumes, set)
 		}
+	}
+}
+
+// usesOld tells of what the driver has whether it is of the slot, and may use other volumes than the slot has now.
+func (r *reacting) usesOld(slot terms.SlotName) func(LocalTask) bool {
+	return func(task LocalTask) bool {
+		return task.ID.Slot == slot && TaskOn(r.s, r.self.Node(), task.ID) == nil
 	}
 }
 
@@ -40,7 +46,7 @@ func (r *reacting) keeps(set terms.VolumeSet) bool {
 		return false
 	}
 	for task := range j.Tasks {
-		ref := facts.SlotRef{Job: set.Job, Task: uint16(task), Index: set.Slot.Index}
+		ref := facts.SlotRef{Job: id, Task: uint16(task), Index: set.Slot.Index}
 		if r.s.NameOf(ref).Task != set.Slot.Task {
 			continue
 		}

@@ -29,7 +29,7 @@ func Remove(s *cluster.State, set terms.VolumeSet) report.Result {
 		return none
 	case !found && (row.Order == 0 || !j.HasVolumes(int(r.Task))):
 		return none
-	case there && (row.Phase.Holds() || j.Finished == 0 && !j.Stop && r.Index < j.Tasks[r.Task].Desired):
+	case there && (row.Phase.Holds() || isWanted(j, r)):
 		return report.Refuse(facts.Conflict,
 			"%s is one of the instances that job %s is to have: stop the job first, or begin with empty volumes by "+
 				"starling alloc stop --give-up-volumes", slot, slot.Job)

@@ -18,7 +18,7 @@ func Succeed(s *cluster.State, r facts.SlotRef, elsewhere bool) (trial *cluster.
 	j, n := trial.Job(r.Job), slot.Node
 	q := NewSearch(trial, facts.KeyOf(r.Job, int(r.Task)), nil)
 	found = q.fitsNow(n)
-	if tied := j.Spec.Type == terms.Daemon || len(q.Spec.Volumes) > 0; !found && elsewhere && !tied {
+	if tied := j.Spec.Type == terms.Daemon || j.Tied(int(r.Task), q.Spec, s.Rules); !found && elsewhere && !tied {
 		n, found = q.firstFree()
 	}
 	if found {

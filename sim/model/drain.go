@@ -73,7 +73,7 @@ func (m *Model) drains() {
 // mayLeave tells whether a seat is given up before the deadline.
 func (m *Model) mayLeave(s *seat, trial *succession, spare map[*task]uint32) bool {
 	kind, t := s.job().newest().Type, s.slot.task
-	if kind == terms.Batch || kind == terms.Daemon || s.Phase == facts.Stopping || len(s.spec().Volumes) > 0 {
+	if kind == terms.Batch || kind == terms.Daemon || s.Phase == facts.Stopping || t.tied(s.spec()) {
 		return false
 	}
 	well := s.kind == facts.MainSeat && s.Phase == facts.Running && s.Health == facts.Healthy

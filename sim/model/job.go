@@ -539,7 +539,7 @@ func (m *Model) endAllocation(j *Job, c *command.EndAllocation) bool {
 			return false
 		}
 		cause := map[bool]facts.Cause{true: facts.ByMove, false: facts.ByRestart}[c.Elsewhere]
-		if c.WithoutVolumes && (len(s.spec().Volumes) == 0 || j.newest().Type == terms.Daemon) {
+		if c.WithoutVolumes && (!t.tied(s.spec()) || j.newest().Type == terms.Daemon) {
 			return false
 		} else if c.WithoutVolumes {
 			cause = facts.ByRelease

@@ -155,16 +155,10 @@ func (m *Model) takes(e *command.Entry) bool {
 	if life == 0 || e.Seq == 0 || terms.NameProblem(string(name), true) != "" {
 		return false
 	}
-	joins := false
-	if len(e.Commands) > 0 {
-		_, joins = e.Commands[0].(*command.PrepareJoin)
-	}
+	joins := len(e.Commands) > 0 && e.Commands[0].Kind() == command.KindPrepareJoin
 	node := m.nodeOf(name)
-	if m.known.IsGone(name) {
-		return false
-	}
-	if node == nil {
-		return joins
+	if node == nil || m.known.IsGone(name) {
+		return joins && !m.known.IsGone(name)
 	}
 	last := node.written[life]
 	if life <= node.Departed || e.Seq <= last || last == 0 && !joins {

@@ -387,7 +387,7 @@ func (m *Model) wait(s *seat, row facts.Slot, preference facts.NodePreference) {
 		if !m.able(t, m.Nodes[row.Node]) {
 			row.Phase, row.Version = facts.Stopped, j.version()
 		}
-	case spec != nil && len(spec.Volumes) > 0 && row.Order != 0:
+	case row.Order != 0 && t.tied(spec):
 		row.Preference = facts.OnlyNode
 	}
 	m.put(s, row)

@@ -46,7 +46,7 @@ func (t *succession) succeeds(s *seat) bool {
 	case t.exhausted():
 		return false
 	}
-	elsewhere := !tied && len(task.spec(0).Volumes) == 0 && !task.onTheWay()
+	elsewhere := !tied && !task.tied(task.spec(0)) && !task.onTheWay()
 	own, before, q := s.Node, *s, search{task, task.spec(0), false}
 	s.Slot = facts.Slot{Order: s.Order, Node: own, Version: s.Version, Phase: facts.Stopped}
 	s.ports, s.devices = nil, nil

@@ -11,6 +11,7 @@ import (
 	"starling/cluster/facts"
 	"starling/cluster/workload"
 	"starling/command"
+	"starling/replica/storage"
 	"starling/terms"
 	"starling/terms/constraint"
 	"starling/terms/lifecycle"
@@ -66,7 +67,7 @@ func (d *Drawer) Wish(s *cluster.State, name terms.JobName) command.Command {
 		return d.drain(s)
 	}
 	if j == nil || j.Finished != 0 {
-		return nil
+		return d.onVolumes(s, name)
 	}
 	request, seen := d.RequestID(), j.Version
 	if d.Happens(Stale) {
@@ -93,6 +94,26 @@ func (d *Drawer) Wish(s *cluster.State, name terms.JobName) command.Command {
 			Resume: j.Suspended || d.IntN(4) == 0}
 	}
 	return &command.SubmitJob{RequestID: request, Spec: d.Changed(j.Spec), Against: seen}
+}
+
+// onVolumes asks for something about the volumes of a job that has ended: that they are removed, or that a job of the
+// name finds them. Which it is, is drawn without the generator.
+func (d *Drawer) onVolumes(s *cluster.State, name terms.JobName) command.Command {
+	var sets []terms.VolumeSet
+	for _, one := range storage.List(s) {
+		if one.Set.Slot.Job == name {
+			sets = append(sets, one.Set)
+		}
+	}
+	switch at := int(s.Index); {
+	case len(sets) == 0 || at%4 == 0:
+		return nil
+	case at%4 == 1:
+		return &command.RemoveVolumes{RequestID: d.RequestID(), Volumes: sets[at/4%len(sets)]}
+	}
+	spec := d.spec(name, terms.Stateful)
+	spec.Tasks[0].Name, spec.Tasks[0].Volumes = sets[0].Slot.Task, []terms.Volume{{Name: "data"}}
+	return &command.SubmitJob{RequestID: d.RequestID(), Spec: spec}
 }
 
 // end draws an allocation to end.

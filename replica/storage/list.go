@@ -1,0 +1,85 @@
+package storage
+
+import (
+	"slices"
+
+	"starling/cluster"
+	"starling/cluster/facts"
+	"starling/cluster/workload"
+	"starling/terms"
+)
+
+// State is what becomes of a set of volumes.
+type State string
+
+// The states of volumes.
+const (
+	// InUse: an allocation of their slot has them.
+	InUse State = "in use"
+	// Waiting: their slot is to run again where they are.
+	Waiting State = "waiting"
+	// Kept: no instance is to have them now.
+	Kept State = "kept"
+)
+
+// Volumes is a set of volumes of which something may be on a node.
+type Volumes struct {
+	Set terms.VolumeSet
+	// Node has them.
+	Node  terms.NodeName
+	State State
+	// Order is that of the last allocation that had them.
+	Order terms.Index
+	// Since is when they came to be kept, 0 while their slot is there.
+	Since terms.Time
+}
+
+// List returns all volumes, in the order of their sets.
+func List(s *cluster.State) (all []Volumes) {
+	for _, one := range s.Volumes().Rows() {
+		if left := one.Value; left.User == 0 || !left.Empty && !isThere(s, one.Key.Slot) {
+			all = append(all, Volumes{one.Key, s.Node(left.Node).Name, Kept, left.Order, left.Since})
+		}
+	}
+	s.EachJob(func(j *workload.Job) bool {
+		for task := range j.Tasks {
+			if j.HasVolumes(task) {
+				all = append(all, ofTask(s, j, task)...)
+			}
+		}
+		return true
+	})
+	slices.SortStableFunc(all, func(a, b Volumes) int { return a.Set.Compare(b.Set) })
+	return all
+}
+
+// isThere tells whether a job has the slot now.
+func isThere(s *cluster.State, slot terms.SlotName) bool {
+	_, ok := s.RefOf(slot)
+	return ok
+}
+
+// ofTask returns those of the slots of a task that have been placed since they began with what they have.
+func ofTask(s *cluster.State, j *workload.Job, task int) (all []Volumes) {
+	s.EachSlot(j.ID, task, func(r facts.SlotRef, row facts.Slot) bool {
+		set, began, _ := s.Volumes().Of(s.NameOf(r), j.ID)
+		if r.Seat != facts.MainSeat || row.Order == 0 || began.Empty && row.Order < began.Order {
+			return true
+		}
+		one := Volumes{Set: set, Node: s.Node(row.Node).Name, State: Kept, Order: row.Order}
+		switch {
+		case row.Phase.Holds():
+			one.State = InUse
+		case isWanted(j, r):
+			one.State = Waiting
+		}
+		all = append(all, one)
+		return true
+	})
+	return all
+}
+
+// isWanted tells whether a job is to have the slot.
+func isWanted(j *workload.Job, r facts.SlotRef) bool {
+	return j.Finished == 0 && !j.Stop && r.Index < j.Tasks[r.Task].Desired
+}
