@@ -227,6 +227,8 @@ func bodyOf(method string) string {
 		return `{"spec":{"name":"team/none"}}`
 	case "SealTask", "EndAllocation":
 		return `{"allocation":"team/none.main[0]#7"}`
+	case "RemoveVolumes":
+		return `{"volumes":"team/none.main[0]@7"}`
 	case "Watch":
 		return `{"once":true}`
 	case "ChangePools":
@@ -270,6 +272,7 @@ func TestInstancesHaveTheirOwn(t *testing.T) {
 		{"SealTask", `{"allocation":"other.main[0]#8"}`, "may ask only for"},
 		{"SubmitJob", `{"spec":{"name":"own"}}`, "may not call"},
 		{"Logs", `{"job":"own"}`, "may not call"},
+		{"RemoveVolumes", `{"volumes":"own.main[0]@7"}`, "may not call"},
 		{"EndAllocation", `{"allocation":"own.main[0]#7"}`, "may not call"},
 	}
 	for _, c := range cases {

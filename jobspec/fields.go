@@ -128,7 +128,7 @@ func programFields() []field[terms.Task] {
 		bind(list(checkForm(), 0, terms.ChecksMax), func(t *spec) *[]terms.Check { return &t.Checks }).
 			named("checks", "Questions that are asked of each instance again and again. It is ready when all were answered well; without checks, when it runs."),
 		bind(list(volumeForm(), 0, terms.VolumesMax), func(t *spec) *[]terms.Volume { return &t.Volumes }).
-			named("volumes", "Folders that each instance of a stateful job finds again whenever it starts, by name. The path stands in STARLING_VOLUME_<NAME>."),
+			named("volumes", "Folders that each instance of a stateful job finds again whenever it starts, by name; also in a later job of the same name. The path stands in STARLING_VOLUME_<NAME>."),
 	}
 }
 

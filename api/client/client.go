@@ -276,6 +276,23 @@ func (c *Client) AllPools(ctx context.Context, prefix string) (*starlingv1.ListP
 	}
 }
 
+// AllVolumes returns all volumes of jobs whose names begin with the prefix, with the index of the last page.
+func (c *Client) AllVolumes(ctx context.Context, prefix string) (*starlingv1.ListVolumesResponse, error) {
+	request := &starlingv1.ListVolumesRequest{MinIndex: c.least(0), Prefix: prefix, PageSize: 1000}
+	var all []*starlingv1.Volumes
+	for {
+		page, err := unary(ctx, c, request, starlingv1connect.StarlingClient.ListVolumes)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, page.GetVolumes()...)
+		if request.PageToken = page.GetNextPageToken(); request.PageToken == "" {
+			page.Volumes = all
+			return page, nil
+		}
+	}
+}
+
 // PoolStatus tells how a pool stands, and how its entitlement came about.
 func (c *Client) PoolStatus(ctx context.Context, path terms.PoolPath) (*starlingv1.PoolStatusResponse, error) {
 	request := &starlingv1.PoolStatusRequest{MinIndex: c.least(0), Path: string(path)}

@@ -87,6 +87,12 @@ func (c *Client) EndAllocation(ctx context.Context, allocation string, elsewhere
 	return write(ctx, c, request, starlingv1connect.StarlingClient.EndAllocation)
 }
 
+// RemoveVolumes deletes what volumes hold. It is refused if an instance has them, or is to.
+func (c *Client) RemoveVolumes(ctx context.Context, volumes string) (*starlingv1.RemoveVolumesResponse, error) {
+	request := &starlingv1.RemoveVolumesRequest{RequestId: c.requestID("RemoveVolumes", volumes), Volumes: volumes}
+	return write(ctx, c, request, starlingv1connect.StarlingClient.RemoveVolumes)
+}
+
 // ChangeQuorum adds a node to those that keep the journal, promotes one, or removes one.
 func (c *Client) ChangeQuorum(ctx context.Context, action, node string) (*starlingv1.ChangeQuorumResponse, error) {
 	return unary(ctx, c, &starlingv1.ChangeQuorumRequest{Action: action, Node: node},

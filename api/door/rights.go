@@ -100,6 +100,8 @@ func table() map[string]Right {
 		starlingv1connect.StarlingSuspendJobProcedure:  submit,
 		starlingv1connect.StarlingSealTaskProcedure:    {Role: access.Submitter, Pool: true, Instance: true},
 
+		starlingv1connect.StarlingListVolumesProcedure:   readJob,
+		starlingv1connect.StarlingRemoveVolumesProcedure: {Role: access.Operator, Pool: true},
 		starlingv1connect.StarlingEndAllocationProcedure: {Role: access.Operator, Pool: true},
 		starlingv1connect.StarlingExecProcedure:          {Role: access.Operator, Pool: true, Node: true},
 		starlingv1connect.StarlingDrainNodeProcedure:     operate,

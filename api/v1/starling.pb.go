@@ -3902,6 +3902,364 @@ func (x *EndAllocationResponse) GetJob() string {
 	return ""
 }
 
+type ListVolumesRequest struct {
+	state    protoimpl.MessageState `protogen:"open.v1"`
+	MinIndex uint64                 `protobuf:"varint,1,opt,name=min_index,json=minIndex,proto3" json:"min_index,omitempty"`
+	// Only those of jobs whose names begin so.
+	Prefix string `protobuf:"bytes,2,opt,name=prefix,proto3" json:"prefix,omitempty"`
+	// 100 if 0; at most 1000.
+	PageSize      uint32 `protobuf:"varint,3,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
+	PageToken     string `protobuf:"bytes,4,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListVolumesRequest) Reset() {
+	*x = ListVolumesRequest{}
+	mi := &file_v1_starling_proto_msgTypes[48]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListVolumesRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListVolumesRequest) ProtoMessage() {}
+
+func (x *ListVolumesRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_v1_starling_proto_msgTypes[48]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListVolumesRequest.ProtoReflect.Descriptor instead.
+func (*ListVolumesRequest) Descriptor() ([]byte, []int) {
+	return file_v1_starling_proto_rawDescGZIP(), []int{48}
+}
+
+func (x *ListVolumesRequest) GetMinIndex() uint64 {
+	if x != nil {
+		return x.MinIndex
+	}
+	return 0
+}
+
+func (x *ListVolumesRequest) GetPrefix() string {
+	if x != nil {
+		return x.Prefix
+	}
+	return ""
+}
+
+func (x *ListVolumesRequest) GetPageSize() uint32 {
+	if x != nil {
+		return x.PageSize
+	}
+	return 0
+}
+
+func (x *ListVolumesRequest) GetPageToken() string {
+	if x != nil {
+		return x.PageToken
+	}
+	return ""
+}
+
+type ListVolumesResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Index         uint64                 `protobuf:"varint,1,opt,name=index,proto3" json:"index,omitempty"`
+	Time          *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=time,proto3" json:"time,omitempty"`
+	Volumes       []*Volumes             `protobuf:"bytes,3,rep,name=volumes,proto3" json:"volumes,omitempty"`
+	NextPageToken string                 `protobuf:"bytes,4,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListVolumesResponse) Reset() {
+	*x = ListVolumesResponse{}
+	mi := &file_v1_starling_proto_msgTypes[49]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListVolumesResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListVolumesResponse) ProtoMessage() {}
+
+func (x *ListVolumesResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_v1_starling_proto_msgTypes[49]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListVolumesResponse.ProtoReflect.Descriptor instead.
+func (*ListVolumesResponse) Descriptor() ([]byte, []int) {
+	return file_v1_starling_proto_rawDescGZIP(), []int{49}
+}
+
+func (x *ListVolumesResponse) GetIndex() uint64 {
+	if x != nil {
+		return x.Index
+	}
+	return 0
+}
+
+func (x *ListVolumesResponse) GetTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Time
+	}
+	return nil
+}
+
+func (x *ListVolumesResponse) GetVolumes() []*Volumes {
+	if x != nil {
+		return x.Volumes
+	}
+	return nil
+}
+
+func (x *ListVolumesResponse) GetNextPageToken() string {
+	if x != nil {
+		return x.NextPageToken
+	}
+	return ""
+}
+
+// Volumes are those of one instance.
+type Volumes struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// "db.main[2]@17": the instance, and a number that no other volumes of it have.
+	Id     string `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	Job    string `protobuf:"bytes,2,opt,name=job,proto3" json:"job,omitempty"`
+	Task   string `protobuf:"bytes,3,opt,name=task,proto3" json:"task,omitempty"`
+	Number uint32 `protobuf:"varint,4,opt,name=number,proto3" json:"number,omitempty"`
+	// Where they are.
+	Node string `protobuf:"bytes,5,opt,name=node,proto3" json:"node,omitempty"`
+	// "in use" by an allocation, "waiting" for one to start on the node, or "kept" for a later one.
+	State string `protobuf:"bytes,6,opt,name=state,proto3" json:"state,omitempty"`
+	// The last allocation that had them.
+	Allocation string `protobuf:"bytes,7,opt,name=allocation,proto3" json:"allocation,omitempty"`
+	// When its instance went; absent while the job has that.
+	Since *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=since,proto3" json:"since,omitempty"`
+	// The names of each, as long as the job is there.
+	Names         []string `protobuf:"bytes,9,rep,name=names,proto3" json:"names,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Volumes) Reset() {
+	*x = Volumes{}
+	mi := &file_v1_starling_proto_msgTypes[50]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Volumes) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Volumes) ProtoMessage() {}
+
+func (x *Volumes) ProtoReflect() protoreflect.Message {
+	mi := &file_v1_starling_proto_msgTypes[50]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Volumes.ProtoReflect.Descriptor instead.
+func (*Volumes) Descriptor() ([]byte, []int) {
+	return file_v1_starling_proto_rawDescGZIP(), []int{50}
+}
+
+func (x *Volumes) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *Volumes) GetJob() string {
+	if x != nil {
+		return x.Job
+	}
+	return ""
+}
+
+func (x *Volumes) GetTask() string {
+	if x != nil {
+		return x.Task
+	}
+	return ""
+}
+
+func (x *Volumes) GetNumber() uint32 {
+	if x != nil {
+		return x.Number
+	}
+	return 0
+}
+
+func (x *Volumes) GetNode() string {
+	if x != nil {
+		return x.Node
+	}
+	return ""
+}
+
+func (x *Volumes) GetState() string {
+	if x != nil {
+		return x.State
+	}
+	return ""
+}
+
+func (x *Volumes) GetAllocation() string {
+	if x != nil {
+		return x.Allocation
+	}
+	return ""
+}
+
+func (x *Volumes) GetSince() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Since
+	}
+	return nil
+}
+
+func (x *Volumes) GetNames() []string {
+	if x != nil {
+		return x.Names
+	}
+	return nil
+}
+
+type RemoveVolumesRequest struct {
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	RequestId string                 `protobuf:"bytes,1,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	// The id of those of an instance.
+	Volumes       string `protobuf:"bytes,2,opt,name=volumes,proto3" json:"volumes,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RemoveVolumesRequest) Reset() {
+	*x = RemoveVolumesRequest{}
+	mi := &file_v1_starling_proto_msgTypes[51]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RemoveVolumesRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RemoveVolumesRequest) ProtoMessage() {}
+
+func (x *RemoveVolumesRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_v1_starling_proto_msgTypes[51]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RemoveVolumesRequest.ProtoReflect.Descriptor instead.
+func (*RemoveVolumesRequest) Descriptor() ([]byte, []int) {
+	return file_v1_starling_proto_rawDescGZIP(), []int{51}
+}
+
+func (x *RemoveVolumesRequest) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
+}
+
+func (x *RemoveVolumesRequest) GetVolumes() string {
+	if x != nil {
+		return x.Volumes
+	}
+	return ""
+}
+
+type RemoveVolumesResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Index         uint64                 `protobuf:"varint,1,opt,name=index,proto3" json:"index,omitempty"`
+	Job           string                 `protobuf:"bytes,2,opt,name=job,proto3" json:"job,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RemoveVolumesResponse) Reset() {
+	*x = RemoveVolumesResponse{}
+	mi := &file_v1_starling_proto_msgTypes[52]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RemoveVolumesResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RemoveVolumesResponse) ProtoMessage() {}
+
+func (x *RemoveVolumesResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_v1_starling_proto_msgTypes[52]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RemoveVolumesResponse.ProtoReflect.Descriptor instead.
+func (*RemoveVolumesResponse) Descriptor() ([]byte, []int) {
+	return file_v1_starling_proto_rawDescGZIP(), []int{52}
+}
+
+func (x *RemoveVolumesResponse) GetIndex() uint64 {
+	if x != nil {
+		return x.Index
+	}
+	return 0
+}
+
+func (x *RemoveVolumesResponse) GetJob() string {
+	if x != nil {
+		return x.Job
+	}
+	return ""
+}
+
 type DrainNodeRequest struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
 	RequestId string                 `protobuf:"bytes,1,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
@@ -3916,7 +4274,7 @@ type DrainNodeRequest struct {
 
 func (x *DrainNodeRequest) Reset() {
 	*x = DrainNodeRequest{}
-	mi := &file_v1_starling_proto_msgTypes[48]
+	mi := &file_v1_starling_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3928,7 +4286,7 @@ func (x *DrainNodeRequest) String() string {
 func (*DrainNodeRequest) ProtoMessage() {}
 
 func (x *DrainNodeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[48]
+	mi := &file_v1_starling_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3941,7 +4299,7 @@ func (x *DrainNodeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainNodeRequest.ProtoReflect.Descriptor instead.
 func (*DrainNodeRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{48}
+	return file_v1_starling_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *DrainNodeRequest) GetRequestId() string {
@@ -3981,7 +4339,7 @@ type DrainNodeResponse struct {
 
 func (x *DrainNodeResponse) Reset() {
 	*x = DrainNodeResponse{}
-	mi := &file_v1_starling_proto_msgTypes[49]
+	mi := &file_v1_starling_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3993,7 +4351,7 @@ func (x *DrainNodeResponse) String() string {
 func (*DrainNodeResponse) ProtoMessage() {}
 
 func (x *DrainNodeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[49]
+	mi := &file_v1_starling_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4006,7 +4364,7 @@ func (x *DrainNodeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainNodeResponse.ProtoReflect.Descriptor instead.
 func (*DrainNodeResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{49}
+	return file_v1_starling_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *DrainNodeResponse) GetIndex() uint64 {
@@ -4043,7 +4401,7 @@ type PoolSpec struct {
 
 func (x *PoolSpec) Reset() {
 	*x = PoolSpec{}
-	mi := &file_v1_starling_proto_msgTypes[50]
+	mi := &file_v1_starling_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4055,7 +4413,7 @@ func (x *PoolSpec) String() string {
 func (*PoolSpec) ProtoMessage() {}
 
 func (x *PoolSpec) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[50]
+	mi := &file_v1_starling_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4068,7 +4426,7 @@ func (x *PoolSpec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PoolSpec.ProtoReflect.Descriptor instead.
 func (*PoolSpec) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{50}
+	return file_v1_starling_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *PoolSpec) GetPath() string {
@@ -4166,7 +4524,7 @@ type Quota struct {
 
 func (x *Quota) Reset() {
 	*x = Quota{}
-	mi := &file_v1_starling_proto_msgTypes[51]
+	mi := &file_v1_starling_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4178,7 +4536,7 @@ func (x *Quota) String() string {
 func (*Quota) ProtoMessage() {}
 
 func (x *Quota) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[51]
+	mi := &file_v1_starling_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4191,7 +4549,7 @@ func (x *Quota) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Quota.ProtoReflect.Descriptor instead.
 func (*Quota) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{51}
+	return file_v1_starling_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *Quota) GetKind() string {
@@ -4244,7 +4602,7 @@ type ChangePoolsRequest struct {
 
 func (x *ChangePoolsRequest) Reset() {
 	*x = ChangePoolsRequest{}
-	mi := &file_v1_starling_proto_msgTypes[52]
+	mi := &file_v1_starling_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4256,7 +4614,7 @@ func (x *ChangePoolsRequest) String() string {
 func (*ChangePoolsRequest) ProtoMessage() {}
 
 func (x *ChangePoolsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[52]
+	mi := &file_v1_starling_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4269,7 +4627,7 @@ func (x *ChangePoolsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangePoolsRequest.ProtoReflect.Descriptor instead.
 func (*ChangePoolsRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{52}
+	return file_v1_starling_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *ChangePoolsRequest) GetRequestId() string {
@@ -4309,7 +4667,7 @@ type ChangePoolsResponse struct {
 
 func (x *ChangePoolsResponse) Reset() {
 	*x = ChangePoolsResponse{}
-	mi := &file_v1_starling_proto_msgTypes[53]
+	mi := &file_v1_starling_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4321,7 +4679,7 @@ func (x *ChangePoolsResponse) String() string {
 func (*ChangePoolsResponse) ProtoMessage() {}
 
 func (x *ChangePoolsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[53]
+	mi := &file_v1_starling_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4334,7 +4692,7 @@ func (x *ChangePoolsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangePoolsResponse.ProtoReflect.Descriptor instead.
 func (*ChangePoolsResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{53}
+	return file_v1_starling_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *ChangePoolsResponse) GetIndex() uint64 {
@@ -4357,7 +4715,7 @@ type PlanPoolsRequest struct {
 
 func (x *PlanPoolsRequest) Reset() {
 	*x = PlanPoolsRequest{}
-	mi := &file_v1_starling_proto_msgTypes[54]
+	mi := &file_v1_starling_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4369,7 +4727,7 @@ func (x *PlanPoolsRequest) String() string {
 func (*PlanPoolsRequest) ProtoMessage() {}
 
 func (x *PlanPoolsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[54]
+	mi := &file_v1_starling_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4382,7 +4740,7 @@ func (x *PlanPoolsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlanPoolsRequest.ProtoReflect.Descriptor instead.
 func (*PlanPoolsRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{54}
+	return file_v1_starling_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *PlanPoolsRequest) GetMinIndex() uint64 {
@@ -4430,7 +4788,7 @@ type PlanPoolsResponse struct {
 
 func (x *PlanPoolsResponse) Reset() {
 	*x = PlanPoolsResponse{}
-	mi := &file_v1_starling_proto_msgTypes[55]
+	mi := &file_v1_starling_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4442,7 +4800,7 @@ func (x *PlanPoolsResponse) String() string {
 func (*PlanPoolsResponse) ProtoMessage() {}
 
 func (x *PlanPoolsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[55]
+	mi := &file_v1_starling_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4455,7 +4813,7 @@ func (x *PlanPoolsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlanPoolsResponse.ProtoReflect.Descriptor instead.
 func (*PlanPoolsResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{55}
+	return file_v1_starling_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *PlanPoolsResponse) GetIndex() uint64 {
@@ -4507,7 +4865,7 @@ type PoolChange struct {
 
 func (x *PoolChange) Reset() {
 	*x = PoolChange{}
-	mi := &file_v1_starling_proto_msgTypes[56]
+	mi := &file_v1_starling_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4519,7 +4877,7 @@ func (x *PoolChange) String() string {
 func (*PoolChange) ProtoMessage() {}
 
 func (x *PoolChange) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[56]
+	mi := &file_v1_starling_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4532,7 +4890,7 @@ func (x *PoolChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PoolChange.ProtoReflect.Descriptor instead.
 func (*PoolChange) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{56}
+	return file_v1_starling_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *PoolChange) GetPath() string {
@@ -4569,7 +4927,7 @@ type EntitlementChange struct {
 
 func (x *EntitlementChange) Reset() {
 	*x = EntitlementChange{}
-	mi := &file_v1_starling_proto_msgTypes[57]
+	mi := &file_v1_starling_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4581,7 +4939,7 @@ func (x *EntitlementChange) String() string {
 func (*EntitlementChange) ProtoMessage() {}
 
 func (x *EntitlementChange) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[57]
+	mi := &file_v1_starling_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4594,7 +4952,7 @@ func (x *EntitlementChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EntitlementChange.ProtoReflect.Descriptor instead.
 func (*EntitlementChange) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{57}
+	return file_v1_starling_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *EntitlementChange) GetPath() string {
@@ -4639,7 +4997,7 @@ type ListPoolsRequest struct {
 
 func (x *ListPoolsRequest) Reset() {
 	*x = ListPoolsRequest{}
-	mi := &file_v1_starling_proto_msgTypes[58]
+	mi := &file_v1_starling_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4651,7 +5009,7 @@ func (x *ListPoolsRequest) String() string {
 func (*ListPoolsRequest) ProtoMessage() {}
 
 func (x *ListPoolsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[58]
+	mi := &file_v1_starling_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4664,7 +5022,7 @@ func (x *ListPoolsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPoolsRequest.ProtoReflect.Descriptor instead.
 func (*ListPoolsRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{58}
+	return file_v1_starling_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *ListPoolsRequest) GetMinIndex() uint64 {
@@ -4714,7 +5072,7 @@ type ListPoolsResponse struct {
 
 func (x *ListPoolsResponse) Reset() {
 	*x = ListPoolsResponse{}
-	mi := &file_v1_starling_proto_msgTypes[59]
+	mi := &file_v1_starling_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4726,7 +5084,7 @@ func (x *ListPoolsResponse) String() string {
 func (*ListPoolsResponse) ProtoMessage() {}
 
 func (x *ListPoolsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[59]
+	mi := &file_v1_starling_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4739,7 +5097,7 @@ func (x *ListPoolsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPoolsResponse.ProtoReflect.Descriptor instead.
 func (*ListPoolsResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{59}
+	return file_v1_starling_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *ListPoolsResponse) GetIndex() uint64 {
@@ -4801,7 +5159,7 @@ type Amount struct {
 
 func (x *Amount) Reset() {
 	*x = Amount{}
-	mi := &file_v1_starling_proto_msgTypes[60]
+	mi := &file_v1_starling_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4813,7 +5171,7 @@ func (x *Amount) String() string {
 func (*Amount) ProtoMessage() {}
 
 func (x *Amount) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[60]
+	mi := &file_v1_starling_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4826,7 +5184,7 @@ func (x *Amount) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Amount.ProtoReflect.Descriptor instead.
 func (*Amount) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{60}
+	return file_v1_starling_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *Amount) GetKind() string {
@@ -4859,7 +5217,7 @@ type Pool struct {
 
 func (x *Pool) Reset() {
 	*x = Pool{}
-	mi := &file_v1_starling_proto_msgTypes[61]
+	mi := &file_v1_starling_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4871,7 +5229,7 @@ func (x *Pool) String() string {
 func (*Pool) ProtoMessage() {}
 
 func (x *Pool) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[61]
+	mi := &file_v1_starling_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4884,7 +5242,7 @@ func (x *Pool) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pool.ProtoReflect.Descriptor instead.
 func (*Pool) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{61}
+	return file_v1_starling_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *Pool) GetSpec() *PoolSpec {
@@ -4938,7 +5296,7 @@ type PoolUse struct {
 
 func (x *PoolUse) Reset() {
 	*x = PoolUse{}
-	mi := &file_v1_starling_proto_msgTypes[62]
+	mi := &file_v1_starling_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4950,7 +5308,7 @@ func (x *PoolUse) String() string {
 func (*PoolUse) ProtoMessage() {}
 
 func (x *PoolUse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[62]
+	mi := &file_v1_starling_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4963,7 +5321,7 @@ func (x *PoolUse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PoolUse.ProtoReflect.Descriptor instead.
 func (*PoolUse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{62}
+	return file_v1_starling_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *PoolUse) GetKind() string {
@@ -5039,7 +5397,7 @@ type PoolStatusRequest struct {
 
 func (x *PoolStatusRequest) Reset() {
 	*x = PoolStatusRequest{}
-	mi := &file_v1_starling_proto_msgTypes[63]
+	mi := &file_v1_starling_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5051,7 +5409,7 @@ func (x *PoolStatusRequest) String() string {
 func (*PoolStatusRequest) ProtoMessage() {}
 
 func (x *PoolStatusRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[63]
+	mi := &file_v1_starling_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5064,7 +5422,7 @@ func (x *PoolStatusRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PoolStatusRequest.ProtoReflect.Descriptor instead.
 func (*PoolStatusRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{63}
+	return file_v1_starling_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *PoolStatusRequest) GetMinIndex() uint64 {
@@ -5096,7 +5454,7 @@ type PoolStatusResponse struct {
 
 func (x *PoolStatusResponse) Reset() {
 	*x = PoolStatusResponse{}
-	mi := &file_v1_starling_proto_msgTypes[64]
+	mi := &file_v1_starling_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5108,7 +5466,7 @@ func (x *PoolStatusResponse) String() string {
 func (*PoolStatusResponse) ProtoMessage() {}
 
 func (x *PoolStatusResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[64]
+	mi := &file_v1_starling_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5121,7 +5479,7 @@ func (x *PoolStatusResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PoolStatusResponse.ProtoReflect.Descriptor instead.
 func (*PoolStatusResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{64}
+	return file_v1_starling_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *PoolStatusResponse) GetIndex() uint64 {
@@ -5175,7 +5533,7 @@ type PoolExplanation struct {
 
 func (x *PoolExplanation) Reset() {
 	*x = PoolExplanation{}
-	mi := &file_v1_starling_proto_msgTypes[65]
+	mi := &file_v1_starling_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5187,7 +5545,7 @@ func (x *PoolExplanation) String() string {
 func (*PoolExplanation) ProtoMessage() {}
 
 func (x *PoolExplanation) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[65]
+	mi := &file_v1_starling_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5200,7 +5558,7 @@ func (x *PoolExplanation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PoolExplanation.ProtoReflect.Descriptor instead.
 func (*PoolExplanation) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{65}
+	return file_v1_starling_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *PoolExplanation) GetKind() string {
@@ -5257,7 +5615,7 @@ type Part struct {
 
 func (x *Part) Reset() {
 	*x = Part{}
-	mi := &file_v1_starling_proto_msgTypes[66]
+	mi := &file_v1_starling_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5269,7 +5627,7 @@ func (x *Part) String() string {
 func (*Part) ProtoMessage() {}
 
 func (x *Part) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[66]
+	mi := &file_v1_starling_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5282,7 +5640,7 @@ func (x *Part) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Part.ProtoReflect.Descriptor instead.
 func (*Part) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{66}
+	return file_v1_starling_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *Part) GetPath() string {
@@ -5379,7 +5737,7 @@ type JobHistoryRequest struct {
 
 func (x *JobHistoryRequest) Reset() {
 	*x = JobHistoryRequest{}
-	mi := &file_v1_starling_proto_msgTypes[67]
+	mi := &file_v1_starling_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5391,7 +5749,7 @@ func (x *JobHistoryRequest) String() string {
 func (*JobHistoryRequest) ProtoMessage() {}
 
 func (x *JobHistoryRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[67]
+	mi := &file_v1_starling_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5404,7 +5762,7 @@ func (x *JobHistoryRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobHistoryRequest.ProtoReflect.Descriptor instead.
 func (*JobHistoryRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{67}
+	return file_v1_starling_proto_rawDescGZIP(), []int{72}
 }
 
 func (x *JobHistoryRequest) GetMinIndex() uint64 {
@@ -5434,7 +5792,7 @@ type JobHistoryResponse struct {
 
 func (x *JobHistoryResponse) Reset() {
 	*x = JobHistoryResponse{}
-	mi := &file_v1_starling_proto_msgTypes[68]
+	mi := &file_v1_starling_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5446,7 +5804,7 @@ func (x *JobHistoryResponse) String() string {
 func (*JobHistoryResponse) ProtoMessage() {}
 
 func (x *JobHistoryResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[68]
+	mi := &file_v1_starling_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5459,7 +5817,7 @@ func (x *JobHistoryResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobHistoryResponse.ProtoReflect.Descriptor instead.
 func (*JobHistoryResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{68}
+	return file_v1_starling_proto_rawDescGZIP(), []int{73}
 }
 
 func (x *JobHistoryResponse) GetIndex() uint64 {
@@ -5512,7 +5870,7 @@ type JobVersion struct {
 
 func (x *JobVersion) Reset() {
 	*x = JobVersion{}
-	mi := &file_v1_starling_proto_msgTypes[69]
+	mi := &file_v1_starling_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5524,7 +5882,7 @@ func (x *JobVersion) String() string {
 func (*JobVersion) ProtoMessage() {}
 
 func (x *JobVersion) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[69]
+	mi := &file_v1_starling_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5537,7 +5895,7 @@ func (x *JobVersion) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobVersion.ProtoReflect.Descriptor instead.
 func (*JobVersion) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{69}
+	return file_v1_starling_proto_rawDescGZIP(), []int{74}
 }
 
 func (x *JobVersion) GetNumber() uint32 {
@@ -5609,7 +5967,7 @@ type JobDiffRequest struct {
 
 func (x *JobDiffRequest) Reset() {
 	*x = JobDiffRequest{}
-	mi := &file_v1_starling_proto_msgTypes[70]
+	mi := &file_v1_starling_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5621,7 +5979,7 @@ func (x *JobDiffRequest) String() string {
 func (*JobDiffRequest) ProtoMessage() {}
 
 func (x *JobDiffRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[70]
+	mi := &file_v1_starling_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5634,7 +5992,7 @@ func (x *JobDiffRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobDiffRequest.ProtoReflect.Descriptor instead.
 func (*JobDiffRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{70}
+	return file_v1_starling_proto_rawDescGZIP(), []int{75}
 }
 
 func (x *JobDiffRequest) GetMinIndex() uint64 {
@@ -5678,7 +6036,7 @@ type JobDiffResponse struct {
 
 func (x *JobDiffResponse) Reset() {
 	*x = JobDiffResponse{}
-	mi := &file_v1_starling_proto_msgTypes[71]
+	mi := &file_v1_starling_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5690,7 +6048,7 @@ func (x *JobDiffResponse) String() string {
 func (*JobDiffResponse) ProtoMessage() {}
 
 func (x *JobDiffResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[71]
+	mi := &file_v1_starling_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5703,7 +6061,7 @@ func (x *JobDiffResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobDiffResponse.ProtoReflect.Descriptor instead.
 func (*JobDiffResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{71}
+	return file_v1_starling_proto_rawDescGZIP(), []int{76}
 }
 
 func (x *JobDiffResponse) GetIndex() uint64 {
@@ -5756,7 +6114,7 @@ type ListJobsRequest struct {
 
 func (x *ListJobsRequest) Reset() {
 	*x = ListJobsRequest{}
-	mi := &file_v1_starling_proto_msgTypes[72]
+	mi := &file_v1_starling_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5768,7 +6126,7 @@ func (x *ListJobsRequest) String() string {
 func (*ListJobsRequest) ProtoMessage() {}
 
 func (x *ListJobsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[72]
+	mi := &file_v1_starling_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5781,7 +6139,7 @@ func (x *ListJobsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListJobsRequest.ProtoReflect.Descriptor instead.
 func (*ListJobsRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{72}
+	return file_v1_starling_proto_rawDescGZIP(), []int{77}
 }
 
 func (x *ListJobsRequest) GetMinIndex() uint64 {
@@ -5825,7 +6183,7 @@ type ListJobsResponse struct {
 
 func (x *ListJobsResponse) Reset() {
 	*x = ListJobsResponse{}
-	mi := &file_v1_starling_proto_msgTypes[73]
+	mi := &file_v1_starling_proto_msgTypes[78]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5837,7 +6195,7 @@ func (x *ListJobsResponse) String() string {
 func (*ListJobsResponse) ProtoMessage() {}
 
 func (x *ListJobsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[73]
+	mi := &file_v1_starling_proto_msgTypes[78]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5850,7 +6208,7 @@ func (x *ListJobsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListJobsResponse.ProtoReflect.Descriptor instead.
 func (*ListJobsResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{73}
+	return file_v1_starling_proto_rawDescGZIP(), []int{78}
 }
 
 func (x *ListJobsResponse) GetIndex() uint64 {
@@ -5914,7 +6272,7 @@ type Job struct {
 
 func (x *Job) Reset() {
 	*x = Job{}
-	mi := &file_v1_starling_proto_msgTypes[74]
+	mi := &file_v1_starling_proto_msgTypes[79]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5926,7 +6284,7 @@ func (x *Job) String() string {
 func (*Job) ProtoMessage() {}
 
 func (x *Job) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[74]
+	mi := &file_v1_starling_proto_msgTypes[79]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5939,7 +6297,7 @@ func (x *Job) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Job.ProtoReflect.Descriptor instead.
 func (*Job) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{74}
+	return file_v1_starling_proto_rawDescGZIP(), []int{79}
 }
 
 func (x *Job) GetName() string {
@@ -6061,7 +6419,7 @@ type PolicyAction struct {
 
 func (x *PolicyAction) Reset() {
 	*x = PolicyAction{}
-	mi := &file_v1_starling_proto_msgTypes[75]
+	mi := &file_v1_starling_proto_msgTypes[80]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6073,7 +6431,7 @@ func (x *PolicyAction) String() string {
 func (*PolicyAction) ProtoMessage() {}
 
 func (x *PolicyAction) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[75]
+	mi := &file_v1_starling_proto_msgTypes[80]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6086,7 +6444,7 @@ func (x *PolicyAction) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PolicyAction.ProtoReflect.Descriptor instead.
 func (*PolicyAction) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{75}
+	return file_v1_starling_proto_rawDescGZIP(), []int{80}
 }
 
 func (x *PolicyAction) GetIndex() uint64 {
@@ -6135,7 +6493,7 @@ type Update struct {
 
 func (x *Update) Reset() {
 	*x = Update{}
-	mi := &file_v1_starling_proto_msgTypes[76]
+	mi := &file_v1_starling_proto_msgTypes[81]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6147,7 +6505,7 @@ func (x *Update) String() string {
 func (*Update) ProtoMessage() {}
 
 func (x *Update) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[76]
+	mi := &file_v1_starling_proto_msgTypes[81]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6160,7 +6518,7 @@ func (x *Update) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Update.ProtoReflect.Descriptor instead.
 func (*Update) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{76}
+	return file_v1_starling_proto_rawDescGZIP(), []int{81}
 }
 
 func (x *Update) GetState() string {
@@ -6255,7 +6613,7 @@ type Counts struct {
 
 func (x *Counts) Reset() {
 	*x = Counts{}
-	mi := &file_v1_starling_proto_msgTypes[77]
+	mi := &file_v1_starling_proto_msgTypes[82]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6267,7 +6625,7 @@ func (x *Counts) String() string {
 func (*Counts) ProtoMessage() {}
 
 func (x *Counts) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[77]
+	mi := &file_v1_starling_proto_msgTypes[82]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6280,7 +6638,7 @@ func (x *Counts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Counts.ProtoReflect.Descriptor instead.
 func (*Counts) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{77}
+	return file_v1_starling_proto_rawDescGZIP(), []int{82}
 }
 
 func (x *Counts) GetDesired() uint32 {
@@ -6382,7 +6740,7 @@ type JobStatusRequest struct {
 
 func (x *JobStatusRequest) Reset() {
 	*x = JobStatusRequest{}
-	mi := &file_v1_starling_proto_msgTypes[78]
+	mi := &file_v1_starling_proto_msgTypes[83]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6394,7 +6752,7 @@ func (x *JobStatusRequest) String() string {
 func (*JobStatusRequest) ProtoMessage() {}
 
 func (x *JobStatusRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[78]
+	mi := &file_v1_starling_proto_msgTypes[83]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6407,7 +6765,7 @@ func (x *JobStatusRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobStatusRequest.ProtoReflect.Descriptor instead.
 func (*JobStatusRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{78}
+	return file_v1_starling_proto_rawDescGZIP(), []int{83}
 }
 
 func (x *JobStatusRequest) GetMinIndex() uint64 {
@@ -6461,7 +6819,7 @@ type JobStatusResponse struct {
 
 func (x *JobStatusResponse) Reset() {
 	*x = JobStatusResponse{}
-	mi := &file_v1_starling_proto_msgTypes[79]
+	mi := &file_v1_starling_proto_msgTypes[84]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6473,7 +6831,7 @@ func (x *JobStatusResponse) String() string {
 func (*JobStatusResponse) ProtoMessage() {}
 
 func (x *JobStatusResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[79]
+	mi := &file_v1_starling_proto_msgTypes[84]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6486,7 +6844,7 @@ func (x *JobStatusResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobStatusResponse.ProtoReflect.Descriptor instead.
 func (*JobStatusResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{79}
+	return file_v1_starling_proto_rawDescGZIP(), []int{84}
 }
 
 func (x *JobStatusResponse) GetIndex() uint64 {
@@ -6563,7 +6921,7 @@ type Task struct {
 
 func (x *Task) Reset() {
 	*x = Task{}
-	mi := &file_v1_starling_proto_msgTypes[80]
+	mi := &file_v1_starling_proto_msgTypes[85]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6575,7 +6933,7 @@ func (x *Task) String() string {
 func (*Task) ProtoMessage() {}
 
 func (x *Task) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[80]
+	mi := &file_v1_starling_proto_msgTypes[85]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6588,7 +6946,7 @@ func (x *Task) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Task.ProtoReflect.Descriptor instead.
 func (*Task) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{80}
+	return file_v1_starling_proto_rawDescGZIP(), []int{85}
 }
 
 func (x *Task) GetName() string {
@@ -6670,7 +7028,7 @@ type TaskChanges struct {
 
 func (x *TaskChanges) Reset() {
 	*x = TaskChanges{}
-	mi := &file_v1_starling_proto_msgTypes[81]
+	mi := &file_v1_starling_proto_msgTypes[86]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6682,7 +7040,7 @@ func (x *TaskChanges) String() string {
 func (*TaskChanges) ProtoMessage() {}
 
 func (x *TaskChanges) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[81]
+	mi := &file_v1_starling_proto_msgTypes[86]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6695,7 +7053,7 @@ func (x *TaskChanges) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskChanges.ProtoReflect.Descriptor instead.
 func (*TaskChanges) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{81}
+	return file_v1_starling_proto_rawDescGZIP(), []int{86}
 }
 
 func (x *TaskChanges) GetPlace() uint32 {
@@ -6751,7 +7109,7 @@ type Preemption struct {
 
 func (x *Preemption) Reset() {
 	*x = Preemption{}
-	mi := &file_v1_starling_proto_msgTypes[82]
+	mi := &file_v1_starling_proto_msgTypes[87]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6763,7 +7121,7 @@ func (x *Preemption) String() string {
 func (*Preemption) ProtoMessage() {}
 
 func (x *Preemption) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[82]
+	mi := &file_v1_starling_proto_msgTypes[87]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6776,7 +7134,7 @@ func (x *Preemption) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Preemption.ProtoReflect.Descriptor instead.
 func (*Preemption) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{82}
+	return file_v1_starling_proto_rawDescGZIP(), []int{87}
 }
 
 func (x *Preemption) GetSlot() uint32 {
@@ -6853,7 +7211,7 @@ type Slot struct {
 
 func (x *Slot) Reset() {
 	*x = Slot{}
-	mi := &file_v1_starling_proto_msgTypes[83]
+	mi := &file_v1_starling_proto_msgTypes[88]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6865,7 +7223,7 @@ func (x *Slot) String() string {
 func (*Slot) ProtoMessage() {}
 
 func (x *Slot) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[83]
+	mi := &file_v1_starling_proto_msgTypes[88]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6878,7 +7236,7 @@ func (x *Slot) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Slot.ProtoReflect.Descriptor instead.
 func (*Slot) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{83}
+	return file_v1_starling_proto_rawDescGZIP(), []int{88}
 }
 
 func (x *Slot) GetTask() string {
@@ -7011,7 +7369,7 @@ type Port struct {
 
 func (x *Port) Reset() {
 	*x = Port{}
-	mi := &file_v1_starling_proto_msgTypes[84]
+	mi := &file_v1_starling_proto_msgTypes[89]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7023,7 +7381,7 @@ func (x *Port) String() string {
 func (*Port) ProtoMessage() {}
 
 func (x *Port) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[84]
+	mi := &file_v1_starling_proto_msgTypes[89]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7036,7 +7394,7 @@ func (x *Port) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Port.ProtoReflect.Descriptor instead.
 func (*Port) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{84}
+	return file_v1_starling_proto_rawDescGZIP(), []int{89}
 }
 
 func (x *Port) GetName() string {
@@ -7063,7 +7421,7 @@ type WhyRequest struct {
 
 func (x *WhyRequest) Reset() {
 	*x = WhyRequest{}
-	mi := &file_v1_starling_proto_msgTypes[85]
+	mi := &file_v1_starling_proto_msgTypes[90]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7075,7 +7433,7 @@ func (x *WhyRequest) String() string {
 func (*WhyRequest) ProtoMessage() {}
 
 func (x *WhyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[85]
+	mi := &file_v1_starling_proto_msgTypes[90]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7088,7 +7446,7 @@ func (x *WhyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhyRequest.ProtoReflect.Descriptor instead.
 func (*WhyRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{85}
+	return file_v1_starling_proto_rawDescGZIP(), []int{90}
 }
 
 func (x *WhyRequest) GetMinIndex() uint64 {
@@ -7118,7 +7476,7 @@ type WhyResponse struct {
 
 func (x *WhyResponse) Reset() {
 	*x = WhyResponse{}
-	mi := &file_v1_starling_proto_msgTypes[86]
+	mi := &file_v1_starling_proto_msgTypes[91]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7130,7 +7488,7 @@ func (x *WhyResponse) String() string {
 func (*WhyResponse) ProtoMessage() {}
 
 func (x *WhyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[86]
+	mi := &file_v1_starling_proto_msgTypes[91]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7143,7 +7501,7 @@ func (x *WhyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhyResponse.ProtoReflect.Descriptor instead.
 func (*WhyResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{86}
+	return file_v1_starling_proto_rawDescGZIP(), []int{91}
 }
 
 func (x *WhyResponse) GetIndex() uint64 {
@@ -7194,7 +7552,7 @@ type Finding struct {
 
 func (x *Finding) Reset() {
 	*x = Finding{}
-	mi := &file_v1_starling_proto_msgTypes[87]
+	mi := &file_v1_starling_proto_msgTypes[92]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7206,7 +7564,7 @@ func (x *Finding) String() string {
 func (*Finding) ProtoMessage() {}
 
 func (x *Finding) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[87]
+	mi := &file_v1_starling_proto_msgTypes[92]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7219,7 +7577,7 @@ func (x *Finding) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Finding.ProtoReflect.Descriptor instead.
 func (*Finding) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{87}
+	return file_v1_starling_proto_rawDescGZIP(), []int{92}
 }
 
 func (x *Finding) GetTask() string {
@@ -7283,7 +7641,7 @@ type ListPeersRequest struct {
 
 func (x *ListPeersRequest) Reset() {
 	*x = ListPeersRequest{}
-	mi := &file_v1_starling_proto_msgTypes[88]
+	mi := &file_v1_starling_proto_msgTypes[93]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7295,7 +7653,7 @@ func (x *ListPeersRequest) String() string {
 func (*ListPeersRequest) ProtoMessage() {}
 
 func (x *ListPeersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[88]
+	mi := &file_v1_starling_proto_msgTypes[93]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7308,7 +7666,7 @@ func (x *ListPeersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPeersRequest.ProtoReflect.Descriptor instead.
 func (*ListPeersRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{88}
+	return file_v1_starling_proto_rawDescGZIP(), []int{93}
 }
 
 func (x *ListPeersRequest) GetMinIndex() uint64 {
@@ -7348,7 +7706,7 @@ type ListPeersResponse struct {
 
 func (x *ListPeersResponse) Reset() {
 	*x = ListPeersResponse{}
-	mi := &file_v1_starling_proto_msgTypes[89]
+	mi := &file_v1_starling_proto_msgTypes[94]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7360,7 +7718,7 @@ func (x *ListPeersResponse) String() string {
 func (*ListPeersResponse) ProtoMessage() {}
 
 func (x *ListPeersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[89]
+	mi := &file_v1_starling_proto_msgTypes[94]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7373,7 +7731,7 @@ func (x *ListPeersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPeersResponse.ProtoReflect.Descriptor instead.
 func (*ListPeersResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{89}
+	return file_v1_starling_proto_rawDescGZIP(), []int{94}
 }
 
 func (x *ListPeersResponse) GetIndex() uint64 {
@@ -7453,7 +7811,7 @@ type Peer struct {
 
 func (x *Peer) Reset() {
 	*x = Peer{}
-	mi := &file_v1_starling_proto_msgTypes[90]
+	mi := &file_v1_starling_proto_msgTypes[95]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7465,7 +7823,7 @@ func (x *Peer) String() string {
 func (*Peer) ProtoMessage() {}
 
 func (x *Peer) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[90]
+	mi := &file_v1_starling_proto_msgTypes[95]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7478,7 +7836,7 @@ func (x *Peer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Peer.ProtoReflect.Descriptor instead.
 func (*Peer) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{90}
+	return file_v1_starling_proto_rawDescGZIP(), []int{95}
 }
 
 func (x *Peer) GetNode() string {
@@ -7644,7 +8002,7 @@ type WatchRequest struct {
 
 func (x *WatchRequest) Reset() {
 	*x = WatchRequest{}
-	mi := &file_v1_starling_proto_msgTypes[91]
+	mi := &file_v1_starling_proto_msgTypes[96]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7656,7 +8014,7 @@ func (x *WatchRequest) String() string {
 func (*WatchRequest) ProtoMessage() {}
 
 func (x *WatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[91]
+	mi := &file_v1_starling_proto_msgTypes[96]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7669,7 +8027,7 @@ func (x *WatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRequest.ProtoReflect.Descriptor instead.
 func (*WatchRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{91}
+	return file_v1_starling_proto_rawDescGZIP(), []int{96}
 }
 
 func (x *WatchRequest) GetMinIndex() uint64 {
@@ -7763,7 +8121,7 @@ type WatchResponse struct {
 
 func (x *WatchResponse) Reset() {
 	*x = WatchResponse{}
-	mi := &file_v1_starling_proto_msgTypes[92]
+	mi := &file_v1_starling_proto_msgTypes[97]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7775,7 +8133,7 @@ func (x *WatchResponse) String() string {
 func (*WatchResponse) ProtoMessage() {}
 
 func (x *WatchResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[92]
+	mi := &file_v1_starling_proto_msgTypes[97]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7788,7 +8146,7 @@ func (x *WatchResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchResponse.ProtoReflect.Descriptor instead.
 func (*WatchResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{92}
+	return file_v1_starling_proto_rawDescGZIP(), []int{97}
 }
 
 func (x *WatchResponse) GetIndex() uint64 {
@@ -7960,7 +8318,7 @@ type Node struct {
 
 func (x *Node) Reset() {
 	*x = Node{}
-	mi := &file_v1_starling_proto_msgTypes[93]
+	mi := &file_v1_starling_proto_msgTypes[98]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7972,7 +8330,7 @@ func (x *Node) String() string {
 func (*Node) ProtoMessage() {}
 
 func (x *Node) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[93]
+	mi := &file_v1_starling_proto_msgTypes[98]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7985,7 +8343,7 @@ func (x *Node) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Node.ProtoReflect.Descriptor instead.
 func (*Node) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{93}
+	return file_v1_starling_proto_rawDescGZIP(), []int{98}
 }
 
 func (x *Node) GetName() string {
@@ -8079,7 +8437,7 @@ type Instance struct {
 
 func (x *Instance) Reset() {
 	*x = Instance{}
-	mi := &file_v1_starling_proto_msgTypes[94]
+	mi := &file_v1_starling_proto_msgTypes[99]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8091,7 +8449,7 @@ func (x *Instance) String() string {
 func (*Instance) ProtoMessage() {}
 
 func (x *Instance) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[94]
+	mi := &file_v1_starling_proto_msgTypes[99]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8104,7 +8462,7 @@ func (x *Instance) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Instance.ProtoReflect.Descriptor instead.
 func (*Instance) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{94}
+	return file_v1_starling_proto_rawDescGZIP(), []int{99}
 }
 
 func (x *Instance) GetJob() string {
@@ -8151,7 +8509,7 @@ type Endpoint struct {
 
 func (x *Endpoint) Reset() {
 	*x = Endpoint{}
-	mi := &file_v1_starling_proto_msgTypes[95]
+	mi := &file_v1_starling_proto_msgTypes[100]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8163,7 +8521,7 @@ func (x *Endpoint) String() string {
 func (*Endpoint) ProtoMessage() {}
 
 func (x *Endpoint) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[95]
+	mi := &file_v1_starling_proto_msgTypes[100]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8176,7 +8534,7 @@ func (x *Endpoint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Endpoint.ProtoReflect.Descriptor instead.
 func (*Endpoint) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{95}
+	return file_v1_starling_proto_rawDescGZIP(), []int{100}
 }
 
 func (x *Endpoint) GetJob() string {
@@ -8263,7 +8621,7 @@ type TailJournalRequest struct {
 
 func (x *TailJournalRequest) Reset() {
 	*x = TailJournalRequest{}
-	mi := &file_v1_starling_proto_msgTypes[96]
+	mi := &file_v1_starling_proto_msgTypes[101]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8275,7 +8633,7 @@ func (x *TailJournalRequest) String() string {
 func (*TailJournalRequest) ProtoMessage() {}
 
 func (x *TailJournalRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[96]
+	mi := &file_v1_starling_proto_msgTypes[101]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8288,7 +8646,7 @@ func (x *TailJournalRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TailJournalRequest.ProtoReflect.Descriptor instead.
 func (*TailJournalRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{96}
+	return file_v1_starling_proto_rawDescGZIP(), []int{101}
 }
 
 func (x *TailJournalRequest) GetMinIndex() uint64 {
@@ -8331,7 +8689,7 @@ type TailJournalResponse struct {
 
 func (x *TailJournalResponse) Reset() {
 	*x = TailJournalResponse{}
-	mi := &file_v1_starling_proto_msgTypes[97]
+	mi := &file_v1_starling_proto_msgTypes[102]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8343,7 +8701,7 @@ func (x *TailJournalResponse) String() string {
 func (*TailJournalResponse) ProtoMessage() {}
 
 func (x *TailJournalResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[97]
+	mi := &file_v1_starling_proto_msgTypes[102]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8356,7 +8714,7 @@ func (x *TailJournalResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TailJournalResponse.ProtoReflect.Descriptor instead.
 func (*TailJournalResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{97}
+	return file_v1_starling_proto_rawDescGZIP(), []int{102}
 }
 
 func (x *TailJournalResponse) GetIndex() uint64 {
@@ -8394,7 +8752,7 @@ type ExportRequest struct {
 
 func (x *ExportRequest) Reset() {
 	*x = ExportRequest{}
-	mi := &file_v1_starling_proto_msgTypes[98]
+	mi := &file_v1_starling_proto_msgTypes[103]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8406,7 +8764,7 @@ func (x *ExportRequest) String() string {
 func (*ExportRequest) ProtoMessage() {}
 
 func (x *ExportRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[98]
+	mi := &file_v1_starling_proto_msgTypes[103]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8419,7 +8777,7 @@ func (x *ExportRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportRequest.ProtoReflect.Descriptor instead.
 func (*ExportRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{98}
+	return file_v1_starling_proto_rawDescGZIP(), []int{103}
 }
 
 func (x *ExportRequest) GetFrom() string {
@@ -8455,7 +8813,7 @@ type ExportResponse struct {
 
 func (x *ExportResponse) Reset() {
 	*x = ExportResponse{}
-	mi := &file_v1_starling_proto_msgTypes[99]
+	mi := &file_v1_starling_proto_msgTypes[104]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8467,7 +8825,7 @@ func (x *ExportResponse) String() string {
 func (*ExportResponse) ProtoMessage() {}
 
 func (x *ExportResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[99]
+	mi := &file_v1_starling_proto_msgTypes[104]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8480,7 +8838,7 @@ func (x *ExportResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportResponse.ProtoReflect.Descriptor instead.
 func (*ExportResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{99}
+	return file_v1_starling_proto_rawDescGZIP(), []int{104}
 }
 
 func (x *ExportResponse) GetFrom() uint64 {
@@ -8515,7 +8873,7 @@ type DiffRequest struct {
 
 func (x *DiffRequest) Reset() {
 	*x = DiffRequest{}
-	mi := &file_v1_starling_proto_msgTypes[100]
+	mi := &file_v1_starling_proto_msgTypes[105]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8527,7 +8885,7 @@ func (x *DiffRequest) String() string {
 func (*DiffRequest) ProtoMessage() {}
 
 func (x *DiffRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[100]
+	mi := &file_v1_starling_proto_msgTypes[105]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8540,7 +8898,7 @@ func (x *DiffRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiffRequest.ProtoReflect.Descriptor instead.
 func (*DiffRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{100}
+	return file_v1_starling_proto_rawDescGZIP(), []int{105}
 }
 
 func (x *DiffRequest) GetFrom() string {
@@ -8571,7 +8929,7 @@ type DiffResponse struct {
 
 func (x *DiffResponse) Reset() {
 	*x = DiffResponse{}
-	mi := &file_v1_starling_proto_msgTypes[101]
+	mi := &file_v1_starling_proto_msgTypes[106]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8583,7 +8941,7 @@ func (x *DiffResponse) String() string {
 func (*DiffResponse) ProtoMessage() {}
 
 func (x *DiffResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[101]
+	mi := &file_v1_starling_proto_msgTypes[106]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8596,7 +8954,7 @@ func (x *DiffResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiffResponse.ProtoReflect.Descriptor instead.
 func (*DiffResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{101}
+	return file_v1_starling_proto_rawDescGZIP(), []int{106}
 }
 
 func (x *DiffResponse) GetFrom() uint64 {
@@ -8652,7 +9010,7 @@ type Changed struct {
 
 func (x *Changed) Reset() {
 	*x = Changed{}
-	mi := &file_v1_starling_proto_msgTypes[102]
+	mi := &file_v1_starling_proto_msgTypes[107]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8664,7 +9022,7 @@ func (x *Changed) String() string {
 func (*Changed) ProtoMessage() {}
 
 func (x *Changed) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[102]
+	mi := &file_v1_starling_proto_msgTypes[107]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8677,7 +9035,7 @@ func (x *Changed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Changed.ProtoReflect.Descriptor instead.
 func (*Changed) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{102}
+	return file_v1_starling_proto_rawDescGZIP(), []int{107}
 }
 
 func (x *Changed) GetKind() string {
@@ -8727,7 +9085,7 @@ type ChangeCause struct {
 
 func (x *ChangeCause) Reset() {
 	*x = ChangeCause{}
-	mi := &file_v1_starling_proto_msgTypes[103]
+	mi := &file_v1_starling_proto_msgTypes[108]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8739,7 +9097,7 @@ func (x *ChangeCause) String() string {
 func (*ChangeCause) ProtoMessage() {}
 
 func (x *ChangeCause) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[103]
+	mi := &file_v1_starling_proto_msgTypes[108]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8752,7 +9110,7 @@ func (x *ChangeCause) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangeCause.ProtoReflect.Descriptor instead.
 func (*ChangeCause) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{103}
+	return file_v1_starling_proto_rawDescGZIP(), []int{108}
 }
 
 func (x *ChangeCause) GetIndex() uint64 {
@@ -8791,7 +9149,7 @@ type BlameRequest struct {
 
 func (x *BlameRequest) Reset() {
 	*x = BlameRequest{}
-	mi := &file_v1_starling_proto_msgTypes[104]
+	mi := &file_v1_starling_proto_msgTypes[109]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8803,7 +9161,7 @@ func (x *BlameRequest) String() string {
 func (*BlameRequest) ProtoMessage() {}
 
 func (x *BlameRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[104]
+	mi := &file_v1_starling_proto_msgTypes[109]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8816,7 +9174,7 @@ func (x *BlameRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BlameRequest.ProtoReflect.Descriptor instead.
 func (*BlameRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{104}
+	return file_v1_starling_proto_rawDescGZIP(), []int{109}
 }
 
 func (x *BlameRequest) GetJob() string {
@@ -8861,7 +9219,7 @@ type UsageRequest struct {
 
 func (x *UsageRequest) Reset() {
 	*x = UsageRequest{}
-	mi := &file_v1_starling_proto_msgTypes[105]
+	mi := &file_v1_starling_proto_msgTypes[110]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8873,7 +9231,7 @@ func (x *UsageRequest) String() string {
 func (*UsageRequest) ProtoMessage() {}
 
 func (x *UsageRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[105]
+	mi := &file_v1_starling_proto_msgTypes[110]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8886,7 +9244,7 @@ func (x *UsageRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UsageRequest.ProtoReflect.Descriptor instead.
 func (*UsageRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{105}
+	return file_v1_starling_proto_rawDescGZIP(), []int{110}
 }
 
 func (x *UsageRequest) GetBy() []string {
@@ -8921,7 +9279,7 @@ type UsageResponse struct {
 
 func (x *UsageResponse) Reset() {
 	*x = UsageResponse{}
-	mi := &file_v1_starling_proto_msgTypes[106]
+	mi := &file_v1_starling_proto_msgTypes[111]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8933,7 +9291,7 @@ func (x *UsageResponse) String() string {
 func (*UsageResponse) ProtoMessage() {}
 
 func (x *UsageResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[106]
+	mi := &file_v1_starling_proto_msgTypes[111]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8946,7 +9304,7 @@ func (x *UsageResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UsageResponse.ProtoReflect.Descriptor instead.
 func (*UsageResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{106}
+	return file_v1_starling_proto_rawDescGZIP(), []int{111}
 }
 
 func (x *UsageResponse) GetSince() *timestamppb.Timestamp {
@@ -8987,7 +9345,7 @@ type UsageRow struct {
 
 func (x *UsageRow) Reset() {
 	*x = UsageRow{}
-	mi := &file_v1_starling_proto_msgTypes[107]
+	mi := &file_v1_starling_proto_msgTypes[112]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8999,7 +9357,7 @@ func (x *UsageRow) String() string {
 func (*UsageRow) ProtoMessage() {}
 
 func (x *UsageRow) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[107]
+	mi := &file_v1_starling_proto_msgTypes[112]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9012,7 +9370,7 @@ func (x *UsageRow) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UsageRow.ProtoReflect.Descriptor instead.
 func (*UsageRow) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{107}
+	return file_v1_starling_proto_rawDescGZIP(), []int{112}
 }
 
 func (x *UsageRow) GetKeys() []string {
@@ -9060,7 +9418,7 @@ type DeviceHours struct {
 
 func (x *DeviceHours) Reset() {
 	*x = DeviceHours{}
-	mi := &file_v1_starling_proto_msgTypes[108]
+	mi := &file_v1_starling_proto_msgTypes[113]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9072,7 +9430,7 @@ func (x *DeviceHours) String() string {
 func (*DeviceHours) ProtoMessage() {}
 
 func (x *DeviceHours) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[108]
+	mi := &file_v1_starling_proto_msgTypes[113]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9085,7 +9443,7 @@ func (x *DeviceHours) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeviceHours.ProtoReflect.Descriptor instead.
 func (*DeviceHours) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{108}
+	return file_v1_starling_proto_rawDescGZIP(), []int{113}
 }
 
 func (x *DeviceHours) GetKind() string {
@@ -9115,7 +9473,7 @@ type NodeStatsRequest struct {
 
 func (x *NodeStatsRequest) Reset() {
 	*x = NodeStatsRequest{}
-	mi := &file_v1_starling_proto_msgTypes[109]
+	mi := &file_v1_starling_proto_msgTypes[114]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9127,7 +9485,7 @@ func (x *NodeStatsRequest) String() string {
 func (*NodeStatsRequest) ProtoMessage() {}
 
 func (x *NodeStatsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[109]
+	mi := &file_v1_starling_proto_msgTypes[114]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9140,7 +9498,7 @@ func (x *NodeStatsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeStatsRequest.ProtoReflect.Descriptor instead.
 func (*NodeStatsRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{109}
+	return file_v1_starling_proto_rawDescGZIP(), []int{114}
 }
 
 func (x *NodeStatsRequest) GetMinIndex() uint64 {
@@ -9176,7 +9534,7 @@ type NodeStatsResponse struct {
 
 func (x *NodeStatsResponse) Reset() {
 	*x = NodeStatsResponse{}
-	mi := &file_v1_starling_proto_msgTypes[110]
+	mi := &file_v1_starling_proto_msgTypes[115]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9188,7 +9546,7 @@ func (x *NodeStatsResponse) String() string {
 func (*NodeStatsResponse) ProtoMessage() {}
 
 func (x *NodeStatsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[110]
+	mi := &file_v1_starling_proto_msgTypes[115]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9201,7 +9559,7 @@ func (x *NodeStatsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeStatsResponse.ProtoReflect.Descriptor instead.
 func (*NodeStatsResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{110}
+	return file_v1_starling_proto_rawDescGZIP(), []int{115}
 }
 
 func (x *NodeStatsResponse) GetIndex() uint64 {
@@ -9246,7 +9604,7 @@ type NodeUse struct {
 
 func (x *NodeUse) Reset() {
 	*x = NodeUse{}
-	mi := &file_v1_starling_proto_msgTypes[111]
+	mi := &file_v1_starling_proto_msgTypes[116]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9258,7 +9616,7 @@ func (x *NodeUse) String() string {
 func (*NodeUse) ProtoMessage() {}
 
 func (x *NodeUse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[111]
+	mi := &file_v1_starling_proto_msgTypes[116]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9271,7 +9629,7 @@ func (x *NodeUse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeUse.ProtoReflect.Descriptor instead.
 func (*NodeUse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{111}
+	return file_v1_starling_proto_rawDescGZIP(), []int{116}
 }
 
 func (x *NodeUse) GetNode() string {
@@ -9339,7 +9697,7 @@ type Use struct {
 
 func (x *Use) Reset() {
 	*x = Use{}
-	mi := &file_v1_starling_proto_msgTypes[112]
+	mi := &file_v1_starling_proto_msgTypes[117]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9351,7 +9709,7 @@ func (x *Use) String() string {
 func (*Use) ProtoMessage() {}
 
 func (x *Use) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[112]
+	mi := &file_v1_starling_proto_msgTypes[117]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9364,7 +9722,7 @@ func (x *Use) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Use.ProtoReflect.Descriptor instead.
 func (*Use) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{112}
+	return file_v1_starling_proto_rawDescGZIP(), []int{117}
 }
 
 func (x *Use) GetCpuMillicores() int64 {
@@ -9410,7 +9768,7 @@ type GPUUse struct {
 
 func (x *GPUUse) Reset() {
 	*x = GPUUse{}
-	mi := &file_v1_starling_proto_msgTypes[113]
+	mi := &file_v1_starling_proto_msgTypes[118]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9422,7 +9780,7 @@ func (x *GPUUse) String() string {
 func (*GPUUse) ProtoMessage() {}
 
 func (x *GPUUse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[113]
+	mi := &file_v1_starling_proto_msgTypes[118]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9435,7 +9793,7 @@ func (x *GPUUse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GPUUse.ProtoReflect.Descriptor instead.
 func (*GPUUse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{113}
+	return file_v1_starling_proto_rawDescGZIP(), []int{118}
 }
 
 func (x *GPUUse) GetNumber() uint32 {
@@ -9482,7 +9840,7 @@ type InstanceStatsRequest struct {
 
 func (x *InstanceStatsRequest) Reset() {
 	*x = InstanceStatsRequest{}
-	mi := &file_v1_starling_proto_msgTypes[114]
+	mi := &file_v1_starling_proto_msgTypes[119]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9494,7 +9852,7 @@ func (x *InstanceStatsRequest) String() string {
 func (*InstanceStatsRequest) ProtoMessage() {}
 
 func (x *InstanceStatsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[114]
+	mi := &file_v1_starling_proto_msgTypes[119]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9507,7 +9865,7 @@ func (x *InstanceStatsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InstanceStatsRequest.ProtoReflect.Descriptor instead.
 func (*InstanceStatsRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{114}
+	return file_v1_starling_proto_rawDescGZIP(), []int{119}
 }
 
 func (x *InstanceStatsRequest) GetMinIndex() uint64 {
@@ -9559,7 +9917,7 @@ type InstanceStatsResponse struct {
 
 func (x *InstanceStatsResponse) Reset() {
 	*x = InstanceStatsResponse{}
-	mi := &file_v1_starling_proto_msgTypes[115]
+	mi := &file_v1_starling_proto_msgTypes[120]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9571,7 +9929,7 @@ func (x *InstanceStatsResponse) String() string {
 func (*InstanceStatsResponse) ProtoMessage() {}
 
 func (x *InstanceStatsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[115]
+	mi := &file_v1_starling_proto_msgTypes[120]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9584,7 +9942,7 @@ func (x *InstanceStatsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InstanceStatsResponse.ProtoReflect.Descriptor instead.
 func (*InstanceStatsResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{115}
+	return file_v1_starling_proto_rawDescGZIP(), []int{120}
 }
 
 func (x *InstanceStatsResponse) GetIndex() uint64 {
@@ -9639,7 +9997,7 @@ type InstanceUse struct {
 
 func (x *InstanceUse) Reset() {
 	*x = InstanceUse{}
-	mi := &file_v1_starling_proto_msgTypes[116]
+	mi := &file_v1_starling_proto_msgTypes[121]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9651,7 +10009,7 @@ func (x *InstanceUse) String() string {
 func (*InstanceUse) ProtoMessage() {}
 
 func (x *InstanceUse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[116]
+	mi := &file_v1_starling_proto_msgTypes[121]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9664,7 +10022,7 @@ func (x *InstanceUse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InstanceUse.ProtoReflect.Descriptor instead.
 func (*InstanceUse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{116}
+	return file_v1_starling_proto_rawDescGZIP(), []int{121}
 }
 
 func (x *InstanceUse) GetTask() string {
@@ -9755,7 +10113,7 @@ type JournalEntry struct {
 
 func (x *JournalEntry) Reset() {
 	*x = JournalEntry{}
-	mi := &file_v1_starling_proto_msgTypes[117]
+	mi := &file_v1_starling_proto_msgTypes[122]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9767,7 +10125,7 @@ func (x *JournalEntry) String() string {
 func (*JournalEntry) ProtoMessage() {}
 
 func (x *JournalEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[117]
+	mi := &file_v1_starling_proto_msgTypes[122]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9780,7 +10138,7 @@ func (x *JournalEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JournalEntry.ProtoReflect.Descriptor instead.
 func (*JournalEntry) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{117}
+	return file_v1_starling_proto_rawDescGZIP(), []int{122}
 }
 
 func (x *JournalEntry) GetIndex() uint64 {
@@ -9873,7 +10231,7 @@ type CommandWords struct {
 
 func (x *CommandWords) Reset() {
 	*x = CommandWords{}
-	mi := &file_v1_starling_proto_msgTypes[118]
+	mi := &file_v1_starling_proto_msgTypes[123]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9885,7 +10243,7 @@ func (x *CommandWords) String() string {
 func (*CommandWords) ProtoMessage() {}
 
 func (x *CommandWords) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[118]
+	mi := &file_v1_starling_proto_msgTypes[123]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9898,7 +10256,7 @@ func (x *CommandWords) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CommandWords.ProtoReflect.Descriptor instead.
 func (*CommandWords) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{118}
+	return file_v1_starling_proto_rawDescGZIP(), []int{123}
 }
 
 func (x *CommandWords) GetKind() string {
@@ -9961,7 +10319,7 @@ type EffectWords struct {
 
 func (x *EffectWords) Reset() {
 	*x = EffectWords{}
-	mi := &file_v1_starling_proto_msgTypes[119]
+	mi := &file_v1_starling_proto_msgTypes[124]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9973,7 +10331,7 @@ func (x *EffectWords) String() string {
 func (*EffectWords) ProtoMessage() {}
 
 func (x *EffectWords) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[119]
+	mi := &file_v1_starling_proto_msgTypes[124]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9986,7 +10344,7 @@ func (x *EffectWords) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EffectWords.ProtoReflect.Descriptor instead.
 func (*EffectWords) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{119}
+	return file_v1_starling_proto_rawDescGZIP(), []int{124}
 }
 
 func (x *EffectWords) GetKind() string {
@@ -10055,7 +10413,7 @@ type LogsRequest struct {
 
 func (x *LogsRequest) Reset() {
 	*x = LogsRequest{}
-	mi := &file_v1_starling_proto_msgTypes[120]
+	mi := &file_v1_starling_proto_msgTypes[125]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10067,7 +10425,7 @@ func (x *LogsRequest) String() string {
 func (*LogsRequest) ProtoMessage() {}
 
 func (x *LogsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[120]
+	mi := &file_v1_starling_proto_msgTypes[125]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10080,7 +10438,7 @@ func (x *LogsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogsRequest.ProtoReflect.Descriptor instead.
 func (*LogsRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{120}
+	return file_v1_starling_proto_rawDescGZIP(), []int{125}
 }
 
 func (x *LogsRequest) GetMinIndex() uint64 {
@@ -10159,7 +10517,7 @@ type LogsResponse struct {
 
 func (x *LogsResponse) Reset() {
 	*x = LogsResponse{}
-	mi := &file_v1_starling_proto_msgTypes[121]
+	mi := &file_v1_starling_proto_msgTypes[126]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10171,7 +10529,7 @@ func (x *LogsResponse) String() string {
 func (*LogsResponse) ProtoMessage() {}
 
 func (x *LogsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[121]
+	mi := &file_v1_starling_proto_msgTypes[126]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10184,7 +10542,7 @@ func (x *LogsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogsResponse.ProtoReflect.Descriptor instead.
 func (*LogsResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{121}
+	return file_v1_starling_proto_rawDescGZIP(), []int{126}
 }
 
 func (x *LogsResponse) GetIndex() uint64 {
@@ -10247,7 +10605,7 @@ type ExecRequest struct {
 
 func (x *ExecRequest) Reset() {
 	*x = ExecRequest{}
-	mi := &file_v1_starling_proto_msgTypes[122]
+	mi := &file_v1_starling_proto_msgTypes[127]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10259,7 +10617,7 @@ func (x *ExecRequest) String() string {
 func (*ExecRequest) ProtoMessage() {}
 
 func (x *ExecRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[122]
+	mi := &file_v1_starling_proto_msgTypes[127]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10272,7 +10630,7 @@ func (x *ExecRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecRequest.ProtoReflect.Descriptor instead.
 func (*ExecRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{122}
+	return file_v1_starling_proto_rawDescGZIP(), []int{127}
 }
 
 func (x *ExecRequest) GetMinIndex() uint64 {
@@ -10389,7 +10747,7 @@ type ExecResponse struct {
 
 func (x *ExecResponse) Reset() {
 	*x = ExecResponse{}
-	mi := &file_v1_starling_proto_msgTypes[123]
+	mi := &file_v1_starling_proto_msgTypes[128]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10401,7 +10759,7 @@ func (x *ExecResponse) String() string {
 func (*ExecResponse) ProtoMessage() {}
 
 func (x *ExecResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[123]
+	mi := &file_v1_starling_proto_msgTypes[128]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10414,7 +10772,7 @@ func (x *ExecResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecResponse.ProtoReflect.Descriptor instead.
 func (*ExecResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{123}
+	return file_v1_starling_proto_rawDescGZIP(), []int{128}
 }
 
 func (x *ExecResponse) GetIndex() uint64 {
@@ -10475,7 +10833,7 @@ type OutputRequest struct {
 
 func (x *OutputRequest) Reset() {
 	*x = OutputRequest{}
-	mi := &file_v1_starling_proto_msgTypes[124]
+	mi := &file_v1_starling_proto_msgTypes[129]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10487,7 +10845,7 @@ func (x *OutputRequest) String() string {
 func (*OutputRequest) ProtoMessage() {}
 
 func (x *OutputRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[124]
+	mi := &file_v1_starling_proto_msgTypes[129]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10500,7 +10858,7 @@ func (x *OutputRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutputRequest.ProtoReflect.Descriptor instead.
 func (*OutputRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{124}
+	return file_v1_starling_proto_rawDescGZIP(), []int{129}
 }
 
 func (x *OutputRequest) GetOutput() string {
@@ -10548,7 +10906,7 @@ type OutputResponse struct {
 
 func (x *OutputResponse) Reset() {
 	*x = OutputResponse{}
-	mi := &file_v1_starling_proto_msgTypes[125]
+	mi := &file_v1_starling_proto_msgTypes[130]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10560,7 +10918,7 @@ func (x *OutputResponse) String() string {
 func (*OutputResponse) ProtoMessage() {}
 
 func (x *OutputResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[125]
+	mi := &file_v1_starling_proto_msgTypes[130]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10573,7 +10931,7 @@ func (x *OutputResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutputResponse.ProtoReflect.Descriptor instead.
 func (*OutputResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{125}
+	return file_v1_starling_proto_rawDescGZIP(), []int{130}
 }
 
 func (x *OutputResponse) GetData() []byte {
@@ -10592,7 +10950,7 @@ type RulesRequest struct {
 
 func (x *RulesRequest) Reset() {
 	*x = RulesRequest{}
-	mi := &file_v1_starling_proto_msgTypes[126]
+	mi := &file_v1_starling_proto_msgTypes[131]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10604,7 +10962,7 @@ func (x *RulesRequest) String() string {
 func (*RulesRequest) ProtoMessage() {}
 
 func (x *RulesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[126]
+	mi := &file_v1_starling_proto_msgTypes[131]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10617,7 +10975,7 @@ func (x *RulesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RulesRequest.ProtoReflect.Descriptor instead.
 func (*RulesRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{126}
+	return file_v1_starling_proto_rawDescGZIP(), []int{131}
 }
 
 func (x *RulesRequest) GetMinIndex() uint64 {
@@ -10642,7 +11000,7 @@ type RulesResponse struct {
 
 func (x *RulesResponse) Reset() {
 	*x = RulesResponse{}
-	mi := &file_v1_starling_proto_msgTypes[127]
+	mi := &file_v1_starling_proto_msgTypes[132]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10654,7 +11012,7 @@ func (x *RulesResponse) String() string {
 func (*RulesResponse) ProtoMessage() {}
 
 func (x *RulesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[127]
+	mi := &file_v1_starling_proto_msgTypes[132]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10667,7 +11025,7 @@ func (x *RulesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RulesResponse.ProtoReflect.Descriptor instead.
 func (*RulesResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{127}
+	return file_v1_starling_proto_rawDescGZIP(), []int{132}
 }
 
 func (x *RulesResponse) GetIndex() uint64 {
@@ -10711,7 +11069,7 @@ type RulesOfMember struct {
 
 func (x *RulesOfMember) Reset() {
 	*x = RulesOfMember{}
-	mi := &file_v1_starling_proto_msgTypes[128]
+	mi := &file_v1_starling_proto_msgTypes[133]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10723,7 +11081,7 @@ func (x *RulesOfMember) String() string {
 func (*RulesOfMember) ProtoMessage() {}
 
 func (x *RulesOfMember) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[128]
+	mi := &file_v1_starling_proto_msgTypes[133]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10736,7 +11094,7 @@ func (x *RulesOfMember) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RulesOfMember.ProtoReflect.Descriptor instead.
 func (*RulesOfMember) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{128}
+	return file_v1_starling_proto_rawDescGZIP(), []int{133}
 }
 
 func (x *RulesOfMember) GetPeer() string {
@@ -10763,7 +11121,7 @@ type RaiseRulesRequest struct {
 
 func (x *RaiseRulesRequest) Reset() {
 	*x = RaiseRulesRequest{}
-	mi := &file_v1_starling_proto_msgTypes[129]
+	mi := &file_v1_starling_proto_msgTypes[134]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10775,7 +11133,7 @@ func (x *RaiseRulesRequest) String() string {
 func (*RaiseRulesRequest) ProtoMessage() {}
 
 func (x *RaiseRulesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[129]
+	mi := &file_v1_starling_proto_msgTypes[134]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10788,7 +11146,7 @@ func (x *RaiseRulesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RaiseRulesRequest.ProtoReflect.Descriptor instead.
 func (*RaiseRulesRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{129}
+	return file_v1_starling_proto_rawDescGZIP(), []int{134}
 }
 
 func (x *RaiseRulesRequest) GetVersion() uint32 {
@@ -10807,7 +11165,7 @@ type RaiseRulesResponse struct {
 
 func (x *RaiseRulesResponse) Reset() {
 	*x = RaiseRulesResponse{}
-	mi := &file_v1_starling_proto_msgTypes[130]
+	mi := &file_v1_starling_proto_msgTypes[135]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10819,7 +11177,7 @@ func (x *RaiseRulesResponse) String() string {
 func (*RaiseRulesResponse) ProtoMessage() {}
 
 func (x *RaiseRulesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[130]
+	mi := &file_v1_starling_proto_msgTypes[135]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10832,7 +11190,7 @@ func (x *RaiseRulesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RaiseRulesResponse.ProtoReflect.Descriptor instead.
 func (*RaiseRulesResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{130}
+	return file_v1_starling_proto_rawDescGZIP(), []int{135}
 }
 
 func (x *RaiseRulesResponse) GetIndex() uint64 {
@@ -10850,7 +11208,7 @@ type QuorumRequest struct {
 
 func (x *QuorumRequest) Reset() {
 	*x = QuorumRequest{}
-	mi := &file_v1_starling_proto_msgTypes[131]
+	mi := &file_v1_starling_proto_msgTypes[136]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10862,7 +11220,7 @@ func (x *QuorumRequest) String() string {
 func (*QuorumRequest) ProtoMessage() {}
 
 func (x *QuorumRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[131]
+	mi := &file_v1_starling_proto_msgTypes[136]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10875,7 +11233,7 @@ func (x *QuorumRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuorumRequest.ProtoReflect.Descriptor instead.
 func (*QuorumRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{131}
+	return file_v1_starling_proto_rawDescGZIP(), []int{136}
 }
 
 type QuorumResponse struct {
@@ -10895,7 +11253,7 @@ type QuorumResponse struct {
 
 func (x *QuorumResponse) Reset() {
 	*x = QuorumResponse{}
-	mi := &file_v1_starling_proto_msgTypes[132]
+	mi := &file_v1_starling_proto_msgTypes[137]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10907,7 +11265,7 @@ func (x *QuorumResponse) String() string {
 func (*QuorumResponse) ProtoMessage() {}
 
 func (x *QuorumResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[132]
+	mi := &file_v1_starling_proto_msgTypes[137]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10920,7 +11278,7 @@ func (x *QuorumResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuorumResponse.ProtoReflect.Descriptor instead.
 func (*QuorumResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{132}
+	return file_v1_starling_proto_rawDescGZIP(), []int{137}
 }
 
 func (x *QuorumResponse) GetEndpoints() []string {
@@ -10982,7 +11340,7 @@ type QuorumMember struct {
 
 func (x *QuorumMember) Reset() {
 	*x = QuorumMember{}
-	mi := &file_v1_starling_proto_msgTypes[133]
+	mi := &file_v1_starling_proto_msgTypes[138]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10994,7 +11352,7 @@ func (x *QuorumMember) String() string {
 func (*QuorumMember) ProtoMessage() {}
 
 func (x *QuorumMember) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[133]
+	mi := &file_v1_starling_proto_msgTypes[138]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11007,7 +11365,7 @@ func (x *QuorumMember) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuorumMember.ProtoReflect.Descriptor instead.
 func (*QuorumMember) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{133}
+	return file_v1_starling_proto_rawDescGZIP(), []int{138}
 }
 
 func (x *QuorumMember) GetNode() string {
@@ -11093,7 +11451,7 @@ type QuorumMachine struct {
 
 func (x *QuorumMachine) Reset() {
 	*x = QuorumMachine{}
-	mi := &file_v1_starling_proto_msgTypes[134]
+	mi := &file_v1_starling_proto_msgTypes[139]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11105,7 +11463,7 @@ func (x *QuorumMachine) String() string {
 func (*QuorumMachine) ProtoMessage() {}
 
 func (x *QuorumMachine) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[134]
+	mi := &file_v1_starling_proto_msgTypes[139]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11118,7 +11476,7 @@ func (x *QuorumMachine) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuorumMachine.ProtoReflect.Descriptor instead.
 func (*QuorumMachine) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{134}
+	return file_v1_starling_proto_rawDescGZIP(), []int{139}
 }
 
 func (x *QuorumMachine) GetNode() string {
@@ -11153,7 +11511,7 @@ type ChangeQuorumRequest struct {
 
 func (x *ChangeQuorumRequest) Reset() {
 	*x = ChangeQuorumRequest{}
-	mi := &file_v1_starling_proto_msgTypes[135]
+	mi := &file_v1_starling_proto_msgTypes[140]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11165,7 +11523,7 @@ func (x *ChangeQuorumRequest) String() string {
 func (*ChangeQuorumRequest) ProtoMessage() {}
 
 func (x *ChangeQuorumRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[135]
+	mi := &file_v1_starling_proto_msgTypes[140]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11178,7 +11536,7 @@ func (x *ChangeQuorumRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangeQuorumRequest.ProtoReflect.Descriptor instead.
 func (*ChangeQuorumRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{135}
+	return file_v1_starling_proto_rawDescGZIP(), []int{140}
 }
 
 func (x *ChangeQuorumRequest) GetAction() string {
@@ -11203,7 +11561,7 @@ type ChangeQuorumResponse struct {
 
 func (x *ChangeQuorumResponse) Reset() {
 	*x = ChangeQuorumResponse{}
-	mi := &file_v1_starling_proto_msgTypes[136]
+	mi := &file_v1_starling_proto_msgTypes[141]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11215,7 +11573,7 @@ func (x *ChangeQuorumResponse) String() string {
 func (*ChangeQuorumResponse) ProtoMessage() {}
 
 func (x *ChangeQuorumResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[136]
+	mi := &file_v1_starling_proto_msgTypes[141]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11228,7 +11586,7 @@ func (x *ChangeQuorumResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangeQuorumResponse.ProtoReflect.Descriptor instead.
 func (*ChangeQuorumResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{136}
+	return file_v1_starling_proto_rawDescGZIP(), []int{141}
 }
 
 type InfoRequest struct {
@@ -11240,7 +11598,7 @@ type InfoRequest struct {
 
 func (x *InfoRequest) Reset() {
 	*x = InfoRequest{}
-	mi := &file_v1_starling_proto_msgTypes[137]
+	mi := &file_v1_starling_proto_msgTypes[142]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11252,7 +11610,7 @@ func (x *InfoRequest) String() string {
 func (*InfoRequest) ProtoMessage() {}
 
 func (x *InfoRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[137]
+	mi := &file_v1_starling_proto_msgTypes[142]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11265,7 +11623,7 @@ func (x *InfoRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InfoRequest.ProtoReflect.Descriptor instead.
 func (*InfoRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{137}
+	return file_v1_starling_proto_rawDescGZIP(), []int{142}
 }
 
 func (x *InfoRequest) GetMinIndex() uint64 {
@@ -11298,7 +11656,7 @@ type InfoResponse struct {
 
 func (x *InfoResponse) Reset() {
 	*x = InfoResponse{}
-	mi := &file_v1_starling_proto_msgTypes[138]
+	mi := &file_v1_starling_proto_msgTypes[143]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11310,7 +11668,7 @@ func (x *InfoResponse) String() string {
 func (*InfoResponse) ProtoMessage() {}
 
 func (x *InfoResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[138]
+	mi := &file_v1_starling_proto_msgTypes[143]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11323,7 +11681,7 @@ func (x *InfoResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InfoResponse.ProtoReflect.Descriptor instead.
 func (*InfoResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{138}
+	return file_v1_starling_proto_rawDescGZIP(), []int{143}
 }
 
 func (x *InfoResponse) GetIndex() uint64 {
@@ -11395,7 +11753,7 @@ type Wait struct {
 
 func (x *Wait) Reset() {
 	*x = Wait{}
-	mi := &file_v1_starling_proto_msgTypes[139]
+	mi := &file_v1_starling_proto_msgTypes[144]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11407,7 +11765,7 @@ func (x *Wait) String() string {
 func (*Wait) ProtoMessage() {}
 
 func (x *Wait) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[139]
+	mi := &file_v1_starling_proto_msgTypes[144]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11420,7 +11778,7 @@ func (x *Wait) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Wait.ProtoReflect.Descriptor instead.
 func (*Wait) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{139}
+	return file_v1_starling_proto_rawDescGZIP(), []int{144}
 }
 
 func (x *Wait) GetAllocation() string {
@@ -11780,6 +12138,36 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\telsewhere\x18\x03 \x01(\bR\telsewhere\x12'\n" +
 	"\x0fwithout_volumes\x18\x04 \x01(\bR\x0ewithoutVolumes\"?\n" +
 	"\x15EndAllocationResponse\x12\x14\n" +
+	"\x05index\x18\x01 \x01(\x04R\x05index\x12\x10\n" +
+	"\x03job\x18\x02 \x01(\tR\x03job\"\x85\x01\n" +
+	"\x12ListVolumesRequest\x12\x1b\n" +
+	"\tmin_index\x18\x01 \x01(\x04R\bminIndex\x12\x16\n" +
+	"\x06prefix\x18\x02 \x01(\tR\x06prefix\x12\x1b\n" +
+	"\tpage_size\x18\x03 \x01(\rR\bpageSize\x12\x1d\n" +
+	"\n" +
+	"page_token\x18\x04 \x01(\tR\tpageToken\"\xb3\x01\n" +
+	"\x13ListVolumesResponse\x12\x14\n" +
+	"\x05index\x18\x01 \x01(\x04R\x05index\x12.\n" +
+	"\x04time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12.\n" +
+	"\avolumes\x18\x03 \x03(\v2\x14.starling.v1.VolumesR\avolumes\x12&\n" +
+	"\x0fnext_page_token\x18\x04 \x01(\tR\rnextPageToken\"\xe9\x01\n" +
+	"\aVolumes\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x10\n" +
+	"\x03job\x18\x02 \x01(\tR\x03job\x12\x12\n" +
+	"\x04task\x18\x03 \x01(\tR\x04task\x12\x16\n" +
+	"\x06number\x18\x04 \x01(\rR\x06number\x12\x12\n" +
+	"\x04node\x18\x05 \x01(\tR\x04node\x12\x14\n" +
+	"\x05state\x18\x06 \x01(\tR\x05state\x12\x1e\n" +
+	"\n" +
+	"allocation\x18\a \x01(\tR\n" +
+	"allocation\x120\n" +
+	"\x05since\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x12\x14\n" +
+	"\x05names\x18\t \x03(\tR\x05names\"O\n" +
+	"\x14RemoveVolumesRequest\x12\x1d\n" +
+	"\n" +
+	"request_id\x18\x01 \x01(\tR\trequestId\x12\x18\n" +
+	"\avolumes\x18\x02 \x01(\tR\avolumes\"?\n" +
+	"\x15RemoveVolumesResponse\x12\x14\n" +
 	"\x05index\x18\x01 \x01(\x04R\x05index\x12\x10\n" +
 	"\x03job\x18\x02 \x01(\tR\x03job\"\x84\x01\n" +
 	"\x10DrainNodeRequest\x12\x1d\n" +
@@ -12433,7 +12821,7 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\n" +
 	"allocation\x18\x01 \x01(\tR\n" +
 	"allocation\x12\x16\n" +
-	"\x06reason\x18\x02 \x01(\tR\x06reason2\x9c\x16\n" +
+	"\x06reason\x18\x02 \x01(\tR\x06reason2\xcb\x17\n" +
 	"\bStarling\x12J\n" +
 	"\tSubmitJob\x12\x1d.starling.v1.SubmitJobRequest\x1a\x1e.starling.v1.SubmitJobResponse\x12D\n" +
 	"\aKillJob\x12\x1b.starling.v1.KillJobRequest\x1a\x1c.starling.v1.KillJobResponse\x12I\n" +
@@ -12446,7 +12834,9 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\n" +
 	"SuspendJob\x12\x1e.starling.v1.SuspendJobRequest\x1a\x1f.starling.v1.SuspendJobResponse\x12G\n" +
 	"\bSealTask\x12\x1c.starling.v1.SealTaskRequest\x1a\x1d.starling.v1.SealTaskResponse\x12V\n" +
-	"\rEndAllocation\x12!.starling.v1.EndAllocationRequest\x1a\".starling.v1.EndAllocationResponse\x12?\n" +
+	"\rEndAllocation\x12!.starling.v1.EndAllocationRequest\x1a\".starling.v1.EndAllocationResponse\x12U\n" +
+	"\vListVolumes\x12\x1f.starling.v1.ListVolumesRequest\x1a .starling.v1.ListVolumesResponse\"\x03\x90\x02\x01\x12V\n" +
+	"\rRemoveVolumes\x12!.starling.v1.RemoveVolumesRequest\x1a\".starling.v1.RemoveVolumesResponse\x12?\n" +
 	"\x04Exec\x12\x18.starling.v1.ExecRequest\x1a\x19.starling.v1.ExecResponse(\x010\x01\x12J\n" +
 	"\tDrainNode\x12\x1d.starling.v1.DrainNodeRequest\x1a\x1e.starling.v1.DrainNodeResponse\x12P\n" +
 	"\vChangePools\x12\x1f.starling.v1.ChangePoolsRequest\x1a .starling.v1.ChangePoolsResponse\x12O\n" +
@@ -12490,7 +12880,7 @@ func file_v1_starling_proto_rawDescGZIP() []byte {
 	return file_v1_starling_proto_rawDescData
 }
 
-var file_v1_starling_proto_msgTypes = make([]protoimpl.MessageInfo, 140)
+var file_v1_starling_proto_msgTypes = make([]protoimpl.MessageInfo, 145)
 var file_v1_starling_proto_goTypes = []any{
 	(*ErrorDetail)(nil),           // 0: starling.v1.ErrorDetail
 	(*Problem)(nil),               // 1: starling.v1.Problem
@@ -12540,99 +12930,104 @@ var file_v1_starling_proto_goTypes = []any{
 	(*SealTaskResponse)(nil),      // 45: starling.v1.SealTaskResponse
 	(*EndAllocationRequest)(nil),  // 46: starling.v1.EndAllocationRequest
 	(*EndAllocationResponse)(nil), // 47: starling.v1.EndAllocationResponse
-	(*DrainNodeRequest)(nil),      // 48: starling.v1.DrainNodeRequest
-	(*DrainNodeResponse)(nil),     // 49: starling.v1.DrainNodeResponse
-	(*PoolSpec)(nil),              // 50: starling.v1.PoolSpec
-	(*Quota)(nil),                 // 51: starling.v1.Quota
-	(*ChangePoolsRequest)(nil),    // 52: starling.v1.ChangePoolsRequest
-	(*ChangePoolsResponse)(nil),   // 53: starling.v1.ChangePoolsResponse
-	(*PlanPoolsRequest)(nil),      // 54: starling.v1.PlanPoolsRequest
-	(*PlanPoolsResponse)(nil),     // 55: starling.v1.PlanPoolsResponse
-	(*PoolChange)(nil),            // 56: starling.v1.PoolChange
-	(*EntitlementChange)(nil),     // 57: starling.v1.EntitlementChange
-	(*ListPoolsRequest)(nil),      // 58: starling.v1.ListPoolsRequest
-	(*ListPoolsResponse)(nil),     // 59: starling.v1.ListPoolsResponse
-	(*Amount)(nil),                // 60: starling.v1.Amount
-	(*Pool)(nil),                  // 61: starling.v1.Pool
-	(*PoolUse)(nil),               // 62: starling.v1.PoolUse
-	(*PoolStatusRequest)(nil),     // 63: starling.v1.PoolStatusRequest
-	(*PoolStatusResponse)(nil),    // 64: starling.v1.PoolStatusResponse
-	(*PoolExplanation)(nil),       // 65: starling.v1.PoolExplanation
-	(*Part)(nil),                  // 66: starling.v1.Part
-	(*JobHistoryRequest)(nil),     // 67: starling.v1.JobHistoryRequest
-	(*JobHistoryResponse)(nil),    // 68: starling.v1.JobHistoryResponse
-	(*JobVersion)(nil),            // 69: starling.v1.JobVersion
-	(*JobDiffRequest)(nil),        // 70: starling.v1.JobDiffRequest
-	(*JobDiffResponse)(nil),       // 71: starling.v1.JobDiffResponse
-	(*ListJobsRequest)(nil),       // 72: starling.v1.ListJobsRequest
-	(*ListJobsResponse)(nil),      // 73: starling.v1.ListJobsResponse
-	(*Job)(nil),                   // 74: starling.v1.Job
-	(*PolicyAction)(nil),          // 75: starling.v1.PolicyAction
-	(*Update)(nil),                // 76: starling.v1.Update
-	(*Counts)(nil),                // 77: starling.v1.Counts
-	(*JobStatusRequest)(nil),      // 78: starling.v1.JobStatusRequest
-	(*JobStatusResponse)(nil),     // 79: starling.v1.JobStatusResponse
-	(*Task)(nil),                  // 80: starling.v1.Task
-	(*TaskChanges)(nil),           // 81: starling.v1.TaskChanges
-	(*Preemption)(nil),            // 82: starling.v1.Preemption
-	(*Slot)(nil),                  // 83: starling.v1.Slot
-	(*Port)(nil),                  // 84: starling.v1.Port
-	(*WhyRequest)(nil),            // 85: starling.v1.WhyRequest
-	(*WhyResponse)(nil),           // 86: starling.v1.WhyResponse
-	(*Finding)(nil),               // 87: starling.v1.Finding
-	(*ListPeersRequest)(nil),      // 88: starling.v1.ListPeersRequest
-	(*ListPeersResponse)(nil),     // 89: starling.v1.ListPeersResponse
-	(*Peer)(nil),                  // 90: starling.v1.Peer
-	(*WatchRequest)(nil),          // 91: starling.v1.WatchRequest
-	(*WatchResponse)(nil),         // 92: starling.v1.WatchResponse
-	(*Node)(nil),                  // 93: starling.v1.Node
-	(*Instance)(nil),              // 94: starling.v1.Instance
-	(*Endpoint)(nil),              // 95: starling.v1.Endpoint
-	(*TailJournalRequest)(nil),    // 96: starling.v1.TailJournalRequest
-	(*TailJournalResponse)(nil),   // 97: starling.v1.TailJournalResponse
-	(*ExportRequest)(nil),         // 98: starling.v1.ExportRequest
-	(*ExportResponse)(nil),        // 99: starling.v1.ExportResponse
-	(*DiffRequest)(nil),           // 100: starling.v1.DiffRequest
-	(*DiffResponse)(nil),          // 101: starling.v1.DiffResponse
-	(*Changed)(nil),               // 102: starling.v1.Changed
-	(*ChangeCause)(nil),           // 103: starling.v1.ChangeCause
-	(*BlameRequest)(nil),          // 104: starling.v1.BlameRequest
-	(*UsageRequest)(nil),          // 105: starling.v1.UsageRequest
-	(*UsageResponse)(nil),         // 106: starling.v1.UsageResponse
-	(*UsageRow)(nil),              // 107: starling.v1.UsageRow
-	(*DeviceHours)(nil),           // 108: starling.v1.DeviceHours
-	(*NodeStatsRequest)(nil),      // 109: starling.v1.NodeStatsRequest
-	(*NodeStatsResponse)(nil),     // 110: starling.v1.NodeStatsResponse
-	(*NodeUse)(nil),               // 111: starling.v1.NodeUse
-	(*Use)(nil),                   // 112: starling.v1.Use
-	(*GPUUse)(nil),                // 113: starling.v1.GPUUse
-	(*InstanceStatsRequest)(nil),  // 114: starling.v1.InstanceStatsRequest
-	(*InstanceStatsResponse)(nil), // 115: starling.v1.InstanceStatsResponse
-	(*InstanceUse)(nil),           // 116: starling.v1.InstanceUse
-	(*JournalEntry)(nil),          // 117: starling.v1.JournalEntry
-	(*CommandWords)(nil),          // 118: starling.v1.CommandWords
-	(*EffectWords)(nil),           // 119: starling.v1.EffectWords
-	(*LogsRequest)(nil),           // 120: starling.v1.LogsRequest
-	(*LogsResponse)(nil),          // 121: starling.v1.LogsResponse
-	(*ExecRequest)(nil),           // 122: starling.v1.ExecRequest
-	(*ExecResponse)(nil),          // 123: starling.v1.ExecResponse
-	(*OutputRequest)(nil),         // 124: starling.v1.OutputRequest
-	(*OutputResponse)(nil),        // 125: starling.v1.OutputResponse
-	(*RulesRequest)(nil),          // 126: starling.v1.RulesRequest
-	(*RulesResponse)(nil),         // 127: starling.v1.RulesResponse
-	(*RulesOfMember)(nil),         // 128: starling.v1.RulesOfMember
-	(*RaiseRulesRequest)(nil),     // 129: starling.v1.RaiseRulesRequest
-	(*RaiseRulesResponse)(nil),    // 130: starling.v1.RaiseRulesResponse
-	(*QuorumRequest)(nil),         // 131: starling.v1.QuorumRequest
-	(*QuorumResponse)(nil),        // 132: starling.v1.QuorumResponse
-	(*QuorumMember)(nil),          // 133: starling.v1.QuorumMember
-	(*QuorumMachine)(nil),         // 134: starling.v1.QuorumMachine
-	(*ChangeQuorumRequest)(nil),   // 135: starling.v1.ChangeQuorumRequest
-	(*ChangeQuorumResponse)(nil),  // 136: starling.v1.ChangeQuorumResponse
-	(*InfoRequest)(nil),           // 137: starling.v1.InfoRequest
-	(*InfoResponse)(nil),          // 138: starling.v1.InfoResponse
-	(*Wait)(nil),                  // 139: starling.v1.Wait
-	(*timestamppb.Timestamp)(nil), // 140: google.protobuf.Timestamp
+	(*ListVolumesRequest)(nil),    // 48: starling.v1.ListVolumesRequest
+	(*ListVolumesResponse)(nil),   // 49: starling.v1.ListVolumesResponse
+	(*Volumes)(nil),               // 50: starling.v1.Volumes
+	(*RemoveVolumesRequest)(nil),  // 51: starling.v1.RemoveVolumesRequest
+	(*RemoveVolumesResponse)(nil), // 52: starling.v1.RemoveVolumesResponse
+	(*DrainNodeRequest)(nil),      // 53: starling.v1.DrainNodeRequest
+	(*DrainNodeResponse)(nil),     // 54: starling.v1.DrainNodeResponse
+	(*PoolSpec)(nil),              // 55: starling.v1.PoolSpec
+	(*Quota)(nil),                 // 56: starling.v1.Quota
+	(*ChangePoolsRequest)(nil),    // 57: starling.v1.ChangePoolsRequest
+	(*ChangePoolsResponse)(nil),   // 58: starling.v1.ChangePoolsResponse
+	(*PlanPoolsRequest)(nil),      // 59: starling.v1.PlanPoolsRequest
+	(*PlanPoolsResponse)(nil),     // 60: starling.v1.PlanPoolsResponse
+	(*PoolChange)(nil),            // 61: starling.v1.PoolChange
+	(*EntitlementChange)(nil),     // 62: starling.v1.EntitlementChange
+	(*ListPoolsRequest)(nil),      // 63: starling.v1.ListPoolsRequest
+	(*ListPoolsResponse)(nil),     // 64: starling.v1.ListPoolsResponse
+	(*Amount)(nil),                // 65: starling.v1.Amount
+	(*Pool)(nil),                  // 66: starling.v1.Pool
+	(*PoolUse)(nil),               // 67: starling.v1.PoolUse
+	(*PoolStatusRequest)(nil),     // 68: starling.v1.PoolStatusRequest
+	(*PoolStatusResponse)(nil),    // 69: starling.v1.PoolStatusResponse
+	(*PoolExplanation)(nil),       // 70: starling.v1.PoolExplanation
+	(*Part)(nil),                  // 71: starling.v1.Part
+	(*JobHistoryRequest)(nil),     // 72: starling.v1.JobHistoryRequest
+	(*JobHistoryResponse)(nil),    // 73: starling.v1.JobHistoryResponse
+	(*JobVersion)(nil),            // 74: starling.v1.JobVersion
+	(*JobDiffRequest)(nil),        // 75: starling.v1.JobDiffRequest
+	(*JobDiffResponse)(nil),       // 76: starling.v1.JobDiffResponse
+	(*ListJobsRequest)(nil),       // 77: starling.v1.ListJobsRequest
+	(*ListJobsResponse)(nil),      // 78: starling.v1.ListJobsResponse
+	(*Job)(nil),                   // 79: starling.v1.Job
+	(*PolicyAction)(nil),          // 80: starling.v1.PolicyAction
+	(*Update)(nil),                // 81: starling.v1.Update
+	(*Counts)(nil),                // 82: starling.v1.Counts
+	(*JobStatusRequest)(nil),      // 83: starling.v1.JobStatusRequest
+	(*JobStatusResponse)(nil),     // 84: starling.v1.JobStatusResponse
+	(*Task)(nil),                  // 85: starling.v1.Task
+	(*TaskChanges)(nil),           // 86: starling.v1.TaskChanges
+	(*Preemption)(nil),            // 87: starling.v1.Preemption
+	(*Slot)(nil),                  // 88: starling.v1.Slot
+	(*Port)(nil),                  // 89: starling.v1.Port
+	(*WhyRequest)(nil),            // 90: starling.v1.WhyRequest
+	(*WhyResponse)(nil),           // 91: starling.v1.WhyResponse
+	(*Finding)(nil),               // 92: starling.v1.Finding
+	(*ListPeersRequest)(nil),      // 93: starling.v1.ListPeersRequest
+	(*ListPeersResponse)(nil),     // 94: starling.v1.ListPeersResponse
+	(*Peer)(nil),                  // 95: starling.v1.Peer
+	(*WatchRequest)(nil),          // 96: starling.v1.WatchRequest
+	(*WatchResponse)(nil),         // 97: starling.v1.WatchResponse
+	(*Node)(nil),                  // 98: starling.v1.Node
+	(*Instance)(nil),              // 99: starling.v1.Instance
+	(*Endpoint)(nil),              // 100: starling.v1.Endpoint
+	(*TailJournalRequest)(nil),    // 101: starling.v1.TailJournalRequest
+	(*TailJournalResponse)(nil),   // 102: starling.v1.TailJournalResponse
+	(*ExportRequest)(nil),         // 103: starling.v1.ExportRequest
+	(*ExportResponse)(nil),        // 104: starling.v1.ExportResponse
+	(*DiffRequest)(nil),           // 105: starling.v1.DiffRequest
+	(*DiffResponse)(nil),          // 106: starling.v1.DiffResponse
+	(*Changed)(nil),               // 107: starling.v1.Changed
+	(*ChangeCause)(nil),           // 108: starling.v1.ChangeCause
+	(*BlameRequest)(nil),          // 109: starling.v1.BlameRequest
+	(*UsageRequest)(nil),          // 110: starling.v1.UsageRequest
+	(*UsageResponse)(nil),         // 111: starling.v1.UsageResponse
+	(*UsageRow)(nil),              // 112: starling.v1.UsageRow
+	(*DeviceHours)(nil),           // 113: starling.v1.DeviceHours
+	(*NodeStatsRequest)(nil),      // 114: starling.v1.NodeStatsRequest
+	(*NodeStatsResponse)(nil),     // 115: starling.v1.NodeStatsResponse
+	(*NodeUse)(nil),               // 116: starling.v1.NodeUse
+	(*Use)(nil),                   // 117: starling.v1.Use
+	(*GPUUse)(nil),                // 118: starling.v1.GPUUse
+	(*InstanceStatsRequest)(nil),  // 119: starling.v1.InstanceStatsRequest
+	(*InstanceStatsResponse)(nil), // 120: starling.v1.InstanceStatsResponse
+	(*InstanceUse)(nil),           // 121: starling.v1.InstanceUse
+	(*JournalEntry)(nil),          // 122: starling.v1.JournalEntry
+	(*CommandWords)(nil),          // 123: starling.v1.CommandWords
+	(*EffectWords)(nil),           // 124: starling.v1.EffectWords
+	(*LogsRequest)(nil),           // 125: starling.v1.LogsRequest
+	(*LogsResponse)(nil),          // 126: starling.v1.LogsResponse
+	(*ExecRequest)(nil),           // 127: starling.v1.ExecRequest
+	(*ExecResponse)(nil),          // 128: starling.v1.ExecResponse
+	(*OutputRequest)(nil),         // 129: starling.v1.OutputRequest
+	(*OutputResponse)(nil),        // 130: starling.v1.OutputResponse
+	(*RulesRequest)(nil),          // 131: starling.v1.RulesRequest
+	(*RulesResponse)(nil),         // 132: starling.v1.RulesResponse
+	(*RulesOfMember)(nil),         // 133: starling.v1.RulesOfMember
+	(*RaiseRulesRequest)(nil),     // 134: starling.v1.RaiseRulesRequest
+	(*RaiseRulesResponse)(nil),    // 135: starling.v1.RaiseRulesResponse
+	(*QuorumRequest)(nil),         // 136: starling.v1.QuorumRequest
+	(*QuorumResponse)(nil),        // 137: starling.v1.QuorumResponse
+	(*QuorumMember)(nil),          // 138: starling.v1.QuorumMember
+	(*QuorumMachine)(nil),         // 139: starling.v1.QuorumMachine
+	(*ChangeQuorumRequest)(nil),   // 140: starling.v1.ChangeQuorumRequest
+	(*ChangeQuorumResponse)(nil),  // 141: starling.v1.ChangeQuorumResponse
+	(*InfoRequest)(nil),           // 142: starling.v1.InfoRequest
+	(*InfoResponse)(nil),          // 143: starling.v1.InfoResponse
+	(*Wait)(nil),                  // 144: starling.v1.Wait
+	(*timestamppb.Timestamp)(nil), // 145: google.protobuf.Timestamp
 }
 var file_v1_starling_proto_depIdxs = []int32{
 	1,   // 0: starling.v1.ErrorDetail.problems:type_name -> starling.v1.Problem
@@ -12662,206 +13057,213 @@ var file_v1_starling_proto_depIdxs = []int32{
 	26,  // 24: starling.v1.PlanJobResponse.changes:type_name -> starling.v1.Change
 	27,  // 25: starling.v1.PlanJobResponse.tasks:type_name -> starling.v1.TaskPlan
 	28,  // 26: starling.v1.PlanJobResponse.waves:type_name -> starling.v1.Wave
-	87,  // 27: starling.v1.PlanJobResponse.findings:type_name -> starling.v1.Finding
-	76,  // 28: starling.v1.PlanJobResponse.update:type_name -> starling.v1.Update
+	92,  // 27: starling.v1.PlanJobResponse.findings:type_name -> starling.v1.Finding
+	81,  // 28: starling.v1.PlanJobResponse.update:type_name -> starling.v1.Update
 	29,  // 29: starling.v1.Wave.steps:type_name -> starling.v1.Step
 	31,  // 30: starling.v1.WhatIfRequest.add:type_name -> starling.v1.ImaginedNodes
 	2,   // 31: starling.v1.WhatIfRequest.run:type_name -> starling.v1.JobSpec
-	50,  // 32: starling.v1.WhatIfRequest.pools:type_name -> starling.v1.PoolSpec
+	55,  // 32: starling.v1.WhatIfRequest.pools:type_name -> starling.v1.PoolSpec
 	8,   // 33: starling.v1.ImaginedNodes.capacity:type_name -> starling.v1.Resources
 	10,  // 34: starling.v1.ImaginedNodes.devices:type_name -> starling.v1.Device
 	7,   // 35: starling.v1.ImaginedNodes.attributes:type_name -> starling.v1.Variable
 	33,  // 36: starling.v1.WhatIfResponse.differences:type_name -> starling.v1.Difference
 	34,  // 37: starling.v1.WhatIfResponse.counts:type_name -> starling.v1.DifferenceCount
-	60,  // 38: starling.v1.WhatIfResponse.capacity_before:type_name -> starling.v1.Amount
-	60,  // 39: starling.v1.WhatIfResponse.capacity_after:type_name -> starling.v1.Amount
+	65,  // 38: starling.v1.WhatIfResponse.capacity_before:type_name -> starling.v1.Amount
+	65,  // 39: starling.v1.WhatIfResponse.capacity_after:type_name -> starling.v1.Amount
 	35,  // 40: starling.v1.WhatIfResponse.findings:type_name -> starling.v1.JobFinding
-	87,  // 41: starling.v1.JobFinding.finding:type_name -> starling.v1.Finding
-	51,  // 42: starling.v1.PoolSpec.quotas:type_name -> starling.v1.Quota
-	50,  // 43: starling.v1.ChangePoolsRequest.pools:type_name -> starling.v1.PoolSpec
-	50,  // 44: starling.v1.PlanPoolsRequest.pools:type_name -> starling.v1.PoolSpec
-	56,  // 45: starling.v1.PlanPoolsResponse.changes:type_name -> starling.v1.PoolChange
-	57,  // 46: starling.v1.PlanPoolsResponse.entitlements:type_name -> starling.v1.EntitlementChange
-	1,   // 47: starling.v1.PlanPoolsResponse.warnings:type_name -> starling.v1.Problem
-	26,  // 48: starling.v1.PoolChange.changes:type_name -> starling.v1.Change
-	140, // 49: starling.v1.ListPoolsResponse.time:type_name -> google.protobuf.Timestamp
-	60,  // 50: starling.v1.ListPoolsResponse.capacity:type_name -> starling.v1.Amount
-	61,  // 51: starling.v1.ListPoolsResponse.pools:type_name -> starling.v1.Pool
-	1,   // 52: starling.v1.ListPoolsResponse.warnings:type_name -> starling.v1.Problem
-	50,  // 53: starling.v1.Pool.spec:type_name -> starling.v1.PoolSpec
-	62,  // 54: starling.v1.Pool.uses:type_name -> starling.v1.PoolUse
-	140, // 55: starling.v1.PoolStatusResponse.time:type_name -> google.protobuf.Timestamp
-	61,  // 56: starling.v1.PoolStatusResponse.pool:type_name -> starling.v1.Pool
-	65,  // 57: starling.v1.PoolStatusResponse.explanations:type_name -> starling.v1.PoolExplanation
-	66,  // 58: starling.v1.PoolExplanation.parts:type_name -> starling.v1.Part
-	140, // 59: starling.v1.JobHistoryResponse.time:type_name -> google.protobuf.Timestamp
-	74,  // 60: starling.v1.JobHistoryResponse.job:type_name -> starling.v1.Job
-	69,  // 61: starling.v1.JobHistoryResponse.versions:type_name -> starling.v1.JobVersion
-	140, // 62: starling.v1.JobVersion.brought_at:type_name -> google.protobuf.Timestamp
-	2,   // 63: starling.v1.JobVersion.spec:type_name -> starling.v1.JobSpec
-	26,  // 64: starling.v1.JobDiffResponse.changes:type_name -> starling.v1.Change
-	140, // 65: starling.v1.ListJobsResponse.time:type_name -> google.protobuf.Timestamp
-	74,  // 66: starling.v1.ListJobsResponse.jobs:type_name -> starling.v1.Job
-	77,  // 67: starling.v1.Job.counts:type_name -> starling.v1.Counts
-	140, // 68: starling.v1.Job.submitted_at:type_name -> google.protobuf.Timestamp
-	140, // 69: starling.v1.Job.finished_at:type_name -> google.protobuf.Timestamp
-	76,  // 70: starling.v1.Job.update:type_name -> starling.v1.Update
-	75,  // 71: starling.v1.Job.policy_action:type_name -> starling.v1.PolicyAction
-	140, // 72: starling.v1.PolicyAction.at:type_name -> google.protobuf.Timestamp
-	140, // 73: starling.v1.Update.began_at:type_name -> google.protobuf.Timestamp
-	140, // 74: starling.v1.Update.progress_at:type_name -> google.protobuf.Timestamp
-	140, // 75: starling.v1.Update.ended_at:type_name -> google.protobuf.Timestamp
-	140, // 76: starling.v1.JobStatusResponse.time:type_name -> google.protobuf.Timestamp
-	74,  // 77: starling.v1.JobStatusResponse.job:type_name -> starling.v1.Job
-	2,   // 78: starling.v1.JobStatusResponse.spec:type_name -> starling.v1.JobSpec
-	80,  // 79: starling.v1.JobStatusResponse.tasks:type_name -> starling.v1.Task
-	83,  // 80: starling.v1.JobStatusResponse.slots:type_name -> starling.v1.Slot
-	77,  // 81: starling.v1.Task.counts:type_name -> starling.v1.Counts
-	82,  // 82: starling.v1.Task.preemption:type_name -> starling.v1.Preemption
-	81,  // 83: starling.v1.Task.changes:type_name -> starling.v1.TaskChanges
-	140, // 84: starling.v1.Preemption.at:type_name -> google.protobuf.Timestamp
-	140, // 85: starling.v1.Slot.since:type_name -> google.protobuf.Timestamp
-	140, // 86: starling.v1.Slot.deadline:type_name -> google.protobuf.Timestamp
-	84,  // 87: starling.v1.Slot.ports:type_name -> starling.v1.Port
-	140, // 88: starling.v1.WhyResponse.time:type_name -> google.protobuf.Timestamp
-	74,  // 89: starling.v1.WhyResponse.job:type_name -> starling.v1.Job
-	87,  // 90: starling.v1.WhyResponse.findings:type_name -> starling.v1.Finding
-	140, // 91: starling.v1.Finding.since:type_name -> google.protobuf.Timestamp
-	140, // 92: starling.v1.Finding.until:type_name -> google.protobuf.Timestamp
-	140, // 93: starling.v1.ListPeersResponse.time:type_name -> google.protobuf.Timestamp
-	90,  // 94: starling.v1.ListPeersResponse.peers:type_name -> starling.v1.Peer
-	8,   // 95: starling.v1.Peer.capacity:type_name -> starling.v1.Resources
-	8,   // 96: starling.v1.Peer.free:type_name -> starling.v1.Resources
-	10,  // 97: starling.v1.Peer.devices:type_name -> starling.v1.Device
-	7,   // 98: starling.v1.Peer.attributes:type_name -> starling.v1.Variable
-	140, // 99: starling.v1.Peer.drain_deadline:type_name -> google.protobuf.Timestamp
-	8,   // 100: starling.v1.Peer.kept:type_name -> starling.v1.Resources
-	7,   // 101: starling.v1.WatchRequest.labels:type_name -> starling.v1.Variable
-	140, // 102: starling.v1.WatchResponse.time:type_name -> google.protobuf.Timestamp
-	50,  // 103: starling.v1.WatchResponse.pool:type_name -> starling.v1.PoolSpec
-	93,  // 104: starling.v1.WatchResponse.node:type_name -> starling.v1.Node
-	74,  // 105: starling.v1.WatchResponse.job:type_name -> starling.v1.Job
-	76,  // 106: starling.v1.WatchResponse.update:type_name -> starling.v1.Update
-	94,  // 107: starling.v1.WatchResponse.instance:type_name -> starling.v1.Instance
-	95,  // 108: starling.v1.WatchResponse.endpoint:type_name -> starling.v1.Endpoint
-	8,   // 109: starling.v1.Node.capacity:type_name -> starling.v1.Resources
-	8,   // 110: starling.v1.Node.free:type_name -> starling.v1.Resources
-	10,  // 111: starling.v1.Node.devices:type_name -> starling.v1.Device
-	7,   // 112: starling.v1.Node.attributes:type_name -> starling.v1.Variable
-	140, // 113: starling.v1.Node.drain_deadline:type_name -> google.protobuf.Timestamp
-	7,   // 114: starling.v1.Instance.labels:type_name -> starling.v1.Variable
-	83,  // 115: starling.v1.Instance.slot:type_name -> starling.v1.Slot
-	84,  // 116: starling.v1.Endpoint.ports:type_name -> starling.v1.Port
-	7,   // 117: starling.v1.Endpoint.labels:type_name -> starling.v1.Variable
-	117, // 118: starling.v1.TailJournalResponse.entry:type_name -> starling.v1.JournalEntry
-	140, // 119: starling.v1.DiffResponse.from_time:type_name -> google.protobuf.Timestamp
-	140, // 120: starling.v1.DiffResponse.to_time:type_name -> google.protobuf.Timestamp
-	102, // 121: starling.v1.DiffResponse.changes:type_name -> starling.v1.Changed
-	103, // 122: starling.v1.Changed.causes:type_name -> starling.v1.ChangeCause
-	140, // 123: starling.v1.ChangeCause.time:type_name -> google.protobuf.Timestamp
-	140, // 124: starling.v1.UsageResponse.since:type_name -> google.protobuf.Timestamp
-	140, // 125: starling.v1.UsageResponse.until:type_name -> google.protobuf.Timestamp
-	107, // 126: starling.v1.UsageResponse.rows:type_name -> starling.v1.UsageRow
-	108, // 127: starling.v1.UsageRow.devices:type_name -> starling.v1.DeviceHours
-	140, // 128: starling.v1.NodeStatsResponse.time:type_name -> google.protobuf.Timestamp
-	111, // 129: starling.v1.NodeStatsResponse.nodes:type_name -> starling.v1.NodeUse
-	8,   // 130: starling.v1.NodeUse.capacity:type_name -> starling.v1.Resources
-	8,   // 131: starling.v1.NodeUse.allocated:type_name -> starling.v1.Resources
-	112, // 132: starling.v1.NodeUse.use:type_name -> starling.v1.Use
-	113, // 133: starling.v1.NodeUse.gpus:type_name -> starling.v1.GPUUse
-	140, // 134: starling.v1.InstanceStatsResponse.time:type_name -> google.protobuf.Timestamp
-	116, // 135: starling.v1.InstanceStatsResponse.instances:type_name -> starling.v1.InstanceUse
-	8,   // 136: starling.v1.InstanceUse.limits:type_name -> starling.v1.Resources
-	112, // 137: starling.v1.InstanceUse.use:type_name -> starling.v1.Use
-	113, // 138: starling.v1.InstanceUse.gpus:type_name -> starling.v1.GPUUse
-	140, // 139: starling.v1.JournalEntry.time:type_name -> google.protobuf.Timestamp
-	118, // 140: starling.v1.JournalEntry.commands:type_name -> starling.v1.CommandWords
-	119, // 141: starling.v1.JournalEntry.effects:type_name -> starling.v1.EffectWords
-	128, // 142: starling.v1.RulesResponse.members:type_name -> starling.v1.RulesOfMember
-	133, // 143: starling.v1.QuorumResponse.members:type_name -> starling.v1.QuorumMember
-	134, // 144: starling.v1.QuorumResponse.spare:type_name -> starling.v1.QuorumMachine
-	140, // 145: starling.v1.QuorumMember.away_since:type_name -> google.protobuf.Timestamp
-	140, // 146: starling.v1.InfoResponse.time:type_name -> google.protobuf.Timestamp
-	139, // 147: starling.v1.InfoResponse.waits:type_name -> starling.v1.Wait
-	20,  // 148: starling.v1.Starling.SubmitJob:input_type -> starling.v1.SubmitJobRequest
-	22,  // 149: starling.v1.Starling.KillJob:input_type -> starling.v1.KillJobRequest
-	24,  // 150: starling.v1.Starling.PlanJob:input_type -> starling.v1.PlanJobRequest
-	30,  // 151: starling.v1.Starling.WhatIf:input_type -> starling.v1.WhatIfRequest
-	36,  // 152: starling.v1.Starling.SteerUpdate:input_type -> starling.v1.SteerUpdateRequest
-	38,  // 153: starling.v1.Starling.RevertJob:input_type -> starling.v1.RevertJobRequest
-	40,  // 154: starling.v1.Starling.RestartJob:input_type -> starling.v1.RestartJobRequest
-	42,  // 155: starling.v1.Starling.SuspendJob:input_type -> starling.v1.SuspendJobRequest
-	44,  // 156: starling.v1.Starling.SealTask:input_type -> starling.v1.SealTaskRequest
-	46,  // 157: starling.v1.Starling.EndAllocation:input_type -> starling.v1.EndAllocationRequest
-	122, // 158: starling.v1.Starling.Exec:input_type -> starling.v1.ExecRequest
-	48,  // 159: starling.v1.Starling.DrainNode:input_type -> starling.v1.DrainNodeRequest
-	52,  // 160: starling.v1.Starling.ChangePools:input_type -> starling.v1.ChangePoolsRequest
-	54,  // 161: starling.v1.Starling.PlanPools:input_type -> starling.v1.PlanPoolsRequest
-	58,  // 162: starling.v1.Starling.ListPools:input_type -> starling.v1.ListPoolsRequest
-	63,  // 163: starling.v1.Starling.PoolStatus:input_type -> starling.v1.PoolStatusRequest
-	67,  // 164: starling.v1.Starling.JobHistory:input_type -> starling.v1.JobHistoryRequest
-	70,  // 165: starling.v1.Starling.JobDiff:input_type -> starling.v1.JobDiffRequest
-	72,  // 166: starling.v1.Starling.ListJobs:input_type -> starling.v1.ListJobsRequest
-	78,  // 167: starling.v1.Starling.JobStatus:input_type -> starling.v1.JobStatusRequest
-	85,  // 168: starling.v1.Starling.Why:input_type -> starling.v1.WhyRequest
-	88,  // 169: starling.v1.Starling.ListPeers:input_type -> starling.v1.ListPeersRequest
-	91,  // 170: starling.v1.Starling.Watch:input_type -> starling.v1.WatchRequest
-	96,  // 171: starling.v1.Starling.TailJournal:input_type -> starling.v1.TailJournalRequest
-	98,  // 172: starling.v1.Starling.Export:input_type -> starling.v1.ExportRequest
-	100, // 173: starling.v1.Starling.Diff:input_type -> starling.v1.DiffRequest
-	104, // 174: starling.v1.Starling.Blame:input_type -> starling.v1.BlameRequest
-	105, // 175: starling.v1.Starling.Usage:input_type -> starling.v1.UsageRequest
-	109, // 176: starling.v1.Starling.NodeStats:input_type -> starling.v1.NodeStatsRequest
-	114, // 177: starling.v1.Starling.InstanceStats:input_type -> starling.v1.InstanceStatsRequest
-	120, // 178: starling.v1.Starling.Logs:input_type -> starling.v1.LogsRequest
-	124, // 179: starling.v1.Starling.Output:input_type -> starling.v1.OutputRequest
-	126, // 180: starling.v1.Starling.Rules:input_type -> starling.v1.RulesRequest
-	129, // 181: starling.v1.Starling.RaiseRules:input_type -> starling.v1.RaiseRulesRequest
-	131, // 182: starling.v1.Starling.Quorum:input_type -> starling.v1.QuorumRequest
-	135, // 183: starling.v1.Starling.ChangeQuorum:input_type -> starling.v1.ChangeQuorumRequest
-	137, // 184: starling.v1.Starling.Info:input_type -> starling.v1.InfoRequest
-	21,  // 185: starling.v1.Starling.SubmitJob:output_type -> starling.v1.SubmitJobResponse
-	23,  // 186: starling.v1.Starling.KillJob:output_type -> starling.v1.KillJobResponse
-	25,  // 187: starling.v1.Starling.PlanJob:output_type -> starling.v1.PlanJobResponse
-	32,  // 188: starling.v1.Starling.WhatIf:output_type -> starling.v1.WhatIfResponse
-	37,  // 189: starling.v1.Starling.SteerUpdate:output_type -> starling.v1.SteerUpdateResponse
-	39,  // 190: starling.v1.Starling.RevertJob:output_type -> starling.v1.RevertJobResponse
-	41,  // 191: starling.v1.Starling.RestartJob:output_type -> starling.v1.RestartJobResponse
-	43,  // 192: starling.v1.Starling.SuspendJob:output_type -> starling.v1.SuspendJobResponse
-	45,  // 193: starling.v1.Starling.SealTask:output_type -> starling.v1.SealTaskResponse
-	47,  // 194: starling.v1.Starling.EndAllocation:output_type -> starling.v1.EndAllocationResponse
-	123, // 195: starling.v1.Starling.Exec:output_type -> starling.v1.ExecResponse
-	49,  // 196: starling.v1.Starling.DrainNode:output_type -> starling.v1.DrainNodeResponse
-	53,  // 197: starling.v1.Starling.ChangePools:output_type -> starling.v1.ChangePoolsResponse
-	55,  // 198: starling.v1.Starling.PlanPools:output_type -> starling.v1.PlanPoolsResponse
-	59,  // 199: starling.v1.Starling.ListPools:output_type -> starling.v1.ListPoolsResponse
-	64,  // 200: starling.v1.Starling.PoolStatus:output_type -> starling.v1.PoolStatusResponse
-	68,  // 201: starling.v1.Starling.JobHistory:output_type -> starling.v1.JobHistoryResponse
-	71,  // 202: starling.v1.Starling.JobDiff:output_type -> starling.v1.JobDiffResponse
-	73,  // 203: starling.v1.Starling.ListJobs:output_type -> starling.v1.ListJobsResponse
-	79,  // 204: starling.v1.Starling.JobStatus:output_type -> starling.v1.JobStatusResponse
-	86,  // 205: starling.v1.Starling.Why:output_type -> starling.v1.WhyResponse
-	89,  // 206: starling.v1.Starling.ListPeers:output_type -> starling.v1.ListPeersResponse
-	92,  // 207: starling.v1.Starling.Watch:output_type -> starling.v1.WatchResponse
-	97,  // 208: starling.v1.Starling.TailJournal:output_type -> starling.v1.TailJournalResponse
-	99,  // 209: starling.v1.Starling.Export:output_type -> starling.v1.ExportResponse
-	101, // 210: starling.v1.Starling.Diff:output_type -> starling.v1.DiffResponse
-	97,  // 211: starling.v1.Starling.Blame:output_type -> starling.v1.TailJournalResponse
-	106, // 212: starling.v1.Starling.Usage:output_type -> starling.v1.UsageResponse
-	110, // 213: starling.v1.Starling.NodeStats:output_type -> starling.v1.NodeStatsResponse
-	115, // 214: starling.v1.Starling.InstanceStats:output_type -> starling.v1.InstanceStatsResponse
-	121, // 215: starling.v1.Starling.Logs:output_type -> starling.v1.LogsResponse
-	125, // 216: starling.v1.Starling.Output:output_type -> starling.v1.OutputResponse
-	127, // 217: starling.v1.Starling.Rules:output_type -> starling.v1.RulesResponse
-	130, // 218: starling.v1.Starling.RaiseRules:output_type -> starling.v1.RaiseRulesResponse
-	132, // 219: starling.v1.Starling.Quorum:output_type -> starling.v1.QuorumResponse
-	136, // 220: starling.v1.Starling.ChangeQuorum:output_type -> starling.v1.ChangeQuorumResponse
-	138, // 221: starling.v1.Starling.Info:output_type -> starling.v1.InfoResponse
-	185, // [185:222] is the sub-list for method output_type
-	148, // [148:185] is the sub-list for method input_type
-	148, // [148:148] is the sub-list for extension type_name
-	148, // [148:148] is the sub-list for extension extendee
-	0,   // [0:148] is the sub-list for field type_name
+	92,  // 41: starling.v1.JobFinding.finding:type_name -> starling.v1.Finding
+	145, // 42: starling.v1.ListVolumesResponse.time:type_name -> google.protobuf.Timestamp
+	50,  // 43: starling.v1.ListVolumesResponse.volumes:type_name -> starling.v1.Volumes
+	145, // 44: starling.v1.Volumes.since:type_name -> google.protobuf.Timestamp
+	56,  // 45: starling.v1.PoolSpec.quotas:type_name -> starling.v1.Quota
+	55,  // 46: starling.v1.ChangePoolsRequest.pools:type_name -> starling.v1.PoolSpec
+	55,  // 47: starling.v1.PlanPoolsRequest.pools:type_name -> starling.v1.PoolSpec
+	61,  // 48: starling.v1.PlanPoolsResponse.changes:type_name -> starling.v1.PoolChange
+	62,  // 49: starling.v1.PlanPoolsResponse.entitlements:type_name -> starling.v1.EntitlementChange
+	1,   // 50: starling.v1.PlanPoolsResponse.warnings:type_name -> starling.v1.Problem
+	26,  // 51: starling.v1.PoolChange.changes:type_name -> starling.v1.Change
+	145, // 52: starling.v1.ListPoolsResponse.time:type_name -> google.protobuf.Timestamp
+	65,  // 53: starling.v1.ListPoolsResponse.capacity:type_name -> starling.v1.Amount
+	66,  // 54: starling.v1.ListPoolsResponse.pools:type_name -> starling.v1.Pool
+	1,   // 55: starling.v1.ListPoolsResponse.warnings:type_name -> starling.v1.Problem
+	55,  // 56: starling.v1.Pool.spec:type_name -> starling.v1.PoolSpec
+	67,  // 57: starling.v1.Pool.uses:type_name -> starling.v1.PoolUse
+	145, // 58: starling.v1.PoolStatusResponse.time:type_name -> google.protobuf.Timestamp
+	66,  // 59: starling.v1.PoolStatusResponse.pool:type_name -> starling.v1.Pool
+	70,  // 60: starling.v1.PoolStatusResponse.explanations:type_name -> starling.v1.PoolExplanation
+	71,  // 61: starling.v1.PoolExplanation.parts:type_name -> starling.v1.Part
+	145, // 62: starling.v1.JobHistoryResponse.time:type_name -> google.protobuf.Timestamp
+	79,  // 63: starling.v1.JobHistoryResponse.job:type_name -> starling.v1.Job
+	74,  // 64: starling.v1.JobHistoryResponse.versions:type_name -> starling.v1.JobVersion
+	145, // 65: starling.v1.JobVersion.brought_at:type_name -> google.protobuf.Timestamp
+	2,   // 66: starling.v1.JobVersion.spec:type_name -> starling.v1.JobSpec
+	26,  // 67: starling.v1.JobDiffResponse.changes:type_name -> starling.v1.Change
+	145, // 68: starling.v1.ListJobsResponse.time:type_name -> google.protobuf.Timestamp
+	79,  // 69: starling.v1.ListJobsResponse.jobs:type_name -> starling.v1.Job
+	82,  // 70: starling.v1.Job.counts:type_name -> starling.v1.Counts
+	145, // 71: starling.v1.Job.submitted_at:type_name -> google.protobuf.Timestamp
+	145, // 72: starling.v1.Job.finished_at:type_name -> google.protobuf.Timestamp
+	81,  // 73: starling.v1.Job.update:type_name -> starling.v1.Update
+	80,  // 74: starling.v1.Job.policy_action:type_name -> starling.v1.PolicyAction
+	145, // 75: starling.v1.PolicyAction.at:type_name -> google.protobuf.Timestamp
+	145, // 76: starling.v1.Update.began_at:type_name -> google.protobuf.Timestamp
+	145, // 77: starling.v1.Update.progress_at:type_name -> google.protobuf.Timestamp
+	145, // 78: starling.v1.Update.ended_at:type_name -> google.protobuf.Timestamp
+	145, // 79: starling.v1.JobStatusResponse.time:type_name -> google.protobuf.Timestamp
+	79,  // 80: starling.v1.JobStatusResponse.job:type_name -> starling.v1.Job
+	2,   // 81: starling.v1.JobStatusResponse.spec:type_name -> starling.v1.JobSpec
+	85,  // 82: starling.v1.JobStatusResponse.tasks:type_name -> starling.v1.Task
+	88,  // 83: starling.v1.JobStatusResponse.slots:type_name -> starling.v1.Slot
+	82,  // 84: starling.v1.Task.counts:type_name -> starling.v1.Counts
+	87,  // 85: starling.v1.Task.preemption:type_name -> starling.v1.Preemption
+	86,  // 86: starling.v1.Task.changes:type_name -> starling.v1.TaskChanges
+	145, // 87: starling.v1.Preemption.at:type_name -> google.protobuf.Timestamp
+	145, // 88: starling.v1.Slot.since:type_name -> google.protobuf.Timestamp
+	145, // 89: starling.v1.Slot.deadline:type_name -> google.protobuf.Timestamp
+	89,  // 90: starling.v1.Slot.ports:type_name -> starling.v1.Port
+	145, // 91: starling.v1.WhyResponse.time:type_name -> google.protobuf.Timestamp
+	79,  // 92: starling.v1.WhyResponse.job:type_name -> starling.v1.Job
+	92,  // 93: starling.v1.WhyResponse.findings:type_name -> starling.v1.Finding
+	145, // 94: starling.v1.Finding.since:type_name -> google.protobuf.Timestamp
+	145, // 95: starling.v1.Finding.until:type_name -> google.protobuf.Timestamp
+	145, // 96: starling.v1.ListPeersResponse.time:type_name -> google.protobuf.Timestamp
+	95,  // 97: starling.v1.ListPeersResponse.peers:type_name -> starling.v1.Peer
+	8,   // 98: starling.v1.Peer.capacity:type_name -> starling.v1.Resources
+	8,   // 99: starling.v1.Peer.free:type_name -> starling.v1.Resources
+	10,  // 100: starling.v1.Peer.devices:type_name -> starling.v1.Device
+	7,   // 101: starling.v1.Peer.attributes:type_name -> starling.v1.Variable
+	145, // 102: starling.v1.Peer.drain_deadline:type_name -> google.protobuf.Timestamp
+	8,   // 103: starling.v1.Peer.kept:type_name -> starling.v1.Resources
+	7,   // 104: starling.v1.WatchRequest.labels:type_name -> starling.v1.Variable
+	145, // 105: starling.v1.WatchResponse.time:type_name -> google.protobuf.Timestamp
+	55,  // 106: starling.v1.WatchResponse.pool:type_name -> starling.v1.PoolSpec
+	98,  // 107: starling.v1.WatchResponse.node:type_name -> starling.v1.Node
+	79,  // 108: starling.v1.WatchResponse.job:type_name -> starling.v1.Job
+	81,  // 109: starling.v1.WatchResponse.update:type_name -> starling.v1.Update
+	99,  // 110: starling.v1.WatchResponse.instance:type_name -> starling.v1.Instance
+	100, // 111: starling.v1.WatchResponse.endpoint:type_name -> starling.v1.Endpoint
+	8,   // 112: starling.v1.Node.capacity:type_name -> starling.v1.Resources
+	8,   // 113: starling.v1.Node.free:type_name -> starling.v1.Resources
+	10,  // 114: starling.v1.Node.devices:type_name -> starling.v1.Device
+	7,   // 115: starling.v1.Node.attributes:type_name -> starling.v1.Variable
+	145, // 116: starling.v1.Node.drain_deadline:type_name -> google.protobuf.Timestamp
+	7,   // 117: starling.v1.Instance.labels:type_name -> starling.v1.Variable
+	88,  // 118: starling.v1.Instance.slot:type_name -> starling.v1.Slot
+	89,  // 119: starling.v1.Endpoint.ports:type_name -> starling.v1.Port
+	7,   // 120: starling.v1.Endpoint.labels:type_name -> starling.v1.Variable
+	122, // 121: starling.v1.TailJournalResponse.entry:type_name -> starling.v1.JournalEntry
+	145, // 122: starling.v1.DiffResponse.from_time:type_name -> google.protobuf.Timestamp
+	145, // 123: starling.v1.DiffResponse.to_time:type_name -> google.protobuf.Timestamp
+	107, // 124: starling.v1.DiffResponse.changes:type_name -> starling.v1.Changed
+	108, // 125: starling.v1.Changed.causes:type_name -> starling.v1.ChangeCause
+	145, // 126: starling.v1.ChangeCause.time:type_name -> google.protobuf.Timestamp
+	145, // 127: starling.v1.UsageResponse.since:type_name -> google.protobuf.Timestamp
+	145, // 128: starling.v1.UsageResponse.until:type_name -> google.protobuf.Timestamp
+	112, // 129: starling.v1.UsageResponse.rows:type_name -> starling.v1.UsageRow
+	113, // 130: starling.v1.UsageRow.devices:type_name -> starling.v1.DeviceHours
+	145, // 131: starling.v1.NodeStatsResponse.time:type_name -> google.protobuf.Timestamp
+	116, // 132: starling.v1.NodeStatsResponse.nodes:type_name -> starling.v1.NodeUse
+	8,   // 133: starling.v1.NodeUse.capacity:type_name -> starling.v1.Resources
+	8,   // 134: starling.v1.NodeUse.allocated:type_name -> starling.v1.Resources
+	117, // 135: starling.v1.NodeUse.use:type_name -> starling.v1.Use
+	118, // 136: starling.v1.NodeUse.gpus:type_name -> starling.v1.GPUUse
+	145, // 137: starling.v1.InstanceStatsResponse.time:type_name -> google.protobuf.Timestamp
+	121, // 138: starling.v1.InstanceStatsResponse.instances:type_name -> starling.v1.InstanceUse
+	8,   // 139: starling.v1.InstanceUse.limits:type_name -> starling.v1.Resources
+	117, // 140: starling.v1.InstanceUse.use:type_name -> starling.v1.Use
+	118, // 141: starling.v1.InstanceUse.gpus:type_name -> starling.v1.GPUUse
+	145, // 142: starling.v1.JournalEntry.time:type_name -> google.protobuf.Timestamp
+	123, // 143: starling.v1.JournalEntry.commands:type_name -> starling.v1.CommandWords
+	124, // 144: starling.v1.JournalEntry.effects:type_name -> starling.v1.EffectWords
+	133, // 145: starling.v1.RulesResponse.members:type_name -> starling.v1.RulesOfMember
+	138, // 146: starling.v1.QuorumResponse.members:type_name -> starling.v1.QuorumMember
+	139, // 147: starling.v1.QuorumResponse.spare:type_name -> starling.v1.QuorumMachine
+	145, // 148: starling.v1.QuorumMember.away_since:type_name -> google.protobuf.Timestamp
+	145, // 149: starling.v1.InfoResponse.time:type_name -> google.protobuf.Timestamp
+	144, // 150: starling.v1.InfoResponse.waits:type_name -> starling.v1.Wait
+	20,  // 151: starling.v1.Starling.SubmitJob:input_type -> starling.v1.SubmitJobRequest
+	22,  // 152: starling.v1.Starling.KillJob:input_type -> starling.v1.KillJobRequest
+	24,  // 153: starling.v1.Starling.PlanJob:input_type -> starling.v1.PlanJobRequest
+	30,  // 154: starling.v1.Starling.WhatIf:input_type -> starling.v1.WhatIfRequest
+	36,  // 155: starling.v1.Starling.SteerUpdate:input_type -> starling.v1.SteerUpdateRequest
+	38,  // 156: starling.v1.Starling.RevertJob:input_type -> starling.v1.RevertJobRequest
+	40,  // 157: starling.v1.Starling.RestartJob:input_type -> starling.v1.RestartJobRequest
+	42,  // 158: starling.v1.Starling.SuspendJob:input_type -> starling.v1.SuspendJobRequest
+	44,  // 159: starling.v1.Starling.SealTask:input_type -> starling.v1.SealTaskRequest
+	46,  // 160: starling.v1.Starling.EndAllocation:input_type -> starling.v1.EndAllocationRequest
+	48,  // 161: starling.v1.Starling.ListVolumes:input_type -> starling.v1.ListVolumesRequest
+	51,  // 162: starling.v1.Starling.RemoveVolumes:input_type -> starling.v1.RemoveVolumesRequest
+	127, // 163: starling.v1.Starling.Exec:input_type -> starling.v1.ExecRequest
+	53,  // 164: starling.v1.Starling.DrainNode:input_type -> starling.v1.DrainNodeRequest
+	57,  // 165: starling.v1.Starling.ChangePools:input_type -> starling.v1.ChangePoolsRequest
+	59,  // 166: starling.v1.Starling.PlanPools:input_type -> starling.v1.PlanPoolsRequest
+	63,  // 167: starling.v1.Starling.ListPools:input_type -> starling.v1.ListPoolsRequest
+	68,  // 168: starling.v1.Starling.PoolStatus:input_type -> starling.v1.PoolStatusRequest
+	72,  // 169: starling.v1.Starling.JobHistory:input_type -> starling.v1.JobHistoryRequest
+	75,  // 170: starling.v1.Starling.JobDiff:input_type -> starling.v1.JobDiffRequest
+	77,  // 171: starling.v1.Starling.ListJobs:input_type -> starling.v1.ListJobsRequest
+	83,  // 172: starling.v1.Starling.JobStatus:input_type -> starling.v1.JobStatusRequest
+	90,  // 173: starling.v1.Starling.Why:input_type -> starling.v1.WhyRequest
+	93,  // 174: starling.v1.Starling.ListPeers:input_type -> starling.v1.ListPeersRequest
+	96,  // 175: starling.v1.Starling.Watch:input_type -> starling.v1.WatchRequest
+	101, // 176: starling.v1.Starling.TailJournal:input_type -> starling.v1.TailJournalRequest
+	103, // 177: starling.v1.Starling.Export:input_type -> starling.v1.ExportRequest
+	105, // 178: starling.v1.Starling.Diff:input_type -> starling.v1.DiffRequest
+	109, // 179: starling.v1.Starling.Blame:input_type -> starling.v1.BlameRequest
+	110, // 180: starling.v1.Starling.Usage:input_type -> starling.v1.UsageRequest
+	114, // 181: starling.v1.Starling.NodeStats:input_type -> starling.v1.NodeStatsRequest
+	119, // 182: starling.v1.Starling.InstanceStats:input_type -> starling.v1.InstanceStatsRequest
+	125, // 183: starling.v1.Starling.Logs:input_type -> starling.v1.LogsRequest
+	129, // 184: starling.v1.Starling.Output:input_type -> starling.v1.OutputRequest
+	131, // 185: starling.v1.Starling.Rules:input_type -> starling.v1.RulesRequest
+	134, // 186: starling.v1.Starling.RaiseRules:input_type -> starling.v1.RaiseRulesRequest
+	136, // 187: starling.v1.Starling.Quorum:input_type -> starling.v1.QuorumRequest
+	140, // 188: starling.v1.Starling.ChangeQuorum:input_type -> starling.v1.ChangeQuorumRequest
+	142, // 189: starling.v1.Starling.Info:input_type -> starling.v1.InfoRequest
+	21,  // 190: starling.v1.Starling.SubmitJob:output_type -> starling.v1.SubmitJobResponse
+	23,  // 191: starling.v1.Starling.KillJob:output_type -> starling.v1.KillJobResponse
+	25,  // 192: starling.v1.Starling.PlanJob:output_type -> starling.v1.PlanJobResponse
+	32,  // 193: starling.v1.Starling.WhatIf:output_type -> starling.v1.WhatIfResponse
+	37,  // 194: starling.v1.Starling.SteerUpdate:output_type -> starling.v1.SteerUpdateResponse
+	39,  // 195: starling.v1.Starling.RevertJob:output_type -> starling.v1.RevertJobResponse
+	41,  // 196: starling.v1.Starling.RestartJob:output_type -> starling.v1.RestartJobResponse
+	43,  // 197: starling.v1.Starling.SuspendJob:output_type -> starling.v1.SuspendJobResponse
+	45,  // 198: starling.v1.Starling.SealTask:output_type -> starling.v1.SealTaskResponse
+	47,  // 199: starling.v1.Starling.EndAllocation:output_type -> starling.v1.EndAllocationResponse
+	49,  // 200: starling.v1.Starling.ListVolumes:output_type -> starling.v1.ListVolumesResponse
+	52,  // 201: starling.v1.Starling.RemoveVolumes:output_type -> starling.v1.RemoveVolumesResponse
+	128, // 202: starling.v1.Starling.Exec:output_type -> starling.v1.ExecResponse
+	54,  // 203: starling.v1.Starling.DrainNode:output_type -> starling.v1.DrainNodeResponse
+	58,  // 204: starling.v1.Starling.ChangePools:output_type -> starling.v1.ChangePoolsResponse
+	60,  // 205: starling.v1.Starling.PlanPools:output_type -> starling.v1.PlanPoolsResponse
+	64,  // 206: starling.v1.Starling.ListPools:output_type -> starling.v1.ListPoolsResponse
+	69,  // 207: starling.v1.Starling.PoolStatus:output_type -> starling.v1.PoolStatusResponse
+	73,  // 208: starling.v1.Starling.JobHistory:output_type -> starling.v1.JobHistoryResponse
+	76,  // 209: starling.v1.Starling.JobDiff:output_type -> starling.v1.JobDiffResponse
+	78,  // 210: starling.v1.Starling.ListJobs:output_type -> starling.v1.ListJobsResponse
+	84,  // 211: starling.v1.Starling.JobStatus:output_type -> starling.v1.JobStatusResponse
+	91,  // 212: starling.v1.Starling.Why:output_type -> starling.v1.WhyResponse
+	94,  // 213: starling.v1.Starling.ListPeers:output_type -> starling.v1.ListPeersResponse
+	97,  // 214: starling.v1.Starling.Watch:output_type -> starling.v1.WatchResponse
+	102, // 215: starling.v1.Starling.TailJournal:output_type -> starling.v1.TailJournalResponse
+	104, // 216: starling.v1.Starling.Export:output_type -> starling.v1.ExportResponse
+	106, // 217: starling.v1.Starling.Diff:output_type -> starling.v1.DiffResponse
+	102, // 218: starling.v1.Starling.Blame:output_type -> starling.v1.TailJournalResponse
+	111, // 219: starling.v1.Starling.Usage:output_type -> starling.v1.UsageResponse
+	115, // 220: starling.v1.Starling.NodeStats:output_type -> starling.v1.NodeStatsResponse
+	120, // 221: starling.v1.Starling.InstanceStats:output_type -> starling.v1.InstanceStatsResponse
+	126, // 222: starling.v1.Starling.Logs:output_type -> starling.v1.LogsResponse
+	130, // 223: starling.v1.Starling.Output:output_type -> starling.v1.OutputResponse
+	132, // 224: starling.v1.Starling.Rules:output_type -> starling.v1.RulesResponse
+	135, // 225: starling.v1.Starling.RaiseRules:output_type -> starling.v1.RaiseRulesResponse
+	137, // 226: starling.v1.Starling.Quorum:output_type -> starling.v1.QuorumResponse
+	141, // 227: starling.v1.Starling.ChangeQuorum:output_type -> starling.v1.ChangeQuorumResponse
+	143, // 228: starling.v1.Starling.Info:output_type -> starling.v1.InfoResponse
+	190, // [190:229] is the sub-list for method output_type
+	151, // [151:190] is the sub-list for method input_type
+	151, // [151:151] is the sub-list for extension type_name
+	151, // [151:151] is the sub-list for extension extendee
+	0,   // [0:151] is the sub-list for field type_name
 }
 
 func init() { file_v1_starling_proto_init() }
@@ -12871,13 +13273,13 @@ func file_v1_starling_proto_init() {
 	}
 	file_v1_starling_proto_msgTypes[2].OneofWrappers = []any{}
 	file_v1_starling_proto_msgTypes[6].OneofWrappers = []any{}
-	file_v1_starling_proto_msgTypes[50].OneofWrappers = []any{}
-	file_v1_starling_proto_msgTypes[51].OneofWrappers = []any{}
-	file_v1_starling_proto_msgTypes[66].OneofWrappers = []any{}
-	file_v1_starling_proto_msgTypes[80].OneofWrappers = []any{}
-	file_v1_starling_proto_msgTypes[90].OneofWrappers = []any{}
-	file_v1_starling_proto_msgTypes[91].OneofWrappers = []any{}
-	file_v1_starling_proto_msgTypes[92].OneofWrappers = []any{
+	file_v1_starling_proto_msgTypes[55].OneofWrappers = []any{}
+	file_v1_starling_proto_msgTypes[56].OneofWrappers = []any{}
+	file_v1_starling_proto_msgTypes[71].OneofWrappers = []any{}
+	file_v1_starling_proto_msgTypes[85].OneofWrappers = []any{}
+	file_v1_starling_proto_msgTypes[95].OneofWrappers = []any{}
+	file_v1_starling_proto_msgTypes[96].OneofWrappers = []any{}
+	file_v1_starling_proto_msgTypes[97].OneofWrappers = []any{
 		(*WatchResponse_Pool)(nil),
 		(*WatchResponse_Node)(nil),
 		(*WatchResponse_Job)(nil),
@@ -12885,16 +13287,16 @@ func file_v1_starling_proto_init() {
 		(*WatchResponse_Instance)(nil),
 		(*WatchResponse_Endpoint)(nil),
 	}
-	file_v1_starling_proto_msgTypes[104].OneofWrappers = []any{}
-	file_v1_starling_proto_msgTypes[120].OneofWrappers = []any{}
-	file_v1_starling_proto_msgTypes[123].OneofWrappers = []any{}
+	file_v1_starling_proto_msgTypes[109].OneofWrappers = []any{}
+	file_v1_starling_proto_msgTypes[125].OneofWrappers = []any{}
+	file_v1_starling_proto_msgTypes[128].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_v1_starling_proto_rawDesc), len(file_v1_starling_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   140,
+			NumMessages:   145,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -62,6 +62,10 @@ const (
 	StarlingSealTaskProcedure = "/starling.v1.Starling/SealTask"
 	// StarlingEndAllocationProcedure is the fully-qualified name of the Starling's EndAllocation RPC.
 	StarlingEndAllocationProcedure = "/starling.v1.Starling/EndAllocation"
+	// StarlingListVolumesProcedure is the fully-qualified name of the Starling's ListVolumes RPC.
+	StarlingListVolumesProcedure = "/starling.v1.Starling/ListVolumes"
+	// StarlingRemoveVolumesProcedure is the fully-qualified name of the Starling's RemoveVolumes RPC.
+	StarlingRemoveVolumesProcedure = "/starling.v1.Starling/RemoveVolumes"
 	// StarlingExecProcedure is the fully-qualified name of the Starling's Exec RPC.
 	StarlingExecProcedure = "/starling.v1.Starling/Exec"
 	// StarlingDrainNodeProcedure is the fully-qualified name of the Starling's DrainNode RPC.
@@ -140,6 +144,10 @@ type StarlingClient interface {
 	SealTask(context.Context, *v1.SealTaskRequest) (*v1.SealTaskResponse, error)
 	// EndAllocation ends one allocation; another takes its place.
 	EndAllocation(context.Context, *v1.EndAllocationRequest) (*v1.EndAllocationResponse, error)
+	// ListVolumes lists volumes in the order of their names: those that instances have, and those that are kept.
+	ListVolumes(context.Context, *v1.ListVolumesRequest) (*v1.ListVolumesResponse, error)
+	// RemoveVolumes deletes what volumes hold that no instance is to have.
+	RemoveVolumes(context.Context, *v1.RemoveVolumesRequest) (*v1.RemoveVolumesResponse, error)
 	// Exec runs a program beside an instance that runs, where and as that runs, and lets the caller talk with it.
 	Exec(context.Context) (*connect.BidiStreamForClientSimple[v1.ExecRequest, v1.ExecResponse], error)
 	// DrainNode moves what runs on a node to others and gives it nothing new, or takes that back.
@@ -269,6 +277,19 @@ func NewStarlingClient(httpClient connect.HTTPClient, baseURL string, opts ...co
 			httpClient,
 			baseURL+StarlingEndAllocationProcedure,
 			connect.WithSchema(starlingMethods.ByName("EndAllocation")),
+			connect.WithClientOptions(opts...),
+		),
+		listVolumes: connect.NewClient[v1.ListVolumesRequest, v1.ListVolumesResponse](
+			httpClient,
+			baseURL+StarlingListVolumesProcedure,
+			connect.WithSchema(starlingMethods.ByName("ListVolumes")),
+			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+			connect.WithClientOptions(opts...),
+		),
+		removeVolumes: connect.NewClient[v1.RemoveVolumesRequest, v1.RemoveVolumesResponse](
+			httpClient,
+			baseURL+StarlingRemoveVolumesProcedure,
+			connect.WithSchema(starlingMethods.ByName("RemoveVolumes")),
 			connect.WithClientOptions(opts...),
 		),
 		exec: connect.NewClient[v1.ExecRequest, v1.ExecResponse](
@@ -470,6 +491,8 @@ type starlingClient struct {
 	suspendJob    *connect.Client[v1.SuspendJobRequest, v1.SuspendJobResponse]
 	sealTask      *connect.Client[v1.SealTaskRequest, v1.SealTaskResponse]
 	endAllocation *connect.Client[v1.EndAllocationRequest, v1.EndAllocationResponse]
+	listVolumes   *connect.Client[v1.ListVolumesRequest, v1.ListVolumesResponse]
+	removeVolumes *connect.Client[v1.RemoveVolumesRequest, v1.RemoveVolumesResponse]
 	exec          *connect.Client[v1.ExecRequest, v1.ExecResponse]
 	drainNode     *connect.Client[v1.DrainNodeRequest, v1.DrainNodeResponse]
 	changePools   *connect.Client[v1.ChangePoolsRequest, v1.ChangePoolsResponse]
@@ -583,6 +606,24 @@ func (c *starlingClient) SealTask(ctx context.Context, req *v1.SealTaskRequest) 
 // EndAllocation calls starling.v1.Starling.EndAllocation.
 func (c *starlingClient) EndAllocation(ctx context.Context, req *v1.EndAllocationRequest) (*v1.EndAllocationResponse, error) {
 	response, err := c.endAllocation.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// ListVolumes calls starling.v1.Starling.ListVolumes.
+func (c *starlingClient) ListVolumes(ctx context.Context, req *v1.ListVolumesRequest) (*v1.ListVolumesResponse, error) {
+	response, err := c.listVolumes.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// RemoveVolumes calls starling.v1.Starling.RemoveVolumes.
+func (c *starlingClient) RemoveVolumes(ctx context.Context, req *v1.RemoveVolumesRequest) (*v1.RemoveVolumesResponse, error) {
+	response, err := c.removeVolumes.CallUnary(ctx, connect.NewRequest(req))
 	if response != nil {
 		return response.Msg, err
 	}
@@ -826,6 +867,10 @@ type StarlingHandler interface {
 	SealTask(context.Context, *v1.SealTaskRequest) (*v1.SealTaskResponse, error)
 	// EndAllocation ends one allocation; another takes its place.
 	EndAllocation(context.Context, *v1.EndAllocationRequest) (*v1.EndAllocationResponse, error)
+	// ListVolumes lists volumes in the order of their names: those that instances have, and those that are kept.
+	ListVolumes(context.Context, *v1.ListVolumesRequest) (*v1.ListVolumesResponse, error)
+	// RemoveVolumes deletes what volumes hold that no instance is to have.
+	RemoveVolumes(context.Context, *v1.RemoveVolumesRequest) (*v1.RemoveVolumesResponse, error)
 	// Exec runs a program beside an instance that runs, where and as that runs, and lets the caller talk with it.
 	Exec(context.Context, *connect.BidiStream[v1.ExecRequest, v1.ExecResponse]) error
 	// DrainNode moves what runs on a node to others and gives it nothing new, or takes that back.
@@ -951,6 +996,19 @@ func NewStarlingHandler(svc StarlingHandler, opts ...connect.HandlerOption) (str
 		StarlingEndAllocationProcedure,
 		svc.EndAllocation,
 		connect.WithSchema(starlingMethods.ByName("EndAllocation")),
+		connect.WithHandlerOptions(opts...),
+	)
+	starlingListVolumesHandler := connect.NewUnaryHandlerSimple(
+		StarlingListVolumesProcedure,
+		svc.ListVolumes,
+		connect.WithSchema(starlingMethods.ByName("ListVolumes")),
+		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+		connect.WithHandlerOptions(opts...),
+	)
+	starlingRemoveVolumesHandler := connect.NewUnaryHandlerSimple(
+		StarlingRemoveVolumesProcedure,
+		svc.RemoveVolumes,
+		connect.WithSchema(starlingMethods.ByName("RemoveVolumes")),
 		connect.WithHandlerOptions(opts...),
 	)
 	starlingExecHandler := connect.NewBidiStreamHandler(
@@ -1159,6 +1217,10 @@ func NewStarlingHandler(svc StarlingHandler, opts ...connect.HandlerOption) (str
 			starlingSealTaskHandler.ServeHTTP(w, r)
 		case StarlingEndAllocationProcedure:
 			starlingEndAllocationHandler.ServeHTTP(w, r)
+		case StarlingListVolumesProcedure:
+			starlingListVolumesHandler.ServeHTTP(w, r)
+		case StarlingRemoveVolumesProcedure:
+			starlingRemoveVolumesHandler.ServeHTTP(w, r)
 		case StarlingExecProcedure:
 			starlingExecHandler.ServeHTTP(w, r)
 		case StarlingDrainNodeProcedure:
@@ -1260,6 +1322,14 @@ func (UnimplementedStarlingHandler) SealTask(context.Context, *v1.SealTaskReques
 
 func (UnimplementedStarlingHandler) EndAllocation(context.Context, *v1.EndAllocationRequest) (*v1.EndAllocationResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("starling.v1.Starling.EndAllocation is not implemented"))
+}
+
+func (UnimplementedStarlingHandler) ListVolumes(context.Context, *v1.ListVolumesRequest) (*v1.ListVolumesResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("starling.v1.Starling.ListVolumes is not implemented"))
+}
+
+func (UnimplementedStarlingHandler) RemoveVolumes(context.Context, *v1.RemoveVolumesRequest) (*v1.RemoveVolumesResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("starling.v1.Starling.RemoveVolumes is not implemented"))
 }
 
 func (UnimplementedStarlingHandler) Exec(context.Context, *connect.BidiStream[v1.ExecRequest, v1.ExecResponse]) error {

@@ -28,7 +28,7 @@ func newAllocation(r *remote.Remote) *cobra.Command {
 			"End what runs of an instance, with its grace, and start it again on its machine, if that still has room.", false},
 		{"stop", "End an instance and start it elsewhere",
 			"End what runs of an instance, with its grace, and start it on another machine, or on the same if there is no other. To end it\nfor good, give the job fewer instances.\n\n" +
-				"An instance with volumes stays on the machine that has them, or waits for it. With --give-up-volumes it may start on any\nmachine, with empty ones; when it does, what the old ones hold is deleted.", true},
+				"An instance with volumes stays on the machine that has them, or waits for it. With --give-up-volumes it may start on any\nmachine, with empty ones: what the old ones hold is deleted when it has ended.", true},
 	} {
 		end := &cobra.Command{
 			Use:   one.use + " ALLOCATION",
@@ -45,7 +45,7 @@ func newAllocation(r *remote.Remote) *cobra.Command {
 		}
 		if one.elsewhere {
 			end.Flags().BoolVar(&withoutVolumes, "give-up-volumes", false,
-				"let it start on any machine, with empty volumes: what the old ones hold is deleted then")
+				"let it start on any machine, with empty volumes: what the old ones hold is deleted")
 		}
 		allocation.AddCommand(r.Writes(end))
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -213,6 +214,7 @@ func newStop(r *remote.Remote) *cobra.Command {
 		Long: `Stop jobs for good and wait until all of them has ended: instances leave DNS and all lists of
 addresses, get SIGTERM after the stop_delay of their job file, and SIGKILL after its stop_grace.
 
+What volumes hold is kept, and a job that is run under the same name finds it: "starling volume ls" lists it.
 A NAME with * or ? stands for all jobs that it matches, after a question.`,
 		Example:           "  starling stop web\n  starling stop 'nightly-*' 'analytics/*' --yes",
 		Args:              needsNames("job's NAME"),
@@ -266,6 +268,10 @@ func waitStopped(ctx context.Context, r *remote.Remote, t *tracker, timeout time
 			r.Hint("\ndetached; %s goes on stopping", job.name)
 		case err == nil:
 			err = r.ShowNext(job.last, func() string { return job.name + "\n" })
+			if slices.ContainsFunc(job.last.GetSpec().GetTasks(),
+				func(t *starlingv1.TaskSpec) bool { return len(t.GetVolumes()) > 0 }) {
+				r.Hint("what its volumes hold is kept: the next job %[1]s finds it, and `starling volume rm %[1]s` deletes it", job.name)
+			}
 		}
 	}
 	switch {

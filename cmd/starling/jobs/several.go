@@ -1,7 +1,6 @@
 package jobs
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -67,7 +66,8 @@ func (s *several) jobs(ctx context.Context, r *remote.Remote, peer *client.Clien
 	if len(matched) == 0 || s.yes {
 		return chosen, nil
 	}
-	return chosen, s.ask(r, chosen)
+	text := fmt.Sprintf("%s %s: %s", s.verb, console.Counted(len(chosen), "job"), strings.Join(chosen, ", "))
+	return chosen, r.Confirm(text)
 }
 
 // targets returns the jobs, or the job or task, that a name means; none if it is not the name of any.
@@ -110,20 +110,6 @@ func matches(ctx context.Context, peer *client.Client, pattern string) (found []
 		return nil, fmt.Errorf("no job matches %s: `starling ps` lists them", pattern)
 	}
 	return found, nil
-}
-
-// ask lets the user say yes.
-func (s *several) ask(r *remote.Remote, jobs []string) error {
-	text := fmt.Sprintf("%s %s: %s", s.verb, console.Counted(len(jobs), "job"), strings.Join(jobs, ", "))
-	if !r.ErrLive {
-		return exit.Fail(exit.Usage, "%s? nobody is here to say so\nhint: --yes does it without a question", text)
-	}
-	fmt.Fprintf(r.Err, "%s? [y/N] ", text)
-	line, _ := bufio.NewReader(r.In).ReadString('\n') // the end of the input is no
-	if answer := strings.ToLower(strings.TrimSpace(line)); answer != "y" && answer != "yes" {
-		return exit.Fail(exit.Failed, "nothing was done")
-	}
-	return nil
 }
 
 // each does something to each job, also when it fails for some, and returns all that went wrong.

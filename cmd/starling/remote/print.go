@@ -1,16 +1,19 @@
 package remote
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
+	"strings"
 
 	"go.yaml.in/yaml/v4"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 
 	"starling/cmd/starling/console"
+	"starling/cmd/starling/exit"
 )
 
 // ForPeople tells whether answers are printed for people, and not for programs.
@@ -19,6 +22,19 @@ func (r *Remote) ForPeople() bool { return r.format == formatTable || r.format =
 // Tables prints tables for people, as wide as the terminal, or as they are if that was asked for.
 func (r *Remote) Tables(tables ...*console.Table) error {
 	return r.Console.Tables(r.format == formatWide, tables...)
+}
+
+// Confirm lets the user say yes to what the text says.
+func (r *Remote) Confirm(text string) error {
+	if !r.ErrLive {
+		return exit.Fail(exit.Usage, "%s? nobody is here to say so\nhint: --yes does it without a question", text)
+	}
+	fmt.Fprintf(r.Err, "%s? [y/N] ", text)
+	line, _ := bufio.NewReader(r.In).ReadString('\n') // the end of the input is no
+	if answer := strings.ToLower(strings.TrimSpace(line)); answer != "y" && answer != "yes" {
+		return exit.Fail(exit.Failed, "nothing was done")
+	}
+	return nil
 }
 
 // Show prints an answer in the chosen format; draw says how people see it.

@@ -1,4 +1,4 @@
-// Package tasks has the commands that are about what runs on machines: exec and top.
+// Package tasks has the commands that are about what runs on machines: exec, top and volume.
 package tasks
 
 import (
@@ -20,7 +20,9 @@ import (
 )
 
 // Commands returns those of the root.
-func Commands(r *remote.Remote) []*cobra.Command { return []*cobra.Command{newExec(r), newTop(r)} }
+func Commands(r *remote.Remote) []*cobra.Command {
+	return []*cobra.Command{newExec(r), newTop(r), newVolume(r)}
+}
 
 // session is how a program beside an instance is talked with.
 type session struct {

@@ -1,0 +1,84 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"starling/api/door"
+	starlingv1 "starling/api/v1"
+	"starling/cluster"
+	"starling/command"
+	"starling/replica/storage"
+	"starling/rights"
+	"starling/terms"
+	"starling/terms/access"
+)
+
+// ListVolumes lists one page of volumes in the order of their names. The token of a page is its first id.
+func (s *server) ListVolumes(ctx context.Context,
+	request *starlingv1.ListVolumesRequest) (*starlingv1.ListVolumesResponse, error) {
+	size, err := pageSize(request.GetPageSize(), pageSizeDefault)
+	if err != nil {
+		return nil, err
+	}
+	from, ok := terms.ParseVolumeSet(request.GetPageToken())
+	if request.GetPageToken() != "" && !ok {
+		return nil, invalid("the request", volumesProblem("page_token", request.GetPageToken()))
+	}
+	state, err := s.stateAt(ctx, request.GetMinIndex())
+	if err != nil {
+		return nil, err
+	}
+	answer := &starlingv1.ListVolumesResponse{Index: uint64(state.Index), Time: timestamp(state.Time)}
+	caller := door.CallerOf(ctx)
+	who, sees := caller.Subject(), caller.Role >= access.Viewer
+	for _, one := range storage.List(state) {
+		job := one.Set.Slot.Job
+		if one.Set.Compare(from) < 0 || !strings.HasPrefix(string(job), request.GetPrefix()) ||
+			!sees && rights.RoleIn(state, who, job.Pool()) < access.Viewer {
+			continue
+		}
+		if len(answer.Volumes) == size {
+			answer.NextPageToken = one.Set.String()
+			break
+		}
+		answer.Volumes = append(answer.Volumes, volumesMessage(state, &one))
+	}
+	return answer, nil
+}
+
+func volumesMessage(state *cluster.State, one *storage.Volumes) *starlingv1.Volumes {
+	slot := one.Set.Slot
+	m := &starlingv1.Volumes{
+		Id: one.Set.String(), Job: string(slot.Job), Task: string(slot.Task), Number: slot.Index, Node: string(one.Node),
+		State: string(one.State), Allocation: terms.AllocationID{Slot: slot, Order: one.Order}.String(),
+	}
+	if one.Since != 0 {
+		m.Since = timestamp(one.Since)
+	}
+	if j := state.JobOf(slot.Job); j != nil {
+		at := slices.IndexFunc(j.Spec.Tasks, func(t terms.Task) bool { return t.Name == slot.Task })
+		for at >= 0 && len(m.Names) < len(j.Spec.Tasks[at].Volumes) {
+			m.Names = append(m.Names, j.Spec.Tasks[at].Volumes[len(m.Names)].Name)
+		}
+	}
+	return m
+}
+
+// RemoveVolumes deletes what volumes hold.
+func (s *server) RemoveVolumes(ctx context.Context,
+	request *starlingv1.RemoveVolumesRequest) (*starlingv1.RemoveVolumesResponse, error) {
+	problems := requestIDProblems(request.GetRequestId())
+	set, ok := terms.ParseVolumeSet(request.GetVolumes())
+	if !ok {
+		problems = append(problems, volumesProblem("volumes", request.GetVolumes()))
+	}
+	receipt, err := s.submit(ctx, &command.RemoveVolumes{RequestID: request.GetRequestId(), Volumes: set}, problems...)
+	return &starlingv1.RemoveVolumesResponse{Index: uint64(receipt.Index), Job: string(receipt.Job)}, err
+}
+
+func volumesProblem(field, got string) terms.Problem {
+	return terms.Problem{Path: field, Reason: fmt.Sprintf("must be volumes such as db.main[2]@17, is %q", got)}
+}
