@@ -8,6 +8,7 @@ import (
 	"starling/cluster/facts"
 	"starling/schedule/place"
 	"starling/schedule/preempt"
+	"starling/terms/rules"
 )
 
 // short is a queue entry of a daemon of which instances found no room on nodes of some pages.
@@ -82,9 +83,9 @@ func (p *pass) preemptForDaemon(key facts.TaskKey, n facts.NodeIndex) bool {
 	if !p.minds(h) {
 		fits = nil
 	}
-	plan := preempt.OnNode(in, fits)
-	if len(plan.Victims) == 0 {
-		return false
+	plan, amounts := preempt.OnNode(in, fits), preempt.OnNode(in, nil)
+	if len(plan.Victims) == 0 || fits != nil && p.s.Rules >= rules.Volumes && !fits(&amounts) {
+		return false // what is kept are amounts: who leaves for a share of one device, or for a rule, would be back at once
 	}
 	nomination.Seats = slices.Concat(nomination.Seats, p.seats(h, in, plan.Seats))
 	nomination.Leaving = slices.Clone(nomination.Leaving)

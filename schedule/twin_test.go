@@ -77,11 +77,11 @@ func plainSpecial(s *cluster.State, key facts.TaskKey, shapes []cluster.Shape) (
 // choose returns the node for the next instance of a task among some: where all its rules hold, or, if there is none,
 // where those do that have not ended.
 func choose(s *cluster.State, key facts.TaskKey, by choice) (best facts.NodeIndex, found bool) {
-	by.rules = rules(s, key, false)
+	by.rules = rulesOf(s, key, false)
 	if best, found = chooseBy(s, key, by); found {
 		return best, true
 	}
-	by.rules = rules(s, key, true)
+	by.rules = rulesOf(s, key, true)
 	return chooseBy(s, key, by)
 }
 
@@ -182,8 +182,8 @@ func lost(d terms.DeviceOffer, left []int64, free terms.Resources, shapes []clus
 	return total - served, useless
 }
 
-// rules returns what must hold of a node; once they have timed out, soft rules count no more.
-func rules(s *cluster.State, key facts.TaskKey, telling bool) []constraint.Constraint {
+// rulesOf returns what must hold of a node; once they have timed out, soft rules count no more.
+func rulesOf(s *cluster.State, key facts.TaskKey, telling bool) []constraint.Constraint {
 	var all []constraint.Constraint
 	id, task := key.Split()
 	for _, c := range s.Job(id).TaskSpecOf(task, s.Job(id).Version).Constraints {

@@ -115,6 +115,7 @@ var seedsThatFoundBugs = []struct {
 	{1019045, "a waiting slot of a task that the newest version lacks was told to stop what ran there before, and the fold ended"},
 	{1001839, "the model counted an instance twice whose lost allocation had succeeded as well as its successor"},
 	{981776, "the model did not follow who gave way and was placed anew by an entry with more effects than are told"},
+	{16836, "instances gave way to a daemon that needs a share of one device, and came back at once, for ever"},
 	{890, "a job was rolled back to a version with volumes, and found them empty: one without had let its slots go anywhere"},
 	{2410, "a machine was emptied and led a life again of which nothing counted, and its entries had the names of the old"},
 }
