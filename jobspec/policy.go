@@ -384,7 +384,7 @@ func argumentsForm() form[[]terms.EnvVar] {
 func argumentForm() form[string] {
 	f := anyText()
 	f.words = "a text, a number, true or false"
-	f.schema = object{{"type", []string{"string", "integer", "boolean"}}}
+	f.schema = object{{"type", []string{"string", "integer", "boolean"}}, {"minLength", 1}}
 	f.read = func(r *reader, p place, into *string) {
 		if r.expect(p, yaml.ScalarNode, f.words) {
 			*into = p.node.Value
