@@ -11,10 +11,11 @@ import (
 	"starling/command"
 	"starling/driver/fake"
 	"starling/peer/inbox"
+	"starling/terms"
 )
 
-// TestVolumesOutliveTheirTasks keeps the volumes of a stopped job until it is forgotten.
-func TestVolumesOutliveTheirTasks(t *testing.T) {
+// TestVolumesOutliveTheirJobs keeps the volumes of a stopped job for the next of its name, until somebody removes them.
+func TestVolumesOutliveTheirJobs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFlock(t, "a")
 		defer f.stop()
@@ -27,13 +28,23 @@ func TestVolumesOutliveTheirTasks(t *testing.T) {
 		}
 		f.runsOn("a", database())
 		wantSets("db.main[0]@1")
-		if _, err := f.peers["a"].Submit(context.Background(), &command.KillJob{Job: "db"}); err != nil {
-			t.Fatal(err)
+		stop := func() {
+			t.Helper()
+			if _, err := f.peers["a"].Submit(context.Background(), &command.KillJob{Job: "db"}); err != nil {
+				t.Fatal(err)
+			}
+			f.await("a", "it stopped", statusIs("db", workload.StatusStopped))
 		}
-		f.await("a", "it stopped", statusIs("db", workload.StatusStopped))
+		stop()
 		wantSets("db.main[0]@1")
 		f.submit("a", database())
 		f.await("a", "another of that name runs", running("db", 1)) // so the first is forgotten
-		wantSets("db.main[0]@2")
+		wantSets("db.main[0]@1")
+		stop()
+		set, _ := terms.ParseVolumeSet("db.main[0]@1")
+		if _, err := f.peers["a"].Submit(context.Background(), &command.RemoveVolumes{Volumes: set}); err != nil {
+			t.Fatal(err)
+		}
+		wantSets()
 	})
 }
