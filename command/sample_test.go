@@ -57,6 +57,10 @@ func samples() map[form]*Entry {
 			shown.Spec.Tasks = slices.Clone(asked.Spec.Tasks)
 			shown.Spec.Tasks[0].IDTokens = []terms.IDToken{{Name: "vault", Audience: "https://vault.example",
 				LifeMillis: 3_600_000}}
+			shown.Spec.Tasks[0].Checks = slices.Clone(asked.Spec.Tasks[0].Checks)
+			question := &shown.Spec.Tasks[0].Checks[0]
+			question.Method, question.Body, question.Status = 2, "{}", 204
+			question.Headers = []terms.EnvVar{{Name: "Host", Value: "web.example"}}
 			add(&shown)
 		}
 	}
@@ -214,6 +218,7 @@ func (f *filler) fill(v reflect.Value) {
 		reflect.TypeFor[terms.Preemption]():    int(terms.Preemptible),
 		reflect.TypeFor[terms.Survivor]():      int(terms.KeepLongest),
 		reflect.TypeFor[terms.CheckKind]():     int(terms.CheckCommand),
+		reflect.TypeFor[terms.Method]():        len(terms.Methods()) - 1,
 		reflect.TypeFor[Steering]():            int(Abort), reflect.TypeFor[facts.Seat](): int(facts.UnknownSeat),
 		reflect.TypeFor[terms.Placement]():     int(terms.Defragment),
 		reflect.TypeFor[terms.Signal]():        int(terms.SignalUser2),

@@ -219,6 +219,7 @@ func commandForm() form[[]string] {
 
 const (
 	namePattern     = `^[A-Za-z0-9][A-Za-z0-9_-]{0,62}$`
+	headerPattern   = "^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,252}$" // a token of RFC 9110, 5.6.2
 	variablePattern = `^[A-Za-z_][A-Za-z0-9_]{0,251}$`
 )
 
@@ -229,6 +230,10 @@ func nameForm[V ~string]() form[V] {
 func envForm() form[[]terms.EnvVar] {
 	return variables("a mapping from names of variables to texts",
 		object{{"pattern", variablePattern}, {"not", object{{"pattern", "^STARLING_"}}}}, terms.ArgumentsMax, anyText())
+}
+
+func headersForm() form[[]terms.EnvVar] {
+	return variables("a mapping from names of headers to texts", object{{"pattern", headerPattern}}, terms.HeadersMax, anyText())
 }
 
 func labelsForm() form[[]terms.EnvVar] {

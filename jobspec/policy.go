@@ -143,6 +143,14 @@ func checkForm() form[terms.Check] {
 			named("port", "The name of the port for http, tcp and grpc; the only port of a task needs not be named."),
 		bind(optional(text[string]("a name")), func(c *spec) *string { return &c.Service }).
 			named("service", "The service that grpc asks about; without it all that listens at the port."),
+		bind(optional(choice[terms.Method](terms.Methods())), func(c *spec) *terms.Method { return &c.Method }).
+			named("method", "The method by which http asks; GET, without it."),
+		bind(headersForm(), func(c *spec) *[]terms.EnvVar { return &c.Headers }).
+			named("headers", "What http sends in the head of its question."),
+		bind(optional(anyText()), func(c *spec) *string { return &c.Body }).
+			named("body", "What http sends with another method than GET and HEAD."),
+		bind(optional(whole[uint16](100, 599)), func(c *spec) *uint16 { return &c.Status }).
+			named("status", "The only status of an answer to http that is well."),
 		bind(durationForm(terms.DelayMillisMax), func(c *spec) *uint32 { return &c.IntervalMillis }).
 			named("interval", "The time between two questions, at least 100ms.").or("2s"),
 		bind(durationForm(terms.DelayMillisMax), func(c *spec) *uint32 { return &c.TimeoutMillis }).

@@ -333,7 +333,8 @@ func (c *Core) React(own terms.Time) Work {
 	}
 	header := command.Entry{Rules: c.state.Rules, Writer: c.self, Time: now, Cause: c.state.Index}
 	// A new cluster has all rules before its first job, after which they are raised by hand.
-	raises := slices.ContainsFunc(r.Commands, func(one command.Command) bool { return one.Kind() == command.KindRaiseRules })
+	raises := slices.ContainsFunc(r.Commands,
+		func(one command.Command) bool { return one.Kind() == command.KindRaiseRules })
 	if payload := c.outbox.next(header, r.Commands, phase == Member && !raises); payload != nil {
 		w.Append = &journal.Record{Writer: string(c.self), Seq: c.outbox.seq, Payload: payload}
 	}

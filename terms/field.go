@@ -115,6 +115,7 @@ var taskFields = [...]field[Task]{
 	{"container", 3, replace[Task], func(c *coder, t *Task) { codeContainer(c, &t.Container) }},
 	{"checks", 4, replace[Task], codeMoreOfChecks},
 	{"pids_limit", 4, replace[Task], func(c *coder, t *Task) { codec.Uint32s(c, &t.ProcessesMax) }},
+	{"checks", 5, replace[Task], codeQuestions},
 	{"id_tokens", 5, replace[Task], func(c *coder, t *Task) { codec.List(c, &t.IDTokens, IDTokensMax, codeIDToken) }},
 }
 
@@ -220,20 +221,9 @@ func codeCheck(c *coder, k *Check) {
 	codec.Uint32s(c, &k.IntervalMillis, &k.TimeoutMillis, &k.FailuresMax)
 }
 
-// codeMoreOfChecks codes what checks have since version 4 of the encoding, for those that have any of it.
+// codeMoreOfChecks codes what checks have since version 4 of the encoding.
 func codeMoreOfChecks(c *coder, t *Task) {
-	having := uint8(0) // a bit for each
-	for i := range t.Checks {
-		if t.Checks[i].hasMore() {
-			having |= 1 << i
-		}
-	}
-	codec.Integer(c, &having, 1<<len(t.Checks)-1)
-	for i := range t.Checks {
-		if having>>i&1 == 0 {
-			continue
-		}
-		k := &t.Checks[i]
+	codeSomeChecks(c, t, (*Check).hasMore, func(k *Check) {
 		asksGRPC := k.Kind == CheckGRPC
 		codec.Flags(c, &asksGRPC)
 		codec.Uint32s(c, &k.StartMillis)
@@ -244,10 +234,42 @@ func codeMoreOfChecks(c *coder, t *Task) {
 			c.Fail("has a check by gRPC that begins as one by %s", k.Kind)
 		case asksGRPC:
 			k.Kind = CheckGRPC
-		case !k.hasMore():
+		}
+	})
+}
+
+// codeQuestions codes what checks have since version 5 of the encoding.
+func codeQuestions(c *coder, t *Task) {
+	codeSomeChecks(c, t, (*Check).saysMore, func(k *Check) {
+		codec.Integer(c, &k.Method, uint64(len(Methods())-1))
+		codec.List(c, &k.Headers, HeadersMax, CodeVariable)
+		codec.Text(c, &k.Body, TextBytesMax)
+		codec.Integer(c, &k.Status, math.MaxUint16)
+	})
+}
+
+// codeSomeChecks codes a part of those checks that have any of it.
+func codeSomeChecks(c *coder, t *Task, has func(*Check) bool, code func(*Check)) {
+	having := uint8(0) // a bit for each
+	for i := range t.Checks {
+		if has(&t.Checks[i]) {
+			having |= 1 << i
+		}
+	}
+	codec.Integer(c, &having, 1<<len(t.Checks)-1)
+	for i := range t.Checks {
+		if having>>i&1 == 0 {
+			continue
+		}
+		if code(&t.Checks[i]); !c.Writing && !has(&t.Checks[i]) {
 			c.Fail("has a check with nothing more")
 		}
 	}
+}
+
+// saysMore tells whether the check asks by HTTP in another way than a plain GET.
+func (k *Check) saysMore() bool {
+	return k.Method != 0 || len(k.Headers) > 0 || k.Body != "" || k.Status != 0
 }
 
 // hasMore tells whether the first form of a check is not all of it.

@@ -92,6 +92,9 @@ const (
 	KeepLeast = 1
 	// TaskProcessesMax bounds the processes and threads of an instance: Linux has no larger numbers.
 	TaskProcessesMax = 1 << 22
+	// HeadersMax bounds the headers of a check, HeaderBytesMax the name of each.
+	HeadersMax     = 32
+	HeaderBytesMax = 4 * NameBytesMax
 	// IDTokensMax bounds the tokens of an instance, IDTokenLifeLeast and IDTokenLifeMax how long one is good for: 10 s to
 	// 24 hours.
 	IDTokensMax      = 8

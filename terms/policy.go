@@ -115,6 +115,12 @@ type Check struct {
 	// does, "" for all that listens there.
 	Port, Path, Service string
 	Command             []string
+	// Method, Headers and Body are how HTTP asks, Status is the only one that is well, 0 for 200 to 399. Checks have them
+	// since rules.Volumes.
+	Method  Method
+	Headers []EnvVar
+	Body    string
+	Status  uint16
 	// StartMillis is how long after the start of an instance no failure counts, unless the check has passed before. Checks
 	// have it, and ask by gRPC, since rules.Authorities.
 	StartMillis uint32
@@ -123,6 +129,15 @@ type Check struct {
 	// FailuresMax is how many failures in a row are tolerated.
 	FailuresMax uint32
 }
+
+// Method is by which method HTTP asks.
+type Method uint8
+
+// Methods lists those that checks may ask by at their numbers; 0 is GET.
+func Methods() []string { return []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"} }
+
+// String returns the method's name.
+func (m Method) String() string { return Methods()[m] }
 
 // Volume is a folder of a slot that outlives its allocations; its path stands in STARLING_VOLUME_<NAME>.
 type Volume struct{ Name string }

@@ -3,6 +3,8 @@ package validate
 import (
 	"slices"
 	"strconv"
+	"strings"
+	"unicode"
 
 	"starling/terms"
 	"starling/terms/constraint"
@@ -255,6 +257,7 @@ func (p *problems) check(t *terms.Task, c *terms.Check, field string) {
 	if len(c.Service) > terms.NameBytesMax || c.Service != "" && c.Kind != terms.CheckGRPC {
 		p.add(field+".service", "is for grpc alone, and must have at most %d bytes", terms.NameBytesMax)
 	}
+	p.question(c, field)
 	if len(c.Command) > terms.ArgumentsMax {
 		p.add(field+".command", "must have at most %d elements", terms.ArgumentsMax)
 		return
@@ -266,6 +269,52 @@ func (p *problems) check(t *terms.Task, c *terms.Check, field string) {
 	p.bounded(field+".timeout", int64(c.TimeoutMillis), 1, terms.DelayMillisMax)
 	p.bounded(field+".start_period", int64(c.StartMillis), 0, terms.DelayMillisMax)
 	p.bounded(field+".failures", int64(c.FailuresMax), 0, terms.ArgumentsMax)
+}
+
+// question checks how HTTP asks.
+func (p *problems) question(c *terms.Check, field string) {
+	if c.Kind != terms.CheckHTTP && (c.Method != 0 || len(c.Headers) > 0 || c.Body != "" || c.Status != 0) {
+		p.add(field, "must have none of method, headers, body and status, which are for http alone")
+	}
+	if int(c.Method) >= len(terms.Methods()) {
+		p.add(field+".method", "must be one of %q", terms.Methods())
+		return
+	}
+	if len(c.Headers) > terms.HeadersMax {
+		p.add(field+".headers", "must have at most %d elements, has %d", terms.HeadersMax, len(c.Headers))
+		return
+	}
+	for i, h := range c.Headers {
+		p.header(field+".headers", h, c.Headers[:i])
+	}
+	if method := c.Method.String(); c.Body != "" && (method == "GET" || method == "HEAD") {
+		p.add(field+".body", "is not sent with %s: name another method", method)
+	}
+	p.text(field+".body", c.Body)
+	if c.Status != 0 {
+		p.bounded(field+".status", int64(c.Status), 100, 599)
+	}
+}
+
+// header checks one after others.
+func (p *problems) header(field string, h terms.EnvVar, before []terms.EnvVar) {
+	if !isToken(h.Name) || len(h.Name) > terms.HeaderBytesMax {
+		p.add(field, "%q is not the name of a header", h.Name)
+		return
+	}
+	p.text(field+"."+h.Name, h.Value)
+	twice := slices.ContainsFunc(before, func(other terms.EnvVar) bool { return strings.EqualFold(other.Name, h.Name) })
+	if twice || strings.ContainsFunc(h.Value, unicode.IsControl) {
+		p.add(field+"."+h.Name, "must be one line of text, and stand there once")
+	}
+}
+
+// isToken tells whether a text is a token of RFC 9110, 5.6.2, as names of headers are.
+func isToken(text string) bool {
+	return text != "" && !strings.ContainsFunc(text, func(r rune) bool {
+		return r > unicode.MaxASCII ||
+			!unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("!#$%&'*+-.^_`|~", r)
+	})
 }
 
 // sizeOf returns at least what the task takes in an entry, but for a small constant.

@@ -1813,7 +1813,13 @@ type Check struct {
 	// The service that grpc asks about; "" for all that listens at the port.
 	Service string `protobuf:"bytes,8,opt,name=service,proto3" json:"service,omitempty"`
 	// How long after the start of an instance no failure counts, unless the check has passed before.
-	StartMillis   uint32 `protobuf:"varint,9,opt,name=start_millis,json=startMillis,proto3" json:"start_millis,omitempty"`
+	StartMillis uint32 `protobuf:"varint,9,opt,name=start_millis,json=startMillis,proto3" json:"start_millis,omitempty"`
+	// How http asks: "" is GET.
+	Method  string      `protobuf:"bytes,10,opt,name=method,proto3" json:"method,omitempty"`
+	Headers []*Variable `protobuf:"bytes,11,rep,name=headers,proto3" json:"headers,omitempty"`
+	Body    string      `protobuf:"bytes,12,opt,name=body,proto3" json:"body,omitempty"`
+	// The only status that is well; 0 is 200 to 399.
+	Status        uint32 `protobuf:"varint,13,opt,name=status,proto3" json:"status,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1907,6 +1913,34 @@ func (x *Check) GetService() string {
 func (x *Check) GetStartMillis() uint32 {
 	if x != nil {
 		return x.StartMillis
+	}
+	return 0
+}
+
+func (x *Check) GetMethod() string {
+	if x != nil {
+		return x.Method
+	}
+	return ""
+}
+
+func (x *Check) GetHeaders() []*Variable {
+	if x != nil {
+		return x.Headers
+	}
+	return nil
+}
+
+func (x *Check) GetBody() string {
+	if x != nil {
+		return x.Body
+	}
+	return ""
+}
+
+func (x *Check) GetStatus() uint32 {
+	if x != nil {
+		return x.Status
 	}
 	return 0
 }
@@ -11968,7 +12002,7 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\x11lost_after_millis\x18\x01 \x01(\rR\x0flostAfterMillis\x12\x12\n" +
 	"\x04wait\x18\x02 \x01(\bR\x04wait\x12\x12\n" +
 	"\x04keep\x18\x03 \x01(\tR\x04keep\x12*\n" +
-	"\x11stop_after_millis\x18\x04 \x01(\rR\x0fstopAfterMillis\"\x8d\x02\n" +
+	"\x11stop_after_millis\x18\x04 \x01(\rR\x0fstopAfterMillis\"\x82\x03\n" +
 	"\x05Check\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x12\n" +
 	"\x04port\x18\x02 \x01(\tR\x04port\x12\x12\n" +
@@ -11978,7 +12012,12 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\x0etimeout_millis\x18\x06 \x01(\rR\rtimeoutMillis\x12!\n" +
 	"\ffailures_max\x18\a \x01(\rR\vfailuresMax\x12\x18\n" +
 	"\aservice\x18\b \x01(\tR\aservice\x12!\n" +
-	"\fstart_millis\x18\t \x01(\rR\vstartMillis\"u\n" +
+	"\fstart_millis\x18\t \x01(\rR\vstartMillis\x12\x16\n" +
+	"\x06method\x18\n" +
+	" \x01(\tR\x06method\x12/\n" +
+	"\aheaders\x18\v \x03(\v2\x15.starling.v1.VariableR\aheaders\x12\x12\n" +
+	"\x04body\x18\f \x01(\tR\x04body\x12\x16\n" +
+	"\x06status\x18\r \x01(\rR\x06status\"u\n" +
 	"\x10SubmitJobRequest\x12\x1d\n" +
 	"\n" +
 	"request_id\x18\x01 \x01(\tR\trequestId\x12(\n" +
@@ -13052,218 +13091,219 @@ var file_v1_starling_proto_depIdxs = []int32{
 	12,  // 19: starling.v1.Constraint.all:type_name -> starling.v1.Constraint
 	12,  // 20: starling.v1.Constraint.any:type_name -> starling.v1.Constraint
 	16,  // 21: starling.v1.Container.mounts:type_name -> starling.v1.Mount
-	2,   // 22: starling.v1.SubmitJobRequest.spec:type_name -> starling.v1.JobSpec
-	2,   // 23: starling.v1.PlanJobRequest.spec:type_name -> starling.v1.JobSpec
-	26,  // 24: starling.v1.PlanJobResponse.changes:type_name -> starling.v1.Change
-	27,  // 25: starling.v1.PlanJobResponse.tasks:type_name -> starling.v1.TaskPlan
-	28,  // 26: starling.v1.PlanJobResponse.waves:type_name -> starling.v1.Wave
-	92,  // 27: starling.v1.PlanJobResponse.findings:type_name -> starling.v1.Finding
-	81,  // 28: starling.v1.PlanJobResponse.update:type_name -> starling.v1.Update
-	29,  // 29: starling.v1.Wave.steps:type_name -> starling.v1.Step
-	31,  // 30: starling.v1.WhatIfRequest.add:type_name -> starling.v1.ImaginedNodes
-	2,   // 31: starling.v1.WhatIfRequest.run:type_name -> starling.v1.JobSpec
-	55,  // 32: starling.v1.WhatIfRequest.pools:type_name -> starling.v1.PoolSpec
-	8,   // 33: starling.v1.ImaginedNodes.capacity:type_name -> starling.v1.Resources
-	10,  // 34: starling.v1.ImaginedNodes.devices:type_name -> starling.v1.Device
-	7,   // 35: starling.v1.ImaginedNodes.attributes:type_name -> starling.v1.Variable
-	33,  // 36: starling.v1.WhatIfResponse.differences:type_name -> starling.v1.Difference
-	34,  // 37: starling.v1.WhatIfResponse.counts:type_name -> starling.v1.DifferenceCount
-	65,  // 38: starling.v1.WhatIfResponse.capacity_before:type_name -> starling.v1.Amount
-	65,  // 39: starling.v1.WhatIfResponse.capacity_after:type_name -> starling.v1.Amount
-	35,  // 40: starling.v1.WhatIfResponse.findings:type_name -> starling.v1.JobFinding
-	92,  // 41: starling.v1.JobFinding.finding:type_name -> starling.v1.Finding
-	145, // 42: starling.v1.ListVolumesResponse.time:type_name -> google.protobuf.Timestamp
-	50,  // 43: starling.v1.ListVolumesResponse.volumes:type_name -> starling.v1.Volumes
-	145, // 44: starling.v1.Volumes.since:type_name -> google.protobuf.Timestamp
-	56,  // 45: starling.v1.PoolSpec.quotas:type_name -> starling.v1.Quota
-	55,  // 46: starling.v1.ChangePoolsRequest.pools:type_name -> starling.v1.PoolSpec
-	55,  // 47: starling.v1.PlanPoolsRequest.pools:type_name -> starling.v1.PoolSpec
-	61,  // 48: starling.v1.PlanPoolsResponse.changes:type_name -> starling.v1.PoolChange
-	62,  // 49: starling.v1.PlanPoolsResponse.entitlements:type_name -> starling.v1.EntitlementChange
-	1,   // 50: starling.v1.PlanPoolsResponse.warnings:type_name -> starling.v1.Problem
-	26,  // 51: starling.v1.PoolChange.changes:type_name -> starling.v1.Change
-	145, // 52: starling.v1.ListPoolsResponse.time:type_name -> google.protobuf.Timestamp
-	65,  // 53: starling.v1.ListPoolsResponse.capacity:type_name -> starling.v1.Amount
-	66,  // 54: starling.v1.ListPoolsResponse.pools:type_name -> starling.v1.Pool
-	1,   // 55: starling.v1.ListPoolsResponse.warnings:type_name -> starling.v1.Problem
-	55,  // 56: starling.v1.Pool.spec:type_name -> starling.v1.PoolSpec
-	67,  // 57: starling.v1.Pool.uses:type_name -> starling.v1.PoolUse
-	145, // 58: starling.v1.PoolStatusResponse.time:type_name -> google.protobuf.Timestamp
-	66,  // 59: starling.v1.PoolStatusResponse.pool:type_name -> starling.v1.Pool
-	70,  // 60: starling.v1.PoolStatusResponse.explanations:type_name -> starling.v1.PoolExplanation
-	71,  // 61: starling.v1.PoolExplanation.parts:type_name -> starling.v1.Part
-	145, // 62: starling.v1.JobHistoryResponse.time:type_name -> google.protobuf.Timestamp
-	79,  // 63: starling.v1.JobHistoryResponse.job:type_name -> starling.v1.Job
-	74,  // 64: starling.v1.JobHistoryResponse.versions:type_name -> starling.v1.JobVersion
-	145, // 65: starling.v1.JobVersion.brought_at:type_name -> google.protobuf.Timestamp
-	2,   // 66: starling.v1.JobVersion.spec:type_name -> starling.v1.JobSpec
-	26,  // 67: starling.v1.JobDiffResponse.changes:type_name -> starling.v1.Change
-	145, // 68: starling.v1.ListJobsResponse.time:type_name -> google.protobuf.Timestamp
-	79,  // 69: starling.v1.ListJobsResponse.jobs:type_name -> starling.v1.Job
-	82,  // 70: starling.v1.Job.counts:type_name -> starling.v1.Counts
-	145, // 71: starling.v1.Job.submitted_at:type_name -> google.protobuf.Timestamp
-	145, // 72: starling.v1.Job.finished_at:type_name -> google.protobuf.Timestamp
-	81,  // 73: starling.v1.Job.update:type_name -> starling.v1.Update
-	80,  // 74: starling.v1.Job.policy_action:type_name -> starling.v1.PolicyAction
-	145, // 75: starling.v1.PolicyAction.at:type_name -> google.protobuf.Timestamp
-	145, // 76: starling.v1.Update.began_at:type_name -> google.protobuf.Timestamp
-	145, // 77: starling.v1.Update.progress_at:type_name -> google.protobuf.Timestamp
-	145, // 78: starling.v1.Update.ended_at:type_name -> google.protobuf.Timestamp
-	145, // 79: starling.v1.JobStatusResponse.time:type_name -> google.protobuf.Timestamp
-	79,  // 80: starling.v1.JobStatusResponse.job:type_name -> starling.v1.Job
-	2,   // 81: starling.v1.JobStatusResponse.spec:type_name -> starling.v1.JobSpec
-	85,  // 82: starling.v1.JobStatusResponse.tasks:type_name -> starling.v1.Task
-	88,  // 83: starling.v1.JobStatusResponse.slots:type_name -> starling.v1.Slot
-	82,  // 84: starling.v1.Task.counts:type_name -> starling.v1.Counts
-	87,  // 85: starling.v1.Task.preemption:type_name -> starling.v1.Preemption
-	86,  // 86: starling.v1.Task.changes:type_name -> starling.v1.TaskChanges
-	145, // 87: starling.v1.Preemption.at:type_name -> google.protobuf.Timestamp
-	145, // 88: starling.v1.Slot.since:type_name -> google.protobuf.Timestamp
-	145, // 89: starling.v1.Slot.deadline:type_name -> google.protobuf.Timestamp
-	89,  // 90: starling.v1.Slot.ports:type_name -> starling.v1.Port
-	145, // 91: starling.v1.WhyResponse.time:type_name -> google.protobuf.Timestamp
-	79,  // 92: starling.v1.WhyResponse.job:type_name -> starling.v1.Job
-	92,  // 93: starling.v1.WhyResponse.findings:type_name -> starling.v1.Finding
-	145, // 94: starling.v1.Finding.since:type_name -> google.protobuf.Timestamp
-	145, // 95: starling.v1.Finding.until:type_name -> google.protobuf.Timestamp
-	145, // 96: starling.v1.ListPeersResponse.time:type_name -> google.protobuf.Timestamp
-	95,  // 97: starling.v1.ListPeersResponse.peers:type_name -> starling.v1.Peer
-	8,   // 98: starling.v1.Peer.capacity:type_name -> starling.v1.Resources
-	8,   // 99: starling.v1.Peer.free:type_name -> starling.v1.Resources
-	10,  // 100: starling.v1.Peer.devices:type_name -> starling.v1.Device
-	7,   // 101: starling.v1.Peer.attributes:type_name -> starling.v1.Variable
-	145, // 102: starling.v1.Peer.drain_deadline:type_name -> google.protobuf.Timestamp
-	8,   // 103: starling.v1.Peer.kept:type_name -> starling.v1.Resources
-	7,   // 104: starling.v1.WatchRequest.labels:type_name -> starling.v1.Variable
-	145, // 105: starling.v1.WatchResponse.time:type_name -> google.protobuf.Timestamp
-	55,  // 106: starling.v1.WatchResponse.pool:type_name -> starling.v1.PoolSpec
-	98,  // 107: starling.v1.WatchResponse.node:type_name -> starling.v1.Node
-	79,  // 108: starling.v1.WatchResponse.job:type_name -> starling.v1.Job
-	81,  // 109: starling.v1.WatchResponse.update:type_name -> starling.v1.Update
-	99,  // 110: starling.v1.WatchResponse.instance:type_name -> starling.v1.Instance
-	100, // 111: starling.v1.WatchResponse.endpoint:type_name -> starling.v1.Endpoint
-	8,   // 112: starling.v1.Node.capacity:type_name -> starling.v1.Resources
-	8,   // 113: starling.v1.Node.free:type_name -> starling.v1.Resources
-	10,  // 114: starling.v1.Node.devices:type_name -> starling.v1.Device
-	7,   // 115: starling.v1.Node.attributes:type_name -> starling.v1.Variable
-	145, // 116: starling.v1.Node.drain_deadline:type_name -> google.protobuf.Timestamp
-	7,   // 117: starling.v1.Instance.labels:type_name -> starling.v1.Variable
-	88,  // 118: starling.v1.Instance.slot:type_name -> starling.v1.Slot
-	89,  // 119: starling.v1.Endpoint.ports:type_name -> starling.v1.Port
-	7,   // 120: starling.v1.Endpoint.labels:type_name -> starling.v1.Variable
-	122, // 121: starling.v1.TailJournalResponse.entry:type_name -> starling.v1.JournalEntry
-	145, // 122: starling.v1.DiffResponse.from_time:type_name -> google.protobuf.Timestamp
-	145, // 123: starling.v1.DiffResponse.to_time:type_name -> google.protobuf.Timestamp
-	107, // 124: starling.v1.DiffResponse.changes:type_name -> starling.v1.Changed
-	108, // 125: starling.v1.Changed.causes:type_name -> starling.v1.ChangeCause
-	145, // 126: starling.v1.ChangeCause.time:type_name -> google.protobuf.Timestamp
-	145, // 127: starling.v1.UsageResponse.since:type_name -> google.protobuf.Timestamp
-	145, // 128: starling.v1.UsageResponse.until:type_name -> google.protobuf.Timestamp
-	112, // 129: starling.v1.UsageResponse.rows:type_name -> starling.v1.UsageRow
-	113, // 130: starling.v1.UsageRow.devices:type_name -> starling.v1.DeviceHours
-	145, // 131: starling.v1.NodeStatsResponse.time:type_name -> google.protobuf.Timestamp
-	116, // 132: starling.v1.NodeStatsResponse.nodes:type_name -> starling.v1.NodeUse
-	8,   // 133: starling.v1.NodeUse.capacity:type_name -> starling.v1.Resources
-	8,   // 134: starling.v1.NodeUse.allocated:type_name -> starling.v1.Resources
-	117, // 135: starling.v1.NodeUse.use:type_name -> starling.v1.Use
-	118, // 136: starling.v1.NodeUse.gpus:type_name -> starling.v1.GPUUse
-	145, // 137: starling.v1.InstanceStatsResponse.time:type_name -> google.protobuf.Timestamp
-	121, // 138: starling.v1.InstanceStatsResponse.instances:type_name -> starling.v1.InstanceUse
-	8,   // 139: starling.v1.InstanceUse.limits:type_name -> starling.v1.Resources
-	117, // 140: starling.v1.InstanceUse.use:type_name -> starling.v1.Use
-	118, // 141: starling.v1.InstanceUse.gpus:type_name -> starling.v1.GPUUse
-	145, // 142: starling.v1.JournalEntry.time:type_name -> google.protobuf.Timestamp
-	123, // 143: starling.v1.JournalEntry.commands:type_name -> starling.v1.CommandWords
-	124, // 144: starling.v1.JournalEntry.effects:type_name -> starling.v1.EffectWords
-	133, // 145: starling.v1.RulesResponse.members:type_name -> starling.v1.RulesOfMember
-	138, // 146: starling.v1.QuorumResponse.members:type_name -> starling.v1.QuorumMember
-	139, // 147: starling.v1.QuorumResponse.spare:type_name -> starling.v1.QuorumMachine
-	145, // 148: starling.v1.QuorumMember.away_since:type_name -> google.protobuf.Timestamp
-	145, // 149: starling.v1.InfoResponse.time:type_name -> google.protobuf.Timestamp
-	144, // 150: starling.v1.InfoResponse.waits:type_name -> starling.v1.Wait
-	20,  // 151: starling.v1.Starling.SubmitJob:input_type -> starling.v1.SubmitJobRequest
-	22,  // 152: starling.v1.Starling.KillJob:input_type -> starling.v1.KillJobRequest
-	24,  // 153: starling.v1.Starling.PlanJob:input_type -> starling.v1.PlanJobRequest
-	30,  // 154: starling.v1.Starling.WhatIf:input_type -> starling.v1.WhatIfRequest
-	36,  // 155: starling.v1.Starling.SteerUpdate:input_type -> starling.v1.SteerUpdateRequest
-	38,  // 156: starling.v1.Starling.RevertJob:input_type -> starling.v1.RevertJobRequest
-	40,  // 157: starling.v1.Starling.RestartJob:input_type -> starling.v1.RestartJobRequest
-	42,  // 158: starling.v1.Starling.SuspendJob:input_type -> starling.v1.SuspendJobRequest
-	44,  // 159: starling.v1.Starling.SealTask:input_type -> starling.v1.SealTaskRequest
-	46,  // 160: starling.v1.Starling.EndAllocation:input_type -> starling.v1.EndAllocationRequest
-	48,  // 161: starling.v1.Starling.ListVolumes:input_type -> starling.v1.ListVolumesRequest
-	51,  // 162: starling.v1.Starling.RemoveVolumes:input_type -> starling.v1.RemoveVolumesRequest
-	127, // 163: starling.v1.Starling.Exec:input_type -> starling.v1.ExecRequest
-	53,  // 164: starling.v1.Starling.DrainNode:input_type -> starling.v1.DrainNodeRequest
-	57,  // 165: starling.v1.Starling.ChangePools:input_type -> starling.v1.ChangePoolsRequest
-	59,  // 166: starling.v1.Starling.PlanPools:input_type -> starling.v1.PlanPoolsRequest
-	63,  // 167: starling.v1.Starling.ListPools:input_type -> starling.v1.ListPoolsRequest
-	68,  // 168: starling.v1.Starling.PoolStatus:input_type -> starling.v1.PoolStatusRequest
-	72,  // 169: starling.v1.Starling.JobHistory:input_type -> starling.v1.JobHistoryRequest
-	75,  // 170: starling.v1.Starling.JobDiff:input_type -> starling.v1.JobDiffRequest
-	77,  // 171: starling.v1.Starling.ListJobs:input_type -> starling.v1.ListJobsRequest
-	83,  // 172: starling.v1.Starling.JobStatus:input_type -> starling.v1.JobStatusRequest
-	90,  // 173: starling.v1.Starling.Why:input_type -> starling.v1.WhyRequest
-	93,  // 174: starling.v1.Starling.ListPeers:input_type -> starling.v1.ListPeersRequest
-	96,  // 175: starling.v1.Starling.Watch:input_type -> starling.v1.WatchRequest
-	101, // 176: starling.v1.Starling.TailJournal:input_type -> starling.v1.TailJournalRequest
-	103, // 177: starling.v1.Starling.Export:input_type -> starling.v1.ExportRequest
-	105, // 178: starling.v1.Starling.Diff:input_type -> starling.v1.DiffRequest
-	109, // 179: starling.v1.Starling.Blame:input_type -> starling.v1.BlameRequest
-	110, // 180: starling.v1.Starling.Usage:input_type -> starling.v1.UsageRequest
-	114, // 181: starling.v1.Starling.NodeStats:input_type -> starling.v1.NodeStatsRequest
-	119, // 182: starling.v1.Starling.InstanceStats:input_type -> starling.v1.InstanceStatsRequest
-	125, // 183: starling.v1.Starling.Logs:input_type -> starling.v1.LogsRequest
-	129, // 184: starling.v1.Starling.Output:input_type -> starling.v1.OutputRequest
-	131, // 185: starling.v1.Starling.Rules:input_type -> starling.v1.RulesRequest
-	134, // 186: starling.v1.Starling.RaiseRules:input_type -> starling.v1.RaiseRulesRequest
-	136, // 187: starling.v1.Starling.Quorum:input_type -> starling.v1.QuorumRequest
-	140, // 188: starling.v1.Starling.ChangeQuorum:input_type -> starling.v1.ChangeQuorumRequest
-	142, // 189: starling.v1.Starling.Info:input_type -> starling.v1.InfoRequest
-	21,  // 190: starling.v1.Starling.SubmitJob:output_type -> starling.v1.SubmitJobResponse
-	23,  // 191: starling.v1.Starling.KillJob:output_type -> starling.v1.KillJobResponse
-	25,  // 192: starling.v1.Starling.PlanJob:output_type -> starling.v1.PlanJobResponse
-	32,  // 193: starling.v1.Starling.WhatIf:output_type -> starling.v1.WhatIfResponse
-	37,  // 194: starling.v1.Starling.SteerUpdate:output_type -> starling.v1.SteerUpdateResponse
-	39,  // 195: starling.v1.Starling.RevertJob:output_type -> starling.v1.RevertJobResponse
-	41,  // 196: starling.v1.Starling.RestartJob:output_type -> starling.v1.RestartJobResponse
-	43,  // 197: starling.v1.Starling.SuspendJob:output_type -> starling.v1.SuspendJobResponse
-	45,  // 198: starling.v1.Starling.SealTask:output_type -> starling.v1.SealTaskResponse
-	47,  // 199: starling.v1.Starling.EndAllocation:output_type -> starling.v1.EndAllocationResponse
-	49,  // 200: starling.v1.Starling.ListVolumes:output_type -> starling.v1.ListVolumesResponse
-	52,  // 201: starling.v1.Starling.RemoveVolumes:output_type -> starling.v1.RemoveVolumesResponse
-	128, // 202: starling.v1.Starling.Exec:output_type -> starling.v1.ExecResponse
-	54,  // 203: starling.v1.Starling.DrainNode:output_type -> starling.v1.DrainNodeResponse
-	58,  // 204: starling.v1.Starling.ChangePools:output_type -> starling.v1.ChangePoolsResponse
-	60,  // 205: starling.v1.Starling.PlanPools:output_type -> starling.v1.PlanPoolsResponse
-	64,  // 206: starling.v1.Starling.ListPools:output_type -> starling.v1.ListPoolsResponse
-	69,  // 207: starling.v1.Starling.PoolStatus:output_type -> starling.v1.PoolStatusResponse
-	73,  // 208: starling.v1.Starling.JobHistory:output_type -> starling.v1.JobHistoryResponse
-	76,  // 209: starling.v1.Starling.JobDiff:output_type -> starling.v1.JobDiffResponse
-	78,  // 210: starling.v1.Starling.ListJobs:output_type -> starling.v1.ListJobsResponse
-	84,  // 211: starling.v1.Starling.JobStatus:output_type -> starling.v1.JobStatusResponse
-	91,  // 212: starling.v1.Starling.Why:output_type -> starling.v1.WhyResponse
-	94,  // 213: starling.v1.Starling.ListPeers:output_type -> starling.v1.ListPeersResponse
-	97,  // 214: starling.v1.Starling.Watch:output_type -> starling.v1.WatchResponse
-	102, // 215: starling.v1.Starling.TailJournal:output_type -> starling.v1.TailJournalResponse
-	104, // 216: starling.v1.Starling.Export:output_type -> starling.v1.ExportResponse
-	106, // 217: starling.v1.Starling.Diff:output_type -> starling.v1.DiffResponse
-	102, // 218: starling.v1.Starling.Blame:output_type -> starling.v1.TailJournalResponse
-	111, // 219: starling.v1.Starling.Usage:output_type -> starling.v1.UsageResponse
-	115, // 220: starling.v1.Starling.NodeStats:output_type -> starling.v1.NodeStatsResponse
-	120, // 221: starling.v1.Starling.InstanceStats:output_type -> starling.v1.InstanceStatsResponse
-	126, // 222: starling.v1.Starling.Logs:output_type -> starling.v1.LogsResponse
-	130, // 223: starling.v1.Starling.Output:output_type -> starling.v1.OutputResponse
-	132, // 224: starling.v1.Starling.Rules:output_type -> starling.v1.RulesResponse
-	135, // 225: starling.v1.Starling.RaiseRules:output_type -> starling.v1.RaiseRulesResponse
-	137, // 226: starling.v1.Starling.Quorum:output_type -> starling.v1.QuorumResponse
-	141, // 227: starling.v1.Starling.ChangeQuorum:output_type -> starling.v1.ChangeQuorumResponse
-	143, // 228: starling.v1.Starling.Info:output_type -> starling.v1.InfoResponse
-	190, // [190:229] is the sub-list for method output_type
-	151, // [151:190] is the sub-list for method input_type
-	151, // [151:151] is the sub-list for extension type_name
-	151, // [151:151] is the sub-list for extension extendee
-	0,   // [0:151] is the sub-list for field type_name
+	7,   // 22: starling.v1.Check.headers:type_name -> starling.v1.Variable
+	2,   // 23: starling.v1.SubmitJobRequest.spec:type_name -> starling.v1.JobSpec
+	2,   // 24: starling.v1.PlanJobRequest.spec:type_name -> starling.v1.JobSpec
+	26,  // 25: starling.v1.PlanJobResponse.changes:type_name -> starling.v1.Change
+	27,  // 26: starling.v1.PlanJobResponse.tasks:type_name -> starling.v1.TaskPlan
+	28,  // 27: starling.v1.PlanJobResponse.waves:type_name -> starling.v1.Wave
+	92,  // 28: starling.v1.PlanJobResponse.findings:type_name -> starling.v1.Finding
+	81,  // 29: starling.v1.PlanJobResponse.update:type_name -> starling.v1.Update
+	29,  // 30: starling.v1.Wave.steps:type_name -> starling.v1.Step
+	31,  // 31: starling.v1.WhatIfRequest.add:type_name -> starling.v1.ImaginedNodes
+	2,   // 32: starling.v1.WhatIfRequest.run:type_name -> starling.v1.JobSpec
+	55,  // 33: starling.v1.WhatIfRequest.pools:type_name -> starling.v1.PoolSpec
+	8,   // 34: starling.v1.ImaginedNodes.capacity:type_name -> starling.v1.Resources
+	10,  // 35: starling.v1.ImaginedNodes.devices:type_name -> starling.v1.Device
+	7,   // 36: starling.v1.ImaginedNodes.attributes:type_name -> starling.v1.Variable
+	33,  // 37: starling.v1.WhatIfResponse.differences:type_name -> starling.v1.Difference
+	34,  // 38: starling.v1.WhatIfResponse.counts:type_name -> starling.v1.DifferenceCount
+	65,  // 39: starling.v1.WhatIfResponse.capacity_before:type_name -> starling.v1.Amount
+	65,  // 40: starling.v1.WhatIfResponse.capacity_after:type_name -> starling.v1.Amount
+	35,  // 41: starling.v1.WhatIfResponse.findings:type_name -> starling.v1.JobFinding
+	92,  // 42: starling.v1.JobFinding.finding:type_name -> starling.v1.Finding
+	145, // 43: starling.v1.ListVolumesResponse.time:type_name -> google.protobuf.Timestamp
+	50,  // 44: starling.v1.ListVolumesResponse.volumes:type_name -> starling.v1.Volumes
+	145, // 45: starling.v1.Volumes.since:type_name -> google.protobuf.Timestamp
+	56,  // 46: starling.v1.PoolSpec.quotas:type_name -> starling.v1.Quota
+	55,  // 47: starling.v1.ChangePoolsRequest.pools:type_name -> starling.v1.PoolSpec
+	55,  // 48: starling.v1.PlanPoolsRequest.pools:type_name -> starling.v1.PoolSpec
+	61,  // 49: starling.v1.PlanPoolsResponse.changes:type_name -> starling.v1.PoolChange
+	62,  // 50: starling.v1.PlanPoolsResponse.entitlements:type_name -> starling.v1.EntitlementChange
+	1,   // 51: starling.v1.PlanPoolsResponse.warnings:type_name -> starling.v1.Problem
+	26,  // 52: starling.v1.PoolChange.changes:type_name -> starling.v1.Change
+	145, // 53: starling.v1.ListPoolsResponse.time:type_name -> google.protobuf.Timestamp
+	65,  // 54: starling.v1.ListPoolsResponse.capacity:type_name -> starling.v1.Amount
+	66,  // 55: starling.v1.ListPoolsResponse.pools:type_name -> starling.v1.Pool
+	1,   // 56: starling.v1.ListPoolsResponse.warnings:type_name -> starling.v1.Problem
+	55,  // 57: starling.v1.Pool.spec:type_name -> starling.v1.PoolSpec
+	67,  // 58: starling.v1.Pool.uses:type_name -> starling.v1.PoolUse
+	145, // 59: starling.v1.PoolStatusResponse.time:type_name -> google.protobuf.Timestamp
+	66,  // 60: starling.v1.PoolStatusResponse.pool:type_name -> starling.v1.Pool
+	70,  // 61: starling.v1.PoolStatusResponse.explanations:type_name -> starling.v1.PoolExplanation
+	71,  // 62: starling.v1.PoolExplanation.parts:type_name -> starling.v1.Part
+	145, // 63: starling.v1.JobHistoryResponse.time:type_name -> google.protobuf.Timestamp
+	79,  // 64: starling.v1.JobHistoryResponse.job:type_name -> starling.v1.Job
+	74,  // 65: starling.v1.JobHistoryResponse.versions:type_name -> starling.v1.JobVersion
+	145, // 66: starling.v1.JobVersion.brought_at:type_name -> google.protobuf.Timestamp
+	2,   // 67: starling.v1.JobVersion.spec:type_name -> starling.v1.JobSpec
+	26,  // 68: starling.v1.JobDiffResponse.changes:type_name -> starling.v1.Change
+	145, // 69: starling.v1.ListJobsResponse.time:type_name -> google.protobuf.Timestamp
+	79,  // 70: starling.v1.ListJobsResponse.jobs:type_name -> starling.v1.Job
+	82,  // 71: starling.v1.Job.counts:type_name -> starling.v1.Counts
+	145, // 72: starling.v1.Job.submitted_at:type_name -> google.protobuf.Timestamp
+	145, // 73: starling.v1.Job.finished_at:type_name -> google.protobuf.Timestamp
+	81,  // 74: starling.v1.Job.update:type_name -> starling.v1.Update
+	80,  // 75: starling.v1.Job.policy_action:type_name -> starling.v1.PolicyAction
+	145, // 76: starling.v1.PolicyAction.at:type_name -> google.protobuf.Timestamp
+	145, // 77: starling.v1.Update.began_at:type_name -> google.protobuf.Timestamp
+	145, // 78: starling.v1.Update.progress_at:type_name -> google.protobuf.Timestamp
+	145, // 79: starling.v1.Update.ended_at:type_name -> google.protobuf.Timestamp
+	145, // 80: starling.v1.JobStatusResponse.time:type_name -> google.protobuf.Timestamp
+	79,  // 81: starling.v1.JobStatusResponse.job:type_name -> starling.v1.Job
+	2,   // 82: starling.v1.JobStatusResponse.spec:type_name -> starling.v1.JobSpec
+	85,  // 83: starling.v1.JobStatusResponse.tasks:type_name -> starling.v1.Task
+	88,  // 84: starling.v1.JobStatusResponse.slots:type_name -> starling.v1.Slot
+	82,  // 85: starling.v1.Task.counts:type_name -> starling.v1.Counts
+	87,  // 86: starling.v1.Task.preemption:type_name -> starling.v1.Preemption
+	86,  // 87: starling.v1.Task.changes:type_name -> starling.v1.TaskChanges
+	145, // 88: starling.v1.Preemption.at:type_name -> google.protobuf.Timestamp
+	145, // 89: starling.v1.Slot.since:type_name -> google.protobuf.Timestamp
+	145, // 90: starling.v1.Slot.deadline:type_name -> google.protobuf.Timestamp
+	89,  // 91: starling.v1.Slot.ports:type_name -> starling.v1.Port
+	145, // 92: starling.v1.WhyResponse.time:type_name -> google.protobuf.Timestamp
+	79,  // 93: starling.v1.WhyResponse.job:type_name -> starling.v1.Job
+	92,  // 94: starling.v1.WhyResponse.findings:type_name -> starling.v1.Finding
+	145, // 95: starling.v1.Finding.since:type_name -> google.protobuf.Timestamp
+	145, // 96: starling.v1.Finding.until:type_name -> google.protobuf.Timestamp
+	145, // 97: starling.v1.ListPeersResponse.time:type_name -> google.protobuf.Timestamp
+	95,  // 98: starling.v1.ListPeersResponse.peers:type_name -> starling.v1.Peer
+	8,   // 99: starling.v1.Peer.capacity:type_name -> starling.v1.Resources
+	8,   // 100: starling.v1.Peer.free:type_name -> starling.v1.Resources
+	10,  // 101: starling.v1.Peer.devices:type_name -> starling.v1.Device
+	7,   // 102: starling.v1.Peer.attributes:type_name -> starling.v1.Variable
+	145, // 103: starling.v1.Peer.drain_deadline:type_name -> google.protobuf.Timestamp
+	8,   // 104: starling.v1.Peer.kept:type_name -> starling.v1.Resources
+	7,   // 105: starling.v1.WatchRequest.labels:type_name -> starling.v1.Variable
+	145, // 106: starling.v1.WatchResponse.time:type_name -> google.protobuf.Timestamp
+	55,  // 107: starling.v1.WatchResponse.pool:type_name -> starling.v1.PoolSpec
+	98,  // 108: starling.v1.WatchResponse.node:type_name -> starling.v1.Node
+	79,  // 109: starling.v1.WatchResponse.job:type_name -> starling.v1.Job
+	81,  // 110: starling.v1.WatchResponse.update:type_name -> starling.v1.Update
+	99,  // 111: starling.v1.WatchResponse.instance:type_name -> starling.v1.Instance
+	100, // 112: starling.v1.WatchResponse.endpoint:type_name -> starling.v1.Endpoint
+	8,   // 113: starling.v1.Node.capacity:type_name -> starling.v1.Resources
+	8,   // 114: starling.v1.Node.free:type_name -> starling.v1.Resources
+	10,  // 115: starling.v1.Node.devices:type_name -> starling.v1.Device
+	7,   // 116: starling.v1.Node.attributes:type_name -> starling.v1.Variable
+	145, // 117: starling.v1.Node.drain_deadline:type_name -> google.protobuf.Timestamp
+	7,   // 118: starling.v1.Instance.labels:type_name -> starling.v1.Variable
+	88,  // 119: starling.v1.Instance.slot:type_name -> starling.v1.Slot
+	89,  // 120: starling.v1.Endpoint.ports:type_name -> starling.v1.Port
+	7,   // 121: starling.v1.Endpoint.labels:type_name -> starling.v1.Variable
+	122, // 122: starling.v1.TailJournalResponse.entry:type_name -> starling.v1.JournalEntry
+	145, // 123: starling.v1.DiffResponse.from_time:type_name -> google.protobuf.Timestamp
+	145, // 124: starling.v1.DiffResponse.to_time:type_name -> google.protobuf.Timestamp
+	107, // 125: starling.v1.DiffResponse.changes:type_name -> starling.v1.Changed
+	108, // 126: starling.v1.Changed.causes:type_name -> starling.v1.ChangeCause
+	145, // 127: starling.v1.ChangeCause.time:type_name -> google.protobuf.Timestamp
+	145, // 128: starling.v1.UsageResponse.since:type_name -> google.protobuf.Timestamp
+	145, // 129: starling.v1.UsageResponse.until:type_name -> google.protobuf.Timestamp
+	112, // 130: starling.v1.UsageResponse.rows:type_name -> starling.v1.UsageRow
+	113, // 131: starling.v1.UsageRow.devices:type_name -> starling.v1.DeviceHours
+	145, // 132: starling.v1.NodeStatsResponse.time:type_name -> google.protobuf.Timestamp
+	116, // 133: starling.v1.NodeStatsResponse.nodes:type_name -> starling.v1.NodeUse
+	8,   // 134: starling.v1.NodeUse.capacity:type_name -> starling.v1.Resources
+	8,   // 135: starling.v1.NodeUse.allocated:type_name -> starling.v1.Resources
+	117, // 136: starling.v1.NodeUse.use:type_name -> starling.v1.Use
+	118, // 137: starling.v1.NodeUse.gpus:type_name -> starling.v1.GPUUse
+	145, // 138: starling.v1.InstanceStatsResponse.time:type_name -> google.protobuf.Timestamp
+	121, // 139: starling.v1.InstanceStatsResponse.instances:type_name -> starling.v1.InstanceUse
+	8,   // 140: starling.v1.InstanceUse.limits:type_name -> starling.v1.Resources
+	117, // 141: starling.v1.InstanceUse.use:type_name -> starling.v1.Use
+	118, // 142: starling.v1.InstanceUse.gpus:type_name -> starling.v1.GPUUse
+	145, // 143: starling.v1.JournalEntry.time:type_name -> google.protobuf.Timestamp
+	123, // 144: starling.v1.JournalEntry.commands:type_name -> starling.v1.CommandWords
+	124, // 145: starling.v1.JournalEntry.effects:type_name -> starling.v1.EffectWords
+	133, // 146: starling.v1.RulesResponse.members:type_name -> starling.v1.RulesOfMember
+	138, // 147: starling.v1.QuorumResponse.members:type_name -> starling.v1.QuorumMember
+	139, // 148: starling.v1.QuorumResponse.spare:type_name -> starling.v1.QuorumMachine
+	145, // 149: starling.v1.QuorumMember.away_since:type_name -> google.protobuf.Timestamp
+	145, // 150: starling.v1.InfoResponse.time:type_name -> google.protobuf.Timestamp
+	144, // 151: starling.v1.InfoResponse.waits:type_name -> starling.v1.Wait
+	20,  // 152: starling.v1.Starling.SubmitJob:input_type -> starling.v1.SubmitJobRequest
+	22,  // 153: starling.v1.Starling.KillJob:input_type -> starling.v1.KillJobRequest
+	24,  // 154: starling.v1.Starling.PlanJob:input_type -> starling.v1.PlanJobRequest
+	30,  // 155: starling.v1.Starling.WhatIf:input_type -> starling.v1.WhatIfRequest
+	36,  // 156: starling.v1.Starling.SteerUpdate:input_type -> starling.v1.SteerUpdateRequest
+	38,  // 157: starling.v1.Starling.RevertJob:input_type -> starling.v1.RevertJobRequest
+	40,  // 158: starling.v1.Starling.RestartJob:input_type -> starling.v1.RestartJobRequest
+	42,  // 159: starling.v1.Starling.SuspendJob:input_type -> starling.v1.SuspendJobRequest
+	44,  // 160: starling.v1.Starling.SealTask:input_type -> starling.v1.SealTaskRequest
+	46,  // 161: starling.v1.Starling.EndAllocation:input_type -> starling.v1.EndAllocationRequest
+	48,  // 162: starling.v1.Starling.ListVolumes:input_type -> starling.v1.ListVolumesRequest
+	51,  // 163: starling.v1.Starling.RemoveVolumes:input_type -> starling.v1.RemoveVolumesRequest
+	127, // 164: starling.v1.Starling.Exec:input_type -> starling.v1.ExecRequest
+	53,  // 165: starling.v1.Starling.DrainNode:input_type -> starling.v1.DrainNodeRequest
+	57,  // 166: starling.v1.Starling.ChangePools:input_type -> starling.v1.ChangePoolsRequest
+	59,  // 167: starling.v1.Starling.PlanPools:input_type -> starling.v1.PlanPoolsRequest
+	63,  // 168: starling.v1.Starling.ListPools:input_type -> starling.v1.ListPoolsRequest
+	68,  // 169: starling.v1.Starling.PoolStatus:input_type -> starling.v1.PoolStatusRequest
+	72,  // 170: starling.v1.Starling.JobHistory:input_type -> starling.v1.JobHistoryRequest
+	75,  // 171: starling.v1.Starling.JobDiff:input_type -> starling.v1.JobDiffRequest
+	77,  // 172: starling.v1.Starling.ListJobs:input_type -> starling.v1.ListJobsRequest
+	83,  // 173: starling.v1.Starling.JobStatus:input_type -> starling.v1.JobStatusRequest
+	90,  // 174: starling.v1.Starling.Why:input_type -> starling.v1.WhyRequest
+	93,  // 175: starling.v1.Starling.ListPeers:input_type -> starling.v1.ListPeersRequest
+	96,  // 176: starling.v1.Starling.Watch:input_type -> starling.v1.WatchRequest
+	101, // 177: starling.v1.Starling.TailJournal:input_type -> starling.v1.TailJournalRequest
+	103, // 178: starling.v1.Starling.Export:input_type -> starling.v1.ExportRequest
+	105, // 179: starling.v1.Starling.Diff:input_type -> starling.v1.DiffRequest
+	109, // 180: starling.v1.Starling.Blame:input_type -> starling.v1.BlameRequest
+	110, // 181: starling.v1.Starling.Usage:input_type -> starling.v1.UsageRequest
+	114, // 182: starling.v1.Starling.NodeStats:input_type -> starling.v1.NodeStatsRequest
+	119, // 183: starling.v1.Starling.InstanceStats:input_type -> starling.v1.InstanceStatsRequest
+	125, // 184: starling.v1.Starling.Logs:input_type -> starling.v1.LogsRequest
+	129, // 185: starling.v1.Starling.Output:input_type -> starling.v1.OutputRequest
+	131, // 186: starling.v1.Starling.Rules:input_type -> starling.v1.RulesRequest
+	134, // 187: starling.v1.Starling.RaiseRules:input_type -> starling.v1.RaiseRulesRequest
+	136, // 188: starling.v1.Starling.Quorum:input_type -> starling.v1.QuorumRequest
+	140, // 189: starling.v1.Starling.ChangeQuorum:input_type -> starling.v1.ChangeQuorumRequest
+	142, // 190: starling.v1.Starling.Info:input_type -> starling.v1.InfoRequest
+	21,  // 191: starling.v1.Starling.SubmitJob:output_type -> starling.v1.SubmitJobResponse
+	23,  // 192: starling.v1.Starling.KillJob:output_type -> starling.v1.KillJobResponse
+	25,  // 193: starling.v1.Starling.PlanJob:output_type -> starling.v1.PlanJobResponse
+	32,  // 194: starling.v1.Starling.WhatIf:output_type -> starling.v1.WhatIfResponse
+	37,  // 195: starling.v1.Starling.SteerUpdate:output_type -> starling.v1.SteerUpdateResponse
+	39,  // 196: starling.v1.Starling.RevertJob:output_type -> starling.v1.RevertJobResponse
+	41,  // 197: starling.v1.Starling.RestartJob:output_type -> starling.v1.RestartJobResponse
+	43,  // 198: starling.v1.Starling.SuspendJob:output_type -> starling.v1.SuspendJobResponse
+	45,  // 199: starling.v1.Starling.SealTask:output_type -> starling.v1.SealTaskResponse
+	47,  // 200: starling.v1.Starling.EndAllocation:output_type -> starling.v1.EndAllocationResponse
+	49,  // 201: starling.v1.Starling.ListVolumes:output_type -> starling.v1.ListVolumesResponse
+	52,  // 202: starling.v1.Starling.RemoveVolumes:output_type -> starling.v1.RemoveVolumesResponse
+	128, // 203: starling.v1.Starling.Exec:output_type -> starling.v1.ExecResponse
+	54,  // 204: starling.v1.Starling.DrainNode:output_type -> starling.v1.DrainNodeResponse
+	58,  // 205: starling.v1.Starling.ChangePools:output_type -> starling.v1.ChangePoolsResponse
+	60,  // 206: starling.v1.Starling.PlanPools:output_type -> starling.v1.PlanPoolsResponse
+	64,  // 207: starling.v1.Starling.ListPools:output_type -> starling.v1.ListPoolsResponse
+	69,  // 208: starling.v1.Starling.PoolStatus:output_type -> starling.v1.PoolStatusResponse
+	73,  // 209: starling.v1.Starling.JobHistory:output_type -> starling.v1.JobHistoryResponse
+	76,  // 210: starling.v1.Starling.JobDiff:output_type -> starling.v1.JobDiffResponse
+	78,  // 211: starling.v1.Starling.ListJobs:output_type -> starling.v1.ListJobsResponse
+	84,  // 212: starling.v1.Starling.JobStatus:output_type -> starling.v1.JobStatusResponse
+	91,  // 213: starling.v1.Starling.Why:output_type -> starling.v1.WhyResponse
+	94,  // 214: starling.v1.Starling.ListPeers:output_type -> starling.v1.ListPeersResponse
+	97,  // 215: starling.v1.Starling.Watch:output_type -> starling.v1.WatchResponse
+	102, // 216: starling.v1.Starling.TailJournal:output_type -> starling.v1.TailJournalResponse
+	104, // 217: starling.v1.Starling.Export:output_type -> starling.v1.ExportResponse
+	106, // 218: starling.v1.Starling.Diff:output_type -> starling.v1.DiffResponse
+	102, // 219: starling.v1.Starling.Blame:output_type -> starling.v1.TailJournalResponse
+	111, // 220: starling.v1.Starling.Usage:output_type -> starling.v1.UsageResponse
+	115, // 221: starling.v1.Starling.NodeStats:output_type -> starling.v1.NodeStatsResponse
+	120, // 222: starling.v1.Starling.InstanceStats:output_type -> starling.v1.InstanceStatsResponse
+	126, // 223: starling.v1.Starling.Logs:output_type -> starling.v1.LogsResponse
+	130, // 224: starling.v1.Starling.Output:output_type -> starling.v1.OutputResponse
+	132, // 225: starling.v1.Starling.Rules:output_type -> starling.v1.RulesResponse
+	135, // 226: starling.v1.Starling.RaiseRules:output_type -> starling.v1.RaiseRulesResponse
+	137, // 227: starling.v1.Starling.Quorum:output_type -> starling.v1.QuorumResponse
+	141, // 228: starling.v1.Starling.ChangeQuorum:output_type -> starling.v1.ChangeQuorumResponse
+	143, // 229: starling.v1.Starling.Info:output_type -> starling.v1.InfoResponse
+	191, // [191:230] is the sub-list for method output_type
+	152, // [152:191] is the sub-list for method input_type
+	152, // [152:152] is the sub-list for extension type_name
+	152, // [152:152] is the sub-list for extension extendee
+	0,   // [0:152] is the sub-list for field type_name
 }
 
 func init() { file_v1_starling_proto_init() }

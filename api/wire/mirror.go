@@ -48,6 +48,8 @@ func wordsOf(v any) []string {
 		return terms.Growths()
 	case terms.Survivor:
 		return terms.Survivors()
+	case terms.Method:
+		return terms.Methods()
 	case terms.CheckKind:
 		return terms.CheckKinds()
 	case constraint.Operator:

@@ -40,6 +40,7 @@ func fill(v reflect.Value, random *rand.Rand) {
 		reflect.TypeFor[lifecycle.Event]():     uint64(lifecycle.Any),
 		reflect.TypeFor[terms.TaskScheduler](): uint64(terms.TaskFixed),
 		reflect.TypeFor[terms.Coverage]():      uint64(terms.CoverageOptional),
+		reflect.TypeFor[terms.Method]():        uint64(len(terms.Methods()) - 1),
 		reflect.TypeFor[terms.Grow]():          uint64(terms.GrowWhole),
 		reflect.TypeFor[lifecycle.Action]():    uint64(lifecycle.Complete),
 	}
@@ -87,6 +88,9 @@ func randomSpec(random *rand.Rand) *terms.Job {
 	for i := range spec.Tasks {
 		t := &spec.Tasks[i]
 		slices.SortFunc(t.Env, func(a, b terms.EnvVar) int { return strings.Compare(a.Name, b.Name) })
+		for i := range t.Checks {
+			slices.SortFunc(t.Checks[i].Headers, func(a, b terms.EnvVar) int { return strings.Compare(a.Name, b.Name) })
+		}
 		slices.SortFunc(t.Labels, func(a, b terms.EnvVar) int { return strings.Compare(a.Name, b.Name) })
 		slices.SortFunc(t.Devices, func(a, b terms.DeviceRequest) int { return strings.Compare(a.Kind, b.Kind) })
 	}
@@ -118,7 +122,7 @@ func fillMessageTo(m protoreflect.Message, next func() int, depth int) {
 		"TaskSpec.placement": "spread", "Constraint.operator": "not in", "Reschedule.growth": "fibonacci",
 		"LifecyclePolicy.on": "task_failed", "LifecyclePolicy.action": "complete",
 		"TaskSpec.on_members_change": "SIGHUP",
-		"Disconnect.keep":            "replacement", "Check.kind": "command",
+		"Disconnect.keep":            "replacement", "Check.kind": "command", "Check.method": "POST",
 	}
 	fields := m.Descriptor().Fields()
 	for i := range fields.Len() {

@@ -3,6 +3,7 @@ package probe
 import (
 	"context"
 	"errors"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -229,6 +230,32 @@ func TestGRPC(t *testing.T) {
 		b := newBench(t, nil)
 		b.p.Watch(web, []terms.Check{quick(terms.Check{Kind: terms.CheckGRPC, Port: "http", Service: c.service})},
 			portOf(t, c.at.Addr().String()))
+		b.told(c.failure == "", c.failure)
+	}
+}
+
+// TestQuestion asks in the way that the check says, and takes no other status than it wants.
+func TestQuestion(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		if r.Method != "POST" || r.Host != "web.example" || r.Header.Get("X-Asks") != "who" || string(body) != "{}" {
+			w.WriteHeader(http.StatusTeapot)
+		}
+	}))
+	defer server.Close()
+	ask := terms.Check{Kind: terms.CheckHTTP, Port: "http", Path: "/", Method: 2, Body: "{}", Status: 200,
+		Headers: []terms.EnvVar{{Name: "host", Value: "web.example"}, {Name: "x-asks", Value: "who"}}}
+	other := ask
+	other.Status = 204
+	for _, c := range []struct {
+		check   terms.Check
+		failure string
+	}{
+		{ask, ""},
+		{other, "check http / on port http failed once: status 200, wanted 204"},
+	} {
+		b := newBench(t, nil)
+		b.p.Watch(web, []terms.Check{quick(c.check)}, portOf(t, server.Listener.Addr().String()))
 		b.told(c.failure == "", c.failure)
 	}
 }

@@ -43,7 +43,7 @@ func (p *Prober) question(id terms.AllocationID, check *terms.Check,
 	case check.Kind == terms.CheckGRPC:
 		return func(ctx context.Context) error { return askGRPC(ctx, address, check.Service) }
 	}
-	return func(ctx context.Context) error { return get(ctx, "http://"+address+check.Path) }
+	return func(ctx context.Context) error { return askHTTP(ctx, "http://"+address+check.Path, check) }
 }
 
 func connect(ctx context.Context, address string) error {
@@ -54,14 +54,19 @@ func connect(ctx context.Context, address string) error {
 	return connection.Close()
 }
 
-// get wants a status of 200 to 399. Each question has a connection of its own, as a new client would: one that was kept
-// open says nothing about the next.
-func get(ctx context.Context, address string) error {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+// askHTTP wants the status that is asked for, or one of 200 to 399. Each question has a connection of its own, as a new
+// client would: one that was kept open says nothing about the next.
+func askHTTP(ctx context.Context, address string, check *terms.Check) error {
+	request, err := http.NewRequestWithContext(ctx, check.Method.String(), address, strings.NewReader(check.Body))
 	if err != nil {
 		return err
 	}
 	request.Header.Set("User-Agent", userAgent)
+	for _, h := range check.Headers {
+		if request.Header.Set(h.Name, h.Value); strings.EqualFold(h.Name, "Host") {
+			request.Host = h.Value
+		}
+	}
 	client := &http.Client{
 		Transport:     &http.Transport{DisableKeepAlives: true, MaxResponseHeaderBytes: 64 << 10},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
@@ -77,8 +82,11 @@ func get(ctx context.Context, address string) error {
 	if err := response.Body.Close(); err != nil {
 		return err
 	}
-	if response.StatusCode < 200 || response.StatusCode > 399 {
-		return fmt.Errorf("status %d", response.StatusCode)
+	switch got := response.StatusCode; {
+	case check.Status != 0 && got != int(check.Status):
+		return fmt.Errorf("status %d, wanted %d", got, check.Status)
+	case check.Status == 0 && (got < 200 || got > 399):
+		return fmt.Errorf("status %d", got)
 	}
 	return nil
 }

@@ -14,8 +14,10 @@ import (
 var undrawn = map[string]string{
 	"Task.Env": "only a driver sees it", "Task.WorkDir": "only a driver sees it", "Task.User": "registrars draw it",
 	"Task.OnMembersChange": "only a driver sees it", "Task.ProcessesMax": "only a driver sees it",
-	"Task.IDTokens":     "only a driver sees it",
-	"Check.Service":     "only a driver sees it",
+	"Task.IDTokens": "only a driver sees it",
+	"Check.Service": "only a driver sees it",
+	"Check.Method":  "only a driver sees it", "Check.Headers": "only a driver sees it",
+	"Check.Body": "only a driver sees it", "Check.Status": "only a driver sees it",
 	"Check.StartMillis": "a simulated program tells by itself how it fares",
 	"Check.Port":        "only a driver sees it", "Check.Path": "only a driver sees it",
 	"Check.FailuresMax":       "a simulated program tells by itself how it fares",
