@@ -425,7 +425,7 @@ func TestRequestIsAnsweredWithoutAJournal(t *testing.T) {
 		f.crash("a")
 		journal := &cut{Journal: f.shared.Open()}
 		f.startOn("a", journal)
-		f.ready("a")
+		f.await("a", "it has all rules, until then requests wait", func(s *cluster.State) bool { return s.Rules == RulesNewest })
 		journal.off.Store(true)
 		before := time.Now()
 		submit := &command.SubmitJob{RequestID: "once", Spec: job("count", terms.Batch, 1, "run", "0")}
