@@ -106,6 +106,8 @@ func jobsBelow(state *cluster.State) []uint32 {
 
 func (b *explainedPools) pool(number int) *starlingv1.Pool {
 	m := &starlingv1.Pool{Spec: wire.Pool(&b.state.Pools()[number]), Leaf: b.Leaf(number), Jobs: b.jobs[number]}
+	specs := b.state.Account(number).Specs
+	m.Specs, m.SpecBytes = specs.Count, specs.Bytes
 	for k := range terms.AmountCount {
 		u := b.Use(number, k)
 		m.Uses = append(m.Uses, &starlingv1.PoolUse{

@@ -10,20 +10,6 @@ import (
 	"starling/terms"
 )
 
-// Account is what the jobs of a pool hold and ask for.
-type Account struct {
-	// Held is held by instances, Lasting the part of it that services hold, which do not end by themselves.
-	Held, Lasting terms.Work
-	// Asked is wanted by instances that wait. Of a task that may not run more at a time only so many ask.
-	Asked terms.Work
-	// Asking counts the instances that ask, AskingRevocable the revocable ones among them.
-	Asking, AskingRevocable uint32
-	// Wants is the most that its jobs that have not ended have ever wanted, each by itself.
-	Wants want.Wants
-	// Jobs are those that have not ended.
-	Jobs uint32
-}
-
 // Pools returns the tree of resource pools, each directly before all that is below it. It must not be changed.
 func (s *State) Pools() []terms.Pool { return s.pools.Specs }
 
@@ -42,12 +28,8 @@ func (s *State) PoolOf(j *workload.Job) int {
 }
 
 // Account returns what the jobs of the pool at a number hold and ask for.
-func (s *State) Account(number int) Account {
-	id := int(s.pools.IDs[number])
-	if id >= s.accounts.Len() {
-		return Account{}
-	}
-	return s.accounts.At(id)
+func (s *State) Account(number int) workload.Account {
+	return s.account(s.pools.IDs[number])
 }
 
 // SetPools replaces the tree, which must keep to the rules of package pool. Pools with jobs must stay.
@@ -83,30 +65,25 @@ func (s *State) Capacity() terms.Amounts {
 	return left
 }
 
-func (s *State) account(id tree.ID) Account {
+func (s *State) account(id tree.ID) workload.Account {
 	if int(id) >= s.accounts.Len() {
-		return Account{}
+		return workload.Account{}
 	}
 	return s.accounts.At(int(id))
 }
 
 // editAccount returns an account for changing.
-func (s *State) editAccount(id tree.ID) *Account {
+func (s *State) editAccount(id tree.ID) *workload.Account {
 	s.PlacementDirty, s.PreemptionDirty, s.visited = true, true, s.visited+1
+	return s.ownAccount(id)
+}
+
+// ownAccount returns an account for changing what no scheduling depends on.
+func (s *State) ownAccount(id tree.ID) *workload.Account {
 	if int(id) >= s.accounts.Len() {
 		s.accounts.Resize(s.epoch, int(id)+1)
 	}
 	return s.accounts.Edit(s.epoch, int(id))
-}
-
-// asks notes that so many more instances ask for room, or fewer.
-func (a *Account) asks(j *terms.Job, each *terms.Amounts, count int64) {
-	a.Asked.Add(j, each, count)
-	facts.Assert(int64(a.Asking)+count >= 0, "no fewer than none ask")
-	a.Asking = uint32(int64(a.Asking) + count)
-	if j.Revocable {
-		a.AskingRevocable = uint32(int64(a.AskingRevocable) + count)
-	}
 }
 
 // charge notes that so many more instances of a task hold room, or fewer.
@@ -133,10 +110,10 @@ func (s *State) ask(j *workload.Job, t *workload.Task, asks uint32, each terms.A
 	}
 	account := s.editAccount(j.Account())
 	if each != t.AskedEach {
-		account.asks(j.Spec, &t.AskedEach, -int64(t.Asked))
+		account.Asks(j.Spec, &t.AskedEach, -int64(t.Asked))
 		t.Asked = 0
 	}
-	account.asks(j.Spec, &each, int64(asks)-int64(t.Asked))
+	account.Asks(j.Spec, &each, int64(asks)-int64(t.Asked))
 	t.Asked, t.AskedEach = asks, each
 }
 
@@ -188,6 +165,15 @@ func (s *State) countWants(j *workload.Job, times int64) {
 	s.wants.Add(&j.Wanted, times)
 	facts.Assert(s.wants.Amounts.Within(s.Limits.ClusterAmount), "what all jobs want can be counted")
 	s.editAccount(j.Account()).Wants.Add(&j.Wanted, times)
+}
+
+// countSpecs charges the specs of a job to its pool, or takes them away; those of one that has ended to all such.
+func (s *State) countSpecs(j *workload.Job, times int64) {
+	if specs := j.Specs(); j.Finished != 0 {
+		s.finishedSpecs.Add(specs, times)
+	} else {
+		s.ownAccount(j.Pool).Specs.Add(specs, times)
+	}
 }
 
 // LowestPriority returns the lowest priority of what runs in a pool and is preemptible, revocable or not; ok is false

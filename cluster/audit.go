@@ -130,6 +130,7 @@ func (a *audit) totals() {
 	sameAll(a, "deadlines", kept.deadlines.Items(), anew.deadlines.Items())
 	sameAll(a, "finished jobs", kept.finished.Items(), anew.finished.Items())
 	same(a, "slots of finished jobs", kept.finishedSlots, anew.finishedSlots)
+	same(a, "specs of finished jobs", kept.finishedSpecs, anew.finishedSpecs)
 	sameMap(a, "job names", &kept.jobNames, &anew.jobNames)
 	sameAll(a, "daemons", kept.daemons.Keys(), anew.daemons.Keys())
 	sameAll(a, "workflows", kept.workflows.Keys(), anew.workflows.Keys())

@@ -6,6 +6,7 @@ import (
 	"starling/cluster/facts"
 	"starling/cluster/workload"
 	"starling/terms"
+	"starling/terms/rules"
 )
 
 // StopJob asks a job that is not finished to end: what waits is dropped, and what its node has is to stop.
@@ -82,6 +83,7 @@ func (s *State) FinishIfDone(id terms.JobID) {
 	account := s.editAccount(j.Pool)
 	facts.Assert(account.Jobs > 0, "the pool of a job that ends has jobs")
 	account.Jobs--
+	s.countSpecs(j, -1)
 	s.countWants(j, -1)
 	s.changeJob(id, func(j *workload.Job) {
 		j.Finished, j.FinishedAt = s.Index, s.Time
@@ -89,6 +91,7 @@ func (s *State) FinishIfDone(id terms.JobID) {
 	s.SetUpdate(id, j.Update, 0)
 	s.finished.Set(finished{s.Index, id})
 	s.finishedSlots += j.SlotCount()
+	s.countSpecs(s.Job(id), 1)
 }
 
 // Expire lets a finished job be forgotten at the end of the entry: until then what the entry does may name it.
@@ -131,7 +134,8 @@ func (s *State) ForgetJobs() {
 	}
 	s.expired = nil
 	for s.finished.Len() > int(s.Limits.FinishedJobs) ||
-		s.finishedSlots > s.Limits.FinishedSlots && s.finished.Len() > 1 {
+		s.finished.Len() > 1 && (s.finishedSlots > s.Limits.FinishedSlots ||
+			s.Rules >= rules.Volumes && s.finishedSpecs.Bytes > terms.SpecBytesDefault) {
 		oldest, _ := s.finished.Min()
 		s.leaveVolumes(oldest.id)
 		s.forgetJob(oldest.id)
@@ -146,6 +150,7 @@ func (s *State) forgetJob(id terms.JobID) {
 	facts.Assert(j.Finished != 0 && s.finishedSlots >= j.SlotCount(), "only jobs that have ended are forgotten")
 	s.finished.Delete(finished{j.Finished, id})
 	s.finishedSlots -= j.SlotCount()
+	s.countSpecs(j, -1)
 	s.digest -= j.Row
 	for _, t := range j.Tasks {
 		s.digest -= t.Digest + t.Row

@@ -140,10 +140,13 @@ func (s *State) AddVersion(id terms.JobID, v facts.JobVersion, suits func(facts.
 }
 
 func (s *State) addVersion(j *workload.Job, v facts.JobVersion) {
+	s.countSpecs(j, -1)
 	j.Version++
 	j.PolicyState.Restarts = 0
 	v.Number, v.Index, v.At, v.SpecHash = j.Version, s.Index, s.Time, fingerprint.Job(v.Spec)
+	v.SpecBytes = v.Spec.Bytes()
 	j.Versions = append(j.Versions, v)
+	s.countSpecs(j, 1)
 	j.Spec, j.Changed = v.Spec, s.Index
 	for i := range v.Spec.Tasks {
 		if name := v.Spec.Tasks[i].Name; j.TaskIndex(name) < 0 {
@@ -210,9 +213,11 @@ func (s *State) dropVersions(id terms.JobID) {
 		})
 	}
 	s.changeJob(id, func(j *workload.Job) {
+		s.countSpecs(j, -1)
 		oldest := j.Version - s.Limits.Versions
 		j.Versions = slices.DeleteFunc(j.Versions,
 			func(v facts.JobVersion) bool { return v.Number <= oldest && !used[v.Number] })
+		s.countSpecs(j, 1)
 	})
 }
 

@@ -158,7 +158,7 @@ func (s *State) rebuildStanding(j *workload.Job) {
 	if j.Update.LookedAt != 0 {
 		s.LackRoom = append(s.LackRoom, j.ID)
 	}
-	if j.Finished != 0 {
+	if s.countSpecs(j, 1); j.Finished != 0 {
 		s.finished.Set(finished{j.Finished, j.ID})
 		s.finishedSlots += j.SlotCount()
 		return

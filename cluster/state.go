@@ -53,6 +53,7 @@ type State struct {
 	// of all.
 	finished      btree.BTreeG[finished]
 	finishedSlots uint32
+	finishedSpecs workload.Specs
 	// waiting is the queue of what waits.
 	waiting btree.BTreeG[workload.QueueEntry]
 	// LackRoom are the jobs of which updates lack room, those first that have not looked for it for the longest time; some
@@ -73,7 +74,7 @@ type State struct {
 	shapes btree.Map[string, Shape]
 	// accounts is what the jobs of each pool hold and ask for, at its tree.ID. Offered is what nodes hold, and what those
 	// that take work have free besides.
-	accounts vector.Of[Account]
+	accounts vector.Of[workload.Account]
 	offered  terms.Amounts
 	// wants is the most that jobs that have not finished have ever wanted, volunteered what all nodes offer.
 	wants       want.Wants

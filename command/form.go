@@ -16,10 +16,11 @@ type form struct {
 }
 
 // withRoles is the version of ChangePools whose pools may give roles to users, withUsers that in which they may say as
-// which users their jobs run.
+// which users their jobs run, withSpecBytes that in which they may say how much the specs of their jobs may take.
 const (
-	withRoles = terms.PoolVersionRoles
-	withUsers = terms.PoolVersion
+	withRoles     = terms.PoolVersionRoles
+	withUsers     = terms.PoolVersionUsers
+	withSpecBytes = terms.PoolVersion
 )
 
 // withoutVolumes is the version of EndAllocation that may give up volumes.
@@ -76,7 +77,7 @@ func (f form) since() rules.Number {
 		return rules.Registry
 	case f == form{KindChangePools, withUsers}, f.kind == KindAddAuthority, f.kind == KindRemoveAuthority:
 		return rules.Authorities
-	case f.kind == KindRemoveVolumes:
+	case f.kind == KindRemoveVolumes, f == form{KindChangePools, withSpecBytes}:
 		return rules.Volumes
 	case f.kind >= KindAs && f.kind < kindEnd:
 		return rules.Registry
@@ -88,7 +89,7 @@ func (f form) since() rules.Number {
 func (f form) known() bool {
 	_, ofJobs := terms.VersionSince(f.version)
 	return f.version == 1 || f.kind == KindSubmitJob && ofJobs || f == form{KindEndAllocation, withoutVolumes} ||
-		f == form{KindChangePools, withRoles} || f == form{KindChangePools, withUsers}
+		f.kind == KindChangePools && f.version <= withSpecBytes && f.version > 0
 }
 
 // Unreadable is a command that is refused because of how it is written: the rules in force do not have its form, or do

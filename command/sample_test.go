@@ -34,6 +34,10 @@ func samples() map[form]*Entry {
 			users.Pools = slices.Clone(roles.Pools)
 			users.Pools[0].RunAs = []string{"www", "*"}
 			add(&users)
+			filled := users
+			filled.Pools = slices.Clone(users.Pools)
+			filled.Pools[0].SpecBytes = 1 << 20
+			add(&filled)
 		}
 		if submit, ok := one.(*SubmitJob); ok {
 			delayed := *submit

@@ -11,6 +11,7 @@ import (
 	"starling/command"
 	"starling/replica/report"
 	"starling/terms"
+	"starling/terms/rules"
 )
 
 // limited returns a cluster of one large node under limits that change makes of the default ones.
@@ -164,5 +165,52 @@ func TestNothingIsForgottenWithinAnEntry(t *testing.T) {
 		if found := s.Audit(); len(found) > 0 {
 			t.Errorf("the books: %q", found)
 		}
+	}
+}
+
+// TestSpecsAreChargedToTheirPool refuses what would take more of the journal's room than the pool may have: each text
+// counts once, in all versions that are kept, until its job has ended.
+func TestSpecsAreChargedToTheirPool(t *testing.T) {
+	s := limited(func(*terms.Limits) {})
+	s.Rules = rules.Volumes
+	ask := func(c command.Command) report.Result {
+		outcome := Apply(s, s.Index+1, &command.Entry{Writer: "m00000~1", Seq: uint64(s.Index + 1),
+			Commands: []command.Command{c}}, false)
+		if found := s.Audit(); len(found) > 0 {
+			t.Errorf("the books: %q", found)
+		}
+		return outcome.Results[0]
+	}
+	texts := func(name string, against uint32, text string) *command.SubmitJob {
+		c := batchOf(name, 1)
+		c.Spec.Tasks[0].Resources[terms.CPU] = 2000 // no node has that
+		c.Against, c.Spec.Tasks[0].Command = against, []string{strings.Repeat(text, 1000)}
+		return c
+	}
+	small := terms.NewPool(terms.DefaultPool)
+	small.SpecBytes = 2500
+	for _, c := range []struct {
+		what    command.Command
+		refused string
+	}{
+		{&command.ChangePools{Pools: []terms.Pool{small}}, ""},
+		{texts("a", 0, "x"), ""},
+		{texts("b", 0, "y"), ""},
+		{texts("c", 0, "z"), "the specs of the 2 jobs of pool default take 2.1Ki in 2 versions, and that of c 1Ki more, " +
+			"at most 2500B: stop some of its jobs, or raise its spec_bytes"},
+		{texts("a", 1, "z"), "and that of a 1Ki more"},
+		{&command.RestartJob{Job: "a"}, ""}, // the text is kept already
+		{&command.KillJob{Job: "b"}, ""},
+		{texts("a", 2, "z"), ""},
+		{texts("b", 0, "y"), "the specs of the 1 jobs of pool default take 2.1Ki in 2 versions"},
+		{&command.RevertJob{Job: "a", To: 1}, ""},
+	} {
+		r := ask(c.what)
+		if !strings.Contains(r.Refusal.Reason, c.refused) || (c.refused == "") != (r.Refusal.Code == 0) {
+			t.Errorf("%T was refused with %s %q, want %q", c.what, r.Refusal.Code, r.Refusal.Reason, c.refused)
+		}
+	}
+	if s.Rules = rules.Authorities; ask(texts("c", 0, "z")).Refused() {
+		t.Error("rules that do not bound specs refuse one")
 	}
 }

@@ -122,6 +122,14 @@ var taskFields = [...]field[Task]{
 // Code writes or reads the job, in the version of the coder.
 func (s *Job) Code(c *codec.Coder) { codeJob(c, s) }
 
+// Bytes returns how many bytes the job takes in the journal and in snapshots.
+func (s *Job) Bytes() int64 {
+	c := codec.Writer()
+	c.Version = s.Version()
+	codeJob(c, s)
+	return int64(len(c.Data))
+}
+
 func codeJob(c *coder, s *Job) { codeFields(c, jobFields[:], s) }
 
 func codeTask(c *coder, t *Task) { codeFields(c, taskFields[:], t) }
@@ -347,8 +355,11 @@ func (s *Pool) Code(c *codec.Coder) {
 		codec.List(c, &s.Submitters, RequestsPerTaskMax, codeOwner)
 		codec.List(c, &s.Viewers, RequestsPerTaskMax, codeOwner)
 	}
-	if c.Version >= PoolVersion {
+	if c.Version >= PoolVersionUsers {
 		codec.List(c, &s.RunAs, RequestsPerTaskMax, codeOwner)
+	}
+	if c.Version >= PoolVersion {
+		codec.Integer(c, &s.SpecBytes, math.MaxInt64)
 	}
 }
 

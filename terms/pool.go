@@ -131,7 +131,16 @@ type Pool struct {
 	// RunAs are users as which jobs of the pool, and of those below it, may run besides their own: see MayRunAs. Pools
 	// have it since rules.Authorities.
 	RunAs []string
+	// SpecBytes bounds what the specs of its own jobs that have not ended take, in all kept versions; 0 is
+	// SpecBytesDefault. Pools have it since rules.Volumes.
+	SpecBytes int64
 }
+
+// SpecBytesDefault is the most that the specs of a pool's jobs take where it states none, and those of all ended jobs.
+const SpecBytesDefault = 64 << 20
+
+// SpecBytesMost returns the most that the specs of the pool's jobs may take.
+func (s *Pool) SpecBytesMost() int64 { return cmp.Or(s.SpecBytes, SpecBytesDefault) }
 
 // AnyUser in Pool.RunAs is every user but root.
 const AnyUser = "*"
@@ -142,19 +151,22 @@ func MayRunAs(list []string, user string) bool {
 	return slices.Contains(list, user) || !root && slices.Contains(list, AnyUser)
 }
 
-// PoolVersion is that of the encoding of a pool that has all of its fields, PoolVersionRoles without RunAs,
-// PoolVersionFirst without its roles as well.
+// PoolVersion is that of the encoding of a pool that has all of its fields, PoolVersionUsers without SpecBytes,
+// PoolVersionRoles without RunAs, PoolVersionFirst without its roles as well.
 const (
 	PoolVersionFirst = 1
 	PoolVersionRoles = 2
-	PoolVersion      = 3
+	PoolVersionUsers = 3
+	PoolVersion      = 4
 )
 
 // Version returns the lowest version of the encoding that has all fields of the pool which are not zero.
 func (s *Pool) Version() uint16 {
 	switch {
-	case len(s.RunAs) > 0:
+	case s.SpecBytes != 0:
 		return PoolVersion
+	case len(s.RunAs) > 0:
+		return PoolVersionUsers
 	case len(s.Operators)+len(s.Submitters)+len(s.Viewers) > 0:
 		return PoolVersionRoles
 	}

@@ -4427,6 +4427,8 @@ type PoolSpec struct {
 	Viewers    []string `protobuf:"bytes,10,rep,name=viewers,proto3" json:"viewers,omitempty"`
 	// The users of the machines as which its jobs may run besides those of their own; "*" is all but root.
 	RunAs []string `protobuf:"bytes,11,rep,name=run_as,json=runAs,proto3" json:"run_as,omitempty"`
+	// How many bytes the specs of its jobs may take that have not ended, in all kept versions; 0 is 64 MiB.
+	SpecBytes int64 `protobuf:"varint,12,opt,name=spec_bytes,json=specBytes,proto3" json:"spec_bytes,omitempty"`
 	// How its virtual peers are divided among its jobs: "priority" (if absent), "greedy", "round-robin" or "percentage".
 	JobScheduler  string `protobuf:"bytes,7,opt,name=job_scheduler,json=jobScheduler,proto3" json:"job_scheduler,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -4531,6 +4533,13 @@ func (x *PoolSpec) GetRunAs() []string {
 		return x.RunAs
 	}
 	return nil
+}
+
+func (x *PoolSpec) GetSpecBytes() int64 {
+	if x != nil {
+		return x.SpecBytes
+	}
+	return 0
 }
 
 func (x *PoolSpec) GetJobScheduler() string {
@@ -5244,7 +5253,10 @@ type Pool struct {
 	// Jobs that have not ended.
 	Jobs uint32 `protobuf:"varint,3,opt,name=jobs,proto3" json:"jobs,omitempty"`
 	// Of every kind.
-	Uses          []*PoolUse `protobuf:"bytes,4,rep,name=uses,proto3" json:"uses,omitempty"`
+	Uses []*PoolUse `protobuf:"bytes,4,rep,name=uses,proto3" json:"uses,omitempty"`
+	// The different versions that are kept of the pool's own jobs which have not ended, and how many bytes they take.
+	Specs         uint32 `protobuf:"varint,5,opt,name=specs,proto3" json:"specs,omitempty"`
+	SpecBytes     int64  `protobuf:"varint,6,opt,name=spec_bytes,json=specBytes,proto3" json:"spec_bytes,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -5305,6 +5317,20 @@ func (x *Pool) GetUses() []*PoolUse {
 		return x.Uses
 	}
 	return nil
+}
+
+func (x *Pool) GetSpecs() uint32 {
+	if x != nil {
+		return x.Specs
+	}
+	return 0
+}
+
+func (x *Pool) GetSpecBytes() int64 {
+	if x != nil {
+		return x.SpecBytes
+	}
+	return 0
 }
 
 // PoolUse is what a pool uses and may use of one kind. Revocable work uses cpu beyond every entitlement, so that its cpu
@@ -12216,7 +12242,7 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\x05drain\x18\x03 \x01(\bR\x05drain\x12'\n" +
 	"\x0fdeadline_millis\x18\x04 \x01(\rR\x0edeadlineMillis\")\n" +
 	"\x11DrainNodeResponse\x12\x14\n" +
-	"\x05index\x18\x01 \x01(\x04R\x05index\"\xca\x03\n" +
+	"\x05index\x18\x01 \x01(\x04R\x05index\"\xe9\x03\n" +
 	"\bPoolSpec\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x12*\n" +
 	"\x06quotas\x18\x02 \x03(\v2\x12.starling.v1.QuotaR\x06quotas\x12.\n" +
@@ -12231,7 +12257,9 @@ const file_v1_starling_proto_rawDesc = "" +
 	"submitters\x12\x18\n" +
 	"\aviewers\x18\n" +
 	" \x03(\tR\aviewers\x12\x15\n" +
-	"\x06run_as\x18\v \x03(\tR\x05runAs\x12#\n" +
+	"\x06run_as\x18\v \x03(\tR\x05runAs\x12\x1d\n" +
+	"\n" +
+	"spec_bytes\x18\f \x01(\x03R\tspecBytes\x12#\n" +
 	"\rjob_scheduler\x18\a \x01(\tR\fjobSchedulerB\x13\n" +
 	"\x11_controller_limitB\x0e\n" +
 	"\f_slack_limitB\x1a\n" +
@@ -12289,12 +12317,15 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\bwarnings\x18\a \x03(\v2\x14.starling.v1.ProblemR\bwarnings\"4\n" +
 	"\x06Amount\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x16\n" +
-	"\x06amount\x18\x02 \x01(\x03R\x06amount\"\x83\x01\n" +
+	"\x06amount\x18\x02 \x01(\x03R\x06amount\"\xb8\x01\n" +
 	"\x04Pool\x12)\n" +
 	"\x04spec\x18\x01 \x01(\v2\x15.starling.v1.PoolSpecR\x04spec\x12\x12\n" +
 	"\x04leaf\x18\x02 \x01(\bR\x04leaf\x12\x12\n" +
 	"\x04jobs\x18\x03 \x01(\rR\x04jobs\x12(\n" +
-	"\x04uses\x18\x04 \x03(\v2\x14.starling.v1.PoolUseR\x04uses\"\x9e\x02\n" +
+	"\x04uses\x18\x04 \x03(\v2\x14.starling.v1.PoolUseR\x04uses\x12\x14\n" +
+	"\x05specs\x18\x05 \x01(\rR\x05specs\x12\x1d\n" +
+	"\n" +
+	"spec_bytes\x18\x06 \x01(\x03R\tspecBytes\"\x9e\x02\n" +
 	"\aPoolUse\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x1c\n" +
 	"\tallocated\x18\x02 \x01(\x03R\tallocated\x12\x16\n" +

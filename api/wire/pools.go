@@ -15,7 +15,7 @@ func Pool(s *terms.Pool) *starlingv1.PoolSpec {
 	slack := uint32(s.SlackLimit)
 	m := &starlingv1.PoolSpec{Path: string(s.Path), SlackLimit: &slack, PreemptionDelayMillis: &s.PreemptionDelayMillis,
 		Owners: s.Owners, Operators: s.Operators, Submitters: s.Submitters, Viewers: s.Viewers, RunAs: s.RunAs,
-		JobScheduler: s.JobScheduler.String()}
+		JobScheduler: s.JobScheduler.String(), SpecBytes: s.SpecBytes}
 	if s.ControllerLimit != terms.NoPercent {
 		controllers := uint32(s.ControllerLimit)
 		m.ControllerLimit = &controllers
@@ -45,7 +45,7 @@ func Pools(all []terms.Pool) []*starlingv1.PoolSpec {
 func PoolOf(m *starlingv1.PoolSpec) (terms.Pool, []terms.Problem) {
 	s := terms.NewPool(terms.PoolPath(m.GetPath()))
 	s.Owners, s.Operators, s.Submitters, s.Viewers = m.GetOwners(), m.GetOperators(), m.GetSubmitters(), m.GetViewers()
-	s.RunAs = m.GetRunAs()
+	s.RunAs, s.SpecBytes = m.GetRunAs(), m.GetSpecBytes()
 	problems := unknownFields(m.ProtoReflect(), m.GetPath())
 	percent := func(field string, given *uint32, into *terms.Percent) {
 		switch {

@@ -94,6 +94,7 @@ type JobVersion struct {
 	Index terms.Index
 	At    terms.Time
 	Spec  *terms.Job
-	// SpecHash is the fingerprint of Spec.
-	SpecHash uint64
+	// SpecHash is the fingerprint of Spec, SpecBytes how much that takes.
+	SpecHash  uint64
+	SpecBytes int64
 }

@@ -174,7 +174,7 @@ func (s *specs) spec(c *coder, v *facts.JobVersion) {
 		c.Fail("names spec %d of %d", number, len(s.read))
 	default:
 		v.Spec = s.read[number]
-		v.SpecHash = fingerprint.Job(v.Spec)
+		v.SpecHash, v.SpecBytes = fingerprint.Job(v.Spec), v.Spec.Bytes()
 	}
 }
 
@@ -182,8 +182,10 @@ func (s *specs) spec(c *coder, v *facts.JobVersion) {
 func (s *specs) all(c *coder, f *facts.All) {
 	c.Version = terms.PoolVersionFirst
 	switch {
-	case f.Rules >= rules.Authorities:
+	case f.Rules >= rules.Volumes:
 		c.Version = terms.PoolVersion
+	case f.Rules >= rules.Authorities:
+		c.Version = terms.PoolVersionUsers
 	case f.Rules >= rules.Registry:
 		c.Version = terms.PoolVersionRoles
 	}

@@ -9,6 +9,7 @@ import (
 	"starling/cluster/workload"
 	"starling/replica/report"
 	"starling/terms"
+	"starling/terms/fingerprint"
 	"starling/terms/rules"
 )
 
@@ -22,6 +23,9 @@ func Job(s *cluster.State, old *workload.Job, spec *terms.Job) report.Result {
 		had := old.Most()
 		pool.Add(&had, -1)
 		all.Add(&had, -1)
+	}
+	if r := specs(s, old, spec); r.Refused() {
+		return r
 	}
 	pool.Add(&wants, 1)
 	all.Add(&wants, 1)
@@ -70,6 +74,21 @@ func Job(s *cluster.State, old *workload.Job, spec *terms.Job) report.Result {
 		}
 	}
 	return report.Result{}
+}
+
+// specs refuses a version with which the specs of its pool's jobs would take more than they may.
+func specs(s *cluster.State, old *workload.Job, spec *terms.Job) report.Result {
+	number, found := s.PoolNumber(spec.Name.Pool())
+	if s.Rules < rules.Volumes || !found || old != nil && old.Keeps(fingerprint.Job(spec)) {
+		return report.Result{}
+	}
+	account, most, bytes := s.Account(number), s.Pools()[number].SpecBytesMost(), spec.Bytes()
+	if account.Specs.Bytes+bytes <= most {
+		return report.Result{}
+	}
+	return report.Refuse(facts.Exhausted, "the specs of the %d jobs of pool %s take %s in %d versions, and that of %s %s more, "+
+		"at most %s: stop some of its jobs, or raise its spec_bytes", account.Jobs, spec.Name.Pool(),
+		terms.Disk.Round(account.Specs.Bytes), account.Specs.Count, spec.Name, terms.Disk.Round(bytes), terms.Disk.Text(most))
 }
 
 func hasVolumes(spec *terms.Job) bool {

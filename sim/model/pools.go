@@ -4,10 +4,11 @@ import (
 	"slices"
 	"strings"
 
-	"starling/cluster"
 	"starling/cluster/want"
+	"starling/cluster/workload"
 	"starling/command"
 	"starling/sim/model/amounts"
+	"starling/sim/model/keeping"
 	"starling/sim/model/reading"
 	"starling/terms"
 	"starling/terms/pool"
@@ -51,7 +52,7 @@ func (m *Model) isLeaf(path terms.PoolPath) bool {
 }
 
 // account returns what the jobs of a pool hold and ask for. Daemons belong to their machines.
-func (m *Model) account(path terms.PoolPath) (a cluster.Account) {
+func (m *Model) account(path terms.PoolPath) (a workload.Account) {
 	for _, j := range m.Jobs {
 		spec := j.newest()
 		if spec.Name.Pool() != path {
@@ -59,6 +60,7 @@ func (m *Model) account(path terms.PoolPath) (a cluster.Account) {
 		}
 		if j.finished == 0 {
 			a.Jobs++
+			a.Specs.Add(keeping.Specs(j.versions), 1)
 		}
 		if spec.Type == terms.Daemon {
 			continue
@@ -139,18 +141,7 @@ func (m *Model) capacity() (sum terms.Amounts) {
 }
 
 // offers returns what the node has of what pools divide.
-func (n *Node) offers() (all terms.Amounts) {
-	copy(all[:], n.offer.Capacity[:])
-	for _, d := range n.offer.Devices {
-		switch d.Kind {
-		case "gpu":
-			all[terms.GPU] += int64(d.Count) * 1000
-		case "peers":
-			all[terms.VirtualPeers] += int64(d.Count) * 1000
-		}
-	}
-	return all
-}
+func (n *Node) offers() terms.Amounts { return amounts.Offered(n.offer) }
 
 // mosts returns the most of every task that a job would ever have had with a version; j may be nil.
 func mosts(j *Job, spec *terms.Job) []amounts.Most {
@@ -180,12 +171,6 @@ func (m *Model) beyond(j *Job, spec *terms.Job) bool {
 	for _, u := range []*amounts.Sum{own, pool, total} {
 		u.Add(all, spec.Type, l.Nodes)
 	}
-	account := func(spec *terms.Job) terms.PoolPath {
-		if spec.Type == terms.Daemon {
-			return "daemons"
-		}
-		return spec.Name.Pool()
-	}
 	for _, other := range m.Jobs {
 		if other.finished != 0 || other == j {
 			continue
@@ -193,14 +178,28 @@ func (m *Model) beyond(j *Job, spec *terms.Job) bool {
 		kind, wants := other.newest().Type, mosts(other, other.newest())
 		open++
 		total.Add(wants, kind, l.Nodes)
-		if account(other.newest()) == account(spec) {
+		if charged(other.newest()) == charged(spec) {
 			pool.Add(wants, kind, l.Nodes)
 		}
 	}
-	many := len(all) > int(l.Tasks) || reading.AsksTooMuch(l, spec)
-	return many || j == nil && open >= int(l.Jobs) ||
+	return m.fills(spec) || len(all) > int(l.Tasks) || reading.AsksTooMuch(l, spec) || j == nil && open >= int(l.Jobs) ||
 		own.Instances > uint64(l.JobInstances) || total.Instances > uint64(l.Instances) ||
 		own.Exceeds(l.JobAmount) || pool.Exceeds(l.PoolAmount) || total.Exceeds(l.ClusterAmount)
+}
+
+// charged returns the pool that is charged for the instances of a version, daemons for a daemon's.
+func charged(spec *terms.Job) terms.PoolPath {
+	if spec.Type == terms.Daemon {
+		return "daemons"
+	}
+	return spec.Name.Pool()
+}
+
+// fills tells whether the text of a version would bring its pool beyond its bytes of specs.
+func (m *Model) fills(spec *terms.Job) bool {
+	home := spec.Name.Pool()
+	return m.volumes.On && keeping.Exceeds(m.keptOf(spec.Name), spec, m.account(home).Specs,
+		m.pools[m.poolNumber(home)].SpecBytesMost())
 }
 
 // offersTooMuch tells whether all nodes would offer more than the limit if one offered that.

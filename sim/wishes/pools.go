@@ -56,6 +56,12 @@ func (d *Drawer) ChangePools(s *cluster.State) command.Command {
 			change.Pools[i].RunAs = lists[(d.Seed+uint64(s.Index)+uint64(len(change.Pools[i].Path)))%uint64(len(lists))]
 		}
 	}
+	if s.Rules >= rules.Volumes {
+		for i := range change.Pools { // a job takes some hundred bytes
+			most := [...]int64{0, 0, 400, 1000, 3000}
+			change.Pools[i].SpecBytes = most[(d.Seed/4+uint64(s.Index)+uint64(len(change.Pools[i].Path)))%uint64(len(most))]
+		}
+	}
 	return change
 }
 

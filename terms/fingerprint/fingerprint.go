@@ -215,6 +215,9 @@ func Pool(s *terms.Pool) uint64 {
 	if len(s.RunAs) > 0 {
 		h = Mix(h, Text(tagPool, s.RunAs...))
 	}
+	if s.SpecBytes != 0 {
+		h = Mix(h, Words(tagPool, uint64(s.SpecBytes)))
+	}
 	return Mix(h, Words(tagPool, uint64(s.ControllerLimit), uint64(s.SlackLimit), uint64(s.PreemptionDelayMillis),
 		uint64(s.JobScheduler)))
 }

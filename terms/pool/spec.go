@@ -21,7 +21,31 @@ func (p *problems) spec(s *terms.Pool) {
 	if reason := s.Path.Problem(); reason != "" {
 		p.add("", "%s", reason)
 	}
-	for k, q := range s.Quotas {
+	p.quotas(&s.Quotas)
+	if s.ControllerLimit > 100 && s.ControllerLimit != terms.NoPercent {
+		p.add("controller_limit", "must be 0 to 100, is %d", s.ControllerLimit)
+	}
+	if s.SlackLimit > 100 {
+		p.add("slack_limit", "must be 0 to 100, is %d", s.SlackLimit)
+	}
+	if s.JobScheduler > terms.JobPercentage {
+		p.add("job_scheduler", "must be one of %s", strings.Join(terms.JobSchedulers(), ", "))
+	}
+	if s.PreemptionDelayMillis > terms.DelayMillisMax {
+		p.add("preemption_delay", "must be at most 24 h, is %d ms", s.PreemptionDelayMillis)
+	}
+	if s.SpecBytes < 0 || s.SpecBytes > terms.BytesMax {
+		p.add("spec_bytes", "must be 1 byte to 2^60, is %d: leave it out for %d", s.SpecBytes, terms.SpecBytesDefault)
+	}
+	p.users("owners", s.Owners)
+	p.users("operators", s.Operators)
+	p.users("submitters", s.Submitters)
+	p.users("viewers", s.Viewers)
+	p.users("run_as", s.RunAs)
+}
+
+func (p *problems) quotas(all *[terms.AmountCount]terms.Quota) {
+	for k, q := range all {
 		k := terms.Kind(k)
 		if q.Reservation < 0 || q.Reservation > terms.BytesMax {
 			p.quota(k, "reservation", "must be 0 to 2^60, is %d", q.Reservation)
@@ -36,23 +60,6 @@ func (p *problems) spec(s *terms.Pool) {
 			p.quota(k, "share", "must be 0 to %d, is %d", ShareMax, q.Share)
 		}
 	}
-	if s.ControllerLimit > 100 && s.ControllerLimit != terms.NoPercent {
-		p.add("controller_limit", "must be 0 to 100, is %d", s.ControllerLimit)
-	}
-	if s.SlackLimit > 100 {
-		p.add("slack_limit", "must be 0 to 100, is %d", s.SlackLimit)
-	}
-	if s.JobScheduler > terms.JobPercentage {
-		p.add("job_scheduler", "must be one of %s", strings.Join(terms.JobSchedulers(), ", "))
-	}
-	if s.PreemptionDelayMillis > terms.DelayMillisMax {
-		p.add("preemption_delay", "must be at most 24 h, is %d ms", s.PreemptionDelayMillis)
-	}
-	p.users("owners", s.Owners)
-	p.users("operators", s.Operators)
-	p.users("submitters", s.Submitters)
-	p.users("viewers", s.Viewers)
-	p.users("run_as", s.RunAs)
 }
 
 func (p *problems) users(field string, names []string) {

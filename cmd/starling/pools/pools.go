@@ -161,6 +161,8 @@ func drawPool(r *remote.Remote, answer *starlingv1.PoolStatusResponse) error {
 	p, spec := answer.GetPool(), files.PoolSpec(answer.GetPool())
 	head := console.NewTable("pool", string(spec.Path))
 	head.Row("jobs", fmt.Sprint(p.GetJobs()))
+	head.Row("specs", fmt.Sprintf("%d take %s of %s", p.GetSpecs(), terms.Disk.Round(p.GetSpecBytes()),
+		terms.Disk.Text(spec.SpecBytesMost())))
 	head.Row("owners", console.Dash(strings.Join(spec.Owners, ", ")))
 	head.Row("operators", console.Dash(strings.Join(spec.Operators, ", ")))
 	head.Row("submitters", console.Dash(strings.Join(spec.Submitters, ", ")))

@@ -76,3 +76,17 @@ func Charge(w *terms.Work, j *terms.Job, each terms.Amounts, times uint32) {
 	add(&w.NonPreemptible, j.NonPreemptible() && !j.Revocable)
 	add(&w.Controller, j.Controller && !j.Revocable)
 }
+
+// Offered returns what an offer has of what pools divide.
+func Offered(o *terms.Offer) (all terms.Amounts) {
+	copy(all[:], o.Capacity[:])
+	for _, d := range o.Devices {
+		switch d.Kind {
+		case "gpu":
+			all[terms.GPU] += int64(d.Count) * 1000
+		case "peers":
+			all[terms.VirtualPeers] += int64(d.Count) * 1000
+		}
+	}
+	return all
+}
