@@ -8,6 +8,7 @@ import (
 	"starling/cluster"
 	"starling/driver/fake"
 	"starling/journal"
+	"starling/peer/identity"
 	"starling/terms"
 )
 
@@ -33,7 +34,7 @@ func TestArchiveIsToldOfAllRecords(t *testing.T) {
 		f := newFlock(t, "a")
 		kept := &shelf{}
 		f.archive = kept
-		f.machines["b"], f.ids["b"] = fake.NewMachine(script), &MemoryIdentity{}
+		f.machines["b"], f.ids["b"] = fake.NewMachine(script), &identity.Memory{}
 		f.start("b")
 		f.ready("b")
 		p := f.peers["b"]

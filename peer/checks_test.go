@@ -11,6 +11,7 @@ import (
 	"starling/cluster/facts"
 	"starling/driver"
 	"starling/driver/fake"
+	"starling/peer/identity"
 	"starling/terms"
 )
 
@@ -27,7 +28,7 @@ func asked(t *testing.T, answer func(age time.Duration) error) *flock {
 			return answer(time.Since(began))
 		}}
 	})
-	f.ids["a"] = &MemoryIdentity{}
+	f.ids["a"] = &identity.Memory{}
 	f.start("a")
 	f.ready("a")
 	spec := job("web", terms.Stateless, 1, "serve")

@@ -3,99 +3,24 @@ package peer
 import (
 	"context"
 	"crypto/rand"
-	"encoding/json"
 	"errors"
 	"fmt"
 	mathrand "math/rand/v2"
-	"os"
-	"path/filepath"
 	"slices"
 	"time"
 
 	"starling/cluster"
 	"starling/journal"
+	"starling/peer/identity"
 	"starling/peer/inbox"
 	"starling/replica/report"
 	"starling/terms"
 )
 
-// Identity remembers which life a node is in.
-type Identity interface {
-	// Load returns what Save kept last, zeros if nothing was.
-	Load() (Remembered, error)
-	// Save keeps it; it is durable when Save returns.
-	Save(Remembered) error
-}
-
-// Remembered is what a node knows of its present life.
-type Remembered struct {
-	Incarnation uint32 `json:"incarnation"`
-	// Starts is how often the process has started under it; 0 until its pulse was this node's.
-	Starts uint32 `json:"starts"`
-	// Token tells this node's pulses from those of another with the same name.
-	Token string `json:"token"`
-	// Interrupted tells that this life's pulse ended once and was brought back. Whoever saw it end may still write that
-	// the peer left, however long that takes, so that the pulse proves nothing any more.
-	Interrupted bool `json:"interrupted,omitempty"`
-}
-
-// FileIdentity keeps the identity in a file.
-type FileIdentity struct{ Path string }
-
-// Load reads the file; a missing one is no error.
-func (f FileIdentity) Load() (Remembered, error) {
-	data, err := os.ReadFile(f.Path)
-	if errors.Is(err, os.ErrNotExist) {
-		return Remembered{}, nil
-	}
-	var known Remembered
-	if err == nil {
-		err = json.Unmarshal(data, &known)
-	}
-	if err != nil {
-		return Remembered{}, fmt.Errorf("identity of this node: %w; delete %s to begin a new life", err, f.Path)
-	}
-	return known, nil
-}
-
-// Save replaces the file as a whole.
-func (f FileIdentity) Save(known Remembered) error {
-	data, err := json.Marshal(known)
-	if err != nil {
-		return err
-	}
-	file, err := os.CreateTemp(filepath.Dir(f.Path), ".identity-*")
-	if err != nil {
-		return fmt.Errorf("identity of this node: %w", err)
-	}
-	defer os.Remove(file.Name())
-	_, err = file.Write(data)
-	err = errors.Join(err, file.Sync(), file.Close())
-	if err == nil {
-		err = os.Rename(file.Name(), f.Path)
-	}
-	if err != nil {
-		return fmt.Errorf("identity of this node: %w", err)
-	}
-	return nil
-}
-
-// MemoryIdentity forgets with the process.
-type MemoryIdentity struct{ known Remembered }
-
-// Load returns what Save kept.
-func (m *MemoryIdentity) Load() (Remembered, error) { return m.known, nil }
-
-// Save keeps it until the process ends.
-func (m *MemoryIdentity) Save(known Remembered) error {
-	m.known = known
-	return nil
-}
-
 // life is an incarnation with its pulse.
 type life struct {
 	peer  terms.PeerID
-	known Remembered
+	known identity.Remembered
 	pulse journal.Pulse
 	// fresh tells that it is a new incarnation.
 	fresh bool
@@ -172,11 +97,11 @@ func (p *Peer) findLife(ctx context.Context, before past) life {
 			}
 		}
 	}
-	return p.newLife(ctx, Remembered{Incarnation: max(known.Incarnation+1, before.next), Token: known.Token})
+	return p.newLife(ctx, identity.Remembered{Incarnation: max(known.Incarnation+1, before.next), Token: known.Token})
 }
 
 // newLife begins an incarnation. Its pulse shows at once whose it is.
-func (p *Peer) newLife(ctx context.Context, known Remembered) life {
+func (p *Peer) newLife(ctx context.Context, known identity.Remembered) life {
 	if known.Token == "" {
 		known.Token = rand.Text()
 	}

@@ -9,12 +9,14 @@ import (
 	"starling/cluster"
 	"starling/journal"
 	"starling/journal/memory"
+	"starling/peer/identity"
 	"starling/terms"
 )
 
-func twin(t *testing.T, shared *memory.Journal, known Remembered) *Peer {
+func twin(t *testing.T, shared *memory.Journal, known identity.Remembered) *Peer {
 	t.Helper()
-	return &Peer{config: Config{Node: "a", Journal: shared, Identity: &MemoryIdentity{known}, PulseTTL: time.Minute}}
+	return &Peer{config: Config{Node: "a", Journal: shared, PulseTTL: time.Minute,
+		Identity: &identity.Memory{Known: known}}}
 }
 
 func wantLife(t *testing.T, got life, id terms.PeerID, starts uint32) {
@@ -28,23 +30,24 @@ func wantLife(t *testing.T, got life, id terms.PeerID, starts uint32) {
 // if it were its own, however often it tries.
 func TestAPulseThatAnotherCreatedIsNotTakenUp(t *testing.T) {
 	shared := memory.New()
-	wantLife(t, twin(t, shared, Remembered{}).findLife(t.Context(), past{0, 1}), "a~1", 0)
-	p := twin(t, shared, Remembered{})
+	wantLife(t, twin(t, shared, identity.Remembered{}).findLife(t.Context(), past{0, 1}), "a~1", 0)
+	p := twin(t, shared, identity.Remembered{})
 	if got := p.findLife(t.Context(), past{0, 1}); !errors.Is(got.err, journal.ErrPulseTaken) {
 		t.Fatalf("the first try gives %+v, want %v", got, journal.ErrPulseTaken)
 	}
 	wantLife(t, p.findLife(t.Context(), past{0, 1}), "a~2", 0)
 	wantLife(t, p.findLife(t.Context(), past{0, 1}), "a~3", 0) // the journal may know that another was a~2
-	p.config.Identity = &MemoryIdentity{Remembered{Incarnation: 3, Starts: 1,
-		Token: p.config.Identity.(*MemoryIdentity).known.Token}}
+	p.config.Identity = &identity.Memory{Known: identity.Remembered{Incarnation: 3, Starts: 1,
+		Token: p.config.Identity.(*identity.Memory).Known.Token}}
 	wantLife(t, p.findLife(t.Context(), past{0, 1}), "a~3", 2)
 }
 
 // A machine comes back when its own pulse has ended and another machine with its name has the same life since.
 func TestAPulseOfTheSameLifeThatAnotherCreatedIsNotTakenUp(t *testing.T) {
 	shared := memory.New()
-	wantLife(t, twin(t, shared, Remembered{}).findLife(t.Context(), past{0, 1}), "a~1", 0)
-	wantLife(t, twin(t, shared, Remembered{Incarnation: 1, Starts: 1, Token: "mine"}).findLife(t.Context(), past{0, 1}),
+	wantLife(t, twin(t, shared, identity.Remembered{}).findLife(t.Context(), past{0, 1}), "a~1", 0)
+	mine := identity.Remembered{Incarnation: 1, Starts: 1, Token: "mine"}
+	wantLife(t, twin(t, shared, mine).findLife(t.Context(), past{0, 1}),
 		"a~2", 0)
 }
 
@@ -77,7 +80,7 @@ func TestALifeWhosePulseWasLostMeanwhileIsNotBegun(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		next := life{peer: "a~9", known: Remembered{Incarnation: 9}, pulse: mine, fresh: true}
+		next := life{peer: "a~9", known: identity.Remembered{Incarnation: 9}, pulse: mine, fresh: true}
 		if _, err := p.confirm(t.Context(), &next); err != nil {
 			t.Fatalf("a pulse that beats is not enough: %v", err)
 		}

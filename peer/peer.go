@@ -21,6 +21,7 @@ import (
 	"starling/driver"
 	"starling/journal"
 	"starling/peer/contact"
+	"starling/peer/identity"
 	"starling/peer/inbox"
 	"starling/replica/reaction"
 	"starling/replica/report"
@@ -38,7 +39,7 @@ type Config struct {
 	// Offer is what the node gives, with the address at which others reach this peer's API.
 	Offer terms.Offer
 	// Identity remembers the incarnation over restarts of the process.
-	Identity Identity
+	Identity identity.Keeper
 	// PulseTTL is how long the peer is taken to live after its last sign of life; at least a second.
 	PulseTTL time.Duration
 	// Fetch reads an output from the peer at the address, as SendOutput writes it there; the error is os.ErrNotExist if

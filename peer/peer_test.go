@@ -23,6 +23,7 @@ import (
 	"starling/driver/manifest"
 	"starling/journal"
 	"starling/journal/memory"
+	"starling/peer/identity"
 	"starling/peer/inbox"
 	"starling/replica/report"
 	"starling/terms"
@@ -33,7 +34,7 @@ type flock struct {
 	t        *testing.T
 	shared   *memory.Journal
 	machines map[string]*fake.Machine
-	ids      map[string]*MemoryIdentity
+	ids      map[string]*identity.Memory
 	peers    map[string]*Peer
 	journals map[string]journal.Journal
 	limits   terms.Limits
@@ -52,7 +53,7 @@ func newFlock(t *testing.T, names ...string) *flock {
 // newFlockWithin starts a cluster with limits.
 func newFlockWithin(t *testing.T, limits terms.Limits, names ...string) *flock {
 	f := &flock{
-		t: t, shared: memory.New(), machines: map[string]*fake.Machine{}, ids: map[string]*MemoryIdentity{},
+		t: t, shared: memory.New(), machines: map[string]*fake.Machine{}, ids: map[string]*identity.Memory{},
 		peers: map[string]*Peer{}, journals: map[string]journal.Journal{}, limits: limits,
 	}
 	for _, name := range names {
@@ -68,7 +69,7 @@ func newFlockWithin(t *testing.T, limits terms.Limits, names ...string) *flock {
 func (f *flock) add(name string) {
 	f.machines[name] = fake.NewMachine(script)
 	f.machines[name].Volumes = filepath.Join(f.t.TempDir(), name)
-	f.ids[name] = &MemoryIdentity{}
+	f.ids[name] = &identity.Memory{}
 	f.start(name)
 }
 
@@ -215,7 +216,7 @@ func TestRefusedOfferIsToldToEveryPeer(t *testing.T) {
 		defer f.stop()
 		log := bytes.Buffer{}
 		odd := Start(context.Background(), Config{
-			Node: "b", Journal: f.shared.Open(), Driver: fake.Open(fake.NewMachine(script)), Identity: &MemoryIdentity{},
+			Node: "b", Journal: f.shared.Open(), Driver: fake.Open(fake.NewMachine(script)), Identity: &identity.Memory{},
 			Offer: terms.Offer{Address: "b:1",
 				Devices: []terms.DeviceOffer{{Kind: "gpu", Count: 1}, {Kind: "gpu", Count: 2}}},
 			PulseTTL: 3 * time.Second, Limits: f.limits, Fetch: f.fetch, Log: slog.New(slog.NewTextHandler(&log, nil)),

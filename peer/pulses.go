@@ -151,7 +151,7 @@ func (p *Peer) Pulses(ctx context.Context) ([]report.PulseView, error) {
 // lives, and heard yes, lies before that entry. The supervisor stops the task stop_after after the last such moment,
 // whatever has become of the peer, and so in time.
 //
-// A pulse that ended and was brought back proves nothing, because the entry may be on its way: see Remembered.
+// A pulse that ended and was brought back proves nothing, because the entry may be on its way: see identity.Remembered.
 
 // prove asks for a proof, and passes it on to the supervisors of all tasks that want it.
 func (p *Peer) prove(ctx context.Context) {

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"starling/journal"
-	"starling/peer"
+	"starling/peer/identity"
 	"starling/terms"
 )
 
@@ -51,7 +51,7 @@ func (f *Folder) Belongs(node terms.NodeName) (Belonging, error) {
 
 // checkIdentity refuses a damaged file of the life that a node leads.
 func checkIdentity(folder string) error {
-	if _, err := (peer.FileIdentity{Path: filepath.Join(folder, identityName)}).Load(); err != nil {
+	if _, err := (identity.File{Path: filepath.Join(folder, identityName)}).Load(); err != nil {
 		return fmt.Errorf("%w: this node joins as a new incarnation then, and what ran here is placed again", err)
 	}
 	return nil

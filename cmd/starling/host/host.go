@@ -30,6 +30,7 @@ import (
 	"starling/journal"
 	"starling/peer"
 	"starling/peer/credential"
+	"starling/peer/identity"
 	"starling/replica/report"
 	"starling/secret"
 	"starling/terms"
@@ -154,7 +155,7 @@ func Start(ctx context.Context, config Config) (*Host, error) {
 		Reports: config.Folder, Version: config.Version, Limits: ClusterLimits(), Private: h.credentials.Make,
 		Key:      config.Keys.Key(),
 		OwnUsers: h.givesOwnUsers(),
-		Identity: peer.FileIdentity{Path: filepath.Join(config.Folder, identityName)}, Log: config.Log,
+		Identity: identity.File{Path: filepath.Join(config.Folder, identityName)}, Log: config.Log,
 	})
 	config.Door.Answer(api.NewServer(backend{h.Peer, h.archive, config.Trouble}, api.Options{
 		Version: config.Version, Rules: peer.RulesNewest, Quorum: config.Quorum, Meter: meter, Log: config.Log,

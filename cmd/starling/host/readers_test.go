@@ -21,6 +21,7 @@ import (
 	"starling/driver/fake"
 	"starling/journal/memory"
 	"starling/peer"
+	"starling/peer/identity"
 	"starling/replica/forecast"
 	"starling/schedule/explain"
 	"starling/sim/imprint"
@@ -40,7 +41,7 @@ func newCrew(t *testing.T) *crew {
 	c := &crew{t: t, peer: peer.Start(ctx, peer.Config{
 		Node: "a", Journal: memory.New().Open(),
 		Driver:   fake.Open(fake.NewMachine(func(driver.Task) fake.Behaviour { return fake.Behaviour{} })),
-		Identity: &peer.MemoryIdentity{}, PulseTTL: time.Minute, Limits: ClusterLimits(), Log: slog.New(slog.DiscardHandler),
+		Identity: &identity.Memory{}, PulseTTL: time.Minute, Limits: ClusterLimits(), Log: slog.New(slog.DiscardHandler),
 		Offer: terms.Offer{
 			Capacity: terms.Resources{8000, 8 << 30, 1 << 40}, PortFirst: 20000, PortLast: 20100, Rules: 1,
 			Address:    "127.0.0.1:1",
