@@ -10,6 +10,7 @@ import (
 	"starling/cluster/facts"
 	"starling/command"
 	"starling/journal"
+	"starling/peer/clock"
 	"starling/peer/plant"
 	"starling/replica"
 	"starling/replica/reaction"
@@ -46,7 +47,7 @@ type Core struct {
 	self   terms.PeerID
 	state  *cluster.State
 	outbox outbox
-	clock  clock
+	clock  clock.Clock
 	offer  *terms.Offer
 	// offerRefusal is why the fold has refused the offer in this life, or would; "" if it takes it.
 	offerRefusal string
@@ -182,7 +183,7 @@ func (c *Core) fold(r *journal.Record, own terms.Time) (folded report.Folded, ok
 	c.mark()
 	plant.Bug(e)
 	folded.Digest = c.state.Digest()
-	c.clock.heard(c.state.Time, own)
+	c.clock.Heard(c.state.Time, own)
 	if e.Writer == c.self {
 		name, incarnation := c.self.Split()
 		last := uint64(0)
@@ -305,7 +306,7 @@ func (c *Core) React(own terms.Time) Work {
 	if phase != Joining && phase != Member && phase != Removed {
 		return Work{}
 	}
-	now := c.clock.now(own)
+	now := c.clock.Now(own)
 	r := reaction.React(c.self, c.state,
 		&reaction.Observed{Now: now, Gone: c.gone, Local: c.seen(), Volumes: c.volumes, Outputs: c.outputs, Lost: c.missing(),
 			Snapshot: c.marked.Snapshot, Offer: c.offer, Folder: c.Folder, Renewing: c.Renewing,

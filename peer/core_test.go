@@ -161,26 +161,6 @@ func TestRequestsOutliveALife(t *testing.T) {
 	}
 }
 
-func TestClockGoesOnFromWhatItWasTold(t *testing.T) {
-	var c clock
-	c.heard(5000, 1000)
-	for _, step := range []struct{ own, want terms.Time }{
-		{1000, 5000}, {1300, 5300},
-		// A jump back takes nothing away, and what passes after it counts.
-		{900, 5000}, {1000, 5100}, {9000, 13100},
-	} {
-		if got := c.now(step.own); got != step.want {
-			t.Errorf("at own time %d: %d, want %d", step.own, got, step.want)
-		}
-	}
-	c.heard(4000, 2000)
-	if got := c.now(2000); got != 6100 {
-		t.Errorf("after an older time: %d, want 6100", got)
-	}
-}
-
-// While its pulse is lost another process may lead a peer's life: what the journal orders is started when the pulse is
-// back.
 func TestNothingIsStartedWithoutAPulse(t *testing.T) {
 	c := alone(t)
 	fold(t, c, 2, c.React(1000).Append)

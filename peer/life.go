@@ -13,6 +13,7 @@ import (
 	"starling/journal"
 	"starling/peer/identity"
 	"starling/peer/inbox"
+	"starling/peer/sign"
 	"starling/replica/report"
 	"starling/terms"
 )
@@ -113,7 +114,7 @@ func (p *Peer) newLife(ctx context.Context, known identity.Remembered) life {
 	if err != nil {
 		return life{err: fmt.Errorf("pulse of %s: %w", id, err)}
 	}
-	if err := pulse.Publish(ctx, Shown(known.Token, &report.PulseView{Address: p.config.Offer.Address})); err != nil {
+	if err := pulse.Publish(ctx, sign.Of(known.Token, &report.PulseView{Address: p.config.Offer.Address})); err != nil {
 		pulse.Abandon()
 		return life{err: fmt.Errorf("pulse of %s: %w", id, err)}
 	}
@@ -127,7 +128,7 @@ func (p *Peer) ownsPulse(ctx context.Context, id terms.PeerID, token string) (bo
 		return false, fmt.Errorf("listing the pulses: %w", err)
 	}
 	return slices.ContainsFunc(states, func(state journal.PulseState) bool {
-		_, shown := ViewOf(state)
+		_, shown := sign.ViewOf(state)
 		return state.ID == string(id) && shown == token
 	}), nil
 }

@@ -217,19 +217,3 @@ func (b *outbox) stall(seq uint64, why error) {
 // sequence returns the number before the first of a process's start: starts are the upper half, entries the lower, so
 // that a process which comes back under the same incarnation never uses a number again.
 func sequence(start uint32) uint64 { return uint64(start) << 32 }
-
-// clock is the cluster's time as this peer knows it: its own clock, or what the journal told if that is ahead, going
-// on from there as its own clock does. One peer's jump ahead moves everybody once and stops no deadline, and neither
-// does a jump back of its own clock.
-type clock struct{ told, own terms.Time }
-
-func (c *clock) now(own terms.Time) terms.Time {
-	c.own = min(c.own, own)
-	return max(own, c.told+own-c.own)
-}
-
-func (c *clock) heard(told, own terms.Time) {
-	if told > c.told {
-		c.told, c.own = told, own
-	}
-}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"starling/cluster/facts"
@@ -12,6 +11,7 @@ import (
 	"starling/driver/uptime"
 	"starling/journal"
 	"starling/peer/inbox"
+	"starling/peer/sign"
 	"starling/replica/reaction"
 	"starling/replica/report"
 	"starling/terms"
@@ -58,7 +58,7 @@ func (p *Peer) pulseSeen(ctx context.Context, news pulseNews) {
 		return
 	}
 	p.core.PulseSeen(news.peer, news.state.Alive)
-	if view, _ := ViewOf(news.state); view.Alive && p.history.differs(view.Index, view.Digest) {
+	if view, _ := sign.ViewOf(news.state); view.Alive && p.history.differs(view.Index, view.Digest) {
 		p.log.Warn("a digest differs; asking the others", "peer", news.peer, "index", view.Index)
 		p.group.Go(func() {
 			// By then everybody has published what was folded when this difference was seen.
@@ -99,7 +99,7 @@ func (p *Peer) publish(ctx context.Context) {
 		return
 	}
 	p.history.published = index
-	value := Shown(p.life.known.Token, &report.PulseView{Index: index, Digest: p.core.state.Digest(),
+	value := sign.Of(p.life.known.Token, &report.PulseView{Index: index, Digest: p.core.state.Digest(),
 		Address: p.config.Offer.Address, OfferRefusal: p.core.OfferRefusal()})
 	p.group.Go(func() {
 		short, cancel := context.WithTimeout(ctx, publishEvery)
@@ -111,27 +111,6 @@ func (p *Peer) publish(ctx context.Context) {
 	})
 }
 
-// Shown is what a pulse shows: the position, the digest there, whose it is and where that answers; and on a second
-// line, if there is one, why its offer is refused.
-func Shown(token string, view *report.PulseView) []byte {
-	value := fmt.Appendf(nil, "%d %016x %s %s", view.Index, view.Digest, token, view.Address)
-	if view.OfferRefusal != "" {
-		value = append(append(value, '\n'), view.OfferRefusal...)
-	}
-	return value
-}
-
-// ViewOf reads what Shown wrote.
-func ViewOf(state journal.PulseState) (view report.PulseView, token string) {
-	view = report.PulseView{Peer: terms.PeerID(state.ID), Alive: state.Alive}
-	line, refusal, _ := strings.Cut(string(state.Value), "\n")
-	view.OfferRefusal = refusal
-	if n, _ := fmt.Sscanf(line, "%d %x %s %s", &view.Index, &view.Digest, &token, &view.Address); n < 3 {
-		view.Index, view.Digest, token = 0, 0, ""
-	}
-	return view, token
-}
-
 // Pulses lists the peers that live, with what they published last.
 func (p *Peer) Pulses(ctx context.Context) ([]report.PulseView, error) {
 	states, err := p.config.Journal.Pulses(ctx)
@@ -140,7 +119,7 @@ func (p *Peer) Pulses(ctx context.Context) ([]report.PulseView, error) {
 	}
 	views := make([]report.PulseView, len(states))
 	for i, state := range states {
-		views[i], _ = ViewOf(state)
+		views[i], _ = sign.ViewOf(state)
 	}
 	return views, nil
 }

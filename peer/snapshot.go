@@ -134,7 +134,7 @@ func (c *Core) Restore(s facts.Snapshot, data []byte, own terms.Time) {
 func (c *Core) replace(s *cluster.State, own terms.Time) {
 	c.state, c.marked = s, marked{}
 	c.digest = c.state.Digest()
-	c.clock.heard(c.state.Time, own)
+	c.clock.Heard(c.state.Time, own)
 	name, incarnation := c.self.Split()
 	if node := c.state.NodeOf(name); node != nil {
 		c.outbox.overtaken(node.LastSeq(incarnation))

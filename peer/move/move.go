@@ -20,6 +20,7 @@ import (
 	"starling/journal"
 	"starling/peer"
 	"starling/peer/inbox"
+	"starling/peer/sign"
 	"starling/replica/report"
 	"starling/terms"
 )
@@ -134,7 +135,7 @@ func (m *Move) compare(ctx context.Context) error {
 		}
 		same, differs := 0, error(nil)
 		for _, state := range m.pulses {
-			view, _ := peer.ViewOf(state)
+			view, _ := sign.ViewOf(state)
 			switch own, known := m.digests[view.Index]; {
 			case known && own == view.Digest:
 				same++
@@ -273,8 +274,8 @@ func (m *Move) hold(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		view, token := peer.ViewOf(state)
-		if err := pulse.Publish(ctx, peer.Shown(token, &report.PulseView{Address: view.Address})); err != nil {
+		view, token := sign.ViewOf(state)
+		if err := pulse.Publish(ctx, sign.Of(token, &report.PulseView{Address: view.Address})); err != nil {
 			return errors.Join(err, pulse.End(ctx))
 		}
 	}
@@ -293,7 +294,7 @@ func (m *Move) Await(ctx context.Context) (absent []string) {
 		}
 		here := map[string]bool{}
 		for _, state := range states {
-			view, _ := peer.ViewOf(state)
+			view, _ := sign.ViewOf(state)
 			here[state.ID] = view.Index > 0
 		}
 		left := absent[:0]
