@@ -144,6 +144,7 @@ func (f *flock) peer(state *cluster.State, node *cluster.Node) *starlingv1.Peer 
 	m.Peer = string(p)
 	if o := node.Offer; o != nil {
 		m.Capacity = wire.Resources(o.Capacity)
+		m.AwayUntil = timestamp(o.AwayUntil)
 		m.Free, m.Kept = roomMessages(state, node.Index)
 		m.Devices, m.Attributes, m.Address = wire.Devices(o.Devices), wire.Variables(o.Attributes), o.Address
 	}

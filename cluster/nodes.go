@@ -193,7 +193,7 @@ func (s *State) SetOffer(n facts.NodeIndex, offer *terms.Offer) {
 			row.Class = s.classOf(offer)
 			s.rooms.SetPurpose(s.epoch, n, offer.Purpose())
 		}
-		s.setFree(n, free, offer != nil && !row.Drain.On)
+		s.setFree(n, free, offer.Open() && !row.Drain.On)
 	})
 	s.countGiven(n)
 	if old == nil || offer == nil || old.Address != offer.Address {
@@ -241,7 +241,7 @@ func (s *State) SetDrain(n facts.NodeIndex, drain facts.Drain) {
 		if s.draining.Delete(n); drain.On {
 			s.draining.Insert(n)
 		}
-		s.setFree(n, s.Free(n), row.Offer != nil && !drain.On)
+		s.setFree(n, s.Free(n), row.Offer.Open() && !drain.On)
 	})
 	s.countGiven(n)
 }

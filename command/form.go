@@ -26,6 +26,9 @@ const (
 // withoutVolumes is the version of EndAllocation that may give up volumes.
 const withoutVolumes = 2
 
+// withAbsence is the version of Volunteer that may say how long its peer is away.
+const withAbsence = terms.OfferVersion
+
 func formOf(c Command) form {
 	f := form{c.Kind(), 1}
 	if later, ok := c.(interface{ version() uint16 }); ok {
@@ -45,6 +48,9 @@ func (m *ChangePools) version() uint16 {
 	}
 	return version
 }
+
+// version returns that of the offer.
+func (m *Volunteer) version() uint16 { return m.Offer.Version() }
 
 // version returns that of the newest field which is not zero.
 func (m *EndAllocation) version() uint16 {
@@ -77,7 +83,7 @@ func (f form) since() rules.Number {
 		return rules.Registry
 	case f == form{KindChangePools, withUsers}, f.kind == KindAddAuthority, f.kind == KindRemoveAuthority:
 		return rules.Authorities
-	case f.kind == KindRemoveVolumes, f == form{KindChangePools, withSpecBytes}:
+	case f.kind == KindRemoveVolumes, f == form{KindChangePools, withSpecBytes}, f == form{KindVolunteer, withAbsence}:
 		return rules.Volumes
 	case f.kind >= KindAs && f.kind < kindEnd:
 		return rules.Registry
@@ -89,7 +95,7 @@ func (f form) since() rules.Number {
 func (f form) known() bool {
 	_, ofJobs := terms.VersionSince(f.version)
 	return f.version == 1 || f.kind == KindSubmitJob && ofJobs || f == form{KindEndAllocation, withoutVolumes} ||
-		f.kind == KindChangePools && f.version <= withSpecBytes && f.version > 0
+		f == form{KindVolunteer, withAbsence} || f.kind == KindChangePools && f.version <= withSpecBytes && f.version > 0
 }
 
 // Unreadable is a command that is refused because of how it is written: the rules in force do not have its form, or do

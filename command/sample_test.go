@@ -39,6 +39,11 @@ func samples() map[form]*Entry {
 			filled.Pools[0].SpecBytes = 1 << 20
 			add(&filled)
 		}
+		if volunteer, ok := one.(*Volunteer); ok {
+			away := *volunteer
+			away.Offer.AwayUntil = 1_700_000_600_000
+			add(&away)
+		}
 		if submit, ok := one.(*SubmitJob); ok {
 			delayed := *submit
 			delayed.Spec.Tasks = slices.Clone(submit.Spec.Tasks)

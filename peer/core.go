@@ -49,6 +49,8 @@ type Core struct {
 	outbox outbox
 	clock  clock.Clock
 	offer  *terms.Offer
+	// backAt is the time before which a peer that was away does not say that it is back.
+	backAt terms.Time
 	// offerRefusal is why the fold has refused the offer in this life, or would; "" if it takes it.
 	offerRefusal string
 	// caughtUp tells that everything was folded that the journal held when this life began.
@@ -110,7 +112,26 @@ func (c *Core) Begin(self terms.PeerID, start uint32, offer *terms.Offer) {
 	c.self, c.offer, c.offerRefusal, c.caughtUp = self, offer, offer.Problem(), true
 	c.outbox.takeBack()
 	c.outbox.seq = sequence(start)
-	c.gone = nil
+	c.gone, c.backAt = nil, 0
+}
+
+// backMillis is how long a peer that was away waits before it says that it is back. Its pulse may have ended meanwhile:
+// by then whoever watches it knows that it beats again, and does not say that the peer has left.
+const backMillis = 2000
+
+// ComeBack tells, after Begin, that the process had ended with notice.
+func (c *Core) ComeBack(own terms.Time) { c.backAt = c.clock.Now(own) + backMillis }
+
+// GoAway gives notice, with the next entry, that the process ends and will be back within some milliseconds: until then
+// what runs here stays its own. It returns false if there can be none: of no member, or under rules without it.
+func (c *Core) GoAway(own terms.Time, within uint32) bool {
+	if phase, _ := c.Phase(); phase != Member || c.offer == nil || c.state.Rules < rules.Volumes {
+		return false
+	}
+	away := *c.offer
+	away.AwayUntil = c.clock.Now(own) + terms.Time(within)
+	c.offer = &away
+	return true
 }
 
 // NextIncarnation returns the lowest incarnation of a node that the value knows nothing of, nor of any above.
@@ -309,12 +330,12 @@ func (c *Core) React(own terms.Time) Work {
 	now := c.clock.Now(own)
 	r := reaction.React(c.self, c.state,
 		&reaction.Observed{Now: now, Gone: c.gone, Local: c.seen(), Volumes: c.volumes, Outputs: c.outputs, Lost: c.missing(),
-			Snapshot: c.marked.Snapshot, Offer: c.offer, Folder: c.Folder, Renewing: c.Renewing,
+			Snapshot: c.marked.Snapshot, Offer: c.offerAt(now), Folder: c.Folder, Renewing: c.Renewing,
 			Key: c.Key, Full: c.outbox.room.Full()})
 	w := Work{Watch: r.Watch, Waits: r.Waits, Probe: r.Probe, Renew: r.Renew, Forget: c.forget(r.Forget),
 		DeleteVolumes: r.DeleteVolumes, DeleteOutputs: r.DeleteOutputs, Snapshot: c.snapshotWork(&r.Snapshots)}
-	if r.AskAgain != 0 {
-		w.AskAgain = own + max(r.AskAgain-now, 1)
+	if at := c.askAgain(r.AskAgain, now); at != 0 {
+		w.AskAgain = own + max(at-now, 1)
 	}
 	for _, order := range r.Start {
 		if order.Refusal != "" {
@@ -340,6 +361,22 @@ func (c *Core) React(own terms.Time) Work {
 		w.Append = &journal.Record{Writer: string(c.self), Seq: c.outbox.seq, Payload: payload}
 	}
 	return w
+}
+
+// offerAt returns what the node offers at a time, nil while a peer that was away is not yet to say that it is back.
+func (c *Core) offerAt(now terms.Time) *terms.Offer {
+	if now < c.backAt {
+		return nil
+	}
+	return c.offer
+}
+
+// askAgain returns the earlier of a time, 0 for none, and that at which the peer is to say that it is back.
+func (c *Core) askAgain(at, now terms.Time) terms.Time {
+	if now < c.backAt && (at == 0 || c.backAt < at) {
+		return c.backAt
+	}
+	return at
 }
 
 // missing returns the allocations whose outputs are lost, without those of which the value knows it or does not care.

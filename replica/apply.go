@@ -274,7 +274,7 @@ func (f *fold) obey(c command.Command) report.Result {
 	case *command.AbortJoin:
 		return f.abortJoin(c)
 	case *command.Leave:
-		return f.leave(c)
+		return f.leave(f.entry.Writer, c.Peer)
 	case *command.Volunteer:
 		return f.volunteer(c)
 	case *command.SubmitJob:

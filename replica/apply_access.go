@@ -27,7 +27,8 @@ func (f *fold) removeNode(c *command.RemoveNode) report.Result {
 		}
 		if node := f.s.NodeOf(c.Node); node != nil {
 			for _, session := range slices.Clone(node.Sessions) {
-				f.leave(&command.Leave{Peer: terms.NewPeerID(c.Node, session.Incarnation)})
+				life := terms.NewPeerID(c.Node, session.Incarnation)
+				f.leave(life, life)
 			}
 		}
 		return enrol.RemoveNode(f.s, c.Node)

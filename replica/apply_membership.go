@@ -63,15 +63,15 @@ func (f *fold) joined(p terms.PeerID) {
 	}
 }
 
-// leave takes the peer out and gives what it ran to others.
-func (f *fold) leave(c *command.Leave) report.Result {
-	result := report.Result{Refusal: ring.Leave(f.s, c.Peer)}
+// leave takes the peer out, as somebody says, and gives what it ran to others.
+func (f *fold) leave(by, p terms.PeerID) report.Result {
+	result := report.Result{Refusal: ring.Leave(f.s, by, p)}
 	if result.Refused() {
 		return result
 	}
-	node := f.s.NodeOf(c.Peer.Node())
+	node := f.s.NodeOf(p.Node())
 	if f.explain {
-		f.outcome.Effects = append(f.outcome.Effects, report.Effect{Kind: report.Left, Peer: c.Peer, Node: node.Name})
+		f.outcome.Effects = append(f.outcome.Effects, report.Effect{Kind: report.Left, Peer: p, Node: node.Name})
 	}
 	if node.Peer != "" {
 		return result
@@ -120,9 +120,6 @@ func (f *fold) volunteer(c *command.Volunteer) report.Result {
 		return r
 	}
 	offer := c.Offer
-	if reason := offer.Problem(); reason != "" {
-		return refused(facts.Invalid, "offer of %s: %s", c.Peer, reason)
-	}
 	if r := limits.Offer(f.s, f.writer, &offer); r.Refused() {
 		return r
 	}

@@ -185,10 +185,29 @@ func Abort(s *cluster.State, joiner terms.PeerID, number uint32) facts.Refusal {
 	return facts.Refusal{}
 }
 
+// AwayUntil returns the time before which nobody but the peer may say that it has left, 0 if anybody may: it is away
+// with notice, and its node has not come back under another life.
+func AwayUntil(s *cluster.State, p terms.PeerID) terms.Time {
+	node := s.NodeOf(p.Node())
+	if node == nil || node.Peer != p || node.Offer == nil {
+		return 0
+	}
+	_, incarnation := p.Split()
+	for _, session := range node.Sessions {
+		if session.Incarnation > incarnation {
+			return 0
+		}
+	}
+	return node.Offer.AwayUntil
+}
+
 // Leave takes a peer out, whether it is a member or joining, closes the ring over it, and sets its tombstone. A later
 // life of a node that has a member gets none, for it would be that of the member as well; what it wrote last is still
-// known, so that nobody begins that life again.
-func Leave(s *cluster.State, p terms.PeerID) facts.Refusal {
+// known, so that nobody begins that life again. Of a peer that is away with notice only itself may say that it leaves.
+func Leave(s *cluster.State, by, p terms.PeerID) facts.Refusal {
+	if until := AwayUntil(s, p); until > s.Time && by != p {
+		return refuse(facts.Conflict, "%s is away with notice, for %d more seconds", p, (until-s.Time)/1000)
+	}
 	node := s.NodeOf(p.Node())
 	_, joining := s.Attempt(p)
 	if node == nil || node.Peer != p && !joining {

@@ -129,7 +129,7 @@ func (w *story) tell(t *testing.T, out *strings.Builder, words []string) {
 	case "abort":
 		w.step(out, "%s aborts", who)(ring.Abort(w.s, who, attempt.Number))
 	case "leave":
-		w.step(out, "%s leaves", who)(ring.Leave(w.s, who))
+		w.step(out, "%s leaves", who)(ring.Leave(w.s, who, who))
 	default:
 		t.Fatalf("no rule for %q", words)
 	}
@@ -195,7 +195,7 @@ func (w *story) settle(t *testing.T, out *strings.Builder) {
 			for _, q := range append(ring.Watches(w.s, p), ring.Probes(w.s, p)...) {
 				if w.dead[q] {
 					acted = true
-					w.step(out, "%s reports %s", p, q)(ring.Leave(w.s, q))
+					w.step(out, "%s reports %s", p, q)(ring.Leave(w.s, p, q))
 				}
 			}
 			for _, duty := range ring.Duties(w.s, p) {

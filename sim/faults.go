@@ -53,6 +53,7 @@ const (
 	drainMachine
 	changePools
 	loseOutput
+	goAway
 	faultCount
 )
 
@@ -98,6 +99,7 @@ var faultTable = [faultCount]struct {
 	drainMachine:     {"drained machine", 800},
 	changePools:      {"changed pools", 500},
 	loseOutput:       {"lost output", 300},
+	goAway:           {"absence with notice", 150},
 }
 
 // String returns the fault's name in reports.
@@ -108,10 +110,13 @@ type rates [faultCount]int
 
 // draw chooses which faults this seed has, and how often; in every one many are missing.
 func (w *World) draw() {
-	for f := range faultTable {
+	for f := range goAway {
 		if w.rng.IntN(3) > 0 {
 			w.rates[f] = w.rng.IntN(faultTable[f].most + 1)
 		}
+	}
+	if w.seed%4 == 0 { // no draw of its own: other seeds stay what they were
+		w.rates[goAway] = int(w.seed/4%16+1) * faultTable[goAway].most / 16
 	}
 	w.explain = w.rng.IntN(4) == 0
 }
@@ -162,6 +167,8 @@ func (w *World) troubleMachine(m *machine) {
 		m.goodbye()
 	case w.chance(loseOutput):
 		m.loseOutput()
+	case w.rates[goAway] > 0 && w.chance(goAway):
+		m.goAway()
 	}
 }
 

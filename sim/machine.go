@@ -50,6 +50,8 @@ type machine struct {
 	// Unwanted tells that somebody asks for its removal, or has.
 	joins             int
 	leaving, unwanted bool
+	// absent is when it is back that went away with notice.
+	absent terms.Time
 	// program is the newest version of the rules that the installed program knows.
 	program rules.Number
 }
@@ -59,6 +61,8 @@ type disk struct {
 	incarnation uint32
 	// interrupted tells that the incarnation's pulse has ended once and was brought back.
 	interrupted bool
+	// away tells that the process has ended with notice.
+	away bool
 	// starts counts from 1 when the incarnation's pulse is this machine's, so that it may be taken up again.
 	starts uint32
 }
@@ -80,6 +84,10 @@ func (m *machine) later(millis int, act func()) {
 // boot starts the process: an empty core reads the journal from its beginning.
 func (m *machine) boot() {
 	if m.dead || m.up || m.leaving {
+		return
+	}
+	if m.absent > m.w.now {
+		m.w.after(int(m.absent-m.w.now), m.boot)
 		return
 	}
 	m.tell("boots")
@@ -148,8 +156,27 @@ func (m *machine) goodbye() {
 	}
 }
 
-// begin leads the life that the disk knows if its pulse still beats and the value knows no end of it, and otherwise a
-// new one. It is what peer.Peer does, without its goroutines.
+// goAway gives notice that the process ends and comes back, and ends it a moment later, whether or not that counts by
+// then. It may be away for longer than it has said, too.
+func (m *machine) goAway() {
+	within := m.w.between(500, absenceMillisMax)
+	if !m.begun || !m.core.GoAway(m.own(), uint32(within)) {
+		return
+	}
+	m.tell("goes away for %d ms at most", within)
+	m.disk.away = true
+	m.wake()
+	m.later(m.w.between(1, 3000), func() {
+		m.crash(false)
+		m.absent = m.w.now + terms.Time(m.w.between(10, 2*within))
+	})
+}
+
+// absenceMillisMax is how long an absence may last that a machine gives notice of.
+const absenceMillisMax = 20_000
+
+// begin leads the life that the disk knows if its pulse still beats, or the process ended with notice, and the value
+// knows no end of it; otherwise a new one. It is what peer.Peer does, without its goroutines.
 func (m *machine) begin() {
 	switch {
 	case m.cutWrite || m.cutRead:
@@ -169,6 +196,11 @@ func (m *machine) begin() {
 			m.lead(m.self())
 			return
 		}
+		if m.disk.away && !m.w.pulseOf(m.self()).alive {
+			m.disk.interrupted = true
+			m.claim()
+			return
+		}
 	}
 	m.disk = disk{incarnation: max(m.disk.incarnation+1, m.core.NextIncarnation(m.name))}
 	if m.w.pulseOf(m.self()).alive {
@@ -176,6 +208,11 @@ func (m *machine) begin() {
 		m.seek(1000)
 		return
 	}
+	m.claim()
+}
+
+// claim makes the pulse of a life this machine's.
+func (m *machine) claim() {
 	m.w.pulseOf(m.self()).owner = m
 	m.w.renew(m.self())
 	m.claimed, m.target = true, len(m.w.records)
@@ -189,9 +226,14 @@ func (m *machine) confirm() {
 		return
 	}
 	m.claimed = false
-	if m.core.NextIncarnation(m.name) > m.disk.incarnation {
+	if m.disk.away && m.core.State().IsMember(m.self()) {
+		m.lead(m.self())
+		return
+	}
+	if m.disk.away || m.core.NextIncarnation(m.name) > m.disk.incarnation {
 		m.tell("finds that another has been %s", m.self())
 		m.w.neglect(m.self())
+		m.disk.away = false
 		m.begin()
 		return
 	}
@@ -223,6 +265,10 @@ func (m *machine) lead(self terms.PeerID) {
 	m.begun, m.slow, m.sent = true, false, recordName{}
 	m.w.renew(self)
 	m.core.Begin(self, m.disk.starts, &m.offer)
+	if m.disk.away {
+		m.core.ComeBack(m.own())
+	}
+	m.disk.away = false
 	m.stale = true
 	m.wake()
 }

@@ -39,6 +39,54 @@ func TestARestartWithinThePulseMovesNothing(t *testing.T) {
 	}
 }
 
+func TestAnAbsenceWithNoticeMovesNothing(t *testing.T) {
+	for down := terms.Time(0); down < 5*pulseMillis; down += 517 {
+		s := newScript(t, 4)
+		s.submit("web", nil, 8)
+		s.wait(1000)
+		before, self := s.orders("web"), s.machines[1].self()
+		if !s.machines[1].core.GoAway(s.machines[1].own(), 6*pulseMillis) {
+			t.Fatal("a member cannot give notice")
+		}
+		s.machines[1].disk.away = true
+		s.machines[1].wake()
+		s.wait(500)
+		s.machines[1].crash(false)
+		s.machines[1].absent = s.now + down
+		s.wait(down / 2)
+		s.submit("more", nil, 4)
+		s.wait(down/2 + 6*pulseMillis)
+		if after := s.orders("web"); after != before || s.machines[1].self() != self {
+			t.Fatalf("down for %d ms: allocations %v became %v, %s became %s", down, before, after, self, s.machines[1].self())
+		}
+		s.want("more", "running running running running")
+		s.rest()
+	}
+}
+
+func TestWhoDoesNotComeBackInTimeHasLeft(t *testing.T) {
+	s := newScript(t, 4)
+	s.submit("web", nil, 8)
+	s.wait(1000)
+	before := s.orders("web")
+	s.machines[1].core.GoAway(s.machines[1].own(), 6*pulseMillis)
+	s.machines[1].disk.away = true
+	s.machines[1].wake()
+	s.wait(500)
+	s.machines[1].crash(false)
+	s.machines[1].dead = true
+	s.wait(5 * pulseMillis)
+	if after := s.orders("web"); after != before {
+		t.Fatalf("allocations %v became %v before its time was over", before, after)
+	}
+	s.wait(2*pulseMillis + 2000)
+	s.want("web", "running running running running running running running running")
+	if after := s.orders("web"); after == before {
+		t.Fatal("nothing moved")
+	}
+	s.rest()
+}
+
 // orders returns which entries ordered the eight instances of a job.
 func (s *script) orders(name terms.JobName) (orders [8]terms.Index) {
 	for i := range orders {

@@ -327,6 +327,9 @@ func (o *Offer) Code(c *codec.Coder) {
 	codec.Integer(c, &o.PortLast, math.MaxUint16)
 	codec.Text(c, &o.Address, AddressBytesMax)
 	codec.Integer(c, &o.Rules, math.MaxUint32)
+	if c.Version >= OfferVersion {
+		codec.Integer(c, &o.AwayUntil, math.MaxInt64)
+	}
 }
 
 func codeDeviceOffer(c *coder, d *DeviceOffer) {

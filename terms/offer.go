@@ -22,7 +22,30 @@ type Offer struct {
 	Address string
 	// Rules is the newest version of the fold that the node's program knows.
 	Rules rules.Number
+	// AwayUntil is not 0 while the peer is away with notice: until then what runs on the node stays its own, and it is
+	// given nothing new.
+	AwayUntil Time
 }
+
+// The versions of an offer's encoding: the second has AwayUntil.
+const (
+	OfferVersionFirst = 1
+	OfferVersion      = 2
+)
+
+// AwayMillisMax bounds how long a peer may be away with notice: a day.
+const AwayMillisMax = 24 * 60 * 60 * 1000
+
+// Version returns the lowest version of the encoding that has every field which is not zero.
+func (o *Offer) Version() uint16 {
+	if o.AwayUntil != 0 {
+		return OfferVersion
+	}
+	return OfferVersionFirst
+}
+
+// Open tells whether there is an offer that takes new work: its peer is not away.
+func (o *Offer) Open() bool { return o != nil && o.AwayUntil == 0 }
 
 // NodeAttribute is the attribute with which a node tells its name. It is not part of a node's class.
 const NodeAttribute = "node"
@@ -143,5 +166,6 @@ func (o *Offer) deviceProblem() string {
 func (o *Offer) Equal(other *Offer) bool {
 	return o.Capacity == other.Capacity && slices.Equal(o.Attributes, other.Attributes) &&
 		slices.Equal(o.Devices, other.Devices) &&
-		o.PortFirst == other.PortFirst && o.PortLast == other.PortLast && o.Address == other.Address && o.Rules == other.Rules
+		o.PortFirst == other.PortFirst && o.PortLast == other.PortLast && o.Address == other.Address &&
+		o.Rules == other.Rules && o.AwayUntil == other.AwayUntil
 }

@@ -156,6 +156,8 @@ func membership(was, now *cluster.Node) []string {
 
 func drained(was, now *cluster.Node) []string {
 	switch {
+	case was.Offer.Open() != now.Offer.Open() && was.Offer != nil && now.Offer != nil:
+		return []string{map[bool]string{true: "is back", false: "is away"}[now.Offer.Open()]}
 	case was.Drain.On == now.Drain.On:
 		return nil
 	case now.Drain.On:

@@ -21,7 +21,7 @@ func clusterGauges() []metric {
 		{"starling_instances", "Instances of jobs, by pool, type of job and phase; those of daemon jobs have no pool.",
 			[]string{"pool", "type", "state"}, instances},
 		{"starling_updates", "Jobs by the state of their latest update.", []string{"state"}, updates},
-		{"starling_nodes", "Nodes that the cluster knows: members, members that are drained (draining), nodes that are " +
+		{"starling_nodes", "Nodes that the cluster knows: members, members that are drained (draining) or whose agent is away with notice (away), nodes that are " +
 			"joining, and nodes that have left.", []string{"state"}, nodes},
 		{"starling_pool_entitlement", "What the jobs of a pool, with all pools below it, may use now" + poolUnits, poolLabels,
 			poolUse(func(u *explanation.Use) int64 { return u.Entitled })},
@@ -106,7 +106,7 @@ func nodes(s *Scrape, give func(float64, ...string)) {
 		joining[p.Node()] = true
 		return true
 	})
-	counts := map[string]float64{"member": 0, "draining": 0, "joining": 0, "left": 0}
+	counts := map[string]float64{"member": 0, "away": 0, "draining": 0, "joining": 0, "left": 0}
 	for n := range s.State.Nodes() {
 		counts[stateOf(s.State.Node(facts.NodeIndex(n)), joining)]++
 	}
@@ -117,6 +117,8 @@ func nodes(s *Scrape, give func(float64, ...string)) {
 
 func stateOf(n *cluster.Node, joining map[terms.NodeName]bool) string {
 	switch {
+	case n.Peer != "" && n.Offer != nil && !n.Offer.Open():
+		return "away"
 	case n.Peer != "" && n.Drain.On:
 		return "draining"
 	case n.Peer != "":

@@ -7864,7 +7864,9 @@ type Peer struct {
 	Draining      bool                   `protobuf:"varint,18,opt,name=draining,proto3" json:"draining,omitempty"`
 	DrainDeadline *timestamppb.Timestamp `protobuf:"bytes,19,opt,name=drain_deadline,json=drainDeadline,proto3" json:"drain_deadline,omitempty"`
 	// What of it nothing holds, but is kept for work that waits, and so not free; absent if nothing is.
-	Kept          *Resources `protobuf:"bytes,20,opt,name=kept,proto3" json:"kept,omitempty"`
+	Kept *Resources `protobuf:"bytes,20,opt,name=kept,proto3" json:"kept,omitempty"`
+	// Its agent is away with notice: until then what runs there stays its own, and it is given nothing new.
+	AwayUntil     *timestamppb.Timestamp `protobuf:"bytes,21,opt,name=away_until,json=awayUntil,proto3" json:"away_until,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -8035,6 +8037,13 @@ func (x *Peer) GetDrainDeadline() *timestamppb.Timestamp {
 func (x *Peer) GetKept() *Resources {
 	if x != nil {
 		return x.Kept
+	}
+	return nil
+}
+
+func (x *Peer) GetAwayUntil() *timestamppb.Timestamp {
+	if x != nil {
+		return x.AwayUntil
 	}
 	return nil
 }
@@ -8372,6 +8381,8 @@ type Node struct {
 	Allocations   uint32                 `protobuf:"varint,9,opt,name=allocations,proto3" json:"allocations,omitempty"`
 	Draining      bool                   `protobuf:"varint,10,opt,name=draining,proto3" json:"draining,omitempty"`
 	DrainDeadline *timestamppb.Timestamp `protobuf:"bytes,11,opt,name=drain_deadline,json=drainDeadline,proto3" json:"drain_deadline,omitempty"`
+	// Its agent is away with notice: until then what runs there stays its own, and it is given nothing new.
+	AwayUntil     *timestamppb.Timestamp `protobuf:"bytes,12,opt,name=away_until,json=awayUntil,proto3" json:"away_until,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -8479,6 +8490,13 @@ func (x *Node) GetDraining() bool {
 func (x *Node) GetDrainDeadline() *timestamppb.Timestamp {
 	if x != nil {
 		return x.DrainDeadline
+	}
+	return nil
+}
+
+func (x *Node) GetAwayUntil() *timestamppb.Timestamp {
+	if x != nil {
+		return x.AwayUntil
 	}
 	return nil
 }
@@ -12550,7 +12568,7 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\x04time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12\x12\n" +
 	"\x04self\x18\x03 \x01(\tR\x04self\x12'\n" +
 	"\x05peers\x18\x04 \x03(\v2\x11.starling.v1.PeerR\x05peers\x12&\n" +
-	"\x0fnext_page_token\x18\x05 \x01(\tR\rnextPageToken\"\xc3\x05\n" +
+	"\x0fnext_page_token\x18\x05 \x01(\tR\rnextPageToken\"\xfe\x05\n" +
 	"\x04Peer\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\tR\x04node\x12\x12\n" +
 	"\x04peer\x18\x02 \x01(\tR\x04peer\x12\x14\n" +
@@ -12575,7 +12593,9 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\rdigest_agrees\x18\x11 \x01(\bH\x00R\fdigestAgrees\x88\x01\x01\x12\x1a\n" +
 	"\bdraining\x18\x12 \x01(\bR\bdraining\x12A\n" +
 	"\x0edrain_deadline\x18\x13 \x01(\v2\x1a.google.protobuf.TimestampR\rdrainDeadline\x12*\n" +
-	"\x04kept\x18\x14 \x01(\v2\x16.starling.v1.ResourcesR\x04keptB\x10\n" +
+	"\x04kept\x18\x14 \x01(\v2\x16.starling.v1.ResourcesR\x04kept\x129\n" +
+	"\n" +
+	"away_until\x18\x15 \x01(\v2\x1a.google.protobuf.TimestampR\tawayUntilB\x10\n" +
 	"\x0e_digest_agrees\"\xe3\x01\n" +
 	"\fWatchRequest\x12\x1b\n" +
 	"\tmin_index\x18\x01 \x01(\x04R\bminIndex\x12\x19\n" +
@@ -12601,7 +12621,7 @@ const file_v1_starling_proto_rawDesc = "" +
 	" \x01(\v2\x13.starling.v1.UpdateH\x00R\x06update\x123\n" +
 	"\binstance\x18\v \x01(\v2\x15.starling.v1.InstanceH\x00R\binstance\x123\n" +
 	"\bendpoint\x18\f \x01(\v2\x15.starling.v1.EndpointH\x00R\bendpointB\b\n" +
-	"\x06object\"\xa7\x03\n" +
+	"\x06object\"\xe2\x03\n" +
 	"\x04Node\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
 	"\x04peer\x18\x02 \x01(\tR\x04peer\x12\x16\n" +
@@ -12616,7 +12636,9 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\vallocations\x18\t \x01(\rR\vallocations\x12\x1a\n" +
 	"\bdraining\x18\n" +
 	" \x01(\bR\bdraining\x12A\n" +
-	"\x0edrain_deadline\x18\v \x01(\v2\x1a.google.protobuf.TimestampR\rdrainDeadline\"r\n" +
+	"\x0edrain_deadline\x18\v \x01(\v2\x1a.google.protobuf.TimestampR\rdrainDeadline\x129\n" +
+	"\n" +
+	"away_until\x18\f \x01(\v2\x1a.google.protobuf.TimestampR\tawayUntil\"r\n" +
 	"\bInstance\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\tR\x03job\x12-\n" +
 	"\x06labels\x18\x02 \x03(\v2\x15.starling.v1.VariableR\x06labels\x12%\n" +
@@ -13205,136 +13227,138 @@ var file_v1_starling_proto_depIdxs = []int32{
 	7,   // 102: starling.v1.Peer.attributes:type_name -> starling.v1.Variable
 	145, // 103: starling.v1.Peer.drain_deadline:type_name -> google.protobuf.Timestamp
 	8,   // 104: starling.v1.Peer.kept:type_name -> starling.v1.Resources
-	7,   // 105: starling.v1.WatchRequest.labels:type_name -> starling.v1.Variable
-	145, // 106: starling.v1.WatchResponse.time:type_name -> google.protobuf.Timestamp
-	55,  // 107: starling.v1.WatchResponse.pool:type_name -> starling.v1.PoolSpec
-	98,  // 108: starling.v1.WatchResponse.node:type_name -> starling.v1.Node
-	79,  // 109: starling.v1.WatchResponse.job:type_name -> starling.v1.Job
-	81,  // 110: starling.v1.WatchResponse.update:type_name -> starling.v1.Update
-	99,  // 111: starling.v1.WatchResponse.instance:type_name -> starling.v1.Instance
-	100, // 112: starling.v1.WatchResponse.endpoint:type_name -> starling.v1.Endpoint
-	8,   // 113: starling.v1.Node.capacity:type_name -> starling.v1.Resources
-	8,   // 114: starling.v1.Node.free:type_name -> starling.v1.Resources
-	10,  // 115: starling.v1.Node.devices:type_name -> starling.v1.Device
-	7,   // 116: starling.v1.Node.attributes:type_name -> starling.v1.Variable
-	145, // 117: starling.v1.Node.drain_deadline:type_name -> google.protobuf.Timestamp
-	7,   // 118: starling.v1.Instance.labels:type_name -> starling.v1.Variable
-	88,  // 119: starling.v1.Instance.slot:type_name -> starling.v1.Slot
-	89,  // 120: starling.v1.Endpoint.ports:type_name -> starling.v1.Port
-	7,   // 121: starling.v1.Endpoint.labels:type_name -> starling.v1.Variable
-	122, // 122: starling.v1.TailJournalResponse.entry:type_name -> starling.v1.JournalEntry
-	145, // 123: starling.v1.DiffResponse.from_time:type_name -> google.protobuf.Timestamp
-	145, // 124: starling.v1.DiffResponse.to_time:type_name -> google.protobuf.Timestamp
-	107, // 125: starling.v1.DiffResponse.changes:type_name -> starling.v1.Changed
-	108, // 126: starling.v1.Changed.causes:type_name -> starling.v1.ChangeCause
-	145, // 127: starling.v1.ChangeCause.time:type_name -> google.protobuf.Timestamp
-	145, // 128: starling.v1.UsageResponse.since:type_name -> google.protobuf.Timestamp
-	145, // 129: starling.v1.UsageResponse.until:type_name -> google.protobuf.Timestamp
-	112, // 130: starling.v1.UsageResponse.rows:type_name -> starling.v1.UsageRow
-	113, // 131: starling.v1.UsageRow.devices:type_name -> starling.v1.DeviceHours
-	145, // 132: starling.v1.NodeStatsResponse.time:type_name -> google.protobuf.Timestamp
-	116, // 133: starling.v1.NodeStatsResponse.nodes:type_name -> starling.v1.NodeUse
-	8,   // 134: starling.v1.NodeUse.capacity:type_name -> starling.v1.Resources
-	8,   // 135: starling.v1.NodeUse.allocated:type_name -> starling.v1.Resources
-	117, // 136: starling.v1.NodeUse.use:type_name -> starling.v1.Use
-	118, // 137: starling.v1.NodeUse.gpus:type_name -> starling.v1.GPUUse
-	145, // 138: starling.v1.InstanceStatsResponse.time:type_name -> google.protobuf.Timestamp
-	121, // 139: starling.v1.InstanceStatsResponse.instances:type_name -> starling.v1.InstanceUse
-	8,   // 140: starling.v1.InstanceUse.limits:type_name -> starling.v1.Resources
-	117, // 141: starling.v1.InstanceUse.use:type_name -> starling.v1.Use
-	118, // 142: starling.v1.InstanceUse.gpus:type_name -> starling.v1.GPUUse
-	145, // 143: starling.v1.JournalEntry.time:type_name -> google.protobuf.Timestamp
-	123, // 144: starling.v1.JournalEntry.commands:type_name -> starling.v1.CommandWords
-	124, // 145: starling.v1.JournalEntry.effects:type_name -> starling.v1.EffectWords
-	133, // 146: starling.v1.RulesResponse.members:type_name -> starling.v1.RulesOfMember
-	138, // 147: starling.v1.QuorumResponse.members:type_name -> starling.v1.QuorumMember
-	139, // 148: starling.v1.QuorumResponse.spare:type_name -> starling.v1.QuorumMachine
-	145, // 149: starling.v1.QuorumMember.away_since:type_name -> google.protobuf.Timestamp
-	145, // 150: starling.v1.InfoResponse.time:type_name -> google.protobuf.Timestamp
-	144, // 151: starling.v1.InfoResponse.waits:type_name -> starling.v1.Wait
-	20,  // 152: starling.v1.Starling.SubmitJob:input_type -> starling.v1.SubmitJobRequest
-	22,  // 153: starling.v1.Starling.KillJob:input_type -> starling.v1.KillJobRequest
-	24,  // 154: starling.v1.Starling.PlanJob:input_type -> starling.v1.PlanJobRequest
-	30,  // 155: starling.v1.Starling.WhatIf:input_type -> starling.v1.WhatIfRequest
-	36,  // 156: starling.v1.Starling.SteerUpdate:input_type -> starling.v1.SteerUpdateRequest
-	38,  // 157: starling.v1.Starling.RevertJob:input_type -> starling.v1.RevertJobRequest
-	40,  // 158: starling.v1.Starling.RestartJob:input_type -> starling.v1.RestartJobRequest
-	42,  // 159: starling.v1.Starling.SuspendJob:input_type -> starling.v1.SuspendJobRequest
-	44,  // 160: starling.v1.Starling.SealTask:input_type -> starling.v1.SealTaskRequest
-	46,  // 161: starling.v1.Starling.EndAllocation:input_type -> starling.v1.EndAllocationRequest
-	48,  // 162: starling.v1.Starling.ListVolumes:input_type -> starling.v1.ListVolumesRequest
-	51,  // 163: starling.v1.Starling.RemoveVolumes:input_type -> starling.v1.RemoveVolumesRequest
-	127, // 164: starling.v1.Starling.Exec:input_type -> starling.v1.ExecRequest
-	53,  // 165: starling.v1.Starling.DrainNode:input_type -> starling.v1.DrainNodeRequest
-	57,  // 166: starling.v1.Starling.ChangePools:input_type -> starling.v1.ChangePoolsRequest
-	59,  // 167: starling.v1.Starling.PlanPools:input_type -> starling.v1.PlanPoolsRequest
-	63,  // 168: starling.v1.Starling.ListPools:input_type -> starling.v1.ListPoolsRequest
-	68,  // 169: starling.v1.Starling.PoolStatus:input_type -> starling.v1.PoolStatusRequest
-	72,  // 170: starling.v1.Starling.JobHistory:input_type -> starling.v1.JobHistoryRequest
-	75,  // 171: starling.v1.Starling.JobDiff:input_type -> starling.v1.JobDiffRequest
-	77,  // 172: starling.v1.Starling.ListJobs:input_type -> starling.v1.ListJobsRequest
-	83,  // 173: starling.v1.Starling.JobStatus:input_type -> starling.v1.JobStatusRequest
-	90,  // 174: starling.v1.Starling.Why:input_type -> starling.v1.WhyRequest
-	93,  // 175: starling.v1.Starling.ListPeers:input_type -> starling.v1.ListPeersRequest
-	96,  // 176: starling.v1.Starling.Watch:input_type -> starling.v1.WatchRequest
-	101, // 177: starling.v1.Starling.TailJournal:input_type -> starling.v1.TailJournalRequest
-	103, // 178: starling.v1.Starling.Export:input_type -> starling.v1.ExportRequest
-	105, // 179: starling.v1.Starling.Diff:input_type -> starling.v1.DiffRequest
-	109, // 180: starling.v1.Starling.Blame:input_type -> starling.v1.BlameRequest
-	110, // 181: starling.v1.Starling.Usage:input_type -> starling.v1.UsageRequest
-	114, // 182: starling.v1.Starling.NodeStats:input_type -> starling.v1.NodeStatsRequest
-	119, // 183: starling.v1.Starling.InstanceStats:input_type -> starling.v1.InstanceStatsRequest
-	125, // 184: starling.v1.Starling.Logs:input_type -> starling.v1.LogsRequest
-	129, // 185: starling.v1.Starling.Output:input_type -> starling.v1.OutputRequest
-	131, // 186: starling.v1.Starling.Rules:input_type -> starling.v1.RulesRequest
-	134, // 187: starling.v1.Starling.RaiseRules:input_type -> starling.v1.RaiseRulesRequest
-	136, // 188: starling.v1.Starling.Quorum:input_type -> starling.v1.QuorumRequest
-	140, // 189: starling.v1.Starling.ChangeQuorum:input_type -> starling.v1.ChangeQuorumRequest
-	142, // 190: starling.v1.Starling.Info:input_type -> starling.v1.InfoRequest
-	21,  // 191: starling.v1.Starling.SubmitJob:output_type -> starling.v1.SubmitJobResponse
-	23,  // 192: starling.v1.Starling.KillJob:output_type -> starling.v1.KillJobResponse
-	25,  // 193: starling.v1.Starling.PlanJob:output_type -> starling.v1.PlanJobResponse
-	32,  // 194: starling.v1.Starling.WhatIf:output_type -> starling.v1.WhatIfResponse
-	37,  // 195: starling.v1.Starling.SteerUpdate:output_type -> starling.v1.SteerUpdateResponse
-	39,  // 196: starling.v1.Starling.RevertJob:output_type -> starling.v1.RevertJobResponse
-	41,  // 197: starling.v1.Starling.RestartJob:output_type -> starling.v1.RestartJobResponse
-	43,  // 198: starling.v1.Starling.SuspendJob:output_type -> starling.v1.SuspendJobResponse
-	45,  // 199: starling.v1.Starling.SealTask:output_type -> starling.v1.SealTaskResponse
-	47,  // 200: starling.v1.Starling.EndAllocation:output_type -> starling.v1.EndAllocationResponse
-	49,  // 201: starling.v1.Starling.ListVolumes:output_type -> starling.v1.ListVolumesResponse
-	52,  // 202: starling.v1.Starling.RemoveVolumes:output_type -> starling.v1.RemoveVolumesResponse
-	128, // 203: starling.v1.Starling.Exec:output_type -> starling.v1.ExecResponse
-	54,  // 204: starling.v1.Starling.DrainNode:output_type -> starling.v1.DrainNodeResponse
-	58,  // 205: starling.v1.Starling.ChangePools:output_type -> starling.v1.ChangePoolsResponse
-	60,  // 206: starling.v1.Starling.PlanPools:output_type -> starling.v1.PlanPoolsResponse
-	64,  // 207: starling.v1.Starling.ListPools:output_type -> starling.v1.ListPoolsResponse
-	69,  // 208: starling.v1.Starling.PoolStatus:output_type -> starling.v1.PoolStatusResponse
-	73,  // 209: starling.v1.Starling.JobHistory:output_type -> starling.v1.JobHistoryResponse
-	76,  // 210: starling.v1.Starling.JobDiff:output_type -> starling.v1.JobDiffResponse
-	78,  // 211: starling.v1.Starling.ListJobs:output_type -> starling.v1.ListJobsResponse
-	84,  // 212: starling.v1.Starling.JobStatus:output_type -> starling.v1.JobStatusResponse
-	91,  // 213: starling.v1.Starling.Why:output_type -> starling.v1.WhyResponse
-	94,  // 214: starling.v1.Starling.ListPeers:output_type -> starling.v1.ListPeersResponse
-	97,  // 215: starling.v1.Starling.Watch:output_type -> starling.v1.WatchResponse
-	102, // 216: starling.v1.Starling.TailJournal:output_type -> starling.v1.TailJournalResponse
-	104, // 217: starling.v1.Starling.Export:output_type -> starling.v1.ExportResponse
-	106, // 218: starling.v1.Starling.Diff:output_type -> starling.v1.DiffResponse
-	102, // 219: starling.v1.Starling.Blame:output_type -> starling.v1.TailJournalResponse
-	111, // 220: starling.v1.Starling.Usage:output_type -> starling.v1.UsageResponse
-	115, // 221: starling.v1.Starling.NodeStats:output_type -> starling.v1.NodeStatsResponse
-	120, // 222: starling.v1.Starling.InstanceStats:output_type -> starling.v1.InstanceStatsResponse
-	126, // 223: starling.v1.Starling.Logs:output_type -> starling.v1.LogsResponse
-	130, // 224: starling.v1.Starling.Output:output_type -> starling.v1.OutputResponse
-	132, // 225: starling.v1.Starling.Rules:output_type -> starling.v1.RulesResponse
-	135, // 226: starling.v1.Starling.RaiseRules:output_type -> starling.v1.RaiseRulesResponse
-	137, // 227: starling.v1.Starling.Quorum:output_type -> starling.v1.QuorumResponse
-	141, // 228: starling.v1.Starling.ChangeQuorum:output_type -> starling.v1.ChangeQuorumResponse
-	143, // 229: starling.v1.Starling.Info:output_type -> starling.v1.InfoResponse
-	191, // [191:230] is the sub-list for method output_type
-	152, // [152:191] is the sub-list for method input_type
-	152, // [152:152] is the sub-list for extension type_name
-	152, // [152:152] is the sub-list for extension extendee
-	0,   // [0:152] is the sub-list for field type_name
+	145, // 105: starling.v1.Peer.away_until:type_name -> google.protobuf.Timestamp
+	7,   // 106: starling.v1.WatchRequest.labels:type_name -> starling.v1.Variable
+	145, // 107: starling.v1.WatchResponse.time:type_name -> google.protobuf.Timestamp
+	55,  // 108: starling.v1.WatchResponse.pool:type_name -> starling.v1.PoolSpec
+	98,  // 109: starling.v1.WatchResponse.node:type_name -> starling.v1.Node
+	79,  // 110: starling.v1.WatchResponse.job:type_name -> starling.v1.Job
+	81,  // 111: starling.v1.WatchResponse.update:type_name -> starling.v1.Update
+	99,  // 112: starling.v1.WatchResponse.instance:type_name -> starling.v1.Instance
+	100, // 113: starling.v1.WatchResponse.endpoint:type_name -> starling.v1.Endpoint
+	8,   // 114: starling.v1.Node.capacity:type_name -> starling.v1.Resources
+	8,   // 115: starling.v1.Node.free:type_name -> starling.v1.Resources
+	10,  // 116: starling.v1.Node.devices:type_name -> starling.v1.Device
+	7,   // 117: starling.v1.Node.attributes:type_name -> starling.v1.Variable
+	145, // 118: starling.v1.Node.drain_deadline:type_name -> google.protobuf.Timestamp
+	145, // 119: starling.v1.Node.away_until:type_name -> google.protobuf.Timestamp
+	7,   // 120: starling.v1.Instance.labels:type_name -> starling.v1.Variable
+	88,  // 121: starling.v1.Instance.slot:type_name -> starling.v1.Slot
+	89,  // 122: starling.v1.Endpoint.ports:type_name -> starling.v1.Port
+	7,   // 123: starling.v1.Endpoint.labels:type_name -> starling.v1.Variable
+	122, // 124: starling.v1.TailJournalResponse.entry:type_name -> starling.v1.JournalEntry
+	145, // 125: starling.v1.DiffResponse.from_time:type_name -> google.protobuf.Timestamp
+	145, // 126: starling.v1.DiffResponse.to_time:type_name -> google.protobuf.Timestamp
+	107, // 127: starling.v1.DiffResponse.changes:type_name -> starling.v1.Changed
+	108, // 128: starling.v1.Changed.causes:type_name -> starling.v1.ChangeCause
+	145, // 129: starling.v1.ChangeCause.time:type_name -> google.protobuf.Timestamp
+	145, // 130: starling.v1.UsageResponse.since:type_name -> google.protobuf.Timestamp
+	145, // 131: starling.v1.UsageResponse.until:type_name -> google.protobuf.Timestamp
+	112, // 132: starling.v1.UsageResponse.rows:type_name -> starling.v1.UsageRow
+	113, // 133: starling.v1.UsageRow.devices:type_name -> starling.v1.DeviceHours
+	145, // 134: starling.v1.NodeStatsResponse.time:type_name -> google.protobuf.Timestamp
+	116, // 135: starling.v1.NodeStatsResponse.nodes:type_name -> starling.v1.NodeUse
+	8,   // 136: starling.v1.NodeUse.capacity:type_name -> starling.v1.Resources
+	8,   // 137: starling.v1.NodeUse.allocated:type_name -> starling.v1.Resources
+	117, // 138: starling.v1.NodeUse.use:type_name -> starling.v1.Use
+	118, // 139: starling.v1.NodeUse.gpus:type_name -> starling.v1.GPUUse
+	145, // 140: starling.v1.InstanceStatsResponse.time:type_name -> google.protobuf.Timestamp
+	121, // 141: starling.v1.InstanceStatsResponse.instances:type_name -> starling.v1.InstanceUse
+	8,   // 142: starling.v1.InstanceUse.limits:type_name -> starling.v1.Resources
+	117, // 143: starling.v1.InstanceUse.use:type_name -> starling.v1.Use
+	118, // 144: starling.v1.InstanceUse.gpus:type_name -> starling.v1.GPUUse
+	145, // 145: starling.v1.JournalEntry.time:type_name -> google.protobuf.Timestamp
+	123, // 146: starling.v1.JournalEntry.commands:type_name -> starling.v1.CommandWords
+	124, // 147: starling.v1.JournalEntry.effects:type_name -> starling.v1.EffectWords
+	133, // 148: starling.v1.RulesResponse.members:type_name -> starling.v1.RulesOfMember
+	138, // 149: starling.v1.QuorumResponse.members:type_name -> starling.v1.QuorumMember
+	139, // 150: starling.v1.QuorumResponse.spare:type_name -> starling.v1.QuorumMachine
+	145, // 151: starling.v1.QuorumMember.away_since:type_name -> google.protobuf.Timestamp
+	145, // 152: starling.v1.InfoResponse.time:type_name -> google.protobuf.Timestamp
+	144, // 153: starling.v1.InfoResponse.waits:type_name -> starling.v1.Wait
+	20,  // 154: starling.v1.Starling.SubmitJob:input_type -> starling.v1.SubmitJobRequest
+	22,  // 155: starling.v1.Starling.KillJob:input_type -> starling.v1.KillJobRequest
+	24,  // 156: starling.v1.Starling.PlanJob:input_type -> starling.v1.PlanJobRequest
+	30,  // 157: starling.v1.Starling.WhatIf:input_type -> starling.v1.WhatIfRequest
+	36,  // 158: starling.v1.Starling.SteerUpdate:input_type -> starling.v1.SteerUpdateRequest
+	38,  // 159: starling.v1.Starling.RevertJob:input_type -> starling.v1.RevertJobRequest
+	40,  // 160: starling.v1.Starling.RestartJob:input_type -> starling.v1.RestartJobRequest
+	42,  // 161: starling.v1.Starling.SuspendJob:input_type -> starling.v1.SuspendJobRequest
+	44,  // 162: starling.v1.Starling.SealTask:input_type -> starling.v1.SealTaskRequest
+	46,  // 163: starling.v1.Starling.EndAllocation:input_type -> starling.v1.EndAllocationRequest
+	48,  // 164: starling.v1.Starling.ListVolumes:input_type -> starling.v1.ListVolumesRequest
+	51,  // 165: starling.v1.Starling.RemoveVolumes:input_type -> starling.v1.RemoveVolumesRequest
+	127, // 166: starling.v1.Starling.Exec:input_type -> starling.v1.ExecRequest
+	53,  // 167: starling.v1.Starling.DrainNode:input_type -> starling.v1.DrainNodeRequest
+	57,  // 168: starling.v1.Starling.ChangePools:input_type -> starling.v1.ChangePoolsRequest
+	59,  // 169: starling.v1.Starling.PlanPools:input_type -> starling.v1.PlanPoolsRequest
+	63,  // 170: starling.v1.Starling.ListPools:input_type -> starling.v1.ListPoolsRequest
+	68,  // 171: starling.v1.Starling.PoolStatus:input_type -> starling.v1.PoolStatusRequest
+	72,  // 172: starling.v1.Starling.JobHistory:input_type -> starling.v1.JobHistoryRequest
+	75,  // 173: starling.v1.Starling.JobDiff:input_type -> starling.v1.JobDiffRequest
+	77,  // 174: starling.v1.Starling.ListJobs:input_type -> starling.v1.ListJobsRequest
+	83,  // 175: starling.v1.Starling.JobStatus:input_type -> starling.v1.JobStatusRequest
+	90,  // 176: starling.v1.Starling.Why:input_type -> starling.v1.WhyRequest
+	93,  // 177: starling.v1.Starling.ListPeers:input_type -> starling.v1.ListPeersRequest
+	96,  // 178: starling.v1.Starling.Watch:input_type -> starling.v1.WatchRequest
+	101, // 179: starling.v1.Starling.TailJournal:input_type -> starling.v1.TailJournalRequest
+	103, // 180: starling.v1.Starling.Export:input_type -> starling.v1.ExportRequest
+	105, // 181: starling.v1.Starling.Diff:input_type -> starling.v1.DiffRequest
+	109, // 182: starling.v1.Starling.Blame:input_type -> starling.v1.BlameRequest
+	110, // 183: starling.v1.Starling.Usage:input_type -> starling.v1.UsageRequest
+	114, // 184: starling.v1.Starling.NodeStats:input_type -> starling.v1.NodeStatsRequest
+	119, // 185: starling.v1.Starling.InstanceStats:input_type -> starling.v1.InstanceStatsRequest
+	125, // 186: starling.v1.Starling.Logs:input_type -> starling.v1.LogsRequest
+	129, // 187: starling.v1.Starling.Output:input_type -> starling.v1.OutputRequest
+	131, // 188: starling.v1.Starling.Rules:input_type -> starling.v1.RulesRequest
+	134, // 189: starling.v1.Starling.RaiseRules:input_type -> starling.v1.RaiseRulesRequest
+	136, // 190: starling.v1.Starling.Quorum:input_type -> starling.v1.QuorumRequest
+	140, // 191: starling.v1.Starling.ChangeQuorum:input_type -> starling.v1.ChangeQuorumRequest
+	142, // 192: starling.v1.Starling.Info:input_type -> starling.v1.InfoRequest
+	21,  // 193: starling.v1.Starling.SubmitJob:output_type -> starling.v1.SubmitJobResponse
+	23,  // 194: starling.v1.Starling.KillJob:output_type -> starling.v1.KillJobResponse
+	25,  // 195: starling.v1.Starling.PlanJob:output_type -> starling.v1.PlanJobResponse
+	32,  // 196: starling.v1.Starling.WhatIf:output_type -> starling.v1.WhatIfResponse
+	37,  // 197: starling.v1.Starling.SteerUpdate:output_type -> starling.v1.SteerUpdateResponse
+	39,  // 198: starling.v1.Starling.RevertJob:output_type -> starling.v1.RevertJobResponse
+	41,  // 199: starling.v1.Starling.RestartJob:output_type -> starling.v1.RestartJobResponse
+	43,  // 200: starling.v1.Starling.SuspendJob:output_type -> starling.v1.SuspendJobResponse
+	45,  // 201: starling.v1.Starling.SealTask:output_type -> starling.v1.SealTaskResponse
+	47,  // 202: starling.v1.Starling.EndAllocation:output_type -> starling.v1.EndAllocationResponse
+	49,  // 203: starling.v1.Starling.ListVolumes:output_type -> starling.v1.ListVolumesResponse
+	52,  // 204: starling.v1.Starling.RemoveVolumes:output_type -> starling.v1.RemoveVolumesResponse
+	128, // 205: starling.v1.Starling.Exec:output_type -> starling.v1.ExecResponse
+	54,  // 206: starling.v1.Starling.DrainNode:output_type -> starling.v1.DrainNodeResponse
+	58,  // 207: starling.v1.Starling.ChangePools:output_type -> starling.v1.ChangePoolsResponse
+	60,  // 208: starling.v1.Starling.PlanPools:output_type -> starling.v1.PlanPoolsResponse
+	64,  // 209: starling.v1.Starling.ListPools:output_type -> starling.v1.ListPoolsResponse
+	69,  // 210: starling.v1.Starling.PoolStatus:output_type -> starling.v1.PoolStatusResponse
+	73,  // 211: starling.v1.Starling.JobHistory:output_type -> starling.v1.JobHistoryResponse
+	76,  // 212: starling.v1.Starling.JobDiff:output_type -> starling.v1.JobDiffResponse
+	78,  // 213: starling.v1.Starling.ListJobs:output_type -> starling.v1.ListJobsResponse
+	84,  // 214: starling.v1.Starling.JobStatus:output_type -> starling.v1.JobStatusResponse
+	91,  // 215: starling.v1.Starling.Why:output_type -> starling.v1.WhyResponse
+	94,  // 216: starling.v1.Starling.ListPeers:output_type -> starling.v1.ListPeersResponse
+	97,  // 217: starling.v1.Starling.Watch:output_type -> starling.v1.WatchResponse
+	102, // 218: starling.v1.Starling.TailJournal:output_type -> starling.v1.TailJournalResponse
+	104, // 219: starling.v1.Starling.Export:output_type -> starling.v1.ExportResponse
+	106, // 220: starling.v1.Starling.Diff:output_type -> starling.v1.DiffResponse
+	102, // 221: starling.v1.Starling.Blame:output_type -> starling.v1.TailJournalResponse
+	111, // 222: starling.v1.Starling.Usage:output_type -> starling.v1.UsageResponse
+	115, // 223: starling.v1.Starling.NodeStats:output_type -> starling.v1.NodeStatsResponse
+	120, // 224: starling.v1.Starling.InstanceStats:output_type -> starling.v1.InstanceStatsResponse
+	126, // 225: starling.v1.Starling.Logs:output_type -> starling.v1.LogsResponse
+	130, // 226: starling.v1.Starling.Output:output_type -> starling.v1.OutputResponse
+	132, // 227: starling.v1.Starling.Rules:output_type -> starling.v1.RulesResponse
+	135, // 228: starling.v1.Starling.RaiseRules:output_type -> starling.v1.RaiseRulesResponse
+	137, // 229: starling.v1.Starling.Quorum:output_type -> starling.v1.QuorumResponse
+	141, // 230: starling.v1.Starling.ChangeQuorum:output_type -> starling.v1.ChangeQuorumResponse
+	143, // 231: starling.v1.Starling.Info:output_type -> starling.v1.InfoResponse
+	193, // [193:232] is the sub-list for method output_type
+	154, // [154:193] is the sub-list for method input_type
+	154, // [154:154] is the sub-list for extension type_name
+	154, // [154:154] is the sub-list for extension extendee
+	0,   // [0:154] is the sub-list for field type_name
 }
 
 func init() { file_v1_starling_proto_init() }

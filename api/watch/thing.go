@@ -60,6 +60,7 @@ func node(s *cluster.State, n facts.NodeIndex) *thing {
 			free[k] = max(free[k], 0)
 		}
 		m.Capacity, m.Free, m.Address = wire.Resources(o.Capacity), wire.Resources(free), o.Address
+		m.AwayUntil = wire.Timestamp(o.AwayUntil)
 		m.Devices, m.Attributes = wire.Devices(o.Devices), wire.Variables(o.Attributes)
 	}
 	return &thing{kind: kindNode, name: m.GetName(), node: row.Name,

@@ -192,7 +192,11 @@ func (s *specs) all(c *coder, f *facts.All) {
 	f.Pools.Code(c)
 	c.Version = codec.Newest
 	f.Ring.Code(c)
+	if f.Rules < rules.Volumes {
+		c.Version = terms.OfferVersionFirst
+	}
 	codec.List(c, &f.Nodes, rowsMax, nodeRow)
+	c.Version = codec.Newest
 	codec.List(c, &f.Jobs, rowsMax, s.job)
 	codec.List(c, &f.Requests, rowsMax, request)
 	codec.List(c, &f.SoftSince, rowsMax, func(c *coder, row *facts.Row[facts.TaskKey, terms.Time]) {

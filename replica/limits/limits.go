@@ -103,8 +103,15 @@ func atMost(k terms.Kind, amount int64) string {
 	return k.Round(amount)
 }
 
-// Offer refuses an offer of a node with which all nodes would offer more than can be counted.
+// Offer refuses an offer of a node that is none, that says that its peer is away for more than a day, or with which all
+// nodes would offer more than can be counted.
 func Offer(s *cluster.State, node *cluster.Node, offer *terms.Offer) report.Result {
+	if reason := offer.Problem(); reason != "" {
+		return report.Refuse(facts.Invalid, "offer of %s: %s", node.Peer, reason)
+	}
+	if offer.AwayUntil > s.Time+terms.AwayMillisMax {
+		return report.Refuse(facts.Invalid, "offer of %s: away for more than a day", node.Peer)
+	}
 	for k, amount := range s.VolunteeredWith(node.Index, offer) {
 		if kind := terms.Kind(k); amount > s.Limits.ClusterAmount {
 			return report.Refuse(facts.Exhausted, "all nodes would offer %s of %s with %s, at most %s",

@@ -195,9 +195,14 @@ func (r *reacting) membership() {
 		}
 	}
 	for _, p := range r.o.Gone {
-		if slices.Contains(watch, p) && r.known(r.self) {
-			r.write(&command.Leave{Peer: p})
+		if !slices.Contains(watch, p) || !r.known(r.self) {
+			continue
 		}
+		if until := ring.AwayUntil(r.s, p); until > r.o.Now {
+			r.askAgain(until)
+			continue
+		}
+		r.write(&command.Leave{Peer: p})
 	}
 }
 

@@ -64,6 +64,8 @@ func (e *explainer) onlyNode(r facts.SlotRef, slot facts.Slot) Finding {
 		f.Details = append(f.Details, "the node has left the cluster")
 	case node.Offer == nil:
 		f.Details = append(f.Details, "the node has not volunteered to take work")
+	case !node.Offer.Open():
+		f.Details = append(f.Details, fmt.Sprintf("its agent is away until %s", wording.Clock(node.Offer.AwayUntil)))
 	case node.Drain.On:
 		f.Details = append(f.Details, "the node is drained")
 	case !place.Fits(e.s, facts.KeyOf(e.job.ID, e.number), slot.Node):

@@ -132,6 +132,8 @@ type diagnosis struct {
 	choices, choiceless int
 	// largest is the most of each resource that any node offers.
 	largest terms.Resources
+	// away nodes have no agent now, drained ones are given nothing.
+	away, drained int
 	// exclusive nodes are kept for others, crowded ones have as many instances as the task allows.
 	exclusive, crowded int
 	// shares explains how many virtual peers the task has, if such run it. Those that it does not use are on meant nodes,
@@ -205,6 +207,14 @@ func (c *diagnosis) visit(node *cluster.Node) {
 	}
 	c.offers++
 	m := miss{node: node}
+	switch {
+	case !node.Offer.Open():
+		c.away++
+		m.add(false, "its agent is away until %s", wording.Clock(node.Offer.AwayUntil))
+	case node.Drain.On:
+		c.drained++
+		m.add(false, "is drained")
+	}
 	c.checkConstraints(&m)
 	c.checkResources(&m)
 	c.checkDevices(&m)
@@ -425,6 +435,8 @@ func (c *diagnosis) obstacles() []Obstacle {
 		}
 	}
 	spec := c.e.spec
+	count(c.away, "the agent is away with notice")
+	count(c.drained, "a drain is under way")
 	for i := range spec.Constraints {
 		count(c.constraints[i], "constraint %s fails", wording.Constraint(&spec.Constraints[i]))
 	}

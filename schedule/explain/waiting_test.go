@@ -38,7 +38,7 @@ func TestSurveyAgreesWithPlacement(t *testing.T) {
 			}
 			for n := range s.Nodes() {
 				fits, found := place.Fits(s, e.key(), facts.NodeIndex(n)),
-					s.Eligible(facts.NodeIndex(n)) && !missed[facts.NodeIndex(n)]
+					s.Node(facts.NodeIndex(n)).Offer != nil && !missed[facts.NodeIndex(n)]
 				if fits != found {
 					t.Fatalf("seed %d: job %d on node %d: placement says %v, explain %v: %+v\nmisses %v", seed, i, n, fits, found,
 						e.spec, c.misses)
@@ -81,7 +81,11 @@ func randomCluster(r *rand.Rand) *cluster.State {
 		if r.IntN(2) == 0 {
 			o.PortFirst, o.PortLast = 10, 10+uint16(r.IntN(4))
 		}
+		if r.IntN(24) == 0 {
+			o.AwayUntil = 1
+		}
 		s.SetOffer(n, o)
+		s.SetDrain(n, facts.Drain{On: r.IntN(24) == 0})
 	}
 	return s
 }

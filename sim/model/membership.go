@@ -6,13 +6,14 @@ import (
 	"starling/cluster/facts"
 	"starling/cluster/membership"
 	"starling/command"
+	"starling/sim/model/reading"
 	"starling/terms"
 	"starling/terms/rules"
 )
 
 func (m *Model) volunteer(p terms.PeerID, offer terms.Offer) bool {
 	node := m.nodeOf(p.Node())
-	if offer.Problem() != "" || m.offersTooMuch(node, &offer) {
+	if offer.Problem() != "" || offer.AwayUntil > m.time+terms.AwayMillisMax || m.offersTooMuch(node, &offer) {
 		return false
 	}
 	node.offer = &offer
@@ -170,6 +171,13 @@ func (m *Model) abort(c *command.AbortJoin) bool {
 	a.Phase, a.Observer = membership.Aborted, ""
 	m.Attempts[c.Joiner] = a
 	return true
+}
+
+// away tells whether a peer is away with notice, and its node not back under another life.
+func (m *Model) away(p terms.PeerID) bool {
+	name, life := p.Split()
+	node := m.nodeOf(name)
+	return node != nil && node.Peer == p && reading.Away(node.offer, m.time, node.written, life)
 }
 
 // leave takes a peer out; what its node ran is lost.

@@ -183,7 +183,7 @@ func (m *Model) obey(writer terms.PeerID, c command.Command) bool {
 	case *command.AbortJoin:
 		return writer == c.Joiner && m.abort(c)
 	case *command.Leave:
-		return m.leave(c.Peer)
+		return (writer == c.Peer || !m.away(c.Peer)) && m.leave(c.Peer)
 	case *command.Volunteer:
 		return writer == c.Peer && member && m.volunteer(writer, c.Offer)
 	case *command.ReportTasks:
@@ -268,7 +268,7 @@ func (m *Model) nodeOf(name terms.NodeName) *Node {
 }
 
 // open tells whether the node takes work.
-func (n *Node) open() bool { return n.offer != nil && !n.drain.On }
+func (n *Node) open() bool { return n.offer.Open() && !n.drain.On }
 
 // due is something whose time has come: of a node's drain, of a seat, of a task that is complete, or of a job's update.
 type due struct {

@@ -178,21 +178,13 @@ func (m *Model) beyond(j *Job, spec *terms.Job) bool {
 		kind, wants := other.newest().Type, mosts(other, other.newest())
 		open++
 		total.Add(wants, kind, l.Nodes)
-		if charged(other.newest()) == charged(spec) {
+		if amounts.Charged(other.newest()) == amounts.Charged(spec) {
 			pool.Add(wants, kind, l.Nodes)
 		}
 	}
 	return m.fills(spec) || len(all) > int(l.Tasks) || reading.AsksTooMuch(l, spec) || j == nil && open >= int(l.Jobs) ||
 		own.Instances > uint64(l.JobInstances) || total.Instances > uint64(l.Instances) ||
 		own.Exceeds(l.JobAmount) || pool.Exceeds(l.PoolAmount) || total.Exceeds(l.ClusterAmount)
-}
-
-// charged returns the pool that is charged for the instances of a version, daemons for a daemon's.
-func charged(spec *terms.Job) terms.PoolPath {
-	if spec.Type == terms.Daemon {
-		return "daemons"
-	}
-	return spec.Name.Pool()
 }
 
 // fills tells whether the text of a version would bring its pool beyond its bytes of specs.

@@ -32,6 +32,8 @@ type Watch struct {
 	// desired is how many instances each task was to have after the entry before.
 	desired map[facts.TaskKey]uint32
 	sharing sharing
+	// away are the peers that were away with notice after the entry before.
+	away map[facts.NodeIndex]absence
 }
 
 // New returns a watch that has seen no entry.
@@ -48,6 +50,7 @@ func (p *Watch) Entry(s *cluster.State, folded *report.Folded) {
 		}
 	}
 	p.checkHealth(s)
+	p.keepsAway(s, folded)
 	p.drained = map[facts.NodeIndex]facts.Drain{}
 	for _, n := range s.Draining() {
 		p.drained[n] = s.Node(n).Drain

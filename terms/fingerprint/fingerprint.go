@@ -198,6 +198,9 @@ func Offer(o *terms.Offer) uint64 {
 	for _, d := range o.Devices {
 		h = Mix(h, Text(tagNode, d.Kind, d.Model)^uint64(d.Count))
 	}
+	if o.AwayUntil != 0 {
+		h = Mix(h, Words(tagNode, uint64(o.AwayUntil)))
+	}
 	return h
 }
 

@@ -150,6 +150,7 @@ func (t *Table) write(text *strings.Builder) {
 var stateColours = map[string]string{
 	"running": "32", "succeeded": "32", "complete": "32", "member": "32", "healthy": "32",
 	"waiting": "33", "pending": "33", "assigned": "33", "backing off": "33", "stopping": "33", "joining": "33",
+	"away":         "33",
 	"draining":     "33",
 	"rescheduling": "33", "unknown": "33", "unhealthy": "31",
 	"failed": "31", "silent": "31", "will not run": "31",

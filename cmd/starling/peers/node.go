@@ -77,6 +77,9 @@ func nodeFacts(p *starlingv1.Peer) *console.Table {
 	if p.GetDetail() != "" {
 		t.Row("", p.GetDetail())
 	}
+	if p.GetAwayUntil() != nil {
+		t.Row("away until", p.GetAwayUntil().AsTime().Local().Format(time.DateTime))
+	}
 	if p.GetDrainDeadline() != nil {
 		t.Row("drained until", p.GetDrainDeadline().AsTime().Local().Format(time.DateTime))
 	}

@@ -77,6 +77,8 @@ func stateOf(p *starlingv1.Peer) string {
 	switch isMember := p.GetState() == "member"; {
 	case isRefused(p):
 		return "refused"
+	case isMember && p.GetAwayUntil() != nil:
+		return "away"
 	case isMember && !p.GetAlive():
 		return "silent" // its pulse has ended, and its watcher has not written that down yet
 	case isMember && p.GetDraining():

@@ -90,3 +90,11 @@ func Offered(o *terms.Offer) (all terms.Amounts) {
 	}
 	return all
 }
+
+// Charged returns the pool that is charged for the instances of a version, daemons for a daemon's.
+func Charged(spec *terms.Job) terms.PoolPath {
+	if spec.Type == terms.Daemon {
+		return "daemons"
+	}
+	return spec.Name.Pool()
+}

@@ -100,3 +100,13 @@ func OwnCode(row *facts.Slot) int32 {
 	}
 	return 0
 }
+
+// Away tells whether an offer says that its peer is away at a time, and no later life of its node has written.
+func Away(offer *terms.Offer, now terms.Time, lives map[uint32]uint64, life uint32) bool {
+	for other := range lives {
+		if other > life {
+			return false
+		}
+	}
+	return offer != nil && offer.AwayUntil > now
+}
