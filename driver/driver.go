@@ -157,7 +157,8 @@ type Status struct {
 	Signal int
 	// OutOfMemory tells that it was killed for using more memory than its limit.
 	OutOfMemory bool
-	// Unproved tells that the task was ended, or not started, because its last proof was too old (see Proofs).
+	// Unproved tells that the task was ended, or not started, because its last proof was too old (see Proofs), or no
+	// driver was there for too long; Error may say more.
 	Unproved bool
 	// FilesVersion is that of its files, once it has been told of them; 0 without files.
 	FilesVersion uint64

@@ -1,6 +1,7 @@
 package peer
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -68,7 +69,7 @@ func localTask(id terms.AllocationID, status driver.Status) reaction.LocalTask {
 	switch {
 	case status.Unproved:
 		task.Ended, task.Detail = facts.NodeLost,
-			"it was stopped because its node could not prove in time that it is still a member"
+			cmp.Or(task.Detail, "it was stopped because its node could not prove in time that it is still a member")
 	case status.OutOfMemory:
 		task.Ended = facts.OutOfMemory
 	case status.Signal != 0:

@@ -18,6 +18,7 @@ import (
 	"starling/driver/cgroup"
 	"starling/driver/confine"
 	"starling/driver/device"
+	"starling/driver/lock"
 	"starling/driver/output"
 	"starling/driver/uptime"
 )
@@ -42,6 +43,8 @@ type Config struct {
 	Bounds output.Bounds
 	// Retention says how much output of forgotten tasks is kept; zero means output.DefaultRetention.
 	Retention output.Retention
+	// Unattended is how long tasks go on while no driver has the folder; zero means lock.UnattendedDefault.
+	Unattended time.Duration
 }
 
 // Driver runs tasks as processes.
@@ -49,7 +52,7 @@ type Driver struct {
 	config  Config
 	boot    string
 	place   cgroup.Place
-	lock    *os.File
+	lock    *lock.Lock
 	archive *output.Archive
 	changed chan struct{}
 
@@ -120,7 +123,7 @@ func (d *Driver) open() error {
 		return err
 	}
 	var err error
-	if d.lock, err = lockFolder(d.config.Dir); err != nil {
+	if d.lock, err = lock.Take(d.config.Dir, cmp.Or(d.config.Unattended, lock.UnattendedDefault)); err != nil {
 		return err
 	}
 	if d.boot, err = bootID(); err != nil {
@@ -137,28 +140,6 @@ func (d *Driver) open() error {
 }
 
 func (d *Driver) tasksDir() string { return filepath.Join(d.config.Dir, "tasks") }
-
-// lockTimeout is how long to wait for an earlier driver to be gone completely. A process that was killed while it
-// forked leaves a child that holds its files until it executes.
-const lockTimeout = time.Second
-
-// lockFolder keeps other drivers out until the file is unlocked or this process has ended.
-func lockFolder(dir string) (*os.File, error) {
-	lock, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_RDWR|os.O_CREATE, 0o600)
-	if err != nil {
-		return nil, err
-	}
-	for deadline := time.Now().Add(lockTimeout); ; time.Sleep(lookAgain) {
-		err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
-		if err == nil {
-			return lock, nil
-		}
-		if !errors.Is(err, syscall.EWOULDBLOCK) || time.Now().After(deadline) {
-			lock.Close()
-			return nil, fmt.Errorf("another driver has this folder; give each peer of a machine its own: %w", err)
-		}
-	}
-}
 
 // survey finds what this machine can do for tasks.
 func (d *Driver) survey() {
@@ -388,8 +369,7 @@ func (d *Driver) Close() error {
 		err = growth.Close()
 	}
 	if d.lock != nil {
-		// Unlocked and not only closed, because a child that is just being forked holds the file, too.
-		err = errors.Join(err, syscall.Flock(int(d.lock.Fd()), syscall.LOCK_UN), d.lock.Close())
+		err = errors.Join(err, d.lock.Release())
 		d.lock = nil
 	}
 	return err

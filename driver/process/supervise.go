@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"runtime"
 	"runtime/debug"
 	"strconv"
@@ -20,6 +21,7 @@ import (
 	"starling/driver"
 	"starling/driver/cgroup"
 	"starling/driver/confine"
+	"starling/driver/lock"
 	"starling/driver/output"
 	"starling/driver/runc"
 	"starling/driver/uptime"
@@ -82,6 +84,7 @@ type supervisor struct {
 	noMemory bool
 	proof    uptime.Moment // the last
 	unproved bool          // it was stopped because that was too old
+	deserted time.Duration // it was stopped because for so long no driver was there
 }
 
 func newSupervisor(f folder, mount runc.Mounter) *supervisor {
@@ -319,6 +322,7 @@ func (s *supervisor) supervise() ended {
 
 	over := make(chan struct{})
 	watching.Go(func() { s.demandProofs(over) })
+	watching.Go(func() { s.demandDriver(over) })
 
 	status := s.reap()
 	close(over)
@@ -340,6 +344,9 @@ func (s *supervisor) supervise() ended {
 	if status.Signaled() {
 		end.Signal = int(status.Signal())
 		end.ExitCode = 128 + end.Signal
+	}
+	if s.deserted > 0 {
+		end.Unproved, end.Error = true, fmt.Sprintf("it was stopped because no agent was there for %s", s.deserted)
 	}
 	if err := s.discard(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -470,6 +477,40 @@ func (s *supervisor) demandProofs(over <-chan struct{}) {
 		if tooOld {
 			s.stop(proofs.StopGrace)
 			return
+		}
+	}
+}
+
+// The least and the most that passes from one look for a driver to the next.
+const (
+	driverLookMin = 20 * time.Millisecond
+	driverLookMax = 30 * time.Second
+)
+
+// demandDriver stops the task when no driver has been there for as long as the last one has said: a peer that does not
+// come back leaves nothing behind that runs, for others run it by then.
+func (s *supervisor) demandDriver(over <-chan struct{}) {
+	since := uptime.Moment(0) // when it was seen first that there is none
+	for {
+		bound, none := lock.Unattended(filepath.Join(string(s.folder), "..", ".."))
+		switch now := uptime.Now(); {
+		case !none:
+			since = 0
+		case since == 0:
+			since = now
+		case time.Duration(now-since) >= bound:
+			s.mu.Lock()
+			if !s.asked && !s.gone {
+				s.deserted = bound
+			}
+			s.mu.Unlock()
+			s.stop(s.task.Task.Proofs.StopGrace)
+			return
+		}
+		select {
+		case <-over:
+			return
+		case <-time.After(min(max(bound/20, driverLookMin), driverLookMax)):
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -341,5 +342,48 @@ func TestRecordLater(t *testing.T) {
 	}
 	if got := b.exited(t, "task"); got.ExitCode != 7 || got.Error != "" {
 		t.Errorf("got %+v, want the exit code 7", got)
+	}
+}
+
+// TestTaskEndsThatNoDriverComesBackTo leaves a task alone for as long as the last driver has said, after one that came
+// back in time.
+func TestTaskEndsThatNoDriverComesBackTo(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	open := func() *process.Driver {
+		d, err := process.Open(process.Config{Dir: folder, Hidden: folder, Unattended: 2 * time.Second,
+			Supervisor: []string{testBinary(t), superviseWord}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return d
+	}
+	task := driver.Task{ID: "left", Command: []string{testBinary(t), programWord, "run"}}
+	d := open()
+	if err := d.Start(t.Context(), task); err != nil {
+		t.Fatal(err)
+	}
+	left := time.Now()
+	if err := d.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if d = open(); d.Tasks()[0].State != driver.Running {
+		t.Fatalf("got %+v after %v, want it to run", d.Tasks()[0], time.Since(left))
+	}
+	if err := d.Close(); err != nil {
+		t.Fatal(err)
+	}
+	alive, err := os.Open(filepath.Join(folder, "tasks", "left", "alive"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer alive.Close()
+	if _, err := io.Copy(io.Discard, alive); err != nil { // until its supervisor has ended
+		t.Fatal(err)
+	}
+	d = open()
+	defer d.Close()
+	if got := d.Tasks()[0]; !got.Unproved || got.Error != "it was stopped because no agent was there for 2s" {
+		t.Errorf("got %+v, want that nobody wanted it", got)
 	}
 }
