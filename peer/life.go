@@ -97,6 +97,11 @@ func (p *Peer) findLife(ctx context.Context, before past) life {
 				return life{peer: id, known: known, pulse: pulse, err: err}
 			}
 		}
+		if known.Away {
+			if found := p.takeUp(ctx, id, known); found.pulse != nil || found.err != nil {
+				return found
+			}
+		}
 	}
 	return p.newLife(ctx, identity.Remembered{Incarnation: max(known.Incarnation+1, before.next), Token: known.Token})
 }
@@ -110,15 +115,85 @@ func (p *Peer) newLife(ctx context.Context, known identity.Remembered) life {
 		return life{err: err}
 	}
 	id := terms.NewPeerID(p.config.Node, known.Incarnation)
+	pulse, err := p.newPulse(ctx, id, known.Token)
+	return life{peer: id, known: known, pulse: pulse, fresh: true, err: err}
+}
+
+// newPulse lets the pulse of a life begin, or begin again.
+func (p *Peer) newPulse(ctx context.Context, id terms.PeerID, token string) (journal.Pulse, error) {
 	pulse, err := p.config.Journal.Pulse(ctx, string(id), p.config.PulseTTL, false)
 	if err != nil {
-		return life{err: fmt.Errorf("pulse of %s: %w", id, err)}
+		return nil, fmt.Errorf("pulse of %s: %w", id, err)
 	}
-	if err := pulse.Publish(ctx, sign.Of(known.Token, &report.PulseView{Address: p.config.Offer.Address})); err != nil {
+	if err := pulse.Publish(ctx, sign.Of(token, &report.PulseView{Address: p.config.Offer.Address})); err != nil {
 		pulse.Abandon()
-		return life{err: fmt.Errorf("pulse of %s: %w", id, err)}
+		return nil, fmt.Errorf("pulse of %s: %w", id, err)
 	}
-	return life{peer: id, known: known, pulse: pulse, fresh: true}
+	return pulse, nil
+}
+
+// takeUp brings back the pulse of a life that was left with notice, and takes the life up if it is a member's yet when
+// the journal was read up to that moment. It returns nothing if it is to be given up for a new one.
+func (p *Peer) takeUp(ctx context.Context, id terms.PeerID, known identity.Remembered) life {
+	pulse, err := p.newPulse(ctx, id, known.Token)
+	if errors.Is(err, journal.ErrPulseTaken) {
+		return life{}
+	}
+	if err != nil {
+		return life{err: err}
+	}
+	known.Interrupted = true
+	s, err := p.present(ctx)
+	if err == nil && s.IsMember(id) {
+		if err = p.config.Identity.Save(known); err == nil {
+			return life{peer: id, known: known, pulse: pulse}
+		}
+	}
+	pulse.Abandon()
+	return life{err: err}
+}
+
+// present returns the value at the end that the journal has now.
+func (p *Peer) present(ctx context.Context) (*cluster.State, error) {
+	head, err := p.config.Journal.Head(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return p.State(ctx, terms.Index(head))
+}
+
+// GoAway gives notice that this process is to end and will be back within a time, and returns when that counts: until
+// then what runs here stays its own, and nothing new comes.
+func (p *Peer) GoAway(ctx context.Context, within time.Duration) error {
+	given := make(chan error, 1)
+	p.post(ctx, func() {
+		p.life.known.Away = true
+		if p.life.pulse == nil || !p.core.GoAway(now(), uint32(within.Milliseconds())) {
+			given <- errors.New("it is no member, or the cluster's rules know no notice")
+			return
+		}
+		given <- p.config.Identity.Save(p.life.known)
+	})
+	select {
+	case err := <-given:
+		if err != nil {
+			return err
+		}
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-p.stopped:
+		return ErrStopped
+	}
+	for least := terms.Index(0); ; {
+		s, err := p.State(ctx, least)
+		if err != nil {
+			return err
+		}
+		if row := s.NodeOf(p.config.Node); row.Offer != nil && !row.Offer.Open() {
+			return nil
+		}
+		least = s.Index + 1
+	}
 }
 
 // ownsPulse tells whether the peer's pulse beats and shows the token.
@@ -137,12 +212,7 @@ func (p *Peer) ownsPulse(ctx context.Context, id terms.PeerID, token string) (bo
 // of this name has led it before. It returns what the value knows by then. Only from then on is the life remembered as
 // one to take up.
 func (p *Peer) confirm(ctx context.Context, found *life) (past, error) {
-	head, err := p.config.Journal.Head(ctx)
-	if err != nil {
-		found.pulse.Abandon()
-		return past{}, err
-	}
-	s, err := p.State(ctx, terms.Index(head))
+	s, err := p.present(ctx)
 	if err != nil {
 		found.pulse.Abandon()
 		return past{}, err
@@ -176,6 +246,10 @@ func (p *Peer) begin(next life) {
 		close(p.lived)
 	}
 	p.core.Begin(next.peer, next.known.Starts, &p.config.Offer)
+	if next.known.Away {
+		p.core.ComeBack(now())
+		p.life.known.Away = false
+	}
 	p.log.Info("joined the journal", "peer", next.peer, "starts", next.known.Starts, "entry", p.core.state.Index)
 }
 

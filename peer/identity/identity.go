@@ -27,6 +27,8 @@ type Remembered struct {
 	// Interrupted tells that this life's pulse ended once and was brought back. Whoever saw it end may still write that
 	// the peer left, however long that takes, so that the pulse proves nothing any more.
 	Interrupted bool `json:"interrupted,omitempty"`
+	// Away tells that the process has ended with notice: the life may be taken up again although its pulse has ended.
+	Away bool `json:"away,omitempty"`
 }
 
 // File keeps the identity in a file.

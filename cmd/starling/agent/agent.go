@@ -10,8 +10,10 @@ import (
 	"log/slog"
 	"maps"
 	"os"
+	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 
@@ -74,7 +76,8 @@ Machines keep the journal as members of the quorum, up to three of them, and fiv
 where their member answers. A member that stays away is replaced; "starling quorum ls" shows them. A first machine that has
 lost its data joins like any other: without "join" it founds a new cluster.
 
-When the agent stops its tasks go on, and it finds them again when it is back before its pulse has ended.
+When the agent stops its tasks go on, and it finds them again when it is back before its pulse has ended, or within the notice that
+"absence" gives. Tasks that no agent comes back to end by themselves after that time, but not before 10 minutes.
 
 Every setting is a key of the YAML file, a variable STARLING_... and a flag; a flag wins over a variable, that over
 the file, and that over the default. "etcd.listen" in the file is --etcd-listen and STARLING_ETCD_LISTEN.
@@ -140,11 +143,39 @@ func (a *agent) run(ctx context.Context) error {
 			err = a.serve(ctx)
 		}
 	}
-	if ctx.Err() != nil {
+	told := ctx.Err() != nil
+	if stop(); told {
 		err = nil
+		a.giveNotice()
 	}
-	stop()
 	return errors.Join(err, a.end())
+}
+
+// noticeTimeout is how long to wait until a notice counts, which it does not without a quorum.
+const noticeTimeout = 3 * time.Second
+
+// giveNotice tells the others that the agent will be back, so that nothing moves meanwhile; but not when the machine
+// goes down, with all that runs here.
+func (a *agent) giveNotice() {
+	if a.host == nil || a.config.Absence == 0 || goesDown() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), noticeTimeout)
+	defer cancel()
+	if err := a.host.GoAway(ctx, a.config.Absence); err != nil {
+		a.log.Warn("no notice could be given: others take what runs here as soon as the pulse has ended", "error", err)
+		return
+	}
+	a.log.Info("the agent goes away with notice", "for", a.config.Absence)
+	a.Hint("what runs here stays this machine's for %s", a.config.Absence)
+}
+
+// goesDown tells whether systemd is taking the machine down; without systemd that cannot be told.
+func goesDown() bool {
+	ctx, cancel := context.WithTimeout(context.Background(), noticeTimeout)
+	defer cancel()
+	state, _ := exec.CommandContext(ctx, "systemctl", "is-system-running").Output() // it fails in all states but one
+	return strings.TrimSpace(string(state)) == "stopping"
 }
 
 // serve starts the peer, and returns when it has ended or a signal comes.
@@ -267,8 +298,8 @@ func (a *agent) startHost(ctx context.Context, known *secret.Secret) error {
 	}
 	config := host.Config{
 		Node: a.config.Node, Folder: a.folder.Path, Offer: offer, Door: a.door, Keys: a.keys,
-		Pulse: a.config.Pulse, Supervise: superviseCommand, Secret: known, Version: a.version, Log: a.log,
-		Containerd: a.config.Containerd, Free: a.config.Free, OwnUsers: true,
+		Pulse: a.config.Pulse, Absence: a.config.Absence, Supervise: superviseCommand, Secret: known,
+		Version: a.version, Log: a.log, Containerd: a.config.Containerd, Free: a.config.Free, OwnUsers: true,
 		Archive: host.ArchiveLimits{Bytes: a.config.ArchiveBytes, Age: a.config.ArchiveAge},
 		Trouble: a.backups.Trouble,
 	}

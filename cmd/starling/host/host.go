@@ -26,6 +26,7 @@ import (
 	"starling/driver"
 	"starling/driver/container"
 	"starling/driver/device"
+	"starling/driver/lock"
 	"starling/driver/process"
 	"starling/journal"
 	"starling/peer"
@@ -63,6 +64,9 @@ type Config struct {
 	Door  *door.Door
 	Keys  *trust.Keys
 	Pulse time.Duration
+	// Absence is for how long the agent may be away with notice; tasks go on for that long without it, if that is more
+	// than lock.UnattendedDefault.
+	Absence time.Duration
 	// Quorum is who keeps the journal, nil where that is not the etcd in Starling itself.
 	Quorum api.Quorum
 	// Containerd is the socket of the containerd that keeps images.
@@ -134,6 +138,7 @@ func Start(ctx context.Context, config Config) (*Host, error) {
 	tasks, err := container.Open(container.Config{Socket: config.Containerd, Config: process.Config{
 		Dir: filepath.Join(config.Folder, driverFolder), Supervisor: []string{program, config.Supervise}, Small: small,
 		Hidden: cmp.Or(config.Hidden, config.Folder), Free: config.Free, GPUs: device.Find("/"),
+		Unattended: max(config.Absence, lock.UnattendedDefault),
 	}})
 	if err != nil {
 		return nil, fmt.Errorf("find the tasks of %s: %w", config.Node, err)

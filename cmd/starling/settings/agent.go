@@ -64,6 +64,8 @@ type Agent struct {
 	Free bool
 	// Pulse is how long a silent peer is taken to live.
 	Pulse time.Duration
+	// Absence is how long what runs here stays this machine's when the agent was told to end; 0 gives no notice.
+	Absence time.Duration
 	// Capacity overrides what the machine has; negative means as it is.
 	Capacity   terms.Resources
 	Attributes map[string]string
@@ -184,8 +186,7 @@ func all() []setting {
 			setPath(func(c *Agent) *string { return &c.Etcd.PasswordFile })},
 		{"etcd.prefix", scalar, "`TEXT` with which all keys in that etcd begin (default starling/)",
 			setPath(func(c *Agent) *string { return &c.Etcd.Prefix })},
-		{"zookeeper.servers", scalar,
-			"`HOST:PORT,...` of an ensemble of ZooKeeper, and /CHROOT, if that keeps the journal instead of etcd (default /starling)",
+		{"zookeeper.servers", scalar, "`HOST:PORT,...` of an ensemble of ZooKeeper, and /CHROOT, if that keeps the journal instead of etcd (default /starling)",
 			setZooKeeper},
 		{"zookeeper.auth_file", scalar, "`FILE` with USER:PASSWORD for it, for digest authentication", setZooKeeperAuth},
 		{"zookeeper.cert", scalar, "PEM `FILE` of this node's certificate, for servers that want TLS",
@@ -206,6 +207,7 @@ func all() []setting {
 		{"restore", scalar, "`FILE` or s3://BUCKET/PREFIX/NAME of \"starling backup\", or a place of which to take the newest, with whose jobs, pools and settings a new cluster begins", setPath(func(c *Agent) *string { return &c.Restore })},
 		{"secret_file", scalar, "`FILE` of the cluster's secret, the same on all nodes, for jobs with the plugins ssh and mpi", setPath(func(c *Agent) *string { return &c.SecretFile })},
 		{"pulse_ttl", scalar, "`DURATION` after which a silent peer counts as dead (default 5s)", setPulse},
+		{"absence", scalar, "`DURATION` for which what runs here stays this machine's when the agent is told to end, as for an upgrade of its package, and is not back yet; others have it as soon as its time is over, or at once when the machine goes down (default 0: as soon as its pulse has ended)", setAbsence},
 		{"capacity.cpu", scalar, "`CORES` to give to tasks (default: all)", setCapacity(terms.CPU, jobspec.ParseCPU)},
 		{"capacity.memory", scalar, "`BYTES` of memory to give to tasks, such as 8Gi (default: all)",
 			setCapacity(terms.Memory, jobspec.ParseBytes)},
@@ -376,6 +378,12 @@ func setPulse(c *Agent, texts []string) error {
 		return fmt.Errorf("must be in whole seconds, at least %s, is %s", pulseMin, texts[0])
 	}
 	return nil
+}
+
+func setAbsence(c *Agent, texts []string) error {
+	millis, err := jobspec.ParseDuration(texts[0], terms.AwayMillisMax)
+	c.Absence = time.Duration(millis) * time.Millisecond
+	return err
 }
 
 func setCapacity(kind terms.Kind, parse func(string) (int64, error)) func(*Agent, []string) error {
