@@ -9,6 +9,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"starling/driver/uptime"
 )
 
 // UnattendedDefault is how long tasks go on without a driver if none has said so.
@@ -58,8 +60,33 @@ func (l *Lock) Release() error {
 	return errors.Join(syscall.Flock(int(l.file.Fd()), syscall.LOCK_UN), l.file.Close())
 }
 
-// Unattended returns how long tasks in the folder go on without a driver, and whether there is none now.
-func Unattended(dir string) (most time.Duration, now bool) {
+// lookMax is the most that passes from one look for a driver to the next.
+const lookMax = 30 * time.Second
+
+// Deserted returns when no driver has had the folder for as long as tasks go on without one, and how long that is; 0
+// when over is closed before.
+func Deserted(dir string, over <-chan struct{}) time.Duration {
+	since := uptime.Moment(0) // when it was seen first that there is none
+	for {
+		most, none := unattended(dir)
+		switch now := uptime.Now(); {
+		case !none:
+			since = 0
+		case since == 0:
+			since = now
+		case time.Duration(now-since) >= most:
+			return most
+		}
+		select {
+		case <-over:
+			return 0
+		case <-time.After(min(most/20, lookMax)):
+		}
+	}
+}
+
+// unattended returns how long tasks in the folder go on without a driver, and whether there is none now.
+func unattended(dir string) (most time.Duration, now bool) {
 	file, err := os.Open(filepath.Join(dir, name))
 	if err != nil {
 		return UnattendedDefault, true

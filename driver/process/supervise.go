@@ -481,38 +481,19 @@ func (s *supervisor) demandProofs(over <-chan struct{}) {
 	}
 }
 
-// The least and the most that passes from one look for a driver to the next.
-const (
-	driverLookMin = 20 * time.Millisecond
-	driverLookMax = 30 * time.Second
-)
-
 // demandDriver stops the task when no driver has been there for as long as the last one has said: a peer that does not
 // come back leaves nothing behind that runs, for others run it by then.
 func (s *supervisor) demandDriver(over <-chan struct{}) {
-	since := uptime.Moment(0) // when it was seen first that there is none
-	for {
-		bound, none := lock.Unattended(filepath.Join(string(s.folder), "..", ".."))
-		switch now := uptime.Now(); {
-		case !none:
-			since = 0
-		case since == 0:
-			since = now
-		case time.Duration(now-since) >= bound:
-			s.mu.Lock()
-			if !s.asked && !s.gone {
-				s.deserted = bound
-			}
-			s.mu.Unlock()
-			s.stop(s.task.Task.Proofs.StopGrace)
-			return
-		}
-		select {
-		case <-over:
-			return
-		case <-time.After(min(max(bound/20, driverLookMin), driverLookMax)):
-		}
+	deserted := lock.Deserted(filepath.Join(string(s.folder), "..", ".."), over)
+	if deserted == 0 {
+		return
 	}
+	s.mu.Lock()
+	if !s.asked && !s.gone {
+		s.deserted = deserted
+	}
+	s.mu.Unlock()
+	s.stop(s.task.Task.Proofs.StopGrace)
 }
 
 // stopSignal is what asks the task to end: SIGTERM, unless the image of its container names another.
