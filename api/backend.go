@@ -10,6 +10,7 @@ import (
 	"context"
 	"io"
 	"log/slog"
+	"os"
 	"time"
 
 	"starling/api/metrics"
@@ -60,6 +61,8 @@ type Backend interface {
 	Follow(ctx context.Context, from terms.Index, visit func(*report.Folded) error) error
 	// Logs reads the output of an allocation that ran on this peer's node; it wraps os.ErrNotExist if none did.
 	Logs(ctx context.Context, allocation string, o driver.LogOptions) (io.ReadCloser, error)
+	// Folder opens the working folder of an allocation on this peer's node, as driver.Driver does.
+	Folder(allocation string) (*os.Root, error)
 	session.Backend
 	stats.Backend
 	// SendOutput writes the output of an instance that is whole on this peer's node; it wraps os.ErrNotExist if there

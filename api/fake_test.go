@@ -89,6 +89,8 @@ type peer struct {
 	// stuck peers fold nothing that is submitted.
 	stuck   bool
 	outputs map[terms.OutputSet]string
+	// folder is where all its allocations work, "" for nowhere.
+	folder  string
 	archive Archive
 	logs    map[string]func(ctx context.Context, o driver.LogOptions) (io.ReadCloser, error)
 }
@@ -177,6 +179,13 @@ func (p *peer) Follow(ctx context.Context, from terms.Index, visit func(*report.
 			return err
 		}
 	}
+}
+
+func (p *peer) Folder(string) (*os.Root, error) {
+	if p.folder == "" {
+		return nil, errors.New("it is forgotten")
+	}
+	return os.OpenRoot(p.folder)
 }
 
 func (p *peer) Logs(ctx context.Context, allocation string, o driver.LogOptions) (io.ReadCloser, error) {

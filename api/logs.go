@@ -13,6 +13,7 @@ import (
 	starlingv1 "starling/api/v1"
 	"starling/api/v1/starlingv1connect"
 	"starling/api/wire"
+	"starling/api/workdir"
 	"starling/cluster"
 	"starling/cluster/facts"
 	"starling/driver"
@@ -226,6 +227,34 @@ func (s *server) openLogs(ctx context.Context, at *location, options driver.LogO
 			}
 		}
 	}
+}
+
+// Files sends what the working folder of an allocation holds, on this node or another.
+func (s *server) Files(ctx context.Context, request *starlingv1.FilesRequest,
+	stream *connect.ServerStream[starlingv1.FilesResponse]) error {
+	at, err := s.locate(ctx, &starlingv1.LogsRequest{MinIndex: request.GetMinIndex(), Allocation: request.GetAllocation(),
+		Job: request.GetJob(), Task: request.GetTask(), Slot: request.GetSlot(), Direct: request.GetDirect()})
+	if err != nil {
+		return err
+	}
+	if !request.GetDirect() && at.node != s.backend.Self().Node() {
+		return passOn(s, at, stream, func(
+			peer starlingv1connect.StarlingClient) (*connect.ServerStreamForClient[starlingv1.FilesResponse], error) {
+			return peer.Files(ctx, &starlingv1.FilesRequest{MinIndex: uint64(at.index), Allocation: at.id.String(),
+				Path: request.GetPath(), Direct: true})
+		})
+	}
+	root, err := s.backend.Folder(at.id.String())
+	if err != nil {
+		return &wire.Failure{Code: wire.NotFound, Index: at.index, Reason: fmt.Sprintf(
+			"node %s has no working folder of %s: %s", s.backend.Self().Node(), at.id, err)}
+	}
+	defer root.Close()
+	head := &starlingv1.FilesResponse{Index: uint64(at.index), Allocation: at.id.String(), Node: string(at.node)}
+	if err := stream.Send(head); err != nil {
+		return err
+	}
+	return workdir.Send(root, request.GetPath(), stream.Send)
 }
 
 type outputStream = connect.ServerStream[starlingv1.OutputResponse]

@@ -102,6 +102,7 @@ func withMoment(ctx context.Context, header http.Header, spec connect.Spec) (con
 		return ctx, &wire.Failure{Code: wire.Invalid, Reason: "the past cannot be changed: leave out --at"}
 	case spec.Procedure == starlingv1connect.StarlingLogsProcedure,
 		spec.Procedure == starlingv1connect.StarlingOutputProcedure,
+		spec.Procedure == starlingv1connect.StarlingFilesProcedure,
 		spec.Procedure == starlingv1connect.StarlingNodeStatsProcedure,
 		spec.Procedure == starlingv1connect.StarlingInstanceStatsProcedure,
 		spec.Procedure == starlingv1connect.StarlingInfoProcedure:

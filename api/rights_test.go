@@ -221,7 +221,7 @@ func may(answer string) string {
 func bodyOf(method string) string {
 	switch _, name, _ := strings.Cut(strings.TrimPrefix(method, "/"), "/"); name {
 	case "KillJob", "SteerUpdate", "RevertJob", "RestartJob", "SuspendJob", "JobStatus", "JobHistory", "JobDiff", "Why",
-		"Logs", "Output", "Blame", "Exec", "InstanceStats":
+		"Logs", "Output", "Blame", "Exec", "Files", "InstanceStats":
 		return `{"job":"team/none"}`
 	case "SubmitJob", "PlanJob":
 		return `{"spec":{"name":"team/none"}}`

@@ -8,6 +8,7 @@ package driver
 import (
 	"context"
 	"io"
+	"os"
 	"syscall"
 	"time"
 
@@ -225,6 +226,9 @@ type Driver interface {
 	// Logs reads a task's output, from as far back as it is kept. The error is os.ErrNotExist for an unknown task.
 	// Output stays readable after Forget for as long as the driver's retention keeps it.
 	Logs(ctx context.Context, id string, o LogOptions) (io.ReadCloser, error)
+	// Folder opens the fresh folder in which a task works, until Forget; of a container, while it runs, the whole of its
+	// file system. An error says why there is none.
+	Folder(id string) (*os.Root, error)
 	// Forget drops an ended task from Tasks and deletes its folder. Unknown tasks are ignored; a running one is an
 	// error.
 	Forget(id string) error

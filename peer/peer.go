@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
@@ -506,3 +507,6 @@ func (p *Peer) Ready(ctx context.Context) error {
 func (p *Peer) Logs(ctx context.Context, allocation string, o driver.LogOptions) (io.ReadCloser, error) {
 	return p.config.Driver.Logs(ctx, allocation, o)
 }
+
+// Folder opens the working folder of an allocation on this machine, as driver.Driver does.
+func (p *Peer) Folder(allocation string) (*os.Root, error) { return p.config.Driver.Folder(allocation) }

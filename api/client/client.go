@@ -374,6 +374,16 @@ func (c *Client) Logs(
 	})
 }
 
+// Files visits pieces of what the working folder of an instance holds; the first says whose it is.
+func (c *Client) Files(
+	ctx context.Context, request *starlingv1.FilesRequest, visit func(*starlingv1.FilesResponse) error,
+) error {
+	request.MinIndex = c.least(request.MinIndex)
+	return stream(ctx, c, streamCall[starlingv1.FilesRequest, starlingv1.FilesResponse]{
+		request: request, method: starlingv1connect.StarlingClient.Files, visit: visit,
+	})
+}
+
 // Output writes the output of an instance: a manifest, and then what is in the files.
 func (c *Client) Output(ctx context.Context, request *starlingv1.OutputRequest, to io.Writer) error {
 	request.MinIndex = c.least(request.MinIndex)

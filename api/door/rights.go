@@ -104,6 +104,7 @@ func table() map[string]Right {
 		starlingv1connect.StarlingRemoveVolumesProcedure: {Role: access.Operator, Pool: true},
 		starlingv1connect.StarlingEndAllocationProcedure: {Role: access.Operator, Pool: true},
 		starlingv1connect.StarlingExecProcedure:          {Role: access.Operator, Pool: true, Node: true},
+		starlingv1connect.StarlingFilesProcedure:         {Role: access.Operator, Pool: true, Node: true},
 		starlingv1connect.StarlingDrainNodeProcedure:     operate,
 
 		starlingv1connect.StarlingChangePoolsProcedure:  {Role: access.Admin, Pool: true},

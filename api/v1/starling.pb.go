@@ -10651,6 +10651,284 @@ func (x *LogsResponse) GetData() []byte {
 	return nil
 }
 
+type FilesRequest struct {
+	state    protoimpl.MessageState `protogen:"open.v1"`
+	MinIndex uint64                 `protobuf:"varint,1,opt,name=min_index,json=minIndex,proto3" json:"min_index,omitempty"`
+	// "web.server[2]#4711"; if empty, the next three say which.
+	Allocation string `protobuf:"bytes,2,opt,name=allocation,proto3" json:"allocation,omitempty"`
+	Job        string `protobuf:"bytes,3,opt,name=job,proto3" json:"job,omitempty"`
+	// May be empty for a job with one task.
+	Task string `protobuf:"bytes,4,opt,name=task,proto3" json:"task,omitempty"`
+	Slot uint32 `protobuf:"varint,5,opt,name=slot,proto3" json:"slot,omitempty"`
+	// Of a folder or a file, below the working folder; empty for that itself.
+	Path string `protobuf:"bytes,6,opt,name=path,proto3" json:"path,omitempty"`
+	// Set by peers that ask for another: only what is on the peer's own node is answered.
+	Direct        bool `protobuf:"varint,7,opt,name=direct,proto3" json:"direct,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FilesRequest) Reset() {
+	*x = FilesRequest{}
+	mi := &file_v1_starling_proto_msgTypes[127]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FilesRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FilesRequest) ProtoMessage() {}
+
+func (x *FilesRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_v1_starling_proto_msgTypes[127]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FilesRequest.ProtoReflect.Descriptor instead.
+func (*FilesRequest) Descriptor() ([]byte, []int) {
+	return file_v1_starling_proto_rawDescGZIP(), []int{127}
+}
+
+func (x *FilesRequest) GetMinIndex() uint64 {
+	if x != nil {
+		return x.MinIndex
+	}
+	return 0
+}
+
+func (x *FilesRequest) GetAllocation() string {
+	if x != nil {
+		return x.Allocation
+	}
+	return ""
+}
+
+func (x *FilesRequest) GetJob() string {
+	if x != nil {
+		return x.Job
+	}
+	return ""
+}
+
+func (x *FilesRequest) GetTask() string {
+	if x != nil {
+		return x.Task
+	}
+	return ""
+}
+
+func (x *FilesRequest) GetSlot() uint32 {
+	if x != nil {
+		return x.Slot
+	}
+	return 0
+}
+
+func (x *FilesRequest) GetPath() string {
+	if x != nil {
+		return x.Path
+	}
+	return ""
+}
+
+func (x *FilesRequest) GetDirect() bool {
+	if x != nil {
+		return x.Direct
+	}
+	return false
+}
+
+// FilesResponse is a piece of the answer. The first one says whose folder it is; of a folder what it holds follows, in the order
+// of the names, of a file first that and then its data.
+type FilesResponse struct {
+	state      protoimpl.MessageState `protogen:"open.v1"`
+	Index      uint64                 `protobuf:"varint,1,opt,name=index,proto3" json:"index,omitempty"`
+	Allocation string                 `protobuf:"bytes,2,opt,name=allocation,proto3" json:"allocation,omitempty"`
+	Node       string                 `protobuf:"bytes,3,opt,name=node,proto3" json:"node,omitempty"`
+	Files      []*FileInfo            `protobuf:"bytes,4,rep,name=files,proto3" json:"files,omitempty"`
+	// There is more in the folder than is told.
+	More          bool      `protobuf:"varint,5,opt,name=more,proto3" json:"more,omitempty"`
+	File          *FileInfo `protobuf:"bytes,6,opt,name=file,proto3" json:"file,omitempty"`
+	Data          []byte    `protobuf:"bytes,7,opt,name=data,proto3" json:"data,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FilesResponse) Reset() {
+	*x = FilesResponse{}
+	mi := &file_v1_starling_proto_msgTypes[128]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FilesResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FilesResponse) ProtoMessage() {}
+
+func (x *FilesResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_v1_starling_proto_msgTypes[128]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FilesResponse.ProtoReflect.Descriptor instead.
+func (*FilesResponse) Descriptor() ([]byte, []int) {
+	return file_v1_starling_proto_rawDescGZIP(), []int{128}
+}
+
+func (x *FilesResponse) GetIndex() uint64 {
+	if x != nil {
+		return x.Index
+	}
+	return 0
+}
+
+func (x *FilesResponse) GetAllocation() string {
+	if x != nil {
+		return x.Allocation
+	}
+	return ""
+}
+
+func (x *FilesResponse) GetNode() string {
+	if x != nil {
+		return x.Node
+	}
+	return ""
+}
+
+func (x *FilesResponse) GetFiles() []*FileInfo {
+	if x != nil {
+		return x.Files
+	}
+	return nil
+}
+
+func (x *FilesResponse) GetMore() bool {
+	if x != nil {
+		return x.More
+	}
+	return false
+}
+
+func (x *FilesResponse) GetFile() *FileInfo {
+	if x != nil {
+		return x.File
+	}
+	return nil
+}
+
+func (x *FilesResponse) GetData() []byte {
+	if x != nil {
+		return x.Data
+	}
+	return nil
+}
+
+// FileInfo tells of a file or a folder.
+type FileInfo struct {
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Name   string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Folder bool                   `protobuf:"varint,2,opt,name=folder,proto3" json:"folder,omitempty"`
+	Bytes  int64                  `protobuf:"varint,3,opt,name=bytes,proto3" json:"bytes,omitempty"`
+	// As ls shows it: "-rw-r--r--".
+	Mode     string                 `protobuf:"bytes,4,opt,name=mode,proto3" json:"mode,omitempty"`
+	Modified *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=modified,proto3" json:"modified,omitempty"`
+	// Where it leads, if it is a symbolic link.
+	Link          string `protobuf:"bytes,6,opt,name=link,proto3" json:"link,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FileInfo) Reset() {
+	*x = FileInfo{}
+	mi := &file_v1_starling_proto_msgTypes[129]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FileInfo) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FileInfo) ProtoMessage() {}
+
+func (x *FileInfo) ProtoReflect() protoreflect.Message {
+	mi := &file_v1_starling_proto_msgTypes[129]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FileInfo.ProtoReflect.Descriptor instead.
+func (*FileInfo) Descriptor() ([]byte, []int) {
+	return file_v1_starling_proto_rawDescGZIP(), []int{129}
+}
+
+func (x *FileInfo) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *FileInfo) GetFolder() bool {
+	if x != nil {
+		return x.Folder
+	}
+	return false
+}
+
+func (x *FileInfo) GetBytes() int64 {
+	if x != nil {
+		return x.Bytes
+	}
+	return 0
+}
+
+func (x *FileInfo) GetMode() string {
+	if x != nil {
+		return x.Mode
+	}
+	return ""
+}
+
+func (x *FileInfo) GetModified() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Modified
+	}
+	return nil
+}
+
+func (x *FileInfo) GetLink() string {
+	if x != nil {
+		return x.Link
+	}
+	return ""
+}
+
 // ExecRequest is the beginning of a session with a program beside an instance, and after that what it is told. The end
 // of the requests is the end of the program's input; the end of the call ends the program.
 type ExecRequest struct {
@@ -10683,7 +10961,7 @@ type ExecRequest struct {
 
 func (x *ExecRequest) Reset() {
 	*x = ExecRequest{}
-	mi := &file_v1_starling_proto_msgTypes[127]
+	mi := &file_v1_starling_proto_msgTypes[130]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10695,7 +10973,7 @@ func (x *ExecRequest) String() string {
 func (*ExecRequest) ProtoMessage() {}
 
 func (x *ExecRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[127]
+	mi := &file_v1_starling_proto_msgTypes[130]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10708,7 +10986,7 @@ func (x *ExecRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecRequest.ProtoReflect.Descriptor instead.
 func (*ExecRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{127}
+	return file_v1_starling_proto_rawDescGZIP(), []int{130}
 }
 
 func (x *ExecRequest) GetMinIndex() uint64 {
@@ -10825,7 +11103,7 @@ type ExecResponse struct {
 
 func (x *ExecResponse) Reset() {
 	*x = ExecResponse{}
-	mi := &file_v1_starling_proto_msgTypes[128]
+	mi := &file_v1_starling_proto_msgTypes[131]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10837,7 +11115,7 @@ func (x *ExecResponse) String() string {
 func (*ExecResponse) ProtoMessage() {}
 
 func (x *ExecResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[128]
+	mi := &file_v1_starling_proto_msgTypes[131]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10850,7 +11128,7 @@ func (x *ExecResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecResponse.ProtoReflect.Descriptor instead.
 func (*ExecResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{128}
+	return file_v1_starling_proto_rawDescGZIP(), []int{131}
 }
 
 func (x *ExecResponse) GetIndex() uint64 {
@@ -10911,7 +11189,7 @@ type OutputRequest struct {
 
 func (x *OutputRequest) Reset() {
 	*x = OutputRequest{}
-	mi := &file_v1_starling_proto_msgTypes[129]
+	mi := &file_v1_starling_proto_msgTypes[132]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10923,7 +11201,7 @@ func (x *OutputRequest) String() string {
 func (*OutputRequest) ProtoMessage() {}
 
 func (x *OutputRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[129]
+	mi := &file_v1_starling_proto_msgTypes[132]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10936,7 +11214,7 @@ func (x *OutputRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutputRequest.ProtoReflect.Descriptor instead.
 func (*OutputRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{129}
+	return file_v1_starling_proto_rawDescGZIP(), []int{132}
 }
 
 func (x *OutputRequest) GetOutput() string {
@@ -10984,7 +11262,7 @@ type OutputResponse struct {
 
 func (x *OutputResponse) Reset() {
 	*x = OutputResponse{}
-	mi := &file_v1_starling_proto_msgTypes[130]
+	mi := &file_v1_starling_proto_msgTypes[133]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10996,7 +11274,7 @@ func (x *OutputResponse) String() string {
 func (*OutputResponse) ProtoMessage() {}
 
 func (x *OutputResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[130]
+	mi := &file_v1_starling_proto_msgTypes[133]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11009,7 +11287,7 @@ func (x *OutputResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutputResponse.ProtoReflect.Descriptor instead.
 func (*OutputResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{130}
+	return file_v1_starling_proto_rawDescGZIP(), []int{133}
 }
 
 func (x *OutputResponse) GetData() []byte {
@@ -11028,7 +11306,7 @@ type RulesRequest struct {
 
 func (x *RulesRequest) Reset() {
 	*x = RulesRequest{}
-	mi := &file_v1_starling_proto_msgTypes[131]
+	mi := &file_v1_starling_proto_msgTypes[134]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11040,7 +11318,7 @@ func (x *RulesRequest) String() string {
 func (*RulesRequest) ProtoMessage() {}
 
 func (x *RulesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[131]
+	mi := &file_v1_starling_proto_msgTypes[134]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11053,7 +11331,7 @@ func (x *RulesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RulesRequest.ProtoReflect.Descriptor instead.
 func (*RulesRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{131}
+	return file_v1_starling_proto_rawDescGZIP(), []int{134}
 }
 
 func (x *RulesRequest) GetMinIndex() uint64 {
@@ -11078,7 +11356,7 @@ type RulesResponse struct {
 
 func (x *RulesResponse) Reset() {
 	*x = RulesResponse{}
-	mi := &file_v1_starling_proto_msgTypes[132]
+	mi := &file_v1_starling_proto_msgTypes[135]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11090,7 +11368,7 @@ func (x *RulesResponse) String() string {
 func (*RulesResponse) ProtoMessage() {}
 
 func (x *RulesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[132]
+	mi := &file_v1_starling_proto_msgTypes[135]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11103,7 +11381,7 @@ func (x *RulesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RulesResponse.ProtoReflect.Descriptor instead.
 func (*RulesResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{132}
+	return file_v1_starling_proto_rawDescGZIP(), []int{135}
 }
 
 func (x *RulesResponse) GetIndex() uint64 {
@@ -11147,7 +11425,7 @@ type RulesOfMember struct {
 
 func (x *RulesOfMember) Reset() {
 	*x = RulesOfMember{}
-	mi := &file_v1_starling_proto_msgTypes[133]
+	mi := &file_v1_starling_proto_msgTypes[136]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11159,7 +11437,7 @@ func (x *RulesOfMember) String() string {
 func (*RulesOfMember) ProtoMessage() {}
 
 func (x *RulesOfMember) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[133]
+	mi := &file_v1_starling_proto_msgTypes[136]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11172,7 +11450,7 @@ func (x *RulesOfMember) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RulesOfMember.ProtoReflect.Descriptor instead.
 func (*RulesOfMember) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{133}
+	return file_v1_starling_proto_rawDescGZIP(), []int{136}
 }
 
 func (x *RulesOfMember) GetPeer() string {
@@ -11199,7 +11477,7 @@ type RaiseRulesRequest struct {
 
 func (x *RaiseRulesRequest) Reset() {
 	*x = RaiseRulesRequest{}
-	mi := &file_v1_starling_proto_msgTypes[134]
+	mi := &file_v1_starling_proto_msgTypes[137]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11211,7 +11489,7 @@ func (x *RaiseRulesRequest) String() string {
 func (*RaiseRulesRequest) ProtoMessage() {}
 
 func (x *RaiseRulesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[134]
+	mi := &file_v1_starling_proto_msgTypes[137]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11224,7 +11502,7 @@ func (x *RaiseRulesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RaiseRulesRequest.ProtoReflect.Descriptor instead.
 func (*RaiseRulesRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{134}
+	return file_v1_starling_proto_rawDescGZIP(), []int{137}
 }
 
 func (x *RaiseRulesRequest) GetVersion() uint32 {
@@ -11243,7 +11521,7 @@ type RaiseRulesResponse struct {
 
 func (x *RaiseRulesResponse) Reset() {
 	*x = RaiseRulesResponse{}
-	mi := &file_v1_starling_proto_msgTypes[135]
+	mi := &file_v1_starling_proto_msgTypes[138]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11255,7 +11533,7 @@ func (x *RaiseRulesResponse) String() string {
 func (*RaiseRulesResponse) ProtoMessage() {}
 
 func (x *RaiseRulesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[135]
+	mi := &file_v1_starling_proto_msgTypes[138]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11268,7 +11546,7 @@ func (x *RaiseRulesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RaiseRulesResponse.ProtoReflect.Descriptor instead.
 func (*RaiseRulesResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{135}
+	return file_v1_starling_proto_rawDescGZIP(), []int{138}
 }
 
 func (x *RaiseRulesResponse) GetIndex() uint64 {
@@ -11286,7 +11564,7 @@ type QuorumRequest struct {
 
 func (x *QuorumRequest) Reset() {
 	*x = QuorumRequest{}
-	mi := &file_v1_starling_proto_msgTypes[136]
+	mi := &file_v1_starling_proto_msgTypes[139]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11298,7 +11576,7 @@ func (x *QuorumRequest) String() string {
 func (*QuorumRequest) ProtoMessage() {}
 
 func (x *QuorumRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[136]
+	mi := &file_v1_starling_proto_msgTypes[139]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11311,7 +11589,7 @@ func (x *QuorumRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuorumRequest.ProtoReflect.Descriptor instead.
 func (*QuorumRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{136}
+	return file_v1_starling_proto_rawDescGZIP(), []int{139}
 }
 
 type QuorumResponse struct {
@@ -11331,7 +11609,7 @@ type QuorumResponse struct {
 
 func (x *QuorumResponse) Reset() {
 	*x = QuorumResponse{}
-	mi := &file_v1_starling_proto_msgTypes[137]
+	mi := &file_v1_starling_proto_msgTypes[140]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11343,7 +11621,7 @@ func (x *QuorumResponse) String() string {
 func (*QuorumResponse) ProtoMessage() {}
 
 func (x *QuorumResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[137]
+	mi := &file_v1_starling_proto_msgTypes[140]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11356,7 +11634,7 @@ func (x *QuorumResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuorumResponse.ProtoReflect.Descriptor instead.
 func (*QuorumResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{137}
+	return file_v1_starling_proto_rawDescGZIP(), []int{140}
 }
 
 func (x *QuorumResponse) GetEndpoints() []string {
@@ -11418,7 +11696,7 @@ type QuorumMember struct {
 
 func (x *QuorumMember) Reset() {
 	*x = QuorumMember{}
-	mi := &file_v1_starling_proto_msgTypes[138]
+	mi := &file_v1_starling_proto_msgTypes[141]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11430,7 +11708,7 @@ func (x *QuorumMember) String() string {
 func (*QuorumMember) ProtoMessage() {}
 
 func (x *QuorumMember) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[138]
+	mi := &file_v1_starling_proto_msgTypes[141]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11443,7 +11721,7 @@ func (x *QuorumMember) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuorumMember.ProtoReflect.Descriptor instead.
 func (*QuorumMember) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{138}
+	return file_v1_starling_proto_rawDescGZIP(), []int{141}
 }
 
 func (x *QuorumMember) GetNode() string {
@@ -11529,7 +11807,7 @@ type QuorumMachine struct {
 
 func (x *QuorumMachine) Reset() {
 	*x = QuorumMachine{}
-	mi := &file_v1_starling_proto_msgTypes[139]
+	mi := &file_v1_starling_proto_msgTypes[142]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11541,7 +11819,7 @@ func (x *QuorumMachine) String() string {
 func (*QuorumMachine) ProtoMessage() {}
 
 func (x *QuorumMachine) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[139]
+	mi := &file_v1_starling_proto_msgTypes[142]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11554,7 +11832,7 @@ func (x *QuorumMachine) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuorumMachine.ProtoReflect.Descriptor instead.
 func (*QuorumMachine) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{139}
+	return file_v1_starling_proto_rawDescGZIP(), []int{142}
 }
 
 func (x *QuorumMachine) GetNode() string {
@@ -11589,7 +11867,7 @@ type ChangeQuorumRequest struct {
 
 func (x *ChangeQuorumRequest) Reset() {
 	*x = ChangeQuorumRequest{}
-	mi := &file_v1_starling_proto_msgTypes[140]
+	mi := &file_v1_starling_proto_msgTypes[143]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11601,7 +11879,7 @@ func (x *ChangeQuorumRequest) String() string {
 func (*ChangeQuorumRequest) ProtoMessage() {}
 
 func (x *ChangeQuorumRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[140]
+	mi := &file_v1_starling_proto_msgTypes[143]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11614,7 +11892,7 @@ func (x *ChangeQuorumRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangeQuorumRequest.ProtoReflect.Descriptor instead.
 func (*ChangeQuorumRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{140}
+	return file_v1_starling_proto_rawDescGZIP(), []int{143}
 }
 
 func (x *ChangeQuorumRequest) GetAction() string {
@@ -11639,7 +11917,7 @@ type ChangeQuorumResponse struct {
 
 func (x *ChangeQuorumResponse) Reset() {
 	*x = ChangeQuorumResponse{}
-	mi := &file_v1_starling_proto_msgTypes[141]
+	mi := &file_v1_starling_proto_msgTypes[144]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11651,7 +11929,7 @@ func (x *ChangeQuorumResponse) String() string {
 func (*ChangeQuorumResponse) ProtoMessage() {}
 
 func (x *ChangeQuorumResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[141]
+	mi := &file_v1_starling_proto_msgTypes[144]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11664,7 +11942,7 @@ func (x *ChangeQuorumResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangeQuorumResponse.ProtoReflect.Descriptor instead.
 func (*ChangeQuorumResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{141}
+	return file_v1_starling_proto_rawDescGZIP(), []int{144}
 }
 
 type InfoRequest struct {
@@ -11676,7 +11954,7 @@ type InfoRequest struct {
 
 func (x *InfoRequest) Reset() {
 	*x = InfoRequest{}
-	mi := &file_v1_starling_proto_msgTypes[142]
+	mi := &file_v1_starling_proto_msgTypes[145]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11688,7 +11966,7 @@ func (x *InfoRequest) String() string {
 func (*InfoRequest) ProtoMessage() {}
 
 func (x *InfoRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[142]
+	mi := &file_v1_starling_proto_msgTypes[145]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11701,7 +11979,7 @@ func (x *InfoRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InfoRequest.ProtoReflect.Descriptor instead.
 func (*InfoRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{142}
+	return file_v1_starling_proto_rawDescGZIP(), []int{145}
 }
 
 func (x *InfoRequest) GetMinIndex() uint64 {
@@ -11734,7 +12012,7 @@ type InfoResponse struct {
 
 func (x *InfoResponse) Reset() {
 	*x = InfoResponse{}
-	mi := &file_v1_starling_proto_msgTypes[143]
+	mi := &file_v1_starling_proto_msgTypes[146]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11746,7 +12024,7 @@ func (x *InfoResponse) String() string {
 func (*InfoResponse) ProtoMessage() {}
 
 func (x *InfoResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[143]
+	mi := &file_v1_starling_proto_msgTypes[146]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11759,7 +12037,7 @@ func (x *InfoResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InfoResponse.ProtoReflect.Descriptor instead.
 func (*InfoResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{143}
+	return file_v1_starling_proto_rawDescGZIP(), []int{146}
 }
 
 func (x *InfoResponse) GetIndex() uint64 {
@@ -11831,7 +12109,7 @@ type Wait struct {
 
 func (x *Wait) Reset() {
 	*x = Wait{}
-	mi := &file_v1_starling_proto_msgTypes[144]
+	mi := &file_v1_starling_proto_msgTypes[147]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11843,7 +12121,7 @@ func (x *Wait) String() string {
 func (*Wait) ProtoMessage() {}
 
 func (x *Wait) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[144]
+	mi := &file_v1_starling_proto_msgTypes[147]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11856,7 +12134,7 @@ func (x *Wait) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Wait.ProtoReflect.Descriptor instead.
 func (*Wait) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{144}
+	return file_v1_starling_proto_rawDescGZIP(), []int{147}
 }
 
 func (x *Wait) GetAllocation() string {
@@ -12814,7 +13092,34 @@ const file_v1_starling_proto_rawDesc = "" +
 	"allocation\x18\x02 \x01(\tR\n" +
 	"allocation\x12\x12\n" +
 	"\x04node\x18\x03 \x01(\tR\x04node\x12\x12\n" +
-	"\x04data\x18\x04 \x01(\fR\x04data\"\xda\x02\n" +
+	"\x04data\x18\x04 \x01(\fR\x04data\"\xb1\x01\n" +
+	"\fFilesRequest\x12\x1b\n" +
+	"\tmin_index\x18\x01 \x01(\x04R\bminIndex\x12\x1e\n" +
+	"\n" +
+	"allocation\x18\x02 \x01(\tR\n" +
+	"allocation\x12\x10\n" +
+	"\x03job\x18\x03 \x01(\tR\x03job\x12\x12\n" +
+	"\x04task\x18\x04 \x01(\tR\x04task\x12\x12\n" +
+	"\x04slot\x18\x05 \x01(\rR\x04slot\x12\x12\n" +
+	"\x04path\x18\x06 \x01(\tR\x04path\x12\x16\n" +
+	"\x06direct\x18\a \x01(\bR\x06direct\"\xd9\x01\n" +
+	"\rFilesResponse\x12\x14\n" +
+	"\x05index\x18\x01 \x01(\x04R\x05index\x12\x1e\n" +
+	"\n" +
+	"allocation\x18\x02 \x01(\tR\n" +
+	"allocation\x12\x12\n" +
+	"\x04node\x18\x03 \x01(\tR\x04node\x12+\n" +
+	"\x05files\x18\x04 \x03(\v2\x15.starling.v1.FileInfoR\x05files\x12\x12\n" +
+	"\x04more\x18\x05 \x01(\bR\x04more\x12)\n" +
+	"\x04file\x18\x06 \x01(\v2\x15.starling.v1.FileInfoR\x04file\x12\x12\n" +
+	"\x04data\x18\a \x01(\fR\x04data\"\xac\x01\n" +
+	"\bFileInfo\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
+	"\x06folder\x18\x02 \x01(\bR\x06folder\x12\x14\n" +
+	"\x05bytes\x18\x03 \x01(\x03R\x05bytes\x12\x12\n" +
+	"\x04mode\x18\x04 \x01(\tR\x04mode\x126\n" +
+	"\bmodified\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\bmodified\x12\x12\n" +
+	"\x04link\x18\x06 \x01(\tR\x04link\"\xda\x02\n" +
 	"\vExecRequest\x12\x1b\n" +
 	"\tmin_index\x18\x01 \x01(\x04R\bminIndex\x12\x1e\n" +
 	"\n" +
@@ -12913,7 +13218,7 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\n" +
 	"allocation\x18\x01 \x01(\tR\n" +
 	"allocation\x12\x16\n" +
-	"\x06reason\x18\x02 \x01(\tR\x06reason2\xcb\x17\n" +
+	"\x06reason\x18\x02 \x01(\tR\x06reason2\x92\x18\n" +
 	"\bStarling\x12J\n" +
 	"\tSubmitJob\x12\x1d.starling.v1.SubmitJobRequest\x1a\x1e.starling.v1.SubmitJobResponse\x12D\n" +
 	"\aKillJob\x12\x1b.starling.v1.KillJobRequest\x1a\x1c.starling.v1.KillJobResponse\x12I\n" +
@@ -12951,7 +13256,8 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\x05Usage\x12\x19.starling.v1.UsageRequest\x1a\x1a.starling.v1.UsageResponse\"\x03\x90\x02\x01\x12O\n" +
 	"\tNodeStats\x12\x1d.starling.v1.NodeStatsRequest\x1a\x1e.starling.v1.NodeStatsResponse\"\x03\x90\x02\x01\x12[\n" +
 	"\rInstanceStats\x12!.starling.v1.InstanceStatsRequest\x1a\".starling.v1.InstanceStatsResponse\"\x03\x90\x02\x01\x12B\n" +
-	"\x04Logs\x12\x18.starling.v1.LogsRequest\x1a\x19.starling.v1.LogsResponse\"\x03\x90\x02\x010\x01\x12H\n" +
+	"\x04Logs\x12\x18.starling.v1.LogsRequest\x1a\x19.starling.v1.LogsResponse\"\x03\x90\x02\x010\x01\x12E\n" +
+	"\x05Files\x12\x19.starling.v1.FilesRequest\x1a\x1a.starling.v1.FilesResponse\"\x03\x90\x02\x010\x01\x12H\n" +
 	"\x06Output\x12\x1a.starling.v1.OutputRequest\x1a\x1b.starling.v1.OutputResponse\"\x03\x90\x02\x010\x01\x12C\n" +
 	"\x05Rules\x12\x19.starling.v1.RulesRequest\x1a\x1a.starling.v1.RulesResponse\"\x03\x90\x02\x01\x12M\n" +
 	"\n" +
@@ -12972,7 +13278,7 @@ func file_v1_starling_proto_rawDescGZIP() []byte {
 	return file_v1_starling_proto_rawDescData
 }
 
-var file_v1_starling_proto_msgTypes = make([]protoimpl.MessageInfo, 145)
+var file_v1_starling_proto_msgTypes = make([]protoimpl.MessageInfo, 148)
 var file_v1_starling_proto_goTypes = []any{
 	(*ErrorDetail)(nil),           // 0: starling.v1.ErrorDetail
 	(*Problem)(nil),               // 1: starling.v1.Problem
@@ -13101,25 +13407,28 @@ var file_v1_starling_proto_goTypes = []any{
 	(*EffectWords)(nil),           // 124: starling.v1.EffectWords
 	(*LogsRequest)(nil),           // 125: starling.v1.LogsRequest
 	(*LogsResponse)(nil),          // 126: starling.v1.LogsResponse
-	(*ExecRequest)(nil),           // 127: starling.v1.ExecRequest
-	(*ExecResponse)(nil),          // 128: starling.v1.ExecResponse
-	(*OutputRequest)(nil),         // 129: starling.v1.OutputRequest
-	(*OutputResponse)(nil),        // 130: starling.v1.OutputResponse
-	(*RulesRequest)(nil),          // 131: starling.v1.RulesRequest
-	(*RulesResponse)(nil),         // 132: starling.v1.RulesResponse
-	(*RulesOfMember)(nil),         // 133: starling.v1.RulesOfMember
-	(*RaiseRulesRequest)(nil),     // 134: starling.v1.RaiseRulesRequest
-	(*RaiseRulesResponse)(nil),    // 135: starling.v1.RaiseRulesResponse
-	(*QuorumRequest)(nil),         // 136: starling.v1.QuorumRequest
-	(*QuorumResponse)(nil),        // 137: starling.v1.QuorumResponse
-	(*QuorumMember)(nil),          // 138: starling.v1.QuorumMember
-	(*QuorumMachine)(nil),         // 139: starling.v1.QuorumMachine
-	(*ChangeQuorumRequest)(nil),   // 140: starling.v1.ChangeQuorumRequest
-	(*ChangeQuorumResponse)(nil),  // 141: starling.v1.ChangeQuorumResponse
-	(*InfoRequest)(nil),           // 142: starling.v1.InfoRequest
-	(*InfoResponse)(nil),          // 143: starling.v1.InfoResponse
-	(*Wait)(nil),                  // 144: starling.v1.Wait
-	(*timestamppb.Timestamp)(nil), // 145: google.protobuf.Timestamp
+	(*FilesRequest)(nil),          // 127: starling.v1.FilesRequest
+	(*FilesResponse)(nil),         // 128: starling.v1.FilesResponse
+	(*FileInfo)(nil),              // 129: starling.v1.FileInfo
+	(*ExecRequest)(nil),           // 130: starling.v1.ExecRequest
+	(*ExecResponse)(nil),          // 131: starling.v1.ExecResponse
+	(*OutputRequest)(nil),         // 132: starling.v1.OutputRequest
+	(*OutputResponse)(nil),        // 133: starling.v1.OutputResponse
+	(*RulesRequest)(nil),          // 134: starling.v1.RulesRequest
+	(*RulesResponse)(nil),         // 135: starling.v1.RulesResponse
+	(*RulesOfMember)(nil),         // 136: starling.v1.RulesOfMember
+	(*RaiseRulesRequest)(nil),     // 137: starling.v1.RaiseRulesRequest
+	(*RaiseRulesResponse)(nil),    // 138: starling.v1.RaiseRulesResponse
+	(*QuorumRequest)(nil),         // 139: starling.v1.QuorumRequest
+	(*QuorumResponse)(nil),        // 140: starling.v1.QuorumResponse
+	(*QuorumMember)(nil),          // 141: starling.v1.QuorumMember
+	(*QuorumMachine)(nil),         // 142: starling.v1.QuorumMachine
+	(*ChangeQuorumRequest)(nil),   // 143: starling.v1.ChangeQuorumRequest
+	(*ChangeQuorumResponse)(nil),  // 144: starling.v1.ChangeQuorumResponse
+	(*InfoRequest)(nil),           // 145: starling.v1.InfoRequest
+	(*InfoResponse)(nil),          // 146: starling.v1.InfoResponse
+	(*Wait)(nil),                  // 147: starling.v1.Wait
+	(*timestamppb.Timestamp)(nil), // 148: google.protobuf.Timestamp
 }
 var file_v1_starling_proto_depIdxs = []int32{
 	1,   // 0: starling.v1.ErrorDetail.problems:type_name -> starling.v1.Problem
@@ -13165,9 +13474,9 @@ var file_v1_starling_proto_depIdxs = []int32{
 	65,  // 40: starling.v1.WhatIfResponse.capacity_after:type_name -> starling.v1.Amount
 	35,  // 41: starling.v1.WhatIfResponse.findings:type_name -> starling.v1.JobFinding
 	92,  // 42: starling.v1.JobFinding.finding:type_name -> starling.v1.Finding
-	145, // 43: starling.v1.ListVolumesResponse.time:type_name -> google.protobuf.Timestamp
+	148, // 43: starling.v1.ListVolumesResponse.time:type_name -> google.protobuf.Timestamp
 	50,  // 44: starling.v1.ListVolumesResponse.volumes:type_name -> starling.v1.Volumes
-	145, // 45: starling.v1.Volumes.since:type_name -> google.protobuf.Timestamp
+	148, // 45: starling.v1.Volumes.since:type_name -> google.protobuf.Timestamp
 	56,  // 46: starling.v1.PoolSpec.quotas:type_name -> starling.v1.Quota
 	55,  // 47: starling.v1.ChangePoolsRequest.pools:type_name -> starling.v1.PoolSpec
 	55,  // 48: starling.v1.PlanPoolsRequest.pools:type_name -> starling.v1.PoolSpec
@@ -13175,34 +13484,34 @@ var file_v1_starling_proto_depIdxs = []int32{
 	62,  // 50: starling.v1.PlanPoolsResponse.entitlements:type_name -> starling.v1.EntitlementChange
 	1,   // 51: starling.v1.PlanPoolsResponse.warnings:type_name -> starling.v1.Problem
 	26,  // 52: starling.v1.PoolChange.changes:type_name -> starling.v1.Change
-	145, // 53: starling.v1.ListPoolsResponse.time:type_name -> google.protobuf.Timestamp
+	148, // 53: starling.v1.ListPoolsResponse.time:type_name -> google.protobuf.Timestamp
 	65,  // 54: starling.v1.ListPoolsResponse.capacity:type_name -> starling.v1.Amount
 	66,  // 55: starling.v1.ListPoolsResponse.pools:type_name -> starling.v1.Pool
 	1,   // 56: starling.v1.ListPoolsResponse.warnings:type_name -> starling.v1.Problem
 	55,  // 57: starling.v1.Pool.spec:type_name -> starling.v1.PoolSpec
 	67,  // 58: starling.v1.Pool.uses:type_name -> starling.v1.PoolUse
-	145, // 59: starling.v1.PoolStatusResponse.time:type_name -> google.protobuf.Timestamp
+	148, // 59: starling.v1.PoolStatusResponse.time:type_name -> google.protobuf.Timestamp
 	66,  // 60: starling.v1.PoolStatusResponse.pool:type_name -> starling.v1.Pool
 	70,  // 61: starling.v1.PoolStatusResponse.explanations:type_name -> starling.v1.PoolExplanation
 	71,  // 62: starling.v1.PoolExplanation.parts:type_name -> starling.v1.Part
-	145, // 63: starling.v1.JobHistoryResponse.time:type_name -> google.protobuf.Timestamp
+	148, // 63: starling.v1.JobHistoryResponse.time:type_name -> google.protobuf.Timestamp
 	79,  // 64: starling.v1.JobHistoryResponse.job:type_name -> starling.v1.Job
 	74,  // 65: starling.v1.JobHistoryResponse.versions:type_name -> starling.v1.JobVersion
-	145, // 66: starling.v1.JobVersion.brought_at:type_name -> google.protobuf.Timestamp
+	148, // 66: starling.v1.JobVersion.brought_at:type_name -> google.protobuf.Timestamp
 	2,   // 67: starling.v1.JobVersion.spec:type_name -> starling.v1.JobSpec
 	26,  // 68: starling.v1.JobDiffResponse.changes:type_name -> starling.v1.Change
-	145, // 69: starling.v1.ListJobsResponse.time:type_name -> google.protobuf.Timestamp
+	148, // 69: starling.v1.ListJobsResponse.time:type_name -> google.protobuf.Timestamp
 	79,  // 70: starling.v1.ListJobsResponse.jobs:type_name -> starling.v1.Job
 	82,  // 71: starling.v1.Job.counts:type_name -> starling.v1.Counts
-	145, // 72: starling.v1.Job.submitted_at:type_name -> google.protobuf.Timestamp
-	145, // 73: starling.v1.Job.finished_at:type_name -> google.protobuf.Timestamp
+	148, // 72: starling.v1.Job.submitted_at:type_name -> google.protobuf.Timestamp
+	148, // 73: starling.v1.Job.finished_at:type_name -> google.protobuf.Timestamp
 	81,  // 74: starling.v1.Job.update:type_name -> starling.v1.Update
 	80,  // 75: starling.v1.Job.policy_action:type_name -> starling.v1.PolicyAction
-	145, // 76: starling.v1.PolicyAction.at:type_name -> google.protobuf.Timestamp
-	145, // 77: starling.v1.Update.began_at:type_name -> google.protobuf.Timestamp
-	145, // 78: starling.v1.Update.progress_at:type_name -> google.protobuf.Timestamp
-	145, // 79: starling.v1.Update.ended_at:type_name -> google.protobuf.Timestamp
-	145, // 80: starling.v1.JobStatusResponse.time:type_name -> google.protobuf.Timestamp
+	148, // 76: starling.v1.PolicyAction.at:type_name -> google.protobuf.Timestamp
+	148, // 77: starling.v1.Update.began_at:type_name -> google.protobuf.Timestamp
+	148, // 78: starling.v1.Update.progress_at:type_name -> google.protobuf.Timestamp
+	148, // 79: starling.v1.Update.ended_at:type_name -> google.protobuf.Timestamp
+	148, // 80: starling.v1.JobStatusResponse.time:type_name -> google.protobuf.Timestamp
 	79,  // 81: starling.v1.JobStatusResponse.job:type_name -> starling.v1.Job
 	2,   // 82: starling.v1.JobStatusResponse.spec:type_name -> starling.v1.JobSpec
 	85,  // 83: starling.v1.JobStatusResponse.tasks:type_name -> starling.v1.Task
@@ -13210,26 +13519,26 @@ var file_v1_starling_proto_depIdxs = []int32{
 	82,  // 85: starling.v1.Task.counts:type_name -> starling.v1.Counts
 	87,  // 86: starling.v1.Task.preemption:type_name -> starling.v1.Preemption
 	86,  // 87: starling.v1.Task.changes:type_name -> starling.v1.TaskChanges
-	145, // 88: starling.v1.Preemption.at:type_name -> google.protobuf.Timestamp
-	145, // 89: starling.v1.Slot.since:type_name -> google.protobuf.Timestamp
-	145, // 90: starling.v1.Slot.deadline:type_name -> google.protobuf.Timestamp
+	148, // 88: starling.v1.Preemption.at:type_name -> google.protobuf.Timestamp
+	148, // 89: starling.v1.Slot.since:type_name -> google.protobuf.Timestamp
+	148, // 90: starling.v1.Slot.deadline:type_name -> google.protobuf.Timestamp
 	89,  // 91: starling.v1.Slot.ports:type_name -> starling.v1.Port
-	145, // 92: starling.v1.WhyResponse.time:type_name -> google.protobuf.Timestamp
+	148, // 92: starling.v1.WhyResponse.time:type_name -> google.protobuf.Timestamp
 	79,  // 93: starling.v1.WhyResponse.job:type_name -> starling.v1.Job
 	92,  // 94: starling.v1.WhyResponse.findings:type_name -> starling.v1.Finding
-	145, // 95: starling.v1.Finding.since:type_name -> google.protobuf.Timestamp
-	145, // 96: starling.v1.Finding.until:type_name -> google.protobuf.Timestamp
-	145, // 97: starling.v1.ListPeersResponse.time:type_name -> google.protobuf.Timestamp
+	148, // 95: starling.v1.Finding.since:type_name -> google.protobuf.Timestamp
+	148, // 96: starling.v1.Finding.until:type_name -> google.protobuf.Timestamp
+	148, // 97: starling.v1.ListPeersResponse.time:type_name -> google.protobuf.Timestamp
 	95,  // 98: starling.v1.ListPeersResponse.peers:type_name -> starling.v1.Peer
 	8,   // 99: starling.v1.Peer.capacity:type_name -> starling.v1.Resources
 	8,   // 100: starling.v1.Peer.free:type_name -> starling.v1.Resources
 	10,  // 101: starling.v1.Peer.devices:type_name -> starling.v1.Device
 	7,   // 102: starling.v1.Peer.attributes:type_name -> starling.v1.Variable
-	145, // 103: starling.v1.Peer.drain_deadline:type_name -> google.protobuf.Timestamp
+	148, // 103: starling.v1.Peer.drain_deadline:type_name -> google.protobuf.Timestamp
 	8,   // 104: starling.v1.Peer.kept:type_name -> starling.v1.Resources
-	145, // 105: starling.v1.Peer.away_until:type_name -> google.protobuf.Timestamp
+	148, // 105: starling.v1.Peer.away_until:type_name -> google.protobuf.Timestamp
 	7,   // 106: starling.v1.WatchRequest.labels:type_name -> starling.v1.Variable
-	145, // 107: starling.v1.WatchResponse.time:type_name -> google.protobuf.Timestamp
+	148, // 107: starling.v1.WatchResponse.time:type_name -> google.protobuf.Timestamp
 	55,  // 108: starling.v1.WatchResponse.pool:type_name -> starling.v1.PoolSpec
 	98,  // 109: starling.v1.WatchResponse.node:type_name -> starling.v1.Node
 	79,  // 110: starling.v1.WatchResponse.job:type_name -> starling.v1.Job
@@ -13240,125 +13549,130 @@ var file_v1_starling_proto_depIdxs = []int32{
 	8,   // 115: starling.v1.Node.free:type_name -> starling.v1.Resources
 	10,  // 116: starling.v1.Node.devices:type_name -> starling.v1.Device
 	7,   // 117: starling.v1.Node.attributes:type_name -> starling.v1.Variable
-	145, // 118: starling.v1.Node.drain_deadline:type_name -> google.protobuf.Timestamp
-	145, // 119: starling.v1.Node.away_until:type_name -> google.protobuf.Timestamp
+	148, // 118: starling.v1.Node.drain_deadline:type_name -> google.protobuf.Timestamp
+	148, // 119: starling.v1.Node.away_until:type_name -> google.protobuf.Timestamp
 	7,   // 120: starling.v1.Instance.labels:type_name -> starling.v1.Variable
 	88,  // 121: starling.v1.Instance.slot:type_name -> starling.v1.Slot
 	89,  // 122: starling.v1.Endpoint.ports:type_name -> starling.v1.Port
 	7,   // 123: starling.v1.Endpoint.labels:type_name -> starling.v1.Variable
 	122, // 124: starling.v1.TailJournalResponse.entry:type_name -> starling.v1.JournalEntry
-	145, // 125: starling.v1.DiffResponse.from_time:type_name -> google.protobuf.Timestamp
-	145, // 126: starling.v1.DiffResponse.to_time:type_name -> google.protobuf.Timestamp
+	148, // 125: starling.v1.DiffResponse.from_time:type_name -> google.protobuf.Timestamp
+	148, // 126: starling.v1.DiffResponse.to_time:type_name -> google.protobuf.Timestamp
 	107, // 127: starling.v1.DiffResponse.changes:type_name -> starling.v1.Changed
 	108, // 128: starling.v1.Changed.causes:type_name -> starling.v1.ChangeCause
-	145, // 129: starling.v1.ChangeCause.time:type_name -> google.protobuf.Timestamp
-	145, // 130: starling.v1.UsageResponse.since:type_name -> google.protobuf.Timestamp
-	145, // 131: starling.v1.UsageResponse.until:type_name -> google.protobuf.Timestamp
+	148, // 129: starling.v1.ChangeCause.time:type_name -> google.protobuf.Timestamp
+	148, // 130: starling.v1.UsageResponse.since:type_name -> google.protobuf.Timestamp
+	148, // 131: starling.v1.UsageResponse.until:type_name -> google.protobuf.Timestamp
 	112, // 132: starling.v1.UsageResponse.rows:type_name -> starling.v1.UsageRow
 	113, // 133: starling.v1.UsageRow.devices:type_name -> starling.v1.DeviceHours
-	145, // 134: starling.v1.NodeStatsResponse.time:type_name -> google.protobuf.Timestamp
+	148, // 134: starling.v1.NodeStatsResponse.time:type_name -> google.protobuf.Timestamp
 	116, // 135: starling.v1.NodeStatsResponse.nodes:type_name -> starling.v1.NodeUse
 	8,   // 136: starling.v1.NodeUse.capacity:type_name -> starling.v1.Resources
 	8,   // 137: starling.v1.NodeUse.allocated:type_name -> starling.v1.Resources
 	117, // 138: starling.v1.NodeUse.use:type_name -> starling.v1.Use
 	118, // 139: starling.v1.NodeUse.gpus:type_name -> starling.v1.GPUUse
-	145, // 140: starling.v1.InstanceStatsResponse.time:type_name -> google.protobuf.Timestamp
+	148, // 140: starling.v1.InstanceStatsResponse.time:type_name -> google.protobuf.Timestamp
 	121, // 141: starling.v1.InstanceStatsResponse.instances:type_name -> starling.v1.InstanceUse
 	8,   // 142: starling.v1.InstanceUse.limits:type_name -> starling.v1.Resources
 	117, // 143: starling.v1.InstanceUse.use:type_name -> starling.v1.Use
 	118, // 144: starling.v1.InstanceUse.gpus:type_name -> starling.v1.GPUUse
-	145, // 145: starling.v1.JournalEntry.time:type_name -> google.protobuf.Timestamp
+	148, // 145: starling.v1.JournalEntry.time:type_name -> google.protobuf.Timestamp
 	123, // 146: starling.v1.JournalEntry.commands:type_name -> starling.v1.CommandWords
 	124, // 147: starling.v1.JournalEntry.effects:type_name -> starling.v1.EffectWords
-	133, // 148: starling.v1.RulesResponse.members:type_name -> starling.v1.RulesOfMember
-	138, // 149: starling.v1.QuorumResponse.members:type_name -> starling.v1.QuorumMember
-	139, // 150: starling.v1.QuorumResponse.spare:type_name -> starling.v1.QuorumMachine
-	145, // 151: starling.v1.QuorumMember.away_since:type_name -> google.protobuf.Timestamp
-	145, // 152: starling.v1.InfoResponse.time:type_name -> google.protobuf.Timestamp
-	144, // 153: starling.v1.InfoResponse.waits:type_name -> starling.v1.Wait
-	20,  // 154: starling.v1.Starling.SubmitJob:input_type -> starling.v1.SubmitJobRequest
-	22,  // 155: starling.v1.Starling.KillJob:input_type -> starling.v1.KillJobRequest
-	24,  // 156: starling.v1.Starling.PlanJob:input_type -> starling.v1.PlanJobRequest
-	30,  // 157: starling.v1.Starling.WhatIf:input_type -> starling.v1.WhatIfRequest
-	36,  // 158: starling.v1.Starling.SteerUpdate:input_type -> starling.v1.SteerUpdateRequest
-	38,  // 159: starling.v1.Starling.RevertJob:input_type -> starling.v1.RevertJobRequest
-	40,  // 160: starling.v1.Starling.RestartJob:input_type -> starling.v1.RestartJobRequest
-	42,  // 161: starling.v1.Starling.SuspendJob:input_type -> starling.v1.SuspendJobRequest
-	44,  // 162: starling.v1.Starling.SealTask:input_type -> starling.v1.SealTaskRequest
-	46,  // 163: starling.v1.Starling.EndAllocation:input_type -> starling.v1.EndAllocationRequest
-	48,  // 164: starling.v1.Starling.ListVolumes:input_type -> starling.v1.ListVolumesRequest
-	51,  // 165: starling.v1.Starling.RemoveVolumes:input_type -> starling.v1.RemoveVolumesRequest
-	127, // 166: starling.v1.Starling.Exec:input_type -> starling.v1.ExecRequest
-	53,  // 167: starling.v1.Starling.DrainNode:input_type -> starling.v1.DrainNodeRequest
-	57,  // 168: starling.v1.Starling.ChangePools:input_type -> starling.v1.ChangePoolsRequest
-	59,  // 169: starling.v1.Starling.PlanPools:input_type -> starling.v1.PlanPoolsRequest
-	63,  // 170: starling.v1.Starling.ListPools:input_type -> starling.v1.ListPoolsRequest
-	68,  // 171: starling.v1.Starling.PoolStatus:input_type -> starling.v1.PoolStatusRequest
-	72,  // 172: starling.v1.Starling.JobHistory:input_type -> starling.v1.JobHistoryRequest
-	75,  // 173: starling.v1.Starling.JobDiff:input_type -> starling.v1.JobDiffRequest
-	77,  // 174: starling.v1.Starling.ListJobs:input_type -> starling.v1.ListJobsRequest
-	83,  // 175: starling.v1.Starling.JobStatus:input_type -> starling.v1.JobStatusRequest
-	90,  // 176: starling.v1.Starling.Why:input_type -> starling.v1.WhyRequest
-	93,  // 177: starling.v1.Starling.ListPeers:input_type -> starling.v1.ListPeersRequest
-	96,  // 178: starling.v1.Starling.Watch:input_type -> starling.v1.WatchRequest
-	101, // 179: starling.v1.Starling.TailJournal:input_type -> starling.v1.TailJournalRequest
-	103, // 180: starling.v1.Starling.Export:input_type -> starling.v1.ExportRequest
-	105, // 181: starling.v1.Starling.Diff:input_type -> starling.v1.DiffRequest
-	109, // 182: starling.v1.Starling.Blame:input_type -> starling.v1.BlameRequest
-	110, // 183: starling.v1.Starling.Usage:input_type -> starling.v1.UsageRequest
-	114, // 184: starling.v1.Starling.NodeStats:input_type -> starling.v1.NodeStatsRequest
-	119, // 185: starling.v1.Starling.InstanceStats:input_type -> starling.v1.InstanceStatsRequest
-	125, // 186: starling.v1.Starling.Logs:input_type -> starling.v1.LogsRequest
-	129, // 187: starling.v1.Starling.Output:input_type -> starling.v1.OutputRequest
-	131, // 188: starling.v1.Starling.Rules:input_type -> starling.v1.RulesRequest
-	134, // 189: starling.v1.Starling.RaiseRules:input_type -> starling.v1.RaiseRulesRequest
-	136, // 190: starling.v1.Starling.Quorum:input_type -> starling.v1.QuorumRequest
-	140, // 191: starling.v1.Starling.ChangeQuorum:input_type -> starling.v1.ChangeQuorumRequest
-	142, // 192: starling.v1.Starling.Info:input_type -> starling.v1.InfoRequest
-	21,  // 193: starling.v1.Starling.SubmitJob:output_type -> starling.v1.SubmitJobResponse
-	23,  // 194: starling.v1.Starling.KillJob:output_type -> starling.v1.KillJobResponse
-	25,  // 195: starling.v1.Starling.PlanJob:output_type -> starling.v1.PlanJobResponse
-	32,  // 196: starling.v1.Starling.WhatIf:output_type -> starling.v1.WhatIfResponse
-	37,  // 197: starling.v1.Starling.SteerUpdate:output_type -> starling.v1.SteerUpdateResponse
-	39,  // 198: starling.v1.Starling.RevertJob:output_type -> starling.v1.RevertJobResponse
-	41,  // 199: starling.v1.Starling.RestartJob:output_type -> starling.v1.RestartJobResponse
-	43,  // 200: starling.v1.Starling.SuspendJob:output_type -> starling.v1.SuspendJobResponse
-	45,  // 201: starling.v1.Starling.SealTask:output_type -> starling.v1.SealTaskResponse
-	47,  // 202: starling.v1.Starling.EndAllocation:output_type -> starling.v1.EndAllocationResponse
-	49,  // 203: starling.v1.Starling.ListVolumes:output_type -> starling.v1.ListVolumesResponse
-	52,  // 204: starling.v1.Starling.RemoveVolumes:output_type -> starling.v1.RemoveVolumesResponse
-	128, // 205: starling.v1.Starling.Exec:output_type -> starling.v1.ExecResponse
-	54,  // 206: starling.v1.Starling.DrainNode:output_type -> starling.v1.DrainNodeResponse
-	58,  // 207: starling.v1.Starling.ChangePools:output_type -> starling.v1.ChangePoolsResponse
-	60,  // 208: starling.v1.Starling.PlanPools:output_type -> starling.v1.PlanPoolsResponse
-	64,  // 209: starling.v1.Starling.ListPools:output_type -> starling.v1.ListPoolsResponse
-	69,  // 210: starling.v1.Starling.PoolStatus:output_type -> starling.v1.PoolStatusResponse
-	73,  // 211: starling.v1.Starling.JobHistory:output_type -> starling.v1.JobHistoryResponse
-	76,  // 212: starling.v1.Starling.JobDiff:output_type -> starling.v1.JobDiffResponse
-	78,  // 213: starling.v1.Starling.ListJobs:output_type -> starling.v1.ListJobsResponse
-	84,  // 214: starling.v1.Starling.JobStatus:output_type -> starling.v1.JobStatusResponse
-	91,  // 215: starling.v1.Starling.Why:output_type -> starling.v1.WhyResponse
-	94,  // 216: starling.v1.Starling.ListPeers:output_type -> starling.v1.ListPeersResponse
-	97,  // 217: starling.v1.Starling.Watch:output_type -> starling.v1.WatchResponse
-	102, // 218: starling.v1.Starling.TailJournal:output_type -> starling.v1.TailJournalResponse
-	104, // 219: starling.v1.Starling.Export:output_type -> starling.v1.ExportResponse
-	106, // 220: starling.v1.Starling.Diff:output_type -> starling.v1.DiffResponse
-	102, // 221: starling.v1.Starling.Blame:output_type -> starling.v1.TailJournalResponse
-	111, // 222: starling.v1.Starling.Usage:output_type -> starling.v1.UsageResponse
-	115, // 223: starling.v1.Starling.NodeStats:output_type -> starling.v1.NodeStatsResponse
-	120, // 224: starling.v1.Starling.InstanceStats:output_type -> starling.v1.InstanceStatsResponse
-	126, // 225: starling.v1.Starling.Logs:output_type -> starling.v1.LogsResponse
-	130, // 226: starling.v1.Starling.Output:output_type -> starling.v1.OutputResponse
-	132, // 227: starling.v1.Starling.Rules:output_type -> starling.v1.RulesResponse
-	135, // 228: starling.v1.Starling.RaiseRules:output_type -> starling.v1.RaiseRulesResponse
-	137, // 229: starling.v1.Starling.Quorum:output_type -> starling.v1.QuorumResponse
-	141, // 230: starling.v1.Starling.ChangeQuorum:output_type -> starling.v1.ChangeQuorumResponse
-	143, // 231: starling.v1.Starling.Info:output_type -> starling.v1.InfoResponse
-	193, // [193:232] is the sub-list for method output_type
-	154, // [154:193] is the sub-list for method input_type
-	154, // [154:154] is the sub-list for extension type_name
-	154, // [154:154] is the sub-list for extension extendee
-	0,   // [0:154] is the sub-list for field type_name
+	129, // 148: starling.v1.FilesResponse.files:type_name -> starling.v1.FileInfo
+	129, // 149: starling.v1.FilesResponse.file:type_name -> starling.v1.FileInfo
+	148, // 150: starling.v1.FileInfo.modified:type_name -> google.protobuf.Timestamp
+	136, // 151: starling.v1.RulesResponse.members:type_name -> starling.v1.RulesOfMember
+	141, // 152: starling.v1.QuorumResponse.members:type_name -> starling.v1.QuorumMember
+	142, // 153: starling.v1.QuorumResponse.spare:type_name -> starling.v1.QuorumMachine
+	148, // 154: starling.v1.QuorumMember.away_since:type_name -> google.protobuf.Timestamp
+	148, // 155: starling.v1.InfoResponse.time:type_name -> google.protobuf.Timestamp
+	147, // 156: starling.v1.InfoResponse.waits:type_name -> starling.v1.Wait
+	20,  // 157: starling.v1.Starling.SubmitJob:input_type -> starling.v1.SubmitJobRequest
+	22,  // 158: starling.v1.Starling.KillJob:input_type -> starling.v1.KillJobRequest
+	24,  // 159: starling.v1.Starling.PlanJob:input_type -> starling.v1.PlanJobRequest
+	30,  // 160: starling.v1.Starling.WhatIf:input_type -> starling.v1.WhatIfRequest
+	36,  // 161: starling.v1.Starling.SteerUpdate:input_type -> starling.v1.SteerUpdateRequest
+	38,  // 162: starling.v1.Starling.RevertJob:input_type -> starling.v1.RevertJobRequest
+	40,  // 163: starling.v1.Starling.RestartJob:input_type -> starling.v1.RestartJobRequest
+	42,  // 164: starling.v1.Starling.SuspendJob:input_type -> starling.v1.SuspendJobRequest
+	44,  // 165: starling.v1.Starling.SealTask:input_type -> starling.v1.SealTaskRequest
+	46,  // 166: starling.v1.Starling.EndAllocation:input_type -> starling.v1.EndAllocationRequest
+	48,  // 167: starling.v1.Starling.ListVolumes:input_type -> starling.v1.ListVolumesRequest
+	51,  // 168: starling.v1.Starling.RemoveVolumes:input_type -> starling.v1.RemoveVolumesRequest
+	130, // 169: starling.v1.Starling.Exec:input_type -> starling.v1.ExecRequest
+	53,  // 170: starling.v1.Starling.DrainNode:input_type -> starling.v1.DrainNodeRequest
+	57,  // 171: starling.v1.Starling.ChangePools:input_type -> starling.v1.ChangePoolsRequest
+	59,  // 172: starling.v1.Starling.PlanPools:input_type -> starling.v1.PlanPoolsRequest
+	63,  // 173: starling.v1.Starling.ListPools:input_type -> starling.v1.ListPoolsRequest
+	68,  // 174: starling.v1.Starling.PoolStatus:input_type -> starling.v1.PoolStatusRequest
+	72,  // 175: starling.v1.Starling.JobHistory:input_type -> starling.v1.JobHistoryRequest
+	75,  // 176: starling.v1.Starling.JobDiff:input_type -> starling.v1.JobDiffRequest
+	77,  // 177: starling.v1.Starling.ListJobs:input_type -> starling.v1.ListJobsRequest
+	83,  // 178: starling.v1.Starling.JobStatus:input_type -> starling.v1.JobStatusRequest
+	90,  // 179: starling.v1.Starling.Why:input_type -> starling.v1.WhyRequest
+	93,  // 180: starling.v1.Starling.ListPeers:input_type -> starling.v1.ListPeersRequest
+	96,  // 181: starling.v1.Starling.Watch:input_type -> starling.v1.WatchRequest
+	101, // 182: starling.v1.Starling.TailJournal:input_type -> starling.v1.TailJournalRequest
+	103, // 183: starling.v1.Starling.Export:input_type -> starling.v1.ExportRequest
+	105, // 184: starling.v1.Starling.Diff:input_type -> starling.v1.DiffRequest
+	109, // 185: starling.v1.Starling.Blame:input_type -> starling.v1.BlameRequest
+	110, // 186: starling.v1.Starling.Usage:input_type -> starling.v1.UsageRequest
+	114, // 187: starling.v1.Starling.NodeStats:input_type -> starling.v1.NodeStatsRequest
+	119, // 188: starling.v1.Starling.InstanceStats:input_type -> starling.v1.InstanceStatsRequest
+	125, // 189: starling.v1.Starling.Logs:input_type -> starling.v1.LogsRequest
+	127, // 190: starling.v1.Starling.Files:input_type -> starling.v1.FilesRequest
+	132, // 191: starling.v1.Starling.Output:input_type -> starling.v1.OutputRequest
+	134, // 192: starling.v1.Starling.Rules:input_type -> starling.v1.RulesRequest
+	137, // 193: starling.v1.Starling.RaiseRules:input_type -> starling.v1.RaiseRulesRequest
+	139, // 194: starling.v1.Starling.Quorum:input_type -> starling.v1.QuorumRequest
+	143, // 195: starling.v1.Starling.ChangeQuorum:input_type -> starling.v1.ChangeQuorumRequest
+	145, // 196: starling.v1.Starling.Info:input_type -> starling.v1.InfoRequest
+	21,  // 197: starling.v1.Starling.SubmitJob:output_type -> starling.v1.SubmitJobResponse
+	23,  // 198: starling.v1.Starling.KillJob:output_type -> starling.v1.KillJobResponse
+	25,  // 199: starling.v1.Starling.PlanJob:output_type -> starling.v1.PlanJobResponse
+	32,  // 200: starling.v1.Starling.WhatIf:output_type -> starling.v1.WhatIfResponse
+	37,  // 201: starling.v1.Starling.SteerUpdate:output_type -> starling.v1.SteerUpdateResponse
+	39,  // 202: starling.v1.Starling.RevertJob:output_type -> starling.v1.RevertJobResponse
+	41,  // 203: starling.v1.Starling.RestartJob:output_type -> starling.v1.RestartJobResponse
+	43,  // 204: starling.v1.Starling.SuspendJob:output_type -> starling.v1.SuspendJobResponse
+	45,  // 205: starling.v1.Starling.SealTask:output_type -> starling.v1.SealTaskResponse
+	47,  // 206: starling.v1.Starling.EndAllocation:output_type -> starling.v1.EndAllocationResponse
+	49,  // 207: starling.v1.Starling.ListVolumes:output_type -> starling.v1.ListVolumesResponse
+	52,  // 208: starling.v1.Starling.RemoveVolumes:output_type -> starling.v1.RemoveVolumesResponse
+	131, // 209: starling.v1.Starling.Exec:output_type -> starling.v1.ExecResponse
+	54,  // 210: starling.v1.Starling.DrainNode:output_type -> starling.v1.DrainNodeResponse
+	58,  // 211: starling.v1.Starling.ChangePools:output_type -> starling.v1.ChangePoolsResponse
+	60,  // 212: starling.v1.Starling.PlanPools:output_type -> starling.v1.PlanPoolsResponse
+	64,  // 213: starling.v1.Starling.ListPools:output_type -> starling.v1.ListPoolsResponse
+	69,  // 214: starling.v1.Starling.PoolStatus:output_type -> starling.v1.PoolStatusResponse
+	73,  // 215: starling.v1.Starling.JobHistory:output_type -> starling.v1.JobHistoryResponse
+	76,  // 216: starling.v1.Starling.JobDiff:output_type -> starling.v1.JobDiffResponse
+	78,  // 217: starling.v1.Starling.ListJobs:output_type -> starling.v1.ListJobsResponse
+	84,  // 218: starling.v1.Starling.JobStatus:output_type -> starling.v1.JobStatusResponse
+	91,  // 219: starling.v1.Starling.Why:output_type -> starling.v1.WhyResponse
+	94,  // 220: starling.v1.Starling.ListPeers:output_type -> starling.v1.ListPeersResponse
+	97,  // 221: starling.v1.Starling.Watch:output_type -> starling.v1.WatchResponse
+	102, // 222: starling.v1.Starling.TailJournal:output_type -> starling.v1.TailJournalResponse
+	104, // 223: starling.v1.Starling.Export:output_type -> starling.v1.ExportResponse
+	106, // 224: starling.v1.Starling.Diff:output_type -> starling.v1.DiffResponse
+	102, // 225: starling.v1.Starling.Blame:output_type -> starling.v1.TailJournalResponse
+	111, // 226: starling.v1.Starling.Usage:output_type -> starling.v1.UsageResponse
+	115, // 227: starling.v1.Starling.NodeStats:output_type -> starling.v1.NodeStatsResponse
+	120, // 228: starling.v1.Starling.InstanceStats:output_type -> starling.v1.InstanceStatsResponse
+	126, // 229: starling.v1.Starling.Logs:output_type -> starling.v1.LogsResponse
+	128, // 230: starling.v1.Starling.Files:output_type -> starling.v1.FilesResponse
+	133, // 231: starling.v1.Starling.Output:output_type -> starling.v1.OutputResponse
+	135, // 232: starling.v1.Starling.Rules:output_type -> starling.v1.RulesResponse
+	138, // 233: starling.v1.Starling.RaiseRules:output_type -> starling.v1.RaiseRulesResponse
+	140, // 234: starling.v1.Starling.Quorum:output_type -> starling.v1.QuorumResponse
+	144, // 235: starling.v1.Starling.ChangeQuorum:output_type -> starling.v1.ChangeQuorumResponse
+	146, // 236: starling.v1.Starling.Info:output_type -> starling.v1.InfoResponse
+	197, // [197:237] is the sub-list for method output_type
+	157, // [157:197] is the sub-list for method input_type
+	157, // [157:157] is the sub-list for extension type_name
+	157, // [157:157] is the sub-list for extension extendee
+	0,   // [0:157] is the sub-list for field type_name
 }
 
 func init() { file_v1_starling_proto_init() }
@@ -13384,14 +13698,14 @@ func file_v1_starling_proto_init() {
 	}
 	file_v1_starling_proto_msgTypes[109].OneofWrappers = []any{}
 	file_v1_starling_proto_msgTypes[125].OneofWrappers = []any{}
-	file_v1_starling_proto_msgTypes[128].OneofWrappers = []any{}
+	file_v1_starling_proto_msgTypes[131].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_v1_starling_proto_rawDesc), len(file_v1_starling_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   145,
+			NumMessages:   148,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

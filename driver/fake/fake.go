@@ -500,6 +500,9 @@ func (d *Driver) Close() error {
 	return nil
 }
 
+// Folder returns an error: a fake task has no folder.
+func (d *Driver) Folder(string) (*os.Root, error) { return nil, os.ErrNotExist }
+
 // Logs reads what a task has written.
 func (d *Driver) Logs(ctx context.Context, id string, o driver.LogOptions) (io.ReadCloser, error) {
 	t := d.machine.find(id)

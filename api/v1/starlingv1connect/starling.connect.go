@@ -108,6 +108,8 @@ const (
 	StarlingInstanceStatsProcedure = "/starling.v1.Starling/InstanceStats"
 	// StarlingLogsProcedure is the fully-qualified name of the Starling's Logs RPC.
 	StarlingLogsProcedure = "/starling.v1.Starling/Logs"
+	// StarlingFilesProcedure is the fully-qualified name of the Starling's Files RPC.
+	StarlingFilesProcedure = "/starling.v1.Starling/Files"
 	// StarlingOutputProcedure is the fully-qualified name of the Starling's Output RPC.
 	StarlingOutputProcedure = "/starling.v1.Starling/Output"
 	// StarlingRulesProcedure is the fully-qualified name of the Starling's Rules RPC.
@@ -190,6 +192,9 @@ type StarlingClient interface {
 	InstanceStats(context.Context, *v1.InstanceStatsRequest) (*v1.InstanceStatsResponse, error)
 	// Logs reads the output of one allocation, from whichever peer has it.
 	Logs(context.Context, *v1.LogsRequest) (*connect.ServerStreamForClient[v1.LogsResponse], error)
+	// Files reads the working folder of one allocation, from whichever peer has it: what a folder holds, or a file. It is
+	// there until the instance has ended. Of a container it reads the whole file system.
+	Files(context.Context, *v1.FilesRequest) (*connect.ServerStreamForClient[v1.FilesResponse], error)
 	// Output reads the output folder that an instance of a workflow has left when it succeeded: a manifest, and then what is in
 	// the files.
 	Output(context.Context, *v1.OutputRequest) (*connect.ServerStreamForClient[v1.OutputResponse], error)
@@ -436,6 +441,13 @@ func NewStarlingClient(httpClient connect.HTTPClient, baseURL string, opts ...co
 			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 			connect.WithClientOptions(opts...),
 		),
+		files: connect.NewClient[v1.FilesRequest, v1.FilesResponse](
+			httpClient,
+			baseURL+StarlingFilesProcedure,
+			connect.WithSchema(starlingMethods.ByName("Files")),
+			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+			connect.WithClientOptions(opts...),
+		),
 		output: connect.NewClient[v1.OutputRequest, v1.OutputResponse](
 			httpClient,
 			baseURL+StarlingOutputProcedure,
@@ -514,6 +526,7 @@ type starlingClient struct {
 	nodeStats     *connect.Client[v1.NodeStatsRequest, v1.NodeStatsResponse]
 	instanceStats *connect.Client[v1.InstanceStatsRequest, v1.InstanceStatsResponse]
 	logs          *connect.Client[v1.LogsRequest, v1.LogsResponse]
+	files         *connect.Client[v1.FilesRequest, v1.FilesResponse]
 	output        *connect.Client[v1.OutputRequest, v1.OutputResponse]
 	rules         *connect.Client[v1.RulesRequest, v1.RulesResponse]
 	raiseRules    *connect.Client[v1.RaiseRulesRequest, v1.RaiseRulesResponse]
@@ -795,6 +808,11 @@ func (c *starlingClient) Logs(ctx context.Context, req *v1.LogsRequest) (*connec
 	return c.logs.CallServerStream(ctx, connect.NewRequest(req))
 }
 
+// Files calls starling.v1.Starling.Files.
+func (c *starlingClient) Files(ctx context.Context, req *v1.FilesRequest) (*connect.ServerStreamForClient[v1.FilesResponse], error) {
+	return c.files.CallServerStream(ctx, connect.NewRequest(req))
+}
+
 // Output calls starling.v1.Starling.Output.
 func (c *starlingClient) Output(ctx context.Context, req *v1.OutputRequest) (*connect.ServerStreamForClient[v1.OutputResponse], error) {
 	return c.output.CallServerStream(ctx, connect.NewRequest(req))
@@ -913,6 +931,9 @@ type StarlingHandler interface {
 	InstanceStats(context.Context, *v1.InstanceStatsRequest) (*v1.InstanceStatsResponse, error)
 	// Logs reads the output of one allocation, from whichever peer has it.
 	Logs(context.Context, *v1.LogsRequest, *connect.ServerStream[v1.LogsResponse]) error
+	// Files reads the working folder of one allocation, from whichever peer has it: what a folder holds, or a file. It is
+	// there until the instance has ended. Of a container it reads the whole file system.
+	Files(context.Context, *v1.FilesRequest, *connect.ServerStream[v1.FilesResponse]) error
 	// Output reads the output folder that an instance of a workflow has left when it succeeded: a manifest, and then what is in
 	// the files.
 	Output(context.Context, *v1.OutputRequest, *connect.ServerStream[v1.OutputResponse]) error
@@ -1155,6 +1176,13 @@ func NewStarlingHandler(svc StarlingHandler, opts ...connect.HandlerOption) (str
 		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 		connect.WithHandlerOptions(opts...),
 	)
+	starlingFilesHandler := connect.NewServerStreamHandlerSimple(
+		StarlingFilesProcedure,
+		svc.Files,
+		connect.WithSchema(starlingMethods.ByName("Files")),
+		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+		connect.WithHandlerOptions(opts...),
+	)
 	starlingOutputHandler := connect.NewServerStreamHandlerSimple(
 		StarlingOutputProcedure,
 		svc.Output,
@@ -1263,6 +1291,8 @@ func NewStarlingHandler(svc StarlingHandler, opts ...connect.HandlerOption) (str
 			starlingInstanceStatsHandler.ServeHTTP(w, r)
 		case StarlingLogsProcedure:
 			starlingLogsHandler.ServeHTTP(w, r)
+		case StarlingFilesProcedure:
+			starlingFilesHandler.ServeHTTP(w, r)
 		case StarlingOutputProcedure:
 			starlingOutputHandler.ServeHTTP(w, r)
 		case StarlingRulesProcedure:
@@ -1414,6 +1444,10 @@ func (UnimplementedStarlingHandler) InstanceStats(context.Context, *v1.InstanceS
 
 func (UnimplementedStarlingHandler) Logs(context.Context, *v1.LogsRequest, *connect.ServerStream[v1.LogsResponse]) error {
 	return connect.NewError(connect.CodeUnimplemented, errors.New("starling.v1.Starling.Logs is not implemented"))
+}
+
+func (UnimplementedStarlingHandler) Files(context.Context, *v1.FilesRequest, *connect.ServerStream[v1.FilesResponse]) error {
+	return connect.NewError(connect.CodeUnimplemented, errors.New("starling.v1.Starling.Files is not implemented"))
 }
 
 func (UnimplementedStarlingHandler) Output(context.Context, *v1.OutputRequest, *connect.ServerStream[v1.OutputResponse]) error {

@@ -23,7 +23,7 @@ import (
 // Commands returns those of the root that are about jobs: run, scale, plan, ps, job, alloc, stop and why.
 func Commands(r *remote.Remote) []*cobra.Command {
 	return []*cobra.Command{r.Writes(newRun(r)), r.Writes(newScale(r)), remote.Past(newPlan(r)),
-		remote.Past(newPs(r, "ps")), newJob(r), newAllocation(r), r.Writes(newStop(r)), remote.Past(newWhy(r))}
+		remote.Past(newPs(r, "ps")), newJob(r), r.Writes(newStop(r)), remote.Past(newWhy(r))}
 }
 
 func newJob(r *remote.Remote) *cobra.Command {

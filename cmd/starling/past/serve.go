@@ -75,6 +75,8 @@ func (r *recorded) Follow(ctx context.Context, from terms.Index, visit func(*rep
 // Silence is never: what is recorded needs no engine.
 func (r *recorded) Silence() (since time.Time, why error) { return time.Time{}, nil }
 
+func (r *recorded) Folder(string) (*os.Root, error) { return nil, os.ErrNotExist }
+
 func (r *recorded) Logs(context.Context, string, driver.LogOptions) (io.ReadCloser, error) {
 	return nil, os.ErrNotExist
 }

@@ -1,4 +1,4 @@
-// Package tasks has the commands that are about what runs on machines: exec, top and volume.
+// Package tasks has the commands that are about what runs on machines: alloc, exec, top and volume.
 package tasks
 
 import (
@@ -21,7 +21,7 @@ import (
 
 // Commands returns those of the root.
 func Commands(r *remote.Remote) []*cobra.Command {
-	return []*cobra.Command{newExec(r), newTop(r), newVolume(r)}
+	return []*cobra.Command{newExec(r), newTop(r), newAllocation(r), newVolume(r)}
 }
 
 // session is how a program beside an instance is talked with.
@@ -72,10 +72,11 @@ func isTerminal(in any) bool {
 }
 
 func (s *session) run(ctx context.Context, readings []target.Target, program []string) error {
-	request, err := s.instance(ctx, readings)
+	t, err := instance(ctx, s.remote, readings)
 	if err != nil {
 		return err
 	}
+	request := &starlingv1.ExecRequest{Allocation: t.Allocation, Job: t.Job, Task: t.Task, Slot: uint32(t.Number)}
 	peer, err := s.remote.Dial()
 	if err != nil {
 		return err
@@ -107,27 +108,27 @@ func (s *session) run(ctx context.Context, readings []target.Target, program []s
 	return nil
 }
 
-// instance returns a request that names the one instance that is meant.
-func (s *session) instance(ctx context.Context, readings []target.Target) (*starlingv1.ExecRequest, error) {
-	t, err := target.Resolve(ctx, s.remote, readings)
+// instance returns the one instance that is meant.
+func instance(ctx context.Context, r *remote.Remote, readings []target.Target) (target.Target, error) {
+	t, err := target.Resolve(ctx, r, readings)
 	if err != nil {
-		return nil, err
+		return t, err
 	}
 	if t.Number < 0 {
-		status, err := target.Status(ctx, s.remote, t.Job, true)
+		status, err := target.Status(ctx, r, t.Job, true)
 		if err != nil {
-			return nil, err
+			return t, err
 		}
 		all, err := t.Choose(status)
 		if err != nil {
-			return nil, err
+			return t, err
 		}
 		if len(all) > 1 {
-			return nil, exit.Fail(exit.Usage, "%s has more than one instance: name one, such as %s", t, all[0])
+			return t, exit.Fail(exit.Usage, "%s has more than one instance: name one, such as %s", t, all[0])
 		}
 		t = all[0]
 	}
-	return &starlingv1.ExecRequest{Allocation: t.Allocation, Job: t.Job, Task: t.Task, Slot: uint32(t.Number)}, nil
+	return t, nil
 }
 
 // takeTerminal has keys go to the program as they are typed, and asks for a terminal there that is as large as the

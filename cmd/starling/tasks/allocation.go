@@ -1,4 +1,4 @@
-package jobs
+package tasks
 
 import (
 	"context"
@@ -18,7 +18,7 @@ import (
 )
 
 func newAllocation(r *remote.Remote) *cobra.Command {
-	allocation := usage.Group("alloc", "Stop or restart one instance", r.Writes(newSeal(r)))
+	allocation := usage.Group("alloc", "Stop or restart one instance, and see its files", r.Writes(newSeal(r)), newFiles(r))
 	withoutVolumes := false
 	for _, one := range []struct {
 		use, short, long string

@@ -1,0 +1,251 @@
+package tasks
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/spf13/cobra"
+
+	"starling/api/client"
+	starlingv1 "starling/api/v1"
+	"starling/cmd/starling/console"
+	"starling/cmd/starling/exit"
+	"starling/cmd/starling/remote"
+	"starling/cmd/starling/target"
+	"starling/cmd/starling/usage"
+	"starling/terms"
+)
+
+// whoseFiles says what the commands read.
+const whoseFiles = `A PATH is below the folder in which the instance works, which is deleted when it has ended; of a container it is below the
+root of its file system. It needs the role operator in the pool of the job.`
+
+// newFiles returns "fs", with the commands that read what the working folder of an instance holds.
+func newFiles(r *remote.Remote) *cobra.Command {
+	return usage.Group("fs", "See and fetch the files of an instance", newFileList(r), newFileCat(r), newFileGet(r))
+}
+
+func newFileList(r *remote.Remote) *cobra.Command {
+	return &cobra.Command{
+		Use:               "ls INSTANCE [PATH]",
+		Short:             "List the files of an instance",
+		Long:              "List what a folder of an instance holds.\n\n" + whoseFiles,
+		Example:           "  starling alloc fs ls web.server[2]\n  starling alloc fs ls db /var/log",
+		Args:              cobra.RangeArgs(1, 2),
+		ValidArgsFunction: target.Complete(r),
+		RunE: r.Asking(func(ctx context.Context, peer *client.Client, args []string) error {
+			path := ""
+			if len(args) > 1 {
+				path = args[1]
+			}
+			f, err := open(ctx, r, peer, args[0])
+			if err != nil {
+				return err
+			}
+			all, err := f.list(ctx, path)
+			if err != nil {
+				return err
+			}
+			return r.Show(all, func() *console.Table {
+				t := console.NewTable("MODE", "SIZE", "MODIFIED", "NAME")
+				for _, one := range all.GetFiles() {
+					t.Row(one.GetMode(), terms.Disk.Round(one.GetBytes()),
+						one.GetModified().AsTime().Local().Format(time.DateTime), shownName(one))
+				}
+				if all.GetMore() {
+					t.Row("", "", "", "…")
+				}
+				return t
+			})
+		}),
+	}
+}
+
+// shownName is how ls shows a name: with what it is, or leads to.
+func shownName(one *starlingv1.FileInfo) string {
+	name := printable(one.GetName())
+	switch {
+	case one.GetFolder():
+		return name + "/"
+	case one.GetLink() != "":
+		return name + " -> " + printable(one.GetLink())
+	}
+	return name
+}
+
+// printable quotes a name with which a file could play with the terminal.
+func printable(name string) string {
+	if strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		return strconv.Quote(name)
+	}
+	return name
+}
+
+func newFileCat(r *remote.Remote) *cobra.Command {
+	return &cobra.Command{
+		Use:               "cat INSTANCE PATH",
+		Short:             "Print a file of an instance",
+		Long:              "Print what a file of an instance holds.\n\n" + whoseFiles,
+		Example:           "  starling alloc fs cat web.server[2] config/web.toml",
+		Args:              cobra.ExactArgs(2),
+		ValidArgsFunction: target.Complete(r),
+		RunE: dialed(r, func(ctx context.Context, peer *client.Client, args []string) error {
+			f, err := open(ctx, r, peer, args[0])
+			if err != nil {
+				return err
+			}
+			if err = f.read(ctx, args[1], r.Out); errors.Is(err, errFolder) {
+				return fmt.Errorf("%s is a folder: starling alloc fs ls shows what it holds", args[1])
+			}
+			return err
+		}),
+	}
+}
+
+func newFileGet(r *remote.Remote) *cobra.Command {
+	return &cobra.Command{
+		Use:   "get INSTANCE PATH [TO]",
+		Short: "Fetch a file or a folder of an instance",
+		Long: "Fetch a file of an instance, or a folder with all that is in it, but for links, to this machine: as TO, or else under its own\n" +
+			"name in the present folder. What is there already is not replaced.\n\n" + whoseFiles,
+		Example:           "  starling alloc fs get train.worker[0] checkpoints ./checkpoints",
+		Args:              cobra.RangeArgs(2, 3),
+		ValidArgsFunction: target.Complete(r),
+		RunE: dialed(r, func(ctx context.Context, peer *client.Client, args []string) error {
+			f, err := open(ctx, r, peer, args[0])
+			if err != nil {
+				return err
+			}
+			to := path.Base(path.Clean("/" + args[1]))
+			if len(args) > 2 {
+				to = args[2]
+			}
+			if to == "/" {
+				return exit.Fail(exit.Usage, "say as what the whole folder is to be fetched: starling alloc fs get %s %s TO", args[0],
+					args[1])
+			}
+			return f.fetch(ctx, args[1], to)
+		}),
+	}
+}
+
+// files are those of one instance.
+type files struct {
+	remote *remote.Remote
+	peer   *client.Client
+	of     target.Target
+}
+
+// open finds the instance that is meant.
+func open(ctx context.Context, r *remote.Remote, peer *client.Client, text string) (*files, error) {
+	readings, err := target.Parse(text)
+	if err != nil {
+		return nil, exit.Fail(exit.Usage, "%w", err)
+	}
+	t, err := instance(ctx, r, readings)
+	return &files{r, peer, t}, err
+}
+
+// ask asks for a path, and visits the pieces of the answer.
+func (f *files) ask(ctx context.Context, path string, visit func(*starlingv1.FilesResponse) error) error {
+	return f.peer.Files(ctx, &starlingv1.FilesRequest{Allocation: f.of.Allocation, Job: f.of.Job, Task: f.of.Task,
+		Slot: uint32(max(f.of.Number, 0)), Path: path}, visit)
+}
+
+// list returns what a path holds, of a file only that. Data are passed over.
+func (f *files) list(ctx context.Context, path string) (*starlingv1.FilesResponse, error) {
+	all, enough := &starlingv1.FilesResponse{}, errors.New("enough")
+	err := f.ask(ctx, path, func(piece *starlingv1.FilesResponse) error {
+		if piece.GetFile() != nil {
+			all.Files = append(all.Files, piece.GetFile())
+			return enough
+		}
+		if piece.GetAllocation() != "" {
+			all.Index, all.Allocation, all.Node = piece.GetIndex(), piece.GetAllocation(), piece.GetNode()
+		}
+		all.Files, all.More = append(all.Files, piece.GetFiles()...), all.GetMore() || piece.GetMore()
+		return nil
+	})
+	if errors.Is(err, enough) {
+		err = nil
+	}
+	return all, err
+}
+
+// errFolder tells that a path is that of a folder.
+var errFolder = errors.New("it is a folder")
+
+// read writes what a file holds.
+func (f *files) read(ctx context.Context, path string, to io.Writer) error {
+	return f.ask(ctx, path, func(piece *starlingv1.FilesResponse) error {
+		if piece.GetAllocation() == "" && piece.GetFile() == nil && len(piece.GetData()) == 0 {
+			return errFolder
+		}
+		_, err := to.Write(piece.GetData())
+		return err
+	})
+}
+
+// fetch brings a file, or a folder with all that is in it.
+func (f *files) fetch(ctx context.Context, from, to string) error {
+	if _, err := os.Lstat(to); !errors.Is(err, fs.ErrNotExist) {
+		return exit.Fail(exit.Usage, "%s is there already: name what is not, as in starling alloc fs get INSTANCE PATH TO", to)
+	}
+	file, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	err = f.read(ctx, from, file)
+	if err = errors.Join(err, file.Close()); err == nil {
+		return nil
+	}
+	if removed := os.Remove(to); !errors.Is(err, errFolder) || removed != nil {
+		return errors.Join(err, removed)
+	}
+	all, err := f.list(ctx, from)
+	if err != nil {
+		return err
+	}
+	if err := os.Mkdir(to, 0o700); err != nil {
+		return err
+	}
+	for _, one := range all.GetFiles() {
+		if name := one.GetName(); name != filepath.Base(name) || !filepath.IsLocal(name) {
+			return fmt.Errorf("%s: %q is no name of a file", from, name)
+		}
+		if !one.GetFolder() && !strings.HasPrefix(one.GetMode(), "-") {
+			f.remote.Hint("%s/%s is passed over: it is no file", from, one.GetName())
+			continue
+		}
+		if err := f.fetch(ctx, path.Join(from, one.GetName()), filepath.Join(to, one.GetName())); err != nil {
+			return err
+		}
+	}
+	if all.GetMore() {
+		return fmt.Errorf("%s holds more than %d files: fetch the others by their names", from, len(all.GetFiles()))
+	}
+	return nil
+}
+
+// dialed lets a command talk with a peer for as long as it takes.
+func dialed(r *remote.Remote,
+	do func(ctx context.Context, peer *client.Client, args []string) error) func(*cobra.Command, []string) error {
+	return func(command *cobra.Command, args []string) error {
+		peer, err := r.Dial()
+		if err != nil {
+			return err
+		}
+		defer peer.Close()
+		return do(command.Context(), peer, args)
+	}
+}
