@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"starling/api/caution"
 	"starling/api/door"
 	starlingv1 "starling/api/v1"
 	"starling/api/wire"
@@ -152,8 +153,12 @@ func (s *server) SubmitJob(ctx context.Context,
 	if len(problems) > 0 {
 		return nil, invalid(fmt.Sprintf("job %q", spec.Name), problems...)
 	}
+	var warnings []string
+	if before, err := s.backend.State(ctx, 0); err == nil {
+		warnings = caution.Of(before, spec, s.backend.Self().Node())
+	}
 	receipt, err := s.submit(ctx, submit)
-	return &starlingv1.SubmitJobResponse{Index: uint64(receipt.Index), Job: string(receipt.Job)}, err
+	return &starlingv1.SubmitJobResponse{Index: uint64(receipt.Index), Job: string(receipt.Job), Warnings: warnings}, err
 }
 
 // KillJob ends a job for good.

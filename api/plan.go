@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"starling/api/caution"
 	"starling/api/difference"
 	starlingv1 "starling/api/v1"
 	"starling/api/view"
@@ -34,7 +35,8 @@ func (s *server) PlanJob(ctx context.Context, request *starlingv1.PlanJobRequest
 	if err != nil {
 		return nil, err
 	}
-	answer := &starlingv1.PlanJobResponse{Index: uint64(state.Index), Job: string(spec.Name)}
+	answer := &starlingv1.PlanJobResponse{Index: uint64(state.Index), Job: string(spec.Name),
+		Warnings: caution.Of(state, spec, s.backend.Self().Node())}
 	before := state.JobOf(spec.Name)
 	if before != nil && before.Finished != 0 {
 		before = nil

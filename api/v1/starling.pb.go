@@ -2008,9 +2008,12 @@ func (x *SubmitJobRequest) GetAgainst() uint32 {
 }
 
 type SubmitJobResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Index         uint64                 `protobuf:"varint,1,opt,name=index,proto3" json:"index,omitempty"`
-	Job           string                 `protobuf:"bytes,2,opt,name=job,proto3" json:"job,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Index uint64                 `protobuf:"varint,1,opt,name=index,proto3" json:"index,omitempty"`
+	Job   string                 `protobuf:"bytes,2,opt,name=job,proto3" json:"job,omitempty"`
+	// What its sender should know: that the answering peer's machine has no user of the name, or that volumes of an earlier job are
+	// found.
+	Warnings      []string `protobuf:"bytes,3,rep,name=warnings,proto3" json:"warnings,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2057,6 +2060,13 @@ func (x *SubmitJobResponse) GetJob() string {
 		return x.Job
 	}
 	return ""
+}
+
+func (x *SubmitJobResponse) GetWarnings() []string {
+	if x != nil {
+		return x.Warnings
+	}
+	return nil
 }
 
 type KillJobRequest struct {
@@ -2244,7 +2254,9 @@ type PlanJobResponse struct {
 	// How many instances of other jobs would be moved, stopped or started.
 	Others uint32 `protobuf:"varint,10,opt,name=others,proto3" json:"others,omitempty"`
 	// How the update would stand in the end; if the job would get no new version, how it stands now.
-	Update        *Update `protobuf:"bytes,11,opt,name=update,proto3" json:"update,omitempty"`
+	Update *Update `protobuf:"bytes,11,opt,name=update,proto3" json:"update,omitempty"`
+	// As SubmitJob would tell them.
+	Warnings      []string `protobuf:"bytes,12,rep,name=warnings,proto3" json:"warnings,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2352,6 +2364,13 @@ func (x *PlanJobResponse) GetOthers() uint32 {
 func (x *PlanJobResponse) GetUpdate() *Update {
 	if x != nil {
 		return x.Update
+	}
+	return nil
+}
+
+func (x *PlanJobResponse) GetWarnings() []string {
+	if x != nil {
+		return x.Warnings
 	}
 	return nil
 }
@@ -12344,10 +12363,11 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\n" +
 	"request_id\x18\x01 \x01(\tR\trequestId\x12(\n" +
 	"\x04spec\x18\x02 \x01(\v2\x14.starling.v1.JobSpecR\x04spec\x12\x18\n" +
-	"\aagainst\x18\x03 \x01(\rR\aagainst\";\n" +
+	"\aagainst\x18\x03 \x01(\rR\aagainst\"W\n" +
 	"\x11SubmitJobResponse\x12\x14\n" +
 	"\x05index\x18\x01 \x01(\x04R\x05index\x12\x10\n" +
-	"\x03job\x18\x02 \x01(\tR\x03job\"[\n" +
+	"\x03job\x18\x02 \x01(\tR\x03job\x12\x1a\n" +
+	"\bwarnings\x18\x03 \x03(\tR\bwarnings\"[\n" +
 	"\x0eKillJobRequest\x12\x1d\n" +
 	"\n" +
 	"request_id\x18\x01 \x01(\tR\trequestId\x12\x10\n" +
@@ -12358,7 +12378,7 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\x03job\x18\x02 \x01(\tR\x03job\"W\n" +
 	"\x0ePlanJobRequest\x12\x1b\n" +
 	"\tmin_index\x18\x01 \x01(\x04R\bminIndex\x12(\n" +
-	"\x04spec\x18\x02 \x01(\v2\x14.starling.v1.JobSpecR\x04spec\"\xfd\x02\n" +
+	"\x04spec\x18\x02 \x01(\v2\x14.starling.v1.JobSpecR\x04spec\"\x99\x03\n" +
 	"\x0fPlanJobResponse\x12\x14\n" +
 	"\x05index\x18\x01 \x01(\x04R\x05index\x12\x10\n" +
 	"\x03job\x18\x02 \x01(\tR\x03job\x12\x18\n" +
@@ -12371,7 +12391,8 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\bfindings\x18\t \x03(\v2\x14.starling.v1.FindingR\bfindings\x12\x16\n" +
 	"\x06others\x18\n" +
 	" \x01(\rR\x06others\x12+\n" +
-	"\x06update\x18\v \x01(\v2\x13.starling.v1.UpdateR\x06update\"t\n" +
+	"\x06update\x18\v \x01(\v2\x13.starling.v1.UpdateR\x06update\x12\x1a\n" +
+	"\bwarnings\x18\f \x03(\tR\bwarnings\"t\n" +
 	"\x06Change\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x12\x10\n" +
 	"\x03old\x18\x02 \x01(\tR\x03old\x12\x10\n" +

@@ -56,6 +56,7 @@ The exit status is 0 if nothing would change and 1 if something would.`,
 				if err := r.ShowNext(answer, func() string { return planText(answer) }); err != nil {
 					return err
 				}
+				warn(r, documents[i].Spec.Name, answer.GetWarnings())
 			}
 			if changes {
 				return exit.Silent(exit.Failed)

@@ -170,7 +170,15 @@ func submit(
 		}
 	}
 	answer, err := peer.SubmitJob(ctx, spec, against.Number)
+	warn(r, spec.Name, answer.GetWarnings())
 	return answer.GetIndex(), true, stale(ctx, peer, string(spec.Name), against.Number, err)
+}
+
+// warn tells what the user should know of a job.
+func warn(r *remote.Remote, job terms.JobName, warnings []string) {
+	for _, one := range warnings {
+		r.Hint("warning: %s: %s", job, one)
+	}
 }
 
 // present returns how a job stands; nil if there is none, or it has ended, so that a new one would take its name.

@@ -1,0 +1,68 @@
+// Package caution tells what a user should know of a job before it runs, although nothing is wrong with it.
+package caution
+
+import (
+	"errors"
+	"fmt"
+	"os/user"
+	"slices"
+	"strings"
+
+	"starling/cluster"
+	"starling/replica/storage"
+	"starling/terms"
+)
+
+// Of returns a line for each thing, for a job that is to be submitted to the value, as seen from a node.
+func Of(s *cluster.State, spec *terms.Job, self terms.NodeName) []string {
+	return append(users(spec, self), volumes(s, spec)...)
+}
+
+// users tells of accounts that the node does not have. Others may have them: what their machines know nobody else can
+// tell.
+func users(spec *terms.Job, self terms.NodeName) (all []string) {
+	var seen []string
+	for i := range spec.Tasks {
+		t := &spec.Tasks[i]
+		if t.User == "" || t.Container.Image != "" || slices.Contains(seen, t.User) {
+			continue
+		}
+		seen = append(seen, t.User)
+		if _, err := user.Lookup(t.User); errors.As(err, new(user.UnknownUserError)) {
+			all = append(all, fmt.Sprintf(
+				"tasks.%s.user: node %s, which was asked, has no user %s: on machines without it no instance can start", t.Name,
+				self, t.User))
+		}
+	}
+	return all
+}
+
+// volumesMax bounds how many are named.
+const volumesMax = 3
+
+// volumes tells what the job will find that an earlier one of its name has left.
+func volumes(s *cluster.State, spec *terms.Job) (all []string) {
+	if !slices.ContainsFunc(spec.Tasks, func(t terms.Task) bool { return len(t.Volumes) > 0 }) {
+		return nil
+	}
+	if j := s.JobOf(spec.Name); j != nil && j.Finished == 0 {
+		return nil
+	}
+	var found []string
+	for _, v := range storage.List(s) {
+		task := slices.IndexFunc(spec.Tasks, func(t terms.Task) bool { return t.Name == v.Set.Slot.Task })
+		if v.State == storage.Kept && v.Set.Slot.Job == spec.Name && task >= 0 && len(spec.Tasks[task].Volumes) > 0 &&
+			v.Set.Slot.Index < spec.Tasks[task].Instances {
+			found = append(found, fmt.Sprintf("%s on node %s", v.Set.Slot, v.Node))
+		}
+	}
+	if len(found) == 0 {
+		return nil
+	}
+	if rest := len(found) - volumesMax; rest > 0 {
+		found = append(found[:volumesMax], fmt.Sprintf("%d more", rest))
+	}
+	return []string{fmt.Sprintf("an earlier job of this name has left volumes, which these instances find, and wait for the "+
+		"machines that have them: %s; starling volume ls %s shows them, and starling volume rm begins without", strings.Join(found,
+		", "), spec.Name)}
+}
