@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 )
 
 // CredentialsPrefix begins every line of credentials.
@@ -66,6 +67,15 @@ func newCredentials(addresses []string, authorities [][]byte, certificate []byte
 
 // Identity says whose they are.
 func (c *Credentials) Identity() Identity { return c.who }
+
+// EndSoon returns when the credentials expire if less than a tenth of their life is left, and the zero time if not.
+func (c *Credentials) EndSoon(now time.Time) time.Time {
+	leaf := c.shown.Leaf
+	if leaf.NotAfter.Sub(now) < leaf.NotAfter.Sub(leaf.NotBefore)/10 {
+		return leaf.NotAfter
+	}
+	return time.Time{}
+}
 
 // Line returns them as text. It holds the key: it is for no log.
 func (c *Credentials) Line() (string, error) {

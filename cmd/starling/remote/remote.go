@@ -43,6 +43,8 @@ type Remote struct {
 	// at is the moment of the past that is asked about, "" for the present; told tells that it was told.
 	at   moment
 	told bool
+	// toldEnds tells that people were told of credentials that end.
+	toldEnds bool
 	// requestID is what the ids of writes follow from; again tells that an earlier command had it.
 	requestID string
 	again     bool
@@ -102,6 +104,7 @@ func (r *Remote) Dial() (*client.Client, error) {
 	if err != nil {
 		return nil, exit.Fail(exit.Usage, "%w", err)
 	}
+	r.tellEnds(credentials)
 	if asked == "" && len(credentials) == 1 {
 		if local, _ := localPeer(client.DefaultAddress, true); local == "" {
 			return r.client(credentials[0].Addresses, credentials), nil
@@ -119,6 +122,17 @@ func (r *Remote) Dial() (*client.Client, error) {
 		}
 	}
 	return r.client(addresses, credentials), nil
+}
+
+// tellEnds tells people of credentials that will not count much longer.
+func (r *Remote) tellEnds(credentials []*trust.Credentials) {
+	for _, one := range credentials {
+		if end := one.EndSoon(time.Now()); !end.IsZero() && time.Now().Before(end) && r.ForPeople() && !r.toldEnds {
+			r.toldEnds = true
+			r.Hint("warning: the credentials of %s end on %s: an admin makes new ones with `starling user add`", one.Identity(),
+				end.Local().Format(time.DateTime))
+		}
+	}
 }
 
 // client asks about the present, or about the moment of the past that was told.
