@@ -123,7 +123,7 @@ func (f *fold) volunteer(c *command.Volunteer) report.Result {
 	if r := limits.Offer(f.s, f.writer, &offer); r.Refused() {
 		return r
 	}
-	f.s.SetOffer(f.writer.Index, &offer)
+	ring.Volunteer(f.s, c.Peer, &offer)
 	f.daemonsOf(f.writer.Index)
 	return report.Result{}
 }

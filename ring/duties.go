@@ -6,11 +6,18 @@ import (
 	"starling/terms"
 )
 
-// Watches returns whose pulses the peer must watch, each once: whom it watches in the ring, the joiner that it
-// takes in, and while it joins itself its observer, then whom it will watch.
+// Watches returns whose pulses the peer must watch, each once: whom it watches in the ring, and while that is away whom
+// that watches, and so on; the joiner that it takes in, and while it joins itself its observer, then whom it will
+// watch.
 func Watches(s *cluster.State, self terms.PeerID) []terms.PeerID {
 	var all []terms.PeerID
 	all = add(all, s.Watched(self))
+	for p := s.Watched(self); p != "" && isAway(s, p); {
+		if p = s.Watched(p); p == self {
+			break
+		}
+		all = add(all, p)
+	}
 	all = add(all, s.Handshake(self))
 	switch attempt, _ := s.Attempt(self); attempt.Phase {
 	case membership.Prepared:

@@ -67,6 +67,12 @@ func Prepare(s *cluster.State, joiner terms.PeerID, number uint32) facts.Refusal
 	}
 	attempt.Phase = membership.Prepared
 	attempt.Observer = s.OpenAt(int(uint64(s.Index) % uint64(s.Open())))
+	for i := range uint64(s.Open()) { // who is away observes nobody, unless all are
+		if p := s.OpenAt(int((uint64(s.Index) + i) % uint64(s.Open()))); !isAway(s, p) {
+			attempt.Observer = p
+			break
+		}
+	}
 	s.SetAttempt(joiner, attempt)
 	return facts.Refusal{}
 }
@@ -201,6 +207,29 @@ func AwayUntil(s *cluster.State, p terms.PeerID) terms.Time {
 	return node.Offer.AwayUntil
 }
 
+// isAway tells whether a member is away with notice.
+func isAway(s *cluster.State, p terms.PeerID) bool {
+	offer := s.NodeOf(p.Node()).Offer
+	return offer != nil && !offer.Open()
+}
+
+// Volunteer replaces what a member's node gives. One that goes away takes in nobody any more.
+func Volunteer(s *cluster.State, p terms.PeerID, offer *terms.Offer) {
+	s.SetOffer(s.NodeOf(p.Node()).Index, offer)
+	if !offer.Open() {
+		orphan(s, p)
+	}
+}
+
+// orphan leaves the joiner that a member takes in without an observer.
+func orphan(s *cluster.State, p terms.PeerID) {
+	if joiner := s.Handshake(p); joiner != "" {
+		attempt, _ := s.Attempt(joiner)
+		attempt.Phase, attempt.Observer = membership.Orphaned, ""
+		s.SetAttempt(joiner, attempt)
+	}
+}
+
 // Leave takes a peer out, whether it is a member or joining, closes the ring over it, and sets its tombstone. A later
 // life of a node that has a member gets none, for it would be that of the member as well; what it wrote last is still
 // known, so that nobody begins that life again. Of a peer that is away with notice only itself may say that it leaves.
@@ -215,11 +244,7 @@ func Leave(s *cluster.State, by, p terms.PeerID) facts.Refusal {
 	}
 	s.SetAttempt(p, membership.Attempt{})
 	if node.Peer == p {
-		if joiner := s.Handshake(p); joiner != "" {
-			attempt, _ := s.Attempt(joiner)
-			attempt.Phase, attempt.Observer = membership.Orphaned, ""
-			s.SetAttempt(joiner, attempt)
-		}
+		orphan(s, p)
 		watcher, watched := s.Watcher(p), s.Watched(p)
 		s.SetWatched(p, "")
 		if watcher == watched {

@@ -64,6 +64,40 @@ func TestAnAbsenceWithNoticeMovesNothing(t *testing.T) {
 	}
 }
 
+// Whoever an absent machine watches is watched by others meanwhile, and whoever joins is taken in by others.
+func TestADeathIsNoticedAndAJoinGoesOnWhileAWatcherIsAway(t *testing.T) {
+	for i := range 4 {
+		s := newScript(t, 4)
+		s.submit("web", nil, 8)
+		s.wait(1000)
+		away := s.machines[i]
+		away.core.GoAway(away.own(), 15*pulseMillis)
+		away.disk.away = true
+		away.wake()
+		s.wait(500)
+		away.crash(false)
+		away.absent = s.now + 15*pulseMillis
+		s.wait(2 * pulseMillis)
+		dead := s.value().Watched(away.self())
+		for _, m := range s.machines {
+			if m.up && m.self() == dead {
+				m.crash(true)
+				m.dead = true
+			}
+		}
+		s.wait(pulseMillis + 2000)
+		if s.value().IsMember(dead) {
+			t.Fatalf("%s watches %s and is away; that died, and is a member yet", away.self(), dead)
+		}
+		s.boot(s.addMachine(4))
+		s.wait(10_000)
+		if !s.value().IsMember("m4~1") || s.value().Members() != 4 {
+			t.Fatalf("%d members while %s is away, want 4", s.value().Members(), away.self())
+		}
+		s.rest()
+	}
+}
+
 func TestWhoDoesNotComeBackInTimeHasLeft(t *testing.T) {
 	s := newScript(t, 4)
 	s.submit("web", nil, 8)

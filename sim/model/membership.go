@@ -16,7 +16,9 @@ func (m *Model) volunteer(p terms.PeerID, offer terms.Offer) bool {
 	if offer.Problem() != "" || offer.AwayUntil > m.time+terms.AwayMillisMax || m.offersTooMuch(node, &offer) {
 		return false
 	}
-	node.offer = &offer
+	if node.offer = &offer; offer.AwayUntil != 0 {
+		reading.Orphan(m.Attempts, p)
+	}
 	m.daemonsOf(node)
 	return true
 }
@@ -97,7 +99,8 @@ func (m *Model) prepare(joiner terms.PeerID, number uint32) bool {
 	}
 	attempt := membership.Attempt{Number: number, Phase: membership.Refused, Began: m.index, BeganAt: m.time}
 	if free := m.observers(); node.Peer == "" && len(free) > 0 {
-		attempt.Phase, attempt.Observer = membership.Prepared, free[uint64(m.index)%uint64(len(free))]
+		offer := func(p terms.PeerID) *terms.Offer { return m.nodeOf(p.Node()).offer }
+		attempt.Phase, attempt.Observer = membership.Prepared, reading.Choose(free, uint64(m.index), offer)
 	}
 	m.Attempts[joiner] = attempt
 	return attempt.Phase == membership.Prepared
@@ -190,12 +193,7 @@ func (m *Model) leave(p terms.PeerID) bool {
 	name, life := p.Split()
 	node := m.nodeOf(name)
 	if at >= 0 {
-		for joiner, a := range m.Attempts {
-			if a.Observer == p {
-				a.Phase, a.Observer = membership.Orphaned, ""
-				m.Attempts[joiner] = a
-			}
-		}
+		reading.Orphan(m.Attempts, p)
 		m.Ring = slices.Delete(m.Ring, at, at+1)
 		node.Peer = ""
 	}

@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"starling/cluster/facts"
+	"starling/cluster/membership"
 	"starling/terms"
 	"starling/terms/constraint"
 )
@@ -109,4 +110,25 @@ func Away(offer *terms.Offer, now terms.Time, lives map[uint32]uint64, life uint
 		}
 	}
 	return offer != nil && offer.AwayUntil > now
+}
+
+// Orphan leaves the joiners that a member takes in without an observer.
+func Orphan(attempts map[terms.PeerID]membership.Attempt, observer terms.PeerID) {
+	for joiner, a := range attempts {
+		if a.Observer == observer {
+			a.Phase, a.Observer = membership.Orphaned, ""
+			attempts[joiner] = a
+		}
+	}
+}
+
+// Choose returns the first of some peers from a number on that is not away, the one with the number if all are.
+func Choose(some []terms.PeerID, number uint64, offer func(terms.PeerID) *terms.Offer) terms.PeerID {
+	first := number % uint64(len(some))
+	for _, p := range slices.Concat(some[first:], some[:first]) {
+		if o := offer(p); o == nil || o.AwayUntil == 0 {
+			return p
+		}
+	}
+	return some[first]
 }
