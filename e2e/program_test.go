@@ -68,6 +68,11 @@ func launch(ts *testscript.TestScript, args []string) *program {
 	for _, name := range []string{"PATH", "HOME", "TMPDIR", "STARLING_ADDRESS"} {
 		p.command.Env = append(p.command.Env, name+"="+ts.Getenv(name))
 	}
+	for _, name := range []string{"OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_BSP_SCHEDULE_DELAY"} {
+		if value := ts.Getenv(name); value != "" {
+			p.command.Env = append(p.command.Env, name+"="+value)
+		}
+	}
 	p.command.Stdout, p.command.Stderr = p, p
 	ts.Check(p.command.Start())
 	go func() {

@@ -68,7 +68,7 @@ func TestScripts(t *testing.T) {
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
 			"dev": all.dev, "exits": exits, "start": start, "await": await, "signal": signal, "ends": ends,
 			"certificates": certificates, "value": value, "freeport": freePort, "lines": lines,
-			"lookup": lookup, "idtoken": idToken, "containers": containers(t), "store": store,
+			"lookup": lookup, "idtoken": idToken, "containers": containers(t), "store": store, "collector": traces,
 		},
 	})
 }

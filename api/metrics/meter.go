@@ -10,6 +10,7 @@ import (
 
 	"starling/cluster/facts"
 	"starling/replica/report"
+	"starling/terms"
 )
 
 // Meter counts what a peer does and how long that takes. It is safe for concurrent use.
@@ -19,7 +20,7 @@ type Meter struct {
 
 	entries, refusals, placements, starts, ends, restarts, reschedules, preemptions, unhealthy *prometheus.CounterVec
 	appendFailures, checkFailures, requests                                                    *prometheus.CounterVec
-	folds, appends, requestTimes                                                               *prometheus.HistogramVec
+	folds, appends, startTimes, requestTimes                                                   *prometheus.HistogramVec
 }
 
 // NewMeter returns a meter that has counted nothing.
@@ -41,6 +42,8 @@ func NewMeter() *Meter {
 	m.appends = m.histogram("starling_peer_append_seconds", "Time until the journal had taken an entry of this peer, without "+
 		"attempts that failed.", prometheus.ExponentialBuckets(0.001, 2, 13))
 	m.appendFailures = m.counter("starling_peer_append_failures_total", "Attempts of this peer to append that failed; it tries again.")
+	m.startTimes = m.histogram("starling_peer_start_seconds", "Time to start an instance on this peer's node, once all that it "+
+		"needs is there.", prometheus.ExponentialBuckets(0.001, 4, 9))
 	m.checkFailures = m.counter("starling_peer_check_failures_total", "Checks of instances on this peer's node that failed, "+
 		"tolerated failures included.")
 	m.requests = m.counter("starling_peer_requests_total", "Requests that this peer's API has answered, by method of the API and "+
@@ -69,6 +72,7 @@ func (m *Meter) startAtZero() {
 	}
 	m.folds.WithLabelValues()
 	m.appends.WithLabelValues()
+	m.startTimes.WithLabelValues()
 }
 
 func (m *Meter) counter(name, help string, labels ...string) *prometheus.CounterVec {
@@ -132,6 +136,13 @@ func (m *Meter) Appended(took time.Duration, err error) {
 		return
 	}
 	m.appends.WithLabelValues().Observe(took.Seconds())
+}
+
+// Started observes a start.
+func (m *Meter) Started(_ terms.AllocationID, took time.Duration, err error) {
+	if err == nil {
+		m.startTimes.WithLabelValues().Observe(took.Seconds())
+	}
 }
 
 // CheckFailed counts a check that failed.

@@ -21,6 +21,7 @@ import (
 	"starling/api/client"
 	"starling/api/door"
 	"starling/api/metrics"
+	"starling/api/tracing"
 	"starling/api/wire"
 	"starling/archive"
 	"starling/driver"
@@ -94,6 +95,8 @@ type Host struct {
 	config  Config
 	driver  driver.Driver
 	archive *archive.Archive
+	// tracer sends traces, nil if nobody wants them.
+	tracer *tracing.Tracer
 	// credentials are those of instances; asks are requests to other nodes about them.
 	credentials *credential.Credentials
 	asks        *http.Client
@@ -153,9 +156,14 @@ func Start(ctx context.Context, config Config) (*Host, error) {
 	h.credentials = credential.New(credential.Config{Keys: config.Keys, Address: config.Offer.Address, Driver: tasks,
 		Tokens: h.idTokens, TaskOf: h.taskOf, Log: config.Log})
 	keeps, meter := h.openArchive(), metrics.NewMeter()
+	told, err := h.traced(meter)
+	if err != nil {
+		cancel()
+		return nil, errors.Join(err, tasks.Close())
+	}
 	h.Peer = peer.Start(ctx, peer.Config{
-		Node: config.Node, Journal: config.Journal, Driver: tasks, Offer: config.Offer, PulseTTL: config.Pulse,
-		Secret: config.Secret, Archive: keeps, Meter: meter,
+		Node: config.Node, Journal: config.Journal, Driver: timed{tasks, told}, Offer: config.Offer, PulseTTL: config.Pulse,
+		Secret: config.Secret, Archive: keeps, Meter: told,
 		Fetch:   client.NewOutputs(config.Keys.Shows).Fetch,
 		Reports: config.Folder, Version: config.Version, Limits: ClusterLimits(), Private: h.credentials.Make,
 		Key:      config.Keys.Key(),
@@ -179,6 +187,33 @@ func Start(ctx context.Context, config Config) (*Host, error) {
 	h.serving.Go(func() { h.credentials.Run(ctx) })
 	h.serving.Go(func() { h.tellStory(ctx) })
 	return h, nil
+}
+
+// traced lets what is counted be told as traces, too, if the environment says where to.
+func (h *Host) traced(meter tracing.Meter) (tracing.Meter, error) {
+	if !tracing.IsOn() {
+		return meter, nil
+	}
+	var err error
+	h.tracer, err = tracing.New(tracing.Of{Cluster: h.config.Keys.Cluster(), Node: h.config.Node,
+		Version: h.config.Version, Log: h.config.Log}, meter)
+	return h.tracer, err
+}
+
+// timed is a driver that tells how long starts take.
+type timed struct {
+	driver.Driver
+	told tracing.Meter
+}
+
+// Start starts a task.
+func (d timed) Start(ctx context.Context, t driver.Task) error {
+	began := time.Now()
+	err := d.Driver.Start(ctx, t)
+	if id, ok := terms.ParseAllocationID(t.ID); ok {
+		d.told.Started(id, time.Since(began), err)
+	}
+	return err
 }
 
 // offerDriver says whether the machine confines tasks and runs containers, and if not, why.
@@ -312,6 +347,9 @@ func (h *Host) Stop() error {
 	h.asks.CloseIdleConnections()
 	if h.archive != nil {
 		h.archive.Close()
+	}
+	if h.tracer != nil {
+		h.tracer.Close()
 	}
 	return h.driver.Close()
 }
