@@ -18,9 +18,24 @@ import (
 // movedPause is how long to wait before it is looked again whether the journal has begun where it goes on.
 const movedPause = 100 * time.Millisecond
 
+// sealWithin bounds how long an agent tries to read whether the journal has ended, while its engine chooses a leader or
+// is otherwise away for a moment; sealPause is between two tries.
+const (
+	sealWithin = time.Minute
+	sealPause  = 500 * time.Millisecond
+)
+
 // refuseSealed returns journal.ErrSealed, with where it goes on, for a journal that has ended.
 func (a *agent) refuseSealed(ctx context.Context) error {
 	seal, err := a.journal.Seal(ctx, "")
+	for end := time.Now().Add(sealWithin); err != nil && ctx.Err() == nil && time.Now().Before(end); {
+		a.log.Warn("the journal does not answer; trying again", "error", err)
+		select {
+		case <-time.After(sealPause):
+		case <-ctx.Done():
+		}
+		seal, err = a.journal.Seal(ctx, "")
+	}
 	if err == nil && seal.To != "" {
 		err = fmt.Errorf("%w, at %s, after entry %d", journal.ErrSealed, seal.To, seal.Index)
 	}
