@@ -235,6 +235,11 @@ func (g *Group) MemoryKills() (int, error) {
 // until it has ended.
 func (g *Group) Kill() (int, error) {
 	found := map[int]struct{}{}
+	if g.place.Version == 1 && len(g.place.Paths) > 0 {
+		if alone, err := g.hold(unix.LOCK_EX); err == nil { // else it is gone
+			defer alone.Close()
+		}
+	}
 	for _, folder := range g.folders() {
 		list, err := processesBelow(folder)
 		if err != nil {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -11,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -71,7 +73,7 @@ func (p *Place) countV1(within, name string) {
 // ownGroups are the groups that this process is in, by controller, as they are called below the place where their
 // hierarchy is mounted. That of version 2 has no controller's name.
 func ownGroups() (map[string]string, error) {
-	text, err := os.ReadFile("/proc/self/cgroup")
+	text, err := os.ReadFile("/proc/thread-self/cgroup")
 	if err != nil {
 		return nil, err
 	}
@@ -143,7 +145,12 @@ func (g *Group) startV1(start func(*syscall.SysProcAttr) error) error {
 		}
 		return errors.Join(errs...)
 	}
+	var passing *os.File
 	err := elsewhere(func() error {
+		var err error
+		if passing, err = g.hold(unix.LOCK_SH); err != nil {
+			return err
+		}
 		return move(func(controller string) string { return path.Join(g.place.Paths[controller], g.name) })
 	})
 	if err == nil {
@@ -155,9 +162,34 @@ func (g *Group) startV1(start func(*syscall.SysProcAttr) error) error {
 			err = write(filepath.Join(g.folder(processes), "pids.max"), strconv.FormatInt(g.limits.Processes, 10))
 		}
 		// The groups of all tasks lie in the one that this process was started in.
-		return errors.Join(err, move(func(controller string) string { return path.Dir(g.place.Paths[controller]) }))
+		err = errors.Join(err, move(func(controller string) string { return path.Dir(g.place.Paths[controller]) }))
+		if passing != nil {
+			passing.Close()
+		}
+		return err
 	}))
 }
+
+// hold locks the group until the file is closed. A thread that is in the group for as long as it forks a process into
+// it makes its own process look like one of the group's: who kills those must not meet it.
+func (g *Group) hold(how int) (*os.File, error) {
+	folder, err := os.Open(g.folder(slices.Min(slices.Collect(maps.Keys(g.place.Paths)))))
+	if err != nil {
+		return nil, err
+	}
+	for end := time.Now().Add(holdMax); ; time.Sleep(holdAgain) {
+		err := unix.Flock(int(folder.Fd()), how|unix.LOCK_NB)
+		if err == nil || time.Now().After(end) {
+			return folder, nil // who has held it for so long is not forking
+		}
+	}
+}
+
+// holdMax is the longest wait for others, holdAgain that between two tries.
+const (
+	holdMax   = time.Second
+	holdAgain = time.Millisecond
+)
 
 // elsewhere runs on another thread what this one may not do any more, since it has mounts of its own that cannot be
 // changed.
