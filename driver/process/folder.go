@@ -1,9 +1,7 @@
 package process
 
 import (
-	"bytes"
 	"crypto/sha256"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/url"
@@ -14,6 +12,7 @@ import (
 	"time"
 
 	"starling/driver"
+	"starling/driver/record"
 )
 
 // folderNameMax is the longest name of a task's folder; what is derived from it must fit into 255 bytes.
@@ -122,86 +121,22 @@ func (f folder) make() error {
 	return nil
 }
 
-// write stores a record: after a crash of this process there is the whole record or none.
-func (f folder) write(record string, value any) error { return f.store(record, value, false) }
+// write stores a record.
+func (f folder) write(name string, value any) error { return record.Write(string(f), name, value) }
 
-// writeDurably stores a record: after a crash of the machine, too, there is the whole record or none.
-func (f folder) writeDurably(record string, value any) error {
-	if err := f.store(record, value, true); err != nil {
-		return err
-	}
-	return syncFolder(string(f))
+// writeDurably stores a record so that a crash of the machine does not lose it.
+func (f folder) writeDurably(name string, value any) error {
+	return record.WriteDurably(string(f), name, value)
 }
 
-// reservedBytes is more than the record of a start or an end takes.
-const reservedBytes = 8 << 10
+// read loads a record and tells whether there is one.
+func (f folder) read(name string, value any) (bool, error) {
+	return record.Read(string(f), name, value)
+}
 
 // reserve sets room aside for the records of a task's start and end: those can be stored although the task fills the
 // disk.
-func (f folder) reserve() error {
-	for _, record := range []string{startedRecord, endedRecord} {
-		if err := os.WriteFile(f.file(record+freshSuffix), blanks(reservedBytes), 0o600); err != nil {
-			return err
-		}
-	}
-	return nil
-}
+func (f folder) reserve() error { return record.Reserve(string(f), startedRecord, endedRecord) }
 
 // reserved tells whether and when a supervisor set that room aside, as it does before anything of the task begins.
-func (f folder) reserved() (at time.Time, did bool) {
-	info, err := os.Stat(f.file(endedRecord + freshSuffix))
-	if err != nil {
-		return time.Time{}, false
-	}
-	return info.ModTime(), true
-}
-
-// freshSuffix is of a record that is being stored.
-const freshSuffix = ".new"
-
-func blanks(count int) []byte { return bytes.Repeat([]byte{' '}, count) }
-
-// store writes a record in the place of what is there of it, filled up with blanks, and then gives it its name.
-func (f folder) store(record string, value any, durably bool) error {
-	text, err := json.Marshal(value)
-	if err != nil {
-		return err
-	}
-	fresh := f.file(record + freshSuffix)
-	file, err := os.OpenFile(fresh, os.O_WRONLY|os.O_CREATE, 0o600)
-	if err != nil {
-		return err
-	}
-	if there, failed := file.Stat(); failed == nil && int(there.Size()) > len(text) {
-		text = append(text, blanks(int(there.Size())-len(text))...)
-	}
-	_, err = file.Write(text)
-	if durably && err == nil {
-		err = file.Sync()
-	}
-	if err := errors.Join(err, file.Close()); err != nil {
-		return err
-	}
-	return os.Rename(fresh, f.file(record))
-}
-
-// read loads a record and tells whether there is one. One that does not decode was lost when the machine crashed.
-func (f folder) read(record string, value any) (bool, error) {
-	text, err := os.ReadFile(f.file(record))
-	if errors.Is(err, os.ErrNotExist) {
-		return false, nil
-	}
-	if err != nil {
-		return false, err
-	}
-	return json.Unmarshal(text, value) == nil, nil
-}
-
-// syncFolder makes the names in a folder durable.
-func syncFolder(path string) error {
-	open, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(open.Sync(), open.Close())
-}
+func (f folder) reserved() (at time.Time, did bool) { return record.Reserved(string(f), endedRecord) }

@@ -15,6 +15,7 @@ import (
 
 	"starling/driver"
 	"starling/driver/device"
+	"starling/driver/record"
 )
 
 // Start has a new supervisor own t, and returns when it does.
@@ -91,7 +92,7 @@ func (d *Driver) start(ctx context.Context, t *task, spec driver.Task) error {
 	quit := context.AfterFunc(ctx, func() { _ = syscall.Kill(t.child, syscall.SIGKILL) })
 	// A supervisor that ends before it has read all of it leaves nothing to be told here that its words do not.
 	_ = gob.NewEncoder(assign).Encode(a)
-	unsynced := syncFolder(d.tasksDir()) // the supervisor syncs what is in the folder meanwhile
+	unsynced := record.Sync(d.tasksDir()) // the supervisor syncs what is in the folder meanwhile
 	alive := bufio.NewReader(t.alive)
 	acknowledged := awaitStarted(alive) && unsynced == nil
 	if !quit() { // the supervisor was killed, or is about to be

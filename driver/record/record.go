@@ -1,0 +1,95 @@
+// Package record keeps values as JSON files in a folder. After a crash of this process there is the whole of a record,
+// or nothing new of it.
+package record
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// freshSuffix is of a record that is being stored.
+const freshSuffix = ".new"
+
+// Write stores a record.
+func Write(folder, name string, value any) error { return store(folder, name, value, false) }
+
+// WriteDurably stores a record: after a crash of the machine, too, there is the whole record or none.
+func WriteDurably(folder, name string, value any) error {
+	if err := store(folder, name, value, true); err != nil {
+		return err
+	}
+	return Sync(folder)
+}
+
+// store writes a record in the place of what is there of it, filled up with blanks, and then gives it its name.
+func store(folder, name string, value any, durably bool) error {
+	text, err := json.Marshal(value)
+	if err != nil {
+		return err
+	}
+	fresh := filepath.Join(folder, name+freshSuffix)
+	file, err := os.OpenFile(fresh, os.O_WRONLY|os.O_CREATE, 0o600)
+	if err != nil {
+		return err
+	}
+	if there, failed := file.Stat(); failed == nil && int(there.Size()) > len(text) {
+		text = append(text, blanks(int(there.Size())-len(text))...)
+	}
+	_, err = file.Write(text)
+	if durably && err == nil {
+		err = file.Sync()
+	}
+	if err := errors.Join(err, file.Close()); err != nil {
+		return err
+	}
+	return os.Rename(fresh, filepath.Join(folder, name))
+}
+
+// Read loads a record and tells whether there is one. One that does not decode was lost when the machine crashed.
+func Read(folder, name string, value any) (bool, error) {
+	text, err := os.ReadFile(filepath.Join(folder, name))
+	if errors.Is(err, os.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	return json.Unmarshal(text, value) == nil, nil
+}
+
+// reservedBytes is more than a record takes for which room is reserved.
+const reservedBytes = 8 << 10
+
+// Reserve sets room aside for records, so that they can be stored although the disk is full.
+func Reserve(folder string, names ...string) error {
+	for _, name := range names {
+		if err := os.WriteFile(filepath.Join(folder, name+freshSuffix), blanks(reservedBytes), 0o600); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Reserved tells whether and when room was set aside for a record that is not there yet.
+func Reserved(folder, name string) (at time.Time, did bool) {
+	info, err := os.Stat(filepath.Join(folder, name+freshSuffix))
+	if err != nil {
+		return time.Time{}, false
+	}
+	return info.ModTime(), true
+}
+
+func blanks(count int) []byte { return bytes.Repeat([]byte{' '}, count) }
+
+// Sync makes the names in a folder durable.
+func Sync(folder string) error {
+	open, err := os.Open(folder)
+	if err != nil {
+		return err
+	}
+	return errors.Join(open.Sync(), open.Close())
+}
