@@ -152,7 +152,7 @@ func TestDecodeKeepsWhatItCannotRead(t *testing.T) {
 		{"too many tasks", frameOf(KindSubmitJob, 1, append(policy, terms.TasksMax+1)...),
 			"submit-job holds 65 where at most 64 is allowed"},
 		{"more tasks than bytes", frameOf(KindSubmitJob, 1, append(policy, 64, 0, 0)...), "submit-job ends within a list"},
-		{"an unknown ending", frameOf(KindReportTasks, 1, 0, 1, 0, 0, 0, 0, 0, byte(facts.EndingCount)),
+		{"an unknown ending", frameOf(KindReportTasks, 1, 0, 1, 0, 0, 0, 0, 0, byte(facts.OutOfDisk)),
 			"report-tasks holds 11 where at most 10 is allowed"},
 		{"a slot beyond 16 bits", frameOf(KindReportTasks, 1, 0, 1, 0, 0x80, 0x80, 4, 0, 0, 0, 0, 0),
 			"report-tasks holds 65536 where at most 65535 is allowed"},

@@ -128,7 +128,11 @@ func report(c *codec.Coder, r *Report) {
 	codec.Integer(c, &r.Slot.Index, math.MaxUint32)
 	codec.Integer(c, &r.Slot.Seat, uint64(facts.UnknownSeat))
 	codec.Integer(c, &r.Order, math.MaxUint64)
-	codec.Integer(c, &r.Ended, uint64(facts.EndingCount)-1)
+	last := facts.OutputLost
+	if c.Version >= withOutOfDisk {
+		last = facts.OutOfDisk
+	}
+	codec.Integer(c, &r.Ended, uint64(last))
 	c.Signed(&r.ExitCode)
 	codec.Flags(c, &r.Ready)
 	codec.Text(c, &r.Detail, facts.FailureDetailBytesMax)

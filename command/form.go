@@ -3,6 +3,7 @@ package command
 import (
 	"slices"
 
+	"starling/cluster/facts"
 	"starling/terms"
 	"starling/terms/codec"
 	"starling/terms/rules"
@@ -28,6 +29,9 @@ const withoutVolumes = 2
 
 // withAbsence is the version of Volunteer that may say how long its peer is away.
 const withAbsence = terms.OfferVersion
+
+// withOutOfDisk is the version of ReportTasks that tells of instances which were out of disk.
+const withOutOfDisk = 2
 
 func formOf(c Command) form {
 	f := form{c.Kind(), 1}
@@ -60,6 +64,16 @@ func (m *EndAllocation) version() uint16 {
 	return 1
 }
 
+// version returns that of the newest ending.
+func (m *ReportTasks) version() uint16 {
+	for i := range m.Reports {
+		if m.Reports[i].Ended == facts.OutOfDisk {
+			return withOutOfDisk
+		}
+	}
+	return 1
+}
+
 // code writes or reads the body of a command of the form.
 func (f form) code(c *codec.Coder, one Command) {
 	c.Version = f.version
@@ -83,6 +97,8 @@ func (f form) since() rules.Number {
 		return rules.Registry
 	case f == form{KindChangePools, withUsers}, f.kind == KindAddAuthority, f.kind == KindRemoveAuthority:
 		return rules.Authorities
+	case f == form{KindReportTasks, withOutOfDisk}:
+		return rules.DiskLimits
 	case f.kind == KindRemoveVolumes, f == form{KindChangePools, withSpecBytes}, f == form{KindVolunteer, withAbsence}:
 		return rules.Volumes
 	case f.kind >= KindAs && f.kind < kindEnd:
@@ -95,7 +111,8 @@ func (f form) since() rules.Number {
 func (f form) known() bool {
 	_, ofJobs := terms.VersionSince(f.version)
 	return f.version == 1 || f.kind == KindSubmitJob && ofJobs || f == form{KindEndAllocation, withoutVolumes} ||
-		f == form{KindVolunteer, withAbsence} || f.kind == KindChangePools && f.version <= withSpecBytes && f.version > 0
+		f == form{KindVolunteer, withAbsence} || f == form{KindReportTasks, withOutOfDisk} ||
+		f.kind == KindChangePools && f.version <= withSpecBytes && f.version > 0
 }
 
 // Unreadable is a command that is refused because of how it is written: the rules in force do not have its form, or do

@@ -44,36 +44,51 @@ func samples() map[form]*Entry {
 			away.Offer.AwayUntil = 1_700_000_600_000
 			add(&away)
 		}
+		if told, ok := one.(*ReportTasks); ok {
+			full := *told
+			full.Reports = slices.Clone(told.Reports)
+			full.Reports[0].Ended, full.Reports[0].Detail = facts.OutOfDisk, "it had taken 2.0 MiB"
+			add(&full)
+		}
 		if submit, ok := one.(*SubmitJob); ok {
-			delayed := *submit
-			delayed.Spec.Tasks = slices.Clone(submit.Spec.Tasks)
-			delayed.Spec.Tasks[0].StopDelayMillis = 2000
-			add(&delayed)
-			contained := delayed
-			contained.Spec.Tasks = slices.Clone(delayed.Spec.Tasks)
-			contained.Spec.Tasks[0].Container = terms.Container{Image: "registry.example/web:1.2", Arguments: []string{"-v"},
-				ReadOnly: true, Capabilities: []string{"NET_ADMIN"},
-				Mounts: []terms.Mount{{Path: "/data", Volume: "data", ReadOnly: true}}}
-			add(&contained)
-			asked := contained
-			asked.Spec.Tasks = slices.Clone(contained.Spec.Tasks)
-			asked.Spec.Tasks[0].ProcessesMax = 100
-			asked.Spec.Tasks[0].Checks = slices.Clone(contained.Spec.Tasks[0].Checks)
-			check := &asked.Spec.Tasks[0].Checks[0]
-			check.Kind, check.Service, check.StartMillis = terms.CheckGRPC, "web.Orders", 30_000
-			add(&asked)
-			shown := asked
-			shown.Spec.Tasks = slices.Clone(asked.Spec.Tasks)
-			shown.Spec.Tasks[0].IDTokens = []terms.IDToken{{Name: "vault", Audience: "https://vault.example",
-				LifeMillis: 3_600_000}}
-			shown.Spec.Tasks[0].Checks = slices.Clone(asked.Spec.Tasks[0].Checks)
-			question := &shown.Spec.Tasks[0].Checks[0]
-			question.Method, question.Body, question.Status = 2, "{}", 204
-			question.Headers = []terms.EnvVar{{Name: "Host", Value: "web.example"}}
-			add(&shown)
+			addJobs(submit, add)
 		}
 	}
 	return entries
+}
+
+// addJobs adds the later forms of the order to run a job.
+func addJobs(submit *SubmitJob, add func(Command)) {
+	delayed := *submit
+	delayed.Spec.Tasks = slices.Clone(submit.Spec.Tasks)
+	delayed.Spec.Tasks[0].StopDelayMillis = 2000
+	add(&delayed)
+	contained := delayed
+	contained.Spec.Tasks = slices.Clone(delayed.Spec.Tasks)
+	contained.Spec.Tasks[0].Container = terms.Container{Image: "registry.example/web:1.2", Arguments: []string{"-v"},
+		ReadOnly: true, Capabilities: []string{"NET_ADMIN"},
+		Mounts: []terms.Mount{{Path: "/data", Volume: "data", ReadOnly: true}}}
+	add(&contained)
+	asked := contained
+	asked.Spec.Tasks = slices.Clone(contained.Spec.Tasks)
+	asked.Spec.Tasks[0].ProcessesMax = 100
+	asked.Spec.Tasks[0].Checks = slices.Clone(contained.Spec.Tasks[0].Checks)
+	check := &asked.Spec.Tasks[0].Checks[0]
+	check.Kind, check.Service, check.StartMillis = terms.CheckGRPC, "web.Orders", 30_000
+	add(&asked)
+	shown := asked
+	shown.Spec.Tasks = slices.Clone(asked.Spec.Tasks)
+	shown.Spec.Tasks[0].IDTokens = []terms.IDToken{{Name: "vault", Audience: "https://vault.example",
+		LifeMillis: 3_600_000}}
+	shown.Spec.Tasks[0].Checks = slices.Clone(asked.Spec.Tasks[0].Checks)
+	question := &shown.Spec.Tasks[0].Checks[0]
+	question.Method, question.Body, question.Status = 2, "{}", 204
+	question.Headers = []terms.EnvVar{{Name: "Host", Value: "web.example"}}
+	add(&shown)
+	limited := shown
+	limited.Spec.Tasks = slices.Clone(shown.Spec.Tasks)
+	limited.Spec.Tasks[0].DiskBytesMax = 10 << 30
+	add(&limited)
 }
 
 // commands returns one of every kind, in its first version.

@@ -141,6 +141,10 @@ type Limits struct {
 	MemoryBytes int64
 	// Processes is the largest number of processes and threads.
 	Processes int64
+	// DiskBytes of the disk that what is the task's own takes; beyond it the task is killed.
+	DiskBytes int64
+	// DiskBytesAsked is no bound: when the disk is full, the task that takes the most beyond it is killed.
+	DiskBytesAsked int64
 }
 
 // NoExitCode is the exit code of a task whose own is not known. It is not 0, lest that be taken for success.
@@ -158,6 +162,8 @@ type Status struct {
 	Signal int
 	// OutOfMemory tells that it was killed for using more memory than its limit.
 	OutOfMemory bool
+	// OutOfDisk tells how it was killed for using more of the disk than its limit, or filling it. Empty otherwise.
+	OutOfDisk string
 	// Unproved tells that the task was ended, or not started, because its last proof was too old (see Proofs), or no
 	// driver was there for too long; Error may say more.
 	Unproved bool

@@ -110,6 +110,8 @@ func programFields() []field[terms.Task] {
 			named("user", "The account that the program runs as; without it one of the job's own where the agent is root, and the agent's elsewhere. Admins name any, others those that the pool has under run_as. In a container it is one of the image's, or numbers as in 999:999; without it the one that the image names."),
 		bind(optional(whole[uint32](1, terms.TaskProcessesMax)), func(t *spec) *uint32 { return &t.ProcessesMax }).
 			named("pids_limit", "How many processes and threads an instance may have; without it 4096, where the machine can limit them."),
+		bind(optional(bytesForm()), func(t *spec) *int64 { return &t.DiskBytesMax }).
+			named("disk_limit", "How much an instance may take of the disk: what lies in its fresh folder and what it changes of its image. An instance that takes more is ended as out of disk; that is looked at every second, so leave room for what is written between two looks. What it writes to volumes, to a work_dir of its own and to /tmp does not count, nor does its output, of which only the newest part is kept. Without it, or with 0, an instance is ended only if it fills the disk of its machine."),
 		bind(list(idTokenForm(), 0, terms.IDTokensMax), func(t *spec) *[]terms.IDToken { return &t.IDTokens }).
 			named("id_tokens", "Signed tokens (JWT) that tell programs outside of the cluster, such as Vault or a cloud, which instance shows them. The path of each stands in STARLING_ID_TOKEN_<NAME>; the file is replaced before the token expires."),
 		bind(optional(zeroIs(terms.StopDelayLeast, durationForm(terms.GraceMillisMax))),
@@ -165,7 +167,7 @@ func resourcesForm() form[terms.Resources] {
 			"Processor, in cores (2, 0.5) or thousandths of one (500m).").or("500m"),
 		bind(bytesForm(), amount(terms.Memory)).named("memory", "Memory; an instance that uses more is killed.").or("256Mi"),
 		bind(bytesForm(), amount(terms.Disk)).named("disk",
-			"Disk space, counted when machines are chosen but not enforced.").or("0"),
+			"Disk space, counted when machines are chosen; when a disk is full, the instance that takes the most beyond this is ended. disk_limit is a limit.").or("0"),
 	}, nil)
 }
 

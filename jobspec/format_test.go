@@ -178,6 +178,7 @@ func task(t *rapid.T, name terms.TaskName) terms.Task {
 		Placement: terms.Placement(rapid.IntRange(1, 2).Draw(t, "placement")),
 		Resources: terms.Resources{rapid.Int64Range(0, terms.CPUMillicoresMax).Draw(t, "cpu"),
 			rapid.Int64Range(0, terms.BytesMax).Draw(t, "memory"), rapid.Int64Range(0, 1<<20).Draw(t, "disk") << 10},
+		DiskBytesMax:    rapid.Int64Range(0, 1<<20).Draw(t, "disk_limit") << 10,
 		StopDelayMillis: rapid.Uint32Range(0, terms.GraceMillisMax).Draw(t, "before"),
 		StopGraceMillis: rapid.Uint32Range(0, terms.GraceMillisMax).Draw(t, "grace"),
 		Restart: terms.Restart{

@@ -64,14 +64,15 @@ func localTask(id terms.AllocationID, status driver.Status) reaction.LocalTask {
 	if status.State != driver.Exited {
 		return task
 	}
-	task.ExitCode = int32(status.ExitCode)
-	task.Detail = status.Error[:min(len(status.Error), facts.FailureDetailBytesMax)]
+	task.ExitCode, task.Detail = int32(status.ExitCode), clipped(cmp.Or(status.OutOfDisk, status.Error))
 	switch {
 	case status.Unproved:
 		task.Ended, task.Detail = facts.NodeLost,
 			cmp.Or(task.Detail, "it was stopped because its node could not prove in time that it is still a member")
 	case status.OutOfMemory:
 		task.Ended = facts.OutOfMemory
+	case status.OutOfDisk != "":
+		task.Ended = facts.OutOfDisk
 	case status.Signal != 0:
 		task.Ended = facts.BySignal
 	case status.Error != "":
@@ -208,9 +209,8 @@ func (p *Peer) handTask(ctx context.Context, task driver.Task, pulse journal.Pul
 
 // taskOf says in the driver's terms what is to run. The environment tells the task who it is.
 func (p *Peer) taskOf(order reaction.Order) driver.Task {
-	slot := order.ID.Slot
+	slot, asks, container := order.ID.Slot, order.Spec.Resources, containerOf(&order.Spec.Container)
 	env, user := &driver.Environment{}, order.Spec.User
-	container := containerOf(&order.Spec.Container)
 	if container == nil { // an image has its own
 		user = p.userOf(user, slot.Job)
 		env.Set("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin")
@@ -257,8 +257,8 @@ func (p *Peer) taskOf(order reaction.Order) driver.Task {
 	return driver.Task{
 		ID: order.ID.String(), Volumes: volumes, Proofs: proofsOf(&order), Command: order.Spec.Command, Env: env.All,
 		WorkDir: order.Spec.WorkDir, User: user, Container: container, Devices: given,
-		Limits: driver.Limits{CPUMillicores: order.Spec.Resources[terms.CPU],
-			MemoryBytes: order.Spec.Resources[terms.Memory], Processes: int64(order.Spec.ProcessesMax)},
+		Limits: driver.Limits{CPUMillicores: asks[terms.CPU], MemoryBytes: asks[terms.Memory],
+			Processes: int64(order.Spec.ProcessesMax), DiskBytes: order.Spec.DiskBytesMax, DiskBytesAsked: asks[terms.Disk]},
 	}
 }
 

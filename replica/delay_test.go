@@ -161,3 +161,25 @@ func TestANewClusterRaisesItsRules(t *testing.T) {
 		}
 	}
 }
+
+// TestOlderRulesKnowNoFullDisk: a node tells what the rules in force have.
+func TestOlderRulesKnowNoFullDisk(t *testing.T) {
+	for number, want := range map[rules.Number]facts.Ending{
+		rules.Volumes: facts.BySignal, rules.DiskLimits: facts.OutOfDisk,
+	} {
+		s, o := stopped(t, func(*terms.Job) {})
+		s.Rules = number
+		o.Now, o.Local[0].Ended, o.Local[0].ExitCode, o.Local[0].Detail = 1001, facts.OutOfDisk, 137, "full"
+		got := reaction.React("m00000~1", s, o)
+		if len(got.Commands) != 1 {
+			t.Fatalf("writes %+v, want only a report", got.Commands)
+		}
+		told := got.Commands[0].(*command.ReportTasks).Reports[0]
+		if told.Ended != want || told.ExitCode != 137 || told.Detail != "full" {
+			t.Errorf("under rules %d it tells %+v, want %s", number, told, want)
+		}
+		if need := command.Needs(got.Commands); need > number {
+			t.Errorf("under rules %d it writes what needs rules %d", number, need)
+		}
+	}
+}

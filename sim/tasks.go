@@ -74,6 +74,9 @@ func (m *machine) start(order reaction.Order) {
 	})
 }
 
+// failures are the ways in which a program fails.
+var failures = [...]facts.Ending{facts.ByItself, facts.BySignal, facts.OutOfMemory, facts.OutOfDisk}
+
 func (m *machine) exec(order reaction.Order) {
 	m.w.checkAlone(m, &order)
 	m.w.disks.Opened(m.core.State(), &m.volumes, &order)
@@ -99,7 +102,7 @@ func (m *machine) exec(order reaction.Order) {
 	case fares == wishes.FaresBadly && (!m.w.calm || m.w.now < m.w.calmAt+repairMillis):
 		m.w.after(m.w.between(0, 1000), func() { m.end(t, facts.ByItself, 1) })
 	case m.w.chance(failTask):
-		how := facts.Ending(m.w.between(int(facts.ByItself), int(facts.OutOfMemory)))
+		how := failures[m.w.rng.IntN(len(failures))]
 		m.w.after(m.w.between(0, 2000), func() { m.end(t, how, 1) })
 	case len(order.Spec.Checks) > 0 && m.w.chance(failedCheck):
 		m.w.after(m.w.between(0, 3000), func() { m.end(t, facts.CheckFailed, 1) })

@@ -25,7 +25,7 @@ type field[T any] struct {
 // versions lists since which number of the rules there is each version of the encoding, from version 1. One has all
 // fields of those before it.
 var versions = [...]rules.Number{rules.First, rules.StopDelays, rules.Containers, rules.Authorities,
-	rules.Volumes}
+	rules.Volumes, rules.DiskLimits}
 
 // VersionSince returns since which number of the rules jobs have a version of their encoding; ok is false for one that
 // this program does not know.
@@ -117,6 +117,7 @@ var taskFields = [...]field[Task]{
 	{"pids_limit", 4, replace[Task], func(c *coder, t *Task) { codec.Uint32s(c, &t.ProcessesMax) }},
 	{"checks", 5, replace[Task], codeQuestions},
 	{"id_tokens", 5, replace[Task], func(c *coder, t *Task) { codec.List(c, &t.IDTokens, IDTokensMax, codeIDToken) }},
+	{"disk_limit", 6, replace[Task], func(c *coder, t *Task) { codec.Integer(c, &t.DiskBytesMax, math.MaxInt64) }},
 }
 
 // Code writes or reads the job, in the version of the coder.

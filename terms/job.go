@@ -213,6 +213,8 @@ type Task struct {
 	// ProcessesMax bounds the processes and threads of an instance, 0 as its node does. Jobs have it since
 	// rules.Authorities.
 	ProcessesMax uint32
+	// DiskBytesMax bounds what an instance takes of the disk, 0 as its node does. Jobs have it since rules.DiskLimits.
+	DiskBytesMax int64
 	// OnMembersChange is what instances are sent when the files of the job's plugins have changed.
 	OnMembersChange Signal
 	// IDTokens are what instances show programs outside of the cluster. Jobs have them since rules.Volumes.

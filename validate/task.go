@@ -44,6 +44,7 @@ func (p *problems) task(t *terms.Task) {
 	p.bounded("restart.reset_after", int64(t.Restart.ResetMillis), 0, terms.DelayMillisMax)
 	p.idTokens(t)
 	p.bounded("pids_limit", int64(t.ProcessesMax), 0, terms.TaskProcessesMax)
+	p.bounded("disk_limit", t.DiskBytesMax, 0, terms.BytesMax)
 	p.bounded("stop_delay", int64(t.StopDelayMillis), 0, terms.GraceMillisMax)
 	p.bounded("stop_grace", int64(t.StopGraceMillis), 0, terms.GraceMillisMax)
 }

@@ -673,6 +673,8 @@ type TaskSpec struct {
 	ProcessesMax uint32 `protobuf:"varint,35,opt,name=processes_max,json=processesMax,proto3" json:"processes_max,omitempty"`
 	// What instances show programs outside of the cluster.
 	IdTokens []*IDToken `protobuf:"bytes,37,rep,name=id_tokens,json=idTokens,proto3" json:"id_tokens,omitempty"`
+	// How much an instance may take of the disk; 0 for no limit but the room on its machine.
+	DiskBytesMax int64 `protobuf:"varint,38,opt,name=disk_bytes_max,json=diskBytesMax,proto3" json:"disk_bytes_max,omitempty"`
 	// What comes when the restarts are used up; absent never tries another node.
 	Reschedule *Reschedule `protobuf:"bytes,14,opt,name=reschedule,proto3" json:"reschedule,omitempty"`
 	// What becomes of an instance whose node left; absent gives it up at once.
@@ -869,6 +871,13 @@ func (x *TaskSpec) GetIdTokens() []*IDToken {
 		return x.IdTokens
 	}
 	return nil
+}
+
+func (x *TaskSpec) GetDiskBytesMax() int64 {
+	if x != nil {
+		return x.DiskBytesMax
+	}
+	return 0
 }
 
 func (x *TaskSpec) GetReschedule() *Reschedule {
@@ -12234,7 +12243,7 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\brollback\x18\t \x01(\bR\brollback\x12!\n" +
 	"\fstart_paused\x18\n" +
 	" \x01(\bR\vstartPaused\x12\x1b\n" +
-	"\tsame_node\x18\v \x01(\bR\bsameNode\"\xb9\n" +
+	"\tsame_node\x18\v \x01(\bR\bsameNode\"\xdf\n" +
 	"\n" +
 	"\bTaskSpec\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1c\n" +
@@ -12259,7 +12268,8 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\x11stop_delay_millis\x18\x19 \x01(\rH\x00R\x0fstopDelayMillis\x88\x01\x01\x12*\n" +
 	"\x11stop_grace_millis\x18\r \x01(\rR\x0fstopGraceMillis\x12#\n" +
 	"\rprocesses_max\x18# \x01(\rR\fprocessesMax\x121\n" +
-	"\tid_tokens\x18% \x03(\v2\x14.starling.v1.IDTokenR\bidTokens\x127\n" +
+	"\tid_tokens\x18% \x03(\v2\x14.starling.v1.IDTokenR\bidTokens\x12$\n" +
+	"\x0edisk_bytes_max\x18& \x01(\x03R\fdiskBytesMax\x127\n" +
 	"\n" +
 	"reschedule\x18\x0e \x01(\v2\x17.starling.v1.RescheduleR\n" +
 	"reschedule\x127\n" +

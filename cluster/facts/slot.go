@@ -171,7 +171,8 @@ func (s *Slot) ByPolicy() bool {
 
 // OwnExitCode is that of the last end if nobody had told the program to end, else 0.
 func (s *Slot) OwnExitCode() int32 {
-	if s.Ended == ByItself || s.Ended == BySignal || s.Ended == OutOfMemory {
+	switch s.Ended {
+	case ByItself, BySignal, OutOfMemory, OutOfDisk:
 		return s.ExitCode
 	}
 	return 0
@@ -204,6 +205,8 @@ const (
 	OutOfTime
 	// OutputLost: it succeeded, and its node has not got any more what it left for others.
 	OutputLost
+	// OutOfDisk: it took more of the disk than it may, or filled it. Reports tell so since rules.DiskLimits.
+	OutOfDisk
 	EndingCount
 )
 
@@ -211,7 +214,7 @@ const (
 func (e Ending) String() string {
 	return [...]string{"not ended", "exited", "killed by a signal", "out of memory", "could not be started",
 		"its node was lost", "stopped on request", "a check failed",
-		"gave way to others", "ran for too long", "its output was lost"}[e]
+		"gave way to others", "ran for too long", "its output was lost", "out of disk"}[e]
 }
 
 // Special tells whether a waiting slot wants a particular node or version.

@@ -16,6 +16,7 @@ import (
 // processContract is the part of the contract that only real processes can keep.
 func processContract() map[string]func(*testing.T, *bench) {
 	return map[string]func(*testing.T, *bench){
+		"DiskLimit":        testDiskLimit,
 		"Environment":      testEnvironment,
 		"Path":             testPath,
 		"WorkDir":          testWorkDir,
@@ -275,4 +276,36 @@ func lockFile(path string, how int) error {
 	}
 	defer file.Close()
 	return syscall.Flock(int(file.Fd()), how)
+}
+
+// testDiskLimit has a task take more of the disk than it may, beside one that does not.
+func testDiskLimit(t *testing.T, b *bench) {
+	limited := func(id string, bytes string) {
+		task := b.task(id, "fill", bytes)
+		task.Limits.DiskBytes, task.Limits.DiskBytesAsked = 1<<20, 1<<30
+		b.startTask(t, task)
+		b.ready(t, id)
+	}
+	limited("modest", "500000")
+	limited("filler", "3000000")
+	got := b.exited(t, "filler")
+	if got.Signal != 9 || got.ExitCode != 128+9 || got.Error != "" ||
+		!strings.HasPrefix(got.OutOfDisk, "it had taken ") || !strings.Contains(got.OutOfDisk, "1.0 MiB") {
+		t.Errorf("got %+v, want it killed for want of disk", got)
+	}
+	if got := b.status("modest"); got.State != driver.Running {
+		t.Errorf("its neighbour: %+v", got)
+	}
+	b.reopen(t, func() {})
+	if again := b.status("filler"); again.OutOfDisk != got.OutOfDisk {
+		t.Errorf("a new driver finds %+v, want %+v", again, got)
+	}
+	b.stop(t, "modest", longGrace)
+	wantExit(t, b.exited(t, "modest"), 128+15, 15)
+	limited("later", "500000")
+	b.reopen(t, func() {})
+	_, _ = b.Exec(b.ctx, b.task("later", "fill", "3000000"), driver.Session{}) // ends with the task
+	if got := b.exited(t, "later"); got.OutOfDisk == "" {
+		t.Errorf("a task of an earlier driver, beside which a program took too much: %+v", got)
+	}
 }

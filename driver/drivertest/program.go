@@ -27,6 +27,7 @@ import (
 //	burn BYTES              fills memory, writes "ready" and keeps a processor busy
 //	follow PATH             writes the file at PATH, and again at each SIGHUP
 //	keep VARIABLE LINE      adds LINE to a file in the folder that VARIABLE names, and writes the file
+//	fill BYTES              writes a file of so many bytes, says "ready" and waits
 //	family LOCK stay|leave  starts descendants that ignore SIGTERM, all holding LOCK, as FamilyLock returns it; then
 //	                        ignores it too, or leaves with 6
 //	member LOCK [verb...]   one of the family; starts the rest
@@ -60,8 +61,8 @@ func Program(arguments []string) int {
 		return talk(number(rest[0]))
 	case "terminal":
 		return terminal()
-	case "burn", "follow":
-		lasts := map[string]func(string) int{"burn": burn, "follow": follow}
+	case "burn", "follow", "fill":
+		lasts := map[string]func(string) int{"burn": burn, "follow": follow, "fill": fill}
 		return lasts[verb](rest[0])
 	case "keep":
 		keep(filepath.Join(os.Getenv(rest[0]), "kept"), rest[1])
@@ -74,6 +75,11 @@ func Program(arguments []string) int {
 		return 2
 	}
 	return 0
+}
+
+func fill(bytes string) int {
+	must(os.WriteFile(fmt.Sprintf("fill-%d", os.Getpid()), make([]byte, number(bytes)), 0o600))
+	return wait()
 }
 
 func keep(path, line string) {

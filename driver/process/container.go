@@ -71,7 +71,12 @@ func (d *Driver) prepare(ctx context.Context, t *task, spec *driver.Task) (*runc
 	if err := d.MayContain(); err != nil {
 		return nil, err
 	}
-	return d.config.Containers.Prepare(ctx, t.folder.name(), spec)
+	c, err := d.config.Containers.Prepare(ctx, t.folder.name(), spec)
+	if err != nil {
+		return nil, err
+	}
+	t.origin.Disk.Layer = c.Layer()
+	return c, t.folder.write(originRecord, t.origin)
 }
 
 // remove deletes a task's folder, and gives up its container.

@@ -18,6 +18,7 @@ import (
 	"starling/driver/cgroup"
 	"starling/driver/confine"
 	"starling/driver/device"
+	"starling/driver/disk"
 	"starling/driver/lock"
 	"starling/driver/output"
 	"starling/driver/uptime"
@@ -136,7 +137,12 @@ func (d *Driver) open() error {
 	}
 	d.survey()
 	d.sweepVolumes()
-	return d.adopt()
+	err = d.adopt()
+	if err == nil {
+		watcher := disk.Watcher{Folder: d.config.Dir, Tasks: d.writers, End: d.endFiller}
+		d.watching.Go(func() { watcher.Watch(d.closing) })
+	}
+	return err
 }
 
 func (d *Driver) tasksDir() string { return filepath.Join(d.config.Dir, "tasks") }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -14,23 +15,10 @@ import (
 // be written there, and its folder can be deleted.
 func TestAFullDiskHidesNoEnd(t *testing.T) {
 	t.Parallel()
-	disk := t.TempDir()
-	err := syscall.Mount("tmpfs", disk, "tmpfs", 0, "size=4m")
-	if errors.Is(err, syscall.EPERM) {
-		t.Skip("only root mounts a disk")
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	b := newBench(t)
-	b.reopen(t, func() { b.folder = filepath.Join(disk, "driver") })
-	t.Cleanup(func() {
-		if err := syscall.Unmount(disk, syscall.MNT_DETACH); err != nil {
-			t.Error(err)
-		}
-	})
+	b, disk := benchOnDisk(t)
 	script := `head -c 8m /dev/zero > fill; head -c 8m /dev/zero | dd of=rest bs=1 count=8192 2>/dev/null; exit 7`
-	b.start(t, driver.Task{ID: "filler", Command: []string{"sh", "-c", script}, Env: []string{"PATH=/bin:/usr/bin"}})
+	b.start(t, driver.Task{ID: "filler", Command: []string{"sh", "-c", script}, Env: []string{"PATH=/bin:/usr/bin"},
+		Limits: driver.Limits{DiskBytesAsked: 8 << 20}}) // as it had asked for, so it is not ended
 	if got := b.exited(t, "filler"); got.ExitCode != 7 {
 		t.Errorf("the task that filled the disk: %+v", got)
 	}
@@ -42,5 +30,62 @@ func TestAFullDiskHidesNoEnd(t *testing.T) {
 	}
 	if err := os.WriteFile(filepath.Join(disk, "more"), make([]byte, 1<<20), 0o600); err != nil {
 		t.Errorf("there is no room again: %v", err)
+	}
+}
+
+// benchOnDisk has its folder on a disk of 4 MiB.
+func benchOnDisk(t *testing.T) (b *bench, disk string) {
+	t.Helper()
+	disk = t.TempDir()
+	err := syscall.Mount("tmpfs", disk, "tmpfs", 0, "size=4m")
+	if errors.Is(err, syscall.EPERM) {
+		t.Skip("only root mounts a disk")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	b = newBench(t)
+	b.reopen(t, func() { b.folder = filepath.Join(disk, "driver") })
+	t.Cleanup(func() {
+		if err := syscall.Unmount(disk, syscall.MNT_DETACH); err != nil {
+			t.Error(err)
+		}
+	})
+	return b, disk
+}
+
+// On a full disk the task that takes the most beyond what it asked for is ended, and a start waits until there is room.
+func TestFillerEnds(t *testing.T) {
+	t.Parallel()
+	b, _ := benchOnDisk(t)
+	fill := func(id, bytes string, asked int64) {
+		b.start(t, driver.Task{ID: id, Command: []string{b.binary, programWord, "fill", bytes},
+			Limits: driver.Limits{DiskBytesAsked: asked}})
+		b.ready(t, id)
+	}
+	fill("modest", "1000", 0)
+	fill("asking", "2000000", 2<<20)
+	fill("filler", "2050000", 0)
+	got := b.exited(t, "filler")
+	if !strings.Contains(got.OutOfDisk, "of 4.0 MiB of the disk") || got.Signal != 9 {
+		t.Errorf("got %+v, want it killed for want of disk", got)
+	}
+	begun := make(chan error, 1)
+	go func() {
+		begun <- b.Start(b.ctx, driver.Task{ID: "later", Command: []string{b.binary, programWord, "exit", "0"}})
+	}()
+	if err := b.Forget("filler"); err != nil {
+		t.Error(err)
+	}
+	if err := <-begun; err != nil {
+		t.Errorf("a start on a disk that was full: %v", err)
+	}
+	b.exited(t, "later")
+	for _, id := range []string{"modest", "asking"} {
+		if got := b.status(id); got.State != driver.Running {
+			t.Errorf("a task that takes what it asked for, or little: %+v", got)
+		}
+		b.stop(t, id, 0)
+		b.exited(t, id)
 	}
 }

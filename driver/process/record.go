@@ -6,6 +6,7 @@ import (
 
 	"starling/driver"
 	"starling/driver/cgroup"
+	"starling/driver/disk"
 	"starling/driver/output"
 	"starling/driver/runc"
 )
@@ -25,6 +26,8 @@ type origin struct {
 	Place cgroup.Place
 	// Runtime is the program that runs the task's container, empty if it has none; Image is the container's.
 	Runtime, Image string
+	// Disk says what the task may take of the disk.
+	Disk disk.Use
 }
 
 // assignment is what a supervisor is told on its standard input. It is stored nowhere.
@@ -62,6 +65,7 @@ type ended struct {
 	ExitCode    int
 	Signal      int
 	OutOfMemory bool
+	OutOfDisk   string
 	Unproved    bool
 	Error       string
 	StartedAt   time.Time
@@ -80,6 +84,6 @@ func (s started) status(id string) driver.Status {
 func (e ended) status(id string) driver.Status {
 	return driver.Status{
 		ID: id, State: driver.Exited, ExitCode: e.ExitCode, Signal: e.Signal, OutOfMemory: e.OutOfMemory,
-		Unproved: e.Unproved, Error: e.Error, StartedAt: e.StartedAt, EndedAt: e.EndedAt,
+		OutOfDisk: e.OutOfDisk, Unproved: e.Unproved, Error: e.Error, StartedAt: e.StartedAt, EndedAt: e.EndedAt,
 	}
 }

@@ -15,6 +15,7 @@ import (
 
 	"starling/driver"
 	"starling/driver/device"
+	"starling/driver/disk"
 	"starling/driver/record"
 )
 
@@ -67,9 +68,13 @@ func (t *task) wait(ctx context.Context) error {
 
 // start makes the folder and the supervisor. After an error nothing is left of either.
 func (d *Driver) start(ctx context.Context, t *task, spec driver.Task) error {
-	t.origin = origin{Boot: d.boot, Place: d.place, Group: "task-" + t.folder.name()}
+	t.origin = origin{Boot: d.boot, Place: d.place, Group: "task-" + t.folder.name(),
+		Disk: disk.Use{Limit: spec.Limits.DiskBytes, Asked: spec.Limits.DiskBytesAsked}}
 	if spec.Container != nil {
 		t.origin.Image, t.origin.Runtime = spec.Container.Image, d.runtime()
+	}
+	if err := disk.AwaitRoom(ctx, d.config.Dir); err != nil {
+		return err
 	}
 	devices := d.give(&spec)
 	err := t.makeFolder(&spec)

@@ -82,6 +82,7 @@ type supervisor struct {
 	killer   *time.Timer
 	killAt   time.Time
 	noMemory bool
+	noDisk   string
 	proof    uptime.Moment // the last
 	unproved bool          // it was stopped because that was too old
 	deserted time.Duration // it was stopped because for so long no driver was there
@@ -339,8 +340,8 @@ func (s *supervisor) supervise() ended {
 		alarm.Close()
 	}
 	watching.Wait()
-	end := ended{ExitCode: status.ExitStatus(), OutOfMemory: s.noMemory || kills > 0, Unproved: s.unproved,
-		StartedAt: s.begun, EndedAt: time.Now()}
+	end := ended{ExitCode: status.ExitStatus(), OutOfMemory: s.noMemory || kills > 0,
+		OutOfDisk: s.noDisk, Unproved: s.unproved, StartedAt: s.begun, EndedAt: time.Now()}
 	if status.Signaled() {
 		end.Signal = int(status.Signal())
 		end.ExitCode = 128 + end.Signal
@@ -406,12 +407,23 @@ func (s *supervisor) awaitMemoryAlarm(alarm *os.File) {
 	s.kill()
 }
 
+// endFiller ends the whole task because it is out of disk.
+func (s *supervisor) endFiller(why string) {
+	s.mu.Lock()
+	if !s.gone {
+		s.noDisk = why
+	}
+	s.mu.Unlock()
+	s.kill()
+}
+
 // The lines with which a driver orders to stop within a grace, tells that the task was wanted at a moment, and has a
-// signal sent to its first process.
+// signal sent to its first process; the last kills the task, which is out of disk, and says how.
 const (
 	stopOrder   = "stop %d\n"
 	proveOrder  = "prove %d\n"
 	signalOrder = "signal %d\n"
+	diskOrder   = "disk %q\n"
 )
 
 // obey carries out the driver's orders until the task has ended.
@@ -428,6 +440,11 @@ func (s *supervisor) obey() {
 		}
 		if _, err := fmt.Sscanf(line, signalOrder, &number); err == nil {
 			s.signal(syscall.Signal(number))
+			continue
+		}
+		var why string
+		if _, err := fmt.Sscanf(line, diskOrder, &why); err == nil {
+			s.endFiller(why)
 			continue
 		}
 		if _, err := fmt.Sscanf(line, proveOrder, &proof); err != nil {

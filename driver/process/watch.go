@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"starling/driver"
+	"starling/driver/disk"
 )
 
 // What is told of a task that nobody saw end.
@@ -143,6 +144,27 @@ func (d *Driver) clean(t *task, record started) bool {
 		case <-d.closing.Done():
 			return false
 		}
+	}
+}
+
+// writers lists what runs, with what it may take of the disk.
+func (d *Driver) writers() (all []disk.Task) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, t := range d.tasks {
+		if t.status.State == driver.Running {
+			all = append(all, disk.Task{ID: t.id, Use: t.origin.Disk, Folder: t.folder.work()})
+		}
+	}
+	return all
+}
+
+// endFiller ends a task that is out of disk. A supervisor of an earlier program understands only the second order.
+func (d *Driver) endFiller(id, why string) {
+	if err := errors.Join(d.order(id, diskOrder, why), d.Stop(id, 0)); err != nil {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		d.warn(fmt.Sprintf("end task %q, which is out of disk: %v", id, err))
 	}
 }
 

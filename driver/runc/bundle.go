@@ -31,6 +31,18 @@ type Container struct {
 	StopSignal syscall.Signal
 }
 
+// Layer is the folder with what the container changes of its image, empty if there is none.
+func (c *Container) Layer() string {
+	for _, m := range c.Root {
+		for _, option := range m.Options {
+			if path, found := strings.CutPrefix(option, "upperdir="); found {
+				return path
+			}
+		}
+	}
+	return ""
+}
+
 // Mounter mounts one file system above the other at a path.
 type Mounter func(path string, mounts ...specs.Mount) error
 

@@ -11,6 +11,7 @@ import (
 	"starling/ring"
 	"starling/terms"
 	"starling/terms/access"
+	"starling/terms/rules"
 )
 
 // Observed is what a peer sees around it that is not in the value.
@@ -267,7 +268,7 @@ func (r *reacting) tasks() {
 // allocation starts or stops one allocation, or returns the news of it.
 func (r *reacting) allocation(a *Assignment, task *LocalTask) (news command.Report, ok bool) {
 	news = command.Report{Slot: a.Slot, Order: a.ID.Order}
-	if tellEnd(a, task, &news); news.Ended != facts.NotEnded {
+	if r.tellEnd(a, task, &news); news.Ended != facts.NotEnded {
 		return news, true
 	}
 	ready := task != nil && (task.Ready || len(a.Spec.Checks) == 0)
@@ -287,12 +288,15 @@ func (r *reacting) allocation(a *Assignment, task *LocalTask) (news command.Repo
 }
 
 // tellEnd completes the news of an allocation that has ended.
-func tellEnd(a *Assignment, task *LocalTask, news *command.Report) {
+func (r *reacting) tellEnd(a *Assignment, task *LocalTask, news *command.Report) {
 	switch {
 	case task != nil && task.CheckFailure != "" && task.Ended != facts.NotEnded && task.Ended != facts.NodeLost:
 		news.Ended, news.ExitCode, news.Detail = facts.CheckFailed, task.ExitCode, clipped(task.CheckFailure)
 	case task != nil:
 		news.Ended, news.ExitCode, news.Detail = task.Ended, task.ExitCode, clipped(task.Detail)
+		if task.Ended == facts.OutOfDisk && r.s.Rules < rules.DiskLimits {
+			news.Ended = facts.BySignal // as which these rules take it
+		}
 	case a.Phase == facts.Stopping:
 		news.Ended = facts.OnRequest
 	case a.Phase == facts.Unknown:

@@ -244,7 +244,7 @@ func verb(slot facts.Slot) string {
 	switch slot.Ended {
 	case facts.ByItself:
 		return fmt.Sprintf("exited with %d", slot.ExitCode)
-	case facts.BySignal, facts.OutOfMemory:
+	case facts.BySignal, facts.OutOfMemory, facts.OutOfDisk:
 		return "was " + ending(slot)
 	}
 	return slot.Ended.String()

@@ -14,6 +14,7 @@ import (
 var undrawn = map[string]string{
 	"Task.Env": "only a driver sees it", "Task.WorkDir": "only a driver sees it", "Task.User": "registrars draw it",
 	"Task.OnMembersChange": "only a driver sees it", "Task.ProcessesMax": "only a driver sees it",
+	"Task.DiskBytesMax": "only a driver sees it",
 	"Task.IDTokens": "only a driver sees it",
 	"Check.Service": "only a driver sees it",
 	"Check.Method":  "only a driver sees it", "Check.Headers": "only a driver sees it",

@@ -35,8 +35,11 @@ const Authorities Number = 7
 // Volumes has volumes that outlive their jobs.
 const Volumes Number = 8
 
+// DiskLimits has tasks state how much of the disk they may take, and reports tell of what was out of disk.
+const DiskLimits Number = 9
+
 // Released is the newest number by which a released program folds.
-const Released = Volumes
+const Released = DiskLimits
 
 // Next is behind everything that is released. What counts since then is there to try mixed versions with: a program
 // that is built with the tag nextrules says that it knows it, and so do some machines of the simulator.

@@ -172,6 +172,9 @@ func programStatus(name string, last *starlingv1.JobStatusResponse) error {
 	case "out of memory":
 		return exit.Fail(int(slot.GetExitCode()), "%s was killed on node %s: it used more memory than it had asked for",
 			name, slot.GetNode())
+	case "out of disk":
+		return exit.Fail(int(slot.GetExitCode()), "%s was killed on node %s: it took more of the disk than it may, or filled it", name,
+			slot.GetNode())
 	case "could not be started":
 		return fmt.Errorf("%s %w on node %s", name, errNotStarted, slot.GetNode())
 	}

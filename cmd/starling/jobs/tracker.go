@@ -301,7 +301,8 @@ func endedSlot(effect *starlingv1.EffectWords, reason string) *starlingv1.Slot {
 		return slot
 	}
 	slot.Ended, _, _ = strings.Cut(reason, ": ")
-	if slot.GetEnded() == "out of memory" {
+	switch slot.GetEnded() {
+	case "out of memory", "out of disk":
 		slot.ExitCode = 137
 	}
 	return slot

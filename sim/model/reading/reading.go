@@ -96,7 +96,8 @@ func Plain(spec *terms.Task) bool {
 
 // OwnCode is the exit code of a program that ended by its own doing, 0 of another.
 func OwnCode(row *facts.Slot) int32 {
-	if row.Ended == facts.ByItself || row.Ended == facts.BySignal || row.Ended == facts.OutOfMemory {
+	switch row.Ended {
+	case facts.ByItself, facts.BySignal, facts.OutOfMemory, facts.OutOfDisk:
 		return row.ExitCode
 	}
 	return 0

@@ -1,0 +1,117 @@
+package disk
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Use says what a task may take of the disk.
+type Use struct {
+	// Limit is the most that it may take, 0 for no limit; Asked is what was counted for it when its machine was chosen.
+	Limit, Asked int64
+	// Layer is a folder with what its container has changed of its image, empty for none.
+	Layer string
+}
+
+// Task is one that runs.
+type Task struct {
+	ID string
+	Use
+	// Folder is what it works in.
+	Folder string
+}
+
+// Watcher looks after the tasks of one driver.
+type Watcher struct {
+	// Folder lies on the disk that must not fill.
+	Folder string
+	// Tasks returns those that run.
+	Tasks func() []Task
+	// End ends one and says why.
+	End func(id, why string)
+}
+
+// lookEvery is the pause between two looks at the disk and at the tasks.
+const lookEvery = time.Second
+
+// Watch looks after the tasks until ctx ends. It measures one at a time.
+func (w *Watcher) Watch(ctx context.Context) {
+	for pause(ctx, lookEvery); ctx.Err() == nil; pause(ctx, lookEvery) {
+		begun := time.Now()
+		room, err := RoomOf(w.Folder)
+		full := err == nil && room.Full()
+		var worst filler
+		for _, t := range w.Tasks() {
+			if t.Limit > 0 || full {
+				w.look(ctx, &t, &room, &worst)
+			}
+		}
+		if full && worst.over > 0 && ctx.Err() == nil {
+			w.End(worst.id, fmt.Sprintf("%s; it had taken %s, the most beyond what it asked for (%s)", room,
+				amount(worst.bytes), amount(worst.asked)))
+		}
+		pause(ctx, pauseShare*time.Since(begun))
+	}
+}
+
+// roomWait is how long a start waits for room on a full disk: so long it can take until what fills it has ended and its
+// folder is deleted.
+const roomWait = 10 * time.Second
+
+// AwaitRoom waits until the disk of a folder is not full. The error says how full it is.
+func AwaitRoom(ctx context.Context, folder string) error {
+	for deadline := time.Now().Add(roomWait); ; pause(ctx, lookEvery/4) {
+		room, err := RoomOf(folder)
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case err != nil || !room.Full():
+			return nil // a disk that tells nothing is tried
+		case time.Now().After(deadline):
+			return fmt.Errorf("the disk is full: %s: delete what is not needed there, or give the machine a larger one", room)
+		}
+	}
+}
+
+// filler is the task that takes the most beyond what it asked for.
+type filler struct {
+	id                 string
+	over, bytes, asked int64
+}
+
+// fillerPart of the reserve is the least that a task must have taken beyond what it asked for to be ended for a full
+// disk: ending smaller ones would not help.
+const fillerPart = 16
+
+// look measures a task, ends it if it has taken more than it may, and notes it if it fills the disk most.
+func (w *Watcher) look(ctx context.Context, t *Task, room *Room, worst *filler) {
+	bytes, here := int64(0), int64(0)
+	for _, folder := range []string{t.Folder, t.Layer} {
+		if folder == "" {
+			continue
+		}
+		some, err := Bytes(ctx, folder)
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err != nil && t.Limit > 0:
+			w.End(t.ID, err.Error())
+			return
+		}
+		bytes += some
+		var info unix.Stat_t
+		if unix.Stat(folder, &info) == nil && uint64(info.Dev) == room.device {
+			here += some
+		}
+	}
+	if t.Limit > 0 && bytes > t.Limit {
+		w.End(t.ID, fmt.Sprintf("it had taken %s, and its disk_limit is %s", amount(bytes), amount(t.Limit)))
+		return
+	}
+	if over := here - t.Asked; over > max(worst.over, room.reserve/fillerPart) {
+		*worst = filler{t.ID, over, here, t.Asked}
+	}
+}
