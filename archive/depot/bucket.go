@@ -62,27 +62,24 @@ func (b *bucket) failed(what string, err error) error {
 }
 
 // List implements Depot.
-func (b *bucket) List(ctx context.Context) ([]Backup, error) {
+func (b *bucket) List(ctx context.Context) ([]File, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	var all []Backup
+	var all []File
 	for object := range b.client.ListObjects(ctx, b.name, minio.ListObjectsOptions{Prefix: b.prefix}) {
 		if object.Err != nil {
-			return nil, b.failed("list backups", object.Err)
+			return nil, b.failed("list what is there", object.Err)
 		}
-		if one, ok := parse(strings.TrimPrefix(object.Key, b.prefix)); ok {
-			one.Bytes = object.Size
-			all = append(all, one)
-		}
+		all = append(all, File{strings.TrimPrefix(object.Key, b.prefix), object.Size})
 	}
-	return newest(all), nil
+	return all, nil
 }
 
 // Put implements Depot.
 func (b *bucket) Put(ctx context.Context, name, file string) error {
 	_, err := b.client.FPutObject(ctx, b.name, b.prefix+name, file, minio.PutObjectOptions{
 		ContentType: "application/octet-stream"})
-	return b.failed("keep backup "+name, err)
+	return b.failed("keep "+name, err)
 }
 
 // Fetch implements Depot.
@@ -92,10 +89,10 @@ func (b *bucket) Fetch(ctx context.Context, name string, to io.Writer) error {
 		defer from.Close()
 		_, err = io.Copy(to, from)
 	}
-	return b.failed("fetch backup "+name, err)
+	return b.failed("fetch "+name, err)
 }
 
 // Delete implements Depot.
 func (b *bucket) Delete(ctx context.Context, name string) error {
-	return b.failed("delete backup "+name, b.client.RemoveObject(ctx, b.name, b.prefix+name, minio.RemoveObjectOptions{}))
+	return b.failed("delete "+name, b.client.RemoveObject(ctx, b.name, b.prefix+name, minio.RemoveObjectOptions{}))
 }

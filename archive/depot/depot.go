@@ -1,4 +1,4 @@
-// Package depot keeps backups of a cluster: in a folder, or in a bucket of an S3-compatible store.
+// Package depot keeps files of a cluster, such as its backups: in a folder, or in a bucket of an S3-compatible store.
 //
 // A backup's name tells of which cluster it is, after which entry and of when, so that the list needs no other file,
 // and many clusters may share a place:
@@ -25,10 +25,10 @@ import (
 	"starling/terms"
 )
 
-// ErrPlace tells that something is not where backups can be kept.
-var ErrPlace = errors.New("backups are kept in a folder, or in a bucket: s3://BUCKET/PREFIX")
+// ErrPlace tells that something is not where files can be kept.
+var ErrPlace = errors.New("files are kept in a folder, or in a bucket: s3://BUCKET/PREFIX")
 
-// Place says where backups are kept, and how a store is reached.
+// Place says where files are kept, and how a store is reached.
 type Place struct {
 	// To is a folder, or s3://BUCKET/PREFIX.
 	To string
@@ -36,6 +36,12 @@ type Place struct {
 	Endpoint, Region string
 	// CredentialsFile is one as the AWS tools have it, "" for what the environment, ~/.aws or the machine's role say.
 	CredentialsFile string
+}
+
+// File is one that is kept.
+type File struct {
+	Name  string
+	Bytes int64
 }
 
 // Backup is one that is kept.
@@ -47,10 +53,10 @@ type Backup struct {
 	Bytes   int64
 }
 
-// Depot is a place that backups are kept at. It is safe for concurrent use.
+// Depot is a place that files are kept at. It is safe for concurrent use.
 type Depot interface {
-	// List returns what is there and has the name of a backup, the newest first.
-	List(ctx context.Context) ([]Backup, error)
+	// List returns what is there, in no order.
+	List(ctx context.Context) ([]File, error)
 	// Put keeps a file under a name. It is there when all of it is.
 	Put(ctx context.Context, name, file string) error
 	// Fetch writes what is kept under a name.
@@ -97,17 +103,28 @@ func parse(name string) (b Backup, ok bool) {
 	return Backup{Name: name, Cluster: parts[1], At: at, Index: terms.Index(index)}, err == nil && err2 == nil
 }
 
-// newest orders backups.
-func newest(all []Backup) []Backup {
+// Backups returns what is there and has the name of a backup, the newest first.
+func Backups(ctx context.Context, d Depot) ([]Backup, error) {
+	files, err := d.List(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var all []Backup
+	for _, f := range files {
+		if b, ok := parse(f.Name); ok {
+			b.Bytes = f.Bytes
+			all = append(all, b)
+		}
+	}
 	slices.SortFunc(all, func(a, b Backup) int {
 		return cmp.Or(b.At.Compare(a.At), cmp.Compare(b.Index, a.Index), cmp.Compare(a.Name, b.Name))
 	})
-	return all
+	return all, nil
 }
 
 // Prune deletes all backups of a cluster but the newest, and returns the names of those that it deleted.
 func Prune(ctx context.Context, d Depot, cluster string, keep int) (gone []string, err error) {
-	all, err := d.List(ctx)
+	all, err := Backups(ctx, d)
 	for _, b := range all {
 		if b.Cluster != cluster {
 			continue
@@ -131,7 +148,7 @@ func Find(ctx context.Context, p Place) (path, name string, err error) {
 	if err != nil {
 		return "", "", err
 	}
-	all, err := d.List(ctx)
+	all, err := Backups(ctx, d)
 	if err != nil {
 		return "", "", err
 	}
@@ -165,27 +182,24 @@ func Find(ctx context.Context, p Place) (path, name string, err error) {
 type folder string
 
 // List implements Depot.
-func (f folder) List(context.Context) ([]Backup, error) {
+func (f folder) List(context.Context) ([]File, error) {
 	entries, err := os.ReadDir(string(f))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR) {
-		return nil, fmt.Errorf("list backups: %w", err)
+		return nil, err
 	}
-	var all []Backup
+	var all []File
 	for _, e := range entries {
-		b, ok := parse(e.Name())
-		info, err := e.Info()
-		if ok && err == nil {
-			b.Bytes = info.Size()
-			all = append(all, b)
+		if info, err := e.Info(); err == nil && !e.IsDir() {
+			all = append(all, File{e.Name(), info.Size()})
 		}
 	}
-	return newest(all), nil
+	return all, nil
 }
 
 // Put implements Depot.
 func (f folder) Put(_ context.Context, name, file string) error {
 	if err := f.put(name, file); err != nil {
-		return fmt.Errorf("keep backup %s: %w", name, err)
+		return fmt.Errorf("keep %s: %w", name, err)
 	}
 	return nil
 }
@@ -215,7 +229,7 @@ func (f folder) put(name, file string) error {
 func (f folder) Fetch(_ context.Context, name string, to io.Writer) error {
 	from, err := os.Open(filepath.Join(string(f), name))
 	if err != nil {
-		return fmt.Errorf("fetch backup: %w", err)
+		return fmt.Errorf("fetch %s: %w", name, err)
 	}
 	defer from.Close()
 	_, err = io.Copy(to, from)

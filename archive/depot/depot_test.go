@@ -51,7 +51,7 @@ func TestDepot(t *testing.T) {
 			}
 			must(t, d.Put(ctx, "something-else", file(t, "x")))
 			wantList(t, d, second, other, first)
-			all, err := d.List(ctx)
+			all, err := depot.Backups(ctx, d)
 			must(t, err)
 			want := depot.Backup{Name: other, Cluster: "two-and-a-half", At: at.Add(time.Minute), Index: 5,
 				Bytes: int64(len("the value of " + other))}
@@ -93,7 +93,7 @@ func TestDepot(t *testing.T) {
 }
 
 func TestPlacesAreRefused(t *testing.T) {
-	for text, want := range map[string]string{"": "backups are kept in", "ftp://x/y": "backups are kept in"} {
+	for text, want := range map[string]string{"": "files are kept in", "ftp://x/y": "files are kept in"} {
 		if _, err := depot.Open(depot.Place{To: text}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: got %v, want %q", text, err, want)
 		}
@@ -102,7 +102,8 @@ func TestPlacesAreRefused(t *testing.T) {
 	place.To = "s3://nowhere/x"
 	d, err := depot.Open(place)
 	must(t, err)
-	if _, err := d.List(t.Context()); err == nil || !strings.Contains(err.Error(), "make the bucket, or name another") {
+	_, err = depot.Backups(t.Context(), d)
+	if err == nil || !strings.Contains(err.Error(), "make the bucket, or name another") {
 		t.Errorf("a bucket that is not there: got %v", err)
 	}
 	place.Endpoint = "example.com"
@@ -133,7 +134,7 @@ func file(t *testing.T, text string) string {
 
 func wantList(t *testing.T, d depot.Depot, want ...string) {
 	t.Helper()
-	all, err := d.List(t.Context())
+	all, err := depot.Backups(t.Context(), d)
 	must(t, err)
 	var got []string
 	for _, b := range all {

@@ -92,7 +92,7 @@ func (b *backups) run(ctx context.Context) {
 
 // look makes a backup if this peer is due, and deletes what is older than is wanted.
 func (b *backups) look(ctx context.Context) error {
-	all, err := b.depot.List(ctx)
+	all, err := depot.Backups(ctx, b.depot)
 	if err != nil {
 		return err
 	}

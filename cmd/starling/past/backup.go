@@ -64,7 +64,7 @@ func newBackupList(r *remote.Remote) *cobra.Command {
 			if err != nil {
 				return exit.Fail(exit.Usage, "%w", err)
 			}
-			all, err := d.List(command.Context())
+			all, err := depot.Backups(command.Context(), d)
 			if err != nil {
 				return err
 			}
