@@ -49,7 +49,9 @@ func (r *Registry) Code(c *codec.Coder, in rules.Number) {
 	if in >= rules.Authorities {
 		codec.List(c, &r.Authorities, math.MaxInt32, func(c *codec.Coder, a *access.Authority) { a.Code(c) })
 	}
-	r.hash()
+	if !c.Writing { // who writes it shares it with others
+		r.hash()
+	}
 }
 
 // hash sets the hash, which is 0 for nobody: the sum of those of its rows, so that a change costs what it changes.

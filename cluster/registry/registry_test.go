@@ -162,3 +162,12 @@ func added(t *testing.T, r *Registry, name string) *Registry {
 	}
 	return next
 }
+
+// TestWritingChangesNothing: a registry belongs to many values, and is written while others read it.
+func TestWritingChangesNothing(t *testing.T) {
+	r := &Registry{Gone: []terms.NodeName{"a"}, Hash: 7}
+	r.Code(codec.Writer(), rules.Released)
+	if r.Hash != 7 {
+		t.Error("its hash was made anew, and for a moment it was that of a part")
+	}
+}

@@ -87,7 +87,9 @@ func (p *Pools) Code(c *codec.Coder) {
 			p.Positions[p.IDs[i]] = int32(i)
 		}
 	}
-	p.hash()
+	if !c.Writing { // who writes it shares it with others
+		p.hash()
+	}
 }
 
 // hash sets the hash of the tree.
