@@ -29,9 +29,9 @@ import (
 type Archive interface {
 	difference.Archive
 	// IndexAt returns the last index of which the value's time is not after a time; now is the present time.
-	IndexAt(at, now time.Time) (terms.Index, error)
+	IndexAt(ctx context.Context, at, now time.Time) (terms.Index, error)
 	// Oldest returns the oldest index from which all entries up to another are there.
-	Oldest(to terms.Index) (terms.Index, error)
+	Oldest(ctx context.Context, to terms.Index) (terms.Index, error)
 	// Export writes the value at an index and the records behind it up to another, as one file.
 	Export(ctx context.Context, from, to terms.Index, w io.Writer) error
 }
@@ -115,7 +115,7 @@ func withMoment(ctx context.Context, header http.Header, spec connect.Spec) (con
 
 // past returns the value of the past that a request asks about.
 func (s *server) past(ctx context.Context, m moment) (*cluster.State, error) {
-	index, archive, err := s.indexOf(m)
+	index, archive, err := s.indexOf(ctx, m)
 	if err != nil {
 		return nil, err
 	}
@@ -124,7 +124,7 @@ func (s *server) past(ctx context.Context, m moment) (*cluster.State, error) {
 }
 
 // indexOf returns the index of a moment.
-func (s *server) indexOf(m moment) (terms.Index, Archive, error) {
+func (s *server) indexOf(ctx context.Context, m moment) (terms.Index, Archive, error) {
 	archive := s.backend.Archive()
 	if archive == nil {
 		return 0, nil, &wire.Failure{Code: wire.NotFound, Decided: true, Reason: "this peer keeps no archive: " +
@@ -133,7 +133,7 @@ func (s *server) indexOf(m moment) (terms.Index, Archive, error) {
 	if m.at.IsZero() {
 		return m.index, archive, nil
 	}
-	index, err := archive.IndexAt(m.at, time.Now())
+	index, err := archive.IndexAt(ctx, m.at, time.Now())
 	return index, archive, archived(err)
 }
 
@@ -156,17 +156,17 @@ func (s *server) stretch(ctx context.Context, from, to string) (first, last term
 	if err != nil {
 		return 0, 0, nil, err
 	}
-	if last, archive, err = s.indexOf(moment{index: newest.Index}); err == nil && to != "" {
-		last, err = s.indexIn(to, "to")
+	if last, archive, err = s.indexOf(ctx, moment{index: newest.Index}); err == nil && to != "" {
+		last, err = s.indexIn(ctx, to, "to")
 	}
 	if err != nil {
 		return 0, 0, nil, err
 	}
 	if from == "" {
-		first, err = archive.Oldest(last)
+		first, err = archive.Oldest(ctx, last)
 		return first, last, archive, archived(err)
 	}
-	if first, err = s.indexIn(from, "from"); err == nil && first > last {
+	if first, err = s.indexIn(ctx, from, "from"); err == nil && first > last {
 		err = invalid("the request", terms.Problem{Path: "from",
 			Reason: fmt.Sprintf("must not be after what it goes to: it is index %d, and that %d", first, last)})
 	}
@@ -174,12 +174,12 @@ func (s *server) stretch(ctx context.Context, from, to string) (first, last term
 }
 
 // indexIn reads a moment of a request and returns its index.
-func (s *server) indexIn(text, field string) (terms.Index, error) {
+func (s *server) indexIn(ctx context.Context, text, field string) (terms.Index, error) {
 	m, err := momentOf(text, field)
 	if err != nil {
 		return 0, err
 	}
-	index, _, err := s.indexOf(m)
+	index, _, err := s.indexOf(ctx, m)
 	return index, err
 }
 

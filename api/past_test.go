@@ -39,7 +39,7 @@ func (p *pastOf) At(_ context.Context, index terms.Index) (*cluster.State, error
 	return nil, gone{errors.New("it has a hole there")}
 }
 
-func (p *pastOf) IndexAt(at, now time.Time) (terms.Index, error) {
+func (p *pastOf) IndexAt(_ context.Context, at, now time.Time) (terms.Index, error) {
 	if at.After(now) {
 		return 0, gone{errors.New("that is to come")}
 	}

@@ -2,6 +2,7 @@ package archive
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"log/slog"
 	"os"
@@ -22,15 +23,18 @@ type Config struct {
 	// Dir is its folder, of nothing else.
 	Dir string
 	// BytesMax bounds the size of all segments, Age how far behind the newest entry a segment may end; 0 is no bound.
+	// Those that have yet to reach the store may take as much again, however old they are.
 	BytesMax int64
 	Age      time.Duration
+	// Store is where segments are kept beyond this machine, too.
+	Store Store
 	// Knows is the newest version of the rules by which this program folds.
 	Knows rules.Number
 	Log   *slog.Logger
 
 	// create makes a file, and retry is how long the archive pauses after an error; tests have others.
-	create func(path string) (file, error)
-	retry  time.Duration
+	create             func(path string) (file, error)
+	retry, carryWithin time.Duration
 }
 
 // Limits of segments, and of what waits to be written.
@@ -65,8 +69,9 @@ type segment struct {
 	path       string
 	begin, end Moment
 	bytes      int64
-	// sealed tells that it has its end.
-	sealed bool
+	// sealed tells that it has its end, stored that it lies in the store, where path is its name, carried that the store
+	// has what this one has.
+	sealed, stored, carried bool
 }
 
 // Archive is the archive of a peer. It is safe for concurrent use.
@@ -75,6 +80,13 @@ type Archive struct {
 	// wake lets the writer look, hurry lets it do so at once.
 	wake, hurry chan struct{}
 	ended       chan struct{}
+	// sealed lets look who carries segments to the store, until that is cancelled; carried tells that it has ended.
+	sealed  chan struct{}
+	cancel  context.CancelFunc
+	carried sync.WaitGroup
+	// fetching has a place for one who fetches from there; fetched are the names of what was, the latest at the end.
+	fetching chan struct{}
+	fetched  []string
 	// reading has a place for one who folds.
 	reading chan struct{}
 	kept    kept
@@ -93,11 +105,12 @@ type Archive struct {
 	records, bytes, room int
 	// broken tells that the next entry begins a segment.
 	broken bool
-	// paused is why nothing is kept, "" if it is, and until when it is not tried again.
-	paused  string
-	until   time.Time
-	flushed []chan struct{}
-	closing bool
+	// paused is why nothing is kept, "" if it is, and until when it is not tried again; unstored is why nothing reaches
+	// the store.
+	paused, unstored string
+	until            time.Time
+	flushed          []chan struct{}
+	closing          bool
 }
 
 // item waits to be written: a record, or the value with which a segment begins.
@@ -111,7 +124,7 @@ type item struct {
 
 // Open opens the archive in a folder, which it makes if there is none, and cuts off what a crash has torn.
 func Open(config Config) (*Archive, error) {
-	config.retry = cmp.Or(config.retry, retryAfter)
+	config.retry, config.carryWithin = cmp.Or(config.retry, retryAfter), cmp.Or(config.carryWithin, carryWithin)
 	if config.create == nil {
 		config.create = func(path string) (file, error) {
 			return os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o640)
@@ -121,8 +134,11 @@ func Open(config Config) (*Archive, error) {
 		return nil, fmt.Errorf("make the archive: %w", err)
 	}
 	a := &Archive{config: config, wake: make(chan struct{}, 1), hurry: make(chan struct{}, 1),
-		ended:   make(chan struct{}),
+		ended: make(chan struct{}), sealed: make(chan struct{}, 1), fetching: make(chan struct{}, 1),
 		reading: make(chan struct{}, 1), room: config.segmentBytes()}
+	if err := os.RemoveAll(filepath.Join(config.Dir, fetchedDir)); err != nil {
+		return nil, fmt.Errorf("open the archive: %w", err)
+	}
 	if err := a.find(); err != nil {
 		return nil, fmt.Errorf("open the archive in %s: %w", config.Dir, err)
 	}
@@ -131,6 +147,11 @@ func Open(config Config) (*Archive, error) {
 		return nil, fmt.Errorf("open the archive in %s: %w", config.Dir, err)
 	}
 	go w.run()
+	if config.Store.Depot != nil {
+		ctx, cancel := context.WithCancel(context.Background())
+		a.cancel = cancel
+		a.carried.Go(func() { a.carry(ctx) })
+	}
 	return a, nil
 }
 
@@ -237,7 +258,9 @@ func (a *Archive) Folded(r journal.Record, s *cluster.State) {
 		a.records++
 		a.bytes += len(data)
 		a.digests = append(a.digests, moment.Digest)
-		if a.records >= segmentRecordsMax || a.bytes >= a.room || a.records >= segmentRecords && a.bytes >= a.room/16 {
+		// The same index for all peers, so that their segments are soon the same.
+		common := s.Index%segmentRecords == 0 && a.bytes >= a.room/16
+		if a.records >= segmentRecordsMax || a.bytes >= a.room || common {
 			a.begin(s)
 		}
 	}
@@ -308,7 +331,7 @@ func (a *Archive) Warning() string {
 	a.mutex.Lock()
 	defer a.mutex.Unlock()
 	if a.paused == "" {
-		return ""
+		return a.unstored
 	}
 	return fmt.Sprintf("the archive in %s pauses, and what is folded meanwhile will be missing in it: %s", a.config.Dir,
 		a.paused)
@@ -322,6 +345,10 @@ func (a *Archive) Close() {
 	rouse(a.wake)
 	rouse(a.hurry)
 	<-a.ended
+	if a.cancel != nil {
+		a.cancel()
+		a.carried.Wait()
+	}
 }
 
 // flush waits until all is written that was kept before.

@@ -134,7 +134,7 @@ func TestAnyIndexIsReached(t *testing.T) {
 	h.mustHave(t, a, 0, 1500)
 	for i := 1; i <= 1500; i++ {
 		for _, millis := range []int{0, 999} {
-			got, err := a.IndexAt(time.UnixMilli(int64(i*1000+millis)), time.Now())
+			got, err := a.IndexAt(t.Context(), time.UnixMilli(int64(i*1000+millis)), time.Now())
 			if err != nil || got != terms.Index(i) {
 				t.Fatalf("at %d s: index %d, %v", i, got, err)
 			}
@@ -231,18 +231,19 @@ func TestHoles(t *testing.T) {
 	}
 	for seconds, want := range map[int64]string{4: "begins at 1970-01-01T00:00:05Z, with index 5", 15: "missing the entries from 11",
 		1 << 40: "is in the future"} {
-		if _, err := a.IndexAt(time.Unix(seconds, 0), time.Now()); err == nil || !strings.Contains(err.Error(), want) {
+		_, err := a.IndexAt(t.Context(), time.Unix(seconds, 0), time.Now())
+		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("at %d s: %v, want %s", seconds, err, want)
 		}
 	}
-	if index, err := a.IndexAt(time.Now(), time.Now()); err != nil || index != 30 {
+	if index, err := a.IndexAt(t.Context(), time.Now(), time.Now()); err != nil || index != 30 {
 		t.Errorf("now: %d, %v", index, err)
 	}
 	nothing := func(*cluster.State, *report.Folded) error { return nil }
 	if err := a.Walk(context.Background(), 8, 25, nothing); err == nil || !strings.Contains(err.Error(), "a hole") {
 		t.Errorf("a walk over a hole: %v", err)
 	}
-	if oldest, err := a.Oldest(30); err != nil || oldest != 20 {
+	if oldest, err := a.Oldest(t.Context(), 30); err != nil || oldest != 20 {
 		t.Errorf("the oldest before 30 is %d, %v", oldest, err)
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"sync"
 	"time"
@@ -73,9 +72,14 @@ func (k *kept) nearest(from, to terms.Index) *cluster.State {
 	return best.Copy()
 }
 
-// list returns the segments with all that was kept till now.
+// list returns the segments of the folder with all that was kept till now.
 func (a *Archive) list() []segment {
 	a.flush()
+	return a.local()
+}
+
+// local returns the segments of the folder.
+func (a *Archive) local() []segment {
 	a.mutex.Lock()
 	defer a.mutex.Unlock()
 	return slices.Clone(a.segments)
@@ -84,27 +88,36 @@ func (a *Archive) list() []segment {
 // clock writes a time for people.
 func clock(t terms.Time) string { return time.UnixMilli(int64(t)).UTC().Format(time.RFC3339) }
 
-// segmentOf returns the segment from which an index is reached.
+// segmentOf returns the segment from which an index is reached: one of the folder if there is one.
 func segmentOf(all []segment, index terms.Index) (segment, error) {
-	if len(all) == 0 {
+	var best, before *segment
+	for i := range all {
+		s := &all[i]
+		if s.begin.Index > index {
+			break
+		}
+		if index <= s.end.Index && (best == nil || best.stored || !s.stored) {
+			best = s
+		}
+		if before == nil || s.end.Index >= before.end.Index {
+			before = s
+		}
+	}
+	switch {
+	case best != nil:
+		return *best, nil
+	case len(all) == 0:
 		return segment{}, missing("the archive of this peer is empty yet: ask again in a moment, or another peer")
-	}
-	if first := all[0].begin; index < first.Index {
+	case before == nil:
 		return segment{}, missing("the archive of this peer begins at index %d, of %s: ask for a later one, or another peer",
-			first.Index, clock(first.Time))
+			all[0].begin.Index, clock(all[0].begin.Time))
 	}
-	if last := all[len(all)-1].end; index > last.Index {
+	next := slices.IndexFunc(all, func(s segment) bool { return s.begin.Index > index })
+	if next < 0 {
 		return segment{}, missing("index %d is in the future: the newest that this peer has folded is %d, of %s", index,
-			last.Index, clock(last.Time))
+			before.end.Index, clock(before.end.Time))
 	}
-	at := len(all) - 1
-	for all[at].begin.Index > index {
-		at--
-	}
-	if s := all[at]; index > s.end.Index {
-		return segment{}, hole(s.end, all[at+1].begin)
-	}
-	return all[at], nil
+	return segment{}, hole(before.end, all[next].begin)
 }
 
 func hole(last, next Moment) error {
@@ -113,41 +126,49 @@ func hole(last, next Moment) error {
 }
 
 // IndexAt returns the last index of which the value's time is not after a time; now is the present time.
-func (a *Archive) IndexAt(at, now time.Time) (terms.Index, error) {
-	all, t := a.list(), terms.Time(at.UnixMilli())
-	if at.After(now) {
+func (a *Archive) IndexAt(ctx context.Context, at, now time.Time) (terms.Index, error) {
+	t := terms.Time(at.UnixMilli())
+	all, err := a.segmentsSince(ctx, func(m Moment) bool { return m.Time <= t })
+	switch {
+	case err != nil:
+		return 0, err
+	case at.After(now):
 		return 0, missing("%s is in the future: it is %s now", clock(t), clock(terms.Time(now.UnixMilli())))
-	}
-	if len(all) == 0 {
+	case len(all) == 0:
 		_, err := segmentOf(all, 0)
 		return 0, err
-	}
-	if first := all[0].begin; first.Time > t {
+	case all[0].begin.Time > t:
 		return 0, missing("the archive of this peer begins at %s, with index %d: ask for a later time, or another peer",
-			clock(first.Time), first.Index)
+			clock(all[0].begin.Time), all[0].begin.Index)
 	}
-	at0 := len(all) - 1
-	for all[at0].begin.Time > t {
-		at0--
+	var last *segment // of those that begin by then, the one that goes furthest
+	next := len(all)
+	for i := range all {
+		if all[i].begin.Time > t {
+			next = i
+			break
+		}
+		if last == nil || all[i].end.Index >= last.end.Index {
+			last = &all[i]
+		}
 	}
-	s := all[at0]
-	if s.end.Time > t {
-		index, err := a.within(&s, t)
+	if last.end.Time > t {
+		index, err := a.within(ctx, last, t)
 		if err == nil && index == 0 {
 			err = missing("nothing had happened yet at %s: ask for a later time", clock(t))
 		}
 		return index, err
 	}
-	if at0+1 < len(all) && all[at0+1].begin.Index > s.end.Index {
-		return 0, hole(s.end, all[at0+1].begin)
+	if next < len(all) && all[next].begin.Index > last.end.Index {
+		return 0, hole(last.end, all[next].begin)
 	}
-	return s.end.Index, nil
+	return last.end.Index, nil
 }
 
 // within returns the last index of a segment of which the time is not after a time.
-func (a *Archive) within(s *segment, t terms.Time) (terms.Index, error) {
+func (a *Archive) within(ctx context.Context, s *segment, t terms.Time) (terms.Index, error) {
 	found := s.begin.Index
-	err := a.scan(s, func(e Entry) error {
+	err := a.scan(ctx, s, func(e Entry) error {
 		if e.Time > t {
 			return errSeen
 		}
@@ -161,8 +182,8 @@ func (a *Archive) within(s *segment, t terms.Time) (terms.Index, error) {
 var errSeen = errors.New("all seen")
 
 // scan visits the records of a segment.
-func (a *Archive) scan(s *segment, visit func(Entry) error) error {
-	f, err := os.Open(s.path)
+func (a *Archive) scan(ctx context.Context, s *segment, visit func(Entry) error) error {
+	f, err := a.open(ctx, s)
 	if err != nil {
 		return fmt.Errorf("read the archive: %w", err)
 	}
@@ -182,7 +203,11 @@ func (a *Archive) scan(s *segment, visit func(Entry) error) error {
 
 // At returns the value at an index, as a copy of the caller's own.
 func (a *Archive) At(ctx context.Context, index terms.Index) (*cluster.State, error) {
-	s, err := segmentOf(a.list(), index)
+	all, err := a.segmentsSince(ctx, upTo(index))
+	if err != nil {
+		return nil, err
+	}
+	s, err := segmentOf(all, index)
 	if err != nil {
 		return nil, err
 	}
@@ -204,7 +229,7 @@ func (a *Archive) At(ctx context.Context, index terms.Index) (*cluster.State, er
 
 // reach folds from a value, nil for that with which the segment begins, to an index of the segment.
 func (a *Archive) reach(ctx context.Context, s *segment, from *cluster.State, to terms.Index) (*cluster.State, error) {
-	f, err := os.Open(s.path)
+	f, err := a.open(ctx, s)
 	if err != nil {
 		return nil, fmt.Errorf("read the archive: %w", err)
 	}
@@ -272,27 +297,27 @@ func (a *Archive) Walk(ctx context.Context, from, to terms.Index,
 	})
 }
 
+// upTo tells whether an index is not before a moment.
+func upTo(index terms.Index) func(Moment) bool {
+	return func(m Moment) bool { return m.Index <= index }
+}
+
 // entries visits the entries behind an index up to another; there must be no hole between.
 func (a *Archive) entries(ctx context.Context, from, to terms.Index, visit func(Entry) error) error {
-	all := a.list()
+	all, err := a.segmentsSince(ctx, upTo(from))
+	if err != nil {
+		return err
+	}
 	if _, err := segmentOf(all, to); err != nil {
 		return err
 	}
 	for from < to {
-		s, err := segmentOf(all, from+1)
+		s, err := following(all, from)
 		if err != nil {
 			return err
 		}
-		if s.begin.Index == from+1 { // the entry itself is at the end of the one before
-			at := slices.IndexFunc(all, func(o segment) bool { return o.end.Index == from+1 && o.begin.Index <= from })
-			if at < 0 {
-				return missing("the archive of this peer does not have entry %d itself: ask for what comes after it, or another peer",
-					from+1)
-			}
-			s = all[at]
-		}
 		end := min(to, s.end.Index)
-		err = a.scan(&s, func(e Entry) error {
+		err = a.scan(ctx, &s, func(e Entry) error {
 			switch {
 			case ctx.Err() != nil:
 				return ctx.Err()
@@ -311,20 +336,43 @@ func (a *Archive) entries(ctx context.Context, from, to terms.Index, visit func(
 	return nil
 }
 
+// following returns the segment that has the entry behind an index: one of the folder if there is one.
+func following(all []segment, index terms.Index) (segment, error) {
+	var best *segment
+	for i := range all {
+		s := &all[i]
+		if s.begin.Index <= index && s.end.Index > index && (best == nil || best.stored || !s.stored) {
+			best = s
+		}
+	}
+	if best != nil {
+		return *best, nil
+	}
+	_, err := segmentOf(all, index+1)
+	if err == nil {
+		err = missing("the archive of this peer does not have entry %d itself: ask for what comes after it, or another peer",
+			index+1)
+	}
+	return segment{}, err
+}
+
 // Oldest returns the oldest index from which all entries up to another are there.
-func (a *Archive) Oldest(to terms.Index) (terms.Index, error) {
-	all := a.list()
-	if _, err := segmentOf(all, to); err != nil {
+func (a *Archive) Oldest(ctx context.Context, to terms.Index) (terms.Index, error) {
+	all, err := a.segmentsSince(ctx, func(Moment) bool { return false })
+	if err != nil {
 		return 0, err
 	}
-	at := len(all) - 1
-	for all[at].begin.Index > to {
-		at--
+	s, err := segmentOf(all, to)
+	if err != nil {
+		return 0, err
 	}
-	for at > 0 && all[at-1].end.Index == all[at].begin.Index {
-		at--
+	oldest := s.begin.Index
+	for _, one := range slices.Backward(all) {
+		if one.end.Index >= oldest {
+			oldest = min(oldest, one.begin.Index)
+		}
 	}
-	return all[at].begin.Index, nil
+	return oldest, nil
 }
 
 // Export writes the value at an index and the records behind it up to another, as one segment that is whole.

@@ -144,11 +144,14 @@ func (w *writer) tell(sealed bool) {
 	a := w.archive
 	a.mutex.Lock()
 	defer a.mutex.Unlock()
-	now := segment{w.path, w.begin, w.end, w.bytes, sealed}
+	now := segment{path: w.path, begin: w.begin, end: w.end, bytes: w.bytes, sealed: sealed}
 	if at := slices.IndexFunc(a.segments, func(s segment) bool { return s.path == w.path }); at >= 0 {
 		a.segments[at] = now
 	} else {
 		a.segments = append(a.segments, now)
+	}
+	if sealed {
+		rouse(a.sealed)
 	}
 }
 
@@ -249,6 +252,9 @@ func (a *Archive) retain() {
 		oldest = max(a.last.Time-terms.Time(a.config.Age.Milliseconds()), 0)
 	}
 	for len(a.segments) > 1 && (bytes > a.config.BytesMax || a.segments[0].end.Time < oldest) {
+		if a.config.Store.Depot != nil && !a.segments[0].carried && bytes <= 2*a.config.BytesMax {
+			break
+		}
 		gone, bytes = append(gone, a.segments[0]), bytes-a.segments[0].bytes
 		a.segments = slices.Clone(a.segments[1:])
 	}

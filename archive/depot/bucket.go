@@ -15,6 +15,9 @@ import (
 // amazon is where a store is unless another is named.
 const amazon = "https://s3.amazonaws.com"
 
+// triesMax is how often a request to the store is tried: some seconds long.
+const triesMax = 4
+
 // bucket is a depot in a store.
 type bucket struct {
 	client       *minio.Client
@@ -39,7 +42,8 @@ func openBucket(p Place) (*bucket, error) {
 	if p.CredentialsFile != "" {
 		known = credentials.NewFileAWSCredentials(p.CredentialsFile, "")
 	}
-	client, err := minio.New(u.Host, &minio.Options{Creds: known, Secure: u.Scheme == "https", Region: p.Region})
+	client, err := minio.New(u.Host, &minio.Options{Creds: known, Secure: u.Scheme == "https",
+		Region: p.Region, MaxRetries: triesMax})
 	if err != nil {
 		return nil, fmt.Errorf("the store at %s: %w", at, err)
 	}

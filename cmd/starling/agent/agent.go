@@ -296,11 +296,15 @@ func (a *agent) startHost(ctx context.Context, known *secret.Secret) error {
 	if err != nil {
 		return err
 	}
+	store, err := a.archiveStore()
+	if err != nil {
+		return err
+	}
 	config := host.Config{
 		Node: a.config.Node, Folder: a.folder.Path, Offer: offer, Door: a.door, Keys: a.keys,
 		Pulse: a.config.Pulse, Absence: a.config.Absence, Supervise: superviseCommand, Secret: known,
 		Version: a.version, Log: a.log, Containerd: a.config.Containerd, Free: a.config.Free, OwnUsers: true,
-		Archive: host.ArchiveLimits{Bytes: a.config.ArchiveBytes, Age: a.config.ArchiveAge},
+		Archive: host.ArchiveLimits{Bytes: a.config.ArchiveBytes, Age: a.config.ArchiveAge, Store: store},
 		Trouble: a.backups.Trouble,
 	}
 	if err := config.CompleteOffer(); err != nil {

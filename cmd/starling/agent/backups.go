@@ -48,6 +48,17 @@ func (b *backups) begin(ctx context.Context, a *agent) (err error) {
 	return nil
 }
 
+// archiveStore returns where the archive is kept beyond this machine, nil for nowhere. A store is reached as that of
+// backups is.
+func (a *agent) archiveStore() (depot.Depot, error) {
+	if a.config.ArchiveTo == "" {
+		return nil, nil
+	}
+	place := a.config.Backup
+	place.To = a.config.ArchiveTo
+	return depot.Open(place)
+}
+
 func (b *backups) end() {
 	if b.cancel != nil {
 		b.cancel()

@@ -33,7 +33,8 @@ func harmlessSettings(c *settings.Agent) map[string]any {
 		"pulse_ttl": c.Pulse.String(), "capacity.cpu": c.Capacity[terms.CPU], "capacity.memory": c.Capacity[terms.Memory],
 		"capacity.disk": c.Capacity[terms.Disk], "attributes": len(c.Attributes), "devices": len(c.Devices),
 		"confine": !c.Free, "ports": fmt.Sprintf("%d-%d", c.PortFirst, c.PortLast),
-		"archive.bytes": c.ArchiveBytes, "archive.age": c.ArchiveAge.String(), "log.level": c.LogLevel.String(),
+		"archive.bytes": c.ArchiveBytes, "archive.age": c.ArchiveAge.String(), "archive.to is set": c.ArchiveTo != "",
+		"log.level": c.LogLevel.String(),
 	}
 }
 

@@ -24,6 +24,7 @@ import (
 	"starling/api/tracing"
 	"starling/api/wire"
 	"starling/archive"
+	"starling/archive/depot"
 	"starling/driver"
 	"starling/driver/container"
 	"starling/driver/device"
@@ -272,6 +273,8 @@ func (b backend) Archive() api.Archive {
 type ArchiveLimits struct {
 	Bytes int64
 	Age   time.Duration
+	// Store is where it is kept beyond this machine, nil for nowhere.
+	Store depot.Depot
 }
 
 // openArchive opens the archive, if one is wanted. A peer that cannot runs without.
@@ -280,7 +283,8 @@ func (h *Host) openArchive() peer.Archive {
 		return nil
 	}
 	opened, err := archive.Open(archive.Config{Dir: filepath.Join(h.config.Folder, archiveFolder),
-		BytesMax: h.config.Archive.Bytes, Age: h.config.Archive.Age, Knows: peer.RulesNewest, Log: h.config.Log})
+		BytesMax: h.config.Archive.Bytes, Age: h.config.Archive.Age, Knows: peer.RulesNewest, Log: h.config.Log,
+		Store: archive.Store{Depot: h.config.Archive.Store, Cluster: h.config.Keys.Cluster()}})
 	if err != nil {
 		h.config.Log.Error("the peer keeps no archive", "error", err)
 		return nil

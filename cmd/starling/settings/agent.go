@@ -75,6 +75,8 @@ type Agent struct {
 	// ArchiveBytes and ArchiveAge bound the archive of what the peer folds: 0 bytes are no archive, age 0 is no bound.
 	ArchiveBytes int64
 	ArchiveAge   time.Duration
+	// ArchiveTo is where the archive is kept beyond this machine, "" for nowhere.
+	ArchiveTo string
 	// Backup is where backups are kept, which are made every so often; the newest are kept. Without a place none is made.
 	Backup      depot.Place
 	BackupEvery time.Duration
@@ -195,11 +197,10 @@ func all() []setting {
 			setPath(func(c *Agent) *string { return &c.ZooKeeperFiles.KeyFile })},
 		{"zookeeper.ca", scalar, "PEM `FILE` of the authority that signs the servers' certificates",
 			setPath(func(c *Agent) *string { return &c.ZooKeeperFiles.CAFile })},
-		{"backup.to", scalar, "`PLACE` at which to keep a backup now and then: a folder, or s3://BUCKET/PREFIX; machines that share it share the work (default: nowhere)", setBackupTo},
+		{"backup.to", scalar, "`PLACE` at which to keep a backup now and then: a folder, or s3://BUCKET/PREFIX; machines that share it share the work (default: nowhere)", setPlace(func(c *Agent) *string { return &c.Backup.To })},
 		{"backup.every", scalar, "`DURATION` from one backup to the next (default 24h)", setBackupEvery},
 		{"backup.keep", scalar, "`NUMBER` of backups to keep, of which older ones are deleted (default 14)", setBackupKeep},
-		{"backup.endpoint", scalar, "`URL` of the store, if it is not Amazon's",
-			setPath(func(c *Agent) *string { return &c.Backup.Endpoint })},
+		{"backup.endpoint", scalar, "`URL` of the store, if it is not Amazon's", setPath(func(c *Agent) *string { return &c.Backup.Endpoint })},
 		{"backup.region", scalar, "`NAME` of the store's region, if it does not tell it",
 			setPath(func(c *Agent) *string { return &c.Backup.Region })},
 		{"backup.credentials_file", scalar, "`FILE` with credentials for the store, as the AWS tools have it (default: what AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, ~/.aws or the machine's role say)",
@@ -221,6 +222,7 @@ func all() []setting {
 		{"ports", scalar, "`FIRST-LAST` TCP ports to give to tasks (default 20000-29999)", setPorts},
 		{"archive.bytes", scalar, "`BYTES` of the past to keep, which --at, diff, blame and report read (default 1Gi; 0 for none)", setArchiveBytes},
 		{"archive.age", scalar, "`DURATION` of the past to keep (default 720h; 0 for all that there is room for)", setArchiveAge},
+		{"archive.to", scalar, "`PLACE` at which to keep the past beyond this machine's bytes and age, for all machines that share it: a folder, or s3://BUCKET/PREFIX, reached as the backup settings say; what is too old there is deleted by the place's own rules (default: nowhere)", setPlace(func(c *Agent) *string { return &c.ArchiveTo })},
 		{"log.file", scalar, "`FILE` for the log (default: DIR/starling.log; - for stderr)", setLogFile},
 		{"log.level", scalar, "`LEVEL` of what is logged: debug, info, warn or error (default info)", setLogLevel},
 	}
@@ -444,10 +446,12 @@ func setArchiveAge(c *Agent, texts []string) (err error) {
 	return nil
 }
 
-func setBackupTo(c *Agent, texts []string) error {
-	c.Backup.To = texts[0]
-	_, err := depot.Open(depot.Place{To: texts[0]})
-	return err
+func setPlace(of func(*Agent) *string) func(*Agent, []string) error {
+	return func(c *Agent, texts []string) error {
+		*of(c) = texts[0]
+		_, err := depot.Open(depot.Place{To: texts[0]})
+		return err
+	}
 }
 
 func setBackupEvery(c *Agent, texts []string) (err error) {
