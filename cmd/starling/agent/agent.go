@@ -274,6 +274,9 @@ func (a *agent) openDoor(ctx context.Context) error {
 	a.keys, err = host.KeysOf(ctx, host.Newcomer{
 		Data: a.folder.Path, Node: a.config.Node, Join: a.config.Token,
 		First: len(a.config.Join) == 0 && a.known.Cluster == ""})
+	if err == nil {
+		err = a.folder.RefuseCopy(ctx, a.keys)
+	}
 	if err != nil {
 		listener.Close()
 	}
@@ -320,7 +323,7 @@ func (a *agent) startHost(ctx context.Context, known *secret.Secret) error {
 	if a.host, err = host.Start(context.WithoutCancel(ctx), config); err != nil {
 		return err
 	}
-	return a.backups.begin(context.WithoutCancel(ctx), a)
+	return errors.Join(a.folder.Settle(a.host.Address()), a.backups.begin(context.WithoutCancel(ctx), a))
 }
 
 // offer is what this machine gives, after what its configuration overrides.

@@ -3,9 +3,11 @@ package host
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -14,6 +16,7 @@ import (
 	"starling/journal"
 	"starling/peer/identity"
 	"starling/terms"
+	"starling/trust"
 )
 
 // Belonging is the cluster and the node that a data directory belongs to; the zero value is of a new one.
@@ -136,4 +139,65 @@ func (f *Folder) ID() (string, error) {
 		return "", errors.New("look at the data directory: this system tells no numbers of files")
 	}
 	return fmt.Sprintf("%s:%d:%d", bytes.TrimSpace(machine), file.Dev, file.Ino), nil
+}
+
+// place is where a data directory was used last: which directory it was, and where its agent answered.
+type place struct {
+	ID      string `json:"id"`
+	Address string `json:"address"`
+}
+
+// placeName is the file of a data directory that has it.
+const placeName = "place.json"
+
+// askMax bounds the question whether the agent of another directory answers.
+const askMax = 2 * time.Second
+
+// RefuseCopy refuses a directory that is a copy of one whose agent runs: before anything of it runs twice, such as a
+// member of the quorum. One that was moved, or whose machine was replaced, is taken.
+func (f *Folder) RefuseCopy(ctx context.Context, keys *trust.Keys) error {
+	id, err := f.ID()
+	if err != nil {
+		return err
+	}
+	data, err := os.ReadFile(filepath.Join(f.Path, placeName))
+	last := place{}
+	if err != nil || json.Unmarshal(data, &last) != nil || last.ID == id || last.Address == "" {
+		return nil // it is new, or used where it was
+	}
+	ctx, cancel := context.WithTimeout(ctx, askMax)
+	defer cancel()
+	dialer := &tls.Dialer{NetDialer: &net.Dialer{}, Config: trust.ClientTLS(keys.Shows)}
+	dialed, err := dialer.DialContext(ctx, "tcp", last.Address)
+	if err != nil {
+		return nil // nobody of this cluster answers there
+	}
+	defer dialed.Close()
+	shown := dialed.(*tls.Conn).ConnectionState().PeerCertificates // tls.Dialer returns nothing else
+	if who, err := trust.IdentityOf(shown[0]); err != nil || who.Name != keys.Node() {
+		return nil
+	}
+	return fmt.Errorf("the data directory %s is a copy of one whose agent runs, and answers at %s: nothing was touched\n"+
+		"hint: a machine of its own joins with an empty --data and a line of `starling token create`; to move a machine stop its "+
+		"agent first", f.Path, last.Address)
+}
+
+// Settle notes where the directory is used now.
+func (f *Folder) Settle(address string) error {
+	id, err := f.ID()
+	if err != nil {
+		return err
+	}
+	data, err := json.Marshal(place{id, address})
+	path := filepath.Join(f.Path, placeName)
+	if known, missing := os.ReadFile(path); err == nil && missing == nil && string(known) == string(data) {
+		return nil
+	}
+	if err == nil {
+		err = errors.Join(os.WriteFile(path+".new", data, 0o600), os.Rename(path+".new", path))
+	}
+	if err != nil {
+		return fmt.Errorf("note where the data directory is used: %w", err)
+	}
+	return nil
 }
