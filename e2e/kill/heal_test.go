@@ -128,7 +128,10 @@ func TestRecover(t *testing.T) {
 			t.Errorf("recover says nothing of %q:\n%s", want, said)
 		}
 	}
+	tr.wantRecover(left, 4, "nobody answers at https://127.0.0.1:1,", "--yes", "--others", "https://127.0.0.1:1")
 	tr.wantRecover(left, 0, "keeps the journal alone now", "--yes")
+	tr.must(os.Rename(left.Folder()+"/etcd", left.Folder()+"/etcd.recovered")) // as if it had been killed just before
+	tr.wantRecover(left, 4, "this machine keeps the journal alone already", "--yes")
 	tr.must(left.Start())
 	tr.must(left.Ready(tr.soon()))
 	for id, was := range here {

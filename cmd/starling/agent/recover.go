@@ -88,6 +88,9 @@ func (v *recovery) run(ctx context.Context) error {
 		return err
 	}
 	dir := filepath.Join(v.folder.Path, memberFolder)
+	if err := quorum.Complete(dir); err != nil {
+		return err
+	}
 	log, err := quorum.ReadLog(dir)
 	if errors.Is(err, quorum.ErrNoMember) {
 		return fmt.Errorf("%w\nhint: this machine did not keep the journal; recover on one that did, and that is left", err)
@@ -116,7 +119,12 @@ func (v *recovery) run(ctx context.Context) error {
 func (v *recovery) compare(ctx context.Context, own quorum.Log) error {
 	for _, other := range v.others {
 		if strings.Contains(other, "://") {
-			if _, err := v.ask(ctx, other, other, own); err != nil {
+			answers, err := v.ask(ctx, other, other, own)
+			if err == nil && !answers {
+				err = exit.Fail(exit.Conflict, "--others: nobody answers at %s, so it is not known whether that member has more\n"+
+					"hint: look for a mistake in the URL; leave it out if that member is lost for good", other)
+			}
+			if err != nil {
 				return err
 			}
 			continue

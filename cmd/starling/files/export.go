@@ -8,11 +8,19 @@ import (
 
 	"starling/api/client"
 	starlingv1 "starling/api/v1"
+	"starling/cmd/starling/exit"
+	"starling/driver/record"
 )
 
 // ExportTo writes entries into a file, which is there when all of it is, and returns which they are.
 func ExportTo(ctx context.Context, peer *client.Client, question *starlingv1.ExportRequest,
 	path string) (head *starlingv1.ExportResponse, err error) {
+	if info, err := os.Stat(path); path == "" || err == nil && !info.Mode().IsRegular() {
+		return nil, exit.Fail(exit.Usage, "%q is no file: name one that is to be made", path)
+	}
+	if at, err := filepath.EvalSymlinks(path); err == nil {
+		path = at // what is linked is replaced, not the link
+	}
 	file, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*.unfinished")
 	if err != nil {
 		return nil, err
@@ -25,8 +33,8 @@ func ExportTo(ctx context.Context, peer *client.Client, question *starlingv1.Exp
 		_, err := file.Write(piece.GetData())
 		return err
 	})
-	if err = errors.Join(err, file.Close()); err != nil {
+	if err = errors.Join(err, file.Sync(), file.Close()); err != nil {
 		return nil, err
 	}
-	return head, os.Rename(file.Name(), path)
+	return head, errors.Join(os.Rename(file.Name(), path), record.Sync(filepath.Dir(path)))
 }

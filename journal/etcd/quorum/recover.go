@@ -226,6 +226,14 @@ func (r *Recovery) Keep(file string) error {
 	return nil
 }
 
+// Complete ends what a machine that was killed within Keep had begun: the quorum of one is made, and not in its place.
+func Complete(dir string) error {
+	if hasData(dir) || !hasData(dir+copySuffix) || !hasData(dir+oldSuffix) {
+		return nil
+	}
+	return os.Rename(dir+copySuffix, dir)
+}
+
 // Drop removes the copy.
 func (r *Recovery) Drop() error { return os.RemoveAll(r.dir + copySuffix) }
 
