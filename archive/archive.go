@@ -3,6 +3,7 @@ package archive
 import (
 	"cmp"
 	"context"
+	"encoding/binary"
 	"fmt"
 	"log/slog"
 	"os"
@@ -23,7 +24,7 @@ type Config struct {
 	// Dir is its folder, of nothing else.
 	Dir string
 	// BytesMax bounds the size of all segments, Age how far behind the newest entry a segment may end; 0 is no bound.
-	// Those that have yet to reach the store may take as much again, however old they are.
+	// Those that have yet to reach the store may take as much again, or be some few, however old they are.
 	BytesMax int64
 	Age      time.Duration
 	// Store is where segments are kept beyond this machine, too.
@@ -68,7 +69,8 @@ type file interface {
 type segment struct {
 	path       string
 	begin, end Moment
-	bytes      int64
+	// bytes are all that it takes, value those of them up to its first record.
+	bytes, value int64
 	// sealed tells that it has its end, stored that it lies in the store, where path is its name, carried that the store
 	// has what this one has.
 	sealed, stored, carried bool
@@ -108,9 +110,11 @@ type Archive struct {
 	// paused is why nothing is kept, "" if it is, and until when it is not tried again; unstored is why nothing reaches
 	// the store.
 	paused, unstored string
-	until            time.Time
-	flushed          []chan struct{}
-	closing          bool
+	// dropped counts the segments that were deleted before they reached the store.
+	dropped int
+	until   time.Time
+	flushed []chan struct{}
+	closing bool
 }
 
 // item waits to be written: a record, or the value with which a segment begins.
@@ -205,6 +209,7 @@ func look(path string) (segment, error) {
 		return s, ErrNewer
 	}
 	s.begin = momentIn(head[headerBytes+frameBytes:])
+	s.value = int64(headerBytes+frameBytes) + int64(binary.LittleEndian.Uint32(head[headerBytes:]))
 	tail := make([]byte, frameBytes+momentBytes)
 	if _, err := f.ReadAt(tail, s.bytes-int64(len(tail))); err != nil {
 		return s, err
@@ -330,7 +335,11 @@ func (a *Archive) pause(why string) {
 func (a *Archive) Warning() string {
 	a.mutex.Lock()
 	defer a.mutex.Unlock()
-	if a.paused == "" {
+	switch {
+	case a.paused == "" && a.unstored == "" && a.dropped > 0:
+		return fmt.Sprintf("%d segments of the archive were deleted before they reached the store since the agent started: give "+
+			"it more room with archive.bytes", a.dropped)
+	case a.paused == "":
 		return a.unstored
 	}
 	return fmt.Sprintf("the archive in %s pauses, and what is folded meanwhile will be missing in it: %s", a.config.Dir,

@@ -29,6 +29,8 @@ const (
 	// carryWithin is the longest time from the end of a segment until it is carried to the store. Each peer draws its own
 	// within it, so that most find that another has done it.
 	carryWithin = 15 * time.Second
+	// waitMax is how many segments may wait for that, however much room they take.
+	waitMax = 4
 	// carryMax bounds how long that takes.
 	carryMax = 10 * time.Minute
 	// fetchedDir keeps segments of the store that were asked for, fetchedMax of them.
@@ -118,6 +120,7 @@ func (a *Archive) carry(ctx context.Context) {
 		}
 		select {
 		case <-time.After(rand.N(a.config.carryWithin)):
+		case <-a.sealed: // another has ended: it is high time
 		case <-ctx.Done():
 		}
 	}

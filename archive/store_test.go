@@ -211,3 +211,59 @@ func TestStoreFails(t *testing.T) {
 		}
 	}
 }
+
+// TestNothingIsLostBeforeItIsCarried has a value that takes more than the room, and a peer that is started again and
+// again: no segment is deleted before it is carried, and none ends without need.
+func TestNothingIsLostBeforeItIsCarried(t *testing.T) {
+	h := newHistory("a", 3000)
+	c := testConfig(t)
+	c.Store, c.BytesMax, c.carryWithin = storeOf(t, filepath.Join(t.TempDir(), "store"), "one"), 1, time.Hour
+	a := open(t, c)
+	for from := 0; from < 3000; from += 100 {
+		h.play(a, from, from+100)
+		a.flush()
+		if from%1000 == 900 {
+			a.Close()
+			a = open(t, c)
+		}
+	}
+	defer a.Close()
+	if err := a.carryAll(t.Context()); err != nil || a.Warning() != "" {
+		t.Fatalf("%v, %s", err, a.Warning())
+	}
+	for _, s := range must(c.Store.list(t.Context())) {
+		if s.end.Index-s.begin.Index < 100 {
+			t.Errorf("a segment from %d to %d", s.begin.Index, s.end.Index)
+		}
+	}
+	for index := 0; index <= 3000; index += 77 {
+		if s, err := a.At(t.Context(), terms.Index(index)); err != nil || s.Digest() != h.digests[index] {
+			t.Fatalf("at %d: %v", index, err)
+		}
+	}
+}
+
+// TestAStoreThatStaysAway has a peer give up what it must, and tell.
+func TestAStoreThatStaysAway(t *testing.T) {
+	h, c := newHistory("a", 8000), testConfig(t)
+	store := &away{Depot: storeOf(t, t.TempDir(), "one").Depot}
+	store.down.Store(true)
+	c.Store, c.BytesMax = Store{store, "one"}, 150<<10
+	a := open(t, c)
+	defer a.Close()
+	for from := 0; from < 8000; from += 100 {
+		h.play(a, from, from+100)
+		a.flush()
+	}
+	a.tellStore(nil)
+	if got := a.Warning(); !strings.Contains(got, "were deleted before they reached the store") {
+		t.Errorf("it warns of %q", got)
+	}
+	bytes := int64(0)
+	for _, s := range a.local() {
+		bytes += s.bytes
+	}
+	if bytes > 4*c.BytesMax {
+		t.Errorf("it takes %d bytes", bytes)
+	}
+}

@@ -44,7 +44,8 @@ func (w *writer) resume() error {
 		return err
 	}
 	w.open, w.path, w.bytes, w.begin, w.end = f, last.path, last.bytes, last.begin, last.end
-	a.records, a.bytes = int(last.end.Index-last.begin.Index), int(last.bytes)
+	a.records, a.bytes = int(last.end.Index-last.begin.Index), int(last.bytes-last.value)
+	a.room = max(a.room, int(last.value))
 	return a.recall(last)
 }
 
@@ -252,8 +253,14 @@ func (a *Archive) retain() {
 		oldest = max(a.last.Time-terms.Time(a.config.Age.Milliseconds()), 0)
 	}
 	for len(a.segments) > 1 && (bytes > a.config.BytesMax || a.segments[0].end.Time < oldest) {
-		if a.config.Store.Depot != nil && !a.segments[0].carried && bytes <= 2*a.config.BytesMax {
+		if a.config.Store.Depot != nil && !a.segments[0].carried &&
+			(bytes <= 2*a.config.BytesMax || len(a.segments) <= waitMax) {
 			break
+		}
+		if oldest := &a.segments[0]; a.config.Store.Depot != nil && !oldest.carried {
+			a.config.Log.Error("a segment of the archive was deleted for want of room before it reached the store",
+				"from", oldest.begin.Index, "to", oldest.end.Index)
+			a.dropped++
 		}
 		gone, bytes = append(gone, a.segments[0]), bytes-a.segments[0].bytes
 		a.segments = slices.Clone(a.segments[1:])

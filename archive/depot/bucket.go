@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/url"
 	"strings"
+	"time"
 
 	"github.com/minio/minio-go/v7"
 	"github.com/minio/minio-go/v7/pkg/credentials"
@@ -17,6 +18,9 @@ const amazon = "https://s3.amazonaws.com"
 
 // triesMax is how often a request to the store is tried: some seconds long.
 const triesMax = 4
+
+// answerMax is how long a store that was asked may be silent.
+const answerMax = 10 * time.Second
 
 // bucket is a depot in a store.
 type bucket struct {
@@ -42,8 +46,13 @@ func openBucket(p Place) (*bucket, error) {
 	if p.CredentialsFile != "" {
 		known = credentials.NewFileAWSCredentials(p.CredentialsFile, "")
 	}
+	transport, err := minio.DefaultTransport(u.Scheme == "https")
+	if err != nil {
+		return nil, fmt.Errorf("the store at %s: %w", at, err)
+	}
+	transport.ResponseHeaderTimeout = answerMax
 	client, err := minio.New(u.Host, &minio.Options{Creds: known, Secure: u.Scheme == "https",
-		Region: p.Region, MaxRetries: triesMax})
+		Region: p.Region, MaxRetries: triesMax, Transport: transport})
 	if err != nil {
 		return nil, fmt.Errorf("the store at %s: %w", at, err)
 	}
