@@ -21,6 +21,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"starling/api/door"
+	"starling/cluster"
 	"starling/cmd/starling/console"
 	"starling/cmd/starling/exit"
 	"starling/cmd/starling/host"
@@ -52,6 +53,8 @@ type agent struct {
 	// node is this machine's part in the quorum of etcd, nil if ZooKeeper keeps the journal.
 	node *quorum.Node
 	host *host.Host
+	// backup is the value with which a new cluster is to begin, nil for none.
+	backup *cluster.State
 	// backups are made beside.
 	backups backups
 }
@@ -237,6 +240,9 @@ func (a *agent) start(ctx context.Context) error {
 		}
 	}
 	if a.known, err = a.folder.Belongs(a.config.Node); err != nil {
+		return err
+	}
+	if err := a.readBackup(ctx); err != nil {
 		return err
 	}
 	if err := a.openDoor(ctx); err != nil {

@@ -4,15 +4,49 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path/filepath"
+	"strings"
 
 	"starling/archive/depot"
+	"starling/cluster"
 	"starling/cmd/starling/exit"
 	"starling/cmd/starling/files"
 	"starling/peer"
 )
 
-// restore lets the journal of a new cluster begin with the value of a backup, if one is given. The digest of the value
-// is proven before.
+// restoredFile notes in the data directory from which backup its cluster was begun, so that the setting may stay.
+const restoredFile = "restored"
+
+// readBackup reads the backup with whose value a new cluster is to begin, if one is given, before anything is made of
+// it: what cannot be read founds no cluster.
+func (a *agent) readBackup(ctx context.Context) (err error) {
+	if a.config.Restore != "" && a.known.Cluster == "" {
+		a.backup, err = a.backupAt(ctx, a.config.Restore)
+	}
+	return err
+}
+
+// backupAt returns the value of a backup, of which the digest is proven.
+func (a *agent) backupAt(ctx context.Context, path string) (*cluster.State, error) {
+	if info, err := os.Stat(path); depot.IsStore(path) || err == nil && info.IsDir() {
+		place := a.config.Backup
+		place.To = path
+		found, name, err := depot.Find(ctx, place)
+		if err != nil {
+			return nil, fmt.Errorf("%w\nhint: nothing was changed; \"starling backup ls %s\" tells what is there", err, path)
+		}
+		defer os.Remove(found)
+		a.Hint("restoring %s of %s", name, path)
+		path = found
+	}
+	_, s, err := files.Replay(path, 0, nil)
+	if err != nil {
+		return nil, fmt.Errorf("%w\nhint: nothing was changed; \"starling replay %s\" tells how far the file is good", err, path)
+	}
+	return s, nil
+}
+
+// restore lets the journal of a new cluster begin with the value of a backup, if one is given.
 func (a *agent) restore(ctx context.Context) error {
 	path := a.config.Restore
 	if path == "" {
@@ -22,24 +56,23 @@ func (a *agent) restore(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	note := filepath.Join(a.folder.Path, restoredFile)
 	if head > 0 {
+		if known, err := os.ReadFile(note); err == nil && strings.TrimSpace(string(known)) == path {
+			a.log.Info("the cluster was begun from the backup already", "restore", path)
+			return nil
+		}
 		return exit.Fail(exit.Usage, "this cluster is not new, its journal has entry %d: nothing was restored\n"+
 			"hint: a backup is where a new cluster begins: drop --restore, or choose an empty directory with --data DIR", head)
 	}
-	if info, err := os.Stat(path); depot.IsStore(path) || err == nil && info.IsDir() {
-		place := a.config.Backup
-		place.To = path
-		found, name, err := depot.Find(ctx, place)
-		if err != nil {
-			return fmt.Errorf("%w\nhint: nothing was changed; \"starling backup ls %s\" tells what is there", err, path)
+	s := a.backup
+	if s == nil { // an earlier start came no further
+		if s, err = a.backupAt(ctx, path); err != nil {
+			return err
 		}
-		defer os.Remove(found)
-		a.Hint("restoring %s of %s", name, path)
-		path = found
 	}
-	_, s, err := files.Replay(path, 0, nil)
-	if err != nil {
-		return fmt.Errorf("%w\nhint: nothing was changed; \"starling replay %s\" tells how far the file is good", err, path)
+	if err := os.WriteFile(note, []byte(path+"\n"), 0o600); err != nil {
+		return fmt.Errorf("note from which backup the cluster begins: %w", err)
 	}
 	if err := peer.Seed(ctx, a.journal, s); err != nil {
 		return fmt.Errorf("restore %s: %w", path, err)
