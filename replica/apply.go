@@ -320,26 +320,13 @@ func (f *fold) obey(c command.Command) report.Result {
 // enrol applies a command about who is known.
 func (f *fold) enrol(c command.Command) report.Result {
 	switch c := c.(type) {
-	case *command.AddUser:
-		return f.once(c.RequestID, func() report.Result { return enrol.AddUser(f.s, c) })
-	case *command.RemoveUser:
-		return f.once(c.RequestID, func() report.Result { return enrol.RemoveUser(f.s, c) })
-	case *command.AddAuthority:
-		return f.once(c.RequestID, func() report.Result { return enrol.AddAuthority(f.s, c) })
-	case *command.RemoveAuthority:
-		return f.once(c.RequestID, func() report.Result { return enrol.RemoveAuthority(f.s, c) })
-	case *command.AddToken:
-		return f.once(c.RequestID, func() report.Result { return enrol.AddToken(f.s, c) })
-	case *command.RemoveToken:
-		return f.once(c.RequestID, func() report.Result { return enrol.RemoveToken(f.s, c) })
-	case *command.AdmitNode:
-		return f.once("", func() report.Result { return enrol.AdmitNode(f.s, f.entry.Writer, c) })
 	case *command.RemoveNode:
 		return f.removeNode(c)
 	case *command.TakeSnapshot:
 		return f.once("", func() report.Result { return report.Result{Refusal: snapshot.Ask(&f.s.Head)} })
 	}
-	panic(fmt.Sprintf("replica: no rule for command %s", c.Kind()))
+	id, obey := enrol.Request(f.s, f.entry.Writer, c)
+	return f.once(id, obey)
 }
 
 func refused(code facts.Code, format string, args ...any) report.Result {

@@ -2,6 +2,8 @@
 package enrol
 
 import (
+	"fmt"
+
 	"starling/cluster"
 	"starling/cluster/facts"
 	"starling/cluster/registry"
@@ -10,6 +12,27 @@ import (
 	"starling/terms"
 	"starling/terms/access"
 )
+
+// Request returns the id of a request about who is known, "" for none, and what obeys it.
+func Request(s *cluster.State, author terms.PeerID, c command.Command) (id string, obey func() report.Result) {
+	switch c := c.(type) {
+	case *command.AddUser:
+		return c.RequestID, func() report.Result { return addUser(s, c) }
+	case *command.RemoveUser:
+		return c.RequestID, func() report.Result { return removeUser(s, c) }
+	case *command.AddAuthority:
+		return c.RequestID, func() report.Result { return addAuthority(s, c) }
+	case *command.RemoveAuthority:
+		return c.RequestID, func() report.Result { return removeAuthority(s, c) }
+	case *command.AddToken:
+		return c.RequestID, func() report.Result { return addToken(s, c) }
+	case *command.RemoveToken:
+		return c.RequestID, func() report.Result { return removeToken(s, c) }
+	case *command.AdmitNode:
+		return "", func() report.Result { return admitNode(s, author, c) }
+	}
+	panic(fmt.Sprintf("replica: no rule for command %s", c.Kind()))
+}
 
 // set keeps the next registry, or refuses.
 func set(s *cluster.State, next *registry.Registry, refusal string) report.Result {
@@ -20,14 +43,14 @@ func set(s *cluster.State, next *registry.Registry, refusal string) report.Resul
 	return report.Result{}
 }
 
-// AddUser lets a credential of a user count.
-func AddUser(s *cluster.State, c *command.AddUser) report.Result {
+// addUser lets a credential of a user count.
+func addUser(s *cluster.State, c *command.AddUser) report.Result {
 	next, refusal := s.Registry().AddUser(c.Credential, s.Time)
 	return set(s, next, refusal)
 }
 
-// RemoveUser ends the credentials of a user.
-func RemoveUser(s *cluster.State, c *command.RemoveUser) report.Result {
+// removeUser ends the credentials of a user.
+func removeUser(s *cluster.State, c *command.RemoveUser) report.Result {
 	who := access.Subject{Kind: access.OfUser, Name: c.Name}
 	if len(s.Registry().Of(who)) == 0 {
 		return report.Refuse(facts.NotFound, "%s has no credentials: see \"starling user ls\"", who)
@@ -35,14 +58,14 @@ func RemoveUser(s *cluster.State, c *command.RemoveUser) report.Result {
 	return set(s, s.Registry().Remove(who, s.Time), "")
 }
 
-// AddToken lets a join token count.
-func AddToken(s *cluster.State, c *command.AddToken) report.Result {
+// addToken lets a join token count.
+func addToken(s *cluster.State, c *command.AddToken) report.Result {
 	next, refusal := s.Registry().AddToken(c.Token, terms.Time(c.LifeMillis), s.Time)
 	return set(s, next, refusal)
 }
 
-// RemoveToken ends a join token.
-func RemoveToken(s *cluster.State, c *command.RemoveToken) report.Result {
+// removeToken ends a join token.
+func removeToken(s *cluster.State, c *command.RemoveToken) report.Result {
 	next, found := s.Registry().RemoveToken(c.ID, s.Time)
 	if !found {
 		return report.Refuse(facts.NotFound, "there is no token %s: it was used, has expired or was removed, see "+
@@ -51,14 +74,14 @@ func RemoveToken(s *cluster.State, c *command.RemoveToken) report.Result {
 	return set(s, next, "")
 }
 
-// AddAuthority lets another authority sign.
-func AddAuthority(s *cluster.State, c *command.AddAuthority) report.Result {
+// addAuthority lets another authority sign.
+func addAuthority(s *cluster.State, c *command.AddAuthority) report.Result {
 	next, refusal := s.Registry().AddAuthority(access.Authority{Certificate: c.Certificate}, c.Against, s.Time)
 	return set(s, next, refusal)
 }
 
-// RemoveAuthority ends an authority.
-func RemoveAuthority(s *cluster.State, c *command.RemoveAuthority) report.Result {
+// removeAuthority ends an authority.
+func removeAuthority(s *cluster.State, c *command.RemoveAuthority) report.Result {
 	next, refusal, found := s.Registry().RemoveAuthority(c.ID, s.Time)
 	if !found {
 		return report.Refuse(facts.NotFound, "no authority %s counts: see \"starling ca ls\"", c.ID)
@@ -66,8 +89,8 @@ func RemoveAuthority(s *cluster.State, c *command.RemoveAuthority) report.Result
 	return set(s, next, refusal)
 }
 
-// AdmitNode makes a key that of a node, at the word of a member.
-func AdmitNode(s *cluster.State, author terms.PeerID, c *command.AdmitNode) report.Result {
+// admitNode makes a key that of a node, at the word of a member.
+func admitNode(s *cluster.State, author terms.PeerID, c *command.AdmitNode) report.Result {
 	node := s.NodeOf(c.Node)
 	known := s.Registry().Find(access.Subject{Kind: access.OfNode, Name: string(c.Node)}, c.Key) != nil
 	switch {
