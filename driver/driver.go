@@ -117,6 +117,10 @@ type File struct {
 	Content []byte
 	// Secret files are for the account alone.
 	Secret bool
+	// InMemory has a private file lie in memory, where the driver may do so.
+	InMemory bool
+	// OnChange is what the task is sent when the content of a private file was replaced by another, 0 for nothing.
+	OnChange syscall.Signal
 }
 
 // Proofs have a task end by itself, whatever has become of the peer, when the last proof that it is wanted is too

@@ -97,23 +97,10 @@ func testFiles(t *testing.T, b *bench) {
 	b.gone(t, "reader", folder)
 }
 
-// testPrivate has files written that are the task's alone, and replaced while it reads them.
-func testPrivate(t *testing.T, b *bench) {
-	folder := b.PrivateFolder("owner")
-	task := b.task("owner", "follow", filepath.Join(folder, "one"))
-	task.Private = []driver.File{{Path: "one", Content: []byte("begun")}}
-	files := filesOf(1, "")
-	task.Files = &files
-	b.startTask(t, task)
-	lines := bufio.NewScanner(b.logs(t, "owner", driver.LogOptions{Stream: driver.Stdout, TailBytes: -1, Follow: true}))
-	if !lines.Scan() || lines.Text() != "begun" {
-		t.Errorf("the task wrote %q (%v), want what it began with", lines.Text(), lines.Err())
-	}
-	renewed := []driver.File{{Path: "one", Content: []byte("renewed")}, {Path: "two", Content: []byte("added")}}
-	if err := b.RenewPrivate("owner", renewed); err != nil {
-		t.Fatal(err)
-	}
-	for _, file := range renewed {
+// wantPrivate wants files in a folder, for their owner alone.
+func wantPrivate(t *testing.T, folder string, files []driver.File) {
+	t.Helper()
+	for _, file := range files {
 		path := filepath.Join(folder, file.Path)
 		if text, err := os.ReadFile(path); err != nil || string(text) != string(file.Content) {
 			t.Errorf("%s: got %q, %v, want %q", file.Path, text, err, file.Content)
@@ -122,13 +109,40 @@ func testPrivate(t *testing.T, b *bench) {
 			t.Errorf("%s: got %v, %v, want mode 0600", file.Path, info, err)
 		}
 	}
+	if there, err := os.ReadDir(folder); err != nil || len(there) != len(files) {
+		t.Errorf("the folder holds %v (%v), want %d files", there, err, len(files))
+	}
+}
+
+// testPrivate has files written that are the task's alone, and replaced while it reads them.
+func testPrivate(t *testing.T, b *bench) {
+	folder := b.PrivateFolder("owner")
+	task := b.task("owner", "follow", filepath.Join(folder, "one"))
+	task.Private = []driver.File{{Path: "one", Content: []byte("begun"), InMemory: true}}
+	files := filesOf(1, "")
+	task.Files = &files
+	b.startTask(t, task)
+	lines := bufio.NewScanner(b.logs(t, "owner", driver.LogOptions{Stream: driver.Stdout, TailBytes: -1, Follow: true}))
+	if !lines.Scan() || lines.Text() != "begun" {
+		t.Errorf("the task wrote %q (%v), want what it began with", lines.Text(), lines.Err())
+	}
+	renewed := []driver.File{{Path: "one", Content: []byte("renewed"), OnChange: syscall.SIGHUP},
+		{Path: "two", Content: []byte("added"), OnChange: syscall.SIGUSR1}} // it had none before
+	if err := b.RenewPrivate("owner", renewed); err != nil {
+		t.Fatal(err)
+	}
+	wantPrivate(t, folder, renewed)
+	if !lines.Scan() || lines.Text() != "renewed" {
+		t.Errorf("the task wrote %q (%v), want what was renewed", lines.Text(), lines.Err())
+	}
+	if err := b.RenewPrivate("owner", renewed); err != nil { // nothing is other, so nothing is sent
+		t.Error(err)
+	}
 	b.renew(t, "owner", filesOf(2, ""), syscall.SIGHUP)
 	if !lines.Scan() || lines.Text() != "renewed" {
 		t.Errorf("the task wrote %q (%v), want what was renewed", lines.Text(), lines.Err())
 	}
-	if there, err := os.ReadDir(folder); err != nil || len(there) != len(renewed) {
-		t.Errorf("the folder holds %v (%v), want %d files", there, err, len(renewed))
-	}
+	wantPrivate(t, folder, renewed)
 	if err := b.RenewPrivate("owner", []driver.File{{Path: "../out"}}); err == nil {
 		t.Error("a file outside of the folder is written")
 	}

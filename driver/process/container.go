@@ -11,6 +11,7 @@ import (
 	"syscall"
 
 	"starling/driver"
+	"starling/driver/ramdisk"
 	"starling/driver/runc"
 )
 
@@ -81,6 +82,7 @@ func (d *Driver) prepare(ctx context.Context, t *task, spec *driver.Task) (*runc
 
 // remove deletes a task's folder, and gives up its container.
 func (d *Driver) remove(t *task) error {
+	ramdisk.Unmount(t.folder.private())
 	return errors.Join(os.RemoveAll(string(t.folder)), d.removeContainer(t))
 }
 

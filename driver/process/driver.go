@@ -21,6 +21,7 @@ import (
 	"starling/driver/disk"
 	"starling/driver/lock"
 	"starling/driver/output"
+	"starling/driver/ramdisk"
 	"starling/driver/uptime"
 )
 
@@ -299,7 +300,7 @@ func (d *Driver) Forget(id string) error {
 	}
 	delete(d.tasks, id)
 	d.mu.Unlock()
-
+	ramdisk.Unmount(t.folder.private())
 	err := errors.Join(d.archive.Add(string(t.folder)), d.removeContainer(t))
 	if err != nil {
 		err = fmt.Errorf("forget task %q: %w", id, err)

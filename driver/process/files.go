@@ -1,6 +1,7 @@
 package process
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"starling/driver"
+	"starling/driver/ramdisk"
 )
 
 // The files of a task lie in files/v<version> of its folder, and files/current is a symbolic link to one of these. So
@@ -61,10 +63,13 @@ func (t *task) keepPrivate(files []driver.File, name string) error {
 	if err == nil {
 		err = os.Mkdir(t.folder.private(), 0o755)
 	}
-	if err != nil {
-		return err
+	if err == nil && slices.ContainsFunc(files, func(f driver.File) bool { return f.InMemory }) {
+		err = ramdisk.Mount(t.folder.private())
 	}
-	return t.folder.putPrivate(files, account)
+	if err == nil {
+		_, err = t.folder.putPrivate(files, account)
+	}
+	return err
 }
 
 // RenewPrivate replaces such files. They belong to whom those belong that are there.
@@ -87,8 +92,12 @@ func (d *Driver) RenewPrivate(id string, files []driver.File) error {
 	if err == nil && t.origin.Runtime == "" {
 		account, err = ownerOf(there[0])
 	}
+	var signals []syscall.Signal
 	if err == nil {
-		err = t.folder.putPrivate(files, account)
+		signals, err = t.folder.putPrivate(files, account)
+	}
+	for _, signal := range signals {
+		err = errors.Join(err, d.order(id, signalOrder, int(signal)))
 	}
 	if err != nil {
 		return fmt.Errorf("renew what is private of task %q: %w", id, err)
@@ -106,16 +115,21 @@ func ownerOf(file os.DirEntry) (*syscall.Credential, error) {
 	return &syscall.Credential{Uid: status.Uid, Gid: status.Gid}, nil
 }
 
-// putPrivate writes files that are an account's alone, each before it has its name.
-func (f folder) putPrivate(files []driver.File, account *syscall.Credential) error {
+// putPrivate writes files that are an account's alone, each before it has its name. It returns what the task is to be
+// sent for those that it had with another content.
+func (f folder) putPrivate(files []driver.File, account *syscall.Credential) (signals []syscall.Signal, err error) {
 	for _, file := range files {
 		if filepath.Base(file.Path) != file.Path || !filepath.IsLocal(file.Path) {
-			return fmt.Errorf("file %q does not lie in its folder", file.Path)
+			return nil, fmt.Errorf("file %q does not lie in its folder", file.Path)
 		}
 		path := filepath.Join(f.private(), file.Path)
 		fresh := path + ".new"
+		before, missing := os.ReadFile(path)
+		if missing == nil && file.OnChange != 0 && !bytes.Equal(before, file.Content) {
+			signals = append(signals, file.OnChange)
+		}
 		if err := os.Remove(fresh); err != nil && !errors.Is(err, os.ErrNotExist) {
-			return err
+			return nil, err
 		}
 		err := os.WriteFile(fresh, file.Content, secretMode)
 		if err == nil && account != nil {
@@ -125,10 +139,10 @@ func (f folder) putPrivate(files []driver.File, account *syscall.Credential) err
 			err = os.Rename(fresh, path)
 		}
 		if err != nil {
-			return err
+			return nil, err
 		}
 	}
-	return nil
+	return signals, nil
 }
 
 // Renew replaces the files of a running task and then sends the signal. The version is noted last, so that who died

@@ -121,7 +121,6 @@ func (f folder) make() error {
 	return nil
 }
 
-// write stores a record.
 func (f folder) write(name string, value any) error { return record.Write(string(f), name, value) }
 
 // writeDurably stores a record so that a crash of the machine does not lose it.
@@ -129,7 +128,6 @@ func (f folder) writeDurably(name string, value any) error {
 	return record.WriteDurably(string(f), name, value)
 }
 
-// read loads a record and tells whether there is one.
 func (f folder) read(name string, value any) (bool, error) {
 	return record.Read(string(f), name, value)
 }
