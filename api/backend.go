@@ -23,6 +23,7 @@ import (
 	"starling/driver"
 	"starling/replica/report"
 	"starling/terms"
+	"starling/terms/access"
 	"starling/terms/rules"
 	"starling/trust"
 )
@@ -68,6 +69,8 @@ type Backend interface {
 	// SendOutput writes the output of an instance that is whole on this peer's node; it wraps os.ErrNotExist if there
 	// is none.
 	SendOutput(ctx context.Context, output terms.OutputSet, to io.Writer) error
+	// SealSecret has a node that holds the authority's key seal what a secret of a pool holds.
+	SealSecret(ctx context.Context, pool terms.PoolPath, name string, value []byte) (access.Secret, error)
 	// Pulses returns what the peers publish with their pulses.
 	Pulses(ctx context.Context) ([]report.PulseView, error)
 }

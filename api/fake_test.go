@@ -25,6 +25,7 @@ import (
 	"starling/replica"
 	"starling/replica/report"
 	"starling/terms"
+	"starling/terms/access"
 	"starling/terms/constraint"
 	"starling/terms/rules"
 )
@@ -327,6 +328,10 @@ func (p *peer) ready(r facts.SlotRef) {
 	row, _ := p.state.SlotAt(r)
 	p.lock.Unlock()
 	p.add(p.self, &command.ReportTasks{Peer: p.self, Reports: []command.Report{{Slot: r, Order: row.Order, Ready: true}}})
+}
+
+func (p *peer) SealSecret(_ context.Context, pool terms.PoolPath, name string, value []byte) (access.Secret, error) {
+	return access.Secret{Pool: pool, Name: name, Sealed: fmt.Sprintf("%x", value)}, nil
 }
 
 func (p *peer) SendOutput(_ context.Context, output terms.OutputSet, to io.Writer) error {

@@ -227,6 +227,10 @@ func bodyOf(method string) string {
 		return `{"spec":{"name":"team/none"}}`
 	case "SealTask", "EndAllocation":
 		return `{"allocation":"team/none.main[0]#7"}`
+	case "PutSecret":
+		return `{"pool":"team","name":"db","value":"eA=="}`
+	case "RemoveSecret":
+		return `{"pool":"team","name":"none"}`
 	case "RemoveVolumes":
 		return `{"volumes":"team/none.main[0]@7"}`
 	case "Watch":

@@ -62,6 +62,22 @@ type RemoveAuthority struct {
 	ID        access.Key
 }
 
+// PutSecret makes a secret of a pool, or its next version. Version and time are for the fold to say.
+type PutSecret struct {
+	RequestID string
+	Secret    access.Secret
+}
+
+// SealSecret seals a version of a secret with another key. Its author is a member.
+type SealSecret struct{ Secret access.Secret }
+
+// RemoveSecret ends a secret.
+type RemoveSecret struct {
+	RequestID string
+	Pool      terms.PoolPath
+	Name      string
+}
+
 // TakeSnapshot lets a snapshot be due now, so that the journal can be trimmed. Its author is a member.
 type TakeSnapshot struct{}
 
@@ -94,6 +110,15 @@ func (*AddAuthority) Kind() Kind { return KindAddAuthority }
 
 // Kind returns KindRemoveAuthority.
 func (*RemoveAuthority) Kind() Kind { return KindRemoveAuthority }
+
+// Kind returns KindPutSecret.
+func (*PutSecret) Kind() Kind { return KindPutSecret }
+
+// Kind returns KindSealSecret.
+func (*SealSecret) Kind() Kind { return KindSealSecret }
+
+// Kind returns KindRemoveSecret.
+func (*RemoveSecret) Kind() Kind { return KindRemoveSecret }
 
 func (m *As) code(c *codec.Coder) {
 	m.Subject.Code(c)
@@ -147,6 +172,19 @@ func (m *AddAuthority) code(c *codec.Coder) {
 func (m *RemoveAuthority) code(c *codec.Coder) {
 	requestID(c, &m.RequestID)
 	m.ID.Code(c)
+}
+
+func (m *PutSecret) code(c *codec.Coder) {
+	requestID(c, &m.RequestID)
+	m.Secret.Code(c)
+}
+
+func (m *SealSecret) code(c *codec.Coder) { m.Secret.Code(c) }
+
+func (m *RemoveSecret) code(c *codec.Coder) {
+	requestID(c, &m.RequestID)
+	terms.CodePoolPath(c, &m.Pool)
+	codec.Text(c, &m.Name, terms.NameBytesMax)
 }
 
 func (m *TakeSnapshot) code(*codec.Coder) {}

@@ -79,6 +79,9 @@ const (
 	KindAddAuthority
 	KindRemoveAuthority
 	KindRemoveVolumes
+	KindPutSecret
+	KindSealSecret
+	KindRemoveSecret
 	kindEnd
 )
 
@@ -95,7 +98,7 @@ func (k Kind) String() string {
 		"steer-update", "revert-job", "restart-job", "end-allocation", "drain-node",
 		"change-pools", "suspend-job", "seal-task", "vouch-snapshot", "as", "add-user", "remove-user", "add-token",
 		"remove-token", "admit-node", "remove-node", "take-snapshot", "add-authority", "remove-authority",
-		"remove-volumes"}[k-1]
+		"remove-volumes", "put-secret", "seal-secret", "remove-secret"}[k-1]
 }
 
 // Command is one verb with its arguments.

@@ -97,7 +97,7 @@ func (f form) since() rules.Number {
 		return rules.Registry
 	case f == form{KindChangePools, withUsers}, f.kind == KindAddAuthority, f.kind == KindRemoveAuthority:
 		return rules.Authorities
-	case f == form{KindReportTasks, withOutOfDisk}:
+	case f == form{KindReportTasks, withOutOfDisk}, f.kind >= KindPutSecret && f.kind <= KindRemoveSecret:
 		return rules.DiskLimits
 	case f.kind == KindRemoveVolumes, f == form{KindChangePools, withSpecBytes}, f == form{KindVolunteer, withAbsence}:
 		return rules.Volumes
@@ -212,6 +212,12 @@ func blankAccess(k Kind) Command {
 		return &AddAuthority{}
 	case KindRemoveAuthority:
 		return &RemoveAuthority{}
+	case KindPutSecret:
+		return &PutSecret{}
+	case KindSealSecret:
+		return &SealSecret{}
+	case KindRemoveSecret:
+		return &RemoveSecret{}
 	}
 	return nil
 }

@@ -88,6 +88,7 @@ func addJobs(submit *SubmitJob, add func(Command)) {
 	limited := shown
 	limited.Spec.Tasks = slices.Clone(shown.Spec.Tasks)
 	limited.Spec.Tasks[0].DiskBytesMax = 10 << 30
+	limited.Spec.Tasks[0].Secrets = []terms.SecretUse{{Name: "db-password", OnChange: terms.SignalHangUp}}
 	add(&limited)
 }
 
@@ -145,11 +146,19 @@ func commands() []Command {
 		&RemoveAuthority{RequestID: "0f9d", ID: access.Key([]byte("the SHA-256 of a certificate of1"))},
 		&RemoveVolumes{RequestID: "0f9d",
 			Volumes: terms.VolumeSet{Slot: terms.SlotName{Job: "shop/db", Task: "main", Index: 2}, Job: 17}},
+		&PutSecret{RequestID: "0f9d", Secret: sealed()},
+		&SealSecret{Secret: sealed()},
+		&RemoveSecret{RequestID: "0f9d", Pool: "shop", Name: "db-password"},
 		&As{Subject: access.Subject{Kind: access.OfLocal, Name: "root@a"},
 			Command: &KillJob{RequestID: "0f9d", Job: "web", Against: 2}},
 		&VouchSnapshot{facts.Snapshot{Index: 10_000, Digest: 7, Chunks: 3,
 			Sum: [32]byte([]byte("the SHA-256 of all of its chunks"))}},
 	}
+}
+
+func sealed() access.Secret {
+	return access.Secret{Pool: "shop", Name: "db-password", Version: 3,
+		Key: access.Key([]byte("the SHA-256 of a certificate of1")), Sealed: "c2VhbGVk", At: 1_700_000_000_000}
 }
 
 // submission returns a job with every field of its first version.

@@ -112,6 +112,8 @@ func programFields() []field[terms.Task] {
 			named("pids_limit", "How many processes and threads an instance may have; without it 4096, where the machine can limit them."),
 		bind(optional(bytesForm()), func(t *spec) *int64 { return &t.DiskBytesMax }).
 			named("disk_limit", "How much an instance may take of the disk: what lies in its fresh folder and what it changes of its image. An instance that takes more is ended as out of disk; that is looked at every second, so leave room for what is written between two looks. What it writes to volumes, to a work_dir of its own and to /tmp does not count, nor does its output, of which only the newest part is kept. Without it, or with 0, an instance is ended only if it fills the disk of its machine."),
+		bind(list(secretForm(), 0, terms.SecretsMax), func(t *spec) *[]terms.SecretUse { return &t.Secrets }).
+			named("secrets", "Secrets of the job's pool, put there by starling secret put, that an instance may read. The path of each stands in STARLING_SECRET_<NAME>; the file lies in memory where the agent is root, and is replaced when the secret is put again. An instance starts when it has all."),
 		bind(list(idTokenForm(), 0, terms.IDTokensMax), func(t *spec) *[]terms.IDToken { return &t.IDTokens }).
 			named("id_tokens", "Signed tokens (JWT) that tell programs outside of the cluster, such as Vault or a cloud, which instance shows them. The path of each stands in STARLING_ID_TOKEN_<NAME>; the file is replaced before the token expires."),
 		bind(optional(zeroIs(terms.StopDelayLeast, durationForm(terms.GraceMillisMax))),

@@ -286,6 +286,10 @@ func policies(t *rapid.T, spec *terms.Task, kind terms.JobType) {
 			spec.Volumes = append(spec.Volumes, terms.Volume{Name: name})
 		}
 	}
+	for _, name := range rapid.SliceOfNDistinct(namesDrawn(), 0, 2, terms.VariableName).Draw(t, "secrets") {
+		spec.Secrets = append(spec.Secrets, terms.SecretUse{Name: name,
+			OnChange: terms.Signal(rapid.IntRange(0, int(terms.SignalUser2)).Draw(t, "on_change"))})
+	}
 	for _, name := range rapid.SliceOfNDistinct(namesDrawn(), 0, 2, terms.VariableName).Draw(t, "id_tokens") {
 		spec.IDTokens = append(spec.IDTokens, terms.IDToken{Name: name, Audience: "for " + name,
 			LifeMillis: rapid.Uint32Range(terms.IDTokenLifeLeast, terms.IDTokenLifeMax).Draw(t, "life")})

@@ -237,6 +237,16 @@ func volumeForm() form[terms.Volume] {
 	}
 }
 
+// secretForm is a secret that an instance reads.
+func secretForm() form[terms.SecretUse] {
+	return mapping([]field[terms.SecretUse]{
+		bind(nameForm[string](), func(s *terms.SecretUse) *string { return &s.Name }).
+			named("name", "The secret's name in the pool.").must(),
+		bind(optional(choice[terms.Signal](terms.Signals())), func(s *terms.SecretUse) *terms.Signal { return &s.OnChange }).
+			named("on_change", "What an instance is sent when the secret has been put again.").or("none"),
+	}, nil)
+}
+
 // idTokenForm is a token that an instance shows outside of the cluster.
 func idTokenForm() form[terms.IDToken] {
 	return mapping([]field[terms.IDToken]{

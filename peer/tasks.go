@@ -10,7 +10,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 
 	"starling/cluster/facts"
 	"starling/driver"
@@ -92,7 +91,7 @@ func (p *Peer) startTask(ctx context.Context, order reaction.Order) {
 	refusal, ok := p.putFiles(&order, &task), true
 	handover, hands := p.handoverOf(order.ID, task.User)
 	preparing, cancel := context.WithCancel(ctx)
-	if hands || task.Container != nil || len(order.Spec.IDTokens) > 0 {
+	if hands || task.Container != nil || len(order.Spec.IDTokens)+len(order.Spec.Secrets) > 0 {
 		p.outputs.cancel[order.ID] = cancel
 	}
 	p.group.Go(func() {
@@ -230,6 +229,10 @@ func (p *Peer) taskOf(order reaction.Order) driver.Task {
 			env.Set("STARLING_ID_TOKEN_"+terms.VariableName(k.Name), filepath.Join(private, credential.TokenFile(k.Name)))
 		}
 	}
+	for _, s := range order.Spec.Secrets {
+		path := filepath.Join(p.config.Driver.PrivateFolder(order.ID.String()), credential.SecretFile(s.Name))
+		env.Set("STARLING_SECRET_"+terms.VariableName(s.Name), path)
+	}
 	for _, port := range order.Ports {
 		env.Set("STARLING_PORT_"+terms.VariableName(port.Name), strconv.Itoa(int(port.Number)))
 	}
@@ -347,12 +350,6 @@ func (p *Peer) key(r *reaction.Renewal, key plugin.Key) ([]byte, error) {
 	return pair.Public, err
 }
 
-// signals are those that a job may ask for.
-var signals = [...]syscall.Signal{
-	terms.NoSignal: 0, terms.SignalHangUp: syscall.SIGHUP, terms.SignalUser1: syscall.SIGUSR1,
-	terms.SignalUser2: syscall.SIGUSR2,
-}
-
 // renew has the driver replace files beside the loop, all of these before it begins with others.
 func (p *Peer) renew(ctx context.Context, all []reaction.Renewal) {
 	if len(all) == 0 {
@@ -364,7 +361,7 @@ func (p *Peer) renew(ctx context.Context, all []reaction.Renewal) {
 			one.User = p.userOf(one.User, one.ID.Slot.Job)
 			files, err := p.fileSet(&one)
 			if err == nil {
-				err = p.config.Driver.Renew(one.ID.String(), *files, signals[one.Signal])
+				err = p.config.Driver.Renew(one.ID.String(), *files, credential.Signals[one.Signal])
 			}
 			if err != nil {
 				p.log.Error("files could not be renewed; trying again", "allocation", one.ID.String(), "version", one.Version,

@@ -128,6 +128,10 @@ func needs(c command.Command) []Need {
 		return ofJob(access.Operator, c.Slot.Job)
 	case *command.RemoveVolumes:
 		return ofJob(access.Operator, c.Volumes.Slot.Job)
+	case *command.PutSecret:
+		return []Need{{access.Submitter, c.Secret.Pool}}
+	case *command.RemoveSecret:
+		return []Need{{access.Submitter, c.Pool}}
 	case *command.DrainNode:
 		return []Need{{access.Operator, ""}}
 	case *command.ChangePools:

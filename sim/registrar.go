@@ -74,7 +74,7 @@ func (r *registrar) work() {
 		return
 	}
 	user := fmt.Sprint("user", r.rng.IntN(3))
-	switch r.rng.IntN(9) {
+	switch r.rng.IntN(12) {
 	case 0, 1:
 		r.w.clients.request(&command.AddUser{RequestID: r.id(), Credential: access.Credential{
 			Key: sha256.Sum256(fmt.Append(nil, user, r.rng.IntN(2))), Kind: access.OfUser, Name: user,
@@ -93,6 +93,8 @@ func (r *registrar) work() {
 		r.fill()
 	case 6:
 		r.replace()
+	case 7, 8, 9:
+		r.secret()
 	default:
 		r.ask(user)
 	}
@@ -136,6 +138,28 @@ func (r *registrar) replace() {
 		}
 	}
 	r.w.clients.request(add)
+}
+
+// secret puts a secret, seals it anew, or removes it; now and then with a key that does not count.
+func (r *registrar) secret() {
+	m := r.w.machines[r.rng.IntN(len(r.w.machines))]
+	if m.core == nil {
+		return
+	}
+	s := m.core.State()
+	one := access.Secret{Pool: s.Pools()[r.rng.IntN(len(s.Pools()))].Path, Name: fmt.Sprint("secret", r.rng.IntN(3)),
+		Version: uint32(r.between(0, 3)), Sealed: fmt.Sprint("sealed ", r.asked)}
+	if all := s.Registry(); all != nil && len(all.Authorities) > 0 {
+		one.Key = all.Authorities[r.rng.IntN(len(all.Authorities))].ID()
+	}
+	switch r.rng.IntN(4) {
+	case 0:
+		r.w.clients.request(&command.RemoveSecret{RequestID: r.id(), Pool: one.Pool, Name: one.Name})
+	case 1:
+		r.w.clients.request(&command.SealSecret{Secret: one})
+	default:
+		r.w.clients.request(&command.PutSecret{RequestID: r.id(), Secret: one})
+	}
 }
 
 // remove takes a machine out for good.

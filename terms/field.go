@@ -118,6 +118,7 @@ var taskFields = [...]field[Task]{
 	{"checks", 5, replace[Task], codeQuestions},
 	{"id_tokens", 5, replace[Task], func(c *coder, t *Task) { codec.List(c, &t.IDTokens, IDTokensMax, codeIDToken) }},
 	{"disk_limit", 6, replace[Task], func(c *coder, t *Task) { codec.Integer(c, &t.DiskBytesMax, math.MaxInt64) }},
+	{"secrets", 6, replace[Task], func(c *coder, t *Task) { codec.List(c, &t.Secrets, SecretsMax, codeSecret) }},
 }
 
 // Code writes or reads the job, in the version of the coder.
@@ -299,6 +300,11 @@ func codeMount(c *coder, m *Mount) {
 }
 
 func codeVolume(c *coder, v *Volume) { codec.Text(c, &v.Name, NameBytesMax) }
+
+func codeSecret(c *coder, s *SecretUse) {
+	codec.Text(c, &s.Name, NameBytesMax)
+	codec.Integer(c, &s.OnChange, uint64(SignalUser2))
+}
 
 func codeIDToken(c *coder, k *IDToken) {
 	codec.Text(c, &k.Name, NameBytesMax)

@@ -219,6 +219,15 @@ type Task struct {
 	OnMembersChange Signal
 	// IDTokens are what instances show programs outside of the cluster. Jobs have them since rules.Volumes.
 	IDTokens []IDToken
+	// Secrets are those of the job's pool that instances may read. Jobs have them since rules.DiskLimits.
+	Secrets []SecretUse
+}
+
+// SecretUse lets instances read a secret of their job's pool, in a file that is replaced when the secret is put again.
+type SecretUse struct {
+	Name string
+	// OnChange is what an instance is sent then.
+	OnChange Signal
 }
 
 // IDToken asks for a signed token (JWT) that says which instance shows it, in a file; it is replaced before it expires.

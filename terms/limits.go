@@ -95,6 +95,8 @@ const (
 	// HeadersMax bounds the headers of a check, HeaderBytesMax the name of each.
 	HeadersMax     = 32
 	HeaderBytesMax = 4 * NameBytesMax
+	// SecretsMax bounds the secrets that an instance reads.
+	SecretsMax = 32
 	// IDTokensMax bounds the tokens of an instance, IDTokenLifeLeast and IDTokenLifeMax how long one is good for: 10 s to
 	// 24 hours.
 	IDTokensMax      = 8

@@ -43,6 +43,7 @@ func (p *problems) task(t *terms.Task) {
 		int64(min(t.Restart.DelayMillis, terms.DelayMillisMax)), terms.DelayMillisMax)
 	p.bounded("restart.reset_after", int64(t.Restart.ResetMillis), 0, terms.DelayMillisMax)
 	p.idTokens(t)
+	p.secrets(t)
 	p.bounded("pids_limit", int64(t.ProcessesMax), 0, terms.TaskProcessesMax)
 	p.bounded("disk_limit", t.DiskBytesMax, 0, terms.BytesMax)
 	p.bounded("stop_delay", int64(t.StopDelayMillis), 0, terms.GraceMillisMax)
@@ -231,6 +232,22 @@ func (p *problems) idTokens(t *terms.Task) {
 	}
 }
 
+func (p *problems) secrets(t *terms.Task) {
+	if len(t.Secrets) > terms.SecretsMax {
+		p.add("secrets", "must have at most %d elements, has %d", terms.SecretsMax, len(t.Secrets))
+		return
+	}
+	for i, s := range t.Secrets {
+		field := "secrets[" + strconv.Itoa(i) + "].name"
+		p.name(field, s.Name)
+		for j := range i {
+			if terms.VariableName(t.Secrets[j].Name) == terms.VariableName(s.Name) {
+				p.add(field, "would set the same variable STARLING_SECRET_%s as secrets[%d]", terms.VariableName(s.Name), j)
+			}
+		}
+	}
+}
+
 func (p *problems) checks(t *terms.Task) {
 	if len(t.Checks) > terms.ChecksMax {
 		p.add("checks", "must have at most %d elements, has %d", terms.ChecksMax, len(t.Checks))
@@ -348,9 +365,6 @@ func sizeOf(t *terms.Task) int {
 	for _, v := range t.Volumes {
 		size += len(v.Name) + 4
 	}
-	for _, k := range t.IDTokens {
-		size += len(k.Name) + len(k.Audience) + 12
-	}
 	for i := range t.Constraints {
 		t.Constraints[i].EachLeaf(func(c *constraint.Constraint) {
 			size += len(c.Attribute) + len(c.Label) + len(c.Within) + 32
@@ -365,5 +379,16 @@ func sizeOf(t *terms.Task) int {
 	for i := range t.Policies {
 		size += 4*len(t.Policies[i].ExitCodes) + 16
 	}
-	return size + len(t.SpreadOver) + sizeOfContainer(&t.Container)
+	return size + len(t.SpreadOver) + sizeOfContainer(&t.Container) + sizeOfPrivate(t)
+}
+
+// sizeOfPrivate counts the text of what instances alone have.
+func sizeOfPrivate(t *terms.Task) (size int) {
+	for _, s := range t.Secrets {
+		size += len(s.Name) + 8
+	}
+	for _, k := range t.IDTokens {
+		size += len(k.Name) + len(k.Audience) + 12
+	}
+	return size
 }

@@ -276,6 +276,11 @@ func (c *Client) AllPools(ctx context.Context, prefix string) (*starlingv1.ListP
 	}
 }
 
+// Secrets returns the secrets of a pool, or of all for "", without what they hold.
+func (c *Client) Secrets(ctx context.Context, pool string) (*starlingv1.ListSecretsResponse, error) {
+	return unary(ctx, c, &starlingv1.ListSecretsRequest{Pool: pool}, starlingv1connect.StarlingClient.ListSecrets)
+}
+
 // AllVolumes returns all volumes of jobs whose names begin with the prefix, with the index of the last page.
 func (c *Client) AllVolumes(ctx context.Context, prefix string) (*starlingv1.ListVolumesResponse, error) {
 	request := &starlingv1.ListVolumesRequest{MinIndex: c.least(0), Prefix: prefix, PageSize: 1000}

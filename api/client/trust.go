@@ -224,6 +224,21 @@ func IDTokens(ctx context.Context, by *http.Client, addresses []string,
 	return nil, errors.Join(append(errs, errors.New("no machine has signed them"))...)
 }
 
+// SealSecret asks the nodes at these addresses, until one has done it, to seal what a secret holds.
+func SealSecret(ctx context.Context, by *http.Client, addresses []string,
+	request door.SealRequest) (access.Secret, error) {
+	var errs []error
+	for _, address := range addresses {
+		sealed := access.Secret{}
+		err := post(ctx, by, wire.URL(address)+door.PathSeal, request, &sealed)
+		if err == nil {
+			return sealed, nil
+		}
+		errs = append(errs, fmt.Errorf("ask %s: %w", address, err))
+	}
+	return access.Secret{}, errors.Join(append(errs, errors.New("no machine has sealed it"))...)
+}
+
 // Renew has a node's certificate renewed by the first of the nodes at these addresses that can, and learns which
 // authorities there are.
 func Renew(ctx context.Context, keys *trust.Keys, addresses []string) error {

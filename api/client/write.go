@@ -93,6 +93,20 @@ func (c *Client) RemoveVolumes(ctx context.Context, volumes string) (*starlingv1
 	return write(ctx, c, request, starlingv1connect.StarlingClient.RemoveVolumes)
 }
 
+// PutSecret keeps a secret of a pool, or its next version.
+func (c *Client) PutSecret(ctx context.Context, pool, name string,
+	value []byte) (*starlingv1.PutSecretResponse, error) {
+	request := &starlingv1.PutSecretRequest{RequestId: c.requestID("PutSecret", pool, name), Pool: pool, Name: name,
+		Value: value}
+	return write(ctx, c, request, starlingv1connect.StarlingClient.PutSecret)
+}
+
+// RemoveSecret ends a secret of a pool.
+func (c *Client) RemoveSecret(ctx context.Context, pool, name string) (*starlingv1.RemoveSecretResponse, error) {
+	request := &starlingv1.RemoveSecretRequest{RequestId: c.requestID("RemoveSecret", pool, name), Pool: pool, Name: name}
+	return write(ctx, c, request, starlingv1connect.StarlingClient.RemoveSecret)
+}
+
 // ChangeQuorum adds a node to those that keep the journal, promotes one, or removes one.
 func (c *Client) ChangeQuorum(ctx context.Context, action, node string) (*starlingv1.ChangeQuorumResponse, error) {
 	return unary(ctx, c, &starlingv1.ChangeQuorumRequest{Action: action, Node: node},

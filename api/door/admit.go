@@ -14,7 +14,7 @@ import (
 )
 
 // admitBytesMax bounds a request about identities.
-const admitBytesMax = 64 << 10
+const admitBytesMax = 128 << 10
 
 // JoinRequest asks for a node's first certificate.
 type JoinRequest struct {

@@ -188,6 +188,7 @@ func (d *Door) handler(within time.Duration) http.Handler {
 	mux.HandleFunc("POST "+PathRemoveAuthority, d.removeAuthority)
 	mux.HandleFunc("POST "+PathAuthorityKey, d.authorityKey)
 	mux.HandleFunc("POST "+PathIDTokens, d.idTokens)
+	mux.HandleFunc("POST "+PathSeal, d.seal)
 	mux.HandleFunc("GET "+PathDiscovery, d.discovery)
 	mux.HandleFunc("GET "+PathJWKS, d.jwks)
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {

@@ -11,8 +11,10 @@ import (
 	"github.com/go-jose/go-jose/v4"
 
 	"starling/api/wire"
+	"starling/cluster"
 	"starling/replica/reaction"
 	"starling/terms"
+	"starling/terms/access"
 	"starling/trust"
 )
 
@@ -23,9 +25,11 @@ type IDTokensRequest struct {
 	Index terms.Index `json:"index"`
 }
 
-// IDTokensAnswer has them, by their names.
+// IDTokensAnswer has them, by their names, and what the secrets hold that the instance may read, with their versions.
 type IDTokensAnswer struct {
-	Tokens map[string]string `json:"tokens"`
+	Tokens   map[string]string `json:"tokens"`
+	Secrets  map[string][]byte `json:"secrets,omitempty"`
+	Versions map[string]uint32 `json:"versions,omitempty"`
 }
 
 // idTokens signs the id tokens of an instance for its node.
@@ -64,7 +68,44 @@ func (d *Door) IDTokens(ctx context.Context, node terms.NodeName, request *IDTok
 			return nil, err
 		}
 	}
-	return signed, nil
+	return signed, d.openSecrets(state, id.Slot.Job.Pool(), task, signed)
+}
+
+// openSecrets adds what the secrets of a task hold.
+func (d *Door) openSecrets(state *cluster.State, pool terms.PoolPath, task *terms.Task, to *IDTokensAnswer) error {
+	to.Secrets, to.Versions = map[string][]byte{}, map[string]uint32{}
+	for _, use := range task.Secrets {
+		s := state.Registry().Secret(pool, use.Name)
+		if s == nil {
+			return &wire.Failure{Code: wire.NotFound, Reason: fmt.Sprintf(
+				"pool %s has no secret %s: put it there with \"starling secret put %[1]s/%[2]s\"", pool, use.Name)}
+		}
+		value, err := d.config.Keys.OpenSecret(s)
+		if err != nil {
+			return err
+		}
+		to.Secrets[use.Name], to.Versions[use.Name] = value, s.Version
+	}
+	return nil
+}
+
+// SealRequest asks that what a secret holds be sealed.
+type SealRequest struct {
+	Pool  terms.PoolPath `json:"pool"`
+	Name  string         `json:"name"`
+	Value []byte         `json:"value"`
+}
+
+// seal seals what a secret holds, for a node that does not hold the authority's key.
+func (d *Door) seal(w http.ResponseWriter, r *http.Request) {
+	admit(w, r, PathSeal, func(request *SealRequest) (*access.Secret, error) {
+		if len(request.Value) > access.SecretBytesMax {
+			return nil, &wire.Failure{Code: wire.Invalid,
+				Reason: fmt.Sprintf("a secret has at most %d bytes", access.SecretBytesMax)}
+		}
+		s, err := d.config.Keys.SealSecret(request.Pool, request.Name, request.Value)
+		return &s, err
+	})
 }
 
 // discovered is what OpenID Connect Discovery says of an issuer, as far as there is something to say.

@@ -43,6 +43,7 @@ const (
 	PathAuthorityKey    = "/v1/ca/key"
 
 	PathIDTokens  = "/v1/id-tokens"
+	PathSeal      = "/v1/seal"
 	PathDiscovery = "/.well-known/openid-configuration"
 	PathJWKS      = "/.well-known/jwks.json"
 
@@ -100,6 +101,8 @@ func table() map[string]Right {
 		starlingv1connect.StarlingSuspendJobProcedure:  submit,
 		starlingv1connect.StarlingSealTaskProcedure:    {Role: access.Submitter, Pool: true, Instance: true},
 
+		starlingv1connect.StarlingPutSecretProcedure: submit, starlingv1connect.StarlingRemoveSecretProcedure: submit,
+		starlingv1connect.StarlingListSecretsProcedure:   readJob,
 		starlingv1connect.StarlingListVolumesProcedure:   readJob,
 		starlingv1connect.StarlingRemoveVolumesProcedure: {Role: access.Operator, Pool: true},
 		starlingv1connect.StarlingEndAllocationProcedure: {Role: access.Operator, Pool: true},
@@ -117,13 +120,11 @@ func table() map[string]Right {
 
 		PathAuthorities: read, PathRotate: rule, PathRemoveAuthority: rule, PathAuthorityKey: {Node: true},
 
-		PathIDTokens: {Node: true}, PathDiscovery: {Anyone: true}, PathJWKS: {Anyone: true},
-
-		PathJoin:   {Anyone: true},
-		PathRenew:  {Anyone: true},
-		PathHealth: {Anyone: true},
-		PathReady:  {Anyone: true},
-
+		PathIDTokens: {Node: true}, PathSeal: {Node: true}, PathDiscovery: {Anyone: true}, PathJWKS: {Anyone: true},
+		PathJoin:    {Anyone: true},
+		PathRenew:   {Anyone: true},
+		PathHealth:  {Anyone: true},
+		PathReady:   {Anyone: true},
 		PathOpenAPI: {Anyone: true},
 	}
 }

@@ -675,6 +675,8 @@ type TaskSpec struct {
 	IdTokens []*IDToken `protobuf:"bytes,37,rep,name=id_tokens,json=idTokens,proto3" json:"id_tokens,omitempty"`
 	// How much an instance may take of the disk; 0 for no limit but the room on its machine.
 	DiskBytesMax int64 `protobuf:"varint,38,opt,name=disk_bytes_max,json=diskBytesMax,proto3" json:"disk_bytes_max,omitempty"`
+	// Secrets of the job's pool that instances may read.
+	Secrets []*SecretUse `protobuf:"bytes,39,rep,name=secrets,proto3" json:"secrets,omitempty"`
 	// What comes when the restarts are used up; absent never tries another node.
 	Reschedule *Reschedule `protobuf:"bytes,14,opt,name=reschedule,proto3" json:"reschedule,omitempty"`
 	// What becomes of an instance whose node left; absent gives it up at once.
@@ -878,6 +880,13 @@ func (x *TaskSpec) GetDiskBytesMax() int64 {
 		return x.DiskBytesMax
 	}
 	return 0
+}
+
+func (x *TaskSpec) GetSecrets() []*SecretUse {
+	if x != nil {
+		return x.Secrets
+	}
+	return nil
 }
 
 func (x *TaskSpec) GetReschedule() *Reschedule {
@@ -1669,6 +1678,60 @@ func (x *Mount) GetReadOnly() bool {
 	return false
 }
 
+// SecretUse lets instances read a secret of their job's pool, in a file.
+type SecretUse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Name  string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// "none", or what an instance is sent when the secret has been put again: "SIGHUP", "SIGUSR1", "SIGUSR2".
+	OnChange      string `protobuf:"bytes,2,opt,name=on_change,json=onChange,proto3" json:"on_change,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SecretUse) Reset() {
+	*x = SecretUse{}
+	mi := &file_v1_starling_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SecretUse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SecretUse) ProtoMessage() {}
+
+func (x *SecretUse) ProtoReflect() protoreflect.Message {
+	mi := &file_v1_starling_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SecretUse.ProtoReflect.Descriptor instead.
+func (*SecretUse) Descriptor() ([]byte, []int) {
+	return file_v1_starling_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *SecretUse) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *SecretUse) GetOnChange() string {
+	if x != nil {
+		return x.OnChange
+	}
+	return ""
+}
+
 // IDToken asks for a signed token (JWT) that says which instance shows it.
 type IDToken struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1683,7 +1746,7 @@ type IDToken struct {
 
 func (x *IDToken) Reset() {
 	*x = IDToken{}
-	mi := &file_v1_starling_proto_msgTypes[17]
+	mi := &file_v1_starling_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1695,7 +1758,7 @@ func (x *IDToken) String() string {
 func (*IDToken) ProtoMessage() {}
 
 func (x *IDToken) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[17]
+	mi := &file_v1_starling_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1708,7 +1771,7 @@ func (x *IDToken) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use IDToken.ProtoReflect.Descriptor instead.
 func (*IDToken) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{17}
+	return file_v1_starling_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *IDToken) GetName() string {
@@ -1749,7 +1812,7 @@ type Disconnect struct {
 
 func (x *Disconnect) Reset() {
 	*x = Disconnect{}
-	mi := &file_v1_starling_proto_msgTypes[18]
+	mi := &file_v1_starling_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1761,7 +1824,7 @@ func (x *Disconnect) String() string {
 func (*Disconnect) ProtoMessage() {}
 
 func (x *Disconnect) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[18]
+	mi := &file_v1_starling_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1774,7 +1837,7 @@ func (x *Disconnect) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Disconnect.ProtoReflect.Descriptor instead.
 func (*Disconnect) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{18}
+	return file_v1_starling_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Disconnect) GetLostAfterMillis() uint32 {
@@ -1835,7 +1898,7 @@ type Check struct {
 
 func (x *Check) Reset() {
 	*x = Check{}
-	mi := &file_v1_starling_proto_msgTypes[19]
+	mi := &file_v1_starling_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1847,7 +1910,7 @@ func (x *Check) String() string {
 func (*Check) ProtoMessage() {}
 
 func (x *Check) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[19]
+	mi := &file_v1_starling_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1860,7 +1923,7 @@ func (x *Check) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Check.ProtoReflect.Descriptor instead.
 func (*Check) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{19}
+	return file_v1_starling_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Check) GetKind() string {
@@ -1967,7 +2030,7 @@ type SubmitJobRequest struct {
 
 func (x *SubmitJobRequest) Reset() {
 	*x = SubmitJobRequest{}
-	mi := &file_v1_starling_proto_msgTypes[20]
+	mi := &file_v1_starling_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1979,7 +2042,7 @@ func (x *SubmitJobRequest) String() string {
 func (*SubmitJobRequest) ProtoMessage() {}
 
 func (x *SubmitJobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[20]
+	mi := &file_v1_starling_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1992,7 +2055,7 @@ func (x *SubmitJobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubmitJobRequest.ProtoReflect.Descriptor instead.
 func (*SubmitJobRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{20}
+	return file_v1_starling_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *SubmitJobRequest) GetRequestId() string {
@@ -2029,7 +2092,7 @@ type SubmitJobResponse struct {
 
 func (x *SubmitJobResponse) Reset() {
 	*x = SubmitJobResponse{}
-	mi := &file_v1_starling_proto_msgTypes[21]
+	mi := &file_v1_starling_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2041,7 +2104,7 @@ func (x *SubmitJobResponse) String() string {
 func (*SubmitJobResponse) ProtoMessage() {}
 
 func (x *SubmitJobResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[21]
+	mi := &file_v1_starling_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2054,7 +2117,7 @@ func (x *SubmitJobResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubmitJobResponse.ProtoReflect.Descriptor instead.
 func (*SubmitJobResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{21}
+	return file_v1_starling_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *SubmitJobResponse) GetIndex() uint64 {
@@ -2090,7 +2153,7 @@ type KillJobRequest struct {
 
 func (x *KillJobRequest) Reset() {
 	*x = KillJobRequest{}
-	mi := &file_v1_starling_proto_msgTypes[22]
+	mi := &file_v1_starling_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2102,7 +2165,7 @@ func (x *KillJobRequest) String() string {
 func (*KillJobRequest) ProtoMessage() {}
 
 func (x *KillJobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[22]
+	mi := &file_v1_starling_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2115,7 +2178,7 @@ func (x *KillJobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KillJobRequest.ProtoReflect.Descriptor instead.
 func (*KillJobRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{22}
+	return file_v1_starling_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *KillJobRequest) GetRequestId() string {
@@ -2149,7 +2212,7 @@ type KillJobResponse struct {
 
 func (x *KillJobResponse) Reset() {
 	*x = KillJobResponse{}
-	mi := &file_v1_starling_proto_msgTypes[23]
+	mi := &file_v1_starling_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2161,7 +2224,7 @@ func (x *KillJobResponse) String() string {
 func (*KillJobResponse) ProtoMessage() {}
 
 func (x *KillJobResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[23]
+	mi := &file_v1_starling_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2174,7 +2237,7 @@ func (x *KillJobResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KillJobResponse.ProtoReflect.Descriptor instead.
 func (*KillJobResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{23}
+	return file_v1_starling_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *KillJobResponse) GetIndex() uint64 {
@@ -2201,7 +2264,7 @@ type PlanJobRequest struct {
 
 func (x *PlanJobRequest) Reset() {
 	*x = PlanJobRequest{}
-	mi := &file_v1_starling_proto_msgTypes[24]
+	mi := &file_v1_starling_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2213,7 +2276,7 @@ func (x *PlanJobRequest) String() string {
 func (*PlanJobRequest) ProtoMessage() {}
 
 func (x *PlanJobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[24]
+	mi := &file_v1_starling_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2226,7 +2289,7 @@ func (x *PlanJobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlanJobRequest.ProtoReflect.Descriptor instead.
 func (*PlanJobRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{24}
+	return file_v1_starling_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *PlanJobRequest) GetMinIndex() uint64 {
@@ -2272,7 +2335,7 @@ type PlanJobResponse struct {
 
 func (x *PlanJobResponse) Reset() {
 	*x = PlanJobResponse{}
-	mi := &file_v1_starling_proto_msgTypes[25]
+	mi := &file_v1_starling_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2284,7 +2347,7 @@ func (x *PlanJobResponse) String() string {
 func (*PlanJobResponse) ProtoMessage() {}
 
 func (x *PlanJobResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[25]
+	mi := &file_v1_starling_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2297,7 +2360,7 @@ func (x *PlanJobResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlanJobResponse.ProtoReflect.Descriptor instead.
 func (*PlanJobResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{25}
+	return file_v1_starling_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *PlanJobResponse) GetIndex() uint64 {
@@ -2403,7 +2466,7 @@ type Change struct {
 
 func (x *Change) Reset() {
 	*x = Change{}
-	mi := &file_v1_starling_proto_msgTypes[26]
+	mi := &file_v1_starling_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2415,7 +2478,7 @@ func (x *Change) String() string {
 func (*Change) ProtoMessage() {}
 
 func (x *Change) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[26]
+	mi := &file_v1_starling_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2428,7 +2491,7 @@ func (x *Change) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Change.ProtoReflect.Descriptor instead.
 func (*Change) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{26}
+	return file_v1_starling_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *Change) GetPath() string {
@@ -2486,7 +2549,7 @@ type TaskPlan struct {
 
 func (x *TaskPlan) Reset() {
 	*x = TaskPlan{}
-	mi := &file_v1_starling_proto_msgTypes[27]
+	mi := &file_v1_starling_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2498,7 +2561,7 @@ func (x *TaskPlan) String() string {
 func (*TaskPlan) ProtoMessage() {}
 
 func (x *TaskPlan) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[27]
+	mi := &file_v1_starling_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2511,7 +2574,7 @@ func (x *TaskPlan) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskPlan.ProtoReflect.Descriptor instead.
 func (*TaskPlan) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{27}
+	return file_v1_starling_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *TaskPlan) GetTask() string {
@@ -2584,7 +2647,7 @@ type Wave struct {
 
 func (x *Wave) Reset() {
 	*x = Wave{}
-	mi := &file_v1_starling_proto_msgTypes[28]
+	mi := &file_v1_starling_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2596,7 +2659,7 @@ func (x *Wave) String() string {
 func (*Wave) ProtoMessage() {}
 
 func (x *Wave) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[28]
+	mi := &file_v1_starling_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2609,7 +2672,7 @@ func (x *Wave) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Wave.ProtoReflect.Descriptor instead.
 func (*Wave) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{28}
+	return file_v1_starling_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *Wave) GetAfterMillis() uint64 {
@@ -2650,7 +2713,7 @@ type Step struct {
 
 func (x *Step) Reset() {
 	*x = Step{}
-	mi := &file_v1_starling_proto_msgTypes[29]
+	mi := &file_v1_starling_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2662,7 +2725,7 @@ func (x *Step) String() string {
 func (*Step) ProtoMessage() {}
 
 func (x *Step) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[29]
+	mi := &file_v1_starling_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2675,7 +2738,7 @@ func (x *Step) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Step.ProtoReflect.Descriptor instead.
 func (*Step) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{29}
+	return file_v1_starling_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *Step) GetJob() string {
@@ -2742,7 +2805,7 @@ type WhatIfRequest struct {
 
 func (x *WhatIfRequest) Reset() {
 	*x = WhatIfRequest{}
-	mi := &file_v1_starling_proto_msgTypes[30]
+	mi := &file_v1_starling_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2754,7 +2817,7 @@ func (x *WhatIfRequest) String() string {
 func (*WhatIfRequest) ProtoMessage() {}
 
 func (x *WhatIfRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[30]
+	mi := &file_v1_starling_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2767,7 +2830,7 @@ func (x *WhatIfRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhatIfRequest.ProtoReflect.Descriptor instead.
 func (*WhatIfRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{30}
+	return file_v1_starling_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *WhatIfRequest) GetMinIndex() uint64 {
@@ -2844,7 +2907,7 @@ type ImaginedNodes struct {
 
 func (x *ImaginedNodes) Reset() {
 	*x = ImaginedNodes{}
-	mi := &file_v1_starling_proto_msgTypes[31]
+	mi := &file_v1_starling_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2856,7 +2919,7 @@ func (x *ImaginedNodes) String() string {
 func (*ImaginedNodes) ProtoMessage() {}
 
 func (x *ImaginedNodes) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[31]
+	mi := &file_v1_starling_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2869,7 +2932,7 @@ func (x *ImaginedNodes) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImaginedNodes.ProtoReflect.Descriptor instead.
 func (*ImaginedNodes) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{31}
+	return file_v1_starling_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *ImaginedNodes) GetCount() uint32 {
@@ -2933,7 +2996,7 @@ type WhatIfResponse struct {
 
 func (x *WhatIfResponse) Reset() {
 	*x = WhatIfResponse{}
-	mi := &file_v1_starling_proto_msgTypes[32]
+	mi := &file_v1_starling_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2945,7 +3008,7 @@ func (x *WhatIfResponse) String() string {
 func (*WhatIfResponse) ProtoMessage() {}
 
 func (x *WhatIfResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[32]
+	mi := &file_v1_starling_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2958,7 +3021,7 @@ func (x *WhatIfResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhatIfResponse.ProtoReflect.Descriptor instead.
 func (*WhatIfResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{32}
+	return file_v1_starling_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *WhatIfResponse) GetIndex() uint64 {
@@ -3059,7 +3122,7 @@ type Difference struct {
 
 func (x *Difference) Reset() {
 	*x = Difference{}
-	mi := &file_v1_starling_proto_msgTypes[33]
+	mi := &file_v1_starling_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3071,7 +3134,7 @@ func (x *Difference) String() string {
 func (*Difference) ProtoMessage() {}
 
 func (x *Difference) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[33]
+	mi := &file_v1_starling_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3084,7 +3147,7 @@ func (x *Difference) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Difference.ProtoReflect.Descriptor instead.
 func (*Difference) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{33}
+	return file_v1_starling_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *Difference) GetJob() string {
@@ -3153,7 +3216,7 @@ type DifferenceCount struct {
 
 func (x *DifferenceCount) Reset() {
 	*x = DifferenceCount{}
-	mi := &file_v1_starling_proto_msgTypes[34]
+	mi := &file_v1_starling_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3165,7 +3228,7 @@ func (x *DifferenceCount) String() string {
 func (*DifferenceCount) ProtoMessage() {}
 
 func (x *DifferenceCount) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[34]
+	mi := &file_v1_starling_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3178,7 +3241,7 @@ func (x *DifferenceCount) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DifferenceCount.ProtoReflect.Descriptor instead.
 func (*DifferenceCount) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{34}
+	return file_v1_starling_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *DifferenceCount) GetWhat() string {
@@ -3206,7 +3269,7 @@ type JobFinding struct {
 
 func (x *JobFinding) Reset() {
 	*x = JobFinding{}
-	mi := &file_v1_starling_proto_msgTypes[35]
+	mi := &file_v1_starling_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3218,7 +3281,7 @@ func (x *JobFinding) String() string {
 func (*JobFinding) ProtoMessage() {}
 
 func (x *JobFinding) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[35]
+	mi := &file_v1_starling_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3231,7 +3294,7 @@ func (x *JobFinding) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobFinding.ProtoReflect.Descriptor instead.
 func (*JobFinding) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{35}
+	return file_v1_starling_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *JobFinding) GetJob() string {
@@ -3262,7 +3325,7 @@ type SteerUpdateRequest struct {
 
 func (x *SteerUpdateRequest) Reset() {
 	*x = SteerUpdateRequest{}
-	mi := &file_v1_starling_proto_msgTypes[36]
+	mi := &file_v1_starling_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3274,7 +3337,7 @@ func (x *SteerUpdateRequest) String() string {
 func (*SteerUpdateRequest) ProtoMessage() {}
 
 func (x *SteerUpdateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[36]
+	mi := &file_v1_starling_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3287,7 +3350,7 @@ func (x *SteerUpdateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SteerUpdateRequest.ProtoReflect.Descriptor instead.
 func (*SteerUpdateRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{36}
+	return file_v1_starling_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *SteerUpdateRequest) GetRequestId() string {
@@ -3328,7 +3391,7 @@ type SteerUpdateResponse struct {
 
 func (x *SteerUpdateResponse) Reset() {
 	*x = SteerUpdateResponse{}
-	mi := &file_v1_starling_proto_msgTypes[37]
+	mi := &file_v1_starling_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3340,7 +3403,7 @@ func (x *SteerUpdateResponse) String() string {
 func (*SteerUpdateResponse) ProtoMessage() {}
 
 func (x *SteerUpdateResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[37]
+	mi := &file_v1_starling_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3353,7 +3416,7 @@ func (x *SteerUpdateResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SteerUpdateResponse.ProtoReflect.Descriptor instead.
 func (*SteerUpdateResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{37}
+	return file_v1_starling_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *SteerUpdateResponse) GetIndex() uint64 {
@@ -3384,7 +3447,7 @@ type RevertJobRequest struct {
 
 func (x *RevertJobRequest) Reset() {
 	*x = RevertJobRequest{}
-	mi := &file_v1_starling_proto_msgTypes[38]
+	mi := &file_v1_starling_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3396,7 +3459,7 @@ func (x *RevertJobRequest) String() string {
 func (*RevertJobRequest) ProtoMessage() {}
 
 func (x *RevertJobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[38]
+	mi := &file_v1_starling_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3409,7 +3472,7 @@ func (x *RevertJobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevertJobRequest.ProtoReflect.Descriptor instead.
 func (*RevertJobRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{38}
+	return file_v1_starling_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *RevertJobRequest) GetRequestId() string {
@@ -3450,7 +3513,7 @@ type RevertJobResponse struct {
 
 func (x *RevertJobResponse) Reset() {
 	*x = RevertJobResponse{}
-	mi := &file_v1_starling_proto_msgTypes[39]
+	mi := &file_v1_starling_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3462,7 +3525,7 @@ func (x *RevertJobResponse) String() string {
 func (*RevertJobResponse) ProtoMessage() {}
 
 func (x *RevertJobResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[39]
+	mi := &file_v1_starling_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3475,7 +3538,7 @@ func (x *RevertJobResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevertJobResponse.ProtoReflect.Descriptor instead.
 func (*RevertJobResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{39}
+	return file_v1_starling_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *RevertJobResponse) GetIndex() uint64 {
@@ -3506,7 +3569,7 @@ type RestartJobRequest struct {
 
 func (x *RestartJobRequest) Reset() {
 	*x = RestartJobRequest{}
-	mi := &file_v1_starling_proto_msgTypes[40]
+	mi := &file_v1_starling_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3518,7 +3581,7 @@ func (x *RestartJobRequest) String() string {
 func (*RestartJobRequest) ProtoMessage() {}
 
 func (x *RestartJobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[40]
+	mi := &file_v1_starling_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3531,7 +3594,7 @@ func (x *RestartJobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RestartJobRequest.ProtoReflect.Descriptor instead.
 func (*RestartJobRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{40}
+	return file_v1_starling_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *RestartJobRequest) GetRequestId() string {
@@ -3572,7 +3635,7 @@ type RestartJobResponse struct {
 
 func (x *RestartJobResponse) Reset() {
 	*x = RestartJobResponse{}
-	mi := &file_v1_starling_proto_msgTypes[41]
+	mi := &file_v1_starling_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3584,7 +3647,7 @@ func (x *RestartJobResponse) String() string {
 func (*RestartJobResponse) ProtoMessage() {}
 
 func (x *RestartJobResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[41]
+	mi := &file_v1_starling_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3597,7 +3660,7 @@ func (x *RestartJobResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RestartJobResponse.ProtoReflect.Descriptor instead.
 func (*RestartJobResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{41}
+	return file_v1_starling_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *RestartJobResponse) GetIndex() uint64 {
@@ -3628,7 +3691,7 @@ type SuspendJobRequest struct {
 
 func (x *SuspendJobRequest) Reset() {
 	*x = SuspendJobRequest{}
-	mi := &file_v1_starling_proto_msgTypes[42]
+	mi := &file_v1_starling_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3640,7 +3703,7 @@ func (x *SuspendJobRequest) String() string {
 func (*SuspendJobRequest) ProtoMessage() {}
 
 func (x *SuspendJobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[42]
+	mi := &file_v1_starling_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3653,7 +3716,7 @@ func (x *SuspendJobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SuspendJobRequest.ProtoReflect.Descriptor instead.
 func (*SuspendJobRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{42}
+	return file_v1_starling_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *SuspendJobRequest) GetRequestId() string {
@@ -3694,7 +3757,7 @@ type SuspendJobResponse struct {
 
 func (x *SuspendJobResponse) Reset() {
 	*x = SuspendJobResponse{}
-	mi := &file_v1_starling_proto_msgTypes[43]
+	mi := &file_v1_starling_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3706,7 +3769,7 @@ func (x *SuspendJobResponse) String() string {
 func (*SuspendJobResponse) ProtoMessage() {}
 
 func (x *SuspendJobResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[43]
+	mi := &file_v1_starling_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3719,7 +3782,7 @@ func (x *SuspendJobResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SuspendJobResponse.ProtoReflect.Descriptor instead.
 func (*SuspendJobResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{43}
+	return file_v1_starling_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *SuspendJobResponse) GetIndex() uint64 {
@@ -3747,7 +3810,7 @@ type SealTaskRequest struct {
 
 func (x *SealTaskRequest) Reset() {
 	*x = SealTaskRequest{}
-	mi := &file_v1_starling_proto_msgTypes[44]
+	mi := &file_v1_starling_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3759,7 +3822,7 @@ func (x *SealTaskRequest) String() string {
 func (*SealTaskRequest) ProtoMessage() {}
 
 func (x *SealTaskRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[44]
+	mi := &file_v1_starling_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3772,7 +3835,7 @@ func (x *SealTaskRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SealTaskRequest.ProtoReflect.Descriptor instead.
 func (*SealTaskRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{44}
+	return file_v1_starling_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *SealTaskRequest) GetRequestId() string {
@@ -3799,7 +3862,7 @@ type SealTaskResponse struct {
 
 func (x *SealTaskResponse) Reset() {
 	*x = SealTaskResponse{}
-	mi := &file_v1_starling_proto_msgTypes[45]
+	mi := &file_v1_starling_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3811,7 +3874,7 @@ func (x *SealTaskResponse) String() string {
 func (*SealTaskResponse) ProtoMessage() {}
 
 func (x *SealTaskResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[45]
+	mi := &file_v1_starling_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3824,7 +3887,7 @@ func (x *SealTaskResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SealTaskResponse.ProtoReflect.Descriptor instead.
 func (*SealTaskResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{45}
+	return file_v1_starling_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *SealTaskResponse) GetIndex() uint64 {
@@ -3856,7 +3919,7 @@ type EndAllocationRequest struct {
 
 func (x *EndAllocationRequest) Reset() {
 	*x = EndAllocationRequest{}
-	mi := &file_v1_starling_proto_msgTypes[46]
+	mi := &file_v1_starling_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3868,7 +3931,7 @@ func (x *EndAllocationRequest) String() string {
 func (*EndAllocationRequest) ProtoMessage() {}
 
 func (x *EndAllocationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[46]
+	mi := &file_v1_starling_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3881,7 +3944,7 @@ func (x *EndAllocationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndAllocationRequest.ProtoReflect.Descriptor instead.
 func (*EndAllocationRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{46}
+	return file_v1_starling_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *EndAllocationRequest) GetRequestId() string {
@@ -3922,7 +3985,7 @@ type EndAllocationResponse struct {
 
 func (x *EndAllocationResponse) Reset() {
 	*x = EndAllocationResponse{}
-	mi := &file_v1_starling_proto_msgTypes[47]
+	mi := &file_v1_starling_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3934,7 +3997,7 @@ func (x *EndAllocationResponse) String() string {
 func (*EndAllocationResponse) ProtoMessage() {}
 
 func (x *EndAllocationResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[47]
+	mi := &file_v1_starling_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3947,7 +4010,7 @@ func (x *EndAllocationResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndAllocationResponse.ProtoReflect.Descriptor instead.
 func (*EndAllocationResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{47}
+	return file_v1_starling_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *EndAllocationResponse) GetIndex() uint64 {
@@ -3978,7 +4041,7 @@ type ListVolumesRequest struct {
 
 func (x *ListVolumesRequest) Reset() {
 	*x = ListVolumesRequest{}
-	mi := &file_v1_starling_proto_msgTypes[48]
+	mi := &file_v1_starling_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3990,7 +4053,7 @@ func (x *ListVolumesRequest) String() string {
 func (*ListVolumesRequest) ProtoMessage() {}
 
 func (x *ListVolumesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[48]
+	mi := &file_v1_starling_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4003,7 +4066,7 @@ func (x *ListVolumesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListVolumesRequest.ProtoReflect.Descriptor instead.
 func (*ListVolumesRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{48}
+	return file_v1_starling_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *ListVolumesRequest) GetMinIndex() uint64 {
@@ -4046,7 +4109,7 @@ type ListVolumesResponse struct {
 
 func (x *ListVolumesResponse) Reset() {
 	*x = ListVolumesResponse{}
-	mi := &file_v1_starling_proto_msgTypes[49]
+	mi := &file_v1_starling_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4058,7 +4121,7 @@ func (x *ListVolumesResponse) String() string {
 func (*ListVolumesResponse) ProtoMessage() {}
 
 func (x *ListVolumesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[49]
+	mi := &file_v1_starling_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4071,7 +4134,7 @@ func (x *ListVolumesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListVolumesResponse.ProtoReflect.Descriptor instead.
 func (*ListVolumesResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{49}
+	return file_v1_starling_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *ListVolumesResponse) GetIndex() uint64 {
@@ -4126,7 +4189,7 @@ type Volumes struct {
 
 func (x *Volumes) Reset() {
 	*x = Volumes{}
-	mi := &file_v1_starling_proto_msgTypes[50]
+	mi := &file_v1_starling_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4138,7 +4201,7 @@ func (x *Volumes) String() string {
 func (*Volumes) ProtoMessage() {}
 
 func (x *Volumes) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[50]
+	mi := &file_v1_starling_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4151,7 +4214,7 @@ func (x *Volumes) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Volumes.ProtoReflect.Descriptor instead.
 func (*Volumes) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{50}
+	return file_v1_starling_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *Volumes) GetId() string {
@@ -4217,6 +4280,415 @@ func (x *Volumes) GetNames() []string {
 	return nil
 }
 
+type PutSecretRequest struct {
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	RequestId string                 `protobuf:"bytes,1,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	Pool      string                 `protobuf:"bytes,2,opt,name=pool,proto3" json:"pool,omitempty"`
+	Name      string                 `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
+	// At most 64 KiB.
+	Value         []byte `protobuf:"bytes,4,opt,name=value,proto3" json:"value,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PutSecretRequest) Reset() {
+	*x = PutSecretRequest{}
+	mi := &file_v1_starling_proto_msgTypes[52]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PutSecretRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PutSecretRequest) ProtoMessage() {}
+
+func (x *PutSecretRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_v1_starling_proto_msgTypes[52]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PutSecretRequest.ProtoReflect.Descriptor instead.
+func (*PutSecretRequest) Descriptor() ([]byte, []int) {
+	return file_v1_starling_proto_rawDescGZIP(), []int{52}
+}
+
+func (x *PutSecretRequest) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
+}
+
+func (x *PutSecretRequest) GetPool() string {
+	if x != nil {
+		return x.Pool
+	}
+	return ""
+}
+
+func (x *PutSecretRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *PutSecretRequest) GetValue() []byte {
+	if x != nil {
+		return x.Value
+	}
+	return nil
+}
+
+type PutSecretResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Index uint64                 `protobuf:"varint,1,opt,name=index,proto3" json:"index,omitempty"`
+	// That of the secret now, counted from 1.
+	Version       uint32 `protobuf:"varint,2,opt,name=version,proto3" json:"version,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PutSecretResponse) Reset() {
+	*x = PutSecretResponse{}
+	mi := &file_v1_starling_proto_msgTypes[53]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PutSecretResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PutSecretResponse) ProtoMessage() {}
+
+func (x *PutSecretResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_v1_starling_proto_msgTypes[53]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PutSecretResponse.ProtoReflect.Descriptor instead.
+func (*PutSecretResponse) Descriptor() ([]byte, []int) {
+	return file_v1_starling_proto_rawDescGZIP(), []int{53}
+}
+
+func (x *PutSecretResponse) GetIndex() uint64 {
+	if x != nil {
+		return x.Index
+	}
+	return 0
+}
+
+func (x *PutSecretResponse) GetVersion() uint32 {
+	if x != nil {
+		return x.Version
+	}
+	return 0
+}
+
+type ListSecretsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Those of one pool, empty for all that may be seen.
+	Pool          string `protobuf:"bytes,1,opt,name=pool,proto3" json:"pool,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListSecretsRequest) Reset() {
+	*x = ListSecretsRequest{}
+	mi := &file_v1_starling_proto_msgTypes[54]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListSecretsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListSecretsRequest) ProtoMessage() {}
+
+func (x *ListSecretsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_v1_starling_proto_msgTypes[54]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListSecretsRequest.ProtoReflect.Descriptor instead.
+func (*ListSecretsRequest) Descriptor() ([]byte, []int) {
+	return file_v1_starling_proto_rawDescGZIP(), []int{54}
+}
+
+func (x *ListSecretsRequest) GetPool() string {
+	if x != nil {
+		return x.Pool
+	}
+	return ""
+}
+
+type ListSecretsResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Index         uint64                 `protobuf:"varint,1,opt,name=index,proto3" json:"index,omitempty"`
+	Time          *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=time,proto3" json:"time,omitempty"`
+	Secrets       []*Secret              `protobuf:"bytes,3,rep,name=secrets,proto3" json:"secrets,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListSecretsResponse) Reset() {
+	*x = ListSecretsResponse{}
+	mi := &file_v1_starling_proto_msgTypes[55]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListSecretsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListSecretsResponse) ProtoMessage() {}
+
+func (x *ListSecretsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_v1_starling_proto_msgTypes[55]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListSecretsResponse.ProtoReflect.Descriptor instead.
+func (*ListSecretsResponse) Descriptor() ([]byte, []int) {
+	return file_v1_starling_proto_rawDescGZIP(), []int{55}
+}
+
+func (x *ListSecretsResponse) GetIndex() uint64 {
+	if x != nil {
+		return x.Index
+	}
+	return 0
+}
+
+func (x *ListSecretsResponse) GetTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Time
+	}
+	return nil
+}
+
+func (x *ListSecretsResponse) GetSecrets() []*Secret {
+	if x != nil {
+		return x.Secrets
+	}
+	return nil
+}
+
+// Secret is what is told of one: not what it holds.
+type Secret struct {
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Pool    string                 `protobuf:"bytes,1,opt,name=pool,proto3" json:"pool,omitempty"`
+	Name    string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	Version uint32                 `protobuf:"varint,3,opt,name=version,proto3" json:"version,omitempty"`
+	PutAt   *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=put_at,json=putAt,proto3" json:"put_at,omitempty"`
+	// The jobs whose newest versions name it.
+	Jobs          []string `protobuf:"bytes,5,rep,name=jobs,proto3" json:"jobs,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Secret) Reset() {
+	*x = Secret{}
+	mi := &file_v1_starling_proto_msgTypes[56]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Secret) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Secret) ProtoMessage() {}
+
+func (x *Secret) ProtoReflect() protoreflect.Message {
+	mi := &file_v1_starling_proto_msgTypes[56]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Secret.ProtoReflect.Descriptor instead.
+func (*Secret) Descriptor() ([]byte, []int) {
+	return file_v1_starling_proto_rawDescGZIP(), []int{56}
+}
+
+func (x *Secret) GetPool() string {
+	if x != nil {
+		return x.Pool
+	}
+	return ""
+}
+
+func (x *Secret) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Secret) GetVersion() uint32 {
+	if x != nil {
+		return x.Version
+	}
+	return 0
+}
+
+func (x *Secret) GetPutAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.PutAt
+	}
+	return nil
+}
+
+func (x *Secret) GetJobs() []string {
+	if x != nil {
+		return x.Jobs
+	}
+	return nil
+}
+
+type RemoveSecretRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	RequestId     string                 `protobuf:"bytes,1,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	Pool          string                 `protobuf:"bytes,2,opt,name=pool,proto3" json:"pool,omitempty"`
+	Name          string                 `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RemoveSecretRequest) Reset() {
+	*x = RemoveSecretRequest{}
+	mi := &file_v1_starling_proto_msgTypes[57]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RemoveSecretRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RemoveSecretRequest) ProtoMessage() {}
+
+func (x *RemoveSecretRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_v1_starling_proto_msgTypes[57]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RemoveSecretRequest.ProtoReflect.Descriptor instead.
+func (*RemoveSecretRequest) Descriptor() ([]byte, []int) {
+	return file_v1_starling_proto_rawDescGZIP(), []int{57}
+}
+
+func (x *RemoveSecretRequest) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
+}
+
+func (x *RemoveSecretRequest) GetPool() string {
+	if x != nil {
+		return x.Pool
+	}
+	return ""
+}
+
+func (x *RemoveSecretRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+type RemoveSecretResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Index         uint64                 `protobuf:"varint,1,opt,name=index,proto3" json:"index,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RemoveSecretResponse) Reset() {
+	*x = RemoveSecretResponse{}
+	mi := &file_v1_starling_proto_msgTypes[58]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RemoveSecretResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RemoveSecretResponse) ProtoMessage() {}
+
+func (x *RemoveSecretResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_v1_starling_proto_msgTypes[58]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RemoveSecretResponse.ProtoReflect.Descriptor instead.
+func (*RemoveSecretResponse) Descriptor() ([]byte, []int) {
+	return file_v1_starling_proto_rawDescGZIP(), []int{58}
+}
+
+func (x *RemoveSecretResponse) GetIndex() uint64 {
+	if x != nil {
+		return x.Index
+	}
+	return 0
+}
+
 type RemoveVolumesRequest struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
 	RequestId string                 `protobuf:"bytes,1,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
@@ -4228,7 +4700,7 @@ type RemoveVolumesRequest struct {
 
 func (x *RemoveVolumesRequest) Reset() {
 	*x = RemoveVolumesRequest{}
-	mi := &file_v1_starling_proto_msgTypes[51]
+	mi := &file_v1_starling_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4240,7 +4712,7 @@ func (x *RemoveVolumesRequest) String() string {
 func (*RemoveVolumesRequest) ProtoMessage() {}
 
 func (x *RemoveVolumesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[51]
+	mi := &file_v1_starling_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4253,7 +4725,7 @@ func (x *RemoveVolumesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveVolumesRequest.ProtoReflect.Descriptor instead.
 func (*RemoveVolumesRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{51}
+	return file_v1_starling_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *RemoveVolumesRequest) GetRequestId() string {
@@ -4280,7 +4752,7 @@ type RemoveVolumesResponse struct {
 
 func (x *RemoveVolumesResponse) Reset() {
 	*x = RemoveVolumesResponse{}
-	mi := &file_v1_starling_proto_msgTypes[52]
+	mi := &file_v1_starling_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4292,7 +4764,7 @@ func (x *RemoveVolumesResponse) String() string {
 func (*RemoveVolumesResponse) ProtoMessage() {}
 
 func (x *RemoveVolumesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[52]
+	mi := &file_v1_starling_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4305,7 +4777,7 @@ func (x *RemoveVolumesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveVolumesResponse.ProtoReflect.Descriptor instead.
 func (*RemoveVolumesResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{52}
+	return file_v1_starling_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *RemoveVolumesResponse) GetIndex() uint64 {
@@ -4336,7 +4808,7 @@ type DrainNodeRequest struct {
 
 func (x *DrainNodeRequest) Reset() {
 	*x = DrainNodeRequest{}
-	mi := &file_v1_starling_proto_msgTypes[53]
+	mi := &file_v1_starling_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4348,7 +4820,7 @@ func (x *DrainNodeRequest) String() string {
 func (*DrainNodeRequest) ProtoMessage() {}
 
 func (x *DrainNodeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[53]
+	mi := &file_v1_starling_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4361,7 +4833,7 @@ func (x *DrainNodeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainNodeRequest.ProtoReflect.Descriptor instead.
 func (*DrainNodeRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{53}
+	return file_v1_starling_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *DrainNodeRequest) GetRequestId() string {
@@ -4401,7 +4873,7 @@ type DrainNodeResponse struct {
 
 func (x *DrainNodeResponse) Reset() {
 	*x = DrainNodeResponse{}
-	mi := &file_v1_starling_proto_msgTypes[54]
+	mi := &file_v1_starling_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4413,7 +4885,7 @@ func (x *DrainNodeResponse) String() string {
 func (*DrainNodeResponse) ProtoMessage() {}
 
 func (x *DrainNodeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[54]
+	mi := &file_v1_starling_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4426,7 +4898,7 @@ func (x *DrainNodeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainNodeResponse.ProtoReflect.Descriptor instead.
 func (*DrainNodeResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{54}
+	return file_v1_starling_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *DrainNodeResponse) GetIndex() uint64 {
@@ -4465,7 +4937,7 @@ type PoolSpec struct {
 
 func (x *PoolSpec) Reset() {
 	*x = PoolSpec{}
-	mi := &file_v1_starling_proto_msgTypes[55]
+	mi := &file_v1_starling_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4477,7 +4949,7 @@ func (x *PoolSpec) String() string {
 func (*PoolSpec) ProtoMessage() {}
 
 func (x *PoolSpec) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[55]
+	mi := &file_v1_starling_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4490,7 +4962,7 @@ func (x *PoolSpec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PoolSpec.ProtoReflect.Descriptor instead.
 func (*PoolSpec) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{55}
+	return file_v1_starling_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *PoolSpec) GetPath() string {
@@ -4595,7 +5067,7 @@ type Quota struct {
 
 func (x *Quota) Reset() {
 	*x = Quota{}
-	mi := &file_v1_starling_proto_msgTypes[56]
+	mi := &file_v1_starling_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4607,7 +5079,7 @@ func (x *Quota) String() string {
 func (*Quota) ProtoMessage() {}
 
 func (x *Quota) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[56]
+	mi := &file_v1_starling_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4620,7 +5092,7 @@ func (x *Quota) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Quota.ProtoReflect.Descriptor instead.
 func (*Quota) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{56}
+	return file_v1_starling_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *Quota) GetKind() string {
@@ -4673,7 +5145,7 @@ type ChangePoolsRequest struct {
 
 func (x *ChangePoolsRequest) Reset() {
 	*x = ChangePoolsRequest{}
-	mi := &file_v1_starling_proto_msgTypes[57]
+	mi := &file_v1_starling_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4685,7 +5157,7 @@ func (x *ChangePoolsRequest) String() string {
 func (*ChangePoolsRequest) ProtoMessage() {}
 
 func (x *ChangePoolsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[57]
+	mi := &file_v1_starling_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4698,7 +5170,7 @@ func (x *ChangePoolsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangePoolsRequest.ProtoReflect.Descriptor instead.
 func (*ChangePoolsRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{57}
+	return file_v1_starling_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *ChangePoolsRequest) GetRequestId() string {
@@ -4738,7 +5210,7 @@ type ChangePoolsResponse struct {
 
 func (x *ChangePoolsResponse) Reset() {
 	*x = ChangePoolsResponse{}
-	mi := &file_v1_starling_proto_msgTypes[58]
+	mi := &file_v1_starling_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4750,7 +5222,7 @@ func (x *ChangePoolsResponse) String() string {
 func (*ChangePoolsResponse) ProtoMessage() {}
 
 func (x *ChangePoolsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[58]
+	mi := &file_v1_starling_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4763,7 +5235,7 @@ func (x *ChangePoolsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangePoolsResponse.ProtoReflect.Descriptor instead.
 func (*ChangePoolsResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{58}
+	return file_v1_starling_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *ChangePoolsResponse) GetIndex() uint64 {
@@ -4786,7 +5258,7 @@ type PlanPoolsRequest struct {
 
 func (x *PlanPoolsRequest) Reset() {
 	*x = PlanPoolsRequest{}
-	mi := &file_v1_starling_proto_msgTypes[59]
+	mi := &file_v1_starling_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4798,7 +5270,7 @@ func (x *PlanPoolsRequest) String() string {
 func (*PlanPoolsRequest) ProtoMessage() {}
 
 func (x *PlanPoolsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[59]
+	mi := &file_v1_starling_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4811,7 +5283,7 @@ func (x *PlanPoolsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlanPoolsRequest.ProtoReflect.Descriptor instead.
 func (*PlanPoolsRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{59}
+	return file_v1_starling_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *PlanPoolsRequest) GetMinIndex() uint64 {
@@ -4859,7 +5331,7 @@ type PlanPoolsResponse struct {
 
 func (x *PlanPoolsResponse) Reset() {
 	*x = PlanPoolsResponse{}
-	mi := &file_v1_starling_proto_msgTypes[60]
+	mi := &file_v1_starling_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4871,7 +5343,7 @@ func (x *PlanPoolsResponse) String() string {
 func (*PlanPoolsResponse) ProtoMessage() {}
 
 func (x *PlanPoolsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[60]
+	mi := &file_v1_starling_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4884,7 +5356,7 @@ func (x *PlanPoolsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlanPoolsResponse.ProtoReflect.Descriptor instead.
 func (*PlanPoolsResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{60}
+	return file_v1_starling_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *PlanPoolsResponse) GetIndex() uint64 {
@@ -4936,7 +5408,7 @@ type PoolChange struct {
 
 func (x *PoolChange) Reset() {
 	*x = PoolChange{}
-	mi := &file_v1_starling_proto_msgTypes[61]
+	mi := &file_v1_starling_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4948,7 +5420,7 @@ func (x *PoolChange) String() string {
 func (*PoolChange) ProtoMessage() {}
 
 func (x *PoolChange) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[61]
+	mi := &file_v1_starling_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4961,7 +5433,7 @@ func (x *PoolChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PoolChange.ProtoReflect.Descriptor instead.
 func (*PoolChange) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{61}
+	return file_v1_starling_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *PoolChange) GetPath() string {
@@ -4998,7 +5470,7 @@ type EntitlementChange struct {
 
 func (x *EntitlementChange) Reset() {
 	*x = EntitlementChange{}
-	mi := &file_v1_starling_proto_msgTypes[62]
+	mi := &file_v1_starling_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5010,7 +5482,7 @@ func (x *EntitlementChange) String() string {
 func (*EntitlementChange) ProtoMessage() {}
 
 func (x *EntitlementChange) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[62]
+	mi := &file_v1_starling_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5023,7 +5495,7 @@ func (x *EntitlementChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EntitlementChange.ProtoReflect.Descriptor instead.
 func (*EntitlementChange) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{62}
+	return file_v1_starling_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *EntitlementChange) GetPath() string {
@@ -5068,7 +5540,7 @@ type ListPoolsRequest struct {
 
 func (x *ListPoolsRequest) Reset() {
 	*x = ListPoolsRequest{}
-	mi := &file_v1_starling_proto_msgTypes[63]
+	mi := &file_v1_starling_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5080,7 +5552,7 @@ func (x *ListPoolsRequest) String() string {
 func (*ListPoolsRequest) ProtoMessage() {}
 
 func (x *ListPoolsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[63]
+	mi := &file_v1_starling_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5093,7 +5565,7 @@ func (x *ListPoolsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPoolsRequest.ProtoReflect.Descriptor instead.
 func (*ListPoolsRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{63}
+	return file_v1_starling_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *ListPoolsRequest) GetMinIndex() uint64 {
@@ -5143,7 +5615,7 @@ type ListPoolsResponse struct {
 
 func (x *ListPoolsResponse) Reset() {
 	*x = ListPoolsResponse{}
-	mi := &file_v1_starling_proto_msgTypes[64]
+	mi := &file_v1_starling_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5155,7 +5627,7 @@ func (x *ListPoolsResponse) String() string {
 func (*ListPoolsResponse) ProtoMessage() {}
 
 func (x *ListPoolsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[64]
+	mi := &file_v1_starling_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5168,7 +5640,7 @@ func (x *ListPoolsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPoolsResponse.ProtoReflect.Descriptor instead.
 func (*ListPoolsResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{64}
+	return file_v1_starling_proto_rawDescGZIP(), []int{72}
 }
 
 func (x *ListPoolsResponse) GetIndex() uint64 {
@@ -5230,7 +5702,7 @@ type Amount struct {
 
 func (x *Amount) Reset() {
 	*x = Amount{}
-	mi := &file_v1_starling_proto_msgTypes[65]
+	mi := &file_v1_starling_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5242,7 +5714,7 @@ func (x *Amount) String() string {
 func (*Amount) ProtoMessage() {}
 
 func (x *Amount) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[65]
+	mi := &file_v1_starling_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5255,7 +5727,7 @@ func (x *Amount) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Amount.ProtoReflect.Descriptor instead.
 func (*Amount) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{65}
+	return file_v1_starling_proto_rawDescGZIP(), []int{73}
 }
 
 func (x *Amount) GetKind() string {
@@ -5291,7 +5763,7 @@ type Pool struct {
 
 func (x *Pool) Reset() {
 	*x = Pool{}
-	mi := &file_v1_starling_proto_msgTypes[66]
+	mi := &file_v1_starling_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5303,7 +5775,7 @@ func (x *Pool) String() string {
 func (*Pool) ProtoMessage() {}
 
 func (x *Pool) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[66]
+	mi := &file_v1_starling_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5316,7 +5788,7 @@ func (x *Pool) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pool.ProtoReflect.Descriptor instead.
 func (*Pool) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{66}
+	return file_v1_starling_proto_rawDescGZIP(), []int{74}
 }
 
 func (x *Pool) GetSpec() *PoolSpec {
@@ -5384,7 +5856,7 @@ type PoolUse struct {
 
 func (x *PoolUse) Reset() {
 	*x = PoolUse{}
-	mi := &file_v1_starling_proto_msgTypes[67]
+	mi := &file_v1_starling_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5396,7 +5868,7 @@ func (x *PoolUse) String() string {
 func (*PoolUse) ProtoMessage() {}
 
 func (x *PoolUse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[67]
+	mi := &file_v1_starling_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5409,7 +5881,7 @@ func (x *PoolUse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PoolUse.ProtoReflect.Descriptor instead.
 func (*PoolUse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{67}
+	return file_v1_starling_proto_rawDescGZIP(), []int{75}
 }
 
 func (x *PoolUse) GetKind() string {
@@ -5485,7 +5957,7 @@ type PoolStatusRequest struct {
 
 func (x *PoolStatusRequest) Reset() {
 	*x = PoolStatusRequest{}
-	mi := &file_v1_starling_proto_msgTypes[68]
+	mi := &file_v1_starling_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5497,7 +5969,7 @@ func (x *PoolStatusRequest) String() string {
 func (*PoolStatusRequest) ProtoMessage() {}
 
 func (x *PoolStatusRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[68]
+	mi := &file_v1_starling_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5510,7 +5982,7 @@ func (x *PoolStatusRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PoolStatusRequest.ProtoReflect.Descriptor instead.
 func (*PoolStatusRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{68}
+	return file_v1_starling_proto_rawDescGZIP(), []int{76}
 }
 
 func (x *PoolStatusRequest) GetMinIndex() uint64 {
@@ -5542,7 +6014,7 @@ type PoolStatusResponse struct {
 
 func (x *PoolStatusResponse) Reset() {
 	*x = PoolStatusResponse{}
-	mi := &file_v1_starling_proto_msgTypes[69]
+	mi := &file_v1_starling_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5554,7 +6026,7 @@ func (x *PoolStatusResponse) String() string {
 func (*PoolStatusResponse) ProtoMessage() {}
 
 func (x *PoolStatusResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[69]
+	mi := &file_v1_starling_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5567,7 +6039,7 @@ func (x *PoolStatusResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PoolStatusResponse.ProtoReflect.Descriptor instead.
 func (*PoolStatusResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{69}
+	return file_v1_starling_proto_rawDescGZIP(), []int{77}
 }
 
 func (x *PoolStatusResponse) GetIndex() uint64 {
@@ -5621,7 +6093,7 @@ type PoolExplanation struct {
 
 func (x *PoolExplanation) Reset() {
 	*x = PoolExplanation{}
-	mi := &file_v1_starling_proto_msgTypes[70]
+	mi := &file_v1_starling_proto_msgTypes[78]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5633,7 +6105,7 @@ func (x *PoolExplanation) String() string {
 func (*PoolExplanation) ProtoMessage() {}
 
 func (x *PoolExplanation) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[70]
+	mi := &file_v1_starling_proto_msgTypes[78]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5646,7 +6118,7 @@ func (x *PoolExplanation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PoolExplanation.ProtoReflect.Descriptor instead.
 func (*PoolExplanation) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{70}
+	return file_v1_starling_proto_rawDescGZIP(), []int{78}
 }
 
 func (x *PoolExplanation) GetKind() string {
@@ -5703,7 +6175,7 @@ type Part struct {
 
 func (x *Part) Reset() {
 	*x = Part{}
-	mi := &file_v1_starling_proto_msgTypes[71]
+	mi := &file_v1_starling_proto_msgTypes[79]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5715,7 +6187,7 @@ func (x *Part) String() string {
 func (*Part) ProtoMessage() {}
 
 func (x *Part) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[71]
+	mi := &file_v1_starling_proto_msgTypes[79]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5728,7 +6200,7 @@ func (x *Part) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Part.ProtoReflect.Descriptor instead.
 func (*Part) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{71}
+	return file_v1_starling_proto_rawDescGZIP(), []int{79}
 }
 
 func (x *Part) GetPath() string {
@@ -5825,7 +6297,7 @@ type JobHistoryRequest struct {
 
 func (x *JobHistoryRequest) Reset() {
 	*x = JobHistoryRequest{}
-	mi := &file_v1_starling_proto_msgTypes[72]
+	mi := &file_v1_starling_proto_msgTypes[80]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5837,7 +6309,7 @@ func (x *JobHistoryRequest) String() string {
 func (*JobHistoryRequest) ProtoMessage() {}
 
 func (x *JobHistoryRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[72]
+	mi := &file_v1_starling_proto_msgTypes[80]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5850,7 +6322,7 @@ func (x *JobHistoryRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobHistoryRequest.ProtoReflect.Descriptor instead.
 func (*JobHistoryRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{72}
+	return file_v1_starling_proto_rawDescGZIP(), []int{80}
 }
 
 func (x *JobHistoryRequest) GetMinIndex() uint64 {
@@ -5880,7 +6352,7 @@ type JobHistoryResponse struct {
 
 func (x *JobHistoryResponse) Reset() {
 	*x = JobHistoryResponse{}
-	mi := &file_v1_starling_proto_msgTypes[73]
+	mi := &file_v1_starling_proto_msgTypes[81]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5892,7 +6364,7 @@ func (x *JobHistoryResponse) String() string {
 func (*JobHistoryResponse) ProtoMessage() {}
 
 func (x *JobHistoryResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[73]
+	mi := &file_v1_starling_proto_msgTypes[81]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5905,7 +6377,7 @@ func (x *JobHistoryResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobHistoryResponse.ProtoReflect.Descriptor instead.
 func (*JobHistoryResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{73}
+	return file_v1_starling_proto_rawDescGZIP(), []int{81}
 }
 
 func (x *JobHistoryResponse) GetIndex() uint64 {
@@ -5958,7 +6430,7 @@ type JobVersion struct {
 
 func (x *JobVersion) Reset() {
 	*x = JobVersion{}
-	mi := &file_v1_starling_proto_msgTypes[74]
+	mi := &file_v1_starling_proto_msgTypes[82]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5970,7 +6442,7 @@ func (x *JobVersion) String() string {
 func (*JobVersion) ProtoMessage() {}
 
 func (x *JobVersion) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[74]
+	mi := &file_v1_starling_proto_msgTypes[82]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5983,7 +6455,7 @@ func (x *JobVersion) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobVersion.ProtoReflect.Descriptor instead.
 func (*JobVersion) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{74}
+	return file_v1_starling_proto_rawDescGZIP(), []int{82}
 }
 
 func (x *JobVersion) GetNumber() uint32 {
@@ -6055,7 +6527,7 @@ type JobDiffRequest struct {
 
 func (x *JobDiffRequest) Reset() {
 	*x = JobDiffRequest{}
-	mi := &file_v1_starling_proto_msgTypes[75]
+	mi := &file_v1_starling_proto_msgTypes[83]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6067,7 +6539,7 @@ func (x *JobDiffRequest) String() string {
 func (*JobDiffRequest) ProtoMessage() {}
 
 func (x *JobDiffRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[75]
+	mi := &file_v1_starling_proto_msgTypes[83]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6080,7 +6552,7 @@ func (x *JobDiffRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobDiffRequest.ProtoReflect.Descriptor instead.
 func (*JobDiffRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{75}
+	return file_v1_starling_proto_rawDescGZIP(), []int{83}
 }
 
 func (x *JobDiffRequest) GetMinIndex() uint64 {
@@ -6124,7 +6596,7 @@ type JobDiffResponse struct {
 
 func (x *JobDiffResponse) Reset() {
 	*x = JobDiffResponse{}
-	mi := &file_v1_starling_proto_msgTypes[76]
+	mi := &file_v1_starling_proto_msgTypes[84]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6136,7 +6608,7 @@ func (x *JobDiffResponse) String() string {
 func (*JobDiffResponse) ProtoMessage() {}
 
 func (x *JobDiffResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[76]
+	mi := &file_v1_starling_proto_msgTypes[84]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6149,7 +6621,7 @@ func (x *JobDiffResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobDiffResponse.ProtoReflect.Descriptor instead.
 func (*JobDiffResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{76}
+	return file_v1_starling_proto_rawDescGZIP(), []int{84}
 }
 
 func (x *JobDiffResponse) GetIndex() uint64 {
@@ -6202,7 +6674,7 @@ type ListJobsRequest struct {
 
 func (x *ListJobsRequest) Reset() {
 	*x = ListJobsRequest{}
-	mi := &file_v1_starling_proto_msgTypes[77]
+	mi := &file_v1_starling_proto_msgTypes[85]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6214,7 +6686,7 @@ func (x *ListJobsRequest) String() string {
 func (*ListJobsRequest) ProtoMessage() {}
 
 func (x *ListJobsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[77]
+	mi := &file_v1_starling_proto_msgTypes[85]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6227,7 +6699,7 @@ func (x *ListJobsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListJobsRequest.ProtoReflect.Descriptor instead.
 func (*ListJobsRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{77}
+	return file_v1_starling_proto_rawDescGZIP(), []int{85}
 }
 
 func (x *ListJobsRequest) GetMinIndex() uint64 {
@@ -6271,7 +6743,7 @@ type ListJobsResponse struct {
 
 func (x *ListJobsResponse) Reset() {
 	*x = ListJobsResponse{}
-	mi := &file_v1_starling_proto_msgTypes[78]
+	mi := &file_v1_starling_proto_msgTypes[86]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6283,7 +6755,7 @@ func (x *ListJobsResponse) String() string {
 func (*ListJobsResponse) ProtoMessage() {}
 
 func (x *ListJobsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[78]
+	mi := &file_v1_starling_proto_msgTypes[86]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6296,7 +6768,7 @@ func (x *ListJobsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListJobsResponse.ProtoReflect.Descriptor instead.
 func (*ListJobsResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{78}
+	return file_v1_starling_proto_rawDescGZIP(), []int{86}
 }
 
 func (x *ListJobsResponse) GetIndex() uint64 {
@@ -6360,7 +6832,7 @@ type Job struct {
 
 func (x *Job) Reset() {
 	*x = Job{}
-	mi := &file_v1_starling_proto_msgTypes[79]
+	mi := &file_v1_starling_proto_msgTypes[87]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6372,7 +6844,7 @@ func (x *Job) String() string {
 func (*Job) ProtoMessage() {}
 
 func (x *Job) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[79]
+	mi := &file_v1_starling_proto_msgTypes[87]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6385,7 +6857,7 @@ func (x *Job) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Job.ProtoReflect.Descriptor instead.
 func (*Job) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{79}
+	return file_v1_starling_proto_rawDescGZIP(), []int{87}
 }
 
 func (x *Job) GetName() string {
@@ -6507,7 +6979,7 @@ type PolicyAction struct {
 
 func (x *PolicyAction) Reset() {
 	*x = PolicyAction{}
-	mi := &file_v1_starling_proto_msgTypes[80]
+	mi := &file_v1_starling_proto_msgTypes[88]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6519,7 +6991,7 @@ func (x *PolicyAction) String() string {
 func (*PolicyAction) ProtoMessage() {}
 
 func (x *PolicyAction) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[80]
+	mi := &file_v1_starling_proto_msgTypes[88]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6532,7 +7004,7 @@ func (x *PolicyAction) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PolicyAction.ProtoReflect.Descriptor instead.
 func (*PolicyAction) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{80}
+	return file_v1_starling_proto_rawDescGZIP(), []int{88}
 }
 
 func (x *PolicyAction) GetIndex() uint64 {
@@ -6581,7 +7053,7 @@ type Update struct {
 
 func (x *Update) Reset() {
 	*x = Update{}
-	mi := &file_v1_starling_proto_msgTypes[81]
+	mi := &file_v1_starling_proto_msgTypes[89]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6593,7 +7065,7 @@ func (x *Update) String() string {
 func (*Update) ProtoMessage() {}
 
 func (x *Update) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[81]
+	mi := &file_v1_starling_proto_msgTypes[89]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6606,7 +7078,7 @@ func (x *Update) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Update.ProtoReflect.Descriptor instead.
 func (*Update) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{81}
+	return file_v1_starling_proto_rawDescGZIP(), []int{89}
 }
 
 func (x *Update) GetState() string {
@@ -6701,7 +7173,7 @@ type Counts struct {
 
 func (x *Counts) Reset() {
 	*x = Counts{}
-	mi := &file_v1_starling_proto_msgTypes[82]
+	mi := &file_v1_starling_proto_msgTypes[90]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6713,7 +7185,7 @@ func (x *Counts) String() string {
 func (*Counts) ProtoMessage() {}
 
 func (x *Counts) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[82]
+	mi := &file_v1_starling_proto_msgTypes[90]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6726,7 +7198,7 @@ func (x *Counts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Counts.ProtoReflect.Descriptor instead.
 func (*Counts) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{82}
+	return file_v1_starling_proto_rawDescGZIP(), []int{90}
 }
 
 func (x *Counts) GetDesired() uint32 {
@@ -6828,7 +7300,7 @@ type JobStatusRequest struct {
 
 func (x *JobStatusRequest) Reset() {
 	*x = JobStatusRequest{}
-	mi := &file_v1_starling_proto_msgTypes[83]
+	mi := &file_v1_starling_proto_msgTypes[91]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6840,7 +7312,7 @@ func (x *JobStatusRequest) String() string {
 func (*JobStatusRequest) ProtoMessage() {}
 
 func (x *JobStatusRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[83]
+	mi := &file_v1_starling_proto_msgTypes[91]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6853,7 +7325,7 @@ func (x *JobStatusRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobStatusRequest.ProtoReflect.Descriptor instead.
 func (*JobStatusRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{83}
+	return file_v1_starling_proto_rawDescGZIP(), []int{91}
 }
 
 func (x *JobStatusRequest) GetMinIndex() uint64 {
@@ -6907,7 +7379,7 @@ type JobStatusResponse struct {
 
 func (x *JobStatusResponse) Reset() {
 	*x = JobStatusResponse{}
-	mi := &file_v1_starling_proto_msgTypes[84]
+	mi := &file_v1_starling_proto_msgTypes[92]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6919,7 +7391,7 @@ func (x *JobStatusResponse) String() string {
 func (*JobStatusResponse) ProtoMessage() {}
 
 func (x *JobStatusResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[84]
+	mi := &file_v1_starling_proto_msgTypes[92]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6932,7 +7404,7 @@ func (x *JobStatusResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobStatusResponse.ProtoReflect.Descriptor instead.
 func (*JobStatusResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{84}
+	return file_v1_starling_proto_rawDescGZIP(), []int{92}
 }
 
 func (x *JobStatusResponse) GetIndex() uint64 {
@@ -7009,7 +7481,7 @@ type Task struct {
 
 func (x *Task) Reset() {
 	*x = Task{}
-	mi := &file_v1_starling_proto_msgTypes[85]
+	mi := &file_v1_starling_proto_msgTypes[93]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7021,7 +7493,7 @@ func (x *Task) String() string {
 func (*Task) ProtoMessage() {}
 
 func (x *Task) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[85]
+	mi := &file_v1_starling_proto_msgTypes[93]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7034,7 +7506,7 @@ func (x *Task) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Task.ProtoReflect.Descriptor instead.
 func (*Task) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{85}
+	return file_v1_starling_proto_rawDescGZIP(), []int{93}
 }
 
 func (x *Task) GetName() string {
@@ -7116,7 +7588,7 @@ type TaskChanges struct {
 
 func (x *TaskChanges) Reset() {
 	*x = TaskChanges{}
-	mi := &file_v1_starling_proto_msgTypes[86]
+	mi := &file_v1_starling_proto_msgTypes[94]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7128,7 +7600,7 @@ func (x *TaskChanges) String() string {
 func (*TaskChanges) ProtoMessage() {}
 
 func (x *TaskChanges) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[86]
+	mi := &file_v1_starling_proto_msgTypes[94]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7141,7 +7613,7 @@ func (x *TaskChanges) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskChanges.ProtoReflect.Descriptor instead.
 func (*TaskChanges) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{86}
+	return file_v1_starling_proto_rawDescGZIP(), []int{94}
 }
 
 func (x *TaskChanges) GetPlace() uint32 {
@@ -7197,7 +7669,7 @@ type Preemption struct {
 
 func (x *Preemption) Reset() {
 	*x = Preemption{}
-	mi := &file_v1_starling_proto_msgTypes[87]
+	mi := &file_v1_starling_proto_msgTypes[95]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7209,7 +7681,7 @@ func (x *Preemption) String() string {
 func (*Preemption) ProtoMessage() {}
 
 func (x *Preemption) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[87]
+	mi := &file_v1_starling_proto_msgTypes[95]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7222,7 +7694,7 @@ func (x *Preemption) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Preemption.ProtoReflect.Descriptor instead.
 func (*Preemption) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{87}
+	return file_v1_starling_proto_rawDescGZIP(), []int{95}
 }
 
 func (x *Preemption) GetSlot() uint32 {
@@ -7299,7 +7771,7 @@ type Slot struct {
 
 func (x *Slot) Reset() {
 	*x = Slot{}
-	mi := &file_v1_starling_proto_msgTypes[88]
+	mi := &file_v1_starling_proto_msgTypes[96]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7311,7 +7783,7 @@ func (x *Slot) String() string {
 func (*Slot) ProtoMessage() {}
 
 func (x *Slot) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[88]
+	mi := &file_v1_starling_proto_msgTypes[96]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7324,7 +7796,7 @@ func (x *Slot) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Slot.ProtoReflect.Descriptor instead.
 func (*Slot) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{88}
+	return file_v1_starling_proto_rawDescGZIP(), []int{96}
 }
 
 func (x *Slot) GetTask() string {
@@ -7457,7 +7929,7 @@ type Port struct {
 
 func (x *Port) Reset() {
 	*x = Port{}
-	mi := &file_v1_starling_proto_msgTypes[89]
+	mi := &file_v1_starling_proto_msgTypes[97]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7469,7 +7941,7 @@ func (x *Port) String() string {
 func (*Port) ProtoMessage() {}
 
 func (x *Port) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[89]
+	mi := &file_v1_starling_proto_msgTypes[97]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7482,7 +7954,7 @@ func (x *Port) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Port.ProtoReflect.Descriptor instead.
 func (*Port) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{89}
+	return file_v1_starling_proto_rawDescGZIP(), []int{97}
 }
 
 func (x *Port) GetName() string {
@@ -7509,7 +7981,7 @@ type WhyRequest struct {
 
 func (x *WhyRequest) Reset() {
 	*x = WhyRequest{}
-	mi := &file_v1_starling_proto_msgTypes[90]
+	mi := &file_v1_starling_proto_msgTypes[98]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7521,7 +7993,7 @@ func (x *WhyRequest) String() string {
 func (*WhyRequest) ProtoMessage() {}
 
 func (x *WhyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[90]
+	mi := &file_v1_starling_proto_msgTypes[98]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7534,7 +8006,7 @@ func (x *WhyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhyRequest.ProtoReflect.Descriptor instead.
 func (*WhyRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{90}
+	return file_v1_starling_proto_rawDescGZIP(), []int{98}
 }
 
 func (x *WhyRequest) GetMinIndex() uint64 {
@@ -7564,7 +8036,7 @@ type WhyResponse struct {
 
 func (x *WhyResponse) Reset() {
 	*x = WhyResponse{}
-	mi := &file_v1_starling_proto_msgTypes[91]
+	mi := &file_v1_starling_proto_msgTypes[99]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7576,7 +8048,7 @@ func (x *WhyResponse) String() string {
 func (*WhyResponse) ProtoMessage() {}
 
 func (x *WhyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[91]
+	mi := &file_v1_starling_proto_msgTypes[99]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7589,7 +8061,7 @@ func (x *WhyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhyResponse.ProtoReflect.Descriptor instead.
 func (*WhyResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{91}
+	return file_v1_starling_proto_rawDescGZIP(), []int{99}
 }
 
 func (x *WhyResponse) GetIndex() uint64 {
@@ -7640,7 +8112,7 @@ type Finding struct {
 
 func (x *Finding) Reset() {
 	*x = Finding{}
-	mi := &file_v1_starling_proto_msgTypes[92]
+	mi := &file_v1_starling_proto_msgTypes[100]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7652,7 +8124,7 @@ func (x *Finding) String() string {
 func (*Finding) ProtoMessage() {}
 
 func (x *Finding) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[92]
+	mi := &file_v1_starling_proto_msgTypes[100]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7665,7 +8137,7 @@ func (x *Finding) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Finding.ProtoReflect.Descriptor instead.
 func (*Finding) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{92}
+	return file_v1_starling_proto_rawDescGZIP(), []int{100}
 }
 
 func (x *Finding) GetTask() string {
@@ -7729,7 +8201,7 @@ type ListPeersRequest struct {
 
 func (x *ListPeersRequest) Reset() {
 	*x = ListPeersRequest{}
-	mi := &file_v1_starling_proto_msgTypes[93]
+	mi := &file_v1_starling_proto_msgTypes[101]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7741,7 +8213,7 @@ func (x *ListPeersRequest) String() string {
 func (*ListPeersRequest) ProtoMessage() {}
 
 func (x *ListPeersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[93]
+	mi := &file_v1_starling_proto_msgTypes[101]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7754,7 +8226,7 @@ func (x *ListPeersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPeersRequest.ProtoReflect.Descriptor instead.
 func (*ListPeersRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{93}
+	return file_v1_starling_proto_rawDescGZIP(), []int{101}
 }
 
 func (x *ListPeersRequest) GetMinIndex() uint64 {
@@ -7794,7 +8266,7 @@ type ListPeersResponse struct {
 
 func (x *ListPeersResponse) Reset() {
 	*x = ListPeersResponse{}
-	mi := &file_v1_starling_proto_msgTypes[94]
+	mi := &file_v1_starling_proto_msgTypes[102]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7806,7 +8278,7 @@ func (x *ListPeersResponse) String() string {
 func (*ListPeersResponse) ProtoMessage() {}
 
 func (x *ListPeersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[94]
+	mi := &file_v1_starling_proto_msgTypes[102]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7819,7 +8291,7 @@ func (x *ListPeersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPeersResponse.ProtoReflect.Descriptor instead.
 func (*ListPeersResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{94}
+	return file_v1_starling_proto_rawDescGZIP(), []int{102}
 }
 
 func (x *ListPeersResponse) GetIndex() uint64 {
@@ -7901,7 +8373,7 @@ type Peer struct {
 
 func (x *Peer) Reset() {
 	*x = Peer{}
-	mi := &file_v1_starling_proto_msgTypes[95]
+	mi := &file_v1_starling_proto_msgTypes[103]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7913,7 +8385,7 @@ func (x *Peer) String() string {
 func (*Peer) ProtoMessage() {}
 
 func (x *Peer) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[95]
+	mi := &file_v1_starling_proto_msgTypes[103]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7926,7 +8398,7 @@ func (x *Peer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Peer.ProtoReflect.Descriptor instead.
 func (*Peer) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{95}
+	return file_v1_starling_proto_rawDescGZIP(), []int{103}
 }
 
 func (x *Peer) GetNode() string {
@@ -8099,7 +8571,7 @@ type WatchRequest struct {
 
 func (x *WatchRequest) Reset() {
 	*x = WatchRequest{}
-	mi := &file_v1_starling_proto_msgTypes[96]
+	mi := &file_v1_starling_proto_msgTypes[104]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8111,7 +8583,7 @@ func (x *WatchRequest) String() string {
 func (*WatchRequest) ProtoMessage() {}
 
 func (x *WatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[96]
+	mi := &file_v1_starling_proto_msgTypes[104]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8124,7 +8596,7 @@ func (x *WatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRequest.ProtoReflect.Descriptor instead.
 func (*WatchRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{96}
+	return file_v1_starling_proto_rawDescGZIP(), []int{104}
 }
 
 func (x *WatchRequest) GetMinIndex() uint64 {
@@ -8218,7 +8690,7 @@ type WatchResponse struct {
 
 func (x *WatchResponse) Reset() {
 	*x = WatchResponse{}
-	mi := &file_v1_starling_proto_msgTypes[97]
+	mi := &file_v1_starling_proto_msgTypes[105]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8230,7 +8702,7 @@ func (x *WatchResponse) String() string {
 func (*WatchResponse) ProtoMessage() {}
 
 func (x *WatchResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[97]
+	mi := &file_v1_starling_proto_msgTypes[105]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8243,7 +8715,7 @@ func (x *WatchResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchResponse.ProtoReflect.Descriptor instead.
 func (*WatchResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{97}
+	return file_v1_starling_proto_rawDescGZIP(), []int{105}
 }
 
 func (x *WatchResponse) GetIndex() uint64 {
@@ -8417,7 +8889,7 @@ type Node struct {
 
 func (x *Node) Reset() {
 	*x = Node{}
-	mi := &file_v1_starling_proto_msgTypes[98]
+	mi := &file_v1_starling_proto_msgTypes[106]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8429,7 +8901,7 @@ func (x *Node) String() string {
 func (*Node) ProtoMessage() {}
 
 func (x *Node) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[98]
+	mi := &file_v1_starling_proto_msgTypes[106]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8442,7 +8914,7 @@ func (x *Node) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Node.ProtoReflect.Descriptor instead.
 func (*Node) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{98}
+	return file_v1_starling_proto_rawDescGZIP(), []int{106}
 }
 
 func (x *Node) GetName() string {
@@ -8543,7 +9015,7 @@ type Instance struct {
 
 func (x *Instance) Reset() {
 	*x = Instance{}
-	mi := &file_v1_starling_proto_msgTypes[99]
+	mi := &file_v1_starling_proto_msgTypes[107]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8555,7 +9027,7 @@ func (x *Instance) String() string {
 func (*Instance) ProtoMessage() {}
 
 func (x *Instance) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[99]
+	mi := &file_v1_starling_proto_msgTypes[107]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8568,7 +9040,7 @@ func (x *Instance) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Instance.ProtoReflect.Descriptor instead.
 func (*Instance) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{99}
+	return file_v1_starling_proto_rawDescGZIP(), []int{107}
 }
 
 func (x *Instance) GetJob() string {
@@ -8615,7 +9087,7 @@ type Endpoint struct {
 
 func (x *Endpoint) Reset() {
 	*x = Endpoint{}
-	mi := &file_v1_starling_proto_msgTypes[100]
+	mi := &file_v1_starling_proto_msgTypes[108]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8627,7 +9099,7 @@ func (x *Endpoint) String() string {
 func (*Endpoint) ProtoMessage() {}
 
 func (x *Endpoint) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[100]
+	mi := &file_v1_starling_proto_msgTypes[108]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8640,7 +9112,7 @@ func (x *Endpoint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Endpoint.ProtoReflect.Descriptor instead.
 func (*Endpoint) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{100}
+	return file_v1_starling_proto_rawDescGZIP(), []int{108}
 }
 
 func (x *Endpoint) GetJob() string {
@@ -8727,7 +9199,7 @@ type TailJournalRequest struct {
 
 func (x *TailJournalRequest) Reset() {
 	*x = TailJournalRequest{}
-	mi := &file_v1_starling_proto_msgTypes[101]
+	mi := &file_v1_starling_proto_msgTypes[109]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8739,7 +9211,7 @@ func (x *TailJournalRequest) String() string {
 func (*TailJournalRequest) ProtoMessage() {}
 
 func (x *TailJournalRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[101]
+	mi := &file_v1_starling_proto_msgTypes[109]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8752,7 +9224,7 @@ func (x *TailJournalRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TailJournalRequest.ProtoReflect.Descriptor instead.
 func (*TailJournalRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{101}
+	return file_v1_starling_proto_rawDescGZIP(), []int{109}
 }
 
 func (x *TailJournalRequest) GetMinIndex() uint64 {
@@ -8795,7 +9267,7 @@ type TailJournalResponse struct {
 
 func (x *TailJournalResponse) Reset() {
 	*x = TailJournalResponse{}
-	mi := &file_v1_starling_proto_msgTypes[102]
+	mi := &file_v1_starling_proto_msgTypes[110]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8807,7 +9279,7 @@ func (x *TailJournalResponse) String() string {
 func (*TailJournalResponse) ProtoMessage() {}
 
 func (x *TailJournalResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[102]
+	mi := &file_v1_starling_proto_msgTypes[110]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8820,7 +9292,7 @@ func (x *TailJournalResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TailJournalResponse.ProtoReflect.Descriptor instead.
 func (*TailJournalResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{102}
+	return file_v1_starling_proto_rawDescGZIP(), []int{110}
 }
 
 func (x *TailJournalResponse) GetIndex() uint64 {
@@ -8858,7 +9330,7 @@ type ExportRequest struct {
 
 func (x *ExportRequest) Reset() {
 	*x = ExportRequest{}
-	mi := &file_v1_starling_proto_msgTypes[103]
+	mi := &file_v1_starling_proto_msgTypes[111]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8870,7 +9342,7 @@ func (x *ExportRequest) String() string {
 func (*ExportRequest) ProtoMessage() {}
 
 func (x *ExportRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[103]
+	mi := &file_v1_starling_proto_msgTypes[111]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8883,7 +9355,7 @@ func (x *ExportRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportRequest.ProtoReflect.Descriptor instead.
 func (*ExportRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{103}
+	return file_v1_starling_proto_rawDescGZIP(), []int{111}
 }
 
 func (x *ExportRequest) GetFrom() string {
@@ -8919,7 +9391,7 @@ type ExportResponse struct {
 
 func (x *ExportResponse) Reset() {
 	*x = ExportResponse{}
-	mi := &file_v1_starling_proto_msgTypes[104]
+	mi := &file_v1_starling_proto_msgTypes[112]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8931,7 +9403,7 @@ func (x *ExportResponse) String() string {
 func (*ExportResponse) ProtoMessage() {}
 
 func (x *ExportResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[104]
+	mi := &file_v1_starling_proto_msgTypes[112]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8944,7 +9416,7 @@ func (x *ExportResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportResponse.ProtoReflect.Descriptor instead.
 func (*ExportResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{104}
+	return file_v1_starling_proto_rawDescGZIP(), []int{112}
 }
 
 func (x *ExportResponse) GetFrom() uint64 {
@@ -8979,7 +9451,7 @@ type DiffRequest struct {
 
 func (x *DiffRequest) Reset() {
 	*x = DiffRequest{}
-	mi := &file_v1_starling_proto_msgTypes[105]
+	mi := &file_v1_starling_proto_msgTypes[113]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8991,7 +9463,7 @@ func (x *DiffRequest) String() string {
 func (*DiffRequest) ProtoMessage() {}
 
 func (x *DiffRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[105]
+	mi := &file_v1_starling_proto_msgTypes[113]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9004,7 +9476,7 @@ func (x *DiffRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiffRequest.ProtoReflect.Descriptor instead.
 func (*DiffRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{105}
+	return file_v1_starling_proto_rawDescGZIP(), []int{113}
 }
 
 func (x *DiffRequest) GetFrom() string {
@@ -9035,7 +9507,7 @@ type DiffResponse struct {
 
 func (x *DiffResponse) Reset() {
 	*x = DiffResponse{}
-	mi := &file_v1_starling_proto_msgTypes[106]
+	mi := &file_v1_starling_proto_msgTypes[114]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9047,7 +9519,7 @@ func (x *DiffResponse) String() string {
 func (*DiffResponse) ProtoMessage() {}
 
 func (x *DiffResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[106]
+	mi := &file_v1_starling_proto_msgTypes[114]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9060,7 +9532,7 @@ func (x *DiffResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiffResponse.ProtoReflect.Descriptor instead.
 func (*DiffResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{106}
+	return file_v1_starling_proto_rawDescGZIP(), []int{114}
 }
 
 func (x *DiffResponse) GetFrom() uint64 {
@@ -9116,7 +9588,7 @@ type Changed struct {
 
 func (x *Changed) Reset() {
 	*x = Changed{}
-	mi := &file_v1_starling_proto_msgTypes[107]
+	mi := &file_v1_starling_proto_msgTypes[115]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9128,7 +9600,7 @@ func (x *Changed) String() string {
 func (*Changed) ProtoMessage() {}
 
 func (x *Changed) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[107]
+	mi := &file_v1_starling_proto_msgTypes[115]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9141,7 +9613,7 @@ func (x *Changed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Changed.ProtoReflect.Descriptor instead.
 func (*Changed) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{107}
+	return file_v1_starling_proto_rawDescGZIP(), []int{115}
 }
 
 func (x *Changed) GetKind() string {
@@ -9191,7 +9663,7 @@ type ChangeCause struct {
 
 func (x *ChangeCause) Reset() {
 	*x = ChangeCause{}
-	mi := &file_v1_starling_proto_msgTypes[108]
+	mi := &file_v1_starling_proto_msgTypes[116]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9203,7 +9675,7 @@ func (x *ChangeCause) String() string {
 func (*ChangeCause) ProtoMessage() {}
 
 func (x *ChangeCause) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[108]
+	mi := &file_v1_starling_proto_msgTypes[116]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9216,7 +9688,7 @@ func (x *ChangeCause) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangeCause.ProtoReflect.Descriptor instead.
 func (*ChangeCause) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{108}
+	return file_v1_starling_proto_rawDescGZIP(), []int{116}
 }
 
 func (x *ChangeCause) GetIndex() uint64 {
@@ -9255,7 +9727,7 @@ type BlameRequest struct {
 
 func (x *BlameRequest) Reset() {
 	*x = BlameRequest{}
-	mi := &file_v1_starling_proto_msgTypes[109]
+	mi := &file_v1_starling_proto_msgTypes[117]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9267,7 +9739,7 @@ func (x *BlameRequest) String() string {
 func (*BlameRequest) ProtoMessage() {}
 
 func (x *BlameRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[109]
+	mi := &file_v1_starling_proto_msgTypes[117]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9280,7 +9752,7 @@ func (x *BlameRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BlameRequest.ProtoReflect.Descriptor instead.
 func (*BlameRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{109}
+	return file_v1_starling_proto_rawDescGZIP(), []int{117}
 }
 
 func (x *BlameRequest) GetJob() string {
@@ -9325,7 +9797,7 @@ type UsageRequest struct {
 
 func (x *UsageRequest) Reset() {
 	*x = UsageRequest{}
-	mi := &file_v1_starling_proto_msgTypes[110]
+	mi := &file_v1_starling_proto_msgTypes[118]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9337,7 +9809,7 @@ func (x *UsageRequest) String() string {
 func (*UsageRequest) ProtoMessage() {}
 
 func (x *UsageRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[110]
+	mi := &file_v1_starling_proto_msgTypes[118]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9350,7 +9822,7 @@ func (x *UsageRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UsageRequest.ProtoReflect.Descriptor instead.
 func (*UsageRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{110}
+	return file_v1_starling_proto_rawDescGZIP(), []int{118}
 }
 
 func (x *UsageRequest) GetBy() []string {
@@ -9385,7 +9857,7 @@ type UsageResponse struct {
 
 func (x *UsageResponse) Reset() {
 	*x = UsageResponse{}
-	mi := &file_v1_starling_proto_msgTypes[111]
+	mi := &file_v1_starling_proto_msgTypes[119]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9397,7 +9869,7 @@ func (x *UsageResponse) String() string {
 func (*UsageResponse) ProtoMessage() {}
 
 func (x *UsageResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[111]
+	mi := &file_v1_starling_proto_msgTypes[119]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9410,7 +9882,7 @@ func (x *UsageResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UsageResponse.ProtoReflect.Descriptor instead.
 func (*UsageResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{111}
+	return file_v1_starling_proto_rawDescGZIP(), []int{119}
 }
 
 func (x *UsageResponse) GetSince() *timestamppb.Timestamp {
@@ -9451,7 +9923,7 @@ type UsageRow struct {
 
 func (x *UsageRow) Reset() {
 	*x = UsageRow{}
-	mi := &file_v1_starling_proto_msgTypes[112]
+	mi := &file_v1_starling_proto_msgTypes[120]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9463,7 +9935,7 @@ func (x *UsageRow) String() string {
 func (*UsageRow) ProtoMessage() {}
 
 func (x *UsageRow) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[112]
+	mi := &file_v1_starling_proto_msgTypes[120]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9476,7 +9948,7 @@ func (x *UsageRow) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UsageRow.ProtoReflect.Descriptor instead.
 func (*UsageRow) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{112}
+	return file_v1_starling_proto_rawDescGZIP(), []int{120}
 }
 
 func (x *UsageRow) GetKeys() []string {
@@ -9524,7 +9996,7 @@ type DeviceHours struct {
 
 func (x *DeviceHours) Reset() {
 	*x = DeviceHours{}
-	mi := &file_v1_starling_proto_msgTypes[113]
+	mi := &file_v1_starling_proto_msgTypes[121]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9536,7 +10008,7 @@ func (x *DeviceHours) String() string {
 func (*DeviceHours) ProtoMessage() {}
 
 func (x *DeviceHours) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[113]
+	mi := &file_v1_starling_proto_msgTypes[121]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9549,7 +10021,7 @@ func (x *DeviceHours) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeviceHours.ProtoReflect.Descriptor instead.
 func (*DeviceHours) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{113}
+	return file_v1_starling_proto_rawDescGZIP(), []int{121}
 }
 
 func (x *DeviceHours) GetKind() string {
@@ -9579,7 +10051,7 @@ type NodeStatsRequest struct {
 
 func (x *NodeStatsRequest) Reset() {
 	*x = NodeStatsRequest{}
-	mi := &file_v1_starling_proto_msgTypes[114]
+	mi := &file_v1_starling_proto_msgTypes[122]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9591,7 +10063,7 @@ func (x *NodeStatsRequest) String() string {
 func (*NodeStatsRequest) ProtoMessage() {}
 
 func (x *NodeStatsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[114]
+	mi := &file_v1_starling_proto_msgTypes[122]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9604,7 +10076,7 @@ func (x *NodeStatsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeStatsRequest.ProtoReflect.Descriptor instead.
 func (*NodeStatsRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{114}
+	return file_v1_starling_proto_rawDescGZIP(), []int{122}
 }
 
 func (x *NodeStatsRequest) GetMinIndex() uint64 {
@@ -9640,7 +10112,7 @@ type NodeStatsResponse struct {
 
 func (x *NodeStatsResponse) Reset() {
 	*x = NodeStatsResponse{}
-	mi := &file_v1_starling_proto_msgTypes[115]
+	mi := &file_v1_starling_proto_msgTypes[123]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9652,7 +10124,7 @@ func (x *NodeStatsResponse) String() string {
 func (*NodeStatsResponse) ProtoMessage() {}
 
 func (x *NodeStatsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[115]
+	mi := &file_v1_starling_proto_msgTypes[123]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9665,7 +10137,7 @@ func (x *NodeStatsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeStatsResponse.ProtoReflect.Descriptor instead.
 func (*NodeStatsResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{115}
+	return file_v1_starling_proto_rawDescGZIP(), []int{123}
 }
 
 func (x *NodeStatsResponse) GetIndex() uint64 {
@@ -9710,7 +10182,7 @@ type NodeUse struct {
 
 func (x *NodeUse) Reset() {
 	*x = NodeUse{}
-	mi := &file_v1_starling_proto_msgTypes[116]
+	mi := &file_v1_starling_proto_msgTypes[124]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9722,7 +10194,7 @@ func (x *NodeUse) String() string {
 func (*NodeUse) ProtoMessage() {}
 
 func (x *NodeUse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[116]
+	mi := &file_v1_starling_proto_msgTypes[124]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9735,7 +10207,7 @@ func (x *NodeUse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeUse.ProtoReflect.Descriptor instead.
 func (*NodeUse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{116}
+	return file_v1_starling_proto_rawDescGZIP(), []int{124}
 }
 
 func (x *NodeUse) GetNode() string {
@@ -9803,7 +10275,7 @@ type Use struct {
 
 func (x *Use) Reset() {
 	*x = Use{}
-	mi := &file_v1_starling_proto_msgTypes[117]
+	mi := &file_v1_starling_proto_msgTypes[125]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9815,7 +10287,7 @@ func (x *Use) String() string {
 func (*Use) ProtoMessage() {}
 
 func (x *Use) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[117]
+	mi := &file_v1_starling_proto_msgTypes[125]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9828,7 +10300,7 @@ func (x *Use) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Use.ProtoReflect.Descriptor instead.
 func (*Use) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{117}
+	return file_v1_starling_proto_rawDescGZIP(), []int{125}
 }
 
 func (x *Use) GetCpuMillicores() int64 {
@@ -9874,7 +10346,7 @@ type GPUUse struct {
 
 func (x *GPUUse) Reset() {
 	*x = GPUUse{}
-	mi := &file_v1_starling_proto_msgTypes[118]
+	mi := &file_v1_starling_proto_msgTypes[126]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9886,7 +10358,7 @@ func (x *GPUUse) String() string {
 func (*GPUUse) ProtoMessage() {}
 
 func (x *GPUUse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[118]
+	mi := &file_v1_starling_proto_msgTypes[126]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9899,7 +10371,7 @@ func (x *GPUUse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GPUUse.ProtoReflect.Descriptor instead.
 func (*GPUUse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{118}
+	return file_v1_starling_proto_rawDescGZIP(), []int{126}
 }
 
 func (x *GPUUse) GetNumber() uint32 {
@@ -9946,7 +10418,7 @@ type InstanceStatsRequest struct {
 
 func (x *InstanceStatsRequest) Reset() {
 	*x = InstanceStatsRequest{}
-	mi := &file_v1_starling_proto_msgTypes[119]
+	mi := &file_v1_starling_proto_msgTypes[127]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9958,7 +10430,7 @@ func (x *InstanceStatsRequest) String() string {
 func (*InstanceStatsRequest) ProtoMessage() {}
 
 func (x *InstanceStatsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[119]
+	mi := &file_v1_starling_proto_msgTypes[127]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9971,7 +10443,7 @@ func (x *InstanceStatsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InstanceStatsRequest.ProtoReflect.Descriptor instead.
 func (*InstanceStatsRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{119}
+	return file_v1_starling_proto_rawDescGZIP(), []int{127}
 }
 
 func (x *InstanceStatsRequest) GetMinIndex() uint64 {
@@ -10023,7 +10495,7 @@ type InstanceStatsResponse struct {
 
 func (x *InstanceStatsResponse) Reset() {
 	*x = InstanceStatsResponse{}
-	mi := &file_v1_starling_proto_msgTypes[120]
+	mi := &file_v1_starling_proto_msgTypes[128]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10035,7 +10507,7 @@ func (x *InstanceStatsResponse) String() string {
 func (*InstanceStatsResponse) ProtoMessage() {}
 
 func (x *InstanceStatsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[120]
+	mi := &file_v1_starling_proto_msgTypes[128]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10048,7 +10520,7 @@ func (x *InstanceStatsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InstanceStatsResponse.ProtoReflect.Descriptor instead.
 func (*InstanceStatsResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{120}
+	return file_v1_starling_proto_rawDescGZIP(), []int{128}
 }
 
 func (x *InstanceStatsResponse) GetIndex() uint64 {
@@ -10103,7 +10575,7 @@ type InstanceUse struct {
 
 func (x *InstanceUse) Reset() {
 	*x = InstanceUse{}
-	mi := &file_v1_starling_proto_msgTypes[121]
+	mi := &file_v1_starling_proto_msgTypes[129]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10115,7 +10587,7 @@ func (x *InstanceUse) String() string {
 func (*InstanceUse) ProtoMessage() {}
 
 func (x *InstanceUse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[121]
+	mi := &file_v1_starling_proto_msgTypes[129]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10128,7 +10600,7 @@ func (x *InstanceUse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InstanceUse.ProtoReflect.Descriptor instead.
 func (*InstanceUse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{121}
+	return file_v1_starling_proto_rawDescGZIP(), []int{129}
 }
 
 func (x *InstanceUse) GetTask() string {
@@ -10219,7 +10691,7 @@ type JournalEntry struct {
 
 func (x *JournalEntry) Reset() {
 	*x = JournalEntry{}
-	mi := &file_v1_starling_proto_msgTypes[122]
+	mi := &file_v1_starling_proto_msgTypes[130]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10231,7 +10703,7 @@ func (x *JournalEntry) String() string {
 func (*JournalEntry) ProtoMessage() {}
 
 func (x *JournalEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[122]
+	mi := &file_v1_starling_proto_msgTypes[130]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10244,7 +10716,7 @@ func (x *JournalEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JournalEntry.ProtoReflect.Descriptor instead.
 func (*JournalEntry) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{122}
+	return file_v1_starling_proto_rawDescGZIP(), []int{130}
 }
 
 func (x *JournalEntry) GetIndex() uint64 {
@@ -10337,7 +10809,7 @@ type CommandWords struct {
 
 func (x *CommandWords) Reset() {
 	*x = CommandWords{}
-	mi := &file_v1_starling_proto_msgTypes[123]
+	mi := &file_v1_starling_proto_msgTypes[131]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10349,7 +10821,7 @@ func (x *CommandWords) String() string {
 func (*CommandWords) ProtoMessage() {}
 
 func (x *CommandWords) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[123]
+	mi := &file_v1_starling_proto_msgTypes[131]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10362,7 +10834,7 @@ func (x *CommandWords) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CommandWords.ProtoReflect.Descriptor instead.
 func (*CommandWords) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{123}
+	return file_v1_starling_proto_rawDescGZIP(), []int{131}
 }
 
 func (x *CommandWords) GetKind() string {
@@ -10425,7 +10897,7 @@ type EffectWords struct {
 
 func (x *EffectWords) Reset() {
 	*x = EffectWords{}
-	mi := &file_v1_starling_proto_msgTypes[124]
+	mi := &file_v1_starling_proto_msgTypes[132]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10437,7 +10909,7 @@ func (x *EffectWords) String() string {
 func (*EffectWords) ProtoMessage() {}
 
 func (x *EffectWords) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[124]
+	mi := &file_v1_starling_proto_msgTypes[132]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10450,7 +10922,7 @@ func (x *EffectWords) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EffectWords.ProtoReflect.Descriptor instead.
 func (*EffectWords) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{124}
+	return file_v1_starling_proto_rawDescGZIP(), []int{132}
 }
 
 func (x *EffectWords) GetKind() string {
@@ -10519,7 +10991,7 @@ type LogsRequest struct {
 
 func (x *LogsRequest) Reset() {
 	*x = LogsRequest{}
-	mi := &file_v1_starling_proto_msgTypes[125]
+	mi := &file_v1_starling_proto_msgTypes[133]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10531,7 +11003,7 @@ func (x *LogsRequest) String() string {
 func (*LogsRequest) ProtoMessage() {}
 
 func (x *LogsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[125]
+	mi := &file_v1_starling_proto_msgTypes[133]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10544,7 +11016,7 @@ func (x *LogsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogsRequest.ProtoReflect.Descriptor instead.
 func (*LogsRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{125}
+	return file_v1_starling_proto_rawDescGZIP(), []int{133}
 }
 
 func (x *LogsRequest) GetMinIndex() uint64 {
@@ -10623,7 +11095,7 @@ type LogsResponse struct {
 
 func (x *LogsResponse) Reset() {
 	*x = LogsResponse{}
-	mi := &file_v1_starling_proto_msgTypes[126]
+	mi := &file_v1_starling_proto_msgTypes[134]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10635,7 +11107,7 @@ func (x *LogsResponse) String() string {
 func (*LogsResponse) ProtoMessage() {}
 
 func (x *LogsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[126]
+	mi := &file_v1_starling_proto_msgTypes[134]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10648,7 +11120,7 @@ func (x *LogsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogsResponse.ProtoReflect.Descriptor instead.
 func (*LogsResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{126}
+	return file_v1_starling_proto_rawDescGZIP(), []int{134}
 }
 
 func (x *LogsResponse) GetIndex() uint64 {
@@ -10698,7 +11170,7 @@ type FilesRequest struct {
 
 func (x *FilesRequest) Reset() {
 	*x = FilesRequest{}
-	mi := &file_v1_starling_proto_msgTypes[127]
+	mi := &file_v1_starling_proto_msgTypes[135]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10710,7 +11182,7 @@ func (x *FilesRequest) String() string {
 func (*FilesRequest) ProtoMessage() {}
 
 func (x *FilesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[127]
+	mi := &file_v1_starling_proto_msgTypes[135]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10723,7 +11195,7 @@ func (x *FilesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FilesRequest.ProtoReflect.Descriptor instead.
 func (*FilesRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{127}
+	return file_v1_starling_proto_rawDescGZIP(), []int{135}
 }
 
 func (x *FilesRequest) GetMinIndex() uint64 {
@@ -10793,7 +11265,7 @@ type FilesResponse struct {
 
 func (x *FilesResponse) Reset() {
 	*x = FilesResponse{}
-	mi := &file_v1_starling_proto_msgTypes[128]
+	mi := &file_v1_starling_proto_msgTypes[136]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10805,7 +11277,7 @@ func (x *FilesResponse) String() string {
 func (*FilesResponse) ProtoMessage() {}
 
 func (x *FilesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[128]
+	mi := &file_v1_starling_proto_msgTypes[136]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10818,7 +11290,7 @@ func (x *FilesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FilesResponse.ProtoReflect.Descriptor instead.
 func (*FilesResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{128}
+	return file_v1_starling_proto_rawDescGZIP(), []int{136}
 }
 
 func (x *FilesResponse) GetIndex() uint64 {
@@ -10887,7 +11359,7 @@ type FileInfo struct {
 
 func (x *FileInfo) Reset() {
 	*x = FileInfo{}
-	mi := &file_v1_starling_proto_msgTypes[129]
+	mi := &file_v1_starling_proto_msgTypes[137]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10899,7 +11371,7 @@ func (x *FileInfo) String() string {
 func (*FileInfo) ProtoMessage() {}
 
 func (x *FileInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[129]
+	mi := &file_v1_starling_proto_msgTypes[137]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10912,7 +11384,7 @@ func (x *FileInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FileInfo.ProtoReflect.Descriptor instead.
 func (*FileInfo) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{129}
+	return file_v1_starling_proto_rawDescGZIP(), []int{137}
 }
 
 func (x *FileInfo) GetName() string {
@@ -10989,7 +11461,7 @@ type ExecRequest struct {
 
 func (x *ExecRequest) Reset() {
 	*x = ExecRequest{}
-	mi := &file_v1_starling_proto_msgTypes[130]
+	mi := &file_v1_starling_proto_msgTypes[138]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11001,7 +11473,7 @@ func (x *ExecRequest) String() string {
 func (*ExecRequest) ProtoMessage() {}
 
 func (x *ExecRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[130]
+	mi := &file_v1_starling_proto_msgTypes[138]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11014,7 +11486,7 @@ func (x *ExecRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecRequest.ProtoReflect.Descriptor instead.
 func (*ExecRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{130}
+	return file_v1_starling_proto_rawDescGZIP(), []int{138}
 }
 
 func (x *ExecRequest) GetMinIndex() uint64 {
@@ -11131,7 +11603,7 @@ type ExecResponse struct {
 
 func (x *ExecResponse) Reset() {
 	*x = ExecResponse{}
-	mi := &file_v1_starling_proto_msgTypes[131]
+	mi := &file_v1_starling_proto_msgTypes[139]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11143,7 +11615,7 @@ func (x *ExecResponse) String() string {
 func (*ExecResponse) ProtoMessage() {}
 
 func (x *ExecResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[131]
+	mi := &file_v1_starling_proto_msgTypes[139]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11156,7 +11628,7 @@ func (x *ExecResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecResponse.ProtoReflect.Descriptor instead.
 func (*ExecResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{131}
+	return file_v1_starling_proto_rawDescGZIP(), []int{139}
 }
 
 func (x *ExecResponse) GetIndex() uint64 {
@@ -11217,7 +11689,7 @@ type OutputRequest struct {
 
 func (x *OutputRequest) Reset() {
 	*x = OutputRequest{}
-	mi := &file_v1_starling_proto_msgTypes[132]
+	mi := &file_v1_starling_proto_msgTypes[140]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11229,7 +11701,7 @@ func (x *OutputRequest) String() string {
 func (*OutputRequest) ProtoMessage() {}
 
 func (x *OutputRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[132]
+	mi := &file_v1_starling_proto_msgTypes[140]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11242,7 +11714,7 @@ func (x *OutputRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutputRequest.ProtoReflect.Descriptor instead.
 func (*OutputRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{132}
+	return file_v1_starling_proto_rawDescGZIP(), []int{140}
 }
 
 func (x *OutputRequest) GetOutput() string {
@@ -11290,7 +11762,7 @@ type OutputResponse struct {
 
 func (x *OutputResponse) Reset() {
 	*x = OutputResponse{}
-	mi := &file_v1_starling_proto_msgTypes[133]
+	mi := &file_v1_starling_proto_msgTypes[141]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11302,7 +11774,7 @@ func (x *OutputResponse) String() string {
 func (*OutputResponse) ProtoMessage() {}
 
 func (x *OutputResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[133]
+	mi := &file_v1_starling_proto_msgTypes[141]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11315,7 +11787,7 @@ func (x *OutputResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutputResponse.ProtoReflect.Descriptor instead.
 func (*OutputResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{133}
+	return file_v1_starling_proto_rawDescGZIP(), []int{141}
 }
 
 func (x *OutputResponse) GetData() []byte {
@@ -11334,7 +11806,7 @@ type RulesRequest struct {
 
 func (x *RulesRequest) Reset() {
 	*x = RulesRequest{}
-	mi := &file_v1_starling_proto_msgTypes[134]
+	mi := &file_v1_starling_proto_msgTypes[142]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11346,7 +11818,7 @@ func (x *RulesRequest) String() string {
 func (*RulesRequest) ProtoMessage() {}
 
 func (x *RulesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[134]
+	mi := &file_v1_starling_proto_msgTypes[142]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11359,7 +11831,7 @@ func (x *RulesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RulesRequest.ProtoReflect.Descriptor instead.
 func (*RulesRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{134}
+	return file_v1_starling_proto_rawDescGZIP(), []int{142}
 }
 
 func (x *RulesRequest) GetMinIndex() uint64 {
@@ -11384,7 +11856,7 @@ type RulesResponse struct {
 
 func (x *RulesResponse) Reset() {
 	*x = RulesResponse{}
-	mi := &file_v1_starling_proto_msgTypes[135]
+	mi := &file_v1_starling_proto_msgTypes[143]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11396,7 +11868,7 @@ func (x *RulesResponse) String() string {
 func (*RulesResponse) ProtoMessage() {}
 
 func (x *RulesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[135]
+	mi := &file_v1_starling_proto_msgTypes[143]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11409,7 +11881,7 @@ func (x *RulesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RulesResponse.ProtoReflect.Descriptor instead.
 func (*RulesResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{135}
+	return file_v1_starling_proto_rawDescGZIP(), []int{143}
 }
 
 func (x *RulesResponse) GetIndex() uint64 {
@@ -11453,7 +11925,7 @@ type RulesOfMember struct {
 
 func (x *RulesOfMember) Reset() {
 	*x = RulesOfMember{}
-	mi := &file_v1_starling_proto_msgTypes[136]
+	mi := &file_v1_starling_proto_msgTypes[144]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11465,7 +11937,7 @@ func (x *RulesOfMember) String() string {
 func (*RulesOfMember) ProtoMessage() {}
 
 func (x *RulesOfMember) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[136]
+	mi := &file_v1_starling_proto_msgTypes[144]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11478,7 +11950,7 @@ func (x *RulesOfMember) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RulesOfMember.ProtoReflect.Descriptor instead.
 func (*RulesOfMember) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{136}
+	return file_v1_starling_proto_rawDescGZIP(), []int{144}
 }
 
 func (x *RulesOfMember) GetPeer() string {
@@ -11505,7 +11977,7 @@ type RaiseRulesRequest struct {
 
 func (x *RaiseRulesRequest) Reset() {
 	*x = RaiseRulesRequest{}
-	mi := &file_v1_starling_proto_msgTypes[137]
+	mi := &file_v1_starling_proto_msgTypes[145]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11517,7 +11989,7 @@ func (x *RaiseRulesRequest) String() string {
 func (*RaiseRulesRequest) ProtoMessage() {}
 
 func (x *RaiseRulesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[137]
+	mi := &file_v1_starling_proto_msgTypes[145]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11530,7 +12002,7 @@ func (x *RaiseRulesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RaiseRulesRequest.ProtoReflect.Descriptor instead.
 func (*RaiseRulesRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{137}
+	return file_v1_starling_proto_rawDescGZIP(), []int{145}
 }
 
 func (x *RaiseRulesRequest) GetVersion() uint32 {
@@ -11549,7 +12021,7 @@ type RaiseRulesResponse struct {
 
 func (x *RaiseRulesResponse) Reset() {
 	*x = RaiseRulesResponse{}
-	mi := &file_v1_starling_proto_msgTypes[138]
+	mi := &file_v1_starling_proto_msgTypes[146]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11561,7 +12033,7 @@ func (x *RaiseRulesResponse) String() string {
 func (*RaiseRulesResponse) ProtoMessage() {}
 
 func (x *RaiseRulesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[138]
+	mi := &file_v1_starling_proto_msgTypes[146]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11574,7 +12046,7 @@ func (x *RaiseRulesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RaiseRulesResponse.ProtoReflect.Descriptor instead.
 func (*RaiseRulesResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{138}
+	return file_v1_starling_proto_rawDescGZIP(), []int{146}
 }
 
 func (x *RaiseRulesResponse) GetIndex() uint64 {
@@ -11592,7 +12064,7 @@ type QuorumRequest struct {
 
 func (x *QuorumRequest) Reset() {
 	*x = QuorumRequest{}
-	mi := &file_v1_starling_proto_msgTypes[139]
+	mi := &file_v1_starling_proto_msgTypes[147]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11604,7 +12076,7 @@ func (x *QuorumRequest) String() string {
 func (*QuorumRequest) ProtoMessage() {}
 
 func (x *QuorumRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[139]
+	mi := &file_v1_starling_proto_msgTypes[147]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11617,7 +12089,7 @@ func (x *QuorumRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuorumRequest.ProtoReflect.Descriptor instead.
 func (*QuorumRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{139}
+	return file_v1_starling_proto_rawDescGZIP(), []int{147}
 }
 
 type QuorumResponse struct {
@@ -11637,7 +12109,7 @@ type QuorumResponse struct {
 
 func (x *QuorumResponse) Reset() {
 	*x = QuorumResponse{}
-	mi := &file_v1_starling_proto_msgTypes[140]
+	mi := &file_v1_starling_proto_msgTypes[148]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11649,7 +12121,7 @@ func (x *QuorumResponse) String() string {
 func (*QuorumResponse) ProtoMessage() {}
 
 func (x *QuorumResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[140]
+	mi := &file_v1_starling_proto_msgTypes[148]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11662,7 +12134,7 @@ func (x *QuorumResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuorumResponse.ProtoReflect.Descriptor instead.
 func (*QuorumResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{140}
+	return file_v1_starling_proto_rawDescGZIP(), []int{148}
 }
 
 func (x *QuorumResponse) GetEndpoints() []string {
@@ -11724,7 +12196,7 @@ type QuorumMember struct {
 
 func (x *QuorumMember) Reset() {
 	*x = QuorumMember{}
-	mi := &file_v1_starling_proto_msgTypes[141]
+	mi := &file_v1_starling_proto_msgTypes[149]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11736,7 +12208,7 @@ func (x *QuorumMember) String() string {
 func (*QuorumMember) ProtoMessage() {}
 
 func (x *QuorumMember) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[141]
+	mi := &file_v1_starling_proto_msgTypes[149]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11749,7 +12221,7 @@ func (x *QuorumMember) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuorumMember.ProtoReflect.Descriptor instead.
 func (*QuorumMember) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{141}
+	return file_v1_starling_proto_rawDescGZIP(), []int{149}
 }
 
 func (x *QuorumMember) GetNode() string {
@@ -11835,7 +12307,7 @@ type QuorumMachine struct {
 
 func (x *QuorumMachine) Reset() {
 	*x = QuorumMachine{}
-	mi := &file_v1_starling_proto_msgTypes[142]
+	mi := &file_v1_starling_proto_msgTypes[150]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11847,7 +12319,7 @@ func (x *QuorumMachine) String() string {
 func (*QuorumMachine) ProtoMessage() {}
 
 func (x *QuorumMachine) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[142]
+	mi := &file_v1_starling_proto_msgTypes[150]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11860,7 +12332,7 @@ func (x *QuorumMachine) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuorumMachine.ProtoReflect.Descriptor instead.
 func (*QuorumMachine) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{142}
+	return file_v1_starling_proto_rawDescGZIP(), []int{150}
 }
 
 func (x *QuorumMachine) GetNode() string {
@@ -11895,7 +12367,7 @@ type ChangeQuorumRequest struct {
 
 func (x *ChangeQuorumRequest) Reset() {
 	*x = ChangeQuorumRequest{}
-	mi := &file_v1_starling_proto_msgTypes[143]
+	mi := &file_v1_starling_proto_msgTypes[151]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11907,7 +12379,7 @@ func (x *ChangeQuorumRequest) String() string {
 func (*ChangeQuorumRequest) ProtoMessage() {}
 
 func (x *ChangeQuorumRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[143]
+	mi := &file_v1_starling_proto_msgTypes[151]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11920,7 +12392,7 @@ func (x *ChangeQuorumRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangeQuorumRequest.ProtoReflect.Descriptor instead.
 func (*ChangeQuorumRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{143}
+	return file_v1_starling_proto_rawDescGZIP(), []int{151}
 }
 
 func (x *ChangeQuorumRequest) GetAction() string {
@@ -11945,7 +12417,7 @@ type ChangeQuorumResponse struct {
 
 func (x *ChangeQuorumResponse) Reset() {
 	*x = ChangeQuorumResponse{}
-	mi := &file_v1_starling_proto_msgTypes[144]
+	mi := &file_v1_starling_proto_msgTypes[152]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11957,7 +12429,7 @@ func (x *ChangeQuorumResponse) String() string {
 func (*ChangeQuorumResponse) ProtoMessage() {}
 
 func (x *ChangeQuorumResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[144]
+	mi := &file_v1_starling_proto_msgTypes[152]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11970,7 +12442,7 @@ func (x *ChangeQuorumResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangeQuorumResponse.ProtoReflect.Descriptor instead.
 func (*ChangeQuorumResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{144}
+	return file_v1_starling_proto_rawDescGZIP(), []int{152}
 }
 
 type InfoRequest struct {
@@ -11982,7 +12454,7 @@ type InfoRequest struct {
 
 func (x *InfoRequest) Reset() {
 	*x = InfoRequest{}
-	mi := &file_v1_starling_proto_msgTypes[145]
+	mi := &file_v1_starling_proto_msgTypes[153]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11994,7 +12466,7 @@ func (x *InfoRequest) String() string {
 func (*InfoRequest) ProtoMessage() {}
 
 func (x *InfoRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[145]
+	mi := &file_v1_starling_proto_msgTypes[153]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12007,7 +12479,7 @@ func (x *InfoRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InfoRequest.ProtoReflect.Descriptor instead.
 func (*InfoRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{145}
+	return file_v1_starling_proto_rawDescGZIP(), []int{153}
 }
 
 func (x *InfoRequest) GetMinIndex() uint64 {
@@ -12040,7 +12512,7 @@ type InfoResponse struct {
 
 func (x *InfoResponse) Reset() {
 	*x = InfoResponse{}
-	mi := &file_v1_starling_proto_msgTypes[146]
+	mi := &file_v1_starling_proto_msgTypes[154]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12052,7 +12524,7 @@ func (x *InfoResponse) String() string {
 func (*InfoResponse) ProtoMessage() {}
 
 func (x *InfoResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[146]
+	mi := &file_v1_starling_proto_msgTypes[154]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12065,7 +12537,7 @@ func (x *InfoResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InfoResponse.ProtoReflect.Descriptor instead.
 func (*InfoResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{146}
+	return file_v1_starling_proto_rawDescGZIP(), []int{154}
 }
 
 func (x *InfoResponse) GetIndex() uint64 {
@@ -12137,7 +12609,7 @@ type Wait struct {
 
 func (x *Wait) Reset() {
 	*x = Wait{}
-	mi := &file_v1_starling_proto_msgTypes[147]
+	mi := &file_v1_starling_proto_msgTypes[155]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12149,7 +12621,7 @@ func (x *Wait) String() string {
 func (*Wait) ProtoMessage() {}
 
 func (x *Wait) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[147]
+	mi := &file_v1_starling_proto_msgTypes[155]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12162,7 +12634,7 @@ func (x *Wait) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Wait.ProtoReflect.Descriptor instead.
 func (*Wait) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{147}
+	return file_v1_starling_proto_rawDescGZIP(), []int{155}
 }
 
 func (x *Wait) GetAllocation() string {
@@ -12243,8 +12715,7 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\brollback\x18\t \x01(\bR\brollback\x12!\n" +
 	"\fstart_paused\x18\n" +
 	" \x01(\bR\vstartPaused\x12\x1b\n" +
-	"\tsame_node\x18\v \x01(\bR\bsameNode\"\xdf\n" +
-	"\n" +
+	"\tsame_node\x18\v \x01(\bR\bsameNode\"\x91\v\n" +
 	"\bTaskSpec\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1c\n" +
 	"\tinstances\x18\x02 \x01(\rR\tinstances\x12\x18\n" +
@@ -12269,7 +12740,8 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\x11stop_grace_millis\x18\r \x01(\rR\x0fstopGraceMillis\x12#\n" +
 	"\rprocesses_max\x18# \x01(\rR\fprocessesMax\x121\n" +
 	"\tid_tokens\x18% \x03(\v2\x14.starling.v1.IDTokenR\bidTokens\x12$\n" +
-	"\x0edisk_bytes_max\x18& \x01(\x03R\fdiskBytesMax\x127\n" +
+	"\x0edisk_bytes_max\x18& \x01(\x03R\fdiskBytesMax\x120\n" +
+	"\asecrets\x18' \x03(\v2\x16.starling.v1.SecretUseR\asecrets\x127\n" +
 	"\n" +
 	"reschedule\x18\x0e \x01(\v2\x17.starling.v1.RescheduleR\n" +
 	"reschedule\x127\n" +
@@ -12342,7 +12814,10 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\x05Mount\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x12\x16\n" +
 	"\x06volume\x18\x02 \x01(\tR\x06volume\x12\x1b\n" +
-	"\tread_only\x18\x03 \x01(\bR\breadOnly\"Z\n" +
+	"\tread_only\x18\x03 \x01(\bR\breadOnly\"<\n" +
+	"\tSecretUse\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1b\n" +
+	"\ton_change\x18\x02 \x01(\tR\bonChange\"Z\n" +
 	"\aIDToken\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1a\n" +
 	"\baudience\x18\x02 \x01(\tR\baudience\x12\x1f\n" +
@@ -12554,7 +13029,35 @@ const file_v1_starling_proto_rawDesc = "" +
 	"allocation\x18\a \x01(\tR\n" +
 	"allocation\x120\n" +
 	"\x05since\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x12\x14\n" +
-	"\x05names\x18\t \x03(\tR\x05names\"O\n" +
+	"\x05names\x18\t \x03(\tR\x05names\"o\n" +
+	"\x10PutSecretRequest\x12\x1d\n" +
+	"\n" +
+	"request_id\x18\x01 \x01(\tR\trequestId\x12\x12\n" +
+	"\x04pool\x18\x02 \x01(\tR\x04pool\x12\x12\n" +
+	"\x04name\x18\x03 \x01(\tR\x04name\x12\x14\n" +
+	"\x05value\x18\x04 \x01(\fR\x05value\"C\n" +
+	"\x11PutSecretResponse\x12\x14\n" +
+	"\x05index\x18\x01 \x01(\x04R\x05index\x12\x18\n" +
+	"\aversion\x18\x02 \x01(\rR\aversion\"(\n" +
+	"\x12ListSecretsRequest\x12\x12\n" +
+	"\x04pool\x18\x01 \x01(\tR\x04pool\"\x8a\x01\n" +
+	"\x13ListSecretsResponse\x12\x14\n" +
+	"\x05index\x18\x01 \x01(\x04R\x05index\x12.\n" +
+	"\x04time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12-\n" +
+	"\asecrets\x18\x03 \x03(\v2\x13.starling.v1.SecretR\asecrets\"\x91\x01\n" +
+	"\x06Secret\x12\x12\n" +
+	"\x04pool\x18\x01 \x01(\tR\x04pool\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x12\x18\n" +
+	"\aversion\x18\x03 \x01(\rR\aversion\x121\n" +
+	"\x06put_at\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x05putAt\x12\x12\n" +
+	"\x04jobs\x18\x05 \x03(\tR\x04jobs\"\\\n" +
+	"\x13RemoveSecretRequest\x12\x1d\n" +
+	"\n" +
+	"request_id\x18\x01 \x01(\tR\trequestId\x12\x12\n" +
+	"\x04pool\x18\x02 \x01(\tR\x04pool\x12\x12\n" +
+	"\x04name\x18\x03 \x01(\tR\x04name\",\n" +
+	"\x14RemoveSecretResponse\x12\x14\n" +
+	"\x05index\x18\x01 \x01(\x04R\x05index\"O\n" +
 	"\x14RemoveVolumesRequest\x12\x1d\n" +
 	"\n" +
 	"request_id\x18\x01 \x01(\tR\trequestId\x12\x18\n" +
@@ -13249,7 +13752,7 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\n" +
 	"allocation\x18\x01 \x01(\tR\n" +
 	"allocation\x12\x16\n" +
-	"\x06reason\x18\x02 \x01(\tR\x06reason2\x92\x18\n" +
+	"\x06reason\x18\x02 \x01(\tR\x06reason2\x8a\x1a\n" +
 	"\bStarling\x12J\n" +
 	"\tSubmitJob\x12\x1d.starling.v1.SubmitJobRequest\x1a\x1e.starling.v1.SubmitJobResponse\x12D\n" +
 	"\aKillJob\x12\x1b.starling.v1.KillJobRequest\x1a\x1c.starling.v1.KillJobResponse\x12I\n" +
@@ -13263,7 +13766,10 @@ const file_v1_starling_proto_rawDesc = "" +
 	"SuspendJob\x12\x1e.starling.v1.SuspendJobRequest\x1a\x1f.starling.v1.SuspendJobResponse\x12G\n" +
 	"\bSealTask\x12\x1c.starling.v1.SealTaskRequest\x1a\x1d.starling.v1.SealTaskResponse\x12V\n" +
 	"\rEndAllocation\x12!.starling.v1.EndAllocationRequest\x1a\".starling.v1.EndAllocationResponse\x12U\n" +
-	"\vListVolumes\x12\x1f.starling.v1.ListVolumesRequest\x1a .starling.v1.ListVolumesResponse\"\x03\x90\x02\x01\x12V\n" +
+	"\vListVolumes\x12\x1f.starling.v1.ListVolumesRequest\x1a .starling.v1.ListVolumesResponse\"\x03\x90\x02\x01\x12J\n" +
+	"\tPutSecret\x12\x1d.starling.v1.PutSecretRequest\x1a\x1e.starling.v1.PutSecretResponse\x12U\n" +
+	"\vListSecrets\x12\x1f.starling.v1.ListSecretsRequest\x1a .starling.v1.ListSecretsResponse\"\x03\x90\x02\x01\x12S\n" +
+	"\fRemoveSecret\x12 .starling.v1.RemoveSecretRequest\x1a!.starling.v1.RemoveSecretResponse\x12V\n" +
 	"\rRemoveVolumes\x12!.starling.v1.RemoveVolumesRequest\x1a\".starling.v1.RemoveVolumesResponse\x12?\n" +
 	"\x04Exec\x12\x18.starling.v1.ExecRequest\x1a\x19.starling.v1.ExecResponse(\x010\x01\x12J\n" +
 	"\tDrainNode\x12\x1d.starling.v1.DrainNodeRequest\x1a\x1e.starling.v1.DrainNodeResponse\x12P\n" +
@@ -13309,7 +13815,7 @@ func file_v1_starling_proto_rawDescGZIP() []byte {
 	return file_v1_starling_proto_rawDescData
 }
 
-var file_v1_starling_proto_msgTypes = make([]protoimpl.MessageInfo, 148)
+var file_v1_starling_proto_msgTypes = make([]protoimpl.MessageInfo, 156)
 var file_v1_starling_proto_goTypes = []any{
 	(*ErrorDetail)(nil),           // 0: starling.v1.ErrorDetail
 	(*Problem)(nil),               // 1: starling.v1.Problem
@@ -13328,138 +13834,146 @@ var file_v1_starling_proto_goTypes = []any{
 	(*Reschedule)(nil),            // 14: starling.v1.Reschedule
 	(*Container)(nil),             // 15: starling.v1.Container
 	(*Mount)(nil),                 // 16: starling.v1.Mount
-	(*IDToken)(nil),               // 17: starling.v1.IDToken
-	(*Disconnect)(nil),            // 18: starling.v1.Disconnect
-	(*Check)(nil),                 // 19: starling.v1.Check
-	(*SubmitJobRequest)(nil),      // 20: starling.v1.SubmitJobRequest
-	(*SubmitJobResponse)(nil),     // 21: starling.v1.SubmitJobResponse
-	(*KillJobRequest)(nil),        // 22: starling.v1.KillJobRequest
-	(*KillJobResponse)(nil),       // 23: starling.v1.KillJobResponse
-	(*PlanJobRequest)(nil),        // 24: starling.v1.PlanJobRequest
-	(*PlanJobResponse)(nil),       // 25: starling.v1.PlanJobResponse
-	(*Change)(nil),                // 26: starling.v1.Change
-	(*TaskPlan)(nil),              // 27: starling.v1.TaskPlan
-	(*Wave)(nil),                  // 28: starling.v1.Wave
-	(*Step)(nil),                  // 29: starling.v1.Step
-	(*WhatIfRequest)(nil),         // 30: starling.v1.WhatIfRequest
-	(*ImaginedNodes)(nil),         // 31: starling.v1.ImaginedNodes
-	(*WhatIfResponse)(nil),        // 32: starling.v1.WhatIfResponse
-	(*Difference)(nil),            // 33: starling.v1.Difference
-	(*DifferenceCount)(nil),       // 34: starling.v1.DifferenceCount
-	(*JobFinding)(nil),            // 35: starling.v1.JobFinding
-	(*SteerUpdateRequest)(nil),    // 36: starling.v1.SteerUpdateRequest
-	(*SteerUpdateResponse)(nil),   // 37: starling.v1.SteerUpdateResponse
-	(*RevertJobRequest)(nil),      // 38: starling.v1.RevertJobRequest
-	(*RevertJobResponse)(nil),     // 39: starling.v1.RevertJobResponse
-	(*RestartJobRequest)(nil),     // 40: starling.v1.RestartJobRequest
-	(*RestartJobResponse)(nil),    // 41: starling.v1.RestartJobResponse
-	(*SuspendJobRequest)(nil),     // 42: starling.v1.SuspendJobRequest
-	(*SuspendJobResponse)(nil),    // 43: starling.v1.SuspendJobResponse
-	(*SealTaskRequest)(nil),       // 44: starling.v1.SealTaskRequest
-	(*SealTaskResponse)(nil),      // 45: starling.v1.SealTaskResponse
-	(*EndAllocationRequest)(nil),  // 46: starling.v1.EndAllocationRequest
-	(*EndAllocationResponse)(nil), // 47: starling.v1.EndAllocationResponse
-	(*ListVolumesRequest)(nil),    // 48: starling.v1.ListVolumesRequest
-	(*ListVolumesResponse)(nil),   // 49: starling.v1.ListVolumesResponse
-	(*Volumes)(nil),               // 50: starling.v1.Volumes
-	(*RemoveVolumesRequest)(nil),  // 51: starling.v1.RemoveVolumesRequest
-	(*RemoveVolumesResponse)(nil), // 52: starling.v1.RemoveVolumesResponse
-	(*DrainNodeRequest)(nil),      // 53: starling.v1.DrainNodeRequest
-	(*DrainNodeResponse)(nil),     // 54: starling.v1.DrainNodeResponse
-	(*PoolSpec)(nil),              // 55: starling.v1.PoolSpec
-	(*Quota)(nil),                 // 56: starling.v1.Quota
-	(*ChangePoolsRequest)(nil),    // 57: starling.v1.ChangePoolsRequest
-	(*ChangePoolsResponse)(nil),   // 58: starling.v1.ChangePoolsResponse
-	(*PlanPoolsRequest)(nil),      // 59: starling.v1.PlanPoolsRequest
-	(*PlanPoolsResponse)(nil),     // 60: starling.v1.PlanPoolsResponse
-	(*PoolChange)(nil),            // 61: starling.v1.PoolChange
-	(*EntitlementChange)(nil),     // 62: starling.v1.EntitlementChange
-	(*ListPoolsRequest)(nil),      // 63: starling.v1.ListPoolsRequest
-	(*ListPoolsResponse)(nil),     // 64: starling.v1.ListPoolsResponse
-	(*Amount)(nil),                // 65: starling.v1.Amount
-	(*Pool)(nil),                  // 66: starling.v1.Pool
-	(*PoolUse)(nil),               // 67: starling.v1.PoolUse
-	(*PoolStatusRequest)(nil),     // 68: starling.v1.PoolStatusRequest
-	(*PoolStatusResponse)(nil),    // 69: starling.v1.PoolStatusResponse
-	(*PoolExplanation)(nil),       // 70: starling.v1.PoolExplanation
-	(*Part)(nil),                  // 71: starling.v1.Part
-	(*JobHistoryRequest)(nil),     // 72: starling.v1.JobHistoryRequest
-	(*JobHistoryResponse)(nil),    // 73: starling.v1.JobHistoryResponse
-	(*JobVersion)(nil),            // 74: starling.v1.JobVersion
-	(*JobDiffRequest)(nil),        // 75: starling.v1.JobDiffRequest
-	(*JobDiffResponse)(nil),       // 76: starling.v1.JobDiffResponse
-	(*ListJobsRequest)(nil),       // 77: starling.v1.ListJobsRequest
-	(*ListJobsResponse)(nil),      // 78: starling.v1.ListJobsResponse
-	(*Job)(nil),                   // 79: starling.v1.Job
-	(*PolicyAction)(nil),          // 80: starling.v1.PolicyAction
-	(*Update)(nil),                // 81: starling.v1.Update
-	(*Counts)(nil),                // 82: starling.v1.Counts
-	(*JobStatusRequest)(nil),      // 83: starling.v1.JobStatusRequest
-	(*JobStatusResponse)(nil),     // 84: starling.v1.JobStatusResponse
-	(*Task)(nil),                  // 85: starling.v1.Task
-	(*TaskChanges)(nil),           // 86: starling.v1.TaskChanges
-	(*Preemption)(nil),            // 87: starling.v1.Preemption
-	(*Slot)(nil),                  // 88: starling.v1.Slot
-	(*Port)(nil),                  // 89: starling.v1.Port
-	(*WhyRequest)(nil),            // 90: starling.v1.WhyRequest
-	(*WhyResponse)(nil),           // 91: starling.v1.WhyResponse
-	(*Finding)(nil),               // 92: starling.v1.Finding
-	(*ListPeersRequest)(nil),      // 93: starling.v1.ListPeersRequest
-	(*ListPeersResponse)(nil),     // 94: starling.v1.ListPeersResponse
-	(*Peer)(nil),                  // 95: starling.v1.Peer
-	(*WatchRequest)(nil),          // 96: starling.v1.WatchRequest
-	(*WatchResponse)(nil),         // 97: starling.v1.WatchResponse
-	(*Node)(nil),                  // 98: starling.v1.Node
-	(*Instance)(nil),              // 99: starling.v1.Instance
-	(*Endpoint)(nil),              // 100: starling.v1.Endpoint
-	(*TailJournalRequest)(nil),    // 101: starling.v1.TailJournalRequest
-	(*TailJournalResponse)(nil),   // 102: starling.v1.TailJournalResponse
-	(*ExportRequest)(nil),         // 103: starling.v1.ExportRequest
-	(*ExportResponse)(nil),        // 104: starling.v1.ExportResponse
-	(*DiffRequest)(nil),           // 105: starling.v1.DiffRequest
-	(*DiffResponse)(nil),          // 106: starling.v1.DiffResponse
-	(*Changed)(nil),               // 107: starling.v1.Changed
-	(*ChangeCause)(nil),           // 108: starling.v1.ChangeCause
-	(*BlameRequest)(nil),          // 109: starling.v1.BlameRequest
-	(*UsageRequest)(nil),          // 110: starling.v1.UsageRequest
-	(*UsageResponse)(nil),         // 111: starling.v1.UsageResponse
-	(*UsageRow)(nil),              // 112: starling.v1.UsageRow
-	(*DeviceHours)(nil),           // 113: starling.v1.DeviceHours
-	(*NodeStatsRequest)(nil),      // 114: starling.v1.NodeStatsRequest
-	(*NodeStatsResponse)(nil),     // 115: starling.v1.NodeStatsResponse
-	(*NodeUse)(nil),               // 116: starling.v1.NodeUse
-	(*Use)(nil),                   // 117: starling.v1.Use
-	(*GPUUse)(nil),                // 118: starling.v1.GPUUse
-	(*InstanceStatsRequest)(nil),  // 119: starling.v1.InstanceStatsRequest
-	(*InstanceStatsResponse)(nil), // 120: starling.v1.InstanceStatsResponse
-	(*InstanceUse)(nil),           // 121: starling.v1.InstanceUse
-	(*JournalEntry)(nil),          // 122: starling.v1.JournalEntry
-	(*CommandWords)(nil),          // 123: starling.v1.CommandWords
-	(*EffectWords)(nil),           // 124: starling.v1.EffectWords
-	(*LogsRequest)(nil),           // 125: starling.v1.LogsRequest
-	(*LogsResponse)(nil),          // 126: starling.v1.LogsResponse
-	(*FilesRequest)(nil),          // 127: starling.v1.FilesRequest
-	(*FilesResponse)(nil),         // 128: starling.v1.FilesResponse
-	(*FileInfo)(nil),              // 129: starling.v1.FileInfo
-	(*ExecRequest)(nil),           // 130: starling.v1.ExecRequest
-	(*ExecResponse)(nil),          // 131: starling.v1.ExecResponse
-	(*OutputRequest)(nil),         // 132: starling.v1.OutputRequest
-	(*OutputResponse)(nil),        // 133: starling.v1.OutputResponse
-	(*RulesRequest)(nil),          // 134: starling.v1.RulesRequest
-	(*RulesResponse)(nil),         // 135: starling.v1.RulesResponse
-	(*RulesOfMember)(nil),         // 136: starling.v1.RulesOfMember
-	(*RaiseRulesRequest)(nil),     // 137: starling.v1.RaiseRulesRequest
-	(*RaiseRulesResponse)(nil),    // 138: starling.v1.RaiseRulesResponse
-	(*QuorumRequest)(nil),         // 139: starling.v1.QuorumRequest
-	(*QuorumResponse)(nil),        // 140: starling.v1.QuorumResponse
-	(*QuorumMember)(nil),          // 141: starling.v1.QuorumMember
-	(*QuorumMachine)(nil),         // 142: starling.v1.QuorumMachine
-	(*ChangeQuorumRequest)(nil),   // 143: starling.v1.ChangeQuorumRequest
-	(*ChangeQuorumResponse)(nil),  // 144: starling.v1.ChangeQuorumResponse
-	(*InfoRequest)(nil),           // 145: starling.v1.InfoRequest
-	(*InfoResponse)(nil),          // 146: starling.v1.InfoResponse
-	(*Wait)(nil),                  // 147: starling.v1.Wait
-	(*timestamppb.Timestamp)(nil), // 148: google.protobuf.Timestamp
+	(*SecretUse)(nil),             // 17: starling.v1.SecretUse
+	(*IDToken)(nil),               // 18: starling.v1.IDToken
+	(*Disconnect)(nil),            // 19: starling.v1.Disconnect
+	(*Check)(nil),                 // 20: starling.v1.Check
+	(*SubmitJobRequest)(nil),      // 21: starling.v1.SubmitJobRequest
+	(*SubmitJobResponse)(nil),     // 22: starling.v1.SubmitJobResponse
+	(*KillJobRequest)(nil),        // 23: starling.v1.KillJobRequest
+	(*KillJobResponse)(nil),       // 24: starling.v1.KillJobResponse
+	(*PlanJobRequest)(nil),        // 25: starling.v1.PlanJobRequest
+	(*PlanJobResponse)(nil),       // 26: starling.v1.PlanJobResponse
+	(*Change)(nil),                // 27: starling.v1.Change
+	(*TaskPlan)(nil),              // 28: starling.v1.TaskPlan
+	(*Wave)(nil),                  // 29: starling.v1.Wave
+	(*Step)(nil),                  // 30: starling.v1.Step
+	(*WhatIfRequest)(nil),         // 31: starling.v1.WhatIfRequest
+	(*ImaginedNodes)(nil),         // 32: starling.v1.ImaginedNodes
+	(*WhatIfResponse)(nil),        // 33: starling.v1.WhatIfResponse
+	(*Difference)(nil),            // 34: starling.v1.Difference
+	(*DifferenceCount)(nil),       // 35: starling.v1.DifferenceCount
+	(*JobFinding)(nil),            // 36: starling.v1.JobFinding
+	(*SteerUpdateRequest)(nil),    // 37: starling.v1.SteerUpdateRequest
+	(*SteerUpdateResponse)(nil),   // 38: starling.v1.SteerUpdateResponse
+	(*RevertJobRequest)(nil),      // 39: starling.v1.RevertJobRequest
+	(*RevertJobResponse)(nil),     // 40: starling.v1.RevertJobResponse
+	(*RestartJobRequest)(nil),     // 41: starling.v1.RestartJobRequest
+	(*RestartJobResponse)(nil),    // 42: starling.v1.RestartJobResponse
+	(*SuspendJobRequest)(nil),     // 43: starling.v1.SuspendJobRequest
+	(*SuspendJobResponse)(nil),    // 44: starling.v1.SuspendJobResponse
+	(*SealTaskRequest)(nil),       // 45: starling.v1.SealTaskRequest
+	(*SealTaskResponse)(nil),      // 46: starling.v1.SealTaskResponse
+	(*EndAllocationRequest)(nil),  // 47: starling.v1.EndAllocationRequest
+	(*EndAllocationResponse)(nil), // 48: starling.v1.EndAllocationResponse
+	(*ListVolumesRequest)(nil),    // 49: starling.v1.ListVolumesRequest
+	(*ListVolumesResponse)(nil),   // 50: starling.v1.ListVolumesResponse
+	(*Volumes)(nil),               // 51: starling.v1.Volumes
+	(*PutSecretRequest)(nil),      // 52: starling.v1.PutSecretRequest
+	(*PutSecretResponse)(nil),     // 53: starling.v1.PutSecretResponse
+	(*ListSecretsRequest)(nil),    // 54: starling.v1.ListSecretsRequest
+	(*ListSecretsResponse)(nil),   // 55: starling.v1.ListSecretsResponse
+	(*Secret)(nil),                // 56: starling.v1.Secret
+	(*RemoveSecretRequest)(nil),   // 57: starling.v1.RemoveSecretRequest
+	(*RemoveSecretResponse)(nil),  // 58: starling.v1.RemoveSecretResponse
+	(*RemoveVolumesRequest)(nil),  // 59: starling.v1.RemoveVolumesRequest
+	(*RemoveVolumesResponse)(nil), // 60: starling.v1.RemoveVolumesResponse
+	(*DrainNodeRequest)(nil),      // 61: starling.v1.DrainNodeRequest
+	(*DrainNodeResponse)(nil),     // 62: starling.v1.DrainNodeResponse
+	(*PoolSpec)(nil),              // 63: starling.v1.PoolSpec
+	(*Quota)(nil),                 // 64: starling.v1.Quota
+	(*ChangePoolsRequest)(nil),    // 65: starling.v1.ChangePoolsRequest
+	(*ChangePoolsResponse)(nil),   // 66: starling.v1.ChangePoolsResponse
+	(*PlanPoolsRequest)(nil),      // 67: starling.v1.PlanPoolsRequest
+	(*PlanPoolsResponse)(nil),     // 68: starling.v1.PlanPoolsResponse
+	(*PoolChange)(nil),            // 69: starling.v1.PoolChange
+	(*EntitlementChange)(nil),     // 70: starling.v1.EntitlementChange
+	(*ListPoolsRequest)(nil),      // 71: starling.v1.ListPoolsRequest
+	(*ListPoolsResponse)(nil),     // 72: starling.v1.ListPoolsResponse
+	(*Amount)(nil),                // 73: starling.v1.Amount
+	(*Pool)(nil),                  // 74: starling.v1.Pool
+	(*PoolUse)(nil),               // 75: starling.v1.PoolUse
+	(*PoolStatusRequest)(nil),     // 76: starling.v1.PoolStatusRequest
+	(*PoolStatusResponse)(nil),    // 77: starling.v1.PoolStatusResponse
+	(*PoolExplanation)(nil),       // 78: starling.v1.PoolExplanation
+	(*Part)(nil),                  // 79: starling.v1.Part
+	(*JobHistoryRequest)(nil),     // 80: starling.v1.JobHistoryRequest
+	(*JobHistoryResponse)(nil),    // 81: starling.v1.JobHistoryResponse
+	(*JobVersion)(nil),            // 82: starling.v1.JobVersion
+	(*JobDiffRequest)(nil),        // 83: starling.v1.JobDiffRequest
+	(*JobDiffResponse)(nil),       // 84: starling.v1.JobDiffResponse
+	(*ListJobsRequest)(nil),       // 85: starling.v1.ListJobsRequest
+	(*ListJobsResponse)(nil),      // 86: starling.v1.ListJobsResponse
+	(*Job)(nil),                   // 87: starling.v1.Job
+	(*PolicyAction)(nil),          // 88: starling.v1.PolicyAction
+	(*Update)(nil),                // 89: starling.v1.Update
+	(*Counts)(nil),                // 90: starling.v1.Counts
+	(*JobStatusRequest)(nil),      // 91: starling.v1.JobStatusRequest
+	(*JobStatusResponse)(nil),     // 92: starling.v1.JobStatusResponse
+	(*Task)(nil),                  // 93: starling.v1.Task
+	(*TaskChanges)(nil),           // 94: starling.v1.TaskChanges
+	(*Preemption)(nil),            // 95: starling.v1.Preemption
+	(*Slot)(nil),                  // 96: starling.v1.Slot
+	(*Port)(nil),                  // 97: starling.v1.Port
+	(*WhyRequest)(nil),            // 98: starling.v1.WhyRequest
+	(*WhyResponse)(nil),           // 99: starling.v1.WhyResponse
+	(*Finding)(nil),               // 100: starling.v1.Finding
+	(*ListPeersRequest)(nil),      // 101: starling.v1.ListPeersRequest
+	(*ListPeersResponse)(nil),     // 102: starling.v1.ListPeersResponse
+	(*Peer)(nil),                  // 103: starling.v1.Peer
+	(*WatchRequest)(nil),          // 104: starling.v1.WatchRequest
+	(*WatchResponse)(nil),         // 105: starling.v1.WatchResponse
+	(*Node)(nil),                  // 106: starling.v1.Node
+	(*Instance)(nil),              // 107: starling.v1.Instance
+	(*Endpoint)(nil),              // 108: starling.v1.Endpoint
+	(*TailJournalRequest)(nil),    // 109: starling.v1.TailJournalRequest
+	(*TailJournalResponse)(nil),   // 110: starling.v1.TailJournalResponse
+	(*ExportRequest)(nil),         // 111: starling.v1.ExportRequest
+	(*ExportResponse)(nil),        // 112: starling.v1.ExportResponse
+	(*DiffRequest)(nil),           // 113: starling.v1.DiffRequest
+	(*DiffResponse)(nil),          // 114: starling.v1.DiffResponse
+	(*Changed)(nil),               // 115: starling.v1.Changed
+	(*ChangeCause)(nil),           // 116: starling.v1.ChangeCause
+	(*BlameRequest)(nil),          // 117: starling.v1.BlameRequest
+	(*UsageRequest)(nil),          // 118: starling.v1.UsageRequest
+	(*UsageResponse)(nil),         // 119: starling.v1.UsageResponse
+	(*UsageRow)(nil),              // 120: starling.v1.UsageRow
+	(*DeviceHours)(nil),           // 121: starling.v1.DeviceHours
+	(*NodeStatsRequest)(nil),      // 122: starling.v1.NodeStatsRequest
+	(*NodeStatsResponse)(nil),     // 123: starling.v1.NodeStatsResponse
+	(*NodeUse)(nil),               // 124: starling.v1.NodeUse
+	(*Use)(nil),                   // 125: starling.v1.Use
+	(*GPUUse)(nil),                // 126: starling.v1.GPUUse
+	(*InstanceStatsRequest)(nil),  // 127: starling.v1.InstanceStatsRequest
+	(*InstanceStatsResponse)(nil), // 128: starling.v1.InstanceStatsResponse
+	(*InstanceUse)(nil),           // 129: starling.v1.InstanceUse
+	(*JournalEntry)(nil),          // 130: starling.v1.JournalEntry
+	(*CommandWords)(nil),          // 131: starling.v1.CommandWords
+	(*EffectWords)(nil),           // 132: starling.v1.EffectWords
+	(*LogsRequest)(nil),           // 133: starling.v1.LogsRequest
+	(*LogsResponse)(nil),          // 134: starling.v1.LogsResponse
+	(*FilesRequest)(nil),          // 135: starling.v1.FilesRequest
+	(*FilesResponse)(nil),         // 136: starling.v1.FilesResponse
+	(*FileInfo)(nil),              // 137: starling.v1.FileInfo
+	(*ExecRequest)(nil),           // 138: starling.v1.ExecRequest
+	(*ExecResponse)(nil),          // 139: starling.v1.ExecResponse
+	(*OutputRequest)(nil),         // 140: starling.v1.OutputRequest
+	(*OutputResponse)(nil),        // 141: starling.v1.OutputResponse
+	(*RulesRequest)(nil),          // 142: starling.v1.RulesRequest
+	(*RulesResponse)(nil),         // 143: starling.v1.RulesResponse
+	(*RulesOfMember)(nil),         // 144: starling.v1.RulesOfMember
+	(*RaiseRulesRequest)(nil),     // 145: starling.v1.RaiseRulesRequest
+	(*RaiseRulesResponse)(nil),    // 146: starling.v1.RaiseRulesResponse
+	(*QuorumRequest)(nil),         // 147: starling.v1.QuorumRequest
+	(*QuorumResponse)(nil),        // 148: starling.v1.QuorumResponse
+	(*QuorumMember)(nil),          // 149: starling.v1.QuorumMember
+	(*QuorumMachine)(nil),         // 150: starling.v1.QuorumMachine
+	(*ChangeQuorumRequest)(nil),   // 151: starling.v1.ChangeQuorumRequest
+	(*ChangeQuorumResponse)(nil),  // 152: starling.v1.ChangeQuorumResponse
+	(*InfoRequest)(nil),           // 153: starling.v1.InfoRequest
+	(*InfoResponse)(nil),          // 154: starling.v1.InfoResponse
+	(*Wait)(nil),                  // 155: starling.v1.Wait
+	(*timestamppb.Timestamp)(nil), // 156: google.protobuf.Timestamp
 }
 var file_v1_starling_proto_depIdxs = []int32{
 	1,   // 0: starling.v1.ErrorDetail.problems:type_name -> starling.v1.Problem
@@ -13476,234 +13990,244 @@ var file_v1_starling_proto_depIdxs = []int32{
 	7,   // 11: starling.v1.TaskSpec.labels:type_name -> starling.v1.Variable
 	13,  // 12: starling.v1.TaskSpec.restart:type_name -> starling.v1.Restart
 	15,  // 13: starling.v1.TaskSpec.container:type_name -> starling.v1.Container
-	17,  // 14: starling.v1.TaskSpec.id_tokens:type_name -> starling.v1.IDToken
-	14,  // 15: starling.v1.TaskSpec.reschedule:type_name -> starling.v1.Reschedule
-	18,  // 16: starling.v1.TaskSpec.disconnect:type_name -> starling.v1.Disconnect
-	19,  // 17: starling.v1.TaskSpec.checks:type_name -> starling.v1.Check
-	3,   // 18: starling.v1.TaskSpec.policies:type_name -> starling.v1.LifecyclePolicy
-	12,  // 19: starling.v1.Constraint.all:type_name -> starling.v1.Constraint
-	12,  // 20: starling.v1.Constraint.any:type_name -> starling.v1.Constraint
-	16,  // 21: starling.v1.Container.mounts:type_name -> starling.v1.Mount
-	7,   // 22: starling.v1.Check.headers:type_name -> starling.v1.Variable
-	2,   // 23: starling.v1.SubmitJobRequest.spec:type_name -> starling.v1.JobSpec
-	2,   // 24: starling.v1.PlanJobRequest.spec:type_name -> starling.v1.JobSpec
-	26,  // 25: starling.v1.PlanJobResponse.changes:type_name -> starling.v1.Change
-	27,  // 26: starling.v1.PlanJobResponse.tasks:type_name -> starling.v1.TaskPlan
-	28,  // 27: starling.v1.PlanJobResponse.waves:type_name -> starling.v1.Wave
-	92,  // 28: starling.v1.PlanJobResponse.findings:type_name -> starling.v1.Finding
-	81,  // 29: starling.v1.PlanJobResponse.update:type_name -> starling.v1.Update
-	29,  // 30: starling.v1.Wave.steps:type_name -> starling.v1.Step
-	31,  // 31: starling.v1.WhatIfRequest.add:type_name -> starling.v1.ImaginedNodes
-	2,   // 32: starling.v1.WhatIfRequest.run:type_name -> starling.v1.JobSpec
-	55,  // 33: starling.v1.WhatIfRequest.pools:type_name -> starling.v1.PoolSpec
-	8,   // 34: starling.v1.ImaginedNodes.capacity:type_name -> starling.v1.Resources
-	10,  // 35: starling.v1.ImaginedNodes.devices:type_name -> starling.v1.Device
-	7,   // 36: starling.v1.ImaginedNodes.attributes:type_name -> starling.v1.Variable
-	33,  // 37: starling.v1.WhatIfResponse.differences:type_name -> starling.v1.Difference
-	34,  // 38: starling.v1.WhatIfResponse.counts:type_name -> starling.v1.DifferenceCount
-	65,  // 39: starling.v1.WhatIfResponse.capacity_before:type_name -> starling.v1.Amount
-	65,  // 40: starling.v1.WhatIfResponse.capacity_after:type_name -> starling.v1.Amount
-	35,  // 41: starling.v1.WhatIfResponse.findings:type_name -> starling.v1.JobFinding
-	92,  // 42: starling.v1.JobFinding.finding:type_name -> starling.v1.Finding
-	148, // 43: starling.v1.ListVolumesResponse.time:type_name -> google.protobuf.Timestamp
-	50,  // 44: starling.v1.ListVolumesResponse.volumes:type_name -> starling.v1.Volumes
-	148, // 45: starling.v1.Volumes.since:type_name -> google.protobuf.Timestamp
-	56,  // 46: starling.v1.PoolSpec.quotas:type_name -> starling.v1.Quota
-	55,  // 47: starling.v1.ChangePoolsRequest.pools:type_name -> starling.v1.PoolSpec
-	55,  // 48: starling.v1.PlanPoolsRequest.pools:type_name -> starling.v1.PoolSpec
-	61,  // 49: starling.v1.PlanPoolsResponse.changes:type_name -> starling.v1.PoolChange
-	62,  // 50: starling.v1.PlanPoolsResponse.entitlements:type_name -> starling.v1.EntitlementChange
-	1,   // 51: starling.v1.PlanPoolsResponse.warnings:type_name -> starling.v1.Problem
-	26,  // 52: starling.v1.PoolChange.changes:type_name -> starling.v1.Change
-	148, // 53: starling.v1.ListPoolsResponse.time:type_name -> google.protobuf.Timestamp
-	65,  // 54: starling.v1.ListPoolsResponse.capacity:type_name -> starling.v1.Amount
-	66,  // 55: starling.v1.ListPoolsResponse.pools:type_name -> starling.v1.Pool
-	1,   // 56: starling.v1.ListPoolsResponse.warnings:type_name -> starling.v1.Problem
-	55,  // 57: starling.v1.Pool.spec:type_name -> starling.v1.PoolSpec
-	67,  // 58: starling.v1.Pool.uses:type_name -> starling.v1.PoolUse
-	148, // 59: starling.v1.PoolStatusResponse.time:type_name -> google.protobuf.Timestamp
-	66,  // 60: starling.v1.PoolStatusResponse.pool:type_name -> starling.v1.Pool
-	70,  // 61: starling.v1.PoolStatusResponse.explanations:type_name -> starling.v1.PoolExplanation
-	71,  // 62: starling.v1.PoolExplanation.parts:type_name -> starling.v1.Part
-	148, // 63: starling.v1.JobHistoryResponse.time:type_name -> google.protobuf.Timestamp
-	79,  // 64: starling.v1.JobHistoryResponse.job:type_name -> starling.v1.Job
-	74,  // 65: starling.v1.JobHistoryResponse.versions:type_name -> starling.v1.JobVersion
-	148, // 66: starling.v1.JobVersion.brought_at:type_name -> google.protobuf.Timestamp
-	2,   // 67: starling.v1.JobVersion.spec:type_name -> starling.v1.JobSpec
-	26,  // 68: starling.v1.JobDiffResponse.changes:type_name -> starling.v1.Change
-	148, // 69: starling.v1.ListJobsResponse.time:type_name -> google.protobuf.Timestamp
-	79,  // 70: starling.v1.ListJobsResponse.jobs:type_name -> starling.v1.Job
-	82,  // 71: starling.v1.Job.counts:type_name -> starling.v1.Counts
-	148, // 72: starling.v1.Job.submitted_at:type_name -> google.protobuf.Timestamp
-	148, // 73: starling.v1.Job.finished_at:type_name -> google.protobuf.Timestamp
-	81,  // 74: starling.v1.Job.update:type_name -> starling.v1.Update
-	80,  // 75: starling.v1.Job.policy_action:type_name -> starling.v1.PolicyAction
-	148, // 76: starling.v1.PolicyAction.at:type_name -> google.protobuf.Timestamp
-	148, // 77: starling.v1.Update.began_at:type_name -> google.protobuf.Timestamp
-	148, // 78: starling.v1.Update.progress_at:type_name -> google.protobuf.Timestamp
-	148, // 79: starling.v1.Update.ended_at:type_name -> google.protobuf.Timestamp
-	148, // 80: starling.v1.JobStatusResponse.time:type_name -> google.protobuf.Timestamp
-	79,  // 81: starling.v1.JobStatusResponse.job:type_name -> starling.v1.Job
-	2,   // 82: starling.v1.JobStatusResponse.spec:type_name -> starling.v1.JobSpec
-	85,  // 83: starling.v1.JobStatusResponse.tasks:type_name -> starling.v1.Task
-	88,  // 84: starling.v1.JobStatusResponse.slots:type_name -> starling.v1.Slot
-	82,  // 85: starling.v1.Task.counts:type_name -> starling.v1.Counts
-	87,  // 86: starling.v1.Task.preemption:type_name -> starling.v1.Preemption
-	86,  // 87: starling.v1.Task.changes:type_name -> starling.v1.TaskChanges
-	148, // 88: starling.v1.Preemption.at:type_name -> google.protobuf.Timestamp
-	148, // 89: starling.v1.Slot.since:type_name -> google.protobuf.Timestamp
-	148, // 90: starling.v1.Slot.deadline:type_name -> google.protobuf.Timestamp
-	89,  // 91: starling.v1.Slot.ports:type_name -> starling.v1.Port
-	148, // 92: starling.v1.WhyResponse.time:type_name -> google.protobuf.Timestamp
-	79,  // 93: starling.v1.WhyResponse.job:type_name -> starling.v1.Job
-	92,  // 94: starling.v1.WhyResponse.findings:type_name -> starling.v1.Finding
-	148, // 95: starling.v1.Finding.since:type_name -> google.protobuf.Timestamp
-	148, // 96: starling.v1.Finding.until:type_name -> google.protobuf.Timestamp
-	148, // 97: starling.v1.ListPeersResponse.time:type_name -> google.protobuf.Timestamp
-	95,  // 98: starling.v1.ListPeersResponse.peers:type_name -> starling.v1.Peer
-	8,   // 99: starling.v1.Peer.capacity:type_name -> starling.v1.Resources
-	8,   // 100: starling.v1.Peer.free:type_name -> starling.v1.Resources
-	10,  // 101: starling.v1.Peer.devices:type_name -> starling.v1.Device
-	7,   // 102: starling.v1.Peer.attributes:type_name -> starling.v1.Variable
-	148, // 103: starling.v1.Peer.drain_deadline:type_name -> google.protobuf.Timestamp
-	8,   // 104: starling.v1.Peer.kept:type_name -> starling.v1.Resources
-	148, // 105: starling.v1.Peer.away_until:type_name -> google.protobuf.Timestamp
-	7,   // 106: starling.v1.WatchRequest.labels:type_name -> starling.v1.Variable
-	148, // 107: starling.v1.WatchResponse.time:type_name -> google.protobuf.Timestamp
-	55,  // 108: starling.v1.WatchResponse.pool:type_name -> starling.v1.PoolSpec
-	98,  // 109: starling.v1.WatchResponse.node:type_name -> starling.v1.Node
-	79,  // 110: starling.v1.WatchResponse.job:type_name -> starling.v1.Job
-	81,  // 111: starling.v1.WatchResponse.update:type_name -> starling.v1.Update
-	99,  // 112: starling.v1.WatchResponse.instance:type_name -> starling.v1.Instance
-	100, // 113: starling.v1.WatchResponse.endpoint:type_name -> starling.v1.Endpoint
-	8,   // 114: starling.v1.Node.capacity:type_name -> starling.v1.Resources
-	8,   // 115: starling.v1.Node.free:type_name -> starling.v1.Resources
-	10,  // 116: starling.v1.Node.devices:type_name -> starling.v1.Device
-	7,   // 117: starling.v1.Node.attributes:type_name -> starling.v1.Variable
-	148, // 118: starling.v1.Node.drain_deadline:type_name -> google.protobuf.Timestamp
-	148, // 119: starling.v1.Node.away_until:type_name -> google.protobuf.Timestamp
-	7,   // 120: starling.v1.Instance.labels:type_name -> starling.v1.Variable
-	88,  // 121: starling.v1.Instance.slot:type_name -> starling.v1.Slot
-	89,  // 122: starling.v1.Endpoint.ports:type_name -> starling.v1.Port
-	7,   // 123: starling.v1.Endpoint.labels:type_name -> starling.v1.Variable
-	122, // 124: starling.v1.TailJournalResponse.entry:type_name -> starling.v1.JournalEntry
-	148, // 125: starling.v1.DiffResponse.from_time:type_name -> google.protobuf.Timestamp
-	148, // 126: starling.v1.DiffResponse.to_time:type_name -> google.protobuf.Timestamp
-	107, // 127: starling.v1.DiffResponse.changes:type_name -> starling.v1.Changed
-	108, // 128: starling.v1.Changed.causes:type_name -> starling.v1.ChangeCause
-	148, // 129: starling.v1.ChangeCause.time:type_name -> google.protobuf.Timestamp
-	148, // 130: starling.v1.UsageResponse.since:type_name -> google.protobuf.Timestamp
-	148, // 131: starling.v1.UsageResponse.until:type_name -> google.protobuf.Timestamp
-	112, // 132: starling.v1.UsageResponse.rows:type_name -> starling.v1.UsageRow
-	113, // 133: starling.v1.UsageRow.devices:type_name -> starling.v1.DeviceHours
-	148, // 134: starling.v1.NodeStatsResponse.time:type_name -> google.protobuf.Timestamp
-	116, // 135: starling.v1.NodeStatsResponse.nodes:type_name -> starling.v1.NodeUse
-	8,   // 136: starling.v1.NodeUse.capacity:type_name -> starling.v1.Resources
-	8,   // 137: starling.v1.NodeUse.allocated:type_name -> starling.v1.Resources
-	117, // 138: starling.v1.NodeUse.use:type_name -> starling.v1.Use
-	118, // 139: starling.v1.NodeUse.gpus:type_name -> starling.v1.GPUUse
-	148, // 140: starling.v1.InstanceStatsResponse.time:type_name -> google.protobuf.Timestamp
-	121, // 141: starling.v1.InstanceStatsResponse.instances:type_name -> starling.v1.InstanceUse
-	8,   // 142: starling.v1.InstanceUse.limits:type_name -> starling.v1.Resources
-	117, // 143: starling.v1.InstanceUse.use:type_name -> starling.v1.Use
-	118, // 144: starling.v1.InstanceUse.gpus:type_name -> starling.v1.GPUUse
-	148, // 145: starling.v1.JournalEntry.time:type_name -> google.protobuf.Timestamp
-	123, // 146: starling.v1.JournalEntry.commands:type_name -> starling.v1.CommandWords
-	124, // 147: starling.v1.JournalEntry.effects:type_name -> starling.v1.EffectWords
-	129, // 148: starling.v1.FilesResponse.files:type_name -> starling.v1.FileInfo
-	129, // 149: starling.v1.FilesResponse.file:type_name -> starling.v1.FileInfo
-	148, // 150: starling.v1.FileInfo.modified:type_name -> google.protobuf.Timestamp
-	136, // 151: starling.v1.RulesResponse.members:type_name -> starling.v1.RulesOfMember
-	141, // 152: starling.v1.QuorumResponse.members:type_name -> starling.v1.QuorumMember
-	142, // 153: starling.v1.QuorumResponse.spare:type_name -> starling.v1.QuorumMachine
-	148, // 154: starling.v1.QuorumMember.away_since:type_name -> google.protobuf.Timestamp
-	148, // 155: starling.v1.InfoResponse.time:type_name -> google.protobuf.Timestamp
-	147, // 156: starling.v1.InfoResponse.waits:type_name -> starling.v1.Wait
-	20,  // 157: starling.v1.Starling.SubmitJob:input_type -> starling.v1.SubmitJobRequest
-	22,  // 158: starling.v1.Starling.KillJob:input_type -> starling.v1.KillJobRequest
-	24,  // 159: starling.v1.Starling.PlanJob:input_type -> starling.v1.PlanJobRequest
-	30,  // 160: starling.v1.Starling.WhatIf:input_type -> starling.v1.WhatIfRequest
-	36,  // 161: starling.v1.Starling.SteerUpdate:input_type -> starling.v1.SteerUpdateRequest
-	38,  // 162: starling.v1.Starling.RevertJob:input_type -> starling.v1.RevertJobRequest
-	40,  // 163: starling.v1.Starling.RestartJob:input_type -> starling.v1.RestartJobRequest
-	42,  // 164: starling.v1.Starling.SuspendJob:input_type -> starling.v1.SuspendJobRequest
-	44,  // 165: starling.v1.Starling.SealTask:input_type -> starling.v1.SealTaskRequest
-	46,  // 166: starling.v1.Starling.EndAllocation:input_type -> starling.v1.EndAllocationRequest
-	48,  // 167: starling.v1.Starling.ListVolumes:input_type -> starling.v1.ListVolumesRequest
-	51,  // 168: starling.v1.Starling.RemoveVolumes:input_type -> starling.v1.RemoveVolumesRequest
-	130, // 169: starling.v1.Starling.Exec:input_type -> starling.v1.ExecRequest
-	53,  // 170: starling.v1.Starling.DrainNode:input_type -> starling.v1.DrainNodeRequest
-	57,  // 171: starling.v1.Starling.ChangePools:input_type -> starling.v1.ChangePoolsRequest
-	59,  // 172: starling.v1.Starling.PlanPools:input_type -> starling.v1.PlanPoolsRequest
-	63,  // 173: starling.v1.Starling.ListPools:input_type -> starling.v1.ListPoolsRequest
-	68,  // 174: starling.v1.Starling.PoolStatus:input_type -> starling.v1.PoolStatusRequest
-	72,  // 175: starling.v1.Starling.JobHistory:input_type -> starling.v1.JobHistoryRequest
-	75,  // 176: starling.v1.Starling.JobDiff:input_type -> starling.v1.JobDiffRequest
-	77,  // 177: starling.v1.Starling.ListJobs:input_type -> starling.v1.ListJobsRequest
-	83,  // 178: starling.v1.Starling.JobStatus:input_type -> starling.v1.JobStatusRequest
-	90,  // 179: starling.v1.Starling.Why:input_type -> starling.v1.WhyRequest
-	93,  // 180: starling.v1.Starling.ListPeers:input_type -> starling.v1.ListPeersRequest
-	96,  // 181: starling.v1.Starling.Watch:input_type -> starling.v1.WatchRequest
-	101, // 182: starling.v1.Starling.TailJournal:input_type -> starling.v1.TailJournalRequest
-	103, // 183: starling.v1.Starling.Export:input_type -> starling.v1.ExportRequest
-	105, // 184: starling.v1.Starling.Diff:input_type -> starling.v1.DiffRequest
-	109, // 185: starling.v1.Starling.Blame:input_type -> starling.v1.BlameRequest
-	110, // 186: starling.v1.Starling.Usage:input_type -> starling.v1.UsageRequest
-	114, // 187: starling.v1.Starling.NodeStats:input_type -> starling.v1.NodeStatsRequest
-	119, // 188: starling.v1.Starling.InstanceStats:input_type -> starling.v1.InstanceStatsRequest
-	125, // 189: starling.v1.Starling.Logs:input_type -> starling.v1.LogsRequest
-	127, // 190: starling.v1.Starling.Files:input_type -> starling.v1.FilesRequest
-	132, // 191: starling.v1.Starling.Output:input_type -> starling.v1.OutputRequest
-	134, // 192: starling.v1.Starling.Rules:input_type -> starling.v1.RulesRequest
-	137, // 193: starling.v1.Starling.RaiseRules:input_type -> starling.v1.RaiseRulesRequest
-	139, // 194: starling.v1.Starling.Quorum:input_type -> starling.v1.QuorumRequest
-	143, // 195: starling.v1.Starling.ChangeQuorum:input_type -> starling.v1.ChangeQuorumRequest
-	145, // 196: starling.v1.Starling.Info:input_type -> starling.v1.InfoRequest
-	21,  // 197: starling.v1.Starling.SubmitJob:output_type -> starling.v1.SubmitJobResponse
-	23,  // 198: starling.v1.Starling.KillJob:output_type -> starling.v1.KillJobResponse
-	25,  // 199: starling.v1.Starling.PlanJob:output_type -> starling.v1.PlanJobResponse
-	32,  // 200: starling.v1.Starling.WhatIf:output_type -> starling.v1.WhatIfResponse
-	37,  // 201: starling.v1.Starling.SteerUpdate:output_type -> starling.v1.SteerUpdateResponse
-	39,  // 202: starling.v1.Starling.RevertJob:output_type -> starling.v1.RevertJobResponse
-	41,  // 203: starling.v1.Starling.RestartJob:output_type -> starling.v1.RestartJobResponse
-	43,  // 204: starling.v1.Starling.SuspendJob:output_type -> starling.v1.SuspendJobResponse
-	45,  // 205: starling.v1.Starling.SealTask:output_type -> starling.v1.SealTaskResponse
-	47,  // 206: starling.v1.Starling.EndAllocation:output_type -> starling.v1.EndAllocationResponse
-	49,  // 207: starling.v1.Starling.ListVolumes:output_type -> starling.v1.ListVolumesResponse
-	52,  // 208: starling.v1.Starling.RemoveVolumes:output_type -> starling.v1.RemoveVolumesResponse
-	131, // 209: starling.v1.Starling.Exec:output_type -> starling.v1.ExecResponse
-	54,  // 210: starling.v1.Starling.DrainNode:output_type -> starling.v1.DrainNodeResponse
-	58,  // 211: starling.v1.Starling.ChangePools:output_type -> starling.v1.ChangePoolsResponse
-	60,  // 212: starling.v1.Starling.PlanPools:output_type -> starling.v1.PlanPoolsResponse
-	64,  // 213: starling.v1.Starling.ListPools:output_type -> starling.v1.ListPoolsResponse
-	69,  // 214: starling.v1.Starling.PoolStatus:output_type -> starling.v1.PoolStatusResponse
-	73,  // 215: starling.v1.Starling.JobHistory:output_type -> starling.v1.JobHistoryResponse
-	76,  // 216: starling.v1.Starling.JobDiff:output_type -> starling.v1.JobDiffResponse
-	78,  // 217: starling.v1.Starling.ListJobs:output_type -> starling.v1.ListJobsResponse
-	84,  // 218: starling.v1.Starling.JobStatus:output_type -> starling.v1.JobStatusResponse
-	91,  // 219: starling.v1.Starling.Why:output_type -> starling.v1.WhyResponse
-	94,  // 220: starling.v1.Starling.ListPeers:output_type -> starling.v1.ListPeersResponse
-	97,  // 221: starling.v1.Starling.Watch:output_type -> starling.v1.WatchResponse
-	102, // 222: starling.v1.Starling.TailJournal:output_type -> starling.v1.TailJournalResponse
-	104, // 223: starling.v1.Starling.Export:output_type -> starling.v1.ExportResponse
-	106, // 224: starling.v1.Starling.Diff:output_type -> starling.v1.DiffResponse
-	102, // 225: starling.v1.Starling.Blame:output_type -> starling.v1.TailJournalResponse
-	111, // 226: starling.v1.Starling.Usage:output_type -> starling.v1.UsageResponse
-	115, // 227: starling.v1.Starling.NodeStats:output_type -> starling.v1.NodeStatsResponse
-	120, // 228: starling.v1.Starling.InstanceStats:output_type -> starling.v1.InstanceStatsResponse
-	126, // 229: starling.v1.Starling.Logs:output_type -> starling.v1.LogsResponse
-	128, // 230: starling.v1.Starling.Files:output_type -> starling.v1.FilesResponse
-	133, // 231: starling.v1.Starling.Output:output_type -> starling.v1.OutputResponse
-	135, // 232: starling.v1.Starling.Rules:output_type -> starling.v1.RulesResponse
-	138, // 233: starling.v1.Starling.RaiseRules:output_type -> starling.v1.RaiseRulesResponse
-	140, // 234: starling.v1.Starling.Quorum:output_type -> starling.v1.QuorumResponse
-	144, // 235: starling.v1.Starling.ChangeQuorum:output_type -> starling.v1.ChangeQuorumResponse
-	146, // 236: starling.v1.Starling.Info:output_type -> starling.v1.InfoResponse
-	197, // [197:237] is the sub-list for method output_type
-	157, // [157:197] is the sub-list for method input_type
-	157, // [157:157] is the sub-list for extension type_name
-	157, // [157:157] is the sub-list for extension extendee
-	0,   // [0:157] is the sub-list for field type_name
+	18,  // 14: starling.v1.TaskSpec.id_tokens:type_name -> starling.v1.IDToken
+	17,  // 15: starling.v1.TaskSpec.secrets:type_name -> starling.v1.SecretUse
+	14,  // 16: starling.v1.TaskSpec.reschedule:type_name -> starling.v1.Reschedule
+	19,  // 17: starling.v1.TaskSpec.disconnect:type_name -> starling.v1.Disconnect
+	20,  // 18: starling.v1.TaskSpec.checks:type_name -> starling.v1.Check
+	3,   // 19: starling.v1.TaskSpec.policies:type_name -> starling.v1.LifecyclePolicy
+	12,  // 20: starling.v1.Constraint.all:type_name -> starling.v1.Constraint
+	12,  // 21: starling.v1.Constraint.any:type_name -> starling.v1.Constraint
+	16,  // 22: starling.v1.Container.mounts:type_name -> starling.v1.Mount
+	7,   // 23: starling.v1.Check.headers:type_name -> starling.v1.Variable
+	2,   // 24: starling.v1.SubmitJobRequest.spec:type_name -> starling.v1.JobSpec
+	2,   // 25: starling.v1.PlanJobRequest.spec:type_name -> starling.v1.JobSpec
+	27,  // 26: starling.v1.PlanJobResponse.changes:type_name -> starling.v1.Change
+	28,  // 27: starling.v1.PlanJobResponse.tasks:type_name -> starling.v1.TaskPlan
+	29,  // 28: starling.v1.PlanJobResponse.waves:type_name -> starling.v1.Wave
+	100, // 29: starling.v1.PlanJobResponse.findings:type_name -> starling.v1.Finding
+	89,  // 30: starling.v1.PlanJobResponse.update:type_name -> starling.v1.Update
+	30,  // 31: starling.v1.Wave.steps:type_name -> starling.v1.Step
+	32,  // 32: starling.v1.WhatIfRequest.add:type_name -> starling.v1.ImaginedNodes
+	2,   // 33: starling.v1.WhatIfRequest.run:type_name -> starling.v1.JobSpec
+	63,  // 34: starling.v1.WhatIfRequest.pools:type_name -> starling.v1.PoolSpec
+	8,   // 35: starling.v1.ImaginedNodes.capacity:type_name -> starling.v1.Resources
+	10,  // 36: starling.v1.ImaginedNodes.devices:type_name -> starling.v1.Device
+	7,   // 37: starling.v1.ImaginedNodes.attributes:type_name -> starling.v1.Variable
+	34,  // 38: starling.v1.WhatIfResponse.differences:type_name -> starling.v1.Difference
+	35,  // 39: starling.v1.WhatIfResponse.counts:type_name -> starling.v1.DifferenceCount
+	73,  // 40: starling.v1.WhatIfResponse.capacity_before:type_name -> starling.v1.Amount
+	73,  // 41: starling.v1.WhatIfResponse.capacity_after:type_name -> starling.v1.Amount
+	36,  // 42: starling.v1.WhatIfResponse.findings:type_name -> starling.v1.JobFinding
+	100, // 43: starling.v1.JobFinding.finding:type_name -> starling.v1.Finding
+	156, // 44: starling.v1.ListVolumesResponse.time:type_name -> google.protobuf.Timestamp
+	51,  // 45: starling.v1.ListVolumesResponse.volumes:type_name -> starling.v1.Volumes
+	156, // 46: starling.v1.Volumes.since:type_name -> google.protobuf.Timestamp
+	156, // 47: starling.v1.ListSecretsResponse.time:type_name -> google.protobuf.Timestamp
+	56,  // 48: starling.v1.ListSecretsResponse.secrets:type_name -> starling.v1.Secret
+	156, // 49: starling.v1.Secret.put_at:type_name -> google.protobuf.Timestamp
+	64,  // 50: starling.v1.PoolSpec.quotas:type_name -> starling.v1.Quota
+	63,  // 51: starling.v1.ChangePoolsRequest.pools:type_name -> starling.v1.PoolSpec
+	63,  // 52: starling.v1.PlanPoolsRequest.pools:type_name -> starling.v1.PoolSpec
+	69,  // 53: starling.v1.PlanPoolsResponse.changes:type_name -> starling.v1.PoolChange
+	70,  // 54: starling.v1.PlanPoolsResponse.entitlements:type_name -> starling.v1.EntitlementChange
+	1,   // 55: starling.v1.PlanPoolsResponse.warnings:type_name -> starling.v1.Problem
+	27,  // 56: starling.v1.PoolChange.changes:type_name -> starling.v1.Change
+	156, // 57: starling.v1.ListPoolsResponse.time:type_name -> google.protobuf.Timestamp
+	73,  // 58: starling.v1.ListPoolsResponse.capacity:type_name -> starling.v1.Amount
+	74,  // 59: starling.v1.ListPoolsResponse.pools:type_name -> starling.v1.Pool
+	1,   // 60: starling.v1.ListPoolsResponse.warnings:type_name -> starling.v1.Problem
+	63,  // 61: starling.v1.Pool.spec:type_name -> starling.v1.PoolSpec
+	75,  // 62: starling.v1.Pool.uses:type_name -> starling.v1.PoolUse
+	156, // 63: starling.v1.PoolStatusResponse.time:type_name -> google.protobuf.Timestamp
+	74,  // 64: starling.v1.PoolStatusResponse.pool:type_name -> starling.v1.Pool
+	78,  // 65: starling.v1.PoolStatusResponse.explanations:type_name -> starling.v1.PoolExplanation
+	79,  // 66: starling.v1.PoolExplanation.parts:type_name -> starling.v1.Part
+	156, // 67: starling.v1.JobHistoryResponse.time:type_name -> google.protobuf.Timestamp
+	87,  // 68: starling.v1.JobHistoryResponse.job:type_name -> starling.v1.Job
+	82,  // 69: starling.v1.JobHistoryResponse.versions:type_name -> starling.v1.JobVersion
+	156, // 70: starling.v1.JobVersion.brought_at:type_name -> google.protobuf.Timestamp
+	2,   // 71: starling.v1.JobVersion.spec:type_name -> starling.v1.JobSpec
+	27,  // 72: starling.v1.JobDiffResponse.changes:type_name -> starling.v1.Change
+	156, // 73: starling.v1.ListJobsResponse.time:type_name -> google.protobuf.Timestamp
+	87,  // 74: starling.v1.ListJobsResponse.jobs:type_name -> starling.v1.Job
+	90,  // 75: starling.v1.Job.counts:type_name -> starling.v1.Counts
+	156, // 76: starling.v1.Job.submitted_at:type_name -> google.protobuf.Timestamp
+	156, // 77: starling.v1.Job.finished_at:type_name -> google.protobuf.Timestamp
+	89,  // 78: starling.v1.Job.update:type_name -> starling.v1.Update
+	88,  // 79: starling.v1.Job.policy_action:type_name -> starling.v1.PolicyAction
+	156, // 80: starling.v1.PolicyAction.at:type_name -> google.protobuf.Timestamp
+	156, // 81: starling.v1.Update.began_at:type_name -> google.protobuf.Timestamp
+	156, // 82: starling.v1.Update.progress_at:type_name -> google.protobuf.Timestamp
+	156, // 83: starling.v1.Update.ended_at:type_name -> google.protobuf.Timestamp
+	156, // 84: starling.v1.JobStatusResponse.time:type_name -> google.protobuf.Timestamp
+	87,  // 85: starling.v1.JobStatusResponse.job:type_name -> starling.v1.Job
+	2,   // 86: starling.v1.JobStatusResponse.spec:type_name -> starling.v1.JobSpec
+	93,  // 87: starling.v1.JobStatusResponse.tasks:type_name -> starling.v1.Task
+	96,  // 88: starling.v1.JobStatusResponse.slots:type_name -> starling.v1.Slot
+	90,  // 89: starling.v1.Task.counts:type_name -> starling.v1.Counts
+	95,  // 90: starling.v1.Task.preemption:type_name -> starling.v1.Preemption
+	94,  // 91: starling.v1.Task.changes:type_name -> starling.v1.TaskChanges
+	156, // 92: starling.v1.Preemption.at:type_name -> google.protobuf.Timestamp
+	156, // 93: starling.v1.Slot.since:type_name -> google.protobuf.Timestamp
+	156, // 94: starling.v1.Slot.deadline:type_name -> google.protobuf.Timestamp
+	97,  // 95: starling.v1.Slot.ports:type_name -> starling.v1.Port
+	156, // 96: starling.v1.WhyResponse.time:type_name -> google.protobuf.Timestamp
+	87,  // 97: starling.v1.WhyResponse.job:type_name -> starling.v1.Job
+	100, // 98: starling.v1.WhyResponse.findings:type_name -> starling.v1.Finding
+	156, // 99: starling.v1.Finding.since:type_name -> google.protobuf.Timestamp
+	156, // 100: starling.v1.Finding.until:type_name -> google.protobuf.Timestamp
+	156, // 101: starling.v1.ListPeersResponse.time:type_name -> google.protobuf.Timestamp
+	103, // 102: starling.v1.ListPeersResponse.peers:type_name -> starling.v1.Peer
+	8,   // 103: starling.v1.Peer.capacity:type_name -> starling.v1.Resources
+	8,   // 104: starling.v1.Peer.free:type_name -> starling.v1.Resources
+	10,  // 105: starling.v1.Peer.devices:type_name -> starling.v1.Device
+	7,   // 106: starling.v1.Peer.attributes:type_name -> starling.v1.Variable
+	156, // 107: starling.v1.Peer.drain_deadline:type_name -> google.protobuf.Timestamp
+	8,   // 108: starling.v1.Peer.kept:type_name -> starling.v1.Resources
+	156, // 109: starling.v1.Peer.away_until:type_name -> google.protobuf.Timestamp
+	7,   // 110: starling.v1.WatchRequest.labels:type_name -> starling.v1.Variable
+	156, // 111: starling.v1.WatchResponse.time:type_name -> google.protobuf.Timestamp
+	63,  // 112: starling.v1.WatchResponse.pool:type_name -> starling.v1.PoolSpec
+	106, // 113: starling.v1.WatchResponse.node:type_name -> starling.v1.Node
+	87,  // 114: starling.v1.WatchResponse.job:type_name -> starling.v1.Job
+	89,  // 115: starling.v1.WatchResponse.update:type_name -> starling.v1.Update
+	107, // 116: starling.v1.WatchResponse.instance:type_name -> starling.v1.Instance
+	108, // 117: starling.v1.WatchResponse.endpoint:type_name -> starling.v1.Endpoint
+	8,   // 118: starling.v1.Node.capacity:type_name -> starling.v1.Resources
+	8,   // 119: starling.v1.Node.free:type_name -> starling.v1.Resources
+	10,  // 120: starling.v1.Node.devices:type_name -> starling.v1.Device
+	7,   // 121: starling.v1.Node.attributes:type_name -> starling.v1.Variable
+	156, // 122: starling.v1.Node.drain_deadline:type_name -> google.protobuf.Timestamp
+	156, // 123: starling.v1.Node.away_until:type_name -> google.protobuf.Timestamp
+	7,   // 124: starling.v1.Instance.labels:type_name -> starling.v1.Variable
+	96,  // 125: starling.v1.Instance.slot:type_name -> starling.v1.Slot
+	97,  // 126: starling.v1.Endpoint.ports:type_name -> starling.v1.Port
+	7,   // 127: starling.v1.Endpoint.labels:type_name -> starling.v1.Variable
+	130, // 128: starling.v1.TailJournalResponse.entry:type_name -> starling.v1.JournalEntry
+	156, // 129: starling.v1.DiffResponse.from_time:type_name -> google.protobuf.Timestamp
+	156, // 130: starling.v1.DiffResponse.to_time:type_name -> google.protobuf.Timestamp
+	115, // 131: starling.v1.DiffResponse.changes:type_name -> starling.v1.Changed
+	116, // 132: starling.v1.Changed.causes:type_name -> starling.v1.ChangeCause
+	156, // 133: starling.v1.ChangeCause.time:type_name -> google.protobuf.Timestamp
+	156, // 134: starling.v1.UsageResponse.since:type_name -> google.protobuf.Timestamp
+	156, // 135: starling.v1.UsageResponse.until:type_name -> google.protobuf.Timestamp
+	120, // 136: starling.v1.UsageResponse.rows:type_name -> starling.v1.UsageRow
+	121, // 137: starling.v1.UsageRow.devices:type_name -> starling.v1.DeviceHours
+	156, // 138: starling.v1.NodeStatsResponse.time:type_name -> google.protobuf.Timestamp
+	124, // 139: starling.v1.NodeStatsResponse.nodes:type_name -> starling.v1.NodeUse
+	8,   // 140: starling.v1.NodeUse.capacity:type_name -> starling.v1.Resources
+	8,   // 141: starling.v1.NodeUse.allocated:type_name -> starling.v1.Resources
+	125, // 142: starling.v1.NodeUse.use:type_name -> starling.v1.Use
+	126, // 143: starling.v1.NodeUse.gpus:type_name -> starling.v1.GPUUse
+	156, // 144: starling.v1.InstanceStatsResponse.time:type_name -> google.protobuf.Timestamp
+	129, // 145: starling.v1.InstanceStatsResponse.instances:type_name -> starling.v1.InstanceUse
+	8,   // 146: starling.v1.InstanceUse.limits:type_name -> starling.v1.Resources
+	125, // 147: starling.v1.InstanceUse.use:type_name -> starling.v1.Use
+	126, // 148: starling.v1.InstanceUse.gpus:type_name -> starling.v1.GPUUse
+	156, // 149: starling.v1.JournalEntry.time:type_name -> google.protobuf.Timestamp
+	131, // 150: starling.v1.JournalEntry.commands:type_name -> starling.v1.CommandWords
+	132, // 151: starling.v1.JournalEntry.effects:type_name -> starling.v1.EffectWords
+	137, // 152: starling.v1.FilesResponse.files:type_name -> starling.v1.FileInfo
+	137, // 153: starling.v1.FilesResponse.file:type_name -> starling.v1.FileInfo
+	156, // 154: starling.v1.FileInfo.modified:type_name -> google.protobuf.Timestamp
+	144, // 155: starling.v1.RulesResponse.members:type_name -> starling.v1.RulesOfMember
+	149, // 156: starling.v1.QuorumResponse.members:type_name -> starling.v1.QuorumMember
+	150, // 157: starling.v1.QuorumResponse.spare:type_name -> starling.v1.QuorumMachine
+	156, // 158: starling.v1.QuorumMember.away_since:type_name -> google.protobuf.Timestamp
+	156, // 159: starling.v1.InfoResponse.time:type_name -> google.protobuf.Timestamp
+	155, // 160: starling.v1.InfoResponse.waits:type_name -> starling.v1.Wait
+	21,  // 161: starling.v1.Starling.SubmitJob:input_type -> starling.v1.SubmitJobRequest
+	23,  // 162: starling.v1.Starling.KillJob:input_type -> starling.v1.KillJobRequest
+	25,  // 163: starling.v1.Starling.PlanJob:input_type -> starling.v1.PlanJobRequest
+	31,  // 164: starling.v1.Starling.WhatIf:input_type -> starling.v1.WhatIfRequest
+	37,  // 165: starling.v1.Starling.SteerUpdate:input_type -> starling.v1.SteerUpdateRequest
+	39,  // 166: starling.v1.Starling.RevertJob:input_type -> starling.v1.RevertJobRequest
+	41,  // 167: starling.v1.Starling.RestartJob:input_type -> starling.v1.RestartJobRequest
+	43,  // 168: starling.v1.Starling.SuspendJob:input_type -> starling.v1.SuspendJobRequest
+	45,  // 169: starling.v1.Starling.SealTask:input_type -> starling.v1.SealTaskRequest
+	47,  // 170: starling.v1.Starling.EndAllocation:input_type -> starling.v1.EndAllocationRequest
+	49,  // 171: starling.v1.Starling.ListVolumes:input_type -> starling.v1.ListVolumesRequest
+	52,  // 172: starling.v1.Starling.PutSecret:input_type -> starling.v1.PutSecretRequest
+	54,  // 173: starling.v1.Starling.ListSecrets:input_type -> starling.v1.ListSecretsRequest
+	57,  // 174: starling.v1.Starling.RemoveSecret:input_type -> starling.v1.RemoveSecretRequest
+	59,  // 175: starling.v1.Starling.RemoveVolumes:input_type -> starling.v1.RemoveVolumesRequest
+	138, // 176: starling.v1.Starling.Exec:input_type -> starling.v1.ExecRequest
+	61,  // 177: starling.v1.Starling.DrainNode:input_type -> starling.v1.DrainNodeRequest
+	65,  // 178: starling.v1.Starling.ChangePools:input_type -> starling.v1.ChangePoolsRequest
+	67,  // 179: starling.v1.Starling.PlanPools:input_type -> starling.v1.PlanPoolsRequest
+	71,  // 180: starling.v1.Starling.ListPools:input_type -> starling.v1.ListPoolsRequest
+	76,  // 181: starling.v1.Starling.PoolStatus:input_type -> starling.v1.PoolStatusRequest
+	80,  // 182: starling.v1.Starling.JobHistory:input_type -> starling.v1.JobHistoryRequest
+	83,  // 183: starling.v1.Starling.JobDiff:input_type -> starling.v1.JobDiffRequest
+	85,  // 184: starling.v1.Starling.ListJobs:input_type -> starling.v1.ListJobsRequest
+	91,  // 185: starling.v1.Starling.JobStatus:input_type -> starling.v1.JobStatusRequest
+	98,  // 186: starling.v1.Starling.Why:input_type -> starling.v1.WhyRequest
+	101, // 187: starling.v1.Starling.ListPeers:input_type -> starling.v1.ListPeersRequest
+	104, // 188: starling.v1.Starling.Watch:input_type -> starling.v1.WatchRequest
+	109, // 189: starling.v1.Starling.TailJournal:input_type -> starling.v1.TailJournalRequest
+	111, // 190: starling.v1.Starling.Export:input_type -> starling.v1.ExportRequest
+	113, // 191: starling.v1.Starling.Diff:input_type -> starling.v1.DiffRequest
+	117, // 192: starling.v1.Starling.Blame:input_type -> starling.v1.BlameRequest
+	118, // 193: starling.v1.Starling.Usage:input_type -> starling.v1.UsageRequest
+	122, // 194: starling.v1.Starling.NodeStats:input_type -> starling.v1.NodeStatsRequest
+	127, // 195: starling.v1.Starling.InstanceStats:input_type -> starling.v1.InstanceStatsRequest
+	133, // 196: starling.v1.Starling.Logs:input_type -> starling.v1.LogsRequest
+	135, // 197: starling.v1.Starling.Files:input_type -> starling.v1.FilesRequest
+	140, // 198: starling.v1.Starling.Output:input_type -> starling.v1.OutputRequest
+	142, // 199: starling.v1.Starling.Rules:input_type -> starling.v1.RulesRequest
+	145, // 200: starling.v1.Starling.RaiseRules:input_type -> starling.v1.RaiseRulesRequest
+	147, // 201: starling.v1.Starling.Quorum:input_type -> starling.v1.QuorumRequest
+	151, // 202: starling.v1.Starling.ChangeQuorum:input_type -> starling.v1.ChangeQuorumRequest
+	153, // 203: starling.v1.Starling.Info:input_type -> starling.v1.InfoRequest
+	22,  // 204: starling.v1.Starling.SubmitJob:output_type -> starling.v1.SubmitJobResponse
+	24,  // 205: starling.v1.Starling.KillJob:output_type -> starling.v1.KillJobResponse
+	26,  // 206: starling.v1.Starling.PlanJob:output_type -> starling.v1.PlanJobResponse
+	33,  // 207: starling.v1.Starling.WhatIf:output_type -> starling.v1.WhatIfResponse
+	38,  // 208: starling.v1.Starling.SteerUpdate:output_type -> starling.v1.SteerUpdateResponse
+	40,  // 209: starling.v1.Starling.RevertJob:output_type -> starling.v1.RevertJobResponse
+	42,  // 210: starling.v1.Starling.RestartJob:output_type -> starling.v1.RestartJobResponse
+	44,  // 211: starling.v1.Starling.SuspendJob:output_type -> starling.v1.SuspendJobResponse
+	46,  // 212: starling.v1.Starling.SealTask:output_type -> starling.v1.SealTaskResponse
+	48,  // 213: starling.v1.Starling.EndAllocation:output_type -> starling.v1.EndAllocationResponse
+	50,  // 214: starling.v1.Starling.ListVolumes:output_type -> starling.v1.ListVolumesResponse
+	53,  // 215: starling.v1.Starling.PutSecret:output_type -> starling.v1.PutSecretResponse
+	55,  // 216: starling.v1.Starling.ListSecrets:output_type -> starling.v1.ListSecretsResponse
+	58,  // 217: starling.v1.Starling.RemoveSecret:output_type -> starling.v1.RemoveSecretResponse
+	60,  // 218: starling.v1.Starling.RemoveVolumes:output_type -> starling.v1.RemoveVolumesResponse
+	139, // 219: starling.v1.Starling.Exec:output_type -> starling.v1.ExecResponse
+	62,  // 220: starling.v1.Starling.DrainNode:output_type -> starling.v1.DrainNodeResponse
+	66,  // 221: starling.v1.Starling.ChangePools:output_type -> starling.v1.ChangePoolsResponse
+	68,  // 222: starling.v1.Starling.PlanPools:output_type -> starling.v1.PlanPoolsResponse
+	72,  // 223: starling.v1.Starling.ListPools:output_type -> starling.v1.ListPoolsResponse
+	77,  // 224: starling.v1.Starling.PoolStatus:output_type -> starling.v1.PoolStatusResponse
+	81,  // 225: starling.v1.Starling.JobHistory:output_type -> starling.v1.JobHistoryResponse
+	84,  // 226: starling.v1.Starling.JobDiff:output_type -> starling.v1.JobDiffResponse
+	86,  // 227: starling.v1.Starling.ListJobs:output_type -> starling.v1.ListJobsResponse
+	92,  // 228: starling.v1.Starling.JobStatus:output_type -> starling.v1.JobStatusResponse
+	99,  // 229: starling.v1.Starling.Why:output_type -> starling.v1.WhyResponse
+	102, // 230: starling.v1.Starling.ListPeers:output_type -> starling.v1.ListPeersResponse
+	105, // 231: starling.v1.Starling.Watch:output_type -> starling.v1.WatchResponse
+	110, // 232: starling.v1.Starling.TailJournal:output_type -> starling.v1.TailJournalResponse
+	112, // 233: starling.v1.Starling.Export:output_type -> starling.v1.ExportResponse
+	114, // 234: starling.v1.Starling.Diff:output_type -> starling.v1.DiffResponse
+	110, // 235: starling.v1.Starling.Blame:output_type -> starling.v1.TailJournalResponse
+	119, // 236: starling.v1.Starling.Usage:output_type -> starling.v1.UsageResponse
+	123, // 237: starling.v1.Starling.NodeStats:output_type -> starling.v1.NodeStatsResponse
+	128, // 238: starling.v1.Starling.InstanceStats:output_type -> starling.v1.InstanceStatsResponse
+	134, // 239: starling.v1.Starling.Logs:output_type -> starling.v1.LogsResponse
+	136, // 240: starling.v1.Starling.Files:output_type -> starling.v1.FilesResponse
+	141, // 241: starling.v1.Starling.Output:output_type -> starling.v1.OutputResponse
+	143, // 242: starling.v1.Starling.Rules:output_type -> starling.v1.RulesResponse
+	146, // 243: starling.v1.Starling.RaiseRules:output_type -> starling.v1.RaiseRulesResponse
+	148, // 244: starling.v1.Starling.Quorum:output_type -> starling.v1.QuorumResponse
+	152, // 245: starling.v1.Starling.ChangeQuorum:output_type -> starling.v1.ChangeQuorumResponse
+	154, // 246: starling.v1.Starling.Info:output_type -> starling.v1.InfoResponse
+	204, // [204:247] is the sub-list for method output_type
+	161, // [161:204] is the sub-list for method input_type
+	161, // [161:161] is the sub-list for extension type_name
+	161, // [161:161] is the sub-list for extension extendee
+	0,   // [0:161] is the sub-list for field type_name
 }
 
 func init() { file_v1_starling_proto_init() }
@@ -13713,13 +14237,13 @@ func file_v1_starling_proto_init() {
 	}
 	file_v1_starling_proto_msgTypes[2].OneofWrappers = []any{}
 	file_v1_starling_proto_msgTypes[6].OneofWrappers = []any{}
-	file_v1_starling_proto_msgTypes[55].OneofWrappers = []any{}
-	file_v1_starling_proto_msgTypes[56].OneofWrappers = []any{}
-	file_v1_starling_proto_msgTypes[71].OneofWrappers = []any{}
-	file_v1_starling_proto_msgTypes[85].OneofWrappers = []any{}
-	file_v1_starling_proto_msgTypes[95].OneofWrappers = []any{}
-	file_v1_starling_proto_msgTypes[96].OneofWrappers = []any{}
-	file_v1_starling_proto_msgTypes[97].OneofWrappers = []any{
+	file_v1_starling_proto_msgTypes[63].OneofWrappers = []any{}
+	file_v1_starling_proto_msgTypes[64].OneofWrappers = []any{}
+	file_v1_starling_proto_msgTypes[79].OneofWrappers = []any{}
+	file_v1_starling_proto_msgTypes[93].OneofWrappers = []any{}
+	file_v1_starling_proto_msgTypes[103].OneofWrappers = []any{}
+	file_v1_starling_proto_msgTypes[104].OneofWrappers = []any{}
+	file_v1_starling_proto_msgTypes[105].OneofWrappers = []any{
 		(*WatchResponse_Pool)(nil),
 		(*WatchResponse_Node)(nil),
 		(*WatchResponse_Job)(nil),
@@ -13727,16 +14251,16 @@ func file_v1_starling_proto_init() {
 		(*WatchResponse_Instance)(nil),
 		(*WatchResponse_Endpoint)(nil),
 	}
-	file_v1_starling_proto_msgTypes[109].OneofWrappers = []any{}
-	file_v1_starling_proto_msgTypes[125].OneofWrappers = []any{}
-	file_v1_starling_proto_msgTypes[131].OneofWrappers = []any{}
+	file_v1_starling_proto_msgTypes[117].OneofWrappers = []any{}
+	file_v1_starling_proto_msgTypes[133].OneofWrappers = []any{}
+	file_v1_starling_proto_msgTypes[139].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_v1_starling_proto_rawDesc), len(file_v1_starling_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   148,
+			NumMessages:   156,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -121,8 +121,8 @@ func fillMessageTo(m protoreflect.Message, next func() int, depth int) {
 		"JobSpec.type": "batch", "JobSpec.task_scheduler": "greedy", "JobSpec.coverage": "optional", "JobSpec.grow": "whole",
 		"TaskSpec.placement": "spread", "Constraint.operator": "not in", "Reschedule.growth": "fibonacci",
 		"LifecyclePolicy.on": "task_failed", "LifecyclePolicy.action": "complete",
-		"TaskSpec.on_members_change": "SIGHUP",
-		"Disconnect.keep":            "replacement", "Check.kind": "command", "Check.method": "POST",
+		"TaskSpec.on_members_change": "SIGHUP", "SecretUse.on_change": "SIGUSR1",
+		"Disconnect.keep": "replacement", "Check.kind": "command", "Check.method": "POST",
 	}
 	fields := m.Descriptor().Fields()
 	for i := range fields.Len() {

@@ -110,6 +110,13 @@ func known(c command.Command) string {
 		return fmt.Sprintf("let authority %s sign", access.Authority{Certificate: c.Certificate}.ID())
 	case *command.RemoveAuthority:
 		return fmt.Sprintf("end authority %s", c.ID)
+	case *command.PutSecret:
+		return fmt.Sprintf("put secret %s/%s", c.Secret.Pool, c.Secret.Name)
+	case *command.SealSecret:
+		return fmt.Sprintf("seal version %d of secret %s/%s with the newest key", c.Secret.Version, c.Secret.Pool,
+			c.Secret.Name)
+	case *command.RemoveSecret:
+		return fmt.Sprintf("remove secret %s/%s", c.Pool, c.Name)
 	case *command.AddToken:
 		return fmt.Sprintf("let %d machines join by token %s", c.Token.Uses, c.Token.ID)
 	case *command.RemoveToken:

@@ -38,7 +38,9 @@ type Registry struct {
 	Gone        []terms.NodeName
 	// Authorities are in the order in which they came: the last one signs. There are none until the first is replaced.
 	Authorities []access.Authority
-	Hash        uint64
+	// Secrets are in the order of their pools and names.
+	Secrets []access.Secret
+	Hash    uint64
 }
 
 // Code writes or reads the registry, as the rules have it.
@@ -48,6 +50,9 @@ func (r *Registry) Code(c *codec.Coder, in rules.Number) {
 	codec.Texts(c, &r.Gone, math.MaxInt32, terms.NameBytesMax)
 	if in >= rules.Authorities {
 		codec.List(c, &r.Authorities, math.MaxInt32, func(c *codec.Coder, a *access.Authority) { a.Code(c) })
+	}
+	if in >= rules.DiskLimits {
+		codec.List(c, &r.Secrets, math.MaxInt32, func(c *codec.Coder, s *access.Secret) { s.Code(c) })
 	}
 	if !c.Writing { // who writes it shares it with others
 		r.hash()
@@ -67,6 +72,9 @@ func (r *Registry) hash() {
 		r.Hash += hashOfGone(name)
 	}
 	r.Hash += r.hashOfAuthorities()
+	for i := range r.Secrets {
+		r.Hash += hashOfSecret(&r.Secrets[i])
+	}
 }
 
 func hashOf(o *access.Credential) uint64 {
@@ -94,7 +102,7 @@ func (r *Registry) copy(now terms.Time) *Registry {
 		return &Registry{}
 	}
 	next := &Registry{Credentials: slices.Clone(r.Credentials), Tokens: slices.Clone(r.Tokens), Gone: slices.Clone(r.Gone),
-		Authorities: slices.Clone(r.Authorities), Hash: r.Hash}
+		Authorities: slices.Clone(r.Authorities), Secrets: slices.Clone(r.Secrets), Hash: r.Hash}
 	next.Tokens = slices.DeleteFunc(next.Tokens, func(t access.Token) bool {
 		if t.Until <= now {
 			next.Hash -= hashOfToken(&t)
@@ -356,6 +364,10 @@ func (r *Registry) RemoveAuthority(id access.Key, now terms.Time) (next *Registr
 		return r, "", false
 	case at == len(next.Authorities)-1:
 		return r, fmt.Sprintf("authority %s is the one that signs: replace it with \"starling ca rotate\"", id), true
+	}
+	if left := next.sealedBy(id); left != "" {
+		return r, fmt.Sprintf("secret %s is yet sealed with the key of authority %s: a machine with the newest key does that anew in "+
+			"a moment, try again", left, id), true
 	}
 	next.Hash -= next.hashOfAuthorities()
 	next.Authorities[at].Former = true

@@ -11,8 +11,10 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
+	"syscall"
 	"time"
 
+	"starling/cluster/registry"
 	"starling/driver"
 	"starling/terms"
 	"starling/terms/access"
@@ -25,14 +27,33 @@ const File = "credentials"
 // TokenFile is the name of the file of an id token.
 func TokenFile(name string) string { return name + ".jwt" }
 
+// SecretFile is the name of the file of a secret.
+func SecretFile(name string) string { return name + ".secret" }
+
+// Signals are those that a job may ask for.
+var Signals = [...]syscall.Signal{
+	terms.NoSignal: 0, terms.SignalHangUp: syscall.SIGHUP, terms.SignalUser1: syscall.SIGUSR1,
+	terms.SignalUser2: syscall.SIGUSR2,
+}
+
+// Given is what an instance has from a node that holds the authority's key: its id tokens, and what the secrets hold
+// that it may read, with their versions.
+type Given struct {
+	Tokens   map[string]string
+	Secrets  map[string][]byte
+	Versions map[string]uint32
+}
+
 // Config is what credentials are made of.
 type Config struct {
 	// Keys are this node's, Address is where its API answers.
 	Keys    *trust.Keys
 	Address string
 	Driver  driver.Driver
-	// Tokens asks for the id tokens of an allocation of this node, by their names.
-	Tokens func(ctx context.Context, id terms.AllocationID) (map[string]string, error)
+	// Ask has a node that holds the authority's key give what an allocation of this node is to have.
+	Ask func(ctx context.Context, id terms.AllocationID) (Given, error)
+	// Known is who is known to the cluster, and its secrets.
+	Known func() *registry.Registry
 	// TaskOf returns the task of an allocation of this node, nil if it has no such.
 	TaskOf func(ctx context.Context, id terms.AllocationID) *terms.Task
 	Log    *slog.Logger
@@ -44,6 +65,8 @@ type Credentials struct {
 	mu     sync.Mutex
 	// due is when those of an instance are to be renewed that has some, never for never.
 	due map[terms.AllocationID]time.Time
+	// versions are those of the secrets that an instance has.
+	versions map[terms.AllocationID]map[string]uint32
 	// under are the cluster's authorities as they were when all were looked at last.
 	under []access.Authority
 }
@@ -55,13 +78,14 @@ const (
 	// lookEvery is the pause between two looks at what is due, retryAfter how long after a failure there is another try.
 	lookEvery  = time.Second
 	retryAfter = 5 * time.Second
-	// tokensWithin bounds the wait for the tokens of one instance.
-	tokensWithin = 10 * time.Second
+	// givenWithin bounds the wait for what one instance is given.
+	givenWithin = 10 * time.Second
 )
 
 // New returns the credentials of instances, none yet.
 func New(config Config) *Credentials {
-	return &Credentials{config: config, due: map[terms.AllocationID]time.Time{}, under: config.Keys.Listed()}
+	return &Credentials{config: config, due: map[terms.AllocationID]time.Time{},
+		versions: map[terms.AllocationID]map[string]uint32{}, under: config.Keys.Listed()}
 }
 
 // Make returns what an instance of the task begins with. An error says why it cannot begin yet.
@@ -75,25 +99,41 @@ func (c *Credentials) Make(ctx context.Context, id terms.AllocationID, task *ter
 		return nil, err
 	}
 	files := []driver.File{{Path: File, Content: []byte(line + "\n")}}
-	due := never
-	if len(task.IDTokens) > 0 {
-		ctx, cancel := context.WithTimeout(ctx, tokensWithin)
+	due, given := never, Given{}
+	if len(task.IDTokens)+len(task.Secrets) > 0 {
+		ctx, cancel := context.WithTimeout(ctx, givenWithin)
 		defer cancel()
-		tokens, err := c.config.Tokens(ctx, id)
+		if given, err = c.config.Ask(ctx, id); err != nil {
+			return nil, fmt.Errorf("its id tokens and secrets: %w", err)
+		}
+		more, err := filesOf(task, &given)
 		if err != nil {
-			return nil, fmt.Errorf("its id tokens: %w", err)
+			return nil, err
 		}
-		for _, k := range task.IDTokens {
-			if tokens[k.Name] == "" {
-				return nil, fmt.Errorf("its id tokens: %s is missing in the answer", k.Name)
-			}
-			files = append(files, driver.File{Path: TokenFile(k.Name), Content: []byte(tokens[k.Name])})
-		}
-		due = time.Now().Add(pause(task))
+		files, due = append(files, more...), time.Now().Add(pause(task))
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.due[id] = due
+	c.due[id], c.versions[id] = due, given.Versions
+	return files, nil
+}
+
+// filesOf returns the files of what an instance was given.
+func filesOf(task *terms.Task, given *Given) (files []driver.File, err error) {
+	for _, k := range task.IDTokens {
+		if given.Tokens[k.Name] == "" {
+			return nil, fmt.Errorf("its id tokens: %s is missing in the answer", k.Name)
+		}
+		files = append(files, driver.File{Path: TokenFile(k.Name), Content: []byte(given.Tokens[k.Name])})
+	}
+	for _, s := range task.Secrets {
+		value, ok := given.Secrets[s.Name]
+		if !ok {
+			return nil, fmt.Errorf("its secrets: %s is missing in the answer", s.Name)
+		}
+		files = append(files, driver.File{Path: SecretFile(s.Name), Content: value, InMemory: true,
+			OnChange: Signals[s.OnChange]})
+	}
 	return files, nil
 }
 
@@ -136,16 +176,28 @@ func (c *Credentials) look() (all []terms.AllocationID) {
 			continue
 		}
 		runs[id] = true
-		if now.After(c.due[id]) {
+		if now.After(c.due[id]) || c.isOld(id) {
 			all = append(all, id)
 		}
 	}
 	for id := range c.due {
 		if !runs[id] {
 			delete(c.due, id)
+			delete(c.versions, id)
 		}
 	}
 	return all
+}
+
+// isOld tells whether a secret was put again since an instance was given it.
+func (c *Credentials) isOld(id terms.AllocationID) bool {
+	for name, version := range c.versions[id] {
+		s := c.config.Known().Secret(id.Slot.Job.Pool(), name)
+		if s != nil && s.Version != version {
+			return true
+		}
+	}
+	return false
 }
 
 // renew gives an instance that runs other credentials.
@@ -167,5 +219,5 @@ func (c *Credentials) renew(ctx context.Context, id terms.AllocationID) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.due[id] = time.Now().Add(retryAfter)
+	c.due[id], c.versions[id] = time.Now().Add(retryAfter), nil
 }

@@ -10,9 +10,11 @@ import (
 	"testing/synctest"
 	"time"
 
+	"starling/cluster/registry"
 	"starling/driver"
 	"starling/driver/fake"
 	"starling/terms"
+	"starling/terms/access"
 	"starling/trust"
 )
 
@@ -22,8 +24,25 @@ type bench struct {
 	keys    *trust.Keys
 	machine *fake.Machine
 	id      terms.AllocationID
+	task    terms.Task
 	asked   int
 	refuse  error
+	// known has the secret db as often as it was put, secret is what it holds.
+	known  *registry.Registry
+	secret []byte
+}
+
+// put puts the secret.
+func (b *bench) put(value string) {
+	b.secret = []byte(value)
+	b.known, _ = b.known.PutSecret(access.Secret{Pool: "default", Name: "db", Sealed: "sealed"}, 1)
+}
+
+func (b *bench) version() uint32 {
+	if s := b.known.Secret("default", "db"); s != nil {
+		return s.Version
+	}
+	return 0
 }
 
 func newBench(t *testing.T, folder string) *bench {
@@ -33,7 +52,8 @@ func newBench(t *testing.T, folder string) *bench {
 		t.Fatal(err)
 	}
 	b := &bench{keys: keys, machine: fake.NewMachine(nil),
-		id: terms.AllocationID{Slot: terms.SlotName{Job: "web", Task: "main"}, Order: 7}}
+		task: terms.Task{IDTokens: []terms.IDToken{{Name: "vault", Audience: "vault", LifeMillis: 60_000}}},
+		id:   terms.AllocationID{Slot: terms.SlotName{Job: "web", Task: "main"}, Order: 7}}
 	b.reopen()
 	return b
 }
@@ -42,15 +62,17 @@ func newBench(t *testing.T, folder string) *bench {
 func (b *bench) reopen() {
 	b.Credentials = New(Config{Keys: b.keys, Address: "127.0.0.1:7460", Driver: fake.Open(b.machine),
 		Log: slog.New(slog.DiscardHandler),
-		Tokens: func(context.Context, terms.AllocationID) (map[string]string, error) {
+		Ask: func(context.Context, terms.AllocationID) (Given, error) {
 			b.asked++
-			return map[string]string{"vault": strconv.Itoa(b.asked)}, b.refuse
+			return Given{Tokens: map[string]string{"vault": strconv.Itoa(b.asked)},
+				Secrets: map[string][]byte{"db": b.secret}, Versions: map[string]uint32{"db": b.version()}}, b.refuse
 		},
+		Known: func() *registry.Registry { return b.known },
 		TaskOf: func(_ context.Context, id terms.AllocationID) *terms.Task {
 			if id != b.id {
 				return nil
 			}
-			return &terms.Task{IDTokens: []terms.IDToken{{Name: "vault", Audience: "vault", LifeMillis: 60_000}}}
+			return &b.task
 		},
 	})
 }
@@ -153,4 +175,42 @@ func TestWithoutTokensNothingIsAsked(t *testing.T) {
 	if _, err := b.Make(t.Context(), b.id, b.config.TaskOf(t.Context(), b.id)); !errors.Is(err, b.refuse) {
 		t.Errorf("got %v, want that no machine answers", err)
 	}
+}
+
+// TestSecretsFollow has an instance that reads a secret get what was put last, and no more questions asked than that.
+func TestSecretsFollow(t *testing.T) {
+	folder := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, folder)
+		b.task = terms.Task{Secrets: []terms.SecretUse{{Name: "db", OnChange: terms.SignalHangUp}}}
+		b.put("one")
+		b.start(t)
+		holds := func(want string) {
+			t.Helper()
+			if got := b.machine.PrivateOf(b.id.String())["db.secret"]; got != want {
+				t.Errorf("the instance reads %q, want %q", got, want)
+			}
+		}
+		holds("one")
+		b.run(t, time.Minute)
+		if b.asked != 1 {
+			t.Errorf("%d questions were asked for a secret that stays", b.asked)
+		}
+		b.put("two")
+		b.run(t, 2*lookEvery)
+		holds("two")
+		b.refuse = errors.New("no machine answers")
+		b.put("three")
+		b.run(t, 2*lookEvery)
+		holds("two")
+		asked := b.asked
+		b.refuse = nil
+		b.run(t, retryAfter+2*lookEvery)
+		if holds("three"); b.asked != asked+1 {
+			t.Errorf("%d questions for one secret", b.asked-asked)
+		}
+		b.known, _ = b.known.RemoveSecret("default", "db", 1) // what has it keeps it
+		b.run(t, 5*lookEvery)
+		holds("three")
+	})
 }

@@ -28,6 +28,12 @@ func Request(s *cluster.State, author terms.PeerID, c command.Command) (id strin
 		return c.RequestID, func() report.Result { return addToken(s, c) }
 	case *command.RemoveToken:
 		return c.RequestID, func() report.Result { return removeToken(s, c) }
+	case *command.PutSecret:
+		return c.RequestID, func() report.Result { return putSecret(s, c) }
+	case *command.SealSecret:
+		return "", func() report.Result { return sealSecret(s, author, c) }
+	case *command.RemoveSecret:
+		return c.RequestID, func() report.Result { return removeSecret(s, c) }
 	case *command.AdmitNode:
 		return "", func() report.Result { return admitNode(s, author, c) }
 	}
@@ -87,6 +93,33 @@ func removeAuthority(s *cluster.State, c *command.RemoveAuthority) report.Result
 		return report.Refuse(facts.NotFound, "no authority %s counts: see \"starling ca ls\"", c.ID)
 	}
 	return set(s, next, refusal)
+}
+
+// putSecret makes a secret, or its next version, in a pool that exists.
+func putSecret(s *cluster.State, c *command.PutSecret) report.Result {
+	if _, found := s.PoolNumber(c.Secret.Pool); !found {
+		return report.Refuse(facts.NotFound, "there is no pool %s: see \"starling pool ls\"", c.Secret.Pool)
+	}
+	next, refusal := s.Registry().PutSecret(c.Secret, s.Time)
+	return set(s, next, refusal)
+}
+
+// sealSecret seals a version of a secret anew, at the word of a member.
+func sealSecret(s *cluster.State, author terms.PeerID, c *command.SealSecret) report.Result {
+	if !s.IsMember(author) {
+		return report.Refuse(facts.Denied, "%s is not a member", author)
+	}
+	next, refusal := s.Registry().SealSecret(c.Secret, s.Time)
+	return set(s, next, refusal)
+}
+
+// removeSecret ends a secret. What was started with it keeps it.
+func removeSecret(s *cluster.State, c *command.RemoveSecret) report.Result {
+	next, found := s.Registry().RemoveSecret(c.Pool, c.Name, s.Time)
+	if !found {
+		return report.Refuse(facts.NotFound, "pool %s has no secret %s: see \"starling secret ls\"", c.Pool, c.Name)
+	}
+	return set(s, next, "")
 }
 
 // admitNode makes a key that of a node, at the word of a member.

@@ -23,14 +23,15 @@ func (m *Model) keptOf(name terms.JobName) []facts.JobVersion {
 }
 
 // askAccess applies a command about who is known.
-func (m *Model) askAccess(author terms.NodeName, c command.Command) bool {
+func (m *Model) askAccess(author terms.PeerID, c command.Command) bool {
 	id, node := known.RequestOf(c)
 	return m.once(id, func() bool {
 		if remove, ok := c.(*command.RemoveNode); ok {
 			return m.remove(remove.Node)
 		}
 		admitted := m.nodeOf(node)
-		return m.known.Obey(c, author, admitted != nil && admitted.Peer != "", m.time)
+		return m.known.Obey(c, known.Around{Author: author, Members: m.Ring, Pools: m.pools, Time: m.time,
+			IsMember: admitted != nil && admitted.Peer != ""})
 	})
 }
 

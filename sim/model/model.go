@@ -240,7 +240,7 @@ func (m *Model) ask(writer terms.PeerID, c command.Command) bool {
 	case *command.PassTime:
 		return m.once(c.RequestID, func() bool { m.time += terms.Time(c.Millis); return true })
 	}
-	return m.askAccess(writer.Node(), c)
+	return m.askAccess(writer, c)
 }
 
 // once answers a repeated request as the first.

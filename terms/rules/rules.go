@@ -35,7 +35,8 @@ const Authorities Number = 7
 // Volumes has volumes that outlive their jobs.
 const Volumes Number = 8
 
-// DiskLimits has tasks state how much of the disk they may take, and reports tell of what was out of disk.
+// DiskLimits has tasks state how much of the disk they may take, reports tell of what was out of disk, and the value
+// keep secrets.
 const DiskLimits Number = 9
 
 // Released is the newest number by which a released program folds.

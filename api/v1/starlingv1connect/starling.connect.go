@@ -64,6 +64,12 @@ const (
 	StarlingEndAllocationProcedure = "/starling.v1.Starling/EndAllocation"
 	// StarlingListVolumesProcedure is the fully-qualified name of the Starling's ListVolumes RPC.
 	StarlingListVolumesProcedure = "/starling.v1.Starling/ListVolumes"
+	// StarlingPutSecretProcedure is the fully-qualified name of the Starling's PutSecret RPC.
+	StarlingPutSecretProcedure = "/starling.v1.Starling/PutSecret"
+	// StarlingListSecretsProcedure is the fully-qualified name of the Starling's ListSecrets RPC.
+	StarlingListSecretsProcedure = "/starling.v1.Starling/ListSecrets"
+	// StarlingRemoveSecretProcedure is the fully-qualified name of the Starling's RemoveSecret RPC.
+	StarlingRemoveSecretProcedure = "/starling.v1.Starling/RemoveSecret"
 	// StarlingRemoveVolumesProcedure is the fully-qualified name of the Starling's RemoveVolumes RPC.
 	StarlingRemoveVolumesProcedure = "/starling.v1.Starling/RemoveVolumes"
 	// StarlingExecProcedure is the fully-qualified name of the Starling's Exec RPC.
@@ -148,6 +154,12 @@ type StarlingClient interface {
 	EndAllocation(context.Context, *v1.EndAllocationRequest) (*v1.EndAllocationResponse, error)
 	// ListVolumes lists volumes in the order of their names: those that instances have, and those that are kept.
 	ListVolumes(context.Context, *v1.ListVolumesRequest) (*v1.ListVolumesResponse, error)
+	// PutSecret keeps a secret of a pool, or its next version, sealed. Nobody gets it back but instances that name it.
+	PutSecret(context.Context, *v1.PutSecretRequest) (*v1.PutSecretResponse, error)
+	// ListSecrets lists secrets in the order of their pools and names, without what they hold.
+	ListSecrets(context.Context, *v1.ListSecretsRequest) (*v1.ListSecretsResponse, error)
+	// RemoveSecret ends a secret. What has it keeps it until it ends.
+	RemoveSecret(context.Context, *v1.RemoveSecretRequest) (*v1.RemoveSecretResponse, error)
 	// RemoveVolumes deletes what volumes hold that no instance is to have.
 	RemoveVolumes(context.Context, *v1.RemoveVolumesRequest) (*v1.RemoveVolumesResponse, error)
 	// Exec runs a program beside an instance that runs, where and as that runs, and lets the caller talk with it.
@@ -289,6 +301,25 @@ func NewStarlingClient(httpClient connect.HTTPClient, baseURL string, opts ...co
 			baseURL+StarlingListVolumesProcedure,
 			connect.WithSchema(starlingMethods.ByName("ListVolumes")),
 			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+			connect.WithClientOptions(opts...),
+		),
+		putSecret: connect.NewClient[v1.PutSecretRequest, v1.PutSecretResponse](
+			httpClient,
+			baseURL+StarlingPutSecretProcedure,
+			connect.WithSchema(starlingMethods.ByName("PutSecret")),
+			connect.WithClientOptions(opts...),
+		),
+		listSecrets: connect.NewClient[v1.ListSecretsRequest, v1.ListSecretsResponse](
+			httpClient,
+			baseURL+StarlingListSecretsProcedure,
+			connect.WithSchema(starlingMethods.ByName("ListSecrets")),
+			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+			connect.WithClientOptions(opts...),
+		),
+		removeSecret: connect.NewClient[v1.RemoveSecretRequest, v1.RemoveSecretResponse](
+			httpClient,
+			baseURL+StarlingRemoveSecretProcedure,
+			connect.WithSchema(starlingMethods.ByName("RemoveSecret")),
 			connect.WithClientOptions(opts...),
 		),
 		removeVolumes: connect.NewClient[v1.RemoveVolumesRequest, v1.RemoveVolumesResponse](
@@ -504,6 +535,9 @@ type starlingClient struct {
 	sealTask      *connect.Client[v1.SealTaskRequest, v1.SealTaskResponse]
 	endAllocation *connect.Client[v1.EndAllocationRequest, v1.EndAllocationResponse]
 	listVolumes   *connect.Client[v1.ListVolumesRequest, v1.ListVolumesResponse]
+	putSecret     *connect.Client[v1.PutSecretRequest, v1.PutSecretResponse]
+	listSecrets   *connect.Client[v1.ListSecretsRequest, v1.ListSecretsResponse]
+	removeSecret  *connect.Client[v1.RemoveSecretRequest, v1.RemoveSecretResponse]
 	removeVolumes *connect.Client[v1.RemoveVolumesRequest, v1.RemoveVolumesResponse]
 	exec          *connect.Client[v1.ExecRequest, v1.ExecResponse]
 	drainNode     *connect.Client[v1.DrainNodeRequest, v1.DrainNodeResponse]
@@ -628,6 +662,33 @@ func (c *starlingClient) EndAllocation(ctx context.Context, req *v1.EndAllocatio
 // ListVolumes calls starling.v1.Starling.ListVolumes.
 func (c *starlingClient) ListVolumes(ctx context.Context, req *v1.ListVolumesRequest) (*v1.ListVolumesResponse, error) {
 	response, err := c.listVolumes.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// PutSecret calls starling.v1.Starling.PutSecret.
+func (c *starlingClient) PutSecret(ctx context.Context, req *v1.PutSecretRequest) (*v1.PutSecretResponse, error) {
+	response, err := c.putSecret.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// ListSecrets calls starling.v1.Starling.ListSecrets.
+func (c *starlingClient) ListSecrets(ctx context.Context, req *v1.ListSecretsRequest) (*v1.ListSecretsResponse, error) {
+	response, err := c.listSecrets.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// RemoveSecret calls starling.v1.Starling.RemoveSecret.
+func (c *starlingClient) RemoveSecret(ctx context.Context, req *v1.RemoveSecretRequest) (*v1.RemoveSecretResponse, error) {
+	response, err := c.removeSecret.CallUnary(ctx, connect.NewRequest(req))
 	if response != nil {
 		return response.Msg, err
 	}
@@ -887,6 +948,12 @@ type StarlingHandler interface {
 	EndAllocation(context.Context, *v1.EndAllocationRequest) (*v1.EndAllocationResponse, error)
 	// ListVolumes lists volumes in the order of their names: those that instances have, and those that are kept.
 	ListVolumes(context.Context, *v1.ListVolumesRequest) (*v1.ListVolumesResponse, error)
+	// PutSecret keeps a secret of a pool, or its next version, sealed. Nobody gets it back but instances that name it.
+	PutSecret(context.Context, *v1.PutSecretRequest) (*v1.PutSecretResponse, error)
+	// ListSecrets lists secrets in the order of their pools and names, without what they hold.
+	ListSecrets(context.Context, *v1.ListSecretsRequest) (*v1.ListSecretsResponse, error)
+	// RemoveSecret ends a secret. What has it keeps it until it ends.
+	RemoveSecret(context.Context, *v1.RemoveSecretRequest) (*v1.RemoveSecretResponse, error)
 	// RemoveVolumes deletes what volumes hold that no instance is to have.
 	RemoveVolumes(context.Context, *v1.RemoveVolumesRequest) (*v1.RemoveVolumesResponse, error)
 	// Exec runs a program beside an instance that runs, where and as that runs, and lets the caller talk with it.
@@ -1024,6 +1091,25 @@ func NewStarlingHandler(svc StarlingHandler, opts ...connect.HandlerOption) (str
 		svc.ListVolumes,
 		connect.WithSchema(starlingMethods.ByName("ListVolumes")),
 		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+		connect.WithHandlerOptions(opts...),
+	)
+	starlingPutSecretHandler := connect.NewUnaryHandlerSimple(
+		StarlingPutSecretProcedure,
+		svc.PutSecret,
+		connect.WithSchema(starlingMethods.ByName("PutSecret")),
+		connect.WithHandlerOptions(opts...),
+	)
+	starlingListSecretsHandler := connect.NewUnaryHandlerSimple(
+		StarlingListSecretsProcedure,
+		svc.ListSecrets,
+		connect.WithSchema(starlingMethods.ByName("ListSecrets")),
+		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+		connect.WithHandlerOptions(opts...),
+	)
+	starlingRemoveSecretHandler := connect.NewUnaryHandlerSimple(
+		StarlingRemoveSecretProcedure,
+		svc.RemoveSecret,
+		connect.WithSchema(starlingMethods.ByName("RemoveSecret")),
 		connect.WithHandlerOptions(opts...),
 	)
 	starlingRemoveVolumesHandler := connect.NewUnaryHandlerSimple(
@@ -1247,6 +1333,12 @@ func NewStarlingHandler(svc StarlingHandler, opts ...connect.HandlerOption) (str
 			starlingEndAllocationHandler.ServeHTTP(w, r)
 		case StarlingListVolumesProcedure:
 			starlingListVolumesHandler.ServeHTTP(w, r)
+		case StarlingPutSecretProcedure:
+			starlingPutSecretHandler.ServeHTTP(w, r)
+		case StarlingListSecretsProcedure:
+			starlingListSecretsHandler.ServeHTTP(w, r)
+		case StarlingRemoveSecretProcedure:
+			starlingRemoveSecretHandler.ServeHTTP(w, r)
 		case StarlingRemoveVolumesProcedure:
 			starlingRemoveVolumesHandler.ServeHTTP(w, r)
 		case StarlingExecProcedure:
@@ -1356,6 +1448,18 @@ func (UnimplementedStarlingHandler) EndAllocation(context.Context, *v1.EndAlloca
 
 func (UnimplementedStarlingHandler) ListVolumes(context.Context, *v1.ListVolumesRequest) (*v1.ListVolumesResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("starling.v1.Starling.ListVolumes is not implemented"))
+}
+
+func (UnimplementedStarlingHandler) PutSecret(context.Context, *v1.PutSecretRequest) (*v1.PutSecretResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("starling.v1.Starling.PutSecret is not implemented"))
+}
+
+func (UnimplementedStarlingHandler) ListSecrets(context.Context, *v1.ListSecretsRequest) (*v1.ListSecretsResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("starling.v1.Starling.ListSecrets is not implemented"))
+}
+
+func (UnimplementedStarlingHandler) RemoveSecret(context.Context, *v1.RemoveSecretRequest) (*v1.RemoveSecretResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("starling.v1.Starling.RemoveSecret is not implemented"))
 }
 
 func (UnimplementedStarlingHandler) RemoveVolumes(context.Context, *v1.RemoveVolumesRequest) (*v1.RemoveVolumesResponse, error) {

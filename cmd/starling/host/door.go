@@ -20,8 +20,12 @@ import (
 	"starling/api/wire"
 	"starling/cluster"
 	"starling/cluster/facts"
+	"starling/cluster/registry"
+	"starling/command"
+	"starling/peer/credential"
 	"starling/replica/reaction"
 	"starling/terms"
+	"starling/terms/access"
 	"starling/trust"
 )
 
@@ -286,11 +290,11 @@ func (h *Host) others(ctx context.Context) []string {
 	return all
 }
 
-// idTokens has a machine that holds the authority's key sign the id tokens of an instance of this one.
-func (h *Host) idTokens(ctx context.Context, id terms.AllocationID) (map[string]string, error) {
+// given asks a machine that holds the authority's key for what an instance of this one is to have.
+func (h *Host) given(ctx context.Context, id terms.AllocationID) (credential.Given, error) {
 	state, err := h.State(ctx, 0)
 	if err != nil {
-		return nil, err
+		return credential.Given{}, err
 	}
 	answer, request := &door.IDTokensAnswer{}, door.IDTokensRequest{Allocation: id.String(), Index: state.Index}
 	if h.config.Keys.IsKeeper() {
@@ -299,9 +303,52 @@ func (h *Host) idTokens(ctx context.Context, id terms.AllocationID) (map[string]
 		answer, err = client.IDTokens(ctx, h.asks, h.keepers(state), request)
 	}
 	if err != nil {
-		return nil, err
+		return credential.Given{}, err
 	}
-	return answer.Tokens, nil
+	return credential.Given{Tokens: answer.Tokens, Secrets: answer.Secrets, Versions: answer.Versions}, nil
+}
+
+// known is who is known to the cluster, and its secrets.
+func (h *Host) known() *registry.Registry {
+	known, _ := h.Registry()
+	return known
+}
+
+// SealSecret has a machine that holds the authority's key seal what a secret holds.
+func (b backend) SealSecret(ctx context.Context, pool terms.PoolPath, name string,
+	value []byte) (access.Secret, error) {
+	if keys := b.host.config.Keys; keys.IsKeeper() {
+		return keys.SealSecret(pool, name, value)
+	}
+	state, err := b.State(ctx, 0)
+	if err != nil {
+		return access.Secret{}, err
+	}
+	return client.SealSecret(ctx, b.host.asks, b.host.keepers(state),
+		door.SealRequest{Pool: pool, Name: name, Value: value})
+}
+
+// sealEvery is the pause between two looks for secrets that are sealed with the key of an older authority.
+const sealEvery = 2 * time.Second
+
+// sealAnew seals with the newest authority's key what is sealed with an older one, until ctx ends.
+func (h *Host) sealAnew(ctx context.Context) {
+	for ctx.Err() == nil {
+		for _, s := range h.known().SecretsOf("") {
+			anew, ok, err := h.config.Keys.SealsAnew(&s)
+			if err == nil && ok {
+				_, err = h.Submit(ctx, &command.SealSecret{Secret: anew})
+			}
+			if err != nil && ctx.Err() == nil {
+				h.config.Log.Error("a secret could not be sealed with the newest key; trying again", "pool", s.Pool,
+					"name", s.Name, "error", err)
+			}
+		}
+		select {
+		case <-time.After(sealEvery):
+		case <-ctx.Done():
+		}
+	}
 }
 
 // keepers are the addresses of other nodes, first of those that say that they hold the authority's key.

@@ -155,7 +155,7 @@ func Start(ctx context.Context, config Config) (*Host, error) {
 	h := &Host{config: config, driver: tasks, cancel: cancel,
 		asks: &http.Client{Transport: wire.Transport(config.Keys.Shows)}}
 	h.credentials = credential.New(credential.Config{Keys: config.Keys, Address: config.Offer.Address, Driver: tasks,
-		Tokens: h.idTokens, TaskOf: h.taskOf, Log: config.Log})
+		Ask: h.given, Known: h.known, TaskOf: h.taskOf, Log: config.Log})
 	keeps, meter := h.openArchive(), metrics.NewMeter()
 	told, err := h.traced(meter)
 	if err != nil {
@@ -171,7 +171,7 @@ func Start(ctx context.Context, config Config) (*Host, error) {
 		OwnUsers: h.givesOwnUsers(),
 		Identity: identity.File{Path: filepath.Join(config.Folder, identityName)}, Log: config.Log,
 	})
-	config.Door.Answer(api.NewServer(backend{h.Peer, h.archive, config.Trouble}, api.Options{
+	config.Door.Answer(api.NewServer(backend{h.Peer, h, h.archive, config.Trouble}, api.Options{
 		Version: config.Version, Rules: peer.RulesNewest, Quorum: config.Quorum, Meter: meter, Log: config.Log,
 		Shows: config.Keys.Shows}), h.Peer)
 	h.serving.Go(func() {
@@ -185,6 +185,7 @@ func Start(ctx context.Context, config Config) (*Host, error) {
 	})
 	h.serving.Go(func() { h.keepRenewed(ctx) })
 	h.serving.Go(func() { h.keepTrusted(ctx) })
+	h.serving.Go(func() { h.sealAnew(ctx) })
 	h.serving.Go(func() { h.credentials.Run(ctx) })
 	h.serving.Go(func() { h.tellStory(ctx) })
 	return h, nil
@@ -245,6 +246,7 @@ func answer(offer *terms.Offer, name string, missing error) {
 // backend is the peer as the API wants it.
 type backend struct {
 	*peer.Peer
+	host    *Host
 	archive *archive.Archive
 	trouble func() string
 }

@@ -28,6 +28,7 @@ import (
 	"starling/peer"
 	"starling/replica/report"
 	"starling/terms"
+	"starling/terms/access"
 )
 
 // recorded answers for a file of entries as a peer would that has folded them and does nothing.
@@ -74,6 +75,10 @@ func (r *recorded) Follow(ctx context.Context, from terms.Index, visit func(*rep
 
 // Silence is never: what is recorded needs no engine.
 func (r *recorded) Silence() (since time.Time, why error) { return time.Time{}, nil }
+
+func (r *recorded) SealSecret(context.Context, terms.PoolPath, string, []byte) (access.Secret, error) {
+	return access.Secret{}, errRecorded
+}
 
 func (r *recorded) Folder(string) (*os.Root, error) { return nil, os.ErrNotExist }
 

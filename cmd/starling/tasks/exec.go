@@ -21,7 +21,7 @@ import (
 
 // Commands returns those of the root.
 func Commands(r *remote.Remote) []*cobra.Command {
-	return []*cobra.Command{newExec(r), newTop(r), newAllocation(r), newVolume(r)}
+	return []*cobra.Command{newExec(r), newTop(r), newAllocation(r), newVolume(r), newSecret(r)}
 }
 
 // session is how a program beside an instance is talked with.

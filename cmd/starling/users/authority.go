@@ -100,6 +100,7 @@ func rotate(ctx context.Context, r *remote.Remote, peer *client.Client, within t
 		if err != nil {
 			return err
 		}
+		again := rotateAgain
 		old, waiting := others(answer, id)
 		if len(waiting) > 0 {
 			progress.Set(id, "signs; waiting for "+strings.Join(waiting, ", "))
@@ -107,13 +108,14 @@ func rotate(ctx context.Context, r *remote.Remote, peer *client.Client, within t
 		switch {
 		case len(waiting) == 0:
 			progress.Set(id, "signs; all machines have certificates of it")
-			for _, one := range old {
-				if err := peer.RemoveAuthority(ctx, one); err != nil {
-					return err
-				}
+			err := endAll(ctx, peer, old)
+			if err == nil {
+				fmt.Fprintln(r.Out, id)
 			}
-			fmt.Fprintln(r.Out, id)
-			return nil
+			if err == nil || time.Now().After(end) {
+				return err
+			}
+			again = time.Second // secrets are sealed with the new key first
 		case time.Now().After(end):
 			return exit.Fail(exit.Failed, "authority %s signs, but these machines show no certificate of it yet: %s\nhint: "+
 				"what was signed by %s counts as well, until \"starling ca remove\"; see \"starling ca ls\"", id, strings.Join(waiting, ", "),
@@ -122,9 +124,19 @@ func rotate(ctx context.Context, r *remote.Remote, peer *client.Client, within t
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-time.After(rotateAgain):
+		case <-time.After(again):
 		}
 	}
+}
+
+// endAll ends authorities.
+func endAll(ctx context.Context, peer *client.Client, all []string) error {
+	for _, one := range all {
+		if err := peer.RemoveAuthority(ctx, one); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // others lists the other authorities that count, and the machines that show no certificate of this one.

@@ -19,11 +19,14 @@ type Twin struct {
 	gone   map[terms.NodeName]bool
 	// signed are the authorities in their order, with those that count no more.
 	signed []access.Authority
+	// secrets are sealed by a name; their versions and texts.
+	secrets map[string]access.Secret
 }
 
 // New knows nobody.
 func New() *Twin {
-	return &Twin{nodes: map[terms.NodeName]access.Key{}, gone: map[terms.NodeName]bool{}}
+	return &Twin{nodes: map[terms.NodeName]access.Key{}, gone: map[terms.NodeName]bool{},
+		secrets: map[string]access.Secret{}}
 }
 
 // IsGone tells whether a node was removed.
@@ -61,14 +64,31 @@ func RequestOf(c command.Command) (id string, node terms.NodeName) {
 		return c.RequestID, ""
 	case *command.RemoveNode:
 		return c.RequestID, ""
+	case *command.PutSecret:
+		return c.RequestID, ""
+	case *command.SealSecret:
+		return "", ""
+	case *command.RemoveSecret:
+		return c.RequestID, ""
 	case *command.AdmitNode:
 		return "", c.Node
 	}
 	panic("sim: the model has no rule for a command of kind " + c.Kind().String())
 }
 
-// Obey applies such a request; member tells that the node which it admits has one.
-func (t *Twin) Obey(c command.Command, author terms.NodeName, member bool, now terms.Time) bool {
+// Around is what else is as a request is obeyed.
+type Around struct {
+	Author  terms.PeerID
+	Members []terms.PeerID
+	Pools   []terms.Pool
+	Time    terms.Time
+	// IsMember tells that the node which the request admits has a member.
+	IsMember bool
+}
+
+// Obey applies such a request.
+func (t *Twin) Obey(c command.Command, a Around) bool {
+	author, now := a.Author.Node(), a.Time
 	switch c := c.(type) {
 	case *command.AddUser:
 		return t.addUser(c.Credential)
@@ -82,8 +102,10 @@ func (t *Twin) Obey(c command.Command, author terms.NodeName, member bool, now t
 		return t.addToken(c.Token, terms.Time(c.LifeMillis), now)
 	case *command.RemoveToken:
 		return t.removeToken(c.ID, now)
+	case *command.PutSecret, *command.SealSecret, *command.RemoveSecret:
+		return t.obeySecret(c, &a)
 	case *command.AdmitNode:
-		return t.admit(c, author, member, now)
+		return t.admit(c, author, a.IsMember, now)
 	}
 	return false
 }
@@ -160,7 +182,7 @@ func (t *Twin) addAuthority(c *command.AddAuthority) bool {
 // removeAuthority ends one that does not sign.
 func (t *Twin) removeAuthority(id access.Key) bool {
 	for i := 0; i < len(t.signed)-1; i++ {
-		if t.signed[i].ID() == id && !t.signed[i].Former {
+		if t.signed[i].ID() == id && !t.signed[i].Former && !t.seals(id) {
 			t.signed[i].Former = true
 			return true
 		}
@@ -265,6 +287,7 @@ func (t *Twin) Differences(r *registry.Registry, now terms.Time) (found []string
 	if r != nil {
 		say("authorities", fmt.Sprint(r.Authorities), fmt.Sprint(t.signed))
 	}
+	found = append(found, t.secretDifferences(r)...)
 	for node := range t.gone {
 		say("node "+string(node)+" is gone", r.IsGone(node), true)
 	}

@@ -41,5 +41,16 @@ func Needs(c command.Command) (role access.Role, in []terms.PoolPath) {
 		}
 		return access.Admin, in
 	}
+	return ofSecret(c)
+}
+
+// ofSecret is what a command about a secret asks for, or one that only admins may give.
+func ofSecret(c command.Command) (role access.Role, in []terms.PoolPath) {
+	switch c := c.(type) {
+	case *command.PutSecret:
+		return access.Submitter, []terms.PoolPath{c.Secret.Pool}
+	case *command.RemoveSecret:
+		return access.Submitter, []terms.PoolPath{c.Pool}
+	}
 	return access.Admin, []terms.PoolPath{""}
 }

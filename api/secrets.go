@@ -1,0 +1,113 @@
+package api
+
+import (
+	"context"
+	"fmt"
+
+	"starling/api/door"
+	starlingv1 "starling/api/v1"
+	"starling/api/wire"
+	"starling/cluster"
+	"starling/cluster/workload"
+	"starling/command"
+	"starling/rights"
+	"starling/terms"
+	"starling/terms/access"
+)
+
+// PutSecret has what a secret holds sealed, and keeps that as its next version.
+func (s *server) PutSecret(ctx context.Context,
+	request *starlingv1.PutSecretRequest) (*starlingv1.PutSecretResponse, error) {
+	problems := append(requestIDProblems(request.GetRequestId()),
+		secretProblems(request.GetPool(), request.GetName())...)
+	if size := len(request.GetValue()); size == 0 || size > access.SecretBytesMax {
+		problems = append(problems, terms.Problem{Path: "value",
+			Reason: fmt.Sprintf("must have 1 to %d bytes, has %d", access.SecretBytesMax, size)})
+	}
+	if len(problems) > 0 {
+		return nil, invalid("the request", problems...)
+	}
+	pool := terms.PoolPath(request.GetPool())
+	state, err := s.stateAt(ctx, 0)
+	if err != nil {
+		return nil, err
+	}
+	put := &command.PutSecret{RequestID: request.GetRequestId(),
+		Secret: access.Secret{Pool: pool, Name: request.GetName()}}
+	if refusal := rights.OfCommand(state, door.CallerOf(ctx).Subject(), put); refusal != "" {
+		return nil, &wire.Failure{Code: wire.Denied, Decided: true, Reason: refusal}
+	}
+	if put.Secret, err = s.backend.SealSecret(ctx, pool, request.GetName(), request.GetValue()); err != nil {
+		return nil, fmt.Errorf("have the secret sealed: %w", err)
+	}
+	receipt, err := s.submit(ctx, put)
+	if err != nil {
+		return nil, err
+	}
+	if state, err = s.stateAt(ctx, uint64(receipt.Index)); err != nil {
+		return nil, err
+	}
+	answer := &starlingv1.PutSecretResponse{Index: uint64(receipt.Index)}
+	if kept := state.Registry().Secret(pool, request.GetName()); kept != nil {
+		answer.Version = kept.Version
+	}
+	return answer, nil
+}
+
+func secretProblems(pool, name string) (problems []terms.Problem) {
+	if reason := terms.PoolPath(pool).Problem(); reason != "" {
+		problems = append(problems, terms.Problem{Path: "pool", Reason: reason})
+	}
+	if reason := terms.NameProblem(name, false); reason != "" {
+		problems = append(problems, terms.Problem{Path: "name", Reason: reason})
+	}
+	return problems
+}
+
+// ListSecrets lists the secrets of the pools that the caller sees.
+func (s *server) ListSecrets(ctx context.Context,
+	request *starlingv1.ListSecretsRequest) (*starlingv1.ListSecretsResponse, error) {
+	state, err := s.stateAt(ctx, 0)
+	if err != nil {
+		return nil, err
+	}
+	answer := &starlingv1.ListSecretsResponse{Index: uint64(state.Index), Time: timestamp(state.Time)}
+	caller := door.CallerOf(ctx)
+	used := jobsBySecret(state)
+	for _, one := range state.Registry().SecretsOf(terms.PoolPath(request.GetPool())) {
+		if caller.Role < access.Viewer && rights.RoleIn(state, caller.Subject(), one.Pool) < access.Viewer {
+			continue
+		}
+		answer.Secrets = append(answer.Secrets, &starlingv1.Secret{Pool: string(one.Pool), Name: one.Name,
+			Version: one.Version, PutAt: timestamp(one.At), Jobs: used[string(one.Pool)+"/"+one.Name]})
+	}
+	return answer, nil
+}
+
+// jobsBySecret lists the jobs that have not finished by the secrets that they name, POOL/NAME.
+func jobsBySecret(state *cluster.State) map[string][]string {
+	used := map[string][]string{}
+	state.EachJobByName("", func(j *workload.Job) bool {
+		named := map[string]bool{}
+		for i := range j.Spec.Tasks {
+			for _, s := range j.Spec.Tasks[i].Secrets {
+				named[string(j.Spec.Name.Pool())+"/"+s.Name] = true
+			}
+		}
+		for secret := range named {
+			used[secret] = append(used[secret], string(j.Spec.Name))
+		}
+		return true
+	})
+	return used
+}
+
+// RemoveSecret ends a secret.
+func (s *server) RemoveSecret(ctx context.Context,
+	request *starlingv1.RemoveSecretRequest) (*starlingv1.RemoveSecretResponse, error) {
+	problems := append(requestIDProblems(request.GetRequestId()),
+		secretProblems(request.GetPool(), request.GetName())...)
+	receipt, err := s.submit(ctx, &command.RemoveSecret{RequestID: request.GetRequestId(),
+		Pool: terms.PoolPath(request.GetPool()), Name: request.GetName()}, problems...)
+	return &starlingv1.RemoveSecretResponse{Index: uint64(receipt.Index)}, err
+}
