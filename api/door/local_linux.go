@@ -16,14 +16,26 @@ func credentialsOf(connection *net.UnixConn) (localCredentials, error) {
 		return localCredentials{}, err
 	}
 	var found *unix.Ucred
-	var failed error
+	var handle int
+	var failed, untold error
 	err = raw.Control(func(fd uintptr) {
 		found, failed = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
+		handle, untold = unix.GetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_PEERPIDFD)
 	})
 	if err := errors.Join(err, failed); err != nil {
 		return localCredentials{}, err
 	}
-	return localCredentials{uid: int(found.Uid), isTask: isElsewhere(int(found.Pid))}, nil
+	one := localCredentials{uid: int(found.Uid), isTask: isElsewhere(int(found.Pid))}
+	switch {
+	case errors.Is(untold, unix.ENOPROTOOPT): // before Linux 6.5
+	case untold != nil:
+		one.isTask = true
+	default:
+		// Only while the process that has connected is there, its number is not another's.
+		one.isTask = one.isTask || unix.PidfdSendSignal(handle, 0, nil, 0) != nil
+		_ = unix.Close(handle)
+	}
+	return one, nil
 }
 
 // isElsewhere tells whether a process is in another namespace of processes than this one, as the tasks of a peer that
