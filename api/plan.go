@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"starling/api/caution"
+	"starling/api/door"
 	"starling/api/difference"
 	starlingv1 "starling/api/v1"
 	"starling/api/view"
@@ -16,6 +17,7 @@ import (
 	"starling/cluster/workload"
 	"starling/command"
 	"starling/replica/forecast"
+	"starling/rights"
 	"starling/schedule/explain"
 	"starling/terms"
 	"starling/terms/rules"
@@ -36,7 +38,7 @@ func (s *server) PlanJob(ctx context.Context, request *starlingv1.PlanJobRequest
 		return nil, err
 	}
 	answer := &starlingv1.PlanJobResponse{Index: uint64(state.Index), Job: string(spec.Name),
-		Warnings: caution.Of(state, spec, s.backend.Self().Node())}
+		Warnings: s.warnings(ctx, state, spec)}
 	before := state.JobOf(spec.Name)
 	if before != nil && before.Finished != 0 {
 		before = nil
@@ -76,6 +78,15 @@ func (s *server) PlanJob(ctx context.Context, request *starlingv1.PlanJobRequest
 		answer.Update, answer.Tasks = view.Update(&after.Update), taskPlans(before, after)
 	}
 	return answer, nil
+}
+
+// warnings tells what a user should know of a job before it runs, and why it would be refused.
+func (s *server) warnings(ctx context.Context, state *cluster.State, spec *terms.Job) []string {
+	all := caution.Of(state, spec, s.backend.Self().Node())
+	if refusal := rights.OfUsers(state, door.CallerOf(ctx).Subject(), spec); refusal != "" {
+		all = append(all, "it would be refused: "+refusal)
+	}
+	return all
 }
 
 // taskPlans compares the slots of a job before and after; before is nil for a new job.

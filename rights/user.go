@@ -10,9 +10,9 @@ import (
 	"starling/terms/rules"
 )
 
-// ofUsers says why the tasks of a version of a job may not have the users that it names, "" if they may. Admins of the
+// OfUsers says why the tasks of a version of a job may not have the users that it names, "" if they may. Admins of the
 // cluster name whom they like, others whom the pool states. A task that stays what it is keeps its user.
-func ofUsers(s *cluster.State, who access.Subject, spec *terms.Job) string {
+func OfUsers(s *cluster.State, who access.Subject, spec *terms.Job) string {
 	if s.Rules < rules.Authorities || s.Registry().Role(who) >= access.Admin {
 		return ""
 	}

@@ -15,7 +15,21 @@ import (
 
 // Of returns a line for each thing, for a job that is to be submitted to the value, as seen from a node.
 func Of(s *cluster.State, spec *terms.Job, self terms.NodeName) []string {
-	return append(users(spec, self), volumes(s, spec)...)
+	return slices.Concat(users(spec, self), secrets(s, spec), volumes(s, spec))
+}
+
+// secrets tells of secrets that the job's pool does not have yet.
+func secrets(s *cluster.State, spec *terms.Job) (all []string) {
+	for i := range spec.Tasks {
+		t := &spec.Tasks[i]
+		for _, use := range t.Secrets {
+			if pool := spec.Name.Pool(); s.Registry().Secret(pool, use.Name) == nil {
+				all = append(all, fmt.Sprintf("tasks.%s.secrets: pool %s has no secret %s: instances wait until \"starling secret put "+
+					"%[2]s/%[3]s\"", t.Name, pool, use.Name))
+			}
+		}
+	}
+	return all
 }
 
 // users tells of accounts that the node does not have. Others may have them: what their machines know nobody else can

@@ -6,6 +6,7 @@ import (
 
 	"starling/cluster"
 	"starling/terms"
+	"starling/terms/access"
 )
 
 func TestUsers(t *testing.T) {
@@ -16,5 +17,20 @@ func TestUsers(t *testing.T) {
 	got := Of(cluster.NewState(), spec, "n1")
 	if len(got) != 1 || !strings.HasPrefix(got[0], "tasks.a.user: node n1, which was asked, has no user nosuchuser: ") {
 		t.Errorf("got %q, want one line about task a", got)
+	}
+}
+
+func TestSecrets(t *testing.T) {
+	spec := &terms.Job{Name: "web", Tasks: []terms.Task{{Name: "a", Secrets: []terms.SecretUse{{Name: "db"}}}}}
+	s := cluster.NewState()
+	got := Of(s, spec, "n1")
+	if want := "tasks.a.secrets: pool default has no secret db: instances wait until"; len(got) != 1 ||
+		!strings.HasPrefix(got[0], want) {
+		t.Errorf("got %q, want one line about secret db", got)
+	}
+	known, _ := s.Registry().PutSecret(access.Secret{Pool: "default", Name: "db", Sealed: "x"}, 1)
+	s.SetRegistry(known)
+	if got := Of(s, spec, "n1"); len(got) != 0 {
+		t.Errorf("got %q of a secret that is there", got)
 	}
 }
