@@ -36,7 +36,7 @@ type gate struct {
 	clients map[string]*http.Client
 }
 
-func newGate(t *testing.T) *gate {
+func newGate(t *testing.T, changes ...func(*door.Config)) *gate {
 	t.Helper()
 	keys, other := newKeys(t), newKeys(t)
 	a, _ := pair()
@@ -52,7 +52,11 @@ func newGate(t *testing.T) *gate {
 		t.Fatal(err)
 	}
 	log := slog.New(slog.DiscardHandler)
-	opened, err := door.Open(door.Config{Keys: keys, Listener: listener, Address: listener.Addr().String(), Log: log})
+	config := door.Config{Keys: keys, Listener: listener, Address: listener.Addr().String(), Log: log}
+	for _, change := range changes {
+		change(&config)
+	}
+	opened, err := door.Open(config)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"starling/terms/access"
 )
 
 // TokenPrefix begins every line by which a machine joins.
@@ -104,6 +106,27 @@ func (k *Keys) Check(text, proof, channel, csr []byte) (*Claims, error) {
 			claims.Expires.Format(time.RFC3339))
 	}
 	return claims, nil
+}
+
+// signInText is what the proof of a sign-in is about: no claims of a token begin so.
+func signInText(code string, key access.Key) string { return "sign-in " + string(key[:]) + code }
+
+// SignInProof shows that a sign-in with this secret code of the provider was begun for a key.
+func (k *Keys) SignInProof(code string, key access.Key) ([]byte, error) {
+	signer := k.signer()
+	if signer == nil {
+		return nil, ErrNotKeeper
+	}
+	by, err := signer.proofKey()
+	return mac(by, signInText(code, key)), err
+}
+
+// IsSignIn tells whether a node that holds a key of an authority that counts has made the proof.
+func (k *Keys) IsSignIn(proof []byte, code string, key access.Key) bool {
+	return slices.ContainsFunc(k.known.Load().held(), func(a *Authority) bool {
+		by, err := a.proofKey()
+		return err == nil && hmac.Equal(proof, mac(by, signInText(code, key)))
+	})
 }
 
 // Knows tells whether the authority of a token is one of this node's cluster, of now or before.

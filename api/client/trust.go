@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,6 +14,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"golang.org/x/oauth2"
 
 	"starling/api/door"
 	"starling/api/wire"
@@ -44,6 +47,60 @@ func (c *Client) AddUser(ctx context.Context, request door.UserRequest) (*trust.
 	}
 	return mine.Credentials([]string{answer.Address}, answer.Certificate, answer.Authority)
 }
+
+// LetSignIn lets a user sign in, and returns by what that one finds the cluster.
+func (c *Client) LetSignIn(ctx context.Context, request door.UserRequest) (*trust.Pin, error) {
+	request.OIDC = true
+	answer := &door.UserAnswer{}
+	if err := c.post(ctx, door.PathUser, request, answer); err != nil {
+		return nil, err
+	}
+	ca, err := x509.ParseCertificate(answer.Authority)
+	if err != nil {
+		return nil, fmt.Errorf("the authority's certificate: %w", err)
+	}
+	return &trust.Pin{Addresses: []string{answer.Address}, CA: trust.Hash(ca)}, nil
+}
+
+// SignIn has the user of a browser vouched for by the cluster's OpenID Connect provider: tell says what to do there.
+// The nodes at the addresses are shown nothing, and must have one of the authorities.
+func SignIn(ctx context.Context, addresses []string, known []trust.Shows,
+	tell func(*oauth2.DeviceAuthResponse)) (*trust.Credentials, error) {
+	mine, err := trust.NewRequest()
+	if err != nil {
+		return nil, err
+	}
+	c := newClient(addresses, func() []trust.Shows { return known })
+	defer c.Close()
+	begun := &door.SignInAnswer{}
+	if err := c.post(ctx, door.PathSignIn, door.SignInRequest{CSR: mine.CSR}, begun); err != nil {
+		return nil, err
+	}
+	tell(begun.Device)
+	answer, request := &door.UserAnswer{}, door.SignedInRequest{SignInAnswer: *begun, CSR: mine.CSR}
+	for tries := 1; ; tries++ {
+		err := c.postFor(ctx, signInMax, door.PathSignedIn, request, answer)
+		if err == nil {
+			return mine.Credentials(addresses, answer.Certificate, answer.Authority)
+		}
+		var failure *wire.Failure
+		if !errors.As(err, &failure) || failure.Code != wire.Unavailable || tries == signInTries {
+			return nil, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(signInPause):
+		}
+	}
+}
+
+// signInMax bounds the wait for a user who signs in; an answer that does not come is asked for so often, with a pause.
+const (
+	signInMax   = time.Hour
+	signInTries = 5
+	signInPause = time.Second
+)
 
 // Tokens lists the tokens by which machines may join yet.
 func (c *Client) Tokens(ctx context.Context) (all []door.KnownToken, err error) {
@@ -98,9 +155,16 @@ func (c *Client) RemoveNode(ctx context.Context, name string) error {
 
 // post asks the peers one after another until one decides.
 func (c *Client) post(ctx context.Context, path string, request, answer any) error {
+	return c.postFor(ctx, askMax, path, request, answer)
+}
+
+// postFor does so, and lets each take so long.
+func (c *Client) postFor(ctx context.Context, most time.Duration, path string, request, answer any) error {
 	var err error
 	for _, address := range c.addresses {
-		err = post(ctx, &http.Client{Transport: c.transport}, wire.URL(address)+path, request, answer)
+		within, cancel := context.WithTimeout(ctx, most)
+		err = send(within, &http.Client{Transport: c.transport}, wire.URL(address)+path, request, answer)
+		cancel()
 		var failure *wire.Failure
 		if errors.As(err, &failure) && failure.Code != wire.Conflict && failure.Code != wire.Unavailable || err == nil {
 			return err
@@ -113,6 +177,11 @@ func (c *Client) post(ctx context.Context, path string, request, answer any) err
 func post(ctx context.Context, by *http.Client, url string, request, answer any) error {
 	ctx, cancel := context.WithTimeout(ctx, askMax)
 	defer cancel()
+	return send(ctx, by, url, request, answer)
+}
+
+// send does so for as long as it takes.
+func send(ctx context.Context, by *http.Client, url string, request, answer any) error {
 	text, err := json.Marshal(request)
 	if err != nil {
 		return err
@@ -166,7 +235,7 @@ func Join(ctx context.Context, token *trust.Token, node string, mine *trust.Requ
 func joinAt(ctx context.Context, address string, token *trust.Token, node string,
 	mine *trust.Request) (trust.Admission, error) {
 	answer := &door.JoinAnswer{}
-	err := where{address, door.PathJoin, trust.JoinTLS(token)}.post(ctx, func(channel []byte) (any, error) {
+	err := where{address, door.PathJoin, trust.PinnedTLS(token.CA)}.post(ctx, func(channel []byte) (any, error) {
 		return door.JoinRequest{Node: node, Claims: token.Claims, Proof: token.Proof(channel, mine.CSR), CSR: mine.CSR}, nil
 	}, answer)
 	if err != nil {

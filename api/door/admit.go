@@ -64,11 +64,13 @@ type UserRequest struct {
 	Role        string `json:"role"`
 	LifeSeconds int64  `json:"life_seconds"`
 	CSR         []byte `json:"csr"`
+	// OIDC lets the user sign in instead, and gives the role; there is no key and no certificate.
+	OIDC bool `json:"oidc,omitempty"`
 }
 
 // UserAnswer has it.
 type UserAnswer struct {
-	Certificate []byte `json:"certificate"`
+	Certificate []byte `json:"certificate,omitempty"`
 	Authority   []byte `json:"authority"`
 	Address     string `json:"address"`
 }
@@ -164,16 +166,19 @@ func (d *Door) token(w http.ResponseWriter, r *http.Request) {
 // user signs the certificate of a user, whose key it never sees.
 func (d *Door) user(w http.ResponseWriter, r *http.Request) {
 	admit(w, r, PathUser, func(request *UserRequest) (*UserAnswer, error) {
-		life := time.Duration(request.LifeSeconds) * time.Second
-		if life <= 0 || life > userLifeMax {
-			return nil, fmt.Errorf("credentials must be good for 1 s to %s", userLifeMax)
-		}
 		role := access.NoRole
 		if request.Role != "" {
 			var err error
 			if role, err = access.ParseRole(request.Role); err != nil {
 				return nil, err
 			}
+		}
+		if request.OIDC {
+			return d.letSignIn(r.Context(), request.Name, role)
+		}
+		life := time.Duration(request.LifeSeconds) * time.Second
+		if life <= 0 || life > userLifeMax {
+			return nil, fmt.Errorf("credentials must be good for 1 s to %s", userLifeMax)
 		}
 		key, err := trust.KeyOf(request.CSR)
 		if err != nil {

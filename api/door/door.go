@@ -17,6 +17,7 @@ import (
 	"starling/replica/report"
 	"starling/terms"
 	"starling/trust"
+	"starling/trust/provider"
 )
 
 // Config says what a door is made of.
@@ -33,6 +34,8 @@ type Config struct {
 	Names   []string
 	// Issuer is who signs id tokens, as outsiders know the cluster; "" for its SPIFFE id.
 	Issuer string
+	// SignIn says who users are that sign in, nil if they cannot.
+	SignIn *provider.Provider
 	Log    *slog.Logger
 }
 
@@ -183,6 +186,8 @@ func (d *Door) handler(within time.Duration) http.Handler {
 	mux.HandleFunc("POST "+PathRemoveUser, d.removeUser)
 	mux.HandleFunc("POST "+PathRemoveNode, d.removeNode)
 	mux.HandleFunc("POST "+PathCan, d.can)
+	mux.HandleFunc("POST "+PathSignIn, d.signIn)
+	mux.HandleFunc("POST "+PathSignedIn, d.signedIn)
 	mux.HandleFunc("POST "+PathAuthorities, d.authorities)
 	mux.HandleFunc("POST "+PathRotate, d.rotate)
 	mux.HandleFunc("POST "+PathRemoveAuthority, d.removeAuthority)

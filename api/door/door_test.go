@@ -303,9 +303,9 @@ func TestJoinIsRefused(t *testing.T) {
 	address := open(t, a, io.Discard)
 	past := time.Now().Add(-time.Second)
 	cases := map[string]*trust.Token{
-		"the token expired at":                             tokenOf(t, a, address, trust.Claims{Expires: past}),
-		"the authority of what answers is not the token's": tokenOf(t, other, address, trust.Claims{}),
-		"the token is for node e":                          tokenOf(t, a, address, trust.Claims{Node: "e"}),
+		"the token expired at": tokenOf(t, a, address, trust.Claims{Expires: past}),
+		"the authority of what answers is not the one in the line": tokenOf(t, other, address, trust.Claims{}),
+		"the token is for node e":                                  tokenOf(t, a, address, trust.Claims{Node: "e"}),
 	}
 	for want, token := range cases {
 		if _, err := client.Join(within(t), token, "d", requestOf(t)); err == nil || !strings.Contains(err.Error(), want) {

@@ -71,7 +71,9 @@ func (d *Door) recognize(who *trust.Identity, connection *tls.ConnectionState) e
 	if found == nil {
 		return errEnded(*who)
 	}
-	who.Role = found.Role
+	if who.Role = found.Role; all.SignIn(who.Name) != nil {
+		who.Role = max(who.Role, all.SignIn(who.Name).Role)
+	}
 	return nil
 }
 
@@ -229,10 +231,11 @@ type Done struct{}
 
 // KnownUser is a credential of a user.
 type KnownUser struct {
-	Name    string    `json:"name"`
-	Role    string    `json:"role"`
-	Key     string    `json:"key"`
-	Expires time.Time `json:"expires"`
+	Name string `json:"name"`
+	Role string `json:"role"`
+	// Key is "" for the right to sign in, which does not expire.
+	Key     string    `json:"key,omitempty"`
+	Expires time.Time `json:"expires,omitzero"`
 }
 
 // KnownToken is a token by which machines may join yet.
@@ -257,6 +260,10 @@ func (d *Door) users(w http.ResponseWriter, r *http.Request) {
 		}
 		list := []KnownUser{}
 		for _, o := range all.All(access.OfUser) {
+			if o.Key == access.SignInKey(o.Name) {
+				list = append(list, KnownUser{Name: o.Name, Role: o.Role.String()})
+				continue
+			}
 			list = append(list, KnownUser{o.Name, o.Role.String(), o.Key.String(), timeOf(o.Until)})
 		}
 		return &list, nil

@@ -36,6 +36,8 @@ const (
 	PathRemoveUser  = "/v1/user/remove"
 	PathRemoveNode  = "/v1/node/remove"
 	PathCan         = "/v1/can"
+	PathSignIn      = "/v1/sign-in"
+	PathSignedIn    = "/v1/sign-in/finish"
 
 	PathAuthorities     = "/v1/ca"
 	PathRotate          = "/v1/ca/rotate"
@@ -121,10 +123,8 @@ func table() map[string]Right {
 		PathAuthorities: read, PathRotate: rule, PathRemoveAuthority: rule, PathAuthorityKey: {Node: true},
 
 		PathIDTokens: {Node: true}, PathSeal: {Node: true}, PathDiscovery: {Anyone: true}, PathJWKS: {Anyone: true},
-		PathJoin:    {Anyone: true},
-		PathRenew:   {Anyone: true},
-		PathHealth:  {Anyone: true},
-		PathReady:   {Anyone: true},
+		PathSignIn: {Anyone: true}, PathSignedIn: {Anyone: true}, PathJoin: {Anyone: true}, PathRenew: {Anyone: true},
+		PathHealth: {Anyone: true}, PathReady: {Anyone: true},
 		PathOpenAPI: {Anyone: true},
 	}
 }

@@ -103,6 +103,9 @@ func known(c command.Command) string {
 	case *command.As:
 		return fmt.Sprintf("%s, asked by %s", Command(c.Command), c.Subject)
 	case *command.AddUser:
+		if c.Credential.Key == access.SignInKey(c.Credential.Name) {
+			return fmt.Sprintf("let user %s sign in, as %s", c.Credential.Name, c.Credential.Role)
+		}
 		return fmt.Sprintf("let user %s in with key %s, as %s", c.Credential.Name, c.Credential.Key, c.Credential.Role)
 	case *command.RemoveUser:
 		return fmt.Sprintf("end the credentials of user %s", c.Name)
@@ -110,13 +113,6 @@ func known(c command.Command) string {
 		return fmt.Sprintf("let authority %s sign", access.Authority{Certificate: c.Certificate}.ID())
 	case *command.RemoveAuthority:
 		return fmt.Sprintf("end authority %s", c.ID)
-	case *command.PutSecret:
-		return fmt.Sprintf("put secret %s/%s", c.Secret.Pool, c.Secret.Name)
-	case *command.SealSecret:
-		return fmt.Sprintf("seal version %d of secret %s/%s with the newest key", c.Secret.Version, c.Secret.Pool,
-			c.Secret.Name)
-	case *command.RemoveSecret:
-		return fmt.Sprintf("remove secret %s/%s", c.Pool, c.Name)
 	case *command.AddToken:
 		return fmt.Sprintf("let %d machines join by token %s", c.Token.Uses, c.Token.ID)
 	case *command.RemoveToken:
@@ -130,6 +126,20 @@ func known(c command.Command) string {
 		return fmt.Sprintf("remove node %s", c.Node)
 	case *command.TakeSnapshot:
 		return "ask for a snapshot"
+	}
+	return secret(c)
+}
+
+// secret says what a command about a secret does; of another it says the name.
+func secret(c command.Command) string {
+	switch c := c.(type) {
+	case *command.PutSecret:
+		return fmt.Sprintf("put secret %s/%s", c.Secret.Pool, c.Secret.Name)
+	case *command.SealSecret:
+		return fmt.Sprintf("seal version %d of secret %s/%s with the newest key", c.Secret.Version, c.Secret.Pool,
+			c.Secret.Name)
+	case *command.RemoveSecret:
+		return fmt.Sprintf("remove secret %s/%s", c.Pool, c.Name)
 	}
 	return c.Kind().String()
 }

@@ -149,6 +149,11 @@ func (r *Registry) Find(who access.Subject, key access.Key) *access.Credential {
 	return nil
 }
 
+// SignIn returns what lets a user sign in and gives the role, nil if that one may not.
+func (r *Registry) SignIn(user string) *access.Credential {
+	return r.Find(access.Subject{Kind: access.OfUser, Name: user}, access.SignInKey(user))
+}
+
 // owner returns whose a key is, nil for nobody's. It reads all.
 func (r *Registry) owner(key access.Key) *access.Subject {
 	for i := range r.Credentials {

@@ -103,6 +103,9 @@ type Key [32]byte
 // String returns its first digits, enough to tell it from others.
 func (k Key) String() string { return fmt.Sprintf("%x", k[:6]) }
 
+// SignInKey stands for the right of a user to sign in: it is no key that anybody can have.
+func SignInKey(user string) Key { return sha256.Sum256([]byte("starling sign-in " + user)) }
+
 // Code writes or reads the key.
 func (k *Key) Code(c *codec.Coder) {
 	for i := 0; i < len(k); i += 8 {

@@ -294,7 +294,8 @@ func (a *agent) openDoor(ctx context.Context) error {
 		return err
 	}
 	a.door, err = host.OpenDoor(listener, host.Entry{
-		Advertise: a.config.Advertise, AdminGroup: a.config.AdminGroup, Issuer: a.config.Issuer}, a.keys, a.log)
+		Advertise: a.config.Advertise, AdminGroup: a.config.AdminGroup, Issuer: a.config.Issuer, OIDC: a.config.OIDC},
+		a.keys, a.log)
 	return err
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -27,6 +28,7 @@ import (
 	"starling/terms"
 	"starling/terms/access"
 	"starling/trust"
+	"starling/trust/provider"
 )
 
 // Entry says how a machine's API is found.
@@ -37,6 +39,8 @@ type Entry struct {
 	AdminGroup string
 	// Issuer is who signs id tokens of instances, as outsiders know the cluster; "" for its SPIFFE id.
 	Issuer string
+	// OIDC is the provider with which users sign in; without an issuer they cannot.
+	OIDC provider.Settings
 }
 
 // OpenDoor opens a machine's API: TCP for those with a certificate of the cluster, and a socket for users of the
@@ -54,10 +58,14 @@ func OpenDoor(listener net.Listener, at Entry, keys *trust.Keys, log *slog.Logge
 	if err := wire.SweepSockets(folder); err != nil {
 		log.Warn("sockets that were left behind cannot be deleted", "error", err)
 	}
-	opened, err := door.Open(door.Config{
+	config := door.Config{
 		Keys: keys, Listener: listener, Socket: wire.SocketIn(folder, address), Group: at.AdminGroup, Address: address,
 		Names: names, Issuer: at.Issuer, Log: log,
-	})
+	}
+	if at.OIDC.Issuer != "" {
+		config.SignIn = provider.New(at.OIDC, http.DefaultTransport)
+	}
+	opened, err := door.Open(config)
 	if err != nil {
 		return nil, errors.Join(err, listener.Close())
 	}

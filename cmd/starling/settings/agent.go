@@ -25,6 +25,7 @@ import (
 	"starling/journal/zookeeper"
 	"starling/terms"
 	"starling/trust"
+	"starling/trust/provider"
 )
 
 // Agent is what the agent of a machine needs to know.
@@ -43,6 +44,8 @@ type Agent struct {
 	Advertise string
 	// Issuer is who signs id tokens of instances, as outsiders know the cluster; "" for its SPIFFE id.
 	Issuer string
+	// OIDC is the provider with which users sign in; without an issuer they cannot.
+	OIDC provider.Settings
 	// DNS is where names of instances are answered, "" for nowhere.
 	DNS string
 	// Join is where the APIs of other machines of the cluster answer; without any, a machine that knows of none founds it.
@@ -151,13 +154,17 @@ func defaults() (*Agent, error) {
 		Capacity:  terms.Resources{-1, -1, -1},
 		PortFirst: PortFirstDefault, PortLast: PortLastDefault,
 		Containerd:   ContainerdDefault,
+		OIDC:         provider.Settings{Claim: provider.EmailClaim},
 		ArchiveBytes: ArchiveBytesDefault, ArchiveAge: ArchiveAgeDefault,
 		BackupEvery: backupEveryDefault, BackupKeep: backupKeepDefault,
 	}, nil
 }
 
 // all are all settings of the agent, in the order in which help and errors list them.
-func all() []setting {
+func all() []setting { return append(ofEntry(), ofWork()...) }
+
+// ofEntry are the settings of who this machine is, where it answers, and whom.
+func ofEntry() []setting {
 	return []setting{
 		{"node", scalar, "`NAME` of this machine in the cluster (default: its host name)", setNode},
 		{"data", scalar, "`DIR` for what must survive a restart (default /var/lib/starling)",
@@ -166,7 +173,19 @@ func all() []setting {
 		{"admin_group", scalar, "`GROUP` of this machine whose members are admins, as root and the agent's own user are (default: none)", setAdminGroup},
 		{"advertise", scalar, "`HOST:PORT` at which other peers reach the API (default: the address, or the machine's first)", setAdvertise},
 		{"id_token_issuer", scalar, "`URL` as which id tokens of instances name their issuer, the same on all nodes; below it outsiders find .well-known/openid-configuration, which each peer serves (default: spiffe://CLUSTER; outsiders are told of a peer's .well-known/jwks.json then)", setIssuer},
+		{"oidc.issuer", scalar, "`URL` of the OpenID Connect provider with which users sign in, the same on all nodes that hold the authority's key (default: none)", setOIDCIssuer},
+		{"oidc.client", scalar, "`ID` of the cluster as a client of the provider, which must let it sign devices in (RFC 8628)",
+			setPath(func(c *Agent) *string { return &c.OIDC.Client })},
+		{"oidc.secret_file", scalar, "`FILE` with the client's secret, if it has one", setOIDCSecret},
+		{"oidc.claim", scalar, "`NAME` of the claim of the id token that is the user's name; email counts only if it is verified (default email)",
+			setPath(func(c *Agent) *string { return &c.OIDC.Claim })},
 		{"dns", scalar, "`HOST:PORT` at which to answer the names of instances over DNS, such as 127.0.0.1:5300 (default: nowhere)", setDNS},
+	}
+}
+
+// ofWork are the others.
+func ofWork() []setting {
+	return []setting{
 		{"join", list, "`LINE` of `starling token create`, or a file with it, to join a cluster; or HOST:PORTs of the APIs of its machines, for one that has joined (default: those that it knew last; a new machine founds a cluster)", setJoin},
 		{"etcd.listen", scalar, "`URL` at which this machine's member of the quorum answers other machines, once it is one; without it it is never one (default for the machine that founds the cluster: " + EtcdListenDefault + ")",
 			setURL(func(c *Agent) *string { return &c.Etcd.Listen })},
@@ -273,6 +292,19 @@ func setAdvertise(c *Agent, texts []string) error {
 func setIssuer(c *Agent, texts []string) error {
 	c.Issuer = texts[0]
 	return httpsURL(texts[0])
+}
+
+func setOIDCIssuer(c *Agent, texts []string) error {
+	c.OIDC.Issuer = texts[0]
+	return httpsURL(texts[0])
+}
+
+func setOIDCSecret(c *Agent, texts []string) error {
+	text, err := trust.ReadPrivate(texts[0])
+	if c.OIDC.Secret = strings.TrimSpace(string(text)); err == nil && c.OIDC.Secret == "" {
+		err = fmt.Errorf("%s is empty", texts[0])
+	}
+	return err
 }
 
 // httpsURL checks the URL of an issuer of tokens.

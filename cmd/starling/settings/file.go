@@ -99,6 +99,9 @@ func (c *Agent) contradictions() []error {
 		files != (etcd.Certificates{}) {
 		problems = append(problems, fmt.Errorf("etcd: cert, key and ca belong together: all three or none"))
 	}
+	if c.OIDC.Issuer == "" != (c.OIDC.Client == "") {
+		problems = append(problems, fmt.Errorf("oidc: issuer and client belong together: both or none"))
+	}
 	isExternal := len(e.Endpoints) > 0
 	switch {
 	case len(c.ZooKeeper.Servers) > 0:

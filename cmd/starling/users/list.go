@@ -72,6 +72,9 @@ func newUserList(r *remote.Remote) *cobra.Command {
 				return err
 			}
 			return show(r, all, []string{"USER", "ROLE", "KEY", "EXPIRES"}, func(u *door.KnownUser) []string {
+				if u.Key == "" {
+					return []string{u.Name, u.Role, "oidc", "-"}
+				}
 				return []string{u.Name, u.Role, u.Key, u.Expires.Format(time.RFC3339)}
 			})
 		}),

@@ -41,9 +41,14 @@ func newUserAdd(r *remote.Remote) *cobra.Command {
 		Use:   "add NAME",
 		Short: "Print credentials for a user",
 		Long: `Print a line of credentials, which its user keeps with "starling login". The key in it is made here and goes nowhere
-else. Credentials count until they expire, or until the user is removed.`,
+else. Credentials count until they expire, or until the user is removed.
+
+With --oidc the user signs in with the cluster's OpenID Connect provider instead, "starling login --oidc": NAME is what the
+provider calls the user in the claim that the agents' setting oidc.claim names. What is printed then tells where the cluster
+is and how to know it; it is the same for all users, and no secret. To change the role, add the user again.`,
 		Example: `  (umask 077; starling user add alice --role submitter > alice.credentials)
-  starling login alice.credentials           # as alice, on her machine`,
+  starling login alice.credentials           # as alice, on her machine
+  starling user add bob@example.org --role operator --oidc`,
 		Args: usage.OneArgument("user's name"),
 		RunE: func(command *cobra.Command, args []string) error {
 			lasts, err := duration(command, "life", life)
@@ -54,6 +59,9 @@ else. Credentials count until they expire, or until the user is removed.`,
 				return usage.Error(command, fmt.Errorf("--role: %w", err))
 			}
 			request.Name, request.LifeSeconds = args[0], int64(lasts.Seconds())
+			if request.OIDC {
+				return letSignIn(r, request)(command, args)
+			}
 			return r.Asking(func(ctx context.Context, peer *client.Client, _ []string) error {
 				made, err := peer.AddUser(ctx, request)
 				if err != nil {
@@ -75,11 +83,13 @@ else. Credentials count until they expire, or until the user is removed.`,
 			" (default: only what pools give)")
 	command.Flags().StringVar(&life, "life", fmt.Sprintf("%dh", int(door.UserLife.Hours())),
 		"how long the credentials are good for, a `DURATION`")
+	command.Flags().BoolVar(&request.OIDC, "oidc", false, "let the user sign in, and print no credentials")
+	command.MarkFlagsMutuallyExclusive("oidc", "life")
 	return command
 }
 
 func newLogin(r *remote.Remote) *cobra.Command {
-	pem := ""
+	pem, oidc := "", false
 	command := &cobra.Command{
 		Use:   "login FILE|LINE",
 		Short: "Keep credentials for a cluster",
@@ -87,44 +97,70 @@ func newLogin(r *remote.Remote) *cobra.Command {
 STARLING_CREDENTIALS, or starling/credentials in XDG_CONFIG_HOME or ~/.config. Commands find it there for all addresses of
 that cluster. Credentials for a cluster replace those that were kept for it. FILE "-" is standard input.
 
+With --oidc you sign in with a browser, on this machine or another: LINE is what "starling user add --oidc" has printed, and
+without one you sign in again to the cluster that you have credentials for. They are good for 12 hours then.
+
 With --pem they are kept as files for programs such as Prometheus and curl instead: ca.pem, cert.pem and key.pem. Peers are
 known by ca.pem under the name node.starling, whatever their addresses.`,
 		Example: `  starling login alice.credentials
+  starling login --oidc cluster.line
   starling login prometheus.credentials --pem /etc/starling/prometheus`,
-		Args: usage.OneArgument("file with credentials, or line of them"),
-		RunE: func(_ *cobra.Command, args []string) error {
-			line := args[0]
-			if !strings.HasPrefix(line, trust.CredentialsPrefix) {
-				text, err := readLine(line, r.In)
+		Args: func(command *cobra.Command, args []string) error {
+			if oidc {
+				return usage.AtMostOne("line, or file with it")(command, args)
+			}
+			return usage.OneArgument("file with credentials, or line of them")(command, args)
+		},
+		RunE: func(command *cobra.Command, args []string) error {
+			if oidc {
+				fresh, err := signIn(command.Context(), r, args)
 				if err != nil {
-					return exit.Fail(exit.Usage, "read credentials: %w", err)
+					return err
 				}
-				line = text
+				return keep(r, fresh, pem)
+			}
+			line, err := lineOf(args[0], trust.CredentialsPrefix, r.In)
+			if err != nil {
+				return exit.Fail(exit.Usage, "read credentials: %w", err)
 			}
 			fresh, err := trust.ParseCredentials(line)
 			if err != nil {
 				return exit.Fail(exit.Usage, "%w", err)
 			}
-			if pem != "" {
-				if err := fresh.WritePEM(pem); err != nil {
-					return err
-				}
-				r.Hint("%s of cluster %s: ca.pem, cert.pem and key.pem are in %s", fresh.Identity(), fresh.Identity().Cluster, pem)
-				return nil
-			}
-			file, err := trust.DefaultFile()
-			if err != nil {
-				return err
-			}
-			if err := trust.Keep(file, fresh); err != nil {
-				return err
-			}
-			r.Hint("%s of cluster %s: kept in %s", fresh.Identity(), fresh.Identity().Cluster, file)
-			return nil
+			return keep(r, fresh, pem)
 		},
 	}
 	command.Flags().StringVar(&pem, "pem", "", "write files for other programs into `FOLDER` instead")
+	command.Flags().BoolVar(&oidc, "oidc", false, "sign in with the cluster's OpenID Connect provider")
 	return command
+}
+
+// keep keeps credentials for commands, or in a folder for other programs.
+func keep(r *remote.Remote, fresh *trust.Credentials, folder string) error {
+	if folder != "" {
+		if err := fresh.WritePEM(folder); err != nil {
+			return err
+		}
+		r.Hint("%s of cluster %s: ca.pem, cert.pem and key.pem are in %s", fresh.Identity(), fresh.Identity().Cluster, folder)
+		return nil
+	}
+	file, err := trust.DefaultFile()
+	if err != nil {
+		return err
+	}
+	if err := trust.Keep(file, fresh); err != nil {
+		return err
+	}
+	r.Hint("%s of cluster %s: kept in %s", fresh.Identity(), fresh.Identity().Cluster, file)
+	return nil
+}
+
+// lineOf returns a line that an argument is, or that stands in the file that it names.
+func lineOf(argument, prefix string, input io.Reader) (string, error) {
+	if strings.HasPrefix(argument, prefix) {
+		return argument, nil
+	}
+	return readLine(argument, input)
 }
 
 // readLine reads a file with one line of credentials.

@@ -1,0 +1,163 @@
+package door
+
+import (
+	"context"
+	"crypto"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"golang.org/x/oauth2"
+
+	"starling/api/wire"
+	"starling/command"
+	"starling/terms/access"
+	"starling/trust"
+	"starling/trust/provider"
+)
+
+// SignInLife is how long the certificate of a user is good for who has signed in.
+const SignInLife = 12 * time.Hour
+
+// SignInRequest begins a sign-in for a key.
+type SignInRequest struct {
+	CSR []byte `json:"csr"`
+}
+
+// SignInAnswer is what the user has to do, as the provider says (RFC 8628, 3.2), and a proof that it was asked for the
+// key: nobody else's is signed for it.
+type SignInAnswer struct {
+	Device *oauth2.DeviceAuthResponse `json:"device"`
+	Proof  []byte                     `json:"proof"`
+}
+
+// SignedInRequest waits until the user has done that, and asks for a certificate for the key.
+type SignedInRequest struct {
+	SignInAnswer
+	CSR []byte `json:"csr"`
+}
+
+// keyOf is the key of a signing request, and its name.
+func keyOf(csr []byte) (crypto.PublicKey, access.Key, error) {
+	public, err := trust.KeyOf(csr)
+	if err != nil {
+		return nil, access.Key{}, &wire.Failure{Code: wire.Invalid, Reason: err.Error()}
+	}
+	key, err := trust.KeyOfPublic(public)
+	return public, key, err
+}
+
+// errNoProvider tells that users cannot sign in here.
+var errNoProvider = &wire.Failure{Code: wire.Conflict, Reason: "this node knows no OpenID Connect provider: give oidc.issuer " +
+	"and oidc.client to the agents of all nodes that hold the authority's key, see docs/security.md"}
+
+// canSignIn is an error if no user can sign in at this node.
+func (d *Door) canSignIn(ctx context.Context) error {
+	answer := d.answer.Load()
+	switch {
+	case d.config.SignIn == nil:
+		return errNoProvider
+	case !d.config.Keys.IsKeeper():
+		return trust.ErrNotKeeper
+	case answer == nil || answer.peer == nil:
+		return &wire.Failure{Code: wire.Unavailable, Reason: errNoPeer.Error()}
+	case !d.isInForce(ctx):
+		return errNoRegistry
+	}
+	return nil
+}
+
+// letSignIn gives a user a role, and the right to sign in.
+func (d *Door) letSignIn(ctx context.Context, name string, role access.Role) (*UserAnswer, error) {
+	err := d.canSignIn(ctx)
+	if err == nil {
+		err = d.enter(ctx, &command.AddUser{Credential: access.Credential{Key: access.SignInKey(name), Kind: access.OfUser,
+			Name: name, Role: role}})
+	}
+	if err != nil {
+		return nil, err
+	}
+	d.config.Log.Info("a user may sign in", "by", CallerOf(ctx).String(), "user", name, "role", role.String())
+	return &UserAnswer{Authority: d.config.Keys.Signer().Raw, Address: d.config.Address}, nil
+}
+
+// signIn asks the provider for a code that the user enters there.
+func (d *Door) signIn(w http.ResponseWriter, r *http.Request) {
+	admit(w, r, PathSignIn, func(request *SignInRequest) (*SignInAnswer, error) {
+		if err := d.canSignIn(r.Context()); err != nil {
+			return nil, err
+		}
+		_, key, err := keyOf(request.CSR)
+		if err != nil {
+			return nil, err
+		}
+		device, err := d.config.SignIn.Begin(r.Context())
+		if err != nil {
+			return nil, failed(err)
+		}
+		proof, err := d.config.Keys.SignInProof(device.DeviceCode, key)
+		return &SignInAnswer{device, proof}, err
+	})
+}
+
+// failed gives an error of the provider its code.
+func failed(err error) error {
+	switch {
+	case errors.Is(err, provider.ErrUnavailable):
+		return &wire.Failure{Code: wire.Unavailable, Reason: err.Error()}
+	case errors.Is(err, provider.ErrBusy):
+		return &wire.Failure{Code: wire.Exhausted, Reason: err.Error()}
+	}
+	return err
+}
+
+// signedIn waits until the user has entered the code, and signs a certificate for who that is, if the cluster lets that
+// one sign in.
+func (d *Door) signedIn(w http.ResponseWriter, r *http.Request) {
+	admit(w, r, PathSignedIn, func(request *SignedInRequest) (*UserAnswer, error) {
+		ctx := r.Context()
+		if err := d.canSignIn(ctx); err != nil {
+			return nil, err
+		}
+		public, key, err := keyOf(request.CSR)
+		switch {
+		case err != nil:
+			return nil, err
+		case request.Device == nil || !d.config.Keys.IsSignIn(request.Proof, request.Device.DeviceCode, key):
+			return nil, errors.New("no sign-in was begun for this key at a node of this cluster: sign in again")
+		}
+		name, err := d.config.SignIn.Finish(ctx, request.Device)
+		if err != nil {
+			d.config.Log.Warn("a sign-in failed", "from", r.RemoteAddr, "error", err)
+			return nil, failed(err)
+		}
+		role, err := d.signInRole(name)
+		if err != nil {
+			d.config.Log.Warn("a sign-in was refused", "user", name, "from", r.RemoteAddr, "error", err)
+			return nil, err
+		}
+		certificate, err := d.config.Keys.SignUser(name, role, public, SignInLife)
+		if err == nil {
+			err = d.addUser(ctx, name, access.NoRole, certificate) // the role is that of the right to sign in
+		}
+		if err == nil {
+			_, err = d.signInRole(name) // it may have ended before the entry
+		}
+		if err != nil {
+			return nil, err
+		}
+		d.config.Log.Info("a user signed in", "user", name, "role", role.String(), "from", r.RemoteAddr)
+		return &UserAnswer{certificate, d.config.Keys.Signer().Raw, d.config.Address}, nil
+	})
+}
+
+// signInRole is the role of a user who signs in, or an error if the cluster does not let that one.
+func (d *Door) signInRole(name string) (access.Role, error) {
+	all, _ := d.known()
+	if right := all.SignIn(name); right != nil {
+		return right.Role, nil
+	}
+	return access.NoRole, fmt.Errorf("you are %s for the provider, and the cluster lets no user of that name sign in: ask an "+
+		"admin for `starling user add %s --oidc`, with the --role that you need", name, name)
+}

@@ -1,0 +1,272 @@
+// Package provider has a provider of OpenID Connect say who somebody is who signs in with a browser on any device, as
+// RFC 8628 has it.
+//
+// This cluster asks the provider itself, and gets the id token from it: no token is ever taken from who signs in, and
+// none is given out. What the token says is verified all the same.
+package provider
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"time"
+	"unicode"
+
+	"github.com/coreos/go-oidc/v3/oidc"
+	"golang.org/x/oauth2"
+
+	"starling/terms/access"
+)
+
+// Limits of what a provider does.
+const (
+	// answerWithin bounds the wait for one answer, answerBytesMax its size.
+	answerWithin   = 10 * time.Second
+	answerBytesMax = 1 << 20
+	// enterWithin bounds how long a user may take to enter the code, whatever the provider allows.
+	enterWithin = 30 * time.Minute
+	// skewMax is by how much the provider's clock may differ.
+	skewMax = time.Minute
+	// waitingMax bounds how many sign in at a time.
+	waitingMax = 256
+	// shownBytesMax bounds what people are shown.
+	shownBytesMax = 2048
+)
+
+// EmailClaim is the claim that counts only if the provider says that it has verified it.
+const EmailClaim = "email"
+
+// Settings say which provider is asked, and as whom.
+type Settings struct {
+	// Issuer is its URL.
+	Issuer string
+	// Client is the id by which it knows the cluster, Secret what proves that, "" for nothing.
+	Client, Secret string
+	// Claim of the id token is the user's name.
+	Claim string
+}
+
+// Provider says who somebody is. It is safe for concurrent use.
+type Provider struct {
+	settings Settings
+	asks     *http.Client
+	waiting  chan struct{}
+	// known is what the provider has told of itself last, nil for nothing yet.
+	known atomic.Pointer[oidc.Provider]
+}
+
+// ErrUnavailable tells that another try may succeed.
+var ErrUnavailable = errors.New("the OpenID Connect provider cannot be asked")
+
+// ErrBusy tells that too many sign in.
+var ErrBusy = fmt.Errorf("%d users sign in at this node already: try again in a minute", waitingMax)
+
+// New returns the provider of the settings. It is asked when somebody signs in, over HTTPS by the transport.
+func New(settings Settings, transport http.RoundTripper) *Provider {
+	return &Provider{
+		settings: settings, waiting: make(chan struct{}, waitingMax),
+		asks: &http.Client{
+			Transport: bounded{transport}, Timeout: answerWithin,
+			CheckRedirect: func(to *http.Request, _ []*http.Request) error {
+				return fmt.Errorf("it redirects to %s, which is not followed", to.URL.Redacted())
+			},
+		},
+	}
+}
+
+// proving returns what asks for a code, and proves to be the client: the library does that for tokens alone.
+func (p *Provider) proving() *http.Client {
+	client := *p.asks
+	client.Transport = proving{client.Transport, p.settings}
+	return &client
+}
+
+// proving sends the client's secret, if it has one.
+type proving struct {
+	http.RoundTripper
+	settings Settings
+}
+
+// RoundTrip implements http.RoundTripper.
+func (b proving) RoundTrip(request *http.Request) (*http.Response, error) {
+	if b.settings.Secret != "" {
+		request = request.Clone(request.Context())
+		request.SetBasicAuth(url.QueryEscape(b.settings.Client), url.QueryEscape(b.settings.Secret))
+	}
+	return b.RoundTripper.RoundTrip(request)
+}
+
+// bounded reads no more of an answer than it may have.
+type bounded struct{ http.RoundTripper }
+
+// RoundTrip implements http.RoundTripper.
+func (b bounded) RoundTrip(request *http.Request) (*http.Response, error) {
+	if request.URL.Scheme != "https" {
+		return nil, fmt.Errorf("it names %s, which is not HTTPS", request.URL.Redacted())
+	}
+	answer, err := b.RoundTripper.RoundTrip(request)
+	if err == nil {
+		answer.Body = http.MaxBytesReader(nil, answer.Body, answerBytesMax)
+	}
+	return answer, err
+}
+
+// Begin asks for a code that the user enters in a browser, and where.
+func (p *Provider) Begin(ctx context.Context) (*oauth2.DeviceAuthResponse, error) {
+	release, err := p.enter()
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	ctx = oidc.ClientContext(ctx, p.asks)
+	known, err := p.discover(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if known.Endpoint().DeviceAuthURL == "" {
+		return nil, fmt.Errorf("the OpenID Connect provider %s does not let devices sign in: it names no "+
+			"device_authorization_endpoint", p.settings.Issuer)
+	}
+	device, err := p.client(known).DeviceAuth(oidc.ClientContext(ctx, p.proving()))
+	if err != nil {
+		return nil, p.refused(err)
+	}
+	if isMissing := device.DeviceCode == "" || device.UserCode == "" || device.VerificationURI == ""; isMissing ||
+		!canShow(device.UserCode) || !canShow(device.VerificationURI) || !canShow(device.VerificationURIComplete) {
+		return nil, fmt.Errorf("the OpenID Connect provider %s gives no code that a user can enter, or no address for it",
+			p.settings.Issuer)
+	}
+	return device, nil
+}
+
+// canShow tells whether a text of others may go to a terminal.
+func canShow(text string) bool {
+	return len(text) <= shownBytesMax && !strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) })
+}
+
+// Finish waits until the user has entered the code, and returns the user's name.
+func (p *Provider) Finish(ctx context.Context, device *oauth2.DeviceAuthResponse) (name string, err error) {
+	release, err := p.enter()
+	if err != nil {
+		return "", err
+	}
+	defer release()
+	ctx, cancel := context.WithTimeout(oidc.ClientContext(ctx, p.asks), enterWithin)
+	defer cancel()
+	known := p.known.Load()
+	if known == nil {
+		if known, err = p.discover(ctx); err != nil {
+			return "", err
+		}
+	}
+	token, err := p.client(known).DeviceAccessToken(ctx, device)
+	if err != nil {
+		return "", p.refused(err)
+	}
+	raw, isText := token.Extra("id_token").(string)
+	if !isText {
+		return "", fmt.Errorf("the OpenID Connect provider %s gives no id token: let its client %q have the scope %s",
+			p.settings.Issuer, p.settings.Client, oidc.ScopeOpenID)
+	}
+	return p.nameIn(ctx, known, raw)
+}
+
+// enter takes one of the places of those who sign in.
+func (p *Provider) enter() (release func(), err error) {
+	select {
+	case p.waiting <- struct{}{}:
+		return func() { <-p.waiting }, nil
+	default:
+		return nil, ErrBusy
+	}
+}
+
+// discover asks the provider what it is and where it answers.
+func (p *Provider) discover(ctx context.Context) (*oidc.Provider, error) {
+	known, err := oidc.NewProvider(ctx, p.settings.Issuer)
+	var other *oidc.IssuerMismatchError
+	switch {
+	case errors.As(err, &other):
+		return nil, fmt.Errorf("what answers at %s calls itself %q: set oidc.issuer to exactly what the provider calls itself",
+			p.settings.Issuer, other.Discovered)
+	case err != nil:
+		return nil, fmt.Errorf("%w: %s: %w", ErrUnavailable, p.settings.Issuer, err)
+	}
+	p.known.Store(known)
+	return known, nil
+}
+
+// client is the cluster as the provider knows it. How it proves that is said, for trying would ask twice each time.
+func (p *Provider) client(known *oidc.Provider) *oauth2.Config {
+	at := known.Endpoint()
+	at.AuthStyle = oauth2.AuthStyleInParams
+	if p.settings.Secret != "" {
+		at.AuthStyle = oauth2.AuthStyleInHeader
+	}
+	return &oauth2.Config{ClientID: p.settings.Client, ClientSecret: p.settings.Secret, Endpoint: at,
+		Scopes: []string{oidc.ScopeOpenID, "profile", EmailClaim}}
+}
+
+// refused says what a provider that gave no code or no token has against it.
+func (p *Provider) refused(err error) error {
+	var told *oauth2.RetrieveError
+	switch isTold := errors.As(err, &told); {
+	case err == context.DeadlineExceeded: // not that of one request, which is wrapped
+		return errLate
+	case !isTold:
+		return fmt.Errorf("%w: %s: %w", ErrUnavailable, p.settings.Issuer, err)
+	case told.ErrorCode == "": // the rest is a page for people
+		return fmt.Errorf("%w: %s: %s", ErrUnavailable, p.settings.Issuer, told.Response.Status)
+	}
+	switch told.ErrorCode {
+	case "access_denied":
+		return fmt.Errorf("the sign-in was refused at %s", p.settings.Issuer)
+	case "expired_token":
+		return errLate
+	case "invalid_grant":
+		return fmt.Errorf("%s knows the code no more: it has been used, or was not entered in time: sign in again",
+			p.settings.Issuer)
+	case "invalid_client", "unauthorized_client":
+		return fmt.Errorf("%s does not let client %q ask (%s): set oidc.client and oidc.secret_file as the client stands there, "+
+			"and let it sign devices in", p.settings.Issuer, p.settings.Client, told.ErrorCode)
+	case "server_error", "temporarily_unavailable":
+		return fmt.Errorf("%w: %s: %s", ErrUnavailable, p.settings.Issuer, told.ErrorCode)
+	}
+	return fmt.Errorf("%s answers %q to client %q", p.settings.Issuer, told.ErrorCode, p.settings.Client)
+}
+
+var errLate = errors.New("the code was not entered in time: sign in again")
+
+// nameIn verifies an id token, and returns the name of its user.
+func (p *Provider) nameIn(ctx context.Context, known *oidc.Provider, raw string) (string, error) {
+	token, err := known.Verifier(&oidc.Config{ClientID: p.settings.Client,
+		Now: func() time.Time { return time.Now().Add(-skewMax) }}).Verify(ctx, raw)
+	if err != nil {
+		return "", fmt.Errorf("the id token of %s does not count: %w", p.settings.Issuer, err)
+	}
+	claims := map[string]any{}
+	if err := token.Claims(&claims); err != nil {
+		return "", fmt.Errorf("the id token of %s cannot be read: %w", p.settings.Issuer, err)
+	}
+	if party, isTold := claims["azp"]; isTold && party != p.settings.Client {
+		return "", fmt.Errorf("the id token of %s was made for client %q, not for %q", p.settings.Issuer, party,
+			p.settings.Client)
+	}
+	name, isText := claims[p.settings.Claim].(string)
+	switch {
+	case !isText || name == "":
+		return "", fmt.Errorf("the id token of %s has no text as claim %q: let the provider add it, or set oidc.claim to one "+
+			"that it has", p.settings.Issuer, p.settings.Claim)
+	case p.settings.Claim == EmailClaim && claims["email_verified"] != true && claims["email_verified"] != "true":
+		return "", fmt.Errorf("%s does not say that it has verified the address %q: let it, or set oidc.claim to another claim",
+			p.settings.Issuer, name)
+	case access.NameProblem(name) != "":
+		return "", fmt.Errorf("the id token of %s names a user that can be none: %s", p.settings.Issuer,
+			access.NameProblem(name))
+	}
+	return name, nil
+}
