@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"starling/trust/provider/providertest"
 )
 
 // binaryFolder is where TestMain put the binary; the scripts find it by their PATH.
@@ -54,6 +56,7 @@ func TestScripts(t *testing.T) {
 			env.Setenv("PYTHONDONTWRITEBYTECODE", "1")
 			env.Setenv("TMPDIR", t.TempDir()) // short: sockets and FIFOs live below it
 			env.Values[programsKey{}] = map[string]*program{}
+			env.Values[providerKey{}] = &providertest.Provider{}
 			env.Values[failureKey{}] = t.Errorf
 			env.Values[failedKey{}] = env.T().(interface{ Failed() bool }).Failed
 			env.Values[skipKey{}] = env.T().Skip
@@ -69,6 +72,7 @@ func TestScripts(t *testing.T) {
 			"dev": all.dev, "exits": exits, "start": start, "await": await, "signal": signal, "ends": ends,
 			"certificates": certificates, "value": value, "freeport": freePort, "lines": lines,
 			"lookup": lookup, "idtoken": idToken, "containers": containers(t), "store": store, "collector": traces,
+			"provider": signInWith, "enter": enter,
 		},
 	})
 }

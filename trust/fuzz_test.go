@@ -33,3 +33,20 @@ func FuzzIdentityOf(f *testing.F) {
 		}
 	})
 }
+
+// FuzzPin reads lines that tell where a cluster is.
+func FuzzPin(f *testing.F) {
+	f.Add(PinPrefix + "eyJhZGRyZXNzZXMiOlsiaDoxIl0sImNhIjoiMDAifQ")
+	f.Add(PinPrefix + "e30")
+	f.Fuzz(func(t *testing.T, line string) {
+		pin, err := ParsePin(line)
+		if err != nil {
+			return
+		}
+		text, err := pin.Line()
+		again, err2 := ParsePin(text)
+		if err != nil || err2 != nil || again.CA != pin.CA || len(again.Addresses) != len(pin.Addresses) {
+			t.Errorf("got %v, %v", err, err2)
+		}
+	})
+}

@@ -113,7 +113,7 @@ func ClientTLS(shows func() []Shows) *tls.Config {
 					continue
 				}
 				if end := one.Certificate.Leaf.NotAfter; time.Now().After(end) {
-					return nil, fmt.Errorf("the credentials for cluster %s expired at %s: ask an admin for others, and keep them with `starling login`",
+					return nil, fmt.Errorf("the credentials for cluster %s expired at %s: sign in again with `starling login --oidc`, or keep others from an admin with `starling login`",
 						clusterOf(one.CA), end.Format(time.RFC3339))
 				}
 				return one.renewed(newest.Load()), nil

@@ -147,6 +147,9 @@ func TestAgentConfigRefuses(t *testing.T) {
 		{"level", smallConfig + "log: {level: loud}", "must be debug, info, warn or error"},
 		{"address", smallConfig + "address: here", `"here" is not an IP:PORT`},
 		{"device", smallConfig + "devices: {gpu: many}", `"gpu=many" is not a KIND=COUNT`},
+		{"provider without TLS", smallConfig + "oidc: {issuer: 'http://h'}", `oidc.issuer: "http://h" is not a URL`},
+		{"half of a provider", smallConfig + "oidc: {client: c}", "issuer and client belong together"},
+		{"secret for all", smallConfig + "oidc: {secret_file: file_test.go}", "others than its owner can read it"},
 		{"no YAML", "a: [", "agent.yaml:"},
 	}
 	for _, c := range cases {

@@ -18,6 +18,9 @@ import (
 	"starling/trust"
 )
 
+// signInLife is for people.
+var signInLife = fmt.Sprintf("%d hours", int(door.SignInLife.Hours()))
+
 func newUser(r *remote.Remote) *cobra.Command {
 	command := usage.Group("user", "Let people and programs use the cluster", newUserAdd(r), newUserList(r), newUserRemove(r))
 	command.Long = `Let people and programs use the cluster. On a machine that runs a peer, root, the peer's own user and the members of
@@ -58,6 +61,9 @@ is and how to know it; it is the same for all users, and no secret. To change th
 			if _, err := access.ParseRole(request.Role); err != nil && request.Role != "" {
 				return usage.Error(command, fmt.Errorf("--role: %w", err))
 			}
+			if request.OIDC && command.Flags().Changed("life") {
+				return usage.Error(command, fmt.Errorf("--life is for credentials: who signs in has some for %s each time", signInLife))
+			}
 			request.Name, request.LifeSeconds = args[0], int64(lasts.Seconds())
 			if request.OIDC {
 				return letSignIn(r, request)(command, args)
@@ -84,7 +90,6 @@ is and how to know it; it is the same for all users, and no secret. To change th
 	command.Flags().StringVar(&life, "life", fmt.Sprintf("%dh", int(door.UserLife.Hours())),
 		"how long the credentials are good for, a `DURATION`")
 	command.Flags().BoolVar(&request.OIDC, "oidc", false, "let the user sign in, and print no credentials")
-	command.MarkFlagsMutuallyExclusive("oidc", "life")
 	return command
 }
 
@@ -98,7 +103,7 @@ STARLING_CREDENTIALS, or starling/credentials in XDG_CONFIG_HOME or ~/.config. C
 that cluster. Credentials for a cluster replace those that were kept for it. FILE "-" is standard input.
 
 With --oidc you sign in with a browser, on this machine or another: LINE is what "starling user add --oidc" has printed, and
-without one you sign in again to the cluster that you have credentials for. They are good for 12 hours then.
+without one you sign in again to the cluster that you have credentials for. They are good for ` + signInLife + ` then.
 
 With --pem they are kept as files for programs such as Prometheus and curl instead: ca.pem, cert.pem and key.pem. Peers are
 known by ca.pem under the name node.starling, whatever their addresses.`,
