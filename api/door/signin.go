@@ -5,6 +5,7 @@ import (
 	"crypto"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"time"
 
@@ -92,13 +93,19 @@ func (d *Door) signIn(w http.ResponseWriter, r *http.Request) {
 		if err != nil {
 			return nil, err
 		}
-		device, err := d.config.SignIn.Begin(r.Context())
+		device, err := d.config.SignIn.Begin(r.Context(), hostOf(r))
 		if err != nil {
 			return nil, failed(err)
 		}
 		proof, err := d.config.Keys.SignInProof(device.DeviceCode, key)
 		return &SignInAnswer{device, proof}, err
 	})
+}
+
+// hostOf is the address of who sends a request, "" for the socket.
+func hostOf(r *http.Request) string {
+	host, _, _ := net.SplitHostPort(r.RemoteAddr)
+	return host
 }
 
 // failed gives an error of the provider its code.
@@ -127,7 +134,7 @@ func (d *Door) signedIn(w http.ResponseWriter, r *http.Request) {
 		case request.Device == nil || !d.config.Keys.IsSignIn(request.Proof, request.Device.DeviceCode, key):
 			return nil, errors.New("no sign-in was begun for this key at a node of this cluster: sign in again")
 		}
-		name, err := d.config.SignIn.Finish(ctx, request.Device)
+		name, err := d.config.SignIn.Finish(ctx, hostOf(r), request.Device)
 		if err != nil {
 			d.config.Log.Warn("a sign-in failed", "from", r.RemoteAddr, "error", err)
 			return nil, failed(err)

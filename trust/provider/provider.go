@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 	"unicode"
@@ -31,10 +32,12 @@ const (
 	enterWithin = 30 * time.Minute
 	// skewMax is by how much the provider's clock may differ.
 	skewMax = time.Minute
-	// waitingMax bounds how many sign in at a time.
-	waitingMax = 256
+	// waitingMax bounds how many sign in at a time, clientWaitingMax how many of one address.
+	waitingMax       = 256
+	clientWaitingMax = 32
 	// shownBytesMax bounds what people are shown.
 	shownBytesMax = 2048
+	briefBytesMax = 300
 )
 
 // EmailClaim is the claim that counts only if the provider says that it has verified it.
@@ -46,7 +49,7 @@ type Settings struct {
 	Issuer string
 	// Client is the id by which it knows the cluster, Secret what proves that, "" for nothing.
 	Client, Secret string
-	// Claim of the id token is the user's name.
+	// Claim is the one that is the user's name.
 	Claim string
 }
 
@@ -54,21 +57,25 @@ type Settings struct {
 type Provider struct {
 	settings Settings
 	asks     *http.Client
-	waiting  chan struct{}
 	// known is what the provider has told of itself last, nil for nothing yet.
 	known atomic.Pointer[oidc.Provider]
+
+	// waiting are how many sign in of each client, and all of all.
+	mu      sync.Mutex
+	waiting map[string]int
+	all     int
 }
 
 // ErrUnavailable tells that another try may succeed.
 var ErrUnavailable = errors.New("the OpenID Connect provider cannot be asked")
 
 // ErrBusy tells that too many sign in.
-var ErrBusy = fmt.Errorf("%d users sign in at this node already: try again in a minute", waitingMax)
+var ErrBusy = errors.New("too many users sign in at this node, or from where you are: try again in a minute")
 
 // New returns the provider of the settings. It is asked when somebody signs in, over HTTPS by the transport.
 func New(settings Settings, transport http.RoundTripper) *Provider {
 	return &Provider{
-		settings: settings, waiting: make(chan struct{}, waitingMax),
+		settings: settings, waiting: map[string]int{},
 		asks: &http.Client{
 			Transport: bounded{transport}, Timeout: answerWithin,
 			CheckRedirect: func(to *http.Request, _ []*http.Request) error {
@@ -115,9 +122,9 @@ func (b bounded) RoundTrip(request *http.Request) (*http.Response, error) {
 	return answer, err
 }
 
-// Begin asks for a code that the user enters in a browser, and where.
-func (p *Provider) Begin(ctx context.Context) (*oauth2.DeviceAuthResponse, error) {
-	release, err := p.enter()
+// Begin asks for a code that the user enters in a browser, and where. The client is the address of who asks.
+func (p *Provider) Begin(ctx context.Context, client string) (*oauth2.DeviceAuthResponse, error) {
+	release, err := p.enter(client)
 	if err != nil {
 		return nil, err
 	}
@@ -149,8 +156,9 @@ func canShow(text string) bool {
 }
 
 // Finish waits until the user has entered the code, and returns the user's name.
-func (p *Provider) Finish(ctx context.Context, device *oauth2.DeviceAuthResponse) (name string, err error) {
-	release, err := p.enter()
+func (p *Provider) Finish(ctx context.Context, client string,
+	device *oauth2.DeviceAuthResponse) (name string, err error) {
+	release, err := p.enter(client)
 	if err != nil {
 		return "", err
 	}
@@ -172,17 +180,33 @@ func (p *Provider) Finish(ctx context.Context, device *oauth2.DeviceAuthResponse
 		return "", fmt.Errorf("the OpenID Connect provider %s gives no id token: let its client %q have the scope %s",
 			p.settings.Issuer, p.settings.Client, oidc.ScopeOpenID)
 	}
-	return p.nameIn(ctx, known, raw)
+	claims, err := p.verified(ctx, known, raw)
+	if _, isTold := claims[p.settings.Claim]; err == nil && !isTold && known.UserInfoEndpoint() != "" {
+		claims, err = p.more(ctx, known, token, claims["sub"])
+	}
+	if err != nil {
+		return "", err
+	}
+	return p.nameIn(claims)
 }
 
-// enter takes one of the places of those who sign in.
-func (p *Provider) enter() (release func(), err error) {
-	select {
-	case p.waiting <- struct{}{}:
-		return func() { <-p.waiting }, nil
-	default:
+// enter takes one of the places of those who sign in, of which a client may have some.
+func (p *Provider) enter(client string) (release func(), err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.all >= waitingMax || p.waiting[client] >= clientWaitingMax {
 		return nil, ErrBusy
 	}
+	p.all++
+	p.waiting[client]++
+	return func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.all--
+		if p.waiting[client]--; p.waiting[client] == 0 {
+			delete(p.waiting, client)
+		}
+	}, nil
 }
 
 // discover asks the provider what it is and where it answers.
@@ -194,7 +218,7 @@ func (p *Provider) discover(ctx context.Context) (*oidc.Provider, error) {
 		return nil, fmt.Errorf("what answers at %s calls itself %q: set oidc.issuer to exactly what the provider calls itself",
 			p.settings.Issuer, other.Discovered)
 	case err != nil:
-		return nil, fmt.Errorf("%w: %s: %w", ErrUnavailable, p.settings.Issuer, err)
+		return nil, fmt.Errorf("%w: %s: %s", ErrUnavailable, p.settings.Issuer, brief(err))
 	}
 	p.known.Store(known)
 	return known, nil
@@ -218,7 +242,7 @@ func (p *Provider) refused(err error) error {
 	case err == context.DeadlineExceeded: // not that of one request, which is wrapped
 		return errLate
 	case !isTold:
-		return fmt.Errorf("%w: %s: %w", ErrUnavailable, p.settings.Issuer, err)
+		return fmt.Errorf("%w: %s: %s", ErrUnavailable, p.settings.Issuer, brief(err))
 	case told.ErrorCode == "": // the rest is a page for people
 		return fmt.Errorf("%w: %s: %s", ErrUnavailable, p.settings.Issuer, told.Response.Status)
 	}
@@ -239,34 +263,69 @@ func (p *Provider) refused(err error) error {
 	return fmt.Errorf("%s answers %q to client %q", p.settings.Issuer, told.ErrorCode, p.settings.Client)
 }
 
+// brief is what an error says that may quote a whole page of the provider's.
+func brief(err error) string {
+	text := strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return ' '
+		}
+		return r
+	}, err.Error())
+	if len(text) > briefBytesMax {
+		text = strings.ToValidUTF8(text[:briefBytesMax], "") + " …"
+	}
+	return text
+}
+
 var errLate = errors.New("the code was not entered in time: sign in again")
 
-// nameIn verifies an id token, and returns the name of its user.
-func (p *Provider) nameIn(ctx context.Context, known *oidc.Provider, raw string) (string, error) {
+// verified returns what an id token says, if it counts.
+func (p *Provider) verified(ctx context.Context, known *oidc.Provider, raw string) (map[string]any, error) {
 	token, err := known.Verifier(&oidc.Config{ClientID: p.settings.Client,
 		Now: func() time.Time { return time.Now().Add(-skewMax) }}).Verify(ctx, raw)
 	if err != nil {
-		return "", fmt.Errorf("the id token of %s does not count: %w", p.settings.Issuer, err)
+		return nil, fmt.Errorf("the id token of %s does not count: %s", p.settings.Issuer, brief(err))
 	}
 	claims := map[string]any{}
 	if err := token.Claims(&claims); err != nil {
-		return "", fmt.Errorf("the id token of %s cannot be read: %w", p.settings.Issuer, err)
+		return nil, fmt.Errorf("the id token of %s cannot be read: %w", p.settings.Issuer, err)
 	}
 	if party, isTold := claims["azp"]; isTold && party != p.settings.Client {
-		return "", fmt.Errorf("the id token of %s was made for client %q, not for %q", p.settings.Issuer, party,
+		return nil, fmt.Errorf("the id token of %s was made for client %q, not for %q", p.settings.Issuer, party,
 			p.settings.Client)
 	}
+	return claims, nil
+}
+
+// more asks for what many a provider does not put into the id token: it must be about the same user.
+func (p *Provider) more(ctx context.Context, known *oidc.Provider, token *oauth2.Token,
+	subject any) (map[string]any, error) {
+	info, err := known.UserInfo(ctx, oauth2.StaticTokenSource(token))
+	claims := map[string]any{}
+	if err == nil {
+		err = info.Claims(&claims)
+	}
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("%s does not say who the user is: %s", p.settings.Issuer, brief(err))
+	case claims["sub"] != subject || subject == "":
+		return nil, fmt.Errorf("%s says who user %q is, and was asked about %q", p.settings.Issuer, claims["sub"], subject)
+	}
+	return claims, nil
+}
+
+// nameIn returns the name of the user whom the claims are about.
+func (p *Provider) nameIn(claims map[string]any) (string, error) {
 	name, isText := claims[p.settings.Claim].(string)
 	switch {
 	case !isText || name == "":
-		return "", fmt.Errorf("the id token of %s has no text as claim %q: let the provider add it, or set oidc.claim to one "+
-			"that it has", p.settings.Issuer, p.settings.Claim)
+		return "", fmt.Errorf("%s has no text as claim %q of the user: let the provider add it, or set oidc.claim to one that "+
+			"it has", p.settings.Issuer, p.settings.Claim)
 	case p.settings.Claim == EmailClaim && claims["email_verified"] != true && claims["email_verified"] != "true":
 		return "", fmt.Errorf("%s does not say that it has verified the address %q: let it, or set oidc.claim to another claim",
 			p.settings.Issuer, name)
 	case access.NameProblem(name) != "":
-		return "", fmt.Errorf("the id token of %s names a user that can be none: %s", p.settings.Issuer,
-			access.NameProblem(name))
+		return "", fmt.Errorf("%s names a user that can be none: %s", p.settings.Issuer, access.NameProblem(name))
 	}
 	return name, nil
 }

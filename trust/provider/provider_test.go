@@ -25,6 +25,7 @@ import (
 // liar is a provider that says what a test wants.
 type liar struct {
 	*httptest.Server
+	mux *http.ServeMux
 	key *ecdsa.PrivateKey
 	// discovered, device and token are what it answers, token with the status.
 	discovered, device, token map[string]any
@@ -41,7 +42,7 @@ func newLiar(t testing.TB) *liar {
 	}
 	l := &liar{key: key, status: http.StatusOK, asked: map[string]*http.Request{}}
 	mux := http.NewServeMux()
-	l.Server = httptest.NewTLSServer(mux)
+	l.mux, l.Server = mux, httptest.NewTLSServer(mux)
 	t.Cleanup(l.Close)
 	l.discovered = map[string]any{"issuer": l.URL, "token_endpoint": l.URL + "/token", "jwks_uri": l.URL + "/keys",
 		"device_authorization_endpoint":         l.URL + "/device",
@@ -105,11 +106,11 @@ func (l *liar) provider(claim string) *Provider {
 // signIn signs in, and returns who that is or what is wrong.
 func signIn(t testing.TB, p *Provider) (string, error) {
 	t.Helper()
-	device, err := p.Begin(t.Context())
+	device, err := p.Begin(t.Context(), "")
 	if err != nil {
 		return "", err
 	}
-	return p.Finish(t.Context(), device)
+	return p.Finish(t.Context(), "", device)
 }
 
 // name is that of a token that the provider gives.
@@ -120,7 +121,11 @@ func (l *liar) name(t testing.TB, raw string) (string, error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return p.nameIn(ctx, known, raw)
+	claims, err := p.verified(ctx, known, raw)
+	if err != nil {
+		return "", err
+	}
+	return p.nameIn(claims)
 }
 
 func TestSignIn(t *testing.T) {
@@ -201,6 +206,38 @@ func TestTokensThatDoNotCount(t *testing.T) {
 	}
 }
 
+// TestUserInfo has the provider tell the user's name apart from the id token.
+func TestUserInfo(t *testing.T) {
+	l := newLiar(t)
+	l.discovered["userinfo_endpoint"] = l.URL + "/user"
+	mine := map[string]any{"sub": "1", "email": "alice@example.org", "email_verified": true}
+	l.mux.HandleFunc("/user", func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") != "Bearer a" {
+			http.Error(w, "<html>\x1b[2J"+strings.Repeat("no ", 1000), http.StatusForbidden)
+			return
+		}
+		_ = json.NewEncoder(w).Encode(mine)
+	})
+	l.tells(signed(t, jose.ES256, l.key, l.claims(map[string]any{"email": nil, "email_verified": nil})))
+	if name, err := signIn(t, l.provider("email")); name != "alice@example.org" || err != nil {
+		t.Errorf("got %q and %v", name, err)
+	}
+	p, ctx := l.provider("email"), oidc.ClientContext(t.Context(), l.Client())
+	known, err := p.discover(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := p.more(ctx, known, &oauth2.Token{AccessToken: "a"}, "2"); err == nil ||
+		!strings.Contains(err.Error(), `says who user "1" is, and was asked about "2"`) {
+		t.Errorf("of another user: got %v and %v", got, err)
+	}
+	if got, err := p.more(ctx, known, &oauth2.Token{AccessToken: "b"}, "1"); err == nil ||
+		!strings.Contains(err.Error(), "403 Forbidden: <html>") || len(err.Error()) > 500 ||
+		strings.Contains(err.Error(), "\x1b") {
+		t.Errorf("with a page: got %v and %v", got, err)
+	}
+}
+
 // TestProviderRefuses has the provider give no token.
 func TestProviderRefuses(t *testing.T) {
 	var asking sync.WaitGroup
@@ -232,12 +269,12 @@ func TestProviderRefuses(t *testing.T) {
 func TestSignInEnds(t *testing.T) {
 	l := newLiar(t)
 	late := &oauth2.DeviceAuthResponse{DeviceCode: "secret", Expiry: time.Now().Add(-time.Second), Interval: 1}
-	if _, err := l.provider("email").Finish(t.Context(), late); !errors.Is(err, errLate) {
+	if _, err := l.provider("email").Finish(t.Context(), "", late); !errors.Is(err, errLate) {
 		t.Errorf("too late: got %v", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := l.provider("email").Finish(ctx, &oauth2.DeviceAuthResponse{DeviceCode: "secret"}); err == nil {
+	if _, err := l.provider("email").Finish(ctx, "", &oauth2.DeviceAuthResponse{DeviceCode: "secret"}); err == nil {
 		t.Error("who has gone is signed in")
 	}
 }
@@ -261,14 +298,14 @@ func TestProviderIsWrong(t *testing.T) {
 	} {
 		l := newLiar(t)
 		c.change(l)
-		if _, err := l.provider("email").Begin(t.Context()); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, err := l.provider("email").Begin(t.Context(), ""); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: got %v, want %s", name, err, c.want)
 		}
 	}
 	away := httptest.NewTLSServer(http.RedirectHandler("https://127.0.0.1:1", http.StatusFound))
 	defer away.Close()
 	p := New(Settings{Issuer: away.URL}, away.Client().Transport)
-	if _, err := p.Begin(t.Context()); err == nil || !strings.Contains(err.Error(), "it redirects to https://127.0") {
+	if _, err := p.Begin(t.Context(), ""); err == nil || !strings.Contains(err.Error(), "it redirects to https://127.0") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -278,19 +315,28 @@ func TestSignInsAreBounded(t *testing.T) {
 	l := newLiar(t)
 	p := l.provider("email")
 	var all []func()
-	for range waitingMax {
-		release, err := p.enter()
+	for i := range waitingMax {
+		release, err := p.enter(fmt.Sprint(i / clientWaitingMax))
 		if err != nil {
 			t.Fatal(err)
 		}
 		all = append(all, release)
 	}
-	if _, err := p.Begin(t.Context()); !errors.Is(err, ErrBusy) {
-		t.Errorf("got %v", err)
+	busy := func(client string, want bool) {
+		t.Helper()
+		if _, err := p.Begin(t.Context(), client); errors.Is(err, ErrBusy) != want || !want && err != nil {
+			t.Errorf("%s: got %v, busy must be %v", client, err, want)
+		}
 	}
+	busy("other", true)
 	all[0]()
-	if _, err := p.Begin(t.Context()); err != nil {
-		t.Error(err)
+	busy("other", false)
+	busy("1", true)
+	for _, release := range all[1:] {
+		release()
+	}
+	if len(p.waiting) != 0 || p.all != 0 {
+		t.Errorf("%d wait after all, of %v", p.all, p.waiting)
 	}
 }
 
@@ -310,12 +356,13 @@ func FuzzToken(f *testing.F) {
 	f.Add(fmt.Sprintf(`{"protected":%q,"payload":%q,"signature":%q}`, head, claims, signature))
 	f.Add(base64.RawURLEncoding.EncodeToString([]byte(`{"alg":"none"}`)) + "." + claims + ".")
 	f.Fuzz(func(t *testing.T, raw string) {
-		name, err := p.nameIn(ctx, known, raw)
-		if err == nil && (name != "alice@example.org" || !strings.Contains(raw, claims) || !strings.Contains(raw, head)) {
-			t.Fatalf("%q names %s", raw, name)
+		told, err := p.verified(ctx, known, raw)
+		if err != nil {
+			return
 		}
-		if err != nil && name != "" {
-			t.Fatalf("got %q with %v", name, err)
+		name, err := p.nameIn(told)
+		if err != nil || name != "alice@example.org" || !strings.Contains(raw, claims) || !strings.Contains(raw, head) {
+			t.Fatalf("%q names %q (%v)", raw, name, err)
 		}
 	})
 }

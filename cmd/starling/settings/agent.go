@@ -177,7 +177,7 @@ func ofEntry() []setting {
 		{"oidc.client", scalar, "`ID` of the cluster as a client of the provider, which must let it sign devices in (RFC 8628)",
 			setPath(func(c *Agent) *string { return &c.OIDC.Client })},
 		{"oidc.secret_file", scalar, "`FILE` with the client's secret, if it has one", setOIDCSecret},
-		{"oidc.claim", scalar, "`NAME` of the claim of the id token that is the user's name; email counts only if it is verified (default email)",
+		{"oidc.claim", scalar, "`NAME` of the claim that is the user's name, in the id token or what the provider's userinfo_endpoint says; email counts only if it is verified (default email)",
 			setPath(func(c *Agent) *string { return &c.OIDC.Claim })},
 		{"dns", scalar, "`HOST:PORT` at which to answer the names of instances over DNS, such as 127.0.0.1:5300 (default: nowhere)", setDNS},
 	}

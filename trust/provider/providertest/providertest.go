@@ -41,20 +41,6 @@ func (u users) GetUserByUsername(address string) *storage.User { return u.GetUse
 // ExampleClientID implements storage.UserStore.
 func (users) ExampleClientID() string { return "" }
 
-// telling is the storage of a provider whose id tokens say who the user is.
-type telling struct{ *storage.Storage }
-
-// GetClientByClientID implements op.Storage.
-func (t telling) GetClientByClientID(ctx context.Context, id string) (op.Client, error) {
-	client, err := t.Storage.GetClientByClientID(ctx, id)
-	return tellingClient{client}, err
-}
-
-type tellingClient struct{ op.Client }
-
-// IDTokenUserinfoClaimsAssertion implements op.Client.
-func (tellingClient) IDTokenUserinfoClaimsAssertion() bool { return true }
-
 // New starts a provider.
 func New() (*Provider, error) {
 	clients := map[string]*storage.Client{Client: storage.DeviceClient(Client, Secret)}
@@ -67,7 +53,7 @@ func New() (*Provider, error) {
 	}
 	mux := http.NewServeMux()
 	p.server = httptest.NewTLSServer(mux)
-	answer, err := op.NewProvider(config, telling{p.storage}, op.StaticIssuer(p.server.URL))
+	answer, err := op.NewProvider(config, p.storage, op.StaticIssuer(p.server.URL))
 	if err != nil {
 		p.Close()
 		return nil, fmt.Errorf("make a provider: %w", err)
