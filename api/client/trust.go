@@ -431,19 +431,27 @@ const renewWithin = 3 * time.Second
 func renewUser(one *trust.Credentials) *trust.Credentials {
 	ctx, cancel := context.WithTimeout(context.Background(), renewWithin)
 	defer cancel()
+	if fresh, err := RenewUser(ctx, one); err == nil {
+		return fresh
+	}
+	return one
+}
+
+// RenewUser returns credentials by the newest authority for the same key and as long, from the first of their nodes
+// that makes some. The error holds a *wire.Failure if a node said no.
+func RenewUser(ctx context.Context, one *trust.Credentials) (*trust.Credentials, error) {
 	certificate, csr, err := one.RenewalRequest()
 	if err != nil {
-		return one
+		return nil, err
 	}
+	var errs []error
 	for _, address := range one.Addresses {
 		answer, err := renewAt(ctx, address, trust.ShowsOf([]*trust.Credentials{one}),
 			door.RenewRequest{Certificate: certificate, CSR: csr})
-		if err != nil {
-			continue
+		if err == nil {
+			return one.Renewed(answer.Certificate, answer.Authorities)
 		}
-		if fresh, err := one.Renewed(answer.Certificate, answer.Authorities); err == nil {
-			return fresh
-		}
+		errs = append(errs, fmt.Errorf("ask %s: %w", address, err))
 	}
-	return one
+	return nil, errors.Join(append(errs, errors.New("no node renewed the credentials"))...)
 }

@@ -2,15 +2,18 @@ package users
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"starling/api/client"
 	"starling/api/door"
+	"starling/api/wire"
 	"starling/cmd/starling/exit"
 	"starling/cmd/starling/remote"
 	"starling/cmd/starling/usage"
@@ -106,7 +109,8 @@ With --oidc you sign in with a browser, on this machine or another: LINE is what
 without one you sign in again to the cluster that you have credentials for. They are good for ` + signInLife + ` then.
 
 With --pem they are kept as files for programs such as Prometheus and curl instead: ca.pem, cert.pem and key.pem. Peers are
-known by ca.pem under the name node.starling, whatever their addresses.`,
+known by ca.pem under the name node.starling, whatever their addresses. The files do not follow a new certificate authority
+by themselves: the same command brings them to it, for what the line says is renewed first.`,
 		Example: `  starling login alice.credentials
   starling login --oidc cluster.line
   starling login prometheus.credentials --pem /etc/starling/prometheus`,
@@ -132,6 +136,11 @@ known by ca.pem under the name node.starling, whatever their addresses.`,
 			if err != nil {
 				return exit.Fail(exit.Usage, "%w", err)
 			}
+			if pem != "" {
+				if fresh, err = renewed(command.Context(), r, fresh); err != nil {
+					return err
+				}
+			}
 			return keep(r, fresh, pem)
 		},
 	}
@@ -139,6 +148,26 @@ known by ca.pem under the name node.starling, whatever their addresses.`,
 	command.Flags().BoolVar(&oidc, "oidc", false, "sign in with the cluster's OpenID Connect provider")
 	return command
 }
+
+// renewed returns credentials by the newest authority, which other programs do not ask for by themselves. While no node
+// answers that can make them, those that there are may count yet.
+func renewed(ctx context.Context, r *remote.Remote, known *trust.Credentials) (*trust.Credentials, error) {
+	ctx, cancel := context.WithTimeout(ctx, renewWithin)
+	defer cancel()
+	fresh, err := client.RenewUser(ctx, known)
+	var failure *wire.Failure
+	switch {
+	case err == nil:
+		return fresh, nil
+	case errors.As(err, &failure) && failure.Code == wire.Denied:
+		return nil, err
+	}
+	r.Hint("warning: the credentials are as they stand in the line, for they could not be renewed: %v", err)
+	return known, nil
+}
+
+// renewWithin bounds how long nodes may take to renew credentials.
+const renewWithin = 10 * time.Second
 
 // keep keeps credentials for commands, or in a folder for other programs.
 func keep(r *remote.Remote, fresh *trust.Credentials, folder string) error {
