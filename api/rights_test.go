@@ -34,6 +34,7 @@ type gate struct {
 	keys    *trust.Keys
 	names   []string
 	clients map[string]*http.Client
+	door    *door.Door
 }
 
 func newGate(t *testing.T, changes ...func(*door.Config)) *gate {
@@ -62,7 +63,7 @@ func newGate(t *testing.T, changes ...func(*door.Config)) *gate {
 	}
 	opened.Answer(NewServer(a, Options{Log: log, Shows: keys.Shows}), a)
 	t.Cleanup(func() { opened.Close() })
-	g := &gate{peer: a, address: listener.Addr().String(), keys: keys, clients: map[string]*http.Client{}}
+	g := &gate{peer: a, address: listener.Addr().String(), keys: keys, clients: map[string]*http.Client{}, door: opened}
 	g.add(t, "none", trust.Shows{CA: keys.CA()})
 	add := func(name string, role access.Role) trust.Shows {
 		one := shownBy(userOf(t, keys, trust.Identity{Name: name, Role: role}, time.Hour))

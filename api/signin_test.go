@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"encoding/json"
+	"net/http"
 	"strings"
 	"sync"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	"starling/api/client"
 	"starling/api/door"
 	"starling/command"
+	"starling/replica/report"
 	"starling/terms/access"
 	"starling/trust"
 	"starling/trust/provider"
@@ -161,6 +163,33 @@ func TestSignInIsOfItsKey(t *testing.T) {
 	request.CSR = hers.CSR
 	if got := send(request, door.PathSignedIn); !strings.Contains(got, `"certificate"`) {
 		t.Errorf("got %s", got)
+	}
+}
+
+// removing is a peer that folds the end of a user before the next credential is added.
+type removing struct {
+	*peer
+	user string
+}
+
+// Submit implements door.Peer.
+func (r removing) Submit(ctx context.Context, c command.Command) (report.Receipt, error) {
+	if _, ok := c.(*command.AddUser); ok {
+		r.peer.add("a~1", &command.RemoveUser{Name: r.user})
+	}
+	return r.peer.Submit(ctx, c)
+}
+
+// TestSignInMeetsAnEnd has a user removed while she signs in: what was signed for her is not given out.
+func TestSignInMeetsAnEnd(t *testing.T) {
+	p, asked := newProvider(t)
+	g := newGate(t, asked)
+	g.letSignIn(t, alice, "admin")
+	g.door.Answer(http.NotFoundHandler(), removing{g.peer, alice})
+	pin := &trust.Pin{Addresses: []string{g.address}, CA: trust.Hash(g.keys.CA())}
+	made, err := g.signIn(within(t), pin, func(code string) error { return p.Enter(code, alice) })
+	if err == nil || !strings.Contains(err.Error(), "lets no user of that name sign in") {
+		t.Errorf("got %v and %v", made, err)
 	}
 }
 

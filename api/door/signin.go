@@ -12,6 +12,7 @@ import (
 	"golang.org/x/oauth2"
 
 	"starling/api/wire"
+	"starling/cluster/registry"
 	"starling/command"
 	"starling/terms/access"
 	"starling/trust"
@@ -139,7 +140,8 @@ func (d *Door) signedIn(w http.ResponseWriter, r *http.Request) {
 			d.config.Log.Warn("a sign-in failed", "from", r.RemoteAddr, "error", err)
 			return nil, failed(err)
 		}
-		role, err := d.signInRole(name)
+		all, _ := d.known()
+		role, err := signInRole(all, name)
 		if err != nil {
 			d.config.Log.Warn("a sign-in was refused", "user", name, "from", r.RemoteAddr, "error", err)
 			return nil, err
@@ -149,7 +151,7 @@ func (d *Door) signedIn(w http.ResponseWriter, r *http.Request) {
 			err = d.addUser(ctx, name, access.NoRole, certificate) // the role is that of the right to sign in
 		}
 		if err == nil {
-			_, err = d.signInRole(name) // it may have ended before the entry
+			err = d.maySignIn(ctx, name)
 		}
 		if err != nil {
 			return nil, err
@@ -159,9 +161,18 @@ func (d *Door) signedIn(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
+// maySignIn is an error if the right to sign in ended before the credential was added; what ends it later ends the
+// credential too.
+func (d *Door) maySignIn(ctx context.Context, name string) error {
+	state, err := d.answer.Load().peer.State(ctx, 0)
+	if err == nil {
+		_, err = signInRole(state.Registry(), name)
+	}
+	return err
+}
+
 // signInRole is the role of a user who signs in, or an error if the cluster does not let that one.
-func (d *Door) signInRole(name string) (access.Role, error) {
-	all, _ := d.known()
+func signInRole(all *registry.Registry, name string) (access.Role, error) {
 	if right := all.SignIn(name); right != nil {
 		return right.Role, nil
 	}
