@@ -7,8 +7,8 @@ import (
 	"slices"
 
 	"starling/api/caution"
-	"starling/api/door"
 	"starling/api/difference"
+	"starling/api/door"
 	starlingv1 "starling/api/v1"
 	"starling/api/view"
 	"starling/api/wire"

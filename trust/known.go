@@ -98,6 +98,14 @@ func (k *Keys) Listed() (all []access.Authority) {
 	return all
 }
 
+// AreOthers tells whether authorities are those of another cluster.
+func (k *Keys) AreOthers(list []access.Authority) bool {
+	return len(list) > 0 && !slices.ContainsFunc(list, func(a access.Authority) bool {
+		c, err := CertificateOf(a)
+		return err == nil && clusterOf(c) == k.Cluster()
+	})
+}
+
 // Adopt makes the authorities count that the cluster lists, the oldest first, and keeps them. An empty list changes
 // nothing: the first authority was never replaced.
 func (k *Keys) Adopt(list []access.Authority) error {

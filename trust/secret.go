@@ -10,6 +10,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"slices"
 
 	"starling/terms"
 	"starling/terms/access"
@@ -55,6 +56,10 @@ func (k *Keys) OpenSecret(s *access.Secret) ([]byte, error) {
 			return nil, fmt.Errorf("secret %s was altered", label(s))
 		}
 		return value, nil
+	}
+	if !slices.ContainsFunc(k.known.Load().counting, func(c *x509.Certificate) bool { return Listed(c).ID() == s.Key }) {
+		return nil, fmt.Errorf("secret %s is sealed with the key of authority %s, which does not count here, as after a "+
+			"restore: put it again", label(s), s.Key)
 	}
 	return nil, ErrNotKeeper
 }

@@ -380,6 +380,15 @@ func (r *Registry) RemoveAuthority(id access.Key, now terms.Time) (next *Registr
 	return next, "", true
 }
 
+// WithoutAuthorities returns the registry as that of a cluster whose authority was never replaced: for one that goes on
+// from the value of another, and has its own.
+func (r *Registry) WithoutAuthorities() *Registry {
+	next := r.copy(0)
+	next.Hash -= next.hashOfAuthorities()
+	next.Authorities = nil
+	return next
+}
+
 // Role returns the highest role that somebody has in the whole cluster.
 func (r *Registry) Role(who access.Subject) access.Role {
 	if who.Kind == access.OfLocal {

@@ -71,6 +71,9 @@ func (a *agent) restore(ctx context.Context) error {
 			return err
 		}
 	}
+	if all := s.Registry(); all != nil && a.keys.AreOthers(all.Authorities) {
+		s.SetRegistry(all.WithoutAuthorities()) // this cluster has its own, unless the keys were brought along
+	}
 	if err := os.WriteFile(note, []byte(path+"\n"), 0o600); err != nil {
 		return fmt.Errorf("note from which backup the cluster begins: %w", err)
 	}
