@@ -89,6 +89,8 @@ type Archive struct {
 	// fetching has a place for one who fetches from there; fetched are the names of what was, the latest at the end.
 	fetching chan struct{}
 	fetched  []string
+	// strange tells of segments of the store, by their names, whether they are of another history than this peer's.
+	strange map[string]bool
 	// reading has a place for one who folds.
 	reading chan struct{}
 	kept    kept
@@ -138,7 +140,8 @@ func Open(config Config) (*Archive, error) {
 		return nil, fmt.Errorf("make the archive: %w", err)
 	}
 	a := &Archive{config: config, wake: make(chan struct{}, 1), hurry: make(chan struct{}, 1),
-		ended: make(chan struct{}), sealed: make(chan struct{}, 1), fetching: make(chan struct{}, 1),
+		ended:   make(chan struct{}),
+		strange: map[string]bool{}, sealed: make(chan struct{}, 1), fetching: make(chan struct{}, 1),
 		reading: make(chan struct{}, 1), room: config.segmentBytes()}
 	if err := os.RemoveAll(filepath.Join(config.Dir, fetchedDir)); err != nil {
 		return nil, fmt.Errorf("open the archive: %w", err)

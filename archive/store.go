@@ -9,12 +9,10 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"starling/archive/depot"
-	"starling/terms"
 )
 
 // Store is where the peers of a cluster keep segments together, so that the past is longer than a machine's disk, and
@@ -40,32 +38,20 @@ const (
 
 // nameOf returns the name of a segment in the store: it tells all that a peer needs to know of it.
 func (s *Store) nameOf(one *segment) string {
-	return fmt.Sprintf("starling-%s-%020d-%020d-%d-%d%s", s.Cluster, one.begin.Index, one.end.Index, one.begin.Time,
-		one.end.Time, suffix)
+	return fmt.Sprintf("starling-%s-%020d-%020d-%d-%d-%016x-%016x%s", s.Cluster, one.begin.Index, one.end.Index,
+		one.begin.Time, one.end.Time, one.begin.Digest, one.end.Digest, suffix)
 }
 
 // segmentNamed reads a name; ok is false for one that no segment of the cluster has.
 func (s *Store) segmentNamed(name string) (one segment, ok bool) {
 	rest, ours := strings.CutPrefix(name, "starling-"+s.Cluster+"-")
-	rest, whole := strings.CutSuffix(rest, suffix)
-	parts := strings.Split(rest, "-")
-	if !ours || !whole || len(parts) != 4 {
-		return one, false
-	}
-	var numbers [4]uint64
-	for i, part := range parts {
-		var err error
-		if numbers[i], err = strconv.ParseUint(part, 10, 63); err != nil {
-			return one, false
-		}
-	}
 	one = segment{path: name, sealed: true, stored: true}
-	one.begin.Index, one.begin.Time = terms.Index(numbers[0]), terms.Time(numbers[2])
-	one.end.Index, one.end.Time = terms.Index(numbers[1]), terms.Time(numbers[3])
-	return one, one.begin.Index <= one.end.Index
+	n, _ := fmt.Sscanf(rest, "%d-%d-%d-%d-%x-%x"+suffix, &one.begin.Index, &one.end.Index, &one.begin.Time, &one.end.Time,
+		&one.begin.Digest, &one.end.Digest)
+	return one, ours && n == 6 && s.nameOf(&one) == name && one.begin.Index <= one.end.Index
 }
 
-// list returns the segments that the store has.
+// list returns the segments that the store has of the cluster.
 func (s *Store) list(ctx context.Context) ([]segment, error) {
 	files, err := s.Depot.List(ctx)
 	if err != nil {
@@ -79,6 +65,73 @@ func (s *Store) list(ctx context.Context) ([]segment, error) {
 		}
 	}
 	return all, nil
+}
+
+// ours returns those of some segments of the store that are of this peer's history, and those of which it cannot tell:
+// they end before what it has itself, or after it. After a recovery there may be some of an end that was lost.
+func (a *Archive) ours(all []segment) (own, unknown []segment) {
+	for i := range all {
+		one := &all[i]
+		a.mutex.Lock()
+		strange, known := a.strange[one.path]
+		a.mutex.Unlock()
+		if !known {
+			strange, known = a.isStrange(one)
+		}
+		if known {
+			a.mutex.Lock()
+			a.strange[one.path] = strange
+			a.mutex.Unlock()
+		}
+		switch {
+		case !known:
+			unknown = append(unknown, *one)
+		case !strange:
+			own = append(own, *one)
+		}
+	}
+	return own, unknown
+}
+
+// isStrange compares the end of a segment with what this peer has folded there; known is false if it does not know.
+func (a *Archive) isStrange(one *segment) (strange, known bool) {
+	for _, s := range a.local() {
+		if one.end.Index < s.begin.Index || one.end.Index > s.end.Index {
+			continue
+		}
+		last := s.begin
+		err := a.scan(context.Background(), &s, func(e Entry) error {
+			if e.Index > one.end.Index {
+				return errSeen
+			}
+			last = e.Moment
+			return nil
+		})
+		if err == nil && last.Index == one.end.Index {
+			return last.Digest != one.end.Digest, true
+		}
+	}
+	return false, false
+}
+
+// joined returns those of some segments of the store that lead to a moment one after the other, and the others that go
+// back behind those: where two tell of the same entries, that one counts from which this peer's history follows.
+func joined(all []segment, to Moment) (own []segment) {
+	first := to
+	for at := 0; at >= 0; {
+		at = slices.IndexFunc(all, func(s segment) bool {
+			return s.end.Index == first.Index && s.end.Digest == first.Digest && s.begin.Index < first.Index
+		})
+		if at >= 0 {
+			own, first = append(own, all[at]), all[at].begin
+		}
+	}
+	for _, s := range all {
+		if s.begin.Index < first.Index || s.begin.Index >= to.Index {
+			own = append(own, s)
+		}
+	}
+	return own
 }
 
 // covered tells whether each index of a segment is reached by others.
@@ -132,6 +185,7 @@ func (a *Archive) carryAll(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	there, _ = a.ours(there)
 	defer a.retain()
 	for _, s := range a.local() {
 		if !s.sealed {
@@ -182,6 +236,11 @@ func (a *Archive) segmentsSince(ctx context.Context, since func(Moment) bool) ([
 	stored, err := a.config.Store.list(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("ask the store for what the archive of this peer does not have: %w", err)
+	}
+	own, unknown := a.ours(stored)
+	stored = append(own, unknown...)
+	if len(all) > 0 {
+		stored = joined(stored, all[0].begin)
 	}
 	all = append(all, stored...)
 	slices.SortStableFunc(all, func(x, y segment) int { return cmp.Compare(x.begin.Index, y.begin.Index) })

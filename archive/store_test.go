@@ -3,6 +3,7 @@ package archive
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -14,6 +15,7 @@ import (
 
 	"starling/archive/depot"
 	"starling/cluster"
+	"starling/command"
 	"starling/replica/report"
 	"starling/terms"
 )
@@ -265,5 +267,42 @@ func TestAStoreThatStaysAway(t *testing.T) {
 	}
 	if bytes > 4*c.BytesMax {
 		t.Errorf("it takes %d bytes", bytes)
+	}
+}
+
+// fork returns a history that is the same up to an index, and goes on otherwise.
+func (h *history) fork(at, entries int) *history {
+	f := &history{s: h.at(at), records: slices.Clone(h.records[:at]), digests: slices.Clone(h.digests[:at+1])}
+	self := terms.NewPeerID("a", 1)
+	for i := at; i < entries; i++ {
+		f.write(self, &command.SubmitJob{Spec: terms.Job{Name: terms.JobName(fmt.Sprint("other", i)), Type: terms.Batch,
+			Tasks: []terms.Task{{Name: "t", Instances: 1, Command: []string{"run"}, Placement: terms.Pack,
+				Resources: terms.Resources{1, 1, 0}}}}})
+	}
+	return f
+}
+
+// TestALostEnd has a peer carry segments of an end that the cluster lost, and another tell only of what came instead.
+func TestALostEnd(t *testing.T) {
+	lost, place := newHistory("a", 3000), filepath.Join(t.TempDir(), "store")
+	kept := lost.fork(1500, 2200)
+	c := testConfig(t)
+	c.Store = storeOf(t, place, "one")
+	lost.fill(t, c, 0, 3000).Close()
+	survivor := testConfig(t)
+	survivor.Store = c.Store
+	a := kept.fill(t, survivor, 0, 2200)
+	defer a.Close()
+	if oldest, _, _ := a.Span(); oldest.Index < 1600 {
+		t.Fatalf("the survivor has all from %d on by itself", oldest.Index)
+	}
+	for index := 0; index <= 2200; index += 19 {
+		s, err := a.At(t.Context(), terms.Index(index))
+		if err != nil || s.Digest() != kept.digests[index] {
+			t.Fatalf("at %d: %v", index, err)
+		}
+	}
+	if oldest, err := a.Oldest(t.Context(), 2200); err != nil || oldest != 0 {
+		t.Errorf("the oldest is %d, %v", oldest, err)
 	}
 }
