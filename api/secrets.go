@@ -88,6 +88,9 @@ func (s *server) ListSecrets(ctx context.Context,
 func jobsBySecret(state *cluster.State) map[string][]string {
 	used := map[string][]string{}
 	state.EachJobByName("", func(j *workload.Job) bool {
+		if j.Finished != 0 {
+			return true
+		}
 		named := map[string]bool{}
 		for i := range j.Spec.Tasks {
 			for _, s := range j.Spec.Tasks[i].Secrets {

@@ -128,12 +128,13 @@ func hole(last, next Moment) error {
 // IndexAt returns the last index of which the value's time is not after a time; now is the present time.
 func (a *Archive) IndexAt(ctx context.Context, at, now time.Time) (terms.Index, error) {
 	t := terms.Time(at.UnixMilli())
+	if at.After(now) {
+		return 0, missing("%s is in the future: it is %s now", clock(t), clock(terms.Time(now.UnixMilli())))
+	}
 	all, err := a.segmentsSince(ctx, func(m Moment) bool { return m.Time <= t })
 	switch {
 	case err != nil:
 		return 0, err
-	case at.After(now):
-		return 0, missing("%s is in the future: it is %s now", clock(t), clock(terms.Time(now.UnixMilli())))
 	case len(all) == 0:
 		_, err := segmentOf(all, 0)
 		return 0, err

@@ -95,6 +95,12 @@ func (a *Archive) ours(all []segment) (own, unknown []segment) {
 
 // isStrange compares the end of a segment with what this peer has folded there; known is false if it does not know.
 func (a *Archive) isStrange(one *segment) (strange, known bool) {
+	a.mutex.Lock()
+	digest, known := a.digestAt(one.end.Index)
+	a.mutex.Unlock()
+	if known {
+		return digest != one.end.Digest, true
+	}
 	for _, s := range a.local() {
 		if one.end.Index < s.begin.Index || one.end.Index > s.end.Index {
 			continue

@@ -278,34 +278,32 @@ func (w where) post(ctx context.Context, request func(channel []byte) (any, erro
 	return post(ctx, one, wire.URL(w.address)+w.path, asked, answer)
 }
 
-// IDTokens asks the nodes at these addresses, until one has them, for the id tokens of an instance of the asking node.
+// IDTokens asks the nodes at these addresses, until one has them, for the id tokens and secrets of an instance of the
+// asking node.
 func IDTokens(ctx context.Context, by *http.Client, addresses []string,
 	request door.IDTokensRequest) (*door.IDTokensAnswer, error) {
+	return postFirst[door.IDTokensAnswer](ctx, by, addresses, door.PathIDTokens, request)
+}
+
+// SealSecret asks the nodes at these addresses, until one has done it, to seal what a secret holds.
+func SealSecret(ctx context.Context, by *http.Client, addresses []string,
+	request door.SealRequest) (*access.Secret, error) {
+	return postFirst[access.Secret](ctx, by, addresses, door.PathSeal, request)
+}
+
+// postFirst returns the answer of the first of the nodes at these addresses that can give one: those that hold the
+// authority's key.
+func postFirst[A any](ctx context.Context, by *http.Client, addresses []string, path string, request any) (*A, error) {
 	var errs []error
 	for _, address := range addresses {
-		answer := &door.IDTokensAnswer{}
-		err := post(ctx, by, wire.URL(address)+door.PathIDTokens, request, answer)
+		answer := new(A)
+		err := post(ctx, by, wire.URL(address)+path, request, answer)
 		if err == nil {
 			return answer, nil
 		}
 		errs = append(errs, fmt.Errorf("ask %s: %w", address, err))
 	}
-	return nil, errors.Join(append(errs, errors.New("no machine has signed them"))...)
-}
-
-// SealSecret asks the nodes at these addresses, until one has done it, to seal what a secret holds.
-func SealSecret(ctx context.Context, by *http.Client, addresses []string,
-	request door.SealRequest) (access.Secret, error) {
-	var errs []error
-	for _, address := range addresses {
-		sealed := access.Secret{}
-		err := post(ctx, by, wire.URL(address)+door.PathSeal, request, &sealed)
-		if err == nil {
-			return sealed, nil
-		}
-		errs = append(errs, fmt.Errorf("ask %s: %w", address, err))
-	}
-	return access.Secret{}, errors.Join(append(errs, errors.New("no machine has sealed it"))...)
+	return nil, errors.Join(append(errs, errors.New("no machine that holds the authority's key has done it"))...)
 }
 
 // Renew has a node's certificate renewed by the first of the nodes at these addresses that can, and learns which

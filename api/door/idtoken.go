@@ -27,9 +27,9 @@ type IDTokensRequest struct {
 
 // IDTokensAnswer has them, by their names, and what the secrets hold that the instance may read, with their versions.
 type IDTokensAnswer struct {
-	Tokens   map[string]string `json:"tokens"`
-	Secrets  map[string][]byte `json:"secrets,omitempty"`
-	Versions map[string]uint32 `json:"versions,omitempty"`
+	Tokens   map[string]string               `json:"tokens"`
+	Secrets  map[string][]byte               `json:"secrets,omitempty"`
+	Versions map[string]access.SecretVersion `json:"versions,omitempty"`
 }
 
 // idTokens signs the id tokens of an instance for its node.
@@ -73,7 +73,7 @@ func (d *Door) IDTokens(ctx context.Context, node terms.NodeName, request *IDTok
 
 // openSecrets adds what the secrets of a task hold.
 func (d *Door) openSecrets(state *cluster.State, pool terms.PoolPath, task *terms.Task, to *IDTokensAnswer) error {
-	to.Secrets, to.Versions = map[string][]byte{}, map[string]uint32{}
+	to.Secrets, to.Versions = map[string][]byte{}, map[string]access.SecretVersion{}
 	for _, use := range task.Secrets {
 		s := state.Registry().Secret(pool, use.Name)
 		if s == nil {
@@ -84,7 +84,7 @@ func (d *Door) openSecrets(state *cluster.State, pool terms.PoolPath, task *term
 		if err != nil {
 			return err
 		}
-		to.Secrets[use.Name], to.Versions[use.Name] = value, s.Version
+		to.Secrets[use.Name], to.Versions[use.Name] = value, s.Put()
 	}
 	return nil
 }

@@ -171,3 +171,22 @@ func TestWritingChangesNothing(t *testing.T) {
 		t.Error("its hash was made anew, and for a moment it was that of a part")
 	}
 }
+
+// TestSecretsAreBounded puts secrets until there is no room for more.
+func TestSecretsAreBounded(t *testing.T) {
+	var r *Registry
+	large, refusal := strings.Repeat("x", access.SealedBytesMax), ""
+	for n := 0; refusal == ""; n++ {
+		r, refusal = r.PutSecret(access.Secret{Pool: "a", Name: fmt.Sprint(n), Sealed: large}, 1)
+	}
+	most := secretsBytesMax / access.SealedBytesMax
+	if len(r.Secrets) != most || !strings.Contains(refusal, "at most 16777216: remove some") {
+		t.Errorf("%d secrets, want %d: %s", len(r.Secrets), most, refusal)
+	}
+	if r, refusal = r.PutSecret(access.Secret{Pool: "a", Name: "0", Sealed: large}, 2); refusal != "" {
+		t.Errorf("one in the place of another: %s", refusal)
+	}
+	if s := r.Secret("a", "0"); s.Version != 2 || s.At != 2 {
+		t.Errorf("got version %d of %d", s.Version, s.At)
+	}
+}

@@ -41,7 +41,7 @@ var Signals = [...]syscall.Signal{
 type Given struct {
 	Tokens   map[string]string
 	Secrets  map[string][]byte
-	Versions map[string]uint32
+	Versions map[string]access.SecretVersion
 }
 
 // Config is what credentials are made of.
@@ -66,7 +66,7 @@ type Credentials struct {
 	// due is when those of an instance are to be renewed that has some, never for never.
 	due map[terms.AllocationID]time.Time
 	// versions are those of the secrets that an instance has.
-	versions map[terms.AllocationID]map[string]uint32
+	versions map[terms.AllocationID]map[string]access.SecretVersion
 	// under are the cluster's authorities as they were when all were looked at last.
 	under []access.Authority
 }
@@ -85,7 +85,7 @@ const (
 // New returns the credentials of instances, none yet.
 func New(config Config) *Credentials {
 	return &Credentials{config: config, due: map[terms.AllocationID]time.Time{},
-		versions: map[terms.AllocationID]map[string]uint32{}, under: config.Keys.Listed()}
+		versions: map[terms.AllocationID]map[string]access.SecretVersion{}, under: config.Keys.Listed()}
 }
 
 // Make returns what an instance of the task begins with. An error says why it cannot begin yet.
@@ -193,7 +193,7 @@ func (c *Credentials) look() (all []terms.AllocationID) {
 func (c *Credentials) isOld(id terms.AllocationID) bool {
 	for name, version := range c.versions[id] {
 		s := c.config.Known().Secret(id.Slot.Job.Pool(), name)
-		if s != nil && s.Version != version {
+		if s != nil && s.Put() != version {
 			return true
 		}
 	}

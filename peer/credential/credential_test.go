@@ -30,19 +30,20 @@ type bench struct {
 	// known has the secret db as often as it was put, secret is what it holds.
 	known  *registry.Registry
 	secret []byte
+	now    terms.Time
 }
 
 // put puts the secret.
 func (b *bench) put(value string) {
 	b.secret = []byte(value)
-	b.known, _ = b.known.PutSecret(access.Secret{Pool: "default", Name: "db", Sealed: "sealed"}, 1)
+	b.known, _ = b.known.PutSecret(access.Secret{Pool: "default", Name: "db", Sealed: "sealed"}, b.now)
 }
 
-func (b *bench) version() uint32 {
+func (b *bench) version() (v access.SecretVersion) {
 	if s := b.known.Secret("default", "db"); s != nil {
-		return s.Version
+		v = s.Put()
 	}
-	return 0
+	return v
 }
 
 func newBench(t *testing.T, folder string) *bench {
@@ -65,7 +66,7 @@ func (b *bench) reopen() {
 		Ask: func(context.Context, terms.AllocationID) (Given, error) {
 			b.asked++
 			return Given{Tokens: map[string]string{"vault": strconv.Itoa(b.asked)},
-				Secrets: map[string][]byte{"db": b.secret}, Versions: map[string]uint32{"db": b.version()}}, b.refuse
+				Secrets: map[string][]byte{"db": b.secret}, Versions: map[string]access.SecretVersion{"db": b.version()}}, b.refuse
 		},
 		Known: func() *registry.Registry { return b.known },
 		TaskOf: func(_ context.Context, id terms.AllocationID) *terms.Task {
@@ -212,5 +213,11 @@ func TestSecretsFollow(t *testing.T) {
 		b.known, _ = b.known.RemoveSecret("default", "db", 1) // what has it keeps it
 		b.run(t, 5*lookEvery)
 		holds("three")
+		b.now++
+		b.put("anew") // of version 1 again
+		b.put("and again")
+		b.put("again")
+		b.run(t, 2*lookEvery)
+		holds("again")
 	})
 }

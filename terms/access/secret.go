@@ -27,6 +27,16 @@ type Secret struct {
 	At terms.Time
 }
 
+// SecretVersion tells what was put from all else that ever was under the name: a secret that was removed and put again
+// begins anew with version 1.
+type SecretVersion struct {
+	Version uint32
+	At      terms.Time
+}
+
+// Put returns which version it is.
+func (s *Secret) Put() SecretVersion { return SecretVersion{s.Version, s.At} }
+
 // Code writes or reads the secret.
 func (s *Secret) Code(c *codec.Coder) {
 	terms.CodePoolPath(c, &s.Pool)

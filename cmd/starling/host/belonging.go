@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	"starling/driver/record"
 	"starling/journal"
 	"starling/peer/identity"
 	"starling/terms"
@@ -160,9 +161,8 @@ func (f *Folder) RefuseCopy(ctx context.Context, keys *trust.Keys) error {
 	if err != nil {
 		return err
 	}
-	data, err := os.ReadFile(filepath.Join(f.Path, placeName))
 	last := place{}
-	if err != nil || json.Unmarshal(data, &last) != nil || last.ID == id || last.Address == "" {
+	if found, err := record.Read(f.Path, placeName, &last); !found || err != nil || last.ID == id || last.Address == "" {
 		return nil // it is new, or used where it was
 	}
 	ctx, cancel := context.WithTimeout(ctx, askMax)
@@ -188,15 +188,7 @@ func (f *Folder) Settle(address string) error {
 	if err != nil {
 		return err
 	}
-	data, err := json.Marshal(place{id, address})
-	path := filepath.Join(f.Path, placeName)
-	if known, missing := os.ReadFile(path); err == nil && missing == nil && string(known) == string(data) {
-		return nil
-	}
-	if err == nil {
-		err = errors.Join(os.WriteFile(path+".new", data, 0o600), os.Rename(path+".new", path))
-	}
-	if err != nil {
+	if err := record.Write(f.Path, placeName, place{id, address}); err != nil {
 		return fmt.Errorf("note where the data directory is used: %w", err)
 	}
 	return nil

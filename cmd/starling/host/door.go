@@ -313,7 +313,7 @@ func (h *Host) given(ctx context.Context, id terms.AllocationID) (credential.Giv
 	if err != nil {
 		return credential.Given{}, err
 	}
-	return credential.Given{Tokens: answer.Tokens, Secrets: answer.Secrets, Versions: answer.Versions}, nil
+	return credential.Given(*answer), nil
 }
 
 // known is who is known to the cluster, and its secrets.
@@ -332,8 +332,12 @@ func (b backend) SealSecret(ctx context.Context, pool terms.PoolPath, name strin
 	if err != nil {
 		return access.Secret{}, err
 	}
-	return client.SealSecret(ctx, b.host.asks, b.host.keepers(state),
+	sealed, err := client.SealSecret(ctx, b.host.asks, b.host.keepers(state),
 		door.SealRequest{Pool: pool, Name: name, Value: value})
+	if err != nil {
+		return access.Secret{}, err
+	}
+	return *sealed, nil
 }
 
 // sealEvery is the pause between two looks for secrets that are sealed with the key of an older authority.
@@ -341,8 +345,17 @@ const sealEvery = 2 * time.Second
 
 // sealAnew seals with the newest authority's key what is sealed with an older one, until ctx ends.
 func (h *Host) sealAnew(ctx context.Context) {
-	for ctx.Err() == nil {
-		for _, s := range h.known().SecretsOf("") {
+	var done *registry.Registry // nothing is to be done until it is another, or another authority signs
+	for by := ""; ctx.Err() == nil; {
+		known, signer := h.known(), ""
+		if own := h.config.Keys.Signer(); own != nil {
+			signer = trust.Hash(own)
+		}
+		var all []access.Secret
+		if known != done || signer != by {
+			all, done, by = known.SecretsOf(""), known, signer
+		}
+		for _, s := range all {
 			anew, ok, err := h.config.Keys.SealsAnew(&s)
 			if err == nil && ok {
 				_, err = h.Submit(ctx, &command.SealSecret{Secret: anew})
@@ -350,6 +363,7 @@ func (h *Host) sealAnew(ctx context.Context) {
 			if err != nil && ctx.Err() == nil {
 				h.config.Log.Error("a secret could not be sealed with the newest key; trying again", "pool", s.Pool,
 					"name", s.Name, "error", err)
+				done = nil
 			}
 		}
 		select {
