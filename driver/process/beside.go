@@ -16,6 +16,7 @@ import (
 	"starling/driver/confine"
 	"starling/driver/device"
 	"starling/driver/meter"
+	"starling/driver/program"
 )
 
 // Folder opens the folder in which a task works.
@@ -71,7 +72,7 @@ func (d *Driver) execBeside(ctx context.Context, known *task, t driver.Task, s d
 // programBeside starts the program.
 func (d *Driver) programBeside(ctx context.Context, known *task, t driver.Task,
 	s driver.Session) (*beside.Program, error) {
-	account, err := credential(t.User)
+	account, err := program.Credential(t.User)
 	if err != nil {
 		return nil, err
 	}
@@ -83,7 +84,7 @@ func (d *Driver) programBeside(ctx context.Context, known *task, t driver.Task,
 	if t.Env, err = makeVolumes(d.volumesDir(), t, account); err != nil {
 		return nil, err
 	}
-	path, err := executable(t, folder)
+	path, err := program.Find(t, folder)
 	if err != nil {
 		return nil, err
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"starling/driver"
+	"starling/driver/program"
 	"starling/driver/ramdisk"
 )
 
@@ -175,7 +176,7 @@ func (d *Driver) Renew(id string, files driver.FileSet, signal syscall.Signal) e
 // account is the one that a task's secret files belong to. That of a container is known when it runs.
 func (t *task) account(name string) (*syscall.Credential, error) {
 	if t.origin.Runtime == "" {
-		return credential(name)
+		return program.Credential(name)
 	}
 	var record started
 	_, err := t.folder.read(startedRecord, &record)

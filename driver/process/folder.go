@@ -138,3 +138,49 @@ func (f folder) reserve() error { return record.Reserve(string(f), startedRecord
 
 // reserved tells whether and when a supervisor set that room aside, as it does before anything of the task begins.
 func (f folder) reserved() (at time.Time, did bool) { return record.Reserved(string(f), endedRecord) }
+
+// workDir is the folder to run in, made and given to the account if it is the task's own.
+func workDir(f folder, t driver.Task, account *syscall.Credential) (string, error) {
+	if t.WorkDir != "" {
+		info, err := os.Stat(t.WorkDir)
+		if err == nil && !info.IsDir() {
+			err = syscall.ENOTDIR
+		}
+		if err != nil {
+			return "", fmt.Errorf("working directory %q: %w", t.WorkDir, err)
+		}
+		return t.WorkDir, nil
+	}
+	if err := os.Mkdir(f.work(), 0o700); err != nil {
+		return "", err
+	}
+	if account == nil {
+		return f.work(), nil
+	}
+	return f.work(), os.Chown(f.work(), int(account.Uid), int(account.Gid))
+}
+
+// accounts writes the files of accounts that a task finds whose user is its job's own: programs ask who they are. None
+// for another user.
+func (f folder) accounts(name string) (map[string]string, error) {
+	number, own := driver.OwnNumber(name)
+	if !own {
+		return nil, nil
+	}
+	files := map[string]string{}
+	for path, line := range map[string]string{
+		"/etc/passwd": fmt.Sprintf("task:x:%d:%d::%s:/bin/sh\n", number, number, f.work()),
+		"/etc/group":  fmt.Sprintf("task:x:%d:\n", number),
+	} {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return nil, err
+		}
+		file := f.file(filepath.Base(path))
+		if err := os.WriteFile(file, append(text, line...), 0o644); err != nil {
+			return nil, err
+		}
+		files[path] = file
+	}
+	return files, nil
+}

@@ -16,6 +16,7 @@ import (
 	"starling/driver"
 	"starling/driver/device"
 	"starling/driver/disk"
+	"starling/driver/program"
 	"starling/driver/record"
 )
 
@@ -127,7 +128,7 @@ func (d *Driver) give(t *driver.Task) []string {
 	t.Env = slices.Clone(t.Env)
 	for _, entry := range device.Environment(d.config.GPUs, numbers) {
 		name, _, _ := strings.Cut(entry, "=")
-		if _, set := variable(t.Env, name); !set {
+		if _, set := program.Variable(t.Env, name); !set {
 			t.Env = append(t.Env, entry)
 		}
 	}

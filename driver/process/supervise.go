@@ -23,6 +23,7 @@ import (
 	"starling/driver/confine"
 	"starling/driver/lock"
 	"starling/driver/output"
+	"starling/driver/program"
 	"starling/driver/runc"
 	"starling/driver/uptime"
 )
@@ -189,7 +190,7 @@ func (s *supervisor) start() (started, error) {
 // launch forks and executes the program, and begins to copy its output.
 func (s *supervisor) launch(pidfd *int) error {
 	task := s.task.Task
-	account, err := credential(task.User)
+	account, err := program.Credential(task.User)
 	if err != nil {
 		return err
 	}
@@ -200,8 +201,8 @@ func (s *supervisor) launch(pidfd *int) error {
 	if task.Env, err = makeVolumes(s.task.Volumes, task, account); err != nil {
 		return err
 	}
-	task.Env = withHome(task.Env, task.User, s.folder)
-	path, err := executable(task, folder)
+	task.Env = program.WithHome(task.Env, task.User, s.folder.work())
+	path, err := program.Find(task, folder)
 	if err != nil {
 		return err
 	}

@@ -11,6 +11,7 @@ import (
 	"syscall"
 
 	"starling/driver"
+	"starling/driver/program"
 )
 
 // Volumes lie in folders volumes/<set>/<name> beside that of the tasks. Their names are escaped as those of tasks are.
@@ -40,7 +41,7 @@ func (d *Driver) VolumeSets() []string {
 
 // MakeVolume makes a volume if it is missing.
 func (d *Driver) MakeVolume(v driver.Volume, user string) (path string, err error) {
-	account, err := credential(user)
+	account, err := program.Credential(user)
 	if err == nil {
 		path, err = makeVolume(d.volumesDir(), v, account)
 	}

@@ -1,4 +1,5 @@
-package process
+// Package program finds the program of a task on this machine, and the account that it runs as.
+package program
 
 import (
 	"errors"
@@ -13,8 +14,8 @@ import (
 	"starling/driver"
 )
 
-// executable is the path of the task's program, as its own environment has it.
-func executable(t driver.Task, workDir string) (string, error) {
+// Find returns the path of the task's program, as its own environment has it.
+func Find(t driver.Task, workDir string) (string, error) {
 	program := t.Command[0]
 	if strings.Contains(program, "/") {
 		path := program
@@ -26,7 +27,7 @@ func executable(t driver.Task, workDir string) (string, error) {
 		}
 		return path, nil
 	}
-	search, ok := variable(t.Env, "PATH")
+	search, ok := Variable(t.Env, "PATH")
 	if !ok {
 		return "", fmt.Errorf("program %q not found: the task's environment has no PATH; name the program with its folder or set PATH", program)
 	}
@@ -42,8 +43,8 @@ func executable(t driver.Task, workDir string) (string, error) {
 	return "", fmt.Errorf("program %q not found in PATH %q", program, search)
 }
 
-// variable is the value that a program finds in an environment.
-func variable(env []string, name string) (string, bool) {
+// Variable returns the value that a program finds in an environment.
+func Variable(env []string, name string) (string, bool) {
 	for _, entry := range env {
 		if value, ok := strings.CutPrefix(entry, name+"="); ok {
 			return value, true
@@ -52,14 +53,14 @@ func variable(env []string, name string) (string, bool) {
 	return "", false
 }
 
-// withHome adds the home of the account that a task runs as, if its environment has none: a user that is its job's own
-// is at home in the task's folder.
-func withHome(env []string, name string, f folder) []string {
-	if _, has := variable(env, "HOME"); has {
+// WithHome adds the home of the account that a task runs as, if its environment has none: a user that is its job's own
+// is at home in its own folder.
+func WithHome(env []string, name, own string) []string {
+	if _, has := Variable(env, "HOME"); has {
 		return env
 	}
-	if _, own := driver.OwnNumber(name); own {
-		return append(env, "HOME="+f.work())
+	if _, one := driver.OwnNumber(name); one {
+		return append(env, "HOME="+own)
 	}
 	account, err := user.LookupId(strconv.Itoa(os.Getuid()))
 	if name != "" {
@@ -71,8 +72,8 @@ func withHome(env []string, name string, f folder) []string {
 	return append(env, "HOME="+account.HomeDir)
 }
 
-// credential is the account to run as; nil is this process's own.
-func credential(name string) (*syscall.Credential, error) {
+// Credential returns the account to run as; nil is this process's own.
+func Credential(name string) (*syscall.Credential, error) {
 	if name == "" {
 		return nil, nil
 	}
@@ -107,50 +108,4 @@ func credential(name string) (*syscall.Credential, error) {
 		result.Groups = append(result.Groups, uint32(number))
 	}
 	return result, nil
-}
-
-// workDir is the folder to run in, made and given to the account if it is the task's own.
-func workDir(f folder, t driver.Task, account *syscall.Credential) (string, error) {
-	if t.WorkDir != "" {
-		info, err := os.Stat(t.WorkDir)
-		if err == nil && !info.IsDir() {
-			err = syscall.ENOTDIR
-		}
-		if err != nil {
-			return "", fmt.Errorf("working directory %q: %w", t.WorkDir, err)
-		}
-		return t.WorkDir, nil
-	}
-	if err := os.Mkdir(f.work(), 0o700); err != nil {
-		return "", err
-	}
-	if account == nil {
-		return f.work(), nil
-	}
-	return f.work(), os.Chown(f.work(), int(account.Uid), int(account.Gid))
-}
-
-// accounts writes the files of accounts that a task finds whose user is its job's own: programs ask who they are. None
-// for another user.
-func (f folder) accounts(name string) (map[string]string, error) {
-	number, own := driver.OwnNumber(name)
-	if !own {
-		return nil, nil
-	}
-	files := map[string]string{}
-	for path, line := range map[string]string{
-		"/etc/passwd": fmt.Sprintf("task:x:%d:%d::%s:/bin/sh\n", number, number, f.work()),
-		"/etc/group":  fmt.Sprintf("task:x:%d:\n", number),
-	} {
-		text, err := os.ReadFile(path)
-		if err != nil {
-			return nil, err
-		}
-		file := f.file(filepath.Base(path))
-		if err := os.WriteFile(file, append(text, line...), 0o644); err != nil {
-			return nil, err
-		}
-		files[path] = file
-	}
-	return files, nil
 }
