@@ -128,11 +128,8 @@ func report(c *codec.Coder, r *Report) {
 	codec.Integer(c, &r.Slot.Index, math.MaxUint32)
 	codec.Integer(c, &r.Slot.Seat, uint64(facts.UnknownSeat))
 	codec.Integer(c, &r.Order, math.MaxUint64)
-	last := facts.OutputLost
-	if c.Version >= withOutOfDisk {
-		last = facts.OutOfDisk
-	}
-	codec.Integer(c, &r.Ended, uint64(last))
+	last := [...]facts.Ending{facts.OutputLost, withOutOfDisk: facts.OutOfDisk, withNotThere: facts.NotThere}
+	codec.Integer(c, &r.Ended, uint64(max(last[0], last[c.Version])))
 	c.Signed(&r.ExitCode)
 	codec.Flags(c, &r.Ready)
 	codec.Text(c, &r.Detail, facts.FailureDetailBytesMax)

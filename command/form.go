@@ -30,8 +30,12 @@ const withoutVolumes = 2
 // withAbsence is the version of Volunteer that may say how long its peer is away.
 const withAbsence = terms.OfferVersion
 
-// withOutOfDisk is the version of ReportTasks that tells of instances which were out of disk.
-const withOutOfDisk = 2
+// withOutOfDisk and withNotThere are the versions of ReportTasks that tell of instances which were out of disk, and of
+// such as could not be started there.
+const (
+	withOutOfDisk = 2
+	withNotThere  = 3
+)
 
 func formOf(c Command) form {
 	f := form{c.Kind(), 1}
@@ -66,12 +70,16 @@ func (m *EndAllocation) version() uint16 {
 
 // version returns that of the newest ending.
 func (m *ReportTasks) version() uint16 {
+	version := uint16(1)
 	for i := range m.Reports {
-		if m.Reports[i].Ended == facts.OutOfDisk {
-			return withOutOfDisk
+		switch m.Reports[i].Ended {
+		case facts.OutOfDisk:
+			version = max(version, withOutOfDisk)
+		case facts.NotThere:
+			version = withNotThere
 		}
 	}
-	return 1
+	return version
 }
 
 // code writes or reads the body of a command of the form.
@@ -99,6 +107,8 @@ func (f form) since() rules.Number {
 		return rules.Authorities
 	case f == form{KindReportTasks, withOutOfDisk}, f.kind >= KindPutSecret && f.kind <= KindRemoveSecret:
 		return rules.DiskLimits
+	case f == form{KindReportTasks, withNotThere}:
+		return rules.Lacks
 	case f.kind == KindRemoveVolumes, f == form{KindChangePools, withSpecBytes}, f == form{KindVolunteer, withAbsence}:
 		return rules.Volumes
 	case f.kind >= KindAs && f.kind < kindEnd:
@@ -111,7 +121,7 @@ func (f form) since() rules.Number {
 func (f form) known() bool {
 	_, ofJobs := terms.VersionSince(f.version)
 	return f.version == 1 || f.kind == KindSubmitJob && ofJobs || f == form{KindEndAllocation, withoutVolumes} ||
-		f == form{KindVolunteer, withAbsence} || f == form{KindReportTasks, withOutOfDisk} ||
+		f == form{KindVolunteer, withAbsence} || f.kind == KindReportTasks && f.version <= withNotThere && f.version > 0 ||
 		f.kind == KindChangePools && f.version <= withSpecBytes && f.version > 0
 }
 

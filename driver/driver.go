@@ -175,6 +175,9 @@ type Status struct {
 	FilesVersion uint64
 	// Error says why the task could not be started or how it ended is not known. Empty otherwise.
 	Error string
+	// NotThere tells that this machine lacks what the task would be started with, such as its program or its user:
+	// another start would fail as well. Error says what.
+	NotThere bool
 	// StartedAt is when the program was started, or when that was tried in vain.
 	StartedAt time.Time
 	// EndedAt is when the task ended, or when it was noticed if nobody saw it end. Zero while it is Running.

@@ -84,10 +84,10 @@ does not satisfy them. Any other change is made in place, and nothing stops: tha
 their instances end by themselves, and nothing waits for their health.
 
 A failure is answered on two levels. First ` + "`restart`" + `: the same machine tries again, because most failures pass and
-everything is there already. When those attempts are used up, ` + "`reschedule`" + `: the instance moves, and the machine where it
-failed is avoided. A service does so without end and ever more slowly, since nothing else would start it again; a batch
-instance once a day, since a program that fails on two machines is wrong; a daemon instance never, since it belongs to its
-machine, which therefore restarts it without end.
+everything is there already. When those attempts are used up, or the machine lacks the program, its user or its folder,
+` + "`reschedule`" + `: the instance moves, and the machine where it failed is avoided. A service does so without end and ever
+more slowly, since nothing else would start it again; a batch instance once a day, since a program that fails on two machines
+is wrong; a daemon instance never, since it belongs to its machine, which therefore restarts it without end.
 
 With ` + "`policies`" + ` a job or a task says otherwise. Something happens to an instance, or comes to pass in a task; the first policy
 that is about it wins, those of the task before those of the job, and does what it says instead of ` + "`restart`" + `. To restart a task or

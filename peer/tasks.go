@@ -74,6 +74,8 @@ func localTask(id terms.AllocationID, status driver.Status) reaction.LocalTask {
 		task.Ended = facts.OutOfDisk
 	case status.Signal != 0:
 		task.Ended = facts.BySignal
+	case status.NotThere:
+		task.Ended = facts.NotThere
 	case status.Error != "":
 		task.Ended = facts.NotStarted
 	default:

@@ -28,10 +28,13 @@ func (f *fold) heard(r facts.SlotRef, e lifecycle.Event, code int32) (p lifecycl
 	return j.Policy(int(r.Task), e, code)
 }
 
-// spent tells whether an instance is out of restarts on its node.
+// spent tells whether an instance that failed is out of restarts on its node. Where the node lacks what it needs it has
+// none, unless it belongs there.
 func (f *fold) spent(r facts.SlotRef, slot *facts.Slot) bool {
-	most := f.s.Job(r.Job).TaskSpecOf(int(r.Task), slot.Version).Restart.AttemptsMax
-	return most != terms.RestartsUnlimited && slot.Failures > most
+	j := f.s.Job(r.Job)
+	most := j.TaskSpecOf(int(r.Task), slot.Version).Restart.AttemptsMax
+	return slot.Ended == facts.NotThere && j.Spec.Type != terms.Daemon ||
+		most != terms.RestartsUnlimited && slot.Failures > most
 }
 
 // failedByPolicy lets a policy decide what follows a failure. It returns false if none is about it.
@@ -87,12 +90,13 @@ func (f *fold) evicted(r facts.SlotRef) {
 		return
 	}
 	if p.Action == lifecycle.RestartInstance {
-		slot.Failures++
+		before := slot.Ended
+		slot.Failures, slot.Ended = slot.Failures+1, evictedBy(before)
 		if f.spent(r, &slot) {
-			slot.Ended = evictedBy(slot.Ended)
 			f.hold(r, slot, 0)
 			return
 		}
+		slot.Ended = before
 		f.s.SetSlot(r, slot)
 		return
 	}

@@ -156,18 +156,16 @@ func (f *fold) failed(r facts.SlotRef, news *command.Report, slot facts.Slot) {
 		rollout.InstanceFailed(slot.Failures, j.Spec.Update.AttemptsMax) {
 		slot.Health = facts.Unhealthy
 	}
-	restart := j.TaskSpecOf(int(r.Task), slot.Version).Restart
 	unknown := slot.Phase == facts.Unknown
 	if !unknown && f.failedByPolicy(r, slot, lifecycle.InstanceFailed) {
 		return
 	}
-	if unknown || r.Index >= j.Tasks[r.Task].Desired ||
-		restart.AttemptsMax != terms.RestartsUnlimited && slot.Failures > restart.AttemptsMax {
+	if unknown || r.Index >= j.Tasks[r.Task].Desired || f.spent(r, &slot) {
 		slot.Phase = facts.Failed
 		f.settle(r, slot, func(c *reconcile.Candidate) { c.Unknown = unknown })
 		return
 	}
-	f.delay(r, slot, terms.Time(restart.Delay(slot.Failures)))
+	f.delay(r, slot, terms.Time(j.TaskSpecOf(int(r.Task), slot.Version).Restart.Delay(slot.Failures)))
 }
 
 // delay lets an instance that failed start again on its node later.

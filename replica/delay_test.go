@@ -162,14 +162,19 @@ func TestANewClusterRaisesItsRules(t *testing.T) {
 	}
 }
 
-// TestOlderRulesKnowNoFullDisk: a node tells what the rules in force have.
-func TestOlderRulesKnowNoFullDisk(t *testing.T) {
-	for number, want := range map[rules.Number]facts.Ending{
-		rules.Volumes: facts.BySignal, rules.DiskLimits: facts.OutOfDisk,
+// TestOlderRulesKnowFewerEndings: a node tells what the rules in force have.
+func TestOlderRulesKnowFewerEndings(t *testing.T) {
+	for _, one := range []struct {
+		number    rules.Number
+		has, want facts.Ending
+	}{
+		{rules.Volumes, facts.OutOfDisk, facts.BySignal}, {rules.DiskLimits, facts.OutOfDisk, facts.OutOfDisk},
+		{rules.DiskLimits, facts.NotThere, facts.NotStarted}, {rules.Lacks, facts.NotThere, facts.NotThere},
 	} {
+		number, want := one.number, one.want
 		s, o := stopped(t, func(*terms.Job) {})
 		s.Rules = number
-		o.Now, o.Local[0].Ended, o.Local[0].ExitCode, o.Local[0].Detail = 1001, facts.OutOfDisk, 137, "full"
+		o.Now, o.Local[0].Ended, o.Local[0].ExitCode, o.Local[0].Detail = 1001, one.has, 137, "full"
 		got := reaction.React("m00000~1", s, o)
 		if len(got.Commands) != 1 {
 			t.Fatalf("writes %+v, want only a report", got.Commands)

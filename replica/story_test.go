@@ -173,6 +173,8 @@ func (w *story) tell(words []string) bool {
 		w.end(plain[0], facts.ByItself, int32(number(plain[1])), "")
 	case "fails":
 		w.end(plain[0], facts.NotStarted, 0, "no such program")
+	case "lacks":
+		w.end(plain[0], facts.NotThere, 0, "no such program")
 	case "act":
 		w.act(named(plain[0]))
 	case "idle":

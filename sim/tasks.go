@@ -75,7 +75,7 @@ func (m *machine) start(order reaction.Order) {
 }
 
 // failures are the ways in which a program fails.
-var failures = [...]facts.Ending{facts.ByItself, facts.BySignal, facts.OutOfMemory, facts.OutOfDisk}
+var failures = [...]facts.Ending{facts.ByItself, facts.BySignal, facts.OutOfMemory, facts.OutOfDisk, facts.NotThere}
 
 func (m *machine) exec(order reaction.Order) {
 	m.w.checkAlone(m, &order)

@@ -207,6 +207,9 @@ const (
 	OutputLost
 	// OutOfDisk: it took more of the disk than it may, or filled it. Reports tell so since rules.DiskLimits.
 	OutOfDisk
+	// NotThere: its node lacks the program, the user or the folder with which it would be started. Reports tell so since
+	// rules.Lacks.
+	NotThere
 	EndingCount
 )
 
@@ -214,7 +217,7 @@ const (
 func (e Ending) String() string {
 	return [...]string{"not ended", "exited", "killed by a signal", "out of memory", "could not be started",
 		"its node was lost", "stopped on request", "a check failed",
-		"gave way to others", "ran for too long", "its output was lost", "out of disk"}[e]
+		"gave way to others", "ran for too long", "its output was lost", "out of disk", "could not be started there"}[e]
 }
 
 // Special tells whether a waiting slot wants a particular node or version.

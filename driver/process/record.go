@@ -68,6 +68,7 @@ type ended struct {
 	OutOfDisk   string
 	Unproved    bool
 	Error       string
+	NotThere    bool
 	StartedAt   time.Time
 	EndedAt     time.Time
 }
@@ -84,6 +85,7 @@ func (s started) status(id string) driver.Status {
 func (e ended) status(id string) driver.Status {
 	return driver.Status{
 		ID: id, State: driver.Exited, ExitCode: e.ExitCode, Signal: e.Signal, OutOfMemory: e.OutOfMemory,
-		OutOfDisk: e.OutOfDisk, Unproved: e.Unproved, Error: e.Error, StartedAt: e.StartedAt, EndedAt: e.EndedAt,
+		OutOfDisk: e.OutOfDisk, Unproved: e.Unproved, Error: e.Error, NotThere: e.NotThere,
+		StartedAt: e.StartedAt, EndedAt: e.EndedAt,
 	}
 }

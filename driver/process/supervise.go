@@ -128,7 +128,7 @@ func (s *supervisor) run() error {
 	record, err := s.start()
 	if err != nil {
 		end := failed(err.Error(), s.begun)
-		end.Unproved = errors.Is(err, errUnproved)
+		end.Unproved, end.NotThere = errors.Is(err, errUnproved), program.IsMissing(err)
 		return errors.Join(s.discard(), s.folder.writeDurably(endedRecord, end), s.acknowledge())
 	}
 	if err := s.folder.writeDurably(startedRecord, record); err != nil {

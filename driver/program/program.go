@@ -4,6 +4,7 @@ package program
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/user"
 	"path/filepath"
@@ -14,6 +15,21 @@ import (
 	"starling/driver"
 )
 
+// Missing is the error that the machine lacks what a program would be started with.
+type Missing string
+
+// Error implements error.
+func (m Missing) Error() string { return string(m) }
+
+// IsMissing tells whether a program could not be started because the machine lacks it, its user or its folder, or does
+// not let it be run.
+func IsMissing(err error) bool {
+	var missing Missing
+	var nobody user.UnknownUserError
+	return errors.As(err, &missing) || errors.As(err, &nobody) || errors.Is(err, fs.ErrNotExist) ||
+		errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.ENOEXEC) || errors.Is(err, syscall.ENOTDIR)
+}
+
 // Find returns the path of the task's program, as its own environment has it.
 func Find(t driver.Task, workDir string) (string, error) {
 	program := t.Command[0]
@@ -23,13 +39,14 @@ func Find(t driver.Task, workDir string) (string, error) {
 			path = filepath.Join(workDir, path)
 		}
 		if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
-			return "", fmt.Errorf("program %q not found", path)
+			return "", Missing(fmt.Sprintf("program %q not found", path))
 		}
 		return path, nil
 	}
 	search, ok := Variable(t.Env, "PATH")
 	if !ok {
-		return "", fmt.Errorf("program %q not found: the task's environment has no PATH; name the program with its folder or set PATH", program)
+		return "", Missing(fmt.Sprintf("program %q not found: the task's environment has no PATH; name the program with its "+
+			"folder or set PATH", program))
 	}
 	for _, folder := range filepath.SplitList(search) {
 		if !filepath.IsAbs(folder) {
@@ -40,7 +57,7 @@ func Find(t driver.Task, workDir string) (string, error) {
 			return path, nil
 		}
 	}
-	return "", fmt.Errorf("program %q not found in PATH %q", program, search)
+	return "", Missing(fmt.Sprintf("program %q not found in PATH %q", program, search))
 }
 
 // Variable returns the value that a program finds in an environment.

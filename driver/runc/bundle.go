@@ -13,6 +13,8 @@ import (
 	"strings"
 	"syscall"
 
+	"starling/driver/program"
+
 	"github.com/opencontainers/runtime-spec/specs-go"
 	"golang.org/x/sys/unix"
 )
@@ -188,13 +190,22 @@ func (b *Bundle) Start(files []*os.File) (pid int, err error) {
 	return strconv.Atoi(string(number))
 }
 
+// absences are how runc says that the image has not got the program, or nothing that can be run.
+var absences = []string{
+	"executable file not found", "no such file or directory", "permission denied", "exec format error",
+}
+
 // said is the last error in a log of runc, or else the one that is known.
 func said(log string, known error) error {
 	text, _ := os.ReadFile(log)
 	for _, line := range slices.Backward(bytes.Split(bytes.TrimSpace(text), []byte("\n"))) {
 		var entry struct{ Level, Msg string }
 		if json.Unmarshal(line, &entry) == nil && entry.Level == "error" {
-			return fmt.Errorf("runc: %s", strings.TrimPrefix(entry.Msg, "runc run failed: "))
+			text := "runc: " + strings.TrimPrefix(entry.Msg, "runc run failed: ")
+			if slices.ContainsFunc(absences, func(how string) bool { return strings.Contains(text, how) }) {
+				return program.Missing(text)
+			}
+			return errors.New(text)
 		}
 	}
 	return fmt.Errorf("runc: %w", known)

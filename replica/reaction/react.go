@@ -294,8 +294,11 @@ func (r *reacting) tellEnd(a *Assignment, task *LocalTask, news *command.Report)
 		news.Ended, news.ExitCode, news.Detail = facts.CheckFailed, task.ExitCode, clipped(task.CheckFailure)
 	case task != nil:
 		news.Ended, news.ExitCode, news.Detail = task.Ended, task.ExitCode, clipped(task.Detail)
-		if task.Ended == facts.OutOfDisk && r.s.Rules < rules.DiskLimits {
-			news.Ended = facts.BySignal // as which these rules take it
+		switch { // as what older rules take it
+		case task.Ended == facts.OutOfDisk && r.s.Rules < rules.DiskLimits:
+			news.Ended = facts.BySignal
+		case task.Ended == facts.NotThere && r.s.Rules < rules.Lacks:
+			news.Ended = facts.NotStarted
 		}
 	case a.Phase == facts.Stopping:
 		news.Ended = facts.OnRequest

@@ -28,10 +28,9 @@ func (m *Model) policy(s *seat, e lifecycle.Event, code int32) (found *lifecycle
 	return nil, false
 }
 
-// outOfRestarts tells whether an instance that has failed so often may not start again on its node.
-func (s *seat) outOfRestarts(failures uint32) bool {
-	most := s.spec().Restart.AttemptsMax
-	return most != terms.RestartsUnlimited && failures > most
+// outOfRestarts tells whether an instance that has failed may not start again on its node.
+func (s *seat) outOfRestarts(failures uint32, how facts.Ending) bool {
+	return reading.Spent(s.job().newest(), &s.spec().Restart, failures, how)
 }
 
 // failedByPolicy does what comes of a failure by a policy, if one is about it.
@@ -40,11 +39,11 @@ func (m *Model) failedByPolicy(s *seat, row facts.Slot, e lifecycle.Event) bool 
 	if p == nil {
 		return false
 	}
-	if p.Action == lifecycle.RestartInstance && !s.outOfRestarts(row.Failures) && m.Nodes[row.Node].Peer == "" {
+	if p.Action == lifecycle.RestartInstance && !s.outOfRestarts(row.Failures, row.Ended) && m.Nodes[row.Node].Peer == "" {
 		m.wait(s, row, facts.AnyNode)
 		return true
 	}
-	if p.Action == lifecycle.RestartInstance && !s.outOfRestarts(row.Failures) {
+	if p.Action == lifecycle.RestartInstance && !s.outOfRestarts(row.Failures, row.Ended) {
 		row.Phase, row.Deadline = facts.BackingOff, m.time+s.restartDelay(row.Failures)
 		if p.DelayMillis > 0 {
 			row.Deadline = m.time + terms.Time(p.DelayMillis)
@@ -91,7 +90,7 @@ func (m *Model) evicted(s *seat) {
 	}
 	row := s.Slot
 	if p.Action == lifecycle.RestartInstance {
-		if row.Failures++; !s.outOfRestarts(row.Failures) {
+		if row.Failures++; !s.outOfRestarts(row.Failures, facts.OnRequest) {
 			m.put(s, row)
 			return
 		}

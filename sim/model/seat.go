@@ -179,7 +179,7 @@ func (m *Model) failuresOf(s *seat) uint32 {
 
 // failed decides what follows a failure: it is started again on its node while it has restarts, then reconcile decides.
 func (m *Model) failed(s *seat, row facts.Slot, news *command.Report) {
-	j, rule := s.job(), s.spec().Restart
+	j := s.job()
 	s.slot.task.failure = facts.Failure{
 		Index: s.slot.index, Order: row.Order, At: m.time, Ended: news.Ended, ExitCode: news.ExitCode, Detail: news.Detail,
 	}
@@ -195,8 +195,7 @@ func (m *Model) failed(s *seat, row facts.Slot, news *command.Report) {
 	if !unknown && m.failedByPolicy(s, row, lifecycle.InstanceFailed) {
 		return
 	}
-	spent := rule.AttemptsMax != terms.RestartsUnlimited && row.Failures > rule.AttemptsMax
-	if unknown || spent || s.slot.index >= s.slot.task.desired {
+	if unknown || s.outOfRestarts(row.Failures, row.Ended) || s.slot.index >= s.slot.task.desired {
 		row.Phase = facts.Failed
 		m.settle(s, row, func(c *reconcile.Candidate) { c.Unknown = unknown })
 		return

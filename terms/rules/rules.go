@@ -39,8 +39,11 @@ const Volumes Number = 8
 // keep secrets.
 const DiskLimits Number = 9
 
+// Lacks has reports tell that a node lacks what an instance needs to be started, so that it is not tried again there.
+const Lacks Number = 10
+
 // Released is the newest number by which a released program folds.
-const Released = DiskLimits
+const Released = Lacks
 
 // Next is behind everything that is released. What counts since then is there to try mixed versions with: a program
 // that is built with the tag nextrules says that it knows it, and so do some machines of the simulator.

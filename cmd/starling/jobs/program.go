@@ -133,7 +133,7 @@ func waitWithOutput(ctx context.Context, r *remote.Remote, t *tracker) error {
 func (p *programOutput) show(ctx context.Context, status *starlingv1.JobStatusResponse) {
 	for _, slot := range status.GetSlots() {
 		id := slot.GetAllocation()
-		if id == "" || p.shown[id] || slot.GetEnded() == "could not be started" {
+		if id == "" || p.shown[id] || strings.HasPrefix(slot.GetEnded(), errNotStarted.Error()) {
 			continue
 		}
 		p.shown[id] = true
@@ -175,7 +175,7 @@ func programStatus(name string, last *starlingv1.JobStatusResponse) error {
 	case "out of disk":
 		return exit.Fail(int(slot.GetExitCode()), "%s was killed on node %s: it took more of the disk than it may, or filled it", name,
 			slot.GetNode())
-	case "could not be started":
+	case "could not be started", "could not be started there":
 		return fmt.Errorf("%s %w on node %s", name, errNotStarted, slot.GetNode())
 	}
 	return fmt.Errorf("%s: %s", name, cmp.Or(slot.GetEnded(), last.GetJob().GetStatus()))
@@ -192,7 +192,7 @@ func startProblem(ctx context.Context, peer *client.Client, submitted *starlingv
 		for _, effect := range answer.GetEntry().GetEffects() {
 			if _, why, found := strings.Cut(effect.GetText(), "could not be started"); found &&
 				effect.GetJob() == submitted.GetJob() {
-				reason = why
+				reason = strings.TrimPrefix(why, " there")
 			}
 		}
 		return nil

@@ -103,6 +103,13 @@ func OwnCode(row *facts.Slot) int32 {
 	return 0
 }
 
+// Spent tells whether an instance that has failed so often may not start again on its node, which may lack what it
+// needs.
+func Spent(spec *terms.Job, rule *terms.Restart, failures uint32, how facts.Ending) bool {
+	return how == facts.NotThere && spec.Type != terms.Daemon ||
+		rule.AttemptsMax != terms.RestartsUnlimited && failures > rule.AttemptsMax
+}
+
 // Away tells whether an offer says that its peer is away at a time, and no later life of its node has written.
 func Away(offer *terms.Offer, now terms.Time, lives map[uint32]uint64, life uint32) bool {
 	for other := range lives {
