@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -168,27 +169,63 @@ func (c *Config) segmentBytes() int { return int(min(segmentBytes, max(c.BytesMa
 // find lists the segments of the folder. One that cannot be read is passed over, and told.
 func (a *Archive) find() error {
 	entries, err := os.ReadDir(a.config.Dir)
+	for _, e := range entries {
+		if strings.HasSuffix(e.Name(), suffix+unfinished) {
+			err = errors.Join(err, os.Remove(filepath.Join(a.config.Dir, e.Name())))
+		}
+	}
 	if err != nil {
 		return err
 	}
+	a.segments, err = segmentsIn(a.config.Dir, func(path string, err error) error {
+		a.config.Log.Error("a segment of the archive is passed over", "file", path, "error", err)
+		return nil
+	})
+	return err
+}
+
+// segmentsIn lists the segments of a folder in their order. Bad decides about one that cannot be read.
+func segmentsIn(dir string, bad func(path string, err error) error) (all []segment, err error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
 	for _, e := range entries {
-		path := filepath.Join(a.config.Dir, e.Name())
-		switch {
-		case strings.HasSuffix(e.Name(), suffix+unfinished):
-			if err := os.Remove(path); err != nil {
-				return err
-			}
-		case strings.HasSuffix(e.Name(), suffix):
-			s, err := look(path)
-			if err != nil {
-				a.config.Log.Error("a segment of the archive is passed over", "file", path, "error", err)
-				continue
-			}
-			a.segments = append(a.segments, s)
+		if !strings.HasSuffix(e.Name(), suffix) {
+			continue
+		}
+		path := filepath.Join(dir, e.Name())
+		s, err := look(path)
+		if err == nil {
+			all = append(all, s)
+		} else if err = bad(path, err); err != nil {
+			return nil, err
 		}
 	}
-	slices.SortFunc(a.segments, func(x, y segment) int { return cmp.Compare(x.begin.Index, y.begin.Index) })
-	return nil
+	slices.SortFunc(all, func(x, y segment) int { return cmp.Compare(x.begin.Index, y.begin.Index) })
+	return all, nil
+}
+
+// OpenPast opens a past only to be read, as it lies there: the folder of an archive, or one file of Export or of such a
+// folder. A peer may write to it meanwhile; what it has added since then is not seen.
+func OpenPast(path string, knows rules.Number) (*Archive, error) {
+	a := &Archive{config: Config{Dir: path, Knows: knows}, wake: make(chan struct{}, 1), hurry: make(chan struct{}, 1),
+		ended: make(chan struct{}), reading: make(chan struct{}, 1)}
+	close(a.ended)
+	info, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return nil, err
+	case info.IsDir():
+		a.segments, err = segmentsIn(path, func(path string, err error) error { return fmt.Errorf("%s: %w", path, err) })
+		if err == nil && len(a.segments) == 0 {
+			err = ErrForeign
+		}
+	default:
+		a.segments = make([]segment, 1)
+		a.segments[0], err = look(path)
+	}
+	return a, err
 }
 
 // look reads how a segment begins and ends: all of it only if it has no end.

@@ -129,39 +129,20 @@ func serveFile(ctx context.Context, r *remote.Remote, path, version string) erro
 		return err
 	}
 	defer os.RemoveAll(folder)
-	if err := copyFile(path, filepath.Join(folder, fmt.Sprintf("%020d.segment", uint64(first)))); err != nil {
-		return err
-	}
-	log := slog.New(slog.DiscardHandler)
-	opened, err := archive.Open(archive.Config{Dir: folder, Knows: peer.RulesNewest, Log: log})
+	opened, err := archive.OpenPast(path, peer.RulesNewest)
 	if err != nil {
 		return err
 	}
-	defer opened.Close()
 	socket := cmp.Or(own, filepath.Join(folder, "api"))
 	served, err := door.Open(door.Config{Socket: socket})
 	if err != nil {
 		return err
 	}
 	served.Answer(api.NewServer(&recorded{opened, first, end.Index},
-		api.Options{Version: version, Rules: peer.RulesNewest, Log: log}), nil)
+		api.Options{Version: version, Rules: peer.RulesNewest, Log: slog.New(slog.DiscardHandler)}), nil)
 	at := wire.UnixPrefix + socket
 	fmt.Fprintf(r.Out, "entries %d to %d of %s, to be asked at %s\n", first+1, end.Index, path, at)
 	fmt.Fprintf(r.Out, "next: starling --address %s --at %d ps\n", at, end.Index)
 	<-ctx.Done()
 	return served.Close()
-}
-
-func copyFile(from, to string) error {
-	source, err := os.Open(from)
-	if err != nil {
-		return err
-	}
-	defer source.Close()
-	target, err := os.Create(to)
-	if err != nil {
-		return err
-	}
-	_, err = io.Copy(target, source)
-	return errors.Join(err, target.Close())
 }
