@@ -270,15 +270,20 @@ func look(path string) (segment, error) {
 	return s, nil
 }
 
-// Restored tells that the value is one that stands for all records up to its index, and no record led to it here.
-func (a *Archive) Restored(s *cluster.State) {
+// Restored tells that the value is one that stands for all records up to its index, and no record led to it here. It
+// takes the place of one that turned out to be wrong, with which what was kept before ends, unless that is nil.
+func (a *Archive) Restored(s, wrong *cluster.State) {
 	a.mutex.Lock()
 	defer a.mutex.Unlock()
-	if a.known && s.Index <= a.last.Index {
+	switch {
+	case wrong != nil:
+		a.begin(wrong)
+		a.putAside(s, "the value of this peer was wrong")
+	case a.known && s.Index <= a.last.Index:
 		a.compare(s)
-		return
+	default:
+		a.begin(s)
 	}
-	a.begin(s)
 }
 
 // Folded takes a record that was folded last, with what came of it. It never waits. The value is only read before it
@@ -341,9 +346,14 @@ func (a *Archive) compare(s *cluster.State) {
 	if !known || digest == s.Digest() {
 		return
 	}
-	a.config.Log.Error("the archive is of another journal, or another program has folded it: it is put aside",
-		"dir", a.config.Dir, "index", s.Index, "digest", s.Digest(), "kept", digest)
-	a.queue, a.waiting = []item{{aside: true}}, 0
+	a.putAside(s, "the archive is of another journal, or another program has folded it")
+}
+
+// putAside puts aside what was kept, and begins with a value.
+func (a *Archive) putAside(s *cluster.State, why string) {
+	a.config.Log.Error("the archive is put aside: \"starling journal bisect\" of its folder tells which entry parts it from others",
+		"folder", filepath.Join(a.config.Dir, asideDir), "reason", why, "index", s.Index)
+	a.put(item{aside: true, moment: momentOf(s)})
 	a.begin(s)
 }
 

@@ -65,7 +65,7 @@ func (h *history) write(self terms.PeerID, c command.Command) {
 // play lets an archive see the history from one index to another.
 func (h *history) play(a *Archive, from, to int) {
 	s := h.at(from)
-	a.Restored(s)
+	a.Restored(s, nil)
 	for _, r := range h.records[from:to] {
 		replay.Record(s, r.Payload, false)
 		a.Folded(r, s)

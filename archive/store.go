@@ -105,16 +105,8 @@ func (a *Archive) isStrange(one *segment) (strange, known bool) {
 		if one.end.Index < s.begin.Index || one.end.Index > s.end.Index {
 			continue
 		}
-		last := s.begin
-		err := a.scan(context.Background(), &s, func(e Entry) error {
-			if e.Index > one.end.Index {
-				return errSeen
-			}
-			last = e.Moment
-			return nil
-		})
-		if err == nil && last.Index == one.end.Index {
-			return last.Digest != one.end.Digest, true
+		if digest, err := a.digestIn(context.Background(), &s, one.end.Index); err == nil {
+			return digest != one.end.Digest, true
 		}
 	}
 	return false, false

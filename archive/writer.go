@@ -104,8 +104,11 @@ func (w *writer) write(queue []item) error {
 		one := &queue[i]
 		switch {
 		case one.aside:
+			if err := w.flush(&data); err != nil {
+				return err
+			}
 			w.drop()
-			if err := w.archive.putAside(); err != nil {
+			if err := w.archive.moveAside(); err != nil {
 				return err
 			}
 		case one.value != nil:
@@ -273,8 +276,8 @@ func (a *Archive) retain() {
 	}
 }
 
-// putAside moves all segments into a folder of their own, in place of what was put there before.
-func (a *Archive) putAside() error {
+// moveAside moves all segments into a folder of their own, in place of what was put there before.
+func (a *Archive) moveAside() error {
 	aside := filepath.Join(a.config.Dir, asideDir)
 	if err := os.RemoveAll(aside); err != nil {
 		return err

@@ -19,7 +19,7 @@ type shelf struct {
 	digests []uint64
 }
 
-func (a *shelf) Restored(s *cluster.State) { a.began = append(a.began, s.Index) }
+func (a *shelf) Restored(s, _ *cluster.State) { a.began = append(a.began, s.Index) }
 
 func (a *shelf) Folded(r journal.Record, s *cluster.State) {
 	if terms.Index(r.Index) != s.Index {

@@ -115,13 +115,14 @@ func foldTo(ctx context.Context, j journal.Journal, core *Core, known *digests) 
 
 // adopt goes on with the value of another core, and reads what follows it.
 func (p *Peer) adopt(ctx context.Context, anew *Core, parted terms.Index) {
+	wrong := p.core.state
 	p.core.replace(anew.state, now())
 	p.core.Diverge("")
 	p.doubt = doubt{}
 	p.frozen = p.core.state.Freeze()
 	p.history.forget(parted)
 	p.history.restart(p.core.state.Index, p.core.digest)
-	p.config.Archive.Restored(p.core.state)
+	p.config.Archive.Restored(p.core.state, wrong)
 	p.startFollow(ctx, journal.Index(p.core.state.Index)+1)
 	p.answerWaiting()
 }

@@ -22,8 +22,8 @@ const (
 // Archive keeps what a peer folds. It never keeps the peer waiting, and only reads the value before it returns.
 type Archive interface {
 	// Restored tells that the value is one that stands for all records up to its index, and no record led to it here: when
-	// the peer starts, and when it takes a snapshot.
-	Restored(s *cluster.State)
+	// the peer starts, and when it takes a snapshot. It takes the place of a wrong one, unless that is nil.
+	Restored(s, wrong *cluster.State)
 	// Folded takes a record that was just folded, with the value after it.
 	Folded(r journal.Record, s *cluster.State)
 }
@@ -31,7 +31,7 @@ type Archive interface {
 // noArchive keeps nothing.
 type noArchive struct{}
 
-func (noArchive) Restored(*cluster.State)               {}
+func (noArchive) Restored(_, _ *cluster.State)          {}
 func (noArchive) Folded(journal.Record, *cluster.State) {}
 
 // history is the recent past: the loop writes it, Follow reads it.

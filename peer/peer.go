@@ -138,7 +138,7 @@ func Start(ctx context.Context, config Config) *Peer {
 	}
 	p.core.Key = config.Key
 	p.core.Explain, p.frozen = true, p.core.state.Freeze()
-	config.Archive.Restored(p.core.state)
+	config.Archive.Restored(p.core.state, nil)
 	p.core.Folder = func(id terms.AllocationID) string { return config.Driver.FilesFolder(id.String()) }
 	p.outputs = newOutputs(&config, func(id terms.AllocationID) { p.post(ctx, func() { p.core.OutputLost(id) }) })
 	p.startProber(ctx)

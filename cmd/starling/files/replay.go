@@ -42,6 +42,28 @@ func Replay(path string, to terms.Index, visit func(*cluster.State, *report.Fold
 	return first, s, nil
 }
 
+// Past opens what a peer has kept: a file, or the folder of an archive. It is only read.
+func Past(path string) (*archive.Archive, error) {
+	a, err := archive.OpenPast(path, peer.RulesNewest)
+	if err != nil {
+		return nil, BadPast(path, err)
+	}
+	return a, nil
+}
+
+// BadPast says what is wrong with what a peer has kept, and what to do.
+func BadPast(path string, err error) error {
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return exit.Fail(exit.Usage, "%w", err)
+	case errors.Is(err, archive.ErrForeign):
+		return exit.Fail(exit.Usage, "%s: %w: give the folder of an archive, or a file of \"starling journal export\"", path, err)
+	case errors.Is(err, archive.ErrNewer):
+		return exit.Fail(exit.Outdated, "%s: %w", path, err)
+	}
+	return fmt.Errorf("%s: %w", path, err)
+}
+
 // beginOf returns the index with which a file begins, and goes back to its beginning.
 func beginOf(f *os.File) (terms.Index, error) {
 	reader, err := archive.NewReader(f)

@@ -14,8 +14,8 @@ import (
 )
 
 func newJournal(r *remote.Remote, copying *cobra.Command) *cobra.Command {
-	return usage.Group("journal", "Read what happened, write it into a file, or move it to another engine", newJournalTail(r), newJournalExport(r),
-		copying)
+	return usage.Group("journal", "Read what happened, write it into a file, find where a peer parted, or move it to another engine", newJournalTail(r), newJournalExport(r),
+		newJournalBisect(r), copying)
 }
 
 func newJournalTail(r *remote.Remote) *cobra.Command {
