@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"starling/journal"
+	"starling/peer/digests"
 	"starling/peer/inbox"
 	"starling/replica/report"
 	"starling/terms"
@@ -31,7 +32,7 @@ func (p *Peer) judge(views []report.PulseView) {
 	living, against, at := 0, 0, terms.Index(0)
 	for _, view := range views {
 		living++
-		if view.Peer != p.core.Self() && view.Index > p.doubt.proven && p.history.differs(view.Index, view.Digest) {
+		if view.Peer != p.core.Self() && view.Index > p.doubt.proven && p.history.Differs(view.Index, view.Digest) {
 			against++
 			at = view.Index
 		}
@@ -56,7 +57,7 @@ func (p *Peer) check(ctx context.Context) {
 		return
 	}
 	p.doubt.checking = true
-	to, known, anew := p.core.state.Index, p.history.digests, NewCore(p.config.Limits)
+	to, known, anew := p.core.state.Index, p.history.Digests, NewCore(p.config.Limits)
 	anew.Knows = p.core.Knows
 	p.group.Go(func() {
 		parted, err := foldTo(ctx, p.config.Journal, anew, &known)
@@ -85,9 +86,9 @@ var errFolded = errors.New("all is folded")
 
 // foldTo lets a core fold the journal up to the last entry of which a digest is known, and returns the first after
 // which that is another, 0 if there is none.
-func foldTo(ctx context.Context, j journal.Journal, core *Core, known *digests) (parted terms.Index, err error) {
+func foldTo(ctx context.Context, j journal.Journal, core *Core, known *digests.Digests) (parted terms.Index, err error) {
 	compare := func() {
-		if parted == 0 && known.differs(core.state.Index, core.digest) {
+		if parted == 0 && known.Differs(core.state.Index, core.digest) {
 			parted = core.state.Index
 		}
 	}
@@ -97,12 +98,12 @@ func foldTo(ctx context.Context, j journal.Journal, core *Core, known *digests) 
 			compare()
 		}
 		for _, r := range d.Records {
-			if core.state.Index < known.last && core.Halt() == nil {
+			if core.state.Index < known.Last && core.Halt() == nil {
 				core.Fold(r, now())
 				compare()
 			}
 		}
-		if core.state.Index >= known.last || core.Halt() != nil {
+		if core.state.Index >= known.Last || core.Halt() != nil {
 			return errFolded
 		}
 		return nil
@@ -121,7 +122,7 @@ func (p *Peer) adopt(ctx context.Context, anew *Core, parted terms.Index) {
 	p.doubt = doubt{}
 	p.frozen = p.core.state.Freeze()
 	p.history.forget(parted)
-	p.history.restart(p.core.state.Index, p.core.digest)
+	p.history.Restart(p.core.state.Index, p.core.digest)
 	p.config.Archive.Restored(p.core.state, wrong)
 	p.startFollow(ctx, journal.Index(p.core.state.Index)+1)
 	p.answerWaiting()

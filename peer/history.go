@@ -6,6 +6,7 @@ import (
 
 	"starling/cluster"
 	"starling/journal"
+	"starling/peer/digests"
 	"starling/replica/report"
 	"starling/terms"
 )
@@ -15,8 +16,6 @@ const (
 	// rememberedMax bounds the entries that Follow can go back, rememberedBytesMax their encoded size.
 	rememberedMax      = 4096
 	rememberedBytesMax = 32 << 20
-	// digestsMax bounds the digests that neighbours' are compared with.
-	digestsMax = 1 << 14
 )
 
 // Archive keeps what a peer folds. It never keeps the peer waiting, and only reads the value before it returns.
@@ -41,22 +40,15 @@ type history struct {
 	entries []report.Folded
 	bytes   int
 	changed chan struct{}
-	// Only the loop touches what follows.
-	digests
+	// Only the loop touches what follows: the digests that neighbours' are compared with, and what was published last.
+	digests.Digests
 	published terms.Index
-}
-
-// digests are those that the value had after the last digestsMax entries, by index modulo that.
-type digests struct {
-	all [digestsMax]uint64
-	// first and last are the entries between which they are known.
-	first, last terms.Index
 }
 
 func (h *history) init() { h.changed = make(chan struct{}) }
 
 func (h *history) add(f report.Folded) {
-	h.all[f.Index%digestsMax], h.last = f.Digest, f.Index
+	h.Add(f.Index, f.Digest)
 	h.mutex.Lock()
 	defer h.mutex.Unlock()
 	h.entries = append(h.entries, f)
@@ -79,11 +71,6 @@ func (h *history) wake() {
 	h.changed = make(chan struct{})
 }
 
-// restart goes on behind entries that were not folded, with the digest after the last of them.
-func (d *digests) restart(at terms.Index, digest uint64) {
-	d.all[at%digestsMax], d.first, d.last = digest, at, at
-}
-
 // forget drops the entries from one on.
 func (h *history) forget(from terms.Index) {
 	h.mutex.Lock()
@@ -92,16 +79,6 @@ func (h *history) forget(from terms.Index) {
 		h.bytes -= h.entries[len(h.entries)-1].Bytes
 		h.entries = h.entries[:len(h.entries)-1]
 	}
-}
-
-// knows tells whether the digest at an index is remembered.
-func (d *digests) knows(index terms.Index) bool {
-	return index > 0 && index >= d.first && index <= d.last && index+digestsMax > d.last
-}
-
-// differs tells whether another digest than this is remembered of an index.
-func (d *digests) differs(index terms.Index, digest uint64) bool {
-	return d.knows(index) && d.all[index%digestsMax] != digest
 }
 
 // since returns the remembered entries from an index on, and what is closed when there are more.

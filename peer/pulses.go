@@ -58,7 +58,7 @@ func (p *Peer) pulseSeen(ctx context.Context, news pulseNews) {
 		return
 	}
 	p.core.PulseSeen(news.peer, news.state.Alive)
-	if view, _ := sign.ViewOf(news.state); view.Alive && p.history.differs(view.Index, view.Digest) {
+	if view, _ := sign.ViewOf(news.state); view.Alive && p.history.Differs(view.Index, view.Digest) {
 		p.log.Warn("a digest differs; asking the others", "peer", news.peer, "index", view.Index)
 		p.group.Go(func() {
 			// By then everybody has published what was folded when this difference was seen.

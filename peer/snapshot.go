@@ -149,7 +149,7 @@ func (p *Peer) restored(s journal.Snapshot, data []byte) {
 	began, from := time.Now(), p.core.state.Index
 	p.core.Restore(inbox.Named(s), data, now())
 	if p.core.Halt() == nil {
-		p.history.restart(p.core.state.Index, p.core.digest)
+		p.history.Restart(p.core.state.Index, p.core.digest)
 		p.config.Archive.Restored(p.core.state, nil)
 		p.log.Info("went on from a snapshot", "from", from, "to", p.core.state.Index, "bytes", len(data),
 			"took", time.Since(began).String())
