@@ -202,7 +202,7 @@ func (c *Core) fold(r *journal.Record, own terms.Time) (folded report.Folded, ok
 	folded.Entry = e
 	folded.Outcome = replica.Apply(c.state, index, e, c.Explain)
 	c.mark()
-	plant.Bug(e)
+	plant.Bug(c.self, c.state, e)
 	folded.Digest = c.state.Digest()
 	c.clock.Heard(c.state.Time, own)
 	if e.Writer == c.self {

@@ -58,9 +58,9 @@ func (p *Peer) check(ctx context.Context) {
 	}
 	p.doubt.checking = true
 	to, known, anew := p.core.state.Index, p.history.Digests, NewCore(p.config.Limits)
-	anew.Knows = p.core.Knows
+	anew.Knows, anew.Explain = p.core.Knows, p.core.Explain
 	p.group.Go(func() {
-		parted, err := foldTo(ctx, p.config.Journal, anew, &known)
+		parted, folded, err := foldTo(ctx, p.config.Journal, anew, &known)
 		if err != nil {
 			p.log.Warn("the journal could not be folded anew; trying again", "error", err)
 			inbox.Pause(ctx, snapshotPause)
@@ -75,7 +75,7 @@ func (p *Peer) check(ctx context.Context) {
 				p.core.Diverge("")
 			default:
 				p.log.Error("the value of this peer was wrong; it goes on with that of the journal", "from", parted, "to", to)
-				p.adopt(ctx, anew, parted)
+				p.adopt(ctx, anew, parted, folded)
 			}
 		})
 	})
@@ -85,8 +85,9 @@ func (p *Peer) check(ctx context.Context) {
 var errFolded = errors.New("all is folded")
 
 // foldTo lets a core fold the journal up to the last entry of which a digest is known, and returns the first after
-// which that is another, 0 if there is none.
-func foldTo(ctx context.Context, j journal.Journal, core *Core, known *digests.Digests) (parted terms.Index, err error) {
+// which that is another, 0 if there is none, and what was folded from there on.
+func foldTo(ctx context.Context, j journal.Journal, core *Core, known *digests.Digests) (parted terms.Index,
+	after []report.Folded, err error) {
 	compare := func() {
 		if parted == 0 && known.Differs(core.state.Index, core.digest) {
 			parted = core.state.Index
@@ -99,8 +100,10 @@ func foldTo(ctx context.Context, j journal.Journal, core *Core, known *digests.D
 		}
 		for _, r := range d.Records {
 			if core.state.Index < known.Last && core.Halt() == nil {
-				core.Fold(r, now())
-				compare()
+				folded, ok := core.Fold(r, now())
+				if compare(); ok && parted != 0 {
+					after = append(after, folded)
+				}
 			}
 		}
 		if core.state.Index >= known.Last || core.Halt() != nil {
@@ -111,18 +114,23 @@ func foldTo(ctx context.Context, j journal.Journal, core *Core, known *digests.D
 	if errors.Is(err, errFolded) {
 		err = core.Halt()
 	}
-	return parted, err
+	return parted, after, err
 }
 
-// adopt goes on with the value of another core, and reads what follows it.
-func (p *Peer) adopt(ctx context.Context, anew *Core, parted terms.Index) {
+// adopt goes on with the value of another core, which has folded these entries since they parted, and reads what
+// follows it. The digest that the pulse shows is to be replaced although the index may be the same.
+func (p *Peer) adopt(ctx context.Context, anew *Core, parted terms.Index, folded []report.Folded) {
 	wrong := p.core.state
 	p.core.replace(anew.state, now())
 	p.core.Diverge("")
 	p.doubt = doubt{}
 	p.frozen = p.core.state.Freeze()
 	p.history.forget(parted)
+	for _, f := range folded {
+		p.history.add(f)
+	}
 	p.history.Restart(p.core.state.Index, p.core.digest)
+	p.history.published = 0
 	p.config.Archive.Restored(p.core.state, wrong)
 	p.startFollow(ctx, journal.Index(p.core.state.Index)+1)
 	p.answerWaiting()
