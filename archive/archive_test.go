@@ -200,8 +200,12 @@ func TestAlteredBytes(t *testing.T) {
 		}
 		a := open(t, c)
 		for i := range terms.Index(7) {
-			if s, err := a.At(context.Background(), i); err == nil && s.Digest() != h.digests[i] {
+			s, err := a.At(context.Background(), i)
+			if err == nil && s.Digest() != h.digests[i] {
 				t.Fatalf("byte %d altered: index %d has another value", at, i)
+			}
+			if errors.Is(err, ErrDamaged) && !strings.Contains(err.Error(), "ask another peer") {
+				t.Fatalf("byte %d altered: it does not say what to do: %v", at, err)
 			}
 		}
 		a.Close()
@@ -412,6 +416,9 @@ func TestBadFiles(t *testing.T) {
 		if read(altered) == nil {
 			t.Fatalf("byte %d altered: nobody sees it", at)
 		}
+	}
+	if err := read(append(bytes.Clone(data), '\n')); !errors.Is(err, ErrLonger) {
+		t.Errorf("a byte behind the end: %v", err)
 	}
 	newer := bytes.Clone(data)
 	newer[len(magic)]++

@@ -197,9 +197,18 @@ func (a *Archive) scan(ctx context.Context, s *segment, visit func(Entry) error)
 		}
 	}
 	if err != nil && !errors.Is(err, errSeen) {
-		return fmt.Errorf("read %s of the archive: %w", s.path, err)
+		return unreadable(s, err)
 	}
 	return nil
+}
+
+// unreadable says what to do about a segment that cannot be read.
+func unreadable(s *segment, err error) error {
+	if errors.Is(err, ErrDamaged) || errors.Is(err, ErrTorn) {
+		return fmt.Errorf("%s of the archive: %w: ask another peer with --address; if you delete it, what it held is a hole "+
+			"from the next start of this agent on, unless the store has it", s.path, err)
+	}
+	return fmt.Errorf("read %s of the archive: %w", s.path, err)
 }
 
 // At returns the value at an index, as a copy of the caller's own.
@@ -249,7 +258,7 @@ func (a *Archive) reach(ctx context.Context, s *segment, from *cluster.State, to
 		}
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read %s of the archive: %w", s.path, err)
+		return nil, unreadable(s, err)
 	}
 	return from, nil
 }

@@ -92,6 +92,8 @@ var (
 	ErrNewer = errors.New("this was written by a newer version of starling: use that one")
 	// ErrTorn is returned where a segment ends without its end: it is being written, or was cut off.
 	ErrTorn = errors.New("it is cut off")
+	// ErrLonger is returned where something follows the end.
+	ErrLonger = errors.New("something follows its end")
 	// ErrDamaged is returned where a checksum is wrong.
 	ErrDamaged = errors.New("it is damaged")
 )
@@ -151,7 +153,7 @@ func (r *Reader) Value(knows rules.Number) (*cluster.State, error) {
 	return s, nil
 }
 
-// Next returns the next record, or io.EOF at the end, or ErrTorn where it stops without one.
+// Next returns the next record, or io.EOF at the end, ErrTorn where it stops without one, ErrLonger where it goes on.
 func (r *Reader) Next() (Entry, error) {
 	kind, moment, body, err := r.frame()
 	switch {
@@ -160,6 +162,9 @@ func (r *Reader) Next() (Entry, error) {
 	case err != nil:
 		return Entry{}, err
 	case kind == kindEnd && moment == r.Last:
+		if _, err := r.from.Peek(1); err == nil {
+			return Entry{}, ErrLonger
+		}
 		return Entry{}, io.EOF
 	case kind != kindRecord || moment.Index != r.Last.Index+1:
 		return Entry{}, fmt.Errorf("%w: entry %d is missing", ErrDamaged, r.Last.Index+1)
