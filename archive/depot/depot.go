@@ -213,7 +213,7 @@ func (f folder) put(name, file string) error {
 		return err
 	}
 	defer from.Close()
-	to, err := os.CreateTemp(string(f), "*.unfinished")
+	to, err := Begin(string(f), "")
 	if err != nil {
 		return err
 	}
@@ -223,6 +223,38 @@ func (f folder) put(name, file string) error {
 		return err
 	}
 	return os.Rename(to.Name(), filepath.Join(string(f), name))
+}
+
+const (
+	// unfinished ends the names of files that are being written.
+	unfinished = ".unfinished"
+	// abandonedAfter is how long nothing is written to a file that nobody goes on with.
+	abandonedAfter = time.Hour
+)
+
+// Begin makes a file in a folder, under a name that begins with a prefix, in which something is put together that gets
+// its own name when all of it is there. It deletes what others began under that prefix and were cut off from: files
+// that are an hour older by the clock of the folder.
+func Begin(dir, prefix string) (*os.File, error) {
+	file, err := os.CreateTemp(dir, prefix+"*"+unfinished)
+	if err != nil {
+		return nil, err
+	}
+	entries, err := os.ReadDir(dir)
+	own, err2 := file.Stat()
+	if err != nil || err2 != nil {
+		return file, nil // it is of no use only to those who clean up
+	}
+	for _, e := range entries {
+		between, ends := strings.CutSuffix(strings.TrimPrefix(e.Name(), prefix), unfinished)
+		if _, err := strconv.ParseUint(between, 10, 64); err != nil || !ends || !strings.HasPrefix(e.Name(), prefix) {
+			continue
+		}
+		if info, err := e.Info(); err == nil && own.ModTime().Sub(info.ModTime()) > abandonedAfter {
+			_ = os.Remove(filepath.Join(dir, e.Name())) // the next one tries again
+		}
+	}
+	return file, nil
 }
 
 // Fetch implements Depot.

@@ -3,6 +3,7 @@ package depot_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -149,5 +150,35 @@ func must(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestPartsOfBackups has backups be cut off: the next one deletes what is left of them, and nothing that is of others,
+// or that may be written to now.
+func TestPartsOfBackups(t *testing.T) {
+	dir := t.TempDir()
+	old := time.Now().Add(-2 * time.Hour)
+	for name, at := range map[string]time.Time{"123.unfinished": old, "124.unfinished": time.Now(),
+		"own.unfinished": old, "mine.125.unfinished": old} {
+		path := filepath.Join(dir, name)
+		must(t, os.WriteFile(path, []byte("a part"), 0o600))
+		must(t, os.Chtimes(path, at, at))
+	}
+	file := filepath.Join(t.TempDir(), "file")
+	must(t, os.WriteFile(file, []byte("a backup"), 0o600))
+	d, err := depot.Open(depot.Place{To: dir})
+	must(t, err)
+	must(t, d.Put(t.Context(), "whole", file))
+	begun, err := depot.Begin(dir, "mine.")
+	must(t, err)
+	must(t, errors.Join(begun.Close(), os.Remove(begun.Name())))
+	entries, err := os.ReadDir(dir)
+	must(t, err)
+	var names []string
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	if want := []string{"124.unfinished", "own.unfinished", "whole"}; !slices.Equal(names, want) {
+		t.Errorf("there are %v, want %v", names, want)
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"starling/api/client"
 	starlingv1 "starling/api/v1"
+	"starling/archive/depot"
 	"starling/cmd/starling/exit"
 	"starling/driver/record"
 )
@@ -21,7 +22,7 @@ func ExportTo(ctx context.Context, peer *client.Client, question *starlingv1.Exp
 	if at, err := filepath.EvalSymlinks(path); err == nil {
 		path = at // what is linked is replaced, not the link
 	}
-	file, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*.unfinished")
+	file, err := depot.Begin(filepath.Dir(path), filepath.Base(path)+".")
 	if err != nil {
 		return nil, err
 	}
