@@ -210,18 +210,18 @@ func (s *server) Blame(ctx context.Context, request *starlingv1.BlameRequest,
 	if request.Number != nil {
 		target.Number = int64(request.GetNumber())
 	}
-	found := false
-	err = archive.Walk(ctx, from, to, func(_ *cluster.State, f *report.Folded) error {
+	found, known := false, target.Task == ""
+	err = archive.Walk(ctx, from, to, func(s *cluster.State, f *report.Folded) error {
 		part, ok := target.Part(f)
-		if !ok {
-			return nil
+		if known = known || ok && target.In(s); !ok || !known {
+			return nil // what happened to the job is not yet about this task
 		}
 		found = true
 		return stream.Send(&starlingv1.TailJournalResponse{Index: uint64(f.Index), Entry: wire.Entry(&part)})
 	})
 	if err == nil && !found {
 		err = &wire.Failure{Code: wire.NotFound, Index: to, Decided: true, Reason: fmt.Sprintf(
-			"nothing happened to %s from index %d to %d: `starling --at %d ps --all` lists the jobs of then", target.Job, from,
+			"nothing happened to %s from index %d to %d: `starling --at %d ps --all` lists the jobs of then", target.String(), from,
 			to, from)}
 	}
 	return archived(err)

@@ -4,6 +4,7 @@ package chronicle
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
 	"starling/cluster"
@@ -26,6 +27,28 @@ type Target struct {
 	Task terms.TaskName
 	// Number is that of the instance, -1 for all of the task.
 	Number int64
+}
+
+// String names the target as users do.
+func (t *Target) String() string {
+	text := string(t.Job)
+	if t.Task != "" {
+		text += "." + string(t.Task)
+	}
+	if t.Number >= 0 {
+		text += fmt.Sprintf("[%d]", t.Number)
+	}
+	return text
+}
+
+// In tells whether a value has the target.
+func (t *Target) In(s *cluster.State) bool {
+	j := s.JobOf(t.Job)
+	if j == nil || t.Task == "" {
+		return j != nil
+	}
+	task := j.TaskIndex(t.Task)
+	return task >= 0 && t.Number < int64(j.Tasks[task].Slots.Len())
 }
 
 // Part returns what of an entry is about a target, ok is false if nothing is.

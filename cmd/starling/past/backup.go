@@ -1,6 +1,8 @@
 package past
 
 import (
+	"errors"
+	"os"
 	"strconv"
 	"time"
 
@@ -60,6 +62,16 @@ func newBackupList(r *remote.Remote) *cobra.Command {
 		Args:  usage.OneArgument("PLACE"),
 		RunE: func(command *cobra.Command, args []string) error {
 			place.To = args[0]
+			info, err := os.Stat(place.To)
+			switch {
+			case depot.IsStore(place.To):
+			case errors.Is(err, os.ErrNotExist):
+				return exit.Fail(exit.Usage, "there is no folder %s: name one, or s3://BUCKET/PREFIX", place.To)
+			case err != nil:
+				return exit.Fail(exit.Usage, "%w", err)
+			case !info.IsDir():
+				return exit.Fail(exit.Usage, "%s is not a folder: name one, or s3://BUCKET/PREFIX", place.To)
+			}
 			d, err := depot.Open(*place)
 			if err != nil {
 				return exit.Fail(exit.Usage, "%w", err)

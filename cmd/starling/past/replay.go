@@ -34,6 +34,9 @@ for this user alone.`,
 			"  starling --address unix:past.sock --at 4711 why web",
 		Args: usage.OneArgument("FILE"),
 		RunE: func(command *cobra.Command, args []string) error {
+			if to == 0 && command.Flags().Changed("to") {
+				return usage.Error(command, errors.New("--to 0 is before the first entry: the first has index 1"))
+			}
 			if serve {
 				return serveFile(command.Context(), r, args[0], version)
 			}

@@ -45,6 +45,9 @@ changes in that time is left out.`,
   starling what-if --add 2 --cpu 64 --memory 512Gi --devices gpu=8 --run train.yaml --pools pools.yaml`,
 		Args: usage.NoArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
+			if f.deadline < 0 {
+				return usage.Error(command, fmt.Errorf("--deadline must not be negative, is %v", f.deadline))
+			}
 			ctx, cancel := remote.AnswerContext(command)
 			defer cancel()
 			peer, err := r.Dial()
@@ -82,7 +85,7 @@ changes in that time is left out.`,
 func (f *imagined) question(ctx context.Context, command *cobra.Command, r *remote.Remote,
 	peer *client.Client) (*starlingv1.WhatIfRequest, error) {
 	question := &starlingv1.WhatIfRequest{Kill: f.kill, Drain: f.drain,
-		DrainDeadlineMillis: uint32(min(max(f.deadline.Milliseconds(), 0), 1<<32-1))}
+		DrainDeadlineMillis: uint32(min(f.deadline.Milliseconds(), 1<<32-1))}
 	for _, file := range f.run {
 		documents, err := files.Jobs(r.Console, file, "nothing was imagined")
 		if err != nil {

@@ -49,7 +49,7 @@ func NoArguments(command *cobra.Command, args []string) error {
 // OneArgument wants exactly one argument, called by what it is.
 func OneArgument(what string) cobra.PositionalArgs {
 	return func(command *cobra.Command, args []string) error {
-		if len(args) == 0 {
+		if len(args) == 0 || args[0] == "" {
 			return Error(command, fmt.Errorf("%s needs a %s", command.CommandPath(), what))
 		}
 		return AtMostOne(what)(command, args)
