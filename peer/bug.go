@@ -3,7 +3,6 @@ package peer
 import (
 	"cmp"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -11,7 +10,7 @@ import (
 	"runtime"
 	"strings"
 
-	"starling/command"
+	"starling/peer/dump"
 	"starling/terms"
 )
 
@@ -53,26 +52,6 @@ func (p *Peer) describeBug() string {
 	}
 	fmt.Fprintf(w, "digest before the entry: %016x\n", c.digest)
 	fmt.Fprintf(w, "entry: %d, record %d of %s\n\n%s\n%s", r.Index, r.Seq, r.Writer, hex.Dump(r.Payload),
-		decoded(c, r.Payload))
+		dump.Entry(r.Payload, c.state.Rules))
 	return w.String()
-}
-
-// decoded writes out an entry, as far as that can be done: decoding may be what has failed.
-func decoded(c *Core, payload []byte) (text string) {
-	defer func() {
-		if r := recover(); r != nil {
-			text = fmt.Sprintf("it cannot be decoded: %v\n", r)
-		}
-	}()
-	e, err := command.Decode(payload, c.state.Rules)
-	if err != nil {
-		return fmt.Sprintf("it cannot be decoded: %v\n", err)
-	}
-	text = fmt.Sprintf("of %s, number %d, at %d, rules %d, caused by entry %d\n", e.Writer, e.Seq, e.Time, e.Rules,
-		e.Cause)
-	for _, one := range e.Commands {
-		fields, _ := json.MarshalIndent(one, "", "\t") // they are plain values
-		text += fmt.Sprintf("%s %s\n", one.Kind(), fields)
-	}
-	return text
 }
