@@ -35,7 +35,7 @@ const (
 	Left Phase = "left"
 	// Removed: a user has removed its node from the cluster; it ends what runs here and does nothing any more.
 	Removed Phase = "removed"
-	// Diverged: its value differs from others'; it does nothing any more.
+	// Diverged: its value differs from others'; it does nothing any more but to say that it is away.
 	Diverged Phase = "diverged"
 	// Halted: its program cannot fold what comes next; it does nothing any more.
 	Halted Phase = "halted"
@@ -324,6 +324,9 @@ type Work struct {
 // React returns what is to be done now. Nothing is asked for twice unless it had no effect.
 func (c *Core) React(own terms.Time) Work {
 	phase, _ := c.Phase()
+	if phase == Diverged {
+		return Work{Append: c.stayAway(c.clock.Now(own))}
+	}
 	if phase != Joining && phase != Member && phase != Removed {
 		return Work{}
 	}
@@ -353,14 +356,36 @@ func (c *Core) React(own terms.Time) Work {
 			w.Stop = append(w.Stop, stop)
 		}
 	}
-	header := command.Entry{Rules: c.state.Rules, Writer: c.self, Time: now, Cause: c.state.Index}
 	// A new cluster has all rules before its first job, after which they are raised by hand.
 	raises := slices.ContainsFunc(r.Commands,
 		func(one command.Command) bool { return one.Kind() == command.KindRaiseRules })
-	if payload := c.outbox.next(header, r.Commands, phase == Member && !raises); payload != nil {
-		w.Append = &journal.Record{Writer: string(c.self), Seq: c.outbox.seq, Payload: payload}
-	}
+	w.Append = c.next(now, r.Commands, phase == Member && !raises)
 	return w
+}
+
+// next returns the next record of reactions, and of what was requested if that is open; nil for none.
+func (c *Core) next(now terms.Time, reactions []command.Command, open bool) *journal.Record {
+	header := command.Entry{Rules: c.state.Rules, Writer: c.self, Time: now, Cause: c.state.Index}
+	payload := c.outbox.next(header, reactions, open)
+	if payload == nil {
+		return nil
+	}
+	return &journal.Record{Writer: string(c.self), Seq: c.outbox.seq, Payload: payload}
+}
+
+// stayAway has a peer that diverged after it gave notice be away on and on, so that its node takes nothing new.
+func (c *Core) stayAway(now terms.Time) *journal.Record {
+	node := c.state.NodeOf(c.self.Node())
+	if node == nil || c.offer == nil || c.offer.AwayUntil == 0 {
+		return nil
+	}
+	if c.offer.AwayUntil < now+terms.AwayMillisMax/2 {
+		c.offer.AwayUntil = now + terms.AwayMillisMax // nobody else has this offer
+	}
+	if node.Offer != nil && node.Offer.Equal(c.offer) {
+		return nil
+	}
+	return c.next(now, []command.Command{&command.Volunteer{Peer: c.self, Offer: *c.offer}}, false)
 }
 
 // offerAt returns what the node offers at a time, nil while a peer that was away is not yet to say that it is back.

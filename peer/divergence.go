@@ -44,7 +44,8 @@ func (p *Peer) judge(views []report.PulseView) {
 		"the journal anew", against, living, at)
 	if p.doubt.right == doubtsMax {
 		reason = fmt.Sprintf("the program of this peer makes of the journal what those of %d of %d do not, at entry %d: "+
-			"it does nothing any more; install the same program everywhere", against, living, at)
+			"it takes nothing new, and what runs here goes on; install the same program everywhere", against, living, at)
+		p.core.GoAway(now(), terms.AwayMillisMax)
 	}
 	p.log.Error(reason)
 	p.core.Diverge(reason)

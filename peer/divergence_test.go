@@ -69,6 +69,7 @@ func TestOtherProgram(t *testing.T) {
 		if got := b.Status(ctx); got.Phase != string(Diverged) {
 			t.Errorf("b is %s, want that it stopped", got.Phase)
 		}
+		f.await("a", "b takes nothing new", func(s *cluster.State) bool { return s.NodeOf("b").Offer.AwayUntil != 0 })
 		f.await("a", "the work of b is done", func(s *cluster.State) bool { return s.JobOf("job-29").Finished != 0 })
 	})
 }

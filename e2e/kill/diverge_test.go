@@ -1,6 +1,7 @@
 package kill
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -8,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	starlingv1 "starling/api/v1"
 	"starling/cmd/starling/exit"
 	"starling/e2e/agents"
 	"starling/terms"
@@ -75,4 +77,34 @@ func TestWrongValue(t *testing.T) {
 	u.bisect([]string{"submit job wrong-value", aside + " is wrong", "Undone.Holds: 10"}, aside)
 	u.bisect([]string{"submit job wrong-value", aside + " is wrong", "Undone.Holds: 10"}, aside,
 		filepath.Join(u.Agents[0].Folder(), "archive"))
+}
+
+// TestOtherProgram has one agent of three fold otherwise than the others, for good: its tasks go on, and the work that
+// is submitted from then on is done by the others, until it has their program again.
+func TestOtherProgram(t *testing.T) {
+	t.Parallel()
+	u, odd := diverging(t)
+	u.submit(u.job("other-fold", terms.Batch, witnessRole, 2), u.others(odd)...)
+	before := 0
+	u.eventually("the odd one sees that its program is another", func() string {
+		u.submit(u.job(fmt.Sprint("before-", before), terms.Batch, witnessRole, 1), u.others(odd)...)
+		before++
+		if strings.Contains(odd.Log(), "install the same program everywhere") {
+			return ""
+		}
+		time.Sleep(500 * time.Millisecond) // so long a value may stay as it is
+		return tail(odd.Log(), 3)
+	})
+	u.awaitPeer(u.Agents[0], odd, "is away", func(p *starlingv1.Peer) bool { return p.GetAwayUntil() != nil })
+	u.submit(u.job("after", terms.Batch, witnessRole, 3), u.others(odd)...)
+	u.awaitDone(u.Agents[0], "after")
+	u.wantSameTasks()
+	u.install(odd, os.Getenv(binaryVariable))
+	u.must(odd.Ready(u.soon()))
+	u.awaitDone(odd, "other-fold")
+	for i := range before {
+		u.awaitDone(odd, fmt.Sprint("before-", i))
+	}
+	u.wantWhole()
+	u.wantSameTasks()
 }
