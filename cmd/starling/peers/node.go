@@ -120,8 +120,11 @@ has volumes there stays with them. What still runs there after the deadline is s
 		Args:              usage.OneArgument("machine's NAME"),
 		ValidArgsFunction: completeNode(r),
 		RunE: func(command *cobra.Command, args []string) error {
-			if off && watch {
+			switch {
+			case off && watch:
 				return usage.Error(command, errors.New("--off has nothing to --watch"))
+			case deadline < 0:
+				return usage.Error(command, fmt.Errorf("--deadline must not be negative, is %v", deadline))
 			}
 			peer, err := r.Dial()
 			if err != nil {
