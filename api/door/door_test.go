@@ -17,6 +17,7 @@ import (
 	"starling/api/client"
 	"starling/api/door"
 	"starling/api/wire"
+	"starling/cluster/registry"
 	"starling/terms/access"
 	"starling/trust"
 )
@@ -295,6 +296,19 @@ func TestJoin(t *testing.T) {
 	if told := log.String(); strings.Contains(told, string(token.Secret)) || strings.Contains(told, line) ||
 		!strings.Contains(told, "a node was admitted") {
 		t.Errorf("got log %s", told)
+	}
+}
+
+// newCluster is the peer of a cluster that knows nobody yet.
+type newCluster struct{ door.Peer }
+
+func (newCluster) Registry() (*registry.Registry, bool) { return nil, true }
+
+func TestNobodyIsGoneFromANewCluster(t *testing.T) {
+	d := &door.Door{}
+	d.Answer(nil, newCluster{})
+	if gone := d.Gone(); len(gone) > 0 {
+		t.Errorf("got %v, want none", gone)
 	}
 }
 

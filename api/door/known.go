@@ -121,7 +121,7 @@ func (d *Door) Refuse(certificate *x509.Certificate) (node string, err error) {
 
 // Gone lists the nodes that were removed from the cluster, and not admitted again.
 func (d *Door) Gone() (names []string) {
-	if all, inForce := d.known(); inForce {
+	if all, _ := d.known(); all != nil {
 		for _, name := range all.Gone {
 			names = append(names, string(name))
 		}
