@@ -3,6 +3,7 @@ package kill
 import (
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -94,6 +95,41 @@ func TestDiskLost(t *testing.T) {
 	tr.must(tr.AwaitQuorum(tr.soon(), tr.Agents...))
 	tr.submit(tr.job("after", terms.Batch, witnessRole, 3), lost)
 	tr.awaitDone(lost, "after")
+	tr.wantWhole()
+}
+
+// TestMemberLost takes from each machine in turn what its member holds, and nothing else: it comes back by itself, also
+// where it starts before the others.
+func TestMemberLost(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts processes")
+	}
+	t.Parallel()
+	tr := prepare(t, 3*time.Second, []string{"a", "b", "c"}, "--etcd-away", "1h")
+	tr.must(tr.Start(tr.soon()))
+	for _, lost := range tr.Agents {
+		tr.must(lost.Terminate(tr.soon()))
+		tr.must(os.RemoveAll(filepath.Join(lost.Folder(), "etcd")))
+		tr.must(lost.Start())
+		tr.must(lost.Ready(tr.soon()))
+		if !strings.Contains(lost.Said(), "the member is made anew from the others") {
+			t.Errorf("the agent does not tell that its member's data is gone:\n%s", lost.Said())
+		}
+		tr.must(tr.AwaitQuorum(tr.soon(), tr.Agents...))
+	}
+	for _, a := range tr.Agents {
+		tr.must(a.Terminate(tr.soon()))
+	}
+	tr.must(os.RemoveAll(filepath.Join(tr.Agents[1].Folder(), "etcd")))
+	for _, i := range []int{1, 0, 2} {
+		tr.must(tr.Agents[i].Start())
+	}
+	for _, a := range tr.Agents {
+		tr.must(a.Ready(tr.soon()))
+	}
+	tr.must(tr.AwaitQuorum(tr.soon(), tr.Agents...))
+	tr.submit(tr.job("after", terms.Batch, witnessRole, 3))
+	tr.awaitDone(tr.Agents[0], "after")
 	tr.wantWhole()
 }
 

@@ -46,6 +46,10 @@ func (a *agent) openJournal(ctx context.Context) error {
 			"hint: say with --join where another machine of that cluster is, and this one joins it again; to found a new cluster choose "+
 			"an empty directory", a.folder.Path, a.known.Cluster)
 	}
+	if config.HasLost() {
+		a.Hint("what this node's etcd member held in %s is gone: the member is made anew from the others, as soon as most of "+
+			"the quorum's members run\nhint: if most are lost, run `starling recover` on another that is left", config.Dir)
+	}
 	if a.node, err = quorum.Open(ctx, config); err != nil {
 		return err
 	}

@@ -49,7 +49,7 @@ func memberOf(m *quorum.Member, r *quorum.Report) *starlingv1.QuorumMember {
 	one := &starlingv1.QuorumMember{Node: m.Node, Id: fmt.Sprintf("%016x", m.ID), State: "voter",
 		ClientUrl: m.Client, PeerUrl: m.Peer}
 	switch {
-	case m.Machine == nil:
+	case m.Machine == nil || !m.Learner && m.Machine.Member != m.ID: // it is there without what the member held
 		one.State = "away"
 	case m.Learner:
 		one.State = "learner"

@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -118,6 +119,12 @@ func (c *Config) Founds() bool {
 
 // HasMember tells whether the data of a member is here, which Open starts.
 func (c *Config) HasMember() bool { return hasData(c.Dir) }
+
+// HasLost tells whether this machine kept the journal when it ran last, and has nothing of its member now.
+func (c *Config) HasLost() bool {
+	known, err := loadKnown(c.File)
+	return err == nil && slices.Contains(known.Endpoints, c.Machine.Client) && !c.HasMember()
+}
 
 // hasData tells whether a member's data lies in a folder.
 func hasData(dir string) bool {
