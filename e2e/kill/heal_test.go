@@ -98,6 +98,39 @@ func TestDiskLost(t *testing.T) {
 	tr.wantWhole()
 }
 
+// TestMemberDamaged damages the database of the machine that founded the cluster, and of another: each agent ends with
+// a sentence, as recover does. With the folder out of the way the machine comes back by itself.
+func TestMemberDamaged(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts processes")
+	}
+	t.Parallel()
+	tr := prepare(t, 3*time.Second, []string{"a", "b", "c"}, "--etcd-away", "1h")
+	tr.must(tr.Start(tr.soon()))
+	tr.submit(tr.job("before", terms.Batch, witnessRole, 3))
+	tr.awaitDone(tr.Agents[0], "before")
+	for _, hurt := range tr.Agents[:2] {
+		tr.must(hurt.Kill())
+		dir := filepath.Join(hurt.Folder(), "etcd")
+		tr.must(os.Truncate(filepath.Join(dir, "member/snap/db"), 3*4096))
+		tr.wantRecover(hurt, 1, "is damaged: it has 12288 bytes", "--yes")
+		tr.must(hurt.Start())
+		status, err := hurt.Ended(tr.soon())
+		tr.must(err)
+		if want := "hint: if most other machines of the quorum run, move " + dir + " away and start the agent"; status != 1 ||
+			!strings.Contains(hurt.Said(), want) || strings.Contains(hurt.Said(), "goroutine") {
+			t.Errorf("got exit status %d, want %q:\n%s", status, want, hurt.Said())
+		}
+		tr.must(os.Rename(dir, dir+".damaged"))
+		tr.must(hurt.Start())
+		tr.must(hurt.Ready(tr.soon()))
+		tr.must(tr.AwaitQuorum(tr.soon(), tr.Agents...))
+	}
+	tr.submit(tr.job("after", terms.Batch, witnessRole, 3), tr.Agents[0])
+	tr.awaitDone(tr.Agents[1], "after")
+	tr.wantWhole()
+}
+
 // TestMemberLost takes from each machine in turn what its member holds, and nothing else: it comes back by itself, also
 // where it starts before the others.
 func TestMemberLost(t *testing.T) {

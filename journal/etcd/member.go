@@ -26,6 +26,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"starling/journal"
+	"starling/journal/etcd/datadir"
 )
 
 const (
@@ -99,6 +100,9 @@ func Start(ctx context.Context, config MemberConfig) (*Member, error) {
 	}
 	settings, err := config.settings()
 	if err != nil {
+		return nil, fmt.Errorf("start member %s: %w", config.Name, err)
+	}
+	if _, err := datadir.Check(config.DataDir); err != nil && !errors.Is(err, datadir.ErrNoMember) {
 		return nil, fmt.Errorf("start member %s: %w", config.Name, err)
 	}
 	m := &Member{name: config.Name}
@@ -196,13 +200,15 @@ func (c MemberConfig) members() (string, error) {
 	return strings.Join(members, ","), nil
 }
 
-// logger returns a logger of the engine to w.
+// logger returns a logger of the engine to w. Where the engine panics, the process ends as where it gives up: a line
+// has said why.
 func logger(w io.Writer) *zap.Logger {
 	if w == nil {
 		w = io.Discard
 	}
 	encoder := zapcore.NewJSONEncoder(zap.NewProductionEncoderConfig())
-	return zap.New(zapcore.NewCore(encoder, zapcore.Lock(zapcore.AddSync(w)), zap.InfoLevel))
+	return zap.New(zapcore.NewCore(encoder, zapcore.Lock(zapcore.AddSync(w)), zap.InfoLevel),
+		zap.WithPanicHook(zapcore.WriteThenFatal))
 }
 
 // Ready waits until the member serves: it has found enough of the others to elect a leader.

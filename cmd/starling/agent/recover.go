@@ -7,6 +7,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -23,6 +24,7 @@ import (
 	"starling/cmd/starling/settings"
 	"starling/cmd/starling/usage"
 	"starling/command"
+	"starling/journal/etcd/datadir"
 	"starling/journal/etcd/quorum"
 	"starling/peer"
 	"starling/trust"
@@ -92,7 +94,7 @@ func (v *recovery) run(ctx context.Context) error {
 		return err
 	}
 	log, err := quorum.ReadLog(dir)
-	if errors.Is(err, quorum.ErrNoMember) {
+	if errors.Is(err, datadir.ErrNoMember) {
 		return fmt.Errorf("%w\nhint: this machine did not keep the journal; recover on one that did, and that is left", err)
 	}
 	if err != nil {
@@ -101,7 +103,8 @@ func (v *recovery) run(ctx context.Context) error {
 	if err := v.compare(ctx, log); err != nil {
 		return err
 	}
-	made, err := quorum.Recover(ctx, string(v.config.Node), dir, nil)
+	made, err := quorum.Recover(ctx, string(v.config.Node), dir,
+		host.EngineLog{Log: slog.New(slog.DiscardHandler), Folder: dir, Tell: v.Hint})
 	if err != nil {
 		return err
 	}

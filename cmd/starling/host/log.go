@@ -16,6 +16,7 @@ import (
 
 	"starling/api/words"
 	"starling/command"
+	"starling/journal/etcd/datadir"
 	"starling/replica/report"
 	"starling/terms"
 )
@@ -65,8 +66,7 @@ func (l EngineLog) Write(line []byte) (int, error) {
 	_ = json.Unmarshal(line, &said) // what is no JSON has no level
 	switch said.Level {
 	case "fatal", "panic", "dpanic":
-		hint := "start the agent again; if that ends alike, its data may be damaged: on one of several members, delete " +
-			l.Folder + " and start it with --join, otherwise restore it"
+		hint := "start the agent again; if that ends alike, its data is damaged: " + datadir.Remedy(l.Folder)
 		if strings.Contains(said.Error, syscall.ENOSPC.Error()) {
 			hint = "free space on the disk of " + l.Folder + ", then start the agent again; its tasks go on"
 		}

@@ -10,12 +10,12 @@ import (
 	"io"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"slices"
 	"sync"
 	"time"
 
 	"starling/journal/etcd"
+	"starling/journal/etcd/datadir"
 )
 
 // Config says what a machine's part in the quorum is.
@@ -91,7 +91,7 @@ func Open(ctx context.Context, config Config) (*Node, error) {
 	if config.External != nil {
 		return n, n.reach(ctx)
 	}
-	if hasData(config.Dir) || config.Founds() {
+	if datadir.HasMember(config.Dir) || config.Founds() {
 		if err := n.startMember(ctx, nil); err != nil {
 			return nil, err
 		}
@@ -114,22 +114,16 @@ func Open(ctx context.Context, config Config) (*Node, error) {
 // Founds tells whether Open would found a quorum: nothing here tells of one.
 func (c *Config) Founds() bool {
 	known, err := loadKnown(c.File)
-	return err == nil && c.External == nil && c.Find == nil && len(known.Endpoints) == 0 && !hasData(c.Dir)
+	return err == nil && c.External == nil && c.Find == nil && len(known.Endpoints) == 0 && !datadir.HasMember(c.Dir)
 }
 
 // HasMember tells whether the data of a member is here, which Open starts.
-func (c *Config) HasMember() bool { return hasData(c.Dir) }
+func (c *Config) HasMember() bool { return datadir.HasMember(c.Dir) }
 
 // HasLost tells whether this machine kept the journal when it ran last, and has nothing of its member now.
 func (c *Config) HasLost() bool {
 	known, err := loadKnown(c.File)
 	return err == nil && slices.Contains(known.Endpoints, c.Machine.Client) && !c.HasMember()
-}
-
-// hasData tells whether a member's data lies in a folder.
-func hasData(dir string) bool {
-	_, err := os.Stat(filepath.Join(dir, "member", "wal"))
-	return err == nil
 }
 
 // startMember starts the member: that whose data is here, one that the cluster of these members has added, or the only

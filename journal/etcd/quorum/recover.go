@@ -11,18 +11,16 @@ import (
 	"path/filepath"
 	"slices"
 
-	"go.etcd.io/etcd/api/v3/etcdserverpb"
-	"go.etcd.io/etcd/server/v3/etcdserver/api/snap"
 	"go.etcd.io/etcd/server/v3/storage/backend"
 	"go.etcd.io/etcd/server/v3/storage/schema"
 	"go.etcd.io/etcd/server/v3/storage/wal"
 	"go.etcd.io/etcd/server/v3/storage/wal/walpb"
-	"go.etcd.io/raft/v3/raftpb"
 	"go.uber.org/zap"
 	"google.golang.org/protobuf/proto"
 
 	"starling/journal"
 	"starling/journal/etcd"
+	"starling/journal/etcd/datadir"
 )
 
 // Log is how far a member's log reaches. Of two survivors the one with the greater term knows more, and of two with the
@@ -40,63 +38,11 @@ func (l Log) Compare(other Log) int {
 	return cmp.Or(cmp.Compare(l.Term, other.Term), cmp.Compare(l.Index, other.Index))
 }
 
-// ErrNoMember tells that a folder holds no data of a member.
-var ErrNoMember = errors.New("no data of a member of the quorum is there")
-
-// ReadLog reads how far the log of a member that does not run reaches, and changes nothing.
+// ReadLog reads how far the log of a member reaches, and changes nothing. The error is datadir.ErrNoMember if there is
+// none, and a *datadir.Damage if it is damaged.
 func ReadLog(dir string) (Log, error) {
-	if !hasData(dir) {
-		return Log{}, fmt.Errorf("%s: %w", dir, ErrNoMember)
-	}
-	w, _, err := openLog(dir, wal.OpenForRead)
-	if err != nil {
-		return Log{}, err
-	}
-	l, _, err := readLog(w) // which closes it
-	if err != nil {
-		return Log{}, fmt.Errorf("read the log in %s: %w", dir, err)
-	}
-	return l, nil
-}
-
-// openLog opens the log behind the newest snapshot of the engine.
-func openLog(
-	dir string, open func(*zap.Logger, string, *walpb.Snapshot) (*wal.WAL, error),
-) (*wal.WAL, *walpb.Snapshot, error) {
-	log, folder := zap.NewNop(), filepath.Join(dir, "member", "wal")
-	known, err := wal.ValidSnapshotEntries(log, folder)
-	if err != nil {
-		return nil, nil, fmt.Errorf("read the log in %s: %w", dir, err)
-	}
-	at := &walpb.Snapshot{}
-	newest, err := snap.New(log, filepath.Join(dir, "member", "snap")).LoadNewestAvailable(known)
-	switch {
-	case err == nil:
-		at.Index, at.Term = proto.Uint64(newest.Metadata.GetIndex()), proto.Uint64(newest.Metadata.GetTerm())
-	case !errors.Is(err, snap.ErrNoSnapshot):
-		return nil, nil, fmt.Errorf("read the snapshots in %s: %w", dir, err)
-	}
-	w, err := open(log, folder, at)
-	if err != nil {
-		return nil, nil, fmt.Errorf("open the log in %s: %w", dir, err)
-	}
-	return w, at, nil
-}
-
-func readLog(w *wal.WAL) (Log, *raftpb.HardState, error) {
-	data, state, entries, err := w.ReadAll()
-	if err != nil {
-		return Log{}, nil, err
-	}
-	whose := &etcdserverpb.Metadata{}
-	if err := proto.Unmarshal(data, whose); err != nil {
-		return Log{}, nil, err
-	}
-	l := Log{Term: state.GetTerm(), Index: state.GetCommit(), Committed: state.GetCommit(), ID: whose.GetNodeID()}
-	if n := len(entries); n > 0 {
-		l.Term, l.Index = entries[n-1].GetTerm(), entries[n-1].GetIndex()
-	}
-	return l, state, nil
+	c, err := datadir.ReadLog(dir)
+	return Log{Term: c.Term, Index: c.Index, Committed: c.Committed, ID: c.Member}, err
 }
 
 // Recovery is a quorum of one that was made of a copy of a survivor's data, until it is kept or dropped.
@@ -126,6 +72,9 @@ func Recover(ctx context.Context, node, dir string, engineLog io.Writer) (*Recov
 	if r.Log, err = ReadLog(dir); err != nil {
 		return nil, err
 	}
+	if _, err := datadir.Check(dir); err != nil {
+		return nil, err
+	}
 	made := dir + copySuffix
 	if err := errors.Join(os.RemoveAll(made), os.CopyFS(made, os.DirFS(dir))); err != nil {
 		return nil, errors.Join(fmt.Errorf("copy what the survivor has: %w", err), r.Drop())
@@ -137,7 +86,7 @@ func Recover(ctx context.Context, node, dir string, engineLog io.Writer) (*Recov
 }
 
 func (r *Recovery) rehearse(ctx context.Context, node, made string, engineLog io.Writer) error {
-	if err := commitAll(made); err != nil {
+	if err := commitAll(made, r.Log); err != nil {
 		return err
 	}
 	r.Members = membersIn(made)
@@ -168,17 +117,26 @@ func (r *Recovery) rehearse(ctx context.Context, node, made string, engineLog io
 
 // commitAll lets all that a log holds count as agreed on. A member hears of that only with the next message of its
 // leader, so that what was acknowledged last may stand in it without the mark.
-func commitAll(dir string) error {
-	w, _, err := openLog(dir, wal.Open)
+func commitAll(dir string, has Log) error {
+	folder := filepath.Join(dir, "member", "wal")
+	known, err := wal.ValidSnapshotEntries(zap.NewNop(), folder)
 	if err != nil {
-		return err
+		return fmt.Errorf("read the log in %s: %w", dir, err)
 	}
-	l, state, err := readLog(w)
-	if errors.Is(err, io.ErrUnexpectedEOF) && wal.Repair(zap.NewNop(), filepath.Join(dir, "member", "wal")) {
-		return errors.Join(w.Close(), commitAll(dir)) // the end was torn off, and is cut now
+	at := &walpb.Snapshot{}
+	if n := len(known); n > 0 {
+		at = &walpb.Snapshot{Index: known[n-1].Index, Term: known[n-1].Term}
 	}
-	if err == nil && l.Index > l.Committed {
-		state.Commit = proto.Uint64(l.Index)
+	w, err := wal.Open(zap.NewNop(), folder, at)
+	if err != nil {
+		return fmt.Errorf("open the log in %s: %w", dir, err)
+	}
+	_, state, _, err := w.ReadAll()
+	if errors.Is(err, io.ErrUnexpectedEOF) && wal.Repair(zap.NewNop(), folder) {
+		return errors.Join(w.Close(), commitAll(dir, has)) // the end was torn off, and is cut now
+	}
+	if err == nil && has.Index > has.Committed {
+		state.Commit = proto.Uint64(has.Index)
 		err = errors.Join(w.Save(state, nil), w.Sync())
 	}
 	return errors.Join(err, w.Close())
@@ -228,7 +186,7 @@ func (r *Recovery) Keep(file string) error {
 
 // Complete ends what a machine that was killed within Keep had begun: the quorum of one is made, and not in its place.
 func Complete(dir string) error {
-	if hasData(dir) || !hasData(dir+copySuffix) || !hasData(dir+oldSuffix) {
+	if datadir.HasMember(dir) || !datadir.HasMember(dir+copySuffix) || !datadir.HasMember(dir+oldSuffix) {
 		return nil
 	}
 	return os.Rename(dir+copySuffix, dir)
