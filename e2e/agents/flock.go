@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"starling/api/client"
+	"starling/journal/journaltest/engines"
 )
 
 // Build builds the binary, with these build tags, into a folder and returns its path. It is for tests two folders below
@@ -39,7 +40,7 @@ type Config struct {
 	// External tells that the flags say who keeps the journal, which is not the agents.
 	External bool
 	// Network is where the agents are, nil for all on this machine's own.
-	Network *Network
+	Network *engines.Network
 	// Flags are given to every agent, after the flock's own.
 	Flags []string
 }

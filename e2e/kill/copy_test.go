@@ -18,6 +18,7 @@ import (
 	"starling/e2e/agents"
 	"starling/journal"
 	"starling/journal/etcd"
+	"starling/journal/journaltest/engines"
 	"starling/journal/zookeeper/ensemble"
 	"starling/terms"
 )
@@ -237,7 +238,7 @@ func etcdAt(at, prefix string) string {
 // zookeeperPlace is an ensemble of one.
 func zookeeperPlace(t *testing.T) place {
 	t.Helper()
-	servers, err := ensemble.New(t.TempDir(), 1)
+	servers, err := ensemble.New(t.TempDir(), engines.At("127.0.0.1", 1)...)
 	if err == nil {
 		t.Cleanup(servers.Kill)
 		err = servers.Start()

@@ -15,6 +15,7 @@ import (
 	starlingv1 "starling/api/v1"
 	"starling/e2e/agents"
 	"starling/journal/etcd/stock"
+	"starling/journal/journaltest/engines"
 	"starling/journal/zookeeper/ensemble"
 	"starling/terms"
 )
@@ -28,7 +29,7 @@ const lengthDefault = 2 * time.Minute
 // storm is five machines in network namespaces of their own, of which one or two always have some trouble.
 type storm struct {
 	*trial
-	network *agents.Network
+	network *engines.Network
 	random  *rand.Rand
 	keeps   bool // whether the machines keep the journal
 	// troubled are the machines that have some.
@@ -49,12 +50,6 @@ type trouble struct {
 func TestStorm(t *testing.T) {
 	if testing.Short() {
 		t.Skip("lasts long")
-	}
-	if !agents.MayNetwork() {
-		if os.Getenv("CI") == "true" {
-			t.Fatal("network namespaces need root and iproute2: apt-get install iproute2")
-		}
-		t.Skip("network namespaces need root and iproute2")
 	}
 	length := lengthDefault
 	if text := os.Getenv(lengthVariable); text != "" {
@@ -82,19 +77,11 @@ func TestStorm(t *testing.T) {
 func gather(t *testing.T, engine, binary string) *storm {
 	t.Helper()
 	nodes := []string{"a", "b", "c", "d", "e"}
-	network, err := agents.NewNetwork(len(nodes))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := network.Remove(); err != nil {
-			t.Error(err)
-		}
-	})
+	network := engines.NeedNetwork(t, len(nodes))
 	flags := []string{"--etcd-away", "5s"}
 	if engine == "zookeeper" {
 		ensemble.Need(t)
-		servers, err := ensemble.NewOn(network.Host(), t.TempDir(), 3)
+		servers, err := ensemble.New(t.TempDir(), engines.At(network.Host(), 3)...)
 		if err == nil {
 			t.Cleanup(servers.Kill)
 			err = servers.Start()
@@ -105,7 +92,7 @@ func gather(t *testing.T, engine, binary string) *storm {
 		flags = []string{"--zookeeper-servers", strings.Join(servers.Addresses(), ",")}
 	}
 	if engine == "external" {
-		servers, err := stock.New(t.Context(), network.Host(), t.TempDir(), 3)
+		servers, err := stock.New(t.Context(), t.TempDir(), engines.At(network.Host(), 3)...)
 		if err == nil {
 			t.Cleanup(servers.Kill)
 			err = servers.Start(t.Context())

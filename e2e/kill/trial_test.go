@@ -22,6 +22,7 @@ import (
 	starlingv1 "starling/api/v1"
 	"starling/api/wire"
 	"starling/e2e/agents"
+	"starling/journal/journaltest/engines"
 	"starling/secret"
 	"starling/terms"
 )
@@ -56,7 +57,7 @@ func prepare(t *testing.T, ttl time.Duration, nodes []string, flags ...string) *
 }
 
 // prepareOn is prepare with a network of its own for the machines.
-func prepareOn(t *testing.T, on *agents.Network, ttl time.Duration, nodes []string, flags ...string) *trial {
+func prepareOn(t *testing.T, on *engines.Network, ttl time.Duration, nodes []string, flags ...string) *trial {
 	t.Helper()
 	if runtime.GOOS != "linux" {
 		t.Skip("finds processes by Linux's /proc, and counts on a task's end with its supervisor's")

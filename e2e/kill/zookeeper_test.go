@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"starling/e2e/agents"
+	"starling/journal/journaltest/engines"
 	"starling/journal/zookeeper/ensemble"
 	"starling/terms"
 )
@@ -20,7 +21,7 @@ func TestZooKeeperKeepsTheJournal(t *testing.T) {
 	}
 	ensemble.Need(t)
 	t.Parallel()
-	servers, err := ensemble.New(t.TempDir(), 1)
+	servers, err := ensemble.New(t.TempDir(), engines.At("127.0.0.1", 1)...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +75,7 @@ func TestZooKeeperKeepsTheJournal(t *testing.T) {
 func TestZooKeeperRefused(t *testing.T) {
 	ensemble.Need(t)
 	t.Parallel()
-	servers, err := ensemble.New(t.TempDir(), 1)
+	servers, err := ensemble.New(t.TempDir(), engines.At("127.0.0.1", 1)...)
 	if err != nil {
 		t.Fatal(err)
 	}

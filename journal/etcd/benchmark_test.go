@@ -7,12 +7,13 @@ import (
 	"starling/journal/etcd"
 	"starling/journal/etcd/stock"
 	"starling/journal/journaltest"
+	"starling/journal/journaltest/engines"
 )
 
 // BenchmarkBare measures appends beside puts of the same data by the engine's own client.
 func BenchmarkBare(b *testing.B) {
 	for _, servers := range []int{1, 3} {
-		s, err := stock.New(b.Context(), "127.0.0.1", b.TempDir(), servers)
+		s, err := stock.New(b.Context(), b.TempDir(), engines.At("127.0.0.1", servers)...)
 		must(b, err)
 		b.Cleanup(s.Kill)
 		must(b, s.Start(b.Context()))

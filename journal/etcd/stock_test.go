@@ -9,15 +9,16 @@ import (
 	"starling/journal/etcd"
 	"starling/journal/etcd/stock"
 	"starling/journal/journaltest"
+	"starling/journal/journaltest/engines"
 )
 
 // others returns servers of an etcd as others keep it. None runs yet.
-func others(t *testing.T, count int) *stock.Servers {
+func others(t *testing.T, places ...engines.Place) *stock.Servers {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("builds etcd")
 	}
-	s, err := stock.New(t.Context(), "127.0.0.1", t.TempDir(), count)
+	s, err := stock.New(t.Context(), t.TempDir(), places...)
 	must(t, err)
 	t.Cleanup(s.Kill)
 	return s
@@ -31,14 +32,14 @@ func outside(s *stock.Servers) journaltest.Harness {
 }
 
 func TestContractExternal(t *testing.T) {
-	s := others(t, 1)
+	s := others(t, engines.At("127.0.0.1", 1)...)
 	must(t, s.Start(t.Context()))
 	journaltest.Run(t, remote(s.URLs()...))
 }
 
 // TestHistoryExternal checks the answers of writers and readers at once while one leader after another is killed.
 func TestHistoryExternal(t *testing.T) {
-	s := others(t, 3)
+	s := others(t, engines.At("127.0.0.1", 3)...)
 	t.Parallel()
 	must(t, s.Start(t.Context()))
 	journaltest.History(t, outside(s), func() {
@@ -52,7 +53,7 @@ func TestHistoryExternal(t *testing.T) {
 }
 
 func TestTrimKilledExternal(t *testing.T) {
-	s := others(t, 1)
+	s := others(t, engines.At("127.0.0.1", 1)...)
 	t.Parallel()
 	must(t, s.Start(t.Context()))
 	journaltest.TrimKilled(t, outside(s), func() {
@@ -65,7 +66,7 @@ func TestTrimKilledExternal(t *testing.T) {
 const diskBytes = 96 << 20
 
 func TestFullDiskExternal(t *testing.T) {
-	s := others(t, 1)
+	s := others(t, engines.At("127.0.0.1", 1)...)
 	t.Parallel()
 	disk := journaltest.NewDisk(t, s.Data(), diskBytes)
 	t.Cleanup(s.Kill)

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"starling/journal/journaltest/engines"
 	"starling/journal/zookeeper"
 	"starling/journal/zookeeper/ensemble"
 )
@@ -26,7 +27,7 @@ func TestTLS(t *testing.T) {
 	}
 	ensemble.Need(t)
 	t.Parallel()
-	e, err := ensemble.New(t.TempDir(), 1)
+	e, err := ensemble.New(t.TempDir(), engines.At("127.0.0.1", 1)...)
 	must(t, err)
 	t.Cleanup(e.Kill)
 	files, both := certificates(t)

@@ -7,6 +7,7 @@ import (
 
 	"starling/journal"
 	"starling/journal/journaltest"
+	"starling/journal/journaltest/engines"
 	"starling/journal/zookeeper"
 	"starling/journal/zookeeper/ensemble"
 )
@@ -18,7 +19,7 @@ func alone(t *testing.T, folder string) (h journaltest.Harness, restart func()) 
 		t.Skip("starts servers")
 	}
 	ensemble.Need(t)
-	e, err := ensemble.New(folder, 1)
+	e, err := ensemble.New(folder, engines.At("127.0.0.1", 1)...)
 	must(t, err)
 	t.Cleanup(e.Kill)
 	restart = func() {

@@ -11,6 +11,7 @@ import (
 
 	"starling/journal"
 	"starling/journal/journaltest"
+	"starling/journal/journaltest/engines"
 	"starling/journal/zookeeper"
 	"starling/journal/zookeeper/ensemble"
 )
@@ -48,7 +49,7 @@ func (s *shared) ensemble(t testing.TB) *ensemble.Ensemble {
 	ensemble.Need(t)
 	s.once.Do(func() {
 		if s.folder, s.err = os.MkdirTemp("", "starling-zookeeper-"); s.err == nil {
-			s.running, s.err = ensemble.New(s.folder, s.servers)
+			s.running, s.err = ensemble.New(s.folder, engines.At("127.0.0.1", s.servers)...)
 		}
 		if s.err == nil {
 			s.err = s.running.Start()

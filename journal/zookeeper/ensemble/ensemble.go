@@ -8,12 +8,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
+
+	"starling/journal/journaltest/engines"
 )
 
 const (
@@ -55,32 +55,27 @@ type Server struct {
 	// Address is where clients reach it.
 	Address string
 
-	folder  string
-	process *os.Process   // nil if none runs
-	ended   chan struct{} // closed when it has ended
+	engines.Process
+	folder string
 }
 
-// New chooses ports and writes what the servers read; none runs yet. All lies in the folder.
-func New(folder string, servers int) (*Ensemble, error) { return NewOn("127.0.0.1", folder, servers) }
-
-// NewOn is New with another address of this machine where clients reach the servers.
-func NewOn(host, folder string, servers int) (*Ensemble, error) {
-	ports, err := freePorts(3 * servers)
-	if err != nil {
-		return nil, err
-	}
+// New chooses ports for a server at each place and writes what they read; none runs yet. All lies in the folder.
+func New(folder string, places ...engines.Place) (*Ensemble, error) {
+	var ports []int
 	var members strings.Builder
-	for i := range servers {
-		if servers > 1 {
-			fmt.Fprintf(&members, "server.%d=127.0.0.1:%d:%d\n", i+1, ports[3*i+1], ports[3*i+2])
+	for i, at := range places {
+		ports = append(ports, freePorts(at, 3)...)
+		if len(places) > 1 {
+			fmt.Fprintf(&members, "server.%d=%s:%d:%d\n", i+1, at.Host, ports[3*i+1], ports[3*i+2])
 		}
 	}
 	e := &Ensemble{folder: folder}
-	for i := range servers {
-		s := &Server{Address: fmt.Sprintf("%s:%d", host, ports[3*i]), folder: filepath.Join(folder, fmt.Sprint(i+1))}
+	for i, at := range places {
+		s := &Server{Address: fmt.Sprintf("%s:%d", at.Host, ports[3*i]), folder: filepath.Join(folder, fmt.Sprint(i+1))}
+		s.Process = engines.Process{Place: at, Said: filepath.Join(s.folder, "said")}
 		config := fmt.Sprintf("tickTime=%d\ninitLimit=20\nsyncLimit=6\ndataDir=%s\nclientPort=%d\nclientPortAddress=%s\n"+
 			"maxClientCnxns=0\nadmin.enableServer=false\n4lw.commands.whitelist=srvr\nsnapCount=20000\n%s",
-			tickMillis, filepath.Join(s.folder, "data"), ports[3*i], host, members.String())
+			tickMillis, filepath.Join(s.folder, "data"), ports[3*i], at.Host, members.String())
 		files := map[string]string{"zoo.cfg": config, "data/myid": fmt.Sprintln(i + 1)}
 		for name, text := range files {
 			path := filepath.Join(s.folder, name)
@@ -101,29 +96,19 @@ func NewOn(host, folder string, servers int) (*Ensemble, error) {
 const portFirst, portCount = 11000, 6000
 
 // freePorts returns ports that nobody listens on now, from a random place on, lest several tests choose the same.
-func freePorts(n int) ([]int, error) {
-	var free []int
+func freePorts(at engines.Place, n int) (free []int) {
 	for offset := rand.IntN(portCount); len(free) < n; offset++ {
-		port := portFirst + offset%portCount
-		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
-		if err != nil {
-			continue
+		if port := portFirst + offset%portCount; at.IsFree(port) {
+			free = append(free, port)
 		}
-		if err := l.Close(); err != nil {
-			return nil, fmt.Errorf("look for free ports: %w", err)
-		}
-		free = append(free, port)
 	}
-	return free, nil
+	return free
 }
 
 // Secure lets servers that do not run yet take clients over TLS, too, and returns where. The files are PEM: the key and
 // the certificate of the servers, and those of who signs the clients'.
 func (e *Ensemble) Secure(keyStore, trustStore string) ([]string, error) {
-	ports, err := freePorts(len(e.Servers))
-	if err != nil {
-		return nil, err
-	}
+	ports := freePorts(engines.Place{Host: "127.0.0.1"}, len(e.Servers))
 	var addresses []string
 	for i, s := range e.Servers {
 		config, err := os.OpenFile(filepath.Join(s.folder, "zoo.cfg"), os.O_WRONLY|os.O_APPEND, 0)
@@ -192,33 +177,10 @@ func (e *Ensemble) Leader(but ...*Server) (*Server, error) {
 
 // Start starts the server unless it runs.
 func (s *Server) Start() error {
-	if s.process != nil {
-		return nil
-	}
-	said, err := os.OpenFile(filepath.Join(s.folder, "said"), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
-	if err != nil {
-		return err
-	}
-	defer said.Close()
 	// It begins in a third of the time if it does not compile what it will hardly run.
-	command := exec.Command("java", "-Xmx512m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp", library+":"+needed, "-Dorg.slf4j.simpleLogger.defaultLogLevel=error",
-		"org.apache.zookeeper.server.quorum.QuorumPeerMain", filepath.Join(s.folder, "zoo.cfg"))
-	command.Stdout, command.Stderr = said, said
-	command.SysProcAttr = dieWithParent()
-	started, ended := make(chan error), make(chan struct{})
-	go func() {
-		// What dies with its parent dies with the thread that forked it.
-		runtime.LockOSThread()
-		defer runtime.UnlockOSThread()
-		defer close(ended)
-		started <- command.Start()
-		_ = command.Wait() // it is killed, or tells why not in what it has said
-	}()
-	if err := <-started; err != nil {
-		return fmt.Errorf("start ZooKeeper: %w", err)
-	}
-	s.process, s.ended = command.Process, ended
-	return nil
+	return s.Run("java", "-Xmx512m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp", library+":"+needed,
+		"-Dorg.slf4j.simpleLogger.defaultLogLevel=error", "org.apache.zookeeper.server.quorum.QuorumPeerMain",
+		filepath.Join(s.folder, "zoo.cfg"))
 }
 
 // ready waits until the server serves.
@@ -228,7 +190,7 @@ func (s *Server) ready() error {
 			return nil
 		}
 	}
-	said, _ := os.ReadFile(filepath.Join(s.folder, "said")) // it may have said nothing
+	said, _ := os.ReadFile(s.Said) // it may have said nothing
 	return fmt.Errorf("ZooKeeper at %s does not serve within %v: %s", s.Address, patience, said)
 }
 
@@ -263,19 +225,3 @@ func (s *Server) tell(word string) string {
 	}
 	return string(answer[:n])
 }
-
-// Kill ends the server as a crash would.
-func (s *Server) Kill() {
-	if s.process == nil {
-		return
-	}
-	_ = s.process.Kill() // it may have ended
-	<-s.ended
-	s.process = nil
-}
-
-// Pause stops the server where it is, until Resume.
-func (s *Server) Pause() error { return s.process.Signal(syscall.SIGSTOP) }
-
-// Resume lets a paused server go on.
-func (s *Server) Resume() error { return s.process.Signal(syscall.SIGCONT) }

@@ -1,6 +1,6 @@
 //go:build !linux
 
-package ensemble
+package engines
 
 import "syscall"
 

@@ -1,4 +1,4 @@
-package agents
+package engines
 
 import (
 	"errors"
@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"slices"
 	"strings"
+	"testing"
 )
 
 // Network is a network of machines on this one: each has a namespace of its own, and all are on a bridge, of which this
@@ -18,8 +19,8 @@ type Network struct {
 	size  int
 }
 
-// NewNetwork makes a network for so many machines.
-func NewNetwork(size int) (*Network, error) {
+// newNetwork makes a network for so many machines.
+func newNetwork(size int) (*Network, error) {
 	at := rand.IntN(250)
 	n := &Network{name: fmt.Sprintf("st%03d%04x", at, rand.IntN(1<<16)), third: at, size: size}
 	lines := []string{"link add " + n.bridge() + " type bridge", "link add " + n.island() + " type bridge",
@@ -31,12 +32,12 @@ func NewNetwork(size int) (*Network, error) {
 			fmt.Sprintf("link set %s master %s up", n.cable(i), n.bridge()))
 	}
 	if err := ip("", lines...); err != nil {
-		return nil, errors.Join(err, n.Remove())
+		return nil, errors.Join(err, n.remove())
 	}
 	for i := range size {
 		err := ip(n.Namespace(i), "link set lo up", "address add "+n.Address(i)+"/24 dev eth0", "link set eth0 up")
 		if err != nil {
-			return nil, errors.Join(err, n.Remove())
+			return nil, errors.Join(err, n.remove())
 		}
 	}
 	return n, nil
@@ -68,8 +69,8 @@ func (n *Network) Cut(away ...int) error {
 	return ip("", lines...)
 }
 
-// Remove takes all of it away. What runs in a namespace keeps that, and reaches nobody.
-func (n *Network) Remove() error {
+// remove takes all of it away. What runs in a namespace keeps that, and reaches nobody.
+func (n *Network) remove() error {
 	var errs []error
 	for i := range n.size {
 		errs = append(errs, ip("", "netns delete "+n.Namespace(i)))
@@ -91,8 +92,34 @@ func ip(namespace string, lines ...string) error {
 	return nil
 }
 
-// MayNetwork tells whether this process can make a network.
-func MayNetwork() bool {
+// NeedNetwork makes a network that ends with the test, which is skipped where none can be made. On the machine that
+// checks everything it fails.
+func NeedNetwork(t testing.TB, size int) *Network {
+	t.Helper()
 	_, err := exec.LookPath("ip")
-	return err == nil && os.Geteuid() == 0
+	switch may := err == nil && os.Geteuid() == 0; {
+	case !may && os.Getenv("CI") == "true":
+		t.Fatal("network namespaces need root and iproute2: apt-get install iproute2")
+	case !may:
+		t.Skip("network namespaces need root and iproute2")
+	}
+	n, err := newNetwork(size)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := n.remove(); err != nil {
+			t.Error(err)
+		}
+	})
+	return n
+}
+
+// Places are where the machines are.
+func (n *Network) Places() []Place {
+	var all []Place
+	for i := range n.size {
+		all = append(all, Place{n.Address(i), n.Namespace(i)})
+	}
+	return all
 }
