@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -18,10 +17,9 @@ import (
 	"github.com/containerd/containerd/v2/core/leases"
 	"github.com/containerd/containerd/v2/pkg/namespaces"
 	"github.com/containerd/errdefs"
-	"github.com/containerd/log"
-	"github.com/sirupsen/logrus"
 
 	"starling/driver"
+	"starling/driver/image"
 	"starling/driver/process"
 )
 
@@ -64,8 +62,7 @@ func Open(c Config) (*Driver, error) {
 		c.Stall = stallDefault
 	}
 	e := &engine{owner: fmt.Sprintf("%x", sha256.Sum256([]byte(dir)))[:16], tasks: filepath.Join(dir, "tasks"),
-		stall: c.Stall, busy: map[string]chan struct{}{}, quiet: logrus.New()}
-	e.quiet.SetOutput(io.Discard)
+		stall: c.Stall, busy: map[string]chan struct{}{}}
 	if e.client, err = containerd.New(c.Socket, containerd.WithDefaultNamespace(namespace)); err != nil {
 		return nil, fmt.Errorf("use containerd at %s: %w", c.Socket, err)
 	}
@@ -103,8 +100,6 @@ type engine struct {
 	tasks       string // the folder of all tasks
 	stall       time.Duration
 	missing     error
-	// quiet takes what the client's library would write to the standard error; errors tell the same.
-	quiet *logrus.Logger
 	// left says that containerd keeps something for a task that is gone.
 	left atomic.Bool
 
@@ -155,7 +150,7 @@ func (e *engine) context() (context.Context, context.CancelFunc) {
 
 // within is a context for questions to containerd.
 func (e *engine) within(ctx context.Context) context.Context {
-	return log.WithLogger(namespaces.WithNamespace(ctx, namespace), logrus.NewEntry(e.quiet))
+	return image.Quiet(namespaces.WithNamespace(ctx, namespace))
 }
 
 // Runtime is the path of runc.

@@ -5,33 +5,33 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"sync"
 	"time"
 
 	containerd "github.com/containerd/containerd/v2/client"
 	"github.com/containerd/containerd/v2/core/images"
 	"github.com/containerd/containerd/v2/core/remotes"
-	"github.com/containerd/containerd/v2/core/remotes/docker"
 	"github.com/containerd/errdefs"
 	"github.com/containerd/platforms"
 	"github.com/distribution/reference"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+
+	"starling/driver/image"
 )
 
 // Pull finds the digest of an image and brings the image here. A registry need not be reached for one that is named by
 // its digest and is here already.
-func (e *engine) Pull(ctx context.Context, image string, tell func(progress string)) (resolved string, err error) {
-	name, err := reference.ParseDockerRef(image)
+func (e *engine) Pull(ctx context.Context, named string, tell func(progress string)) (resolved string, err error) {
+	name, err := reference.ParseDockerRef(named)
 	if err != nil {
-		return "", fmt.Errorf("image %q: %w", image, err)
+		return "", fmt.Errorf("image %q: %w", named, err)
 	}
 	if e.missing != nil {
-		return "", fmt.Errorf("image %q: no containers run here: %w", image, e.missing)
+		return "", fmt.Errorf("image %q: no containers run here: %w", named, e.missing)
 	}
 	ctx, cancel := context.WithCancelCause(e.within(ctx))
 	defer cancel(nil)
-	p := &pull{engine: e, name: name, tell: tell, resolver: e.resolver()}
+	p := &pull{engine: e, name: name, tell: tell, resolver: image.Registries()}
 	watching := p.watch(ctx, cancel)
 	resolved, err = p.pull(ctx)
 	cancel(nil)
@@ -43,15 +43,7 @@ func (e *engine) Pull(ctx context.Context, image string, tell func(progress stri
 	if errors.As(context.Cause(ctx), &stalled) {
 		err = stalled
 	}
-	return "", fmt.Errorf("image %q: %w", image, err)
-}
-
-// resolver asks registries. On this machine one may do without TLS.
-func (e *engine) resolver() remotes.Resolver {
-	client := &http.Client{Transport: docker.DefaultHTTPTransport(nil)}
-	return docker.NewResolver(docker.ResolverOptions{Hosts: docker.ConfigureDefaultRegistries(
-		docker.WithPlainHTTP(docker.MatchLocalhost), docker.WithClient(client),
-		docker.WithAuthorizer(docker.NewDockerAuthorizer(docker.WithAuthClient(client))))})
+	return "", fmt.Errorf("image %q: %w", named, err)
 }
 
 // pull is one under way.
@@ -87,12 +79,12 @@ func (p *pull) pull(ctx context.Context) (string, error) {
 		return name, nil
 	}
 	p.tell("pulling image " + reference.FamiliarString(p.name))
-	image, err := p.engine.client.Pull(ctx, name, containerd.WithResolver(p.resolver),
+	pulled, err := p.engine.client.Pull(ctx, name, containerd.WithResolver(p.resolver),
 		containerd.WithImageHandler(images.HandlerFunc(p.handle)))
 	if err != nil {
 		return "", p.explain(err)
 	}
-	if err := p.unpack(ctx, image); err != nil {
+	if err := p.unpack(ctx, pulled); err != nil {
 		return "", errors.Join(err, p.engine.forget(name))
 	}
 	return name, nil
@@ -163,12 +155,10 @@ func (p *pull) explain(err error) error {
 	switch {
 	case errdefs.IsNotFound(err) && len(p.counted()) > 0:
 		return fmt.Errorf("it has nothing for %s: %w", platforms.DefaultString(), err)
-	case errdefs.IsNotFound(err):
-		return fmt.Errorf("the registry %s has no such image: %w", registry, err)
 	case errdefs.IsFailedPrecondition(err), errors.Is(err, io.ErrUnexpectedEOF):
 		return fmt.Errorf("size or digest of what the registry %s sends do not match: %w", registry, err)
 	}
-	return fmt.Errorf("the registry %s: %w", registry, err)
+	return image.Explain(registry, err)
 }
 
 // handle notes what is to be brought here.
