@@ -87,6 +87,9 @@ type Options struct {
 	Meter *metrics.Meter
 	// Log takes what is wrong with the server itself.
 	Log *slog.Logger
+	// Pin returns the name of an image with the digest that its tag has now, as image.Resolver does; nil leaves names as
+	// they are.
+	Pin func(ctx context.Context, name string) (pinned string, err error)
 	// Shows is what this peer shows to others when it asks them.
 	Shows func() []trust.Shows
 }

@@ -13,7 +13,9 @@ import (
 	starlingv1 "starling/api/v1"
 	"starling/api/wire"
 	"starling/cluster/facts"
+	"starling/cluster/workload"
 	"starling/command"
+	"starling/driver/image"
 	"starling/replica/report"
 	"starling/terms"
 	"starling/terms/access"
@@ -135,30 +137,72 @@ func jobProblems(request interface {
 	return problems
 }
 
-// SubmitJob brings a job, or a new version of one.
+// SubmitJob brings a job, or a new version of one. A version that would be as the present one is not made.
 func (s *server) SubmitJob(ctx context.Context,
 	request *starlingv1.SubmitJobRequest) (*starlingv1.SubmitJobResponse, error) {
-	if request.GetSpec() == nil {
-		return nil, invalid("the request holds no job", terms.Problem{Path: "spec", Reason: "must not be absent"})
+	spec, err := specOf(request, requestIDProblems(request.GetRequestId()))
+	if err != nil {
+		return nil, err
 	}
-	spec, problems := wire.SpecOf(request.GetSpec())
-	problems = append(problems, validate.Job(spec, rules.Released)...)
-	problems = append(problems, requestIDProblems(request.GetRequestId())...)
+	if err := s.pin(ctx, spec); err != nil {
+		return nil, err
+	}
 	submit := &command.SubmitJob{RequestID: request.GetRequestId(), Against: request.GetAgainst(), Spec: *spec}
-	if len(problems) == 0 && command.Size(submit) > command.EntryBytesMax/2 {
-		problems = append(problems, terms.Problem{Path: "tasks", Reason: fmt.Sprintf(
-			"take %d bytes, at most %d fit into an entry: put large input into files", command.Size(submit),
-			command.EntryBytesMax/2)})
-	}
-	if len(problems) > 0 {
-		return nil, invalid(fmt.Sprintf("job %q", spec.Name), problems...)
+	if size := command.Size(submit); size > command.EntryBytesMax/2 {
+		return nil, invalid(fmt.Sprintf("job %q", spec.Name), terms.Problem{Path: "tasks", Reason: fmt.Sprintf(
+			"take %d bytes, at most %d fit into an entry: put large input into files", size, command.EntryBytesMax/2)})
 	}
 	var warnings []string
 	if before, err := s.backend.State(ctx, 0); err == nil {
+		if j := before.JobOf(spec.Name); j != nil && isPresent(j, submit) {
+			return &starlingv1.SubmitJobResponse{Index: uint64(before.Index), Job: string(spec.Name), Unchanged: true}, nil
+		}
 		warnings = caution.Of(before, spec, s.backend.Self().Node())
 	}
 	receipt, err := s.submit(ctx, submit)
 	return &starlingv1.SubmitJobResponse{Index: uint64(receipt.Index), Job: string(receipt.Job), Warnings: warnings}, err
+}
+
+// isPresent tells whether a job is already as it would be.
+func isPresent(j *workload.Job, submit *command.SubmitJob) bool {
+	return j.Finished == 0 && !j.Stop && j.Version == submit.Against && j.Spec.Equal(&submit.Spec)
+}
+
+// specOf returns the job that a request brings, if it is one that the cluster takes.
+func specOf(request interface{ GetSpec() *starlingv1.JobSpec }, problems []terms.Problem) (*terms.Job, error) {
+	if request.GetSpec() == nil {
+		return nil, invalid("the request holds no job", terms.Problem{Path: "spec", Reason: "must not be absent"})
+	}
+	spec, found := wire.SpecOf(request.GetSpec())
+	problems = slices.Concat(found, validate.Job(spec, rules.Released), problems)
+	if len(problems) > 0 {
+		return nil, invalid(fmt.Sprintf("job %q", spec.Name), problems...)
+	}
+	return spec, nil
+}
+
+// pin gives the images of a job the digests that their tags have now, so that all instances of a version run the same.
+func (s *server) pin(ctx context.Context, spec *terms.Job) error {
+	if s.options.Pin == nil {
+		return nil
+	}
+	pinned := map[string]string{"": ""}
+	for i := range spec.Tasks {
+		name := &spec.Tasks[i].Container.Image
+		if _, known := pinned[*name]; !known {
+			found, err := s.options.Pin(ctx, *name)
+			if err != nil {
+				code := wire.NotFound
+				if errors.Is(err, image.ErrUnavailable) {
+					code = wire.Unavailable
+				}
+				return &wire.Failure{Code: code, Reason: err.Error()}
+			}
+			pinned[*name] = found
+		}
+		*name = pinned[*name]
+	}
+	return nil
 }
 
 // KillJob ends a job for good.

@@ -8,7 +8,6 @@ import (
 
 	"starling/api/caution"
 	"starling/api/difference"
-	"starling/api/door"
 	starlingv1 "starling/api/v1"
 	"starling/api/view"
 	"starling/api/wire"
@@ -26,19 +25,19 @@ import (
 
 // PlanJob tells what would come of a job, or a new version of one.
 func (s *server) PlanJob(ctx context.Context, request *starlingv1.PlanJobRequest) (*starlingv1.PlanJobResponse, error) {
-	if request.GetSpec() == nil {
-		return nil, invalid("the request holds no job", terms.Problem{Path: "spec", Reason: "must not be absent"})
-	}
-	spec, problems := wire.SpecOf(request.GetSpec())
-	if problems = append(problems, validate.Job(spec, rules.Released)...); len(problems) > 0 {
-		return nil, invalid(fmt.Sprintf("job %q", spec.Name), problems...)
+	spec, err := specOf(request, nil)
+	if err != nil {
+		return nil, err
 	}
 	state, err := s.stateAt(ctx, request.GetMinIndex())
 	if err != nil {
 		return nil, err
 	}
-	answer := &starlingv1.PlanJobResponse{Index: uint64(state.Index), Job: string(spec.Name),
-		Warnings: s.warnings(ctx, state, spec)}
+	warnings, err := s.warnings(ctx, state, spec)
+	if err != nil {
+		return nil, err
+	}
+	answer := &starlingv1.PlanJobResponse{Index: uint64(state.Index), Job: string(spec.Name), Warnings: warnings}
 	before := state.JobOf(spec.Name)
 	if before != nil && before.Finished != 0 {
 		before = nil
@@ -80,13 +79,18 @@ func (s *server) PlanJob(ctx context.Context, request *starlingv1.PlanJobRequest
 	return answer, nil
 }
 
-// warnings tells what a user should know of a job before it runs, and why it would be refused.
-func (s *server) warnings(ctx context.Context, state *cluster.State, spec *terms.Job) []string {
-	all := caution.Of(state, spec, s.backend.Self().Node())
-	if refusal := rights.OfUsers(state, door.CallerOf(ctx).Subject(), spec); refusal != "" {
-		all = append(all, "it would be refused: "+refusal)
+// warnings pins the images of a job as SubmitJob does, and tells what a user should know of the job before it runs, and
+// why it would be refused. Registries are asked only for those who may submit the job.
+func (s *server) warnings(ctx context.Context, state *cluster.State, spec *terms.Job) ([]string, error) {
+	if by, ok := s.signed(ctx, &command.SubmitJob{Spec: *spec}).(*command.As); ok {
+		if refusal := rights.OfCommand(state, by.Subject, by.Command); refusal != "" {
+			return append(caution.Of(state, spec, s.backend.Self().Node()), "it would be refused: "+refusal), nil
+		}
 	}
-	return all
+	if err := s.pin(ctx, spec); err != nil {
+		return nil, err
+	}
+	return caution.Of(state, spec, s.backend.Self().Node()), nil
 }
 
 // taskPlans compares the slots of a job before and after; before is nil for a new job.

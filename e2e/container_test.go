@@ -7,13 +7,15 @@ import (
 	"testing"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"starling/driver/container/containertest"
 )
 
-// containers starts a containerd and a registry with the images app:1, app:2 and foreign:1, and puts their places into
-// the variables CONTAINERD and REGISTRY. Without what that needs the script is skipped.
+// containers starts a containerd and a registry with the images app:1, app:2 and foreign:1, the lists list:1 of app:1
+// and none:1 of nothing, and puts their places into the variables CONTAINERD and REGISTRY. Without what that needs the
+// script is skipped.
 func containers(t *testing.T) func(ts *testscript.TestScript, neg bool, args []string) {
 	return func(ts *testscript.TestScript, neg bool, args []string) {
 		if neg || len(args) > 0 {
@@ -34,8 +36,21 @@ func containers(t *testing.T) func(ts *testscript.TestScript, neg bool, args []s
 			registry.Push(t, "app:"+version, app(t, version))
 		}
 		registry.Push(t, "foreign:1", containertest.For(t, app(t, "1"), "linux", "s390x", v1.Config{}))
+		registry.PushIndex(t, "list:1", app(t, "1"))
+		registry.PushList(t, "none:1", empty.Index)
 		ts.Setenv("CONTAINERD", engine.Socket)
 		ts.Setenv("REGISTRY", registry.Host)
+	}
+}
+
+// pushApp moves a tag of the registry to a version of app.
+func pushApp(t *testing.T) func(ts *testscript.TestScript, neg bool, args []string) {
+	return func(ts *testscript.TestScript, neg bool, args []string) {
+		if neg || len(args) != 2 {
+			ts.Fatalf("usage: push-app NAME:TAG VERSION")
+		}
+		registry := containertest.Registry{Host: ts.Getenv("REGISTRY")}
+		registry.Push(t, args[0], app(t, args[1]))
 	}
 }
 

@@ -327,7 +327,7 @@ func containerForm() form[terms.Container] {
 	type spec = terms.Container
 	f := mapping([]field[spec]{
 		bind(text[string]("the name of an image", pair{"pattern", `^\S+$`}), func(c *spec) *string { return &c.Image }).
-			named("image", "The image by its name in a registry, as in registry.example:5000/team/web:1.2, or with a digest, as in web@sha256:…. A tag is asked for at each start, and the instance runs what it means then.").must(),
+			named("image", "The image by its name in a registry, as in registry.example:5000/team/web:1.2, or with a digest, as in web@sha256:…. A tag is asked for when a version of the job is made, which has the digest, so that all its instances run the same image.").must(),
 		bind(list(anyText(), 0, terms.ArgumentsMax), func(c *spec) *[]string { return &c.Arguments }).
 			named("args", "Arguments in place of the image's."),
 		bind(optional(truthForm()), func(c *spec) *bool { return &c.ReadOnly }).

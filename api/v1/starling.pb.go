@@ -2085,7 +2085,9 @@ type SubmitJobResponse struct {
 	Job   string                 `protobuf:"bytes,2,opt,name=job,proto3" json:"job,omitempty"`
 	// What its sender should know: that the answering peer's machine has no user of the name, or that volumes of an earlier job are
 	// found.
-	Warnings      []string `protobuf:"bytes,3,rep,name=warnings,proto3" json:"warnings,omitempty"`
+	Warnings []string `protobuf:"bytes,3,rep,name=warnings,proto3" json:"warnings,omitempty"`
+	// The job is already as it would be, images by their digests: no version was made.
+	Unchanged     bool `protobuf:"varint,4,opt,name=unchanged,proto3" json:"unchanged,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2139,6 +2141,13 @@ func (x *SubmitJobResponse) GetWarnings() []string {
 		return x.Warnings
 	}
 	return nil
+}
+
+func (x *SubmitJobResponse) GetUnchanged() bool {
+	if x != nil {
+		return x.Unchanged
+	}
+	return false
 }
 
 type KillJobRequest struct {
@@ -12848,11 +12857,12 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\n" +
 	"request_id\x18\x01 \x01(\tR\trequestId\x12(\n" +
 	"\x04spec\x18\x02 \x01(\v2\x14.starling.v1.JobSpecR\x04spec\x12\x18\n" +
-	"\aagainst\x18\x03 \x01(\rR\aagainst\"W\n" +
+	"\aagainst\x18\x03 \x01(\rR\aagainst\"u\n" +
 	"\x11SubmitJobResponse\x12\x14\n" +
 	"\x05index\x18\x01 \x01(\x04R\x05index\x12\x10\n" +
 	"\x03job\x18\x02 \x01(\tR\x03job\x12\x1a\n" +
-	"\bwarnings\x18\x03 \x03(\tR\bwarnings\"[\n" +
+	"\bwarnings\x18\x03 \x03(\tR\bwarnings\x12\x1c\n" +
+	"\tunchanged\x18\x04 \x01(\bR\tunchanged\"[\n" +
 	"\x0eKillJobRequest\x12\x1d\n" +
 	"\n" +
 	"request_id\x18\x01 \x01(\tR\trequestId\x12\x10\n" +

@@ -83,7 +83,8 @@ func TestPullFails(t *testing.T) {
 	gone.Close()
 	images := badRegistries(t, pinned)
 	foreign := containertest.For(t, plain, "linux", "s390x", v1.Config{})
-	images[registry.PushIndex(t, "list:1", foreign)] = "has nothing for linux/"
+	list, _ := registry.PushIndex(t, "list:1", foreign)
+	images[list] = "has nothing for linux/"
 	one, _ := registry.Push(t, "foreign:1", foreign)
 	images[one] = "it is for linux/s390x, and this machine is linux/"
 	images["not a name"] = "invalid reference format"

@@ -28,6 +28,7 @@ import (
 	"starling/driver"
 	"starling/driver/container"
 	"starling/driver/device"
+	"starling/driver/image"
 	"starling/driver/lock"
 	"starling/driver/process"
 	"starling/journal"
@@ -173,7 +174,7 @@ func Start(ctx context.Context, config Config) (*Host, error) {
 	})
 	config.Door.Answer(api.NewServer(backend{h.Peer, h, h.archive, config.Trouble}, api.Options{
 		Version: config.Version, Rules: peer.RulesNewest, Quorum: config.Quorum, Meter: meter, Log: config.Log,
-		Shows: config.Keys.Shows}), h.Peer)
+		Pin: image.NewResolver().Pin, Shows: config.Keys.Shows}), h.Peer)
 	h.serving.Go(func() {
 		select {
 		case <-config.Door.Done():

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -39,6 +40,11 @@ func newJobHistory(r *remote.Remote) *cobra.Command {
 
 func historyTable(answer *starlingv1.JobHistoryResponse, now time.Time) *console.Table {
 	t := console.NewTable("VERSION", "AGE", "BY", "UPDATE", "INSTANCES", "CHANGES")
+	hasImages := slices.ContainsFunc(answer.GetVersions(),
+		func(v *starlingv1.JobVersion) bool { return imagesOf(v.GetSpec()) != "" })
+	if hasImages {
+		t = console.NewTable("VERSION", "AGE", "BY", "UPDATE", "INSTANCES", "CHANGES", "IMAGES")
+	}
 	before := (*terms.Job)(nil)
 	for _, v := range answer.GetVersions() {
 		by := v.GetKind()
@@ -52,6 +58,9 @@ func historyTable(answer *starlingv1.JobHistoryResponse, now time.Time) *console
 		}
 		t.Row(strconv.FormatUint(uint64(v.GetNumber()), 10), age(v.GetBroughtAt(), now), by,
 			console.Dash(stateWords(v.GetOutcome())), fmt.Sprint(v.GetInstances()), changes)
+		if last := len(t.Rows) - 1; hasImages {
+			t.Rows[last] = append(t.Rows[last], console.Dash(imagesOf(v.GetSpec())))
+		}
 		before = spec
 	}
 	if d := answer.GetJob().GetPolicyAction(); d != nil {

@@ -163,15 +163,12 @@ func submit(
 	if !against.Given {
 		against.Number = present.GetJob().GetVersion()
 	}
-	if against.Number == present.GetJob().GetVersion() && present != nil {
-		if old, problems := wire.SpecOf(present.GetSpec()); len(problems) == 0 && old.Equal(spec) {
-			r.Hint("%s: nothing has changed, it keeps version %d", spec.Name, against.Number)
-			return present.GetIndex(), false, nil
-		}
-	}
 	answer, err := peer.SubmitJob(ctx, spec, against.Number)
 	warn(r, spec.Name, answer.GetWarnings())
-	return answer.GetIndex(), true, stale(ctx, peer, string(spec.Name), against.Number, err)
+	if answer.GetUnchanged() {
+		r.Hint("%s: nothing has changed, it keeps version %d", spec.Name, against.Number)
+	}
+	return answer.GetIndex(), !answer.GetUnchanged(), stale(ctx, peer, string(spec.Name), against.Number, err)
 }
 
 // warn tells what the user should know of a job.

@@ -131,7 +131,7 @@ func commandOf(answer *starlingv1.JobStatusResponse, task string) string {
 		if spec.GetName() == task {
 			program := slices.Concat(spec.GetCommand(), spec.GetContainer().GetArguments())
 			if image := spec.GetContainer().GetImage(); image != "" {
-				program = slices.Insert(program, 0, image+":")
+				program = slices.Insert(program, 0, shortImage(image)+":")
 			}
 			text := []rune(strings.Join(strings.Fields(strings.Join(program, " ")), " "))
 			if len(text) > charactersMax {
@@ -141,6 +141,28 @@ func commandOf(answer *starlingv1.JobStatusResponse, task string) string {
 		}
 	}
 	return "-"
+}
+
+// shortImage is the name of an image with as much of its digest as tells it from others.
+func shortImage(name string) string {
+	const hexes = 12
+	tagged, sum, _ := strings.Cut(name, "@")
+	_, hex, isDigest := strings.Cut(sum, ":")
+	if !isDigest || len(hex) <= hexes {
+		return name
+	}
+	return tagged + "@" + hex[:hexes]
+}
+
+// imagesOf names the images of a job's tasks, each once.
+func imagesOf(spec *starlingv1.JobSpec) string {
+	var all []string
+	for _, t := range spec.GetTasks() {
+		if name := shortImage(t.GetContainer().GetImage()); name != "" && !slices.Contains(all, name) {
+			all = append(all, name)
+		}
+	}
+	return strings.Join(all, ", ")
 }
 
 // endOf tells how the last allocation ended: "exited with 3".

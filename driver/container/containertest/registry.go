@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"io"
 	"log"
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"runtime"
@@ -53,8 +54,9 @@ func (r *Registry) Push(t testing.TB, tag string, image v1.Image) (tagged, pinne
 	return ref.Name(), ref.Context().Digest(digest.String()).Name()
 }
 
-// PushIndex puts a list there that has one image, under a name with a tag.
-func (r *Registry) PushIndex(t testing.TB, tag string, image v1.Image) (tagged string) {
+// PushIndex puts a list there that has one image, under a name with a tag, and returns the whole name and the digest of
+// the list.
+func (r *Registry) PushIndex(t testing.TB, tag string, image v1.Image) (tagged, digest string) {
 	t.Helper()
 	file, err := image.ConfigFile()
 	if err != nil {
@@ -62,6 +64,16 @@ func (r *Registry) PushIndex(t testing.TB, tag string, image v1.Image) (tagged s
 	}
 	list := mutate.AppendManifests(empty.Index, mutate.IndexAddendum{Add: image, Descriptor: v1.Descriptor{
 		Platform: &v1.Platform{OS: file.OS, Architecture: file.Architecture}}})
+	sum, err := list.Digest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r.PushList(t, tag, list), sum.String()
+}
+
+// PushList puts a list there under a name with a tag, and returns the whole name.
+func (r *Registry) PushList(t testing.TB, tag string, list v1.ImageIndex) (tagged string) {
+	t.Helper()
 	ref, err := name.NewTag(r.Host+"/"+tag, name.Insecure)
 	if err == nil {
 		err = remote.WriteIndex(ref, list)
@@ -70,6 +82,11 @@ func (r *Registry) PushIndex(t testing.TB, tag string, image v1.Image) (tagged s
 		t.Fatal(err)
 	}
 	return ref.Name()
+}
+
+// ServeHTTP answers as the registry does.
+func (r *Registry) ServeHTTP(w http.ResponseWriter, request *http.Request) {
+	r.server.Config.Handler.ServeHTTP(w, request)
 }
 
 // Entry is a file, folder, link or whatever a header can say, in an image.
