@@ -2,6 +2,7 @@ package etcd_test
 
 import (
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -37,18 +38,54 @@ func TestContractExternal(t *testing.T) {
 	journaltest.Run(t, remote(s.URLs()...))
 }
 
-// TestHistoryExternal checks the answers of writers and readers at once while one leader after another is killed.
+func TestContractExternalThree(t *testing.T) {
+	s := others(t, engines.At("127.0.0.1", 3)...)
+	t.Parallel()
+	must(t, s.Start(t.Context()))
+	journaltest.Run(t, remote(s.URLs()...))
+}
+
+// TestHistoryExternal checks the answers of writers and readers while leaders are killed, or paused until another
+// leads: one that goes on then believes for a while that it still does.
 func TestHistoryExternal(t *testing.T) {
 	s := others(t, engines.At("127.0.0.1", 3)...)
 	t.Parallel()
 	must(t, s.Start(t.Context()))
 	journaltest.History(t, outside(s), func() {
-		for range 3 {
+		for range 2 {
 			leader, err := s.Leader(t.Context())
 			must(t, err)
 			leader.Kill()
 			must(t, s.Start(t.Context()))
+			paused, err := s.Leader(t.Context())
+			must(t, err)
+			must(t, paused.Pause())
+			_, err = s.Leader(t.Context(), paused)
+			must(t, err)
+			must(t, paused.Resume())
+			must(t, s.Start(t.Context()))
 		}
+	})
+}
+
+// TestHistoryDivided has each server on a machine of its own.
+func TestHistoryDivided(t *testing.T) {
+	network := engines.NeedNetwork(t, 3)
+	s := others(t, network.Places()...)
+	t.Parallel()
+	must(t, s.Start(t.Context()))
+	journaltest.HistoryDivided(t, outside(s), journaltest.Divided{
+		Leader: func(but ...int) int {
+			var without []*stock.Server
+			for _, i := range but {
+				without = append(without, s.All[i])
+			}
+			leader, err := s.Leader(t.Context(), without...)
+			must(t, err)
+			return slices.Index(s.All, leader)
+		},
+		Cut:   func(away ...int) { must(t, network.Cut(away...)) },
+		Ready: func() { must(t, s.Start(t.Context())) },
 	})
 }
 
@@ -62,8 +99,9 @@ func TestTrimKilledExternal(t *testing.T) {
 	})
 }
 
-// diskBytes has room for the engine's first log, which is made 64 MB large at once, and for little more.
-const diskBytes = 96 << 20
+// diskBytes has room for the engine's first log and the one that it makes ready beside, each of which is made 64 MB
+// large at once, and for little more.
+const diskBytes = 160 << 20
 
 func TestFullDiskExternal(t *testing.T) {
 	s := others(t, engines.At("127.0.0.1", 1)...)

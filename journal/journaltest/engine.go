@@ -58,6 +58,48 @@ func TrimKilled(t *testing.T, h Harness, restart func()) {
 	wantSame(t, follow(t, h.open(t), n+1).take(1), []journal.Record{next})
 }
 
+// Divided is what disturbs three servers of an engine, of which each is on a machine of its own.
+type Divided struct {
+	// Leader waits until a server leads, other than some, and returns it.
+	Leader func(but ...int) int
+	// Cut divides the network: these servers reach each other and nobody else. Without any, all reach all.
+	Cut func(away ...int)
+	// Ready waits until all serve.
+	Ready func()
+}
+
+// HistoryDivided is History while the leader is cut off, and then a follower: the others go on. With two of three cut
+// off nobody here is answered until they are back.
+func HistoryDivided(t *testing.T, h Harness, d Divided) {
+	j := h.open(t)
+	ctx, cancel := context.WithTimeout(t.Context(), historyPatience)
+	defer cancel()
+	ask := func() error {
+		short, cancel := context.WithTimeout(ctx, historyAttempt)
+		defer cancel()
+		_, err := j.Head(short)
+		return err
+	}
+	History(t, h, func() {
+		for _, follows := range []int{0, 1} {
+			away := (d.Leader() + follows) % 3
+			d.Cut(away)
+			d.Leader(away)
+			if err := again(ctx, ask); err != nil {
+				t.Errorf("with server %d cut off nobody answers: %v", away, err)
+			}
+			d.Cut()
+			d.Ready()
+		}
+		d.Cut(0, 1)
+		if err := ask(); err == nil {
+			t.Error("without a majority the head is told")
+		}
+		d.Cut()
+		d.Ready()
+	})
+}
+
 // Disk is a small one that an engine has for itself.
 type Disk struct {
 	// Folder is where it is.
@@ -65,11 +107,15 @@ type Disk struct {
 	filler string
 }
 
-// NewDisk makes a disk of so many bytes at a folder until the test ends. Only root can.
+// NewDisk makes a disk of so many bytes at a folder until the test ends. Only root can; elsewhere the test is skipped.
+// On the machine that checks everything it fails.
 func NewDisk(t *testing.T, folder string, bytes int64) *Disk {
 	t.Helper()
 	must(t, os.MkdirAll(folder, 0o755))
-	if err := mount(folder, bytes); err != nil {
+	switch err := mount(folder, bytes); {
+	case err != nil && os.Getenv("CI") == "true":
+		t.Fatalf("only root mounts a disk, on Linux: %v", err)
+	case err != nil:
 		t.Skipf("only root mounts a disk, on Linux: %v", err)
 	}
 	t.Cleanup(func() { must(t, unmount(folder)) })

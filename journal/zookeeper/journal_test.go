@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -152,5 +153,35 @@ func TestHistory(t *testing.T) {
 			must(t, paused.Resume())
 			must(t, c.Ready())
 		}
+	})
+}
+
+// TestHistoryDivided has each server on a machine of its own.
+func TestHistoryDivided(t *testing.T) {
+	if testing.Short() {
+		t.Skip("waits for elections")
+	}
+	ensemble.Need(t)
+	network := engines.NeedNetwork(t, 3)
+	e, err := ensemble.New(t.TempDir(), network.Places()...)
+	must(t, err)
+	t.Cleanup(e.Kill)
+	must(t, e.Start())
+	config := place(e)
+	h := journaltest.Harness{PulseTTL: pulseTTL, PulseSlack: 3 * time.Second, Open: func(t testing.TB) journal.Journal {
+		return open(t, config)
+	}}
+	journaltest.HistoryDivided(t, h, journaltest.Divided{
+		Leader: func(but ...int) int {
+			var without []*server
+			for _, i := range but {
+				without = append(without, e.Servers[i])
+			}
+			leader, err := e.Leader(without...)
+			must(t, err)
+			return slices.Index(e.Servers, leader)
+		},
+		Cut:   func(away ...int) { must(t, network.Cut(away...)) },
+		Ready: func() { must(t, e.Ready()) },
 	})
 }
