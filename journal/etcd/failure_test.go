@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -444,5 +445,36 @@ func TestRemovedIsAsked(t *testing.T) {
 		case <-ctx.Done():
 			t.Fatal("the member that was removed did not end")
 		}
+	}
+}
+
+// TestAskedAtItsEnd asks members how they are until they have ended: the engine's answer to that reads a database that is
+// closed then, which would end the process.
+func TestAskedAtItsEnd(t *testing.T) {
+	t.Parallel()
+	for range 5 {
+		config := cluster(t, "only")[0]
+		m, err := etcd.Start(t.Context(), config)
+		must(t, err)
+		must(t, m.Ready(limited(t)))
+		within, outside := m.Journal(), opened(t, etcd.ClientConfig{Endpoints: []string{config.ClientURL}})
+		ctx, end := context.WithCancel(limited(t))
+		var asking sync.WaitGroup
+		for range 4 {
+			asking.Go(func() {
+				for ctx.Err() == nil {
+					_, _ = within.Room(ctx)
+				}
+			})
+			asking.Go(func() {
+				for ctx.Err() == nil {
+					_, _ = outside.Client().Status(ctx, config.ClientURL)
+				}
+			})
+		}
+		must(t, m.Close())
+		end()
+		asking.Wait()
+		must(t, within.Close())
 	}
 }

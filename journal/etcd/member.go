@@ -254,8 +254,7 @@ func (m *Member) way() *way {
 	return &way{client, "embedded etcd member " + m.name, true}
 }
 
-// present answers for a member only while that is one: between its removal and its end the engine's own answer ends the
-// process.
+// present answers for a member only while that is one.
 type present struct {
 	clientv3.Maintenance
 	member *Member
@@ -263,20 +262,40 @@ type present struct {
 
 // Status implements clientv3.Maintenance.
 func (p present) Status(ctx context.Context, endpoint string) (*clientv3.StatusResponse, error) {
-	if err := p.member.gone(); err != nil {
-		return nil, err
-	}
-	return p.Maintenance.Status(ctx, endpoint)
+	return ask(p.member, func() (*clientv3.StatusResponse, error) { return p.Maintenance.Status(ctx, endpoint) })
 }
 
-// intercept keeps the question how a member is from one that was removed, as present does within the process.
+// intercept keeps the question how a member is from one that is none any more, as present does within the process.
 func (m *Member) intercept(ctx context.Context, request any, info *grpc.UnaryServerInfo, answer grpc.UnaryHandler) (any,
 	error,
 ) {
-	if err := m.gone(); err != nil && info.FullMethod == etcdserverpb.Maintenance_Status_FullMethodName {
-		return nil, err
+	if info.FullMethod != etcdserverpb.Maintenance_Status_FullMethodName {
+		return answer(ctx, request)
 	}
-	return answer(ctx, request)
+	return ask(m, func() (any, error) { return answer(ctx, request) })
+}
+
+// ask puts the question how a member is. From its removal, and when it has ended, the engine's own answer to that would
+// end the process, for it reads what is not there any more; the engine waits with its end for what is attached to it.
+func ask[T any](m *Member, question func() (T, error)) (T, error) {
+	type reply struct {
+		answer T
+		err    error
+	}
+	replied := make(chan reply, 1)
+	if err := m.gone(); err != nil {
+		return reply{}.answer, err
+	}
+	m.server.Server.GoAttach(func() {
+		answer, err := question()
+		replied <- reply{answer, err}
+	})
+	select {
+	case r := <-replied:
+		return r.answer, r.err
+	case <-m.server.Server.StoppingNotify():
+		return reply{}.answer, status.Error(codes.Unavailable, "member "+m.name+" ends")
+	}
 }
 
 // gone says that the others have removed the member, though it may not have ended yet.
