@@ -11,6 +11,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"starling/terms/rules"
 	"starling/trust/provider/providertest"
 )
 
@@ -54,6 +55,8 @@ func TestScripts(t *testing.T) {
 			env.Setenv("PATH", binaryFolder()+string(os.PathListSeparator)+env.Getenv("PATH"))
 			env.Setenv("STARLING_PYTHON", python)
 			env.Setenv("PYTHONDONTWRITEBYTECODE", "1")
+			env.Setenv("RULES", strconv.Itoa(int(rules.Released)))
+			env.Setenv("NEXT_RULES", strconv.Itoa(int(rules.Released)+1))
 			env.Setenv("TMPDIR", t.TempDir()) // short: sockets and FIFOs live below it
 			env.Values[programsKey{}] = map[string]*program{}
 			env.Values[providerKey{}] = &providertest.Provider{}

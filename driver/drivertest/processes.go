@@ -284,9 +284,9 @@ func testDiskLimit(t *testing.T, b *bench) {
 		task := b.task(id, "fill", bytes)
 		task.Limits.DiskBytes, task.Limits.DiskBytesAsked = 1<<20, 1<<30
 		b.startTask(t, task)
-		b.ready(t, id)
 	}
 	limited("modest", "500000")
+	b.ready(t, "modest")
 	limited("filler", "3000000")
 	got := b.exited(t, "filler")
 	if got.Signal != 9 || got.ExitCode != 128+9 || got.Error != "" ||
@@ -303,6 +303,7 @@ func testDiskLimit(t *testing.T, b *bench) {
 	b.stop(t, "modest", longGrace)
 	wantExit(t, b.exited(t, "modest"), 128+15, 15)
 	limited("later", "500000")
+	b.ready(t, "later")
 	b.reopen(t, func() {})
 	_, _ = b.Exec(b.ctx, b.task("later", "fill", "3000000"), driver.Session{}) // ends with the task
 	if got := b.exited(t, "later"); got.OutOfDisk == "" {

@@ -75,7 +75,9 @@ func testProved(t *testing.T, b *bench) {
 	b.prove(t, "proved", uptime.Now()) // late, and changes nothing
 	b.ready(t, "proved")
 	b.startProved(t, "unproved", longGrace, "run")
-	b.wantUnproved(t, "unproved", 128+15)
+	if got := b.exited(t, "unproved"); !got.Unproved { // on a busy machine it may never have run
+		t.Errorf("got %+v, want unproved", got)
+	}
 	if got := b.status("proved"); got.State != driver.Running {
 		t.Errorf("got %+v, want running", got)
 	}

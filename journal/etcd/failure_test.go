@@ -448,8 +448,8 @@ func TestRemovedIsAsked(t *testing.T) {
 	}
 }
 
-// TestAskedAtItsEnd asks members how they are until they have ended: the engine's answer to that reads a database that is
-// closed then, which would end the process.
+// TestAskedAtItsEnd asks members how they are until they have ended: the engine's answer to that reads a database that
+// is closed then, which would end the process.
 func TestAskedAtItsEnd(t *testing.T) {
 	t.Parallel()
 	for range 5 {
