@@ -10,6 +10,7 @@ import (
 	"starling/api/door"
 	starlingv1 "starling/api/v1"
 	"starling/api/view"
+	"starling/api/waits"
 	"starling/api/wire"
 	"starling/cluster"
 	"starling/cluster/facts"
@@ -95,7 +96,7 @@ func (s *server) JobStatus(ctx context.Context,
 			answer.Slots = append(answer.Slots, view.Slots(state, r)...)
 		}
 	}
-	s.starting(ctx, state, j).complete(answer.Slots)
+	s.starting(ctx, state, j).Complete(answer.Slots)
 	return answer, nil
 }
 
@@ -112,8 +113,17 @@ func (s *server) Why(ctx context.Context, request *starlingv1.WhyRequest) (*star
 		return nil, err
 	}
 	defer done()
-	answer.Findings = findings(explain.Job(state, j, starting.reason, forecast.Tries(state, j.Name())))
+	answer.Findings = findings(explain.Job(state, j, starting.Reason, forecast.Tries(state, j.Name())))
 	return answer, nil
+}
+
+// starting tells what the job's instances wait for that are being started; of the past nobody is asked.
+func (s *server) starting(ctx context.Context, state *cluster.State, j *workload.Job) *waits.Starts {
+	if isPast(ctx) {
+		return &waits.Starts{}
+	}
+	asking := waits.Peer{Node: s.backend.Self().Node(), Own: s.backend.Status().Waits, Others: s.peers}
+	return asking.Of(ctx, state, j)
 }
 
 func findings(all []explain.Finding) []*starlingv1.Finding {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"time"
 
 	starlingv1 "starling/api/v1"
 	"starling/api/wire"
@@ -46,12 +47,15 @@ func (s *server) ListPeers(ctx context.Context,
 	return answer, nil
 }
 
+// pulsesMax is how long who asks for pulses waits for a journal that does not answer.
+const pulsesMax = time.Second
+
 // pulses returns what the peers publish; of the past it is not known, nor while the journal does not answer.
 func (s *server) pulses(ctx context.Context) (all []report.PulseView, known bool) {
 	if _, silent := s.backend.Silence(); silent != nil || isPast(ctx) {
 		return nil, false
 	}
-	short, cancel := context.WithTimeout(ctx, askMax)
+	short, cancel := context.WithTimeout(ctx, pulsesMax)
 	defer cancel()
 	all, err := s.backend.Pulses(short)
 	if err != nil {

@@ -1,8 +1,11 @@
-package api
+// Package waits asks other peers what is in no journal: what instances wait for that they are to start.
+package waits
 
 import (
 	"cmp"
 	"context"
+	"maps"
+	"net/http"
 	"slices"
 	"sync"
 	"time"
@@ -15,45 +18,52 @@ import (
 	"starling/terms"
 )
 
-// Limits of asking other peers what is in no journal.
+// Limits of asking.
 const (
-	// askMax is how long they may take, so that who asks for much has little delay because of one that is out of reach.
-	askMax = time.Second
+	// longMax is how long they may take, so that who asks for much has little delay because of one that is out of reach.
+	longMax = time.Second
 	// askedMax bounds how many are asked.
 	askedMax = 16
 	// startsIn is how long an instance usually takes to start; before that nobody is asked.
 	startsIn = time.Second
 )
 
-// starts is what allocations that do not run yet wait for, as the peers of their nodes say.
-type starts struct {
+// Starts is what allocations that do not run yet wait for, as the peers of their nodes say; its zero value knows of
+// none.
+type Starts struct {
 	reasons map[terms.AllocationID]string
 	// silent peers did not answer.
 	silent map[terms.NodeName]bool
 }
 
-// reason completes "waits for"; it is "" if nobody knows.
-func (t *starts) reason(id terms.AllocationID, node terms.NodeName) string {
+// Reason completes "waits for"; it is "" if nobody knows.
+func (t *Starts) Reason(id terms.AllocationID, node terms.NodeName) string {
 	if t.silent[node] {
 		return "its node's peer, which does not answer"
 	}
 	return t.reasons[id]
 }
 
-// complete tells it of slots instead of what is written on them.
-func (t *starts) complete(slots []*starlingv1.Slot) {
+// Complete tells it of slots instead of what is written on them.
+func (t *Starts) Complete(slots []*starlingv1.Slot) {
 	for _, slot := range slots {
 		if id, ok := terms.ParseAllocationID(slot.Allocation); ok && slot.Phase == facts.Assigned.String() {
-			slot.WaitsFor = cmp.Or(t.reason(id, terms.NodeName(slot.Node)), slot.WaitsFor)
+			slot.WaitsFor = cmp.Or(t.Reason(id, terms.NodeName(slot.Node)), slot.WaitsFor)
 		}
 	}
 }
 
-// starting asks the peers of the job's instances that have been assigned for a while. Of the past none is asked.
-func (s *server) starting(ctx context.Context, state *cluster.State, j *workload.Job) *starts {
-	if isPast(ctx) {
-		return &starts{}
-	}
+// Peer is the peer that asks.
+type Peer struct {
+	// Node is its own, which is not asked; of the instances there Own says it.
+	Node terms.NodeName
+	Own  map[terms.AllocationID]string
+	// Others is how other peers are reached.
+	Others *http.Transport
+}
+
+// Of asks the peers of the job's instances that have been assigned for a while.
+func (p Peer) Of(ctx context.Context, state *cluster.State, j *workload.Job) *Starts {
 	var nodes []*cluster.Node
 	for task, t := range j.Tasks {
 		if t.Counts[facts.Assigned]+t.Secondary[facts.Assigned] == 0 {
@@ -68,22 +78,22 @@ func (s *server) starting(ctx context.Context, state *cluster.State, j *workload
 			return len(nodes) < askedMax
 		})
 	}
-	return s.ask(ctx, nodes)
+	return p.ask(ctx, nodes)
 }
 
 // ask asks the peers on nodes, all at a time.
-func (s *server) ask(ctx context.Context, nodes []*cluster.Node) *starts {
-	t := &starts{reasons: map[terms.AllocationID]string{}, silent: map[terms.NodeName]bool{}}
-	ctx, cancel := context.WithTimeout(ctx, askMax)
+func (p Peer) ask(ctx context.Context, nodes []*cluster.Node) *Starts {
+	t := &Starts{reasons: map[terms.AllocationID]string{}, silent: map[terms.NodeName]bool{}}
+	ctx, cancel := context.WithTimeout(ctx, longMax)
 	defer cancel()
 	var lock sync.Mutex
 	var asking sync.WaitGroup
 	for _, node := range nodes {
-		if node.Name == s.backend.Self().Node() {
+		if node.Name == p.Node {
 			continue
 		}
 		asking.Go(func() {
-			answer, err := wire.Peer(s.peers, node.Offer.Address).Info(ctx, &starlingv1.InfoRequest{})
+			answer, err := wire.Peer(p.Others, node.Offer.Address).Info(ctx, &starlingv1.InfoRequest{})
 			lock.Lock()
 			defer lock.Unlock()
 			if err != nil {
@@ -97,8 +107,6 @@ func (s *server) ask(ctx context.Context, nodes []*cluster.Node) *starts {
 		})
 	}
 	asking.Wait()
-	for id, reason := range s.backend.Status().Waits {
-		t.reasons[id] = reason
-	}
+	maps.Copy(t.reasons, p.Own)
 	return t
 }
