@@ -24,7 +24,7 @@ import (
 
 type logStream = connect.ServerStream[starlingv1.LogsResponse]
 
-// Logs reads the output of one allocation: of this node from the driver, of another from the peer there.
+// Logs reads the output of one allocation, and for one who follows an instance that of those after it.
 func (s *server) Logs(ctx context.Context, request *starlingv1.LogsRequest, stream *logStream) error {
 	options, err := logOptions(request)
 	if err != nil {
@@ -34,6 +34,23 @@ func (s *server) Logs(ctx context.Context, request *starlingv1.LogsRequest, stre
 	if err != nil {
 		return err
 	}
+	err = s.logsOf(ctx, at, request, options, stream)
+	for err == nil && request.GetFollow() && request.GetAllocation() == "" {
+		if at, err = s.locateNext(ctx, at); at == nil {
+			return err
+		}
+		options.TailBytes, request.TailBytes = -1, nil
+		err = s.logsOf(ctx, at, request, options, stream)
+		if failure := (*wire.Failure)(nil); errors.As(err, &failure) && failure.Code == wire.NotFound {
+			err = nil // it never began
+		}
+	}
+	return err
+}
+
+// logsOf reads the output of an allocation: of this node from the driver, of another from the peer there.
+func (s *server) logsOf(ctx context.Context, at *location, request *starlingv1.LogsRequest, options driver.LogOptions,
+	stream *logStream) error {
 	if request.GetDirect() || at.node == s.backend.Self().Node() {
 		return s.ownLogs(ctx, at, options, stream)
 	}
@@ -106,17 +123,42 @@ func (s *server) locate(ctx context.Context, request *starlingv1.LogsRequest) (*
 func (s *server) locateRemoved(ctx context.Context, state *cluster.State, r facts.SlotRef,
 	missing error) (*location, error) {
 	name := state.NameOf(r)
-	last, err := s.lastPlaced(ctx, name, 1, state.Index)
+	placed, err := s.placed(ctx, name, 1, state.Index)
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("look for %s: %w", name, err)
-	case last == nil:
+	case len(placed) == 0:
 		return nil, missing
 	}
-	at := &location{id: terms.AllocationID{Slot: name, Order: last.Order}, index: state.Index, phase: facts.Stopped,
-		node: last.Node}
-	at.find(state)
-	return at, nil
+	return locationIn(state, placed[len(placed)-1]), nil
+}
+
+// locateNext waits for the allocation of an instance that follows the last, and returns nil if there will be none.
+func (s *server) locateNext(ctx context.Context, last *location) (*location, error) {
+	for index := last.index; ; {
+		state, err := s.backend.State(ctx, index)
+		if err != nil {
+			return nil, err
+		}
+		placed, err := s.placed(ctx, last.id.Slot, last.id.Order+1, state.Index)
+		if err != nil {
+			return nil, fmt.Errorf("look for what follows %s: %w", last.id, err)
+		}
+		if len(placed) > 0 {
+			return locationIn(state, placed[0]), nil
+		}
+		r, ok := state.RefOf(last.id.Slot)
+		if !ok {
+			return nil, nil
+		}
+		switch slot, _ := state.SlotAt(r); {
+		case slot.Order > last.id.Order: // the entry that placed it is forgotten
+			return locationOf(state, r, slot), nil
+		case slot.Phase.Final() || state.Job(r.Job).Status().Final():
+			return nil, nil
+		}
+		index = state.Index + 1
+	}
 }
 
 // locateAllocation finds the node of an allocation that may be over: the slot tells of its last one, the entry that
@@ -133,31 +175,29 @@ func (s *server) locateAllocation(ctx context.Context, state *cluster.State, id 
 		at.node = s.backend.Self().Node()
 		return at, nil
 	}
-	placed, err := s.lastPlaced(ctx, id.Slot, id.Order, min(id.Order, state.Index))
+	placed, err := s.placed(ctx, id.Slot, id.Order, min(id.Order, state.Index))
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("read entry %d: %w", id.Order, err)
-	case placed == nil: // this node may still have it; if not, it says so
+	case len(placed) == 0: // this node may still have it; if not, it says so
 		at.node = s.backend.Self().Node()
 		return at, nil
 	}
-	at.node = placed.Node
-	at.find(state)
-	return at, nil
+	return locationIn(state, placed[0]), nil
 }
 
-// lastPlaced returns the last effect that gave a slot its node, in the remembered entries from one index on to another.
-func (s *server) lastPlaced(ctx context.Context, slot terms.SlotName, from, end terms.Index) (last *report.Effect,
+// placed returns the effects that gave a slot its nodes, in the remembered entries from one index on to another.
+func (s *server) placed(ctx context.Context, slot terms.SlotName, from, end terms.Index) (all []*report.Effect,
 	err error) {
 	err = s.remembered(ctx, from, end, func(entry *report.Folded) error {
 		for i := range entry.Outcome.Effects {
 			if e := &entry.Outcome.Effects[i]; e.Kind == report.Placed && e.Slot == slot {
-				last = e
+				all = append(all, e)
 			}
 		}
 		return nil
 	})
-	return last, err
+	return all, err
 }
 
 // find notes where the node answers, if it is there.
@@ -375,6 +415,19 @@ func locationOf(state *cluster.State, r facts.SlotRef, slot facts.Slot) *locatio
 	node := state.Node(slot.Node)
 	at := &location{id: terms.AllocationID{Slot: state.NameOf(r), Order: slot.Order}, node: node.Name, index: state.Index,
 		phase: slot.Phase}
+	at.find(state)
+	return at
+}
+
+// locationIn is that of an allocation whose placement is remembered.
+func locationIn(state *cluster.State, placed *report.Effect) *location {
+	at := &location{id: terms.AllocationID{Slot: placed.Slot, Order: placed.Order}, node: placed.Node, index: state.Index,
+		phase: facts.Stopped}
+	if r, ok := state.RefOf(placed.Slot); ok {
+		if slot, _ := state.SlotAt(r); slot.Order == placed.Order {
+			at.phase = slot.Phase
+		}
+	}
 	at.find(state)
 	return at
 }

@@ -57,7 +57,7 @@ func TestLogs(t *testing.T) {
 		{"of its task", &starlingv1.LogsRequest{Job: "web", Task: "main"}, "web.main[0]#8 on b", "hello\n"},
 		{"of an allocation", &starlingv1.LogsRequest{Allocation: "web.main[0]#8"}, "web.main[0]#8 on b", "hello\n"},
 		{"the end", &starlingv1.LogsRequest{Job: "web", TailBytes: new(uint64(3))}, "web.main[0]#8 on b", "lo\n"},
-		{"nothing of the end", &starlingv1.LogsRequest{Job: "web", TailBytes: new(uint64(0)), Follow: true},
+		{"nothing of the end", &starlingv1.LogsRequest{Allocation: "web.main[0]#8", TailBytes: new(uint64(0)), Follow: true},
 			"web.main[0]#8 on b", ""},
 		{"standard error", &starlingv1.LogsRequest{Job: "web", Stream: "stderr"}, "web.main[0]#8 on b",
 			"errors of web.main[0]#8"},
@@ -184,8 +184,54 @@ func TestLogsFollowFromTheBeginning(t *testing.T) {
 	order := a.add("a~1", &command.SubmitJob{Spec: *spec, Against: 1}).Index
 	a.writes(fmt.Sprintf("late.main[0]#%d", order), "at last")
 	a.report(terms.SlotName{Job: "late", Task: "main"}, facts.NotEnded)
+	a.report(terms.SlotName{Job: "late", Task: "main"}, facts.ByItself)
 	if r := <-got; r.err != nil || r.output != "at last" {
 		t.Errorf("got %q, %v", r.output, r.err)
+	}
+}
+
+// TestLogsFollowEveryAttempt follows an instance whose further attempts are over before anybody looks. One of them
+// wrote nothing that is kept.
+func TestLogsFollowEveryAttempt(t *testing.T) {
+	a, _, c := writers(t)
+	spec := jobOn("tries", 1, "a")
+	spec.Tasks[0].Restart.AttemptsMax = 5
+	a.add("a~1", &command.SubmitJob{Spec: *spec})
+	slot := terms.SlotName{Job: "tries", Task: "main"}
+	write := func(text string) {
+		r, _ := a.state.RefOf(slot)
+		now, _ := a.state.SlotAt(r)
+		a.writes(fmt.Sprintf("%s#%d", slot, now.Order), text)
+	}
+	fail := func() {
+		a.report(slot, facts.BySignal)
+		a.add("a~1", &command.TellTime{})
+	}
+	write("one ")
+	pieces, ended := make(chan string, 9), make(chan error, 1)
+	ctx := within(t)
+	go func() {
+		ended <- c.Logs(ctx, &starlingv1.LogsRequest{Job: "tries", Follow: true}, func(piece *starlingv1.LogsResponse) error {
+			pieces <- string(piece.GetData())
+			return nil
+		})
+	}()
+	got := <-pieces + <-pieces
+	fail()
+	fail()
+	write("three ")
+	fail()
+	write("four")
+	a.report(slot, facts.ByItself)
+	if err := <-ended; err != nil {
+		t.Fatal(err)
+	}
+	close(pieces)
+	for text := range pieces {
+		got += text
+	}
+	if want := "one three four"; got != want {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }
 
@@ -222,7 +268,7 @@ func TestLogsByCurl(t *testing.T) {
 		{"of=web.main[0]", "hello\nworld\n", 200},
 		{"of=web.main[0]%238&tail=6", "world\n", 200},
 		{"of=web.main[0]&stream=stderr", "errors of web.main[0]#8", 200},
-		{"of=web.main[0]&follow=true", "hello\nworld\n", 200},
+		{"of=web.main[0]%238&follow=true", "hello\nworld\n", 200},
 		{"of=web", "of must be an instance such as web.server[2]", 400},
 		{"of=web.main[0]&since=now", `unknown parameter \"since\": there are of, stream, tail and follow`, 400},
 		{"of=web.main[0]&tail=x", "tail must be a number of bytes", 400},

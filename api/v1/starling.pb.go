@@ -10988,7 +10988,8 @@ type LogsRequest struct {
 	Slot uint32 `protobuf:"varint,5,opt,name=slot,proto3" json:"slot,omitempty"`
 	// "stdout" (also if empty) or "stderr".
 	Stream string `protobuf:"bytes,6,opt,name=stream,proto3" json:"stream,omitempty"`
-	// Waits for the slot to be placed and started, and goes on until the allocation has ended and all was read.
+	// Waits for the slot to be placed and started, and goes on until it has ended and all was read, over the allocations
+	// that follow; of an allocation that is named, until that has ended.
 	Follow bool `protobuf:"varint,7,opt,name=follow,proto3" json:"follow,omitempty"`
 	// Begins that many bytes before the end; absent for as far back as is kept.
 	TailBytes *uint64 `protobuf:"varint,8,opt,name=tail_bytes,json=tailBytes,proto3,oneof" json:"tail_bytes,omitempty"`
@@ -11091,7 +11092,7 @@ func (x *LogsRequest) GetDirect() bool {
 	return false
 }
 
-// LogsResponse is a piece of output. The first one has no data and says whose output it is.
+// LogsResponse is a piece of output. The first one of each allocation has no data and says whose output it is.
 type LogsResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Index         uint64                 `protobuf:"varint,1,opt,name=index,proto3" json:"index,omitempty"`

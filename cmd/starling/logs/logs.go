@@ -3,7 +3,6 @@ package logs
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -140,61 +139,21 @@ func (l *reader) readAll(ctx context.Context, instances []target.Target) error {
 	return nil
 }
 
-// readInstance shows the output of one instance. If it follows, it goes on with the next allocation when one has ended.
+// readInstance shows the output of one instance.
 func (l *reader) readInstance(ctx context.Context, t target.Target, out io.Writer) error {
-	tail := l.tailBytes
-	for {
-		last, err := l.readAllocation(ctx, t, tail, out)
-		if err != nil || !l.follow || t.Allocation != "" {
-			return err
-		}
-		next, err := l.nextAllocation(ctx, t, last)
-		if err != nil || next == "" {
-			return err
-		}
-		tail = -1
-	}
-}
-
-// readAllocation shows the output of one allocation and returns which it was.
-func (l *reader) readAllocation(ctx context.Context, t target.Target, tailBytes int64,
-	out io.Writer) (allocation string, err error) {
 	question := &starlingv1.LogsRequest{Allocation: t.Allocation, Job: t.Job, Task: t.Task, Slot: uint32(t.Number),
 		Follow: l.follow}
 	if l.stderr {
 		question.Stream = "stderr"
 	}
-	if tailBytes >= 0 {
-		tail := uint64(tailBytes)
+	if l.tailBytes >= 0 {
+		tail := uint64(l.tailBytes)
 		question.TailBytes = &tail
 	}
-	err = l.peer.Logs(ctx, question, func(piece *starlingv1.LogsResponse) error {
-		allocation = cmp.Or(allocation, piece.GetAllocation())
+	return l.peer.Logs(ctx, question, func(piece *starlingv1.LogsResponse) error {
 		_, err := out.Write(piece.GetData())
 		return err
 	})
-	return allocation, err
-}
-
-// nextAllocation waits for the allocation of the instance that follows the last, "" if there will be none.
-func (l *reader) nextAllocation(ctx context.Context, t target.Target, last string) (next string, err error) {
-	question := &starlingv1.JobStatusRequest{Job: t.Job, Task: t.Task, PageSize: target.PageSize}
-	err = l.peer.FollowJob(ctx, question, func(answer *starlingv1.JobStatusResponse) (bool, error) {
-		slot := t.Find(answer)
-		if slot == nil || answer.GetJob().GetFinal() || ended(slot) {
-			return true, nil // an update has dropped it, or all is over
-		}
-		if slot.GetAllocation() != last && slot.GetPhase() != "waiting" {
-			next = slot.GetAllocation()
-		}
-		return next != "", nil
-	})
-	return next, err
-}
-
-// ended tells whether a slot's phase is final.
-func ended(slot *starlingv1.Slot) bool {
-	return slot.GetPhase() == "succeeded" || slot.GetPhase() == "failed" || slot.GetPhase() == "stopped"
 }
 
 // lineWriter passes on whole lines with a prefix; without one it passes on everything as it comes.
