@@ -95,11 +95,13 @@ type engine struct {
 	client      *containerd.Client
 	version     string
 	snapshotter string
-	runtime     string
-	owner       string
-	tasks       string // the folder of all tasks
-	stall       time.Duration
-	missing     error
+	// root is the folder of the file systems, "" if containerd does not tell.
+	root    string
+	runtime string
+	owner   string
+	tasks   string // the folder of all tasks
+	stall   time.Duration
+	missing error
 	// left says that containerd keeps something for a task that is gone.
 	left atomic.Bool
 
@@ -133,7 +135,7 @@ func (e *engine) find(socket string) error {
 	for _, name := range []string{"overlayfs", "native"} {
 		for _, plugin := range plugins.Plugins {
 			if plugin.ID == name && plugin.InitErr == nil && e.snapshotter == "" {
-				e.snapshotter = name
+				e.snapshotter, e.root = name, plugin.Exports["root"]
 			}
 		}
 	}

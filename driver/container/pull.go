@@ -75,19 +75,30 @@ func (p *pull) pull(ctx context.Context) (string, error) {
 		return "", err
 	}
 	defer release()
-	if p.engine.has(ctx, name) {
+	elses := p.engine.isElses(ctx, name)
+	if !p.engine.has(ctx, name) {
+		if err := p.bring(ctx, name, elses); err != nil {
+			return "", err
+		}
+	}
+	if elses {
 		return name, nil
 	}
+	return name, p.engine.use(ctx, name)
+}
+
+// bring brings an image here whole. One for another machine goes again, unless somebody else has brought it.
+func (p *pull) bring(ctx context.Context, name string, elses bool) error {
 	p.tell("pulling image " + reference.FamiliarString(p.name))
 	pulled, err := p.engine.client.Pull(ctx, name, containerd.WithResolver(p.resolver),
 		containerd.WithImageHandler(images.HandlerFunc(p.handle)))
 	if err != nil {
-		return "", p.explain(err)
+		return p.explain(err)
 	}
-	if err := p.unpack(ctx, pulled); err != nil {
-		return "", errors.Join(err, p.engine.forget(name))
+	if err = p.unpack(ctx, pulled); err != nil && !elses {
+		err = errors.Join(err, p.engine.forget(name))
 	}
-	return name, nil
+	return err
 }
 
 // unpack makes an image that is here the base of file systems, if it is one for this machine.

@@ -56,7 +56,7 @@ func (e *engine) Prepare(ctx context.Context, key string, t *driver.Task) (*runc
 	if c.Spec, err = json.Marshal(spec); err != nil {
 		return nil, err
 	}
-	root, err := e.root(ctx, e.lease(key), identity.ChainID(made.RootFS.DiffIDs).String())
+	root, err := e.writable(ctx, e.lease(key), identity.ChainID(made.RootFS.DiffIDs).String())
 	if err != nil {
 		return nil, err
 	}
@@ -69,8 +69,8 @@ func (e *engine) Prepare(ctx context.Context, key string, t *driver.Task) (*runc
 	return c, nil
 }
 
-// root makes a writable file system above that of an image.
-func (e *engine) root(ctx context.Context, name, base string) ([]mount.Mount, error) {
+// writable makes a writable file system above that of an image.
+func (e *engine) writable(ctx context.Context, name, base string) ([]mount.Mount, error) {
 	_, err := e.client.LeasesService().Create(ctx, leases.WithID(name), leases.WithLabel(ownerLabel, e.owner))
 	if err != nil && !errdefs.IsAlreadyExists(err) {
 		return nil, fmt.Errorf("make a lease in containerd: %w", err)

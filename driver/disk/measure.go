@@ -127,6 +127,8 @@ type Room struct {
 const (
 	reserveMost = 1 << 30
 	reservePart = 20
+	// tightReserves is how often the reserve must be free, so that there is time to make room.
+	tightReserves = 4
 )
 
 // RoomOf returns how full the file system of a folder is.
@@ -144,6 +146,9 @@ func RoomOf(folder string) (Room, error) {
 
 // Full tells whether the file system has too little room for tasks.
 func (r Room) Full() bool { return r.free < r.reserve }
+
+// Tight tells whether it has so little room that what can be had again should go.
+func (r Room) Tight() bool { return r.free < tightReserves*r.reserve }
 
 // String says how full it is.
 func (r Room) String() string {

@@ -313,7 +313,8 @@ func (a *agent) startHost(ctx context.Context, known *secret.Secret) error {
 	config := host.Config{
 		Node: a.config.Node, Folder: a.folder.Path, Offer: offer, Door: a.door, Keys: a.keys,
 		Pulse: a.config.Pulse, Absence: a.config.Absence, Supervise: superviseCommand, Secret: known,
-		Version: a.version, Log: a.log, Containerd: a.config.Containerd, Free: a.config.Free, OwnUsers: true,
+		Version: a.version, Log: a.log, Containerd: a.config.Containerd, KeepImages: a.config.KeepImages,
+		Free: a.config.Free, OwnUsers: true,
 		Archive: host.ArchiveLimits{Bytes: a.config.ArchiveBytes, Age: a.config.ArchiveAge, Store: store},
 		Trouble: a.backups.Trouble,
 	}

@@ -35,7 +35,8 @@ func harmlessSettings(c *settings.Agent) map[string]any {
 		"capacity.disk": c.Capacity[terms.Disk], "attributes": len(c.Attributes), "devices": len(c.Devices),
 		"confine": !c.Free, "ports": fmt.Sprintf("%d-%d", c.PortFirst, c.PortLast),
 		"archive.bytes": c.ArchiveBytes, "archive.age": c.ArchiveAge.String(), "archive.to is set": c.ArchiveTo != "",
-		"log.level": c.LogLevel.String(),
+		"keep_images": c.KeepImages.String(),
+		"log.level":   c.LogLevel.String(),
 	}
 }
 

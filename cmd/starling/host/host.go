@@ -74,6 +74,8 @@ type Config struct {
 	Quorum api.Quorum
 	// Containerd is the socket of the containerd that keeps images.
 	Containerd string
+	// KeepImages is for how long images are kept that no version of a job names any more; zero means as usual.
+	KeepImages time.Duration
 	// OwnUsers gives each job a user of its own, where this process is root's and confines its tasks.
 	OwnUsers bool
 	// Free leaves tasks whatever this program may do itself.
@@ -189,6 +191,9 @@ func Start(ctx context.Context, config Config) (*Host, error) {
 	h.serving.Go(func() { h.sealAnew(ctx) })
 	h.serving.Go(func() { h.credentials.Run(ctx) })
 	h.serving.Go(func() { h.tellStory(ctx) })
+	if tasks.Missing() == nil {
+		h.serving.Go(func() { h.collectImages(ctx, tasks) })
+	}
 	return h, nil
 }
 

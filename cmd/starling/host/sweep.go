@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,7 +10,11 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
+	"starling/cluster"
+	"starling/cluster/workload"
+	"starling/driver/container"
 	"starling/driver/process"
 )
 
@@ -70,4 +75,51 @@ func EndTasks(folder string) error {
 	now, cancel := context.WithCancel(context.Background())
 	cancel()
 	return errors.Join(endTasks(now, tasks, 0), tasks.Close())
+}
+
+// collectImages removes the images that no version of a job has named for long, until ctx ends.
+func (h *Host) collectImages(ctx context.Context, tasks *container.Driver) {
+	for keep := cmp.Or(h.config.KeepImages, container.KeepDefault); ; {
+		removed, err := h.collectOnce(ctx, tasks, keep)
+		if err != nil && ctx.Err() == nil {
+			h.config.Log.Warn("images that nothing needs could not be removed; trying again", "error", err)
+		}
+		for _, name := range removed {
+			h.config.Log.Info("an image that no job has named for long is removed", "image", name)
+		}
+		select {
+		case <-time.After(container.CollectEvery(keep)):
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// collectOnce needs the newest value: to a peer that is behind, images of new jobs would be those of none.
+func (h *Host) collectOnce(ctx context.Context, tasks *container.Driver,
+	keep time.Duration) (removed []string, err error) {
+	head, err := h.Head(ctx)
+	if err != nil {
+		return nil, err
+	}
+	state, err := h.State(ctx, head)
+	if err != nil {
+		return nil, err
+	}
+	return tasks.Collect(ctx, imagesOf(state), keep)
+}
+
+// imagesOf names the images of all versions of all jobs that the value has.
+func imagesOf(state *cluster.State) (all []string) {
+	state.EachJobByName("", func(j *workload.Job) bool {
+		for _, v := range j.Versions {
+			for i := range v.Spec.Tasks {
+				if name := v.Spec.Tasks[i].Container.Image; name != "" {
+					all = append(all, name)
+				}
+			}
+		}
+		return true
+	})
+	return all
 }

@@ -20,6 +20,7 @@ import (
 
 	"starling/api/client"
 	"starling/archive/depot"
+	"starling/driver/container"
 	"starling/jobspec"
 	"starling/journal/etcd"
 	"starling/journal/zookeeper"
@@ -63,6 +64,8 @@ type Agent struct {
 	SecretFile string
 	// Containerd is the socket of the containerd that keeps images.
 	Containerd string
+	// KeepImages is for how long images are kept that no version of a job names any more.
+	KeepImages time.Duration
 	// Free leaves tasks whatever the agent may do itself.
 	Free bool
 	// Pulse is how long a silent peer is taken to live.
@@ -153,7 +156,7 @@ func defaults() (*Agent, error) {
 		Etcd:      Etcd{AwayMax: awayDefault, Spread: "zone", QuotaBytes: etcd.QuotaDefault, Prefix: "starling/"},
 		Capacity:  terms.Resources{-1, -1, -1},
 		PortFirst: PortFirstDefault, PortLast: PortLastDefault,
-		Containerd:   ContainerdDefault,
+		Containerd: ContainerdDefault, KeepImages: container.KeepDefault,
 		OIDC:         provider.Settings{Claim: provider.EmailClaim},
 		ArchiveBytes: ArchiveBytesDefault, ArchiveAge: ArchiveAgeDefault,
 		BackupEvery: backupEveryDefault, BackupKeep: backupKeepDefault,
@@ -237,6 +240,7 @@ func ofWork() []setting {
 		{"devices", pairs, "devices to give to tasks, as `KIND=COUNT`,... or KIND=COUNT:MODEL,...; peers are the virtual peers (default: one for each processor, and the GPUs that are found)", setDevices},
 		{"containerd", scalar, "`SOCKET` of the containerd that keeps images for containers (default " + ContainerdDefault + ")",
 			setPath(func(c *Agent) *string { return &c.Containerd })},
+		{"keep_images", scalar, "`DURATION` for which an image is kept that no version of a job names any more; on a disk that is nearly full it is half an hour at most (default 24h)", setKeepImages},
 		{"confine", scalar, "`yes`, or no to leave tasks whatever the agent itself may do, such as to mount and to change the system (default yes)", setConfine},
 		{"ports", scalar, "`FIRST-LAST` TCP ports to give to tasks (default 20000-29999)", setPorts},
 		{"archive.bytes", scalar, "`BYTES` of the past to keep, which --at, diff, blame and report read (default 1Gi; 0 for none)", setArchiveBytes},
@@ -474,6 +478,13 @@ func setArchiveBytes(c *Agent, texts []string) (err error) {
 func setArchiveAge(c *Agent, texts []string) (err error) {
 	if c.ArchiveAge, err = time.ParseDuration(texts[0]); err != nil || c.ArchiveAge < 0 {
 		return fmt.Errorf("must be a duration such as 720h, or 0 for no bound, is %q", texts[0])
+	}
+	return nil
+}
+
+func setKeepImages(c *Agent, texts []string) (err error) {
+	if c.KeepImages, err = time.ParseDuration(texts[0]); err != nil || c.KeepImages < time.Second {
+		return fmt.Errorf("must be a duration such as 24h, at least 1s, is %q", texts[0])
 	}
 	return nil
 }
