@@ -69,6 +69,12 @@ type Device struct {
 	Number uint32
 }
 
+// Image is an image that a task needs.
+type Image struct {
+	// Name is its name in a registry, with a tag or a digest; Task is the task's ID.
+	Name, Task string
+}
+
 // Container says in which container a task runs.
 type Container struct {
 	// Image is its name in a registry, with a tag or, as Pull returns it, a digest.
@@ -209,7 +215,7 @@ type LogOptions struct {
 type Driver interface {
 	// Pull brings an image here, if it is missing, and returns its name with the digest that it has now. It tells how far
 	// it is, a text at a time. An error says why tasks with this image cannot be started here.
-	Pull(ctx context.Context, image string, tell func(progress string)) (resolved string, err error)
+	Pull(ctx context.Context, image Image, tell func(progress string)) (resolved string, err error)
 	// Start runs t and returns when it is certain that t will be in Tasks from now on, also after a crash of this
 	// process: as Running, or as Exited with Error if the program could not be started. It is idempotent by ID. An
 	// error means that nothing was started and nothing is kept.

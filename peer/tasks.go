@@ -148,7 +148,8 @@ func (p *Peer) handoverOf(id terms.AllocationID, user string) (h reaction.Handov
 // pull brings the image of a task here, and has the task be of what the image is now. It returns why that is
 // impossible, if so, and false if the task is not wanted any more. It tells how far it is.
 func (p *Peer) pull(ctx context.Context, id terms.AllocationID, task *driver.Task) (refusal string, ok bool) {
-	resolved, err := p.config.Driver.Pull(ctx, task.Container.Image, func(progress string) {
+	image := driver.Image{Name: task.Container.Image, Task: task.ID}
+	resolved, err := p.config.Driver.Pull(ctx, image, func(progress string) {
 		p.post(ctx, func() { p.outputs.waits[id] = progress })
 	})
 	p.post(ctx, func() { delete(p.outputs.waits, id) })

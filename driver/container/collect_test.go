@@ -33,7 +33,7 @@ func pushed(t *testing.T, names ...string) (all []string) {
 func (b *bench) pulled(t *testing.T, names ...string) {
 	t.Helper()
 	for _, name := range names {
-		if _, err := b.Pull(b.ctx, name, func(string) {}); err != nil {
+		if _, err := b.Pull(b.ctx, driver.Image{Name: name}, func(string) {}); err != nil {
 			t.Fatal(err)
 		}
 	}

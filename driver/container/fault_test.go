@@ -92,7 +92,7 @@ func TestPullFails(t *testing.T) {
 	images[strings.Replace(tagged, "plain:1", "plain:2", 1)] = "has no such image"
 	images[strings.TrimPrefix(gone.URL, "http://")+"/plain:1"] = "connection refused"
 	for image, want := range images {
-		_, err := d.Pull(context.Background(), image, func(string) {})
+		_, err := d.Pull(context.Background(), driver.Image{Name: image}, func(string) {})
 		if err == nil || !strings.Contains(err.Error(), image) || !strings.Contains(err.Error(), want) {
 			t.Errorf("pulling %s: got error %v, want %q", image, err, want)
 		}
@@ -200,7 +200,7 @@ func TestPullTells(t *testing.T) {
 		return false
 	})
 	var told []string
-	resolved, err := b.Pull(b.ctx, host+"/slow:1", func(text string) {
+	resolved, err := b.Pull(b.ctx, driver.Image{Name: host + "/slow:1"}, func(text string) {
 		told = append(told, text)
 		if strings.Contains(text, " of ") {
 			select {
@@ -220,13 +220,13 @@ func TestPullTells(t *testing.T) {
 		t.Errorf("it told\n%s", text)
 	}
 	before := len(told)
-	if again, err := b.Pull(b.ctx, resolved, func(text string) { told = append(told, text) }); err != nil ||
-		again != resolved || len(told) != before {
+	again, err := b.Pull(b.ctx, driver.Image{Name: resolved}, func(text string) { told = append(told, text) })
+	if err != nil || again != resolved || len(told) != before {
 		t.Errorf("pulled again: %q, %v, told %q", again, err, told[before:])
 	}
 	canceled, cancel := context.WithCancel(b.ctx)
 	cancel()
-	if _, err := b.Pull(canceled, host+"/slow:2", func(string) {}); err == nil {
+	if _, err := b.Pull(canceled, driver.Image{Name: host + "/slow:2"}, func(string) {}); err == nil {
 		t.Error("a canceled pull succeeded")
 	}
 }
@@ -441,7 +441,7 @@ func TestNoContainerd(t *testing.T) {
 	if d.Missing() == nil {
 		t.Error("nothing is missing")
 	}
-	_, err = d.Pull(b.ctx, "image:1", func(string) {})
+	_, err = d.Pull(b.ctx, driver.Image{Name: "image:1"}, func(string) {})
 	if err == nil || !strings.Contains(err.Error(), `"image:1": no containers run here: `) {
 		t.Errorf("Pull: got error %v", err)
 	}

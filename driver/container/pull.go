@@ -16,12 +16,15 @@ import (
 	"github.com/distribution/reference"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 
+	"starling/driver"
 	"starling/driver/image"
 )
 
 // Pull finds the digest of an image and brings the image here. A registry need not be reached for one that is named by
 // its digest and is here already.
-func (e *engine) Pull(ctx context.Context, named string, tell func(progress string)) (resolved string, err error) {
+func (e *engine) Pull(ctx context.Context, wanted driver.Image,
+	tell func(progress string)) (resolved string, err error) {
+	named := wanted.Name
 	name, err := reference.ParseDockerRef(named)
 	if err != nil {
 		return "", fmt.Errorf("image %q: %w", named, err)

@@ -27,7 +27,7 @@ import (
 
 // Prepare makes the file system and the description of a task's container.
 func (e *engine) Prepare(ctx context.Context, key string, t *driver.Task) (*runc.Container, error) {
-	name, err := e.Pull(ctx, t.Container.Image, func(string) {})
+	name, err := e.Pull(ctx, driver.Image{Name: t.Container.Image, Task: t.ID}, func(string) {})
 	if err != nil {
 		return nil, err
 	}

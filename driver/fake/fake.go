@@ -309,8 +309,8 @@ func Open(m *Machine) *Driver {
 }
 
 // Pull has every image at once.
-func (d *Driver) Pull(_ context.Context, image string, _ func(string)) (resolved string, err error) {
-	return image, nil
+func (d *Driver) Pull(_ context.Context, image driver.Image, _ func(string)) (resolved string, err error) {
+	return image.Name, nil
 }
 
 // Start plays t, unless its Behaviour refuses.

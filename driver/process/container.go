@@ -18,7 +18,7 @@ import (
 // Containers makes containers ready for the tasks that run in one.
 type Containers interface {
 	// Pull is that of driver.Driver.
-	Pull(ctx context.Context, image string, tell func(progress string)) (resolved string, err error)
+	Pull(ctx context.Context, image driver.Image, tell func(progress string)) (resolved string, err error)
 	// Prepare makes the container of a task; key is its name on this machine.
 	Prepare(ctx context.Context, key string, t *driver.Task) (*runc.Container, error)
 	// Remove gives up all of what Prepare made.
@@ -33,7 +33,7 @@ func (f folder) bundle() string { return f.file("bundle") }
 var errNoContainers = errors.New("this peer runs no containers")
 
 // Pull brings an image here.
-func (d *Driver) Pull(ctx context.Context, image string, tell func(progress string)) (resolved string, err error) {
+func (d *Driver) Pull(ctx context.Context, image driver.Image, tell func(progress string)) (string, error) {
 	if d.config.Containers == nil {
 		return "", errNoContainers
 	}
