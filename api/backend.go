@@ -87,9 +87,9 @@ type Options struct {
 	Meter *metrics.Meter
 	// Log takes what is wrong with the server itself.
 	Log *slog.Logger
-	// Pin returns the name of an image with the digest that its tag has now, as image.Resolver does; nil leaves names as
-	// they are.
-	Pin func(ctx context.Context, name string) (pinned string, err error)
+	// Pin returns the name of the image of a container with the digest that its tag has now, as door.Door does; nil leaves
+	// names as they are. The secret of the container is one of the pool.
+	Pin func(ctx context.Context, pool terms.PoolPath, c *terms.Container) (pinned string, err error)
 	// Shows is what this peer shows to others when it asks them.
 	Shows func() []trust.Shows
 }

@@ -15,7 +15,6 @@ import (
 	"starling/cluster/facts"
 	"starling/cluster/workload"
 	"starling/command"
-	"starling/driver/image"
 	"starling/replica/report"
 	"starling/terms"
 	"starling/terms/access"
@@ -186,21 +185,19 @@ func (s *server) pin(ctx context.Context, spec *terms.Job) error {
 	if s.options.Pin == nil {
 		return nil
 	}
-	pinned := map[string]string{"": ""}
+	type question struct{ image, secret string }
+	pinned := map[question]string{{}: ""}
 	for i := range spec.Tasks {
-		name := &spec.Tasks[i].Container.Image
-		if _, known := pinned[*name]; !known {
-			found, err := s.options.Pin(ctx, *name)
+		c := &spec.Tasks[i].Container
+		asked := question{c.Image, c.PullSecret}
+		if _, known := pinned[asked]; !known {
+			found, err := s.options.Pin(ctx, spec.Name.Pool(), c)
 			if err != nil {
-				code := wire.NotFound
-				if errors.Is(err, image.ErrUnavailable) {
-					code = wire.Unavailable
-				}
-				return &wire.Failure{Code: code, Reason: err.Error()}
+				return err
 			}
-			pinned[*name] = found
+			pinned[asked] = found
 		}
-		*name = pinned[*name]
+		c.Image = pinned[asked]
 	}
 	return nil
 }

@@ -18,21 +18,74 @@ import (
 	"starling/trust"
 )
 
-// TestSecretsAreOpened has the node of an instance, and no other, get what a secret holds that its task names.
-func TestSecretsAreOpened(t *testing.T) {
-	g := newGate(t)
+// reader adds a job of a pool to node a, whose task reads the secret db and has its image with the secret registry.
+func (g *gate) reader(t *testing.T) terms.AllocationID {
+	t.Helper()
 	g.peer.state.Rules = rules.Released
+	offer := *g.peer.state.NodeOf("a").Offer
+	offer.Attributes = append([]terms.EnvVar{{Name: terms.ContainersAttribute, Value: terms.ContainersYes}},
+		offer.Attributes...)
+	g.peer.add("a~1", &command.Volunteer{Peer: "a~1", Offer: offer})
 	reads := jobOn("team/reads", 1, "a")
 	reads.Tasks[0].Secrets = []terms.SecretUse{{Name: "db"}}
+	reads.Tasks[0].Container = terms.Container{Image: "app@sha256:1", PullSecret: "registry"}
+	reads.Tasks[0].OnContainerNodes()
 	g.peer.add("a~1", &command.SubmitJob{Spec: *reads})
-	r, _ := g.peer.state.RefOf(terms.SlotName{Job: "team/reads", Task: "main"})
-	slot, _ := g.peer.state.SlotAt(r)
-	id := terms.AllocationID{Slot: g.peer.state.NameOf(r), Order: slot.Order}
 	b, err := g.keys.Another(filepath.Join(t.TempDir(), trust.Folder), "b")
 	if err != nil {
 		t.Fatal(err)
 	}
 	g.add(t, "node-b", b.Shows()[0])
+	r, _ := g.peer.state.RefOf(terms.SlotName{Job: "team/reads", Task: "main"})
+	slot, _ := g.peer.state.SlotAt(r)
+	return terms.AllocationID{Slot: g.peer.state.NameOf(r), Order: slot.Order}
+}
+
+// put puts a secret.
+func (g *gate) put(t *testing.T, pool, name, value string) {
+	t.Helper()
+	sealed, err := g.keys.SealSecret(terms.PoolPath(pool), name, []byte(value))
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.peer.add("a~1", &command.PutSecret{Secret: sealed})
+}
+
+// TestSecretForRegistry has the node of an instance get the secret with which the registry of its image is asked, and
+// registries asked with it for nodes alone.
+func TestSecretForRegistry(t *testing.T) {
+	g := newGate(t)
+	id := g.reader(t)
+	pull, pin := fmt.Sprintf(`{"allocation":%q,"index":1,"pull_secret":true}`, id),
+		`{"image":"127.0.0.1:1/app:1","pool":"team","secret":"registry"}`
+	wants := func(who, path, body, want string) {
+		t.Helper()
+		if got := g.text(t, who, path, body); !strings.Contains(got, want) {
+			t.Errorf("%s gets from %s %s, want %s", who, path, got, want)
+		}
+	}
+	g.put(t, "default", "registry", "of another pool")
+	wants("node", door.PathIDTokens, pull, "pool team has no secret registry: put it there with")
+	wants("node", door.PathPin, pin, "pool team has no secret registry: put it there with")
+	g.put(t, "team", "registry", "swordfish")
+	g.put(t, "team", "db", "herring")
+	wants("node", door.PathIDTokens, pull, fmt.Sprintf(`"secrets":{"registry":"%s"}`,
+		base64.StdEncoding.EncodeToString([]byte("swordfish"))))
+	wants("node-b", door.PathIDTokens, pull, "node b does not have team/reads.main[0]#")
+	wants("node-b", door.PathPin, pin, "connection refused: it may answer later")
+	const whole = `"image":"app@sha256:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"`
+	wants("node-b", door.PathPin, "{"+whole+`,"pool":"team","secret":"none"}`, "{"+whole+"}")
+	for who, want := range map[string]string{"admin": "may not call", "instance": "may not call",
+		"none": "answers only users and nodes"} {
+		wants(who, door.PathIDTokens, pull, want)
+		wants(who, door.PathPin, pin, want)
+	}
+}
+
+// TestSecretsAreOpened has the node of an instance, and no other, get what a secret holds that its task reads.
+func TestSecretsAreOpened(t *testing.T) {
+	g := newGate(t)
+	id := g.reader(t)
 	body := fmt.Sprintf(`{"allocation":%q,"index":1}`, id)
 	want := func(who, want string) {
 		t.Helper()
@@ -41,17 +94,10 @@ func TestSecretsAreOpened(t *testing.T) {
 		}
 	}
 	want("node", "pool team has no secret db: put it there with")
-	put := func(pool, value string) {
-		sealed, err := g.keys.SealSecret(terms.PoolPath(pool), "db", []byte(value))
-		if err != nil {
-			t.Fatal(err)
-		}
-		g.peer.add("a~1", &command.PutSecret{Secret: sealed})
-	}
-	put("default", "of another pool")
+	g.put(t, "default", "db", "of another pool")
 	want("node", "pool team has no secret db")
-	put("team", "swordfish")
-	want("node", base64.StdEncoding.EncodeToString([]byte("swordfish")))
+	g.put(t, "team", "db", "swordfish")
+	want("node", fmt.Sprintf(`"secrets":{"db":"%s"}`, base64.StdEncoding.EncodeToString([]byte("swordfish"))))
 	want("node-b", "node b does not have team/reads.main[0]#")
 	want("admin", "may not call")
 	want("instance", "may not call")

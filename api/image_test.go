@@ -2,7 +2,6 @@ package api
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -11,7 +10,6 @@ import (
 	starlingv1 "starling/api/v1"
 	"starling/api/v1/starlingv1connect"
 	"starling/api/wire"
-	"starling/driver/image"
 	"starling/terms"
 )
 
@@ -42,13 +40,14 @@ func newLibrary(t *testing.T) *library {
 	return l
 }
 
-func (l *library) pin(_ context.Context, name string) (string, error) {
+func (l *library) pin(_ context.Context, _ terms.PoolPath, c *terms.Container) (string, error) {
+	name := c.Image
 	l.asked = append(l.asked, name)
 	switch name {
 	case "gone":
-		return "", errors.New("there is none")
+		return "", &wire.Failure{Code: wire.NotFound}
 	case "silent":
-		return "", image.ErrUnavailable
+		return "", &wire.Failure{Code: wire.Unavailable}
 	}
 	return name + "@" + l.digest, nil
 }

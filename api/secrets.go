@@ -93,8 +93,12 @@ func jobsBySecret(state *cluster.State) map[string][]string {
 		}
 		named := map[string]bool{}
 		for i := range j.Spec.Tasks {
-			for _, s := range j.Spec.Tasks[i].Secrets {
-				named[string(j.Spec.Name.Pool())+"/"+s.Name] = true
+			t, pool := &j.Spec.Tasks[i], string(j.Spec.Name.Pool())
+			for _, s := range t.Secrets {
+				named[pool+"/"+s.Name] = true
+			}
+			if t.Container.PullSecret != "" {
+				named[pool+"/"+t.Container.PullSecret] = true
 			}
 		}
 		for secret := range named {

@@ -90,6 +90,10 @@ func addJobs(submit *SubmitJob, add func(Command)) {
 	limited.Spec.Tasks[0].DiskBytesMax = 10 << 30
 	limited.Spec.Tasks[0].Secrets = []terms.SecretUse{{Name: "db-password", OnChange: terms.SignalHangUp}}
 	add(&limited)
+	private := limited
+	private.Spec.Tasks = slices.Clone(limited.Spec.Tasks)
+	private.Spec.Tasks[0].Container.PullSecret = "registry"
+	add(&private)
 }
 
 // commands returns one of every kind, in its first version.

@@ -1,9 +1,11 @@
 package e2e
 
 import (
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
@@ -14,8 +16,8 @@ import (
 )
 
 // containers starts a containerd and a registry with the images app:1, app:2 and foreign:1, the lists list:1 of app:1
-// and none:1 of nothing, and puts their places into the variables CONTAINERD and REGISTRY. Without what that needs the
-// script is skipped.
+// and none:1 of nothing, and puts their places into the variables CONTAINERD and REGISTRY; PRIVATE is the
+// same registry for the user robot with the password swordfish. Without what that needs the script is skipped.
 func containers(t *testing.T) func(ts *testscript.TestScript, neg bool, args []string) {
 	return func(ts *testscript.TestScript, neg bool, args []string) {
 		if neg || len(args) > 0 {
@@ -40,6 +42,9 @@ func containers(t *testing.T) func(ts *testscript.TestScript, neg bool, args []s
 		registry.PushList(t, "none:1", empty.Index)
 		ts.Setenv("CONTAINERD", engine.Socket)
 		ts.Setenv("REGISTRY", registry.Host)
+		guarded := httptest.NewServer(registry.Guarded("robot", "swordfish"))
+		ts.Defer(guarded.Close)
+		ts.Setenv("PRIVATE", strings.TrimPrefix(guarded.URL, "http://"))
 	}
 }
 

@@ -328,6 +328,8 @@ func containerForm() form[terms.Container] {
 	f := mapping([]field[spec]{
 		bind(text[string]("the name of an image", pair{"pattern", `^\S+$`}), func(c *spec) *string { return &c.Image }).
 			named("image", "The image by its name in a registry, as in registry.example:5000/team/web:1.2, or with a digest, as in web@sha256:…. A tag is asked for when a version of the job is made, which has the digest, so that all its instances run the same image.").must(),
+		bind(optional(nameForm[string]()), func(c *spec) *string { return &c.PullSecret }).
+			named("pull_secret", "The secret of the job's pool with which the registry is asked, a config.json as docker login writes it. Machines that hold the authority's key and those that pull the image use it; the task does not get it."),
 		bind(list(anyText(), 0, terms.ArgumentsMax), func(c *spec) *[]string { return &c.Arguments }).
 			named("args", "Arguments in place of the image's."),
 		bind(optional(truthForm()), func(c *spec) *bool { return &c.ReadOnly }).

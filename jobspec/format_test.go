@@ -245,6 +245,7 @@ func contained(t *rapid.T, spec *terms.Task) {
 	}
 	c := &spec.Container
 	c.Image = rapid.SampledFrom([]string{"web", "registry.example:5000/team/web:1.2"}).Draw(t, "image")
+	c.PullSecret = rapid.SampledFrom([]string{"", "registry"}).Draw(t, "pull_secret")
 	c.Arguments = rapid.SliceOfN(texts(), 0, 2).Draw(t, "args")
 	c.ReadOnly = rapid.Bool().Draw(t, "read_only")
 	c.Capabilities = rapid.SampledFrom([][]string{nil, {"NET_ADMIN"}, {"SYS_TIME", "KILL"}}).Draw(t, "capabilities")

@@ -17,6 +17,9 @@ type Container struct {
 	// Capabilities are those beside the usual ones, as in "NET_ADMIN".
 	Capabilities []string
 	Mounts       []Mount
+	// PullSecret is the secret of the job's pool with which the registry is asked, a config.json of Docker; "" for none.
+	// Jobs have it since rules.PullSecrets.
+	PullSecret string
 }
 
 // Mount is a folder at a path of a container: one of the task's volumes, or an empty one in memory.

@@ -25,7 +25,7 @@ type field[T any] struct {
 // versions lists since which number of the rules there is each version of the encoding, from version 1. One has all
 // fields of those before it.
 var versions = [...]rules.Number{rules.First, rules.StopDelays, rules.Containers, rules.Authorities,
-	rules.Volumes, rules.DiskLimits}
+	rules.Volumes, rules.DiskLimits, rules.PullSecrets}
 
 // VersionSince returns since which number of the rules jobs have a version of their encoding; ok is false for one that
 // this program does not know.
@@ -119,6 +119,7 @@ var taskFields = [...]field[Task]{
 	{"id_tokens", 5, replace[Task], func(c *coder, t *Task) { codec.List(c, &t.IDTokens, IDTokensMax, codeIDToken) }},
 	{"disk_limit", 6, replace[Task], func(c *coder, t *Task) { codec.Integer(c, &t.DiskBytesMax, math.MaxInt64) }},
 	{"secrets", 6, replace[Task], func(c *coder, t *Task) { codec.List(c, &t.Secrets, SecretsMax, codeSecret) }},
+	{"container", 7, replace[Task], func(c *coder, t *Task) { codec.Text(c, &t.Container.PullSecret, NameBytesMax) }},
 }
 
 // Code writes or reads the job, in the version of the coder.

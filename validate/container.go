@@ -11,7 +11,7 @@ import (
 func (p *problems) container(t *terms.Task) {
 	c := &t.Container
 	if c.Image == "" {
-		if len(c.Arguments)+len(c.Capabilities)+len(c.Mounts) > 0 || c.ReadOnly {
+		if len(c.Arguments)+len(c.Capabilities)+len(c.Mounts) > 0 || c.ReadOnly || c.PullSecret != "" {
 			p.add("container.image", "must name an image")
 		}
 		return
@@ -19,6 +19,9 @@ func (p *problems) container(t *terms.Task) {
 	p.text("container.image", c.Image)
 	if strings.ContainsAny(c.Image, " \t\n") {
 		p.add("container.image", `must be the name of an image, as in "registry.example:5000/team/web:1.2"`)
+	}
+	if c.PullSecret != "" {
+		p.name("container.pull_secret", c.PullSecret)
 	}
 	if len(c.Arguments) > terms.ArgumentsMax || len(c.Mounts) > terms.MountsMax ||
 		len(c.Capabilities) > terms.CapabilitiesMax {
@@ -68,7 +71,7 @@ func (p *problems) mounts(t *terms.Task) {
 }
 
 func sizeOfContainer(c *terms.Container) int {
-	size := len(c.Image)
+	size := len(c.Image) + len(c.PullSecret)
 	for _, a := range c.Arguments {
 		size += len(a) + 4
 	}

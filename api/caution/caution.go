@@ -22,11 +22,16 @@ func Of(s *cluster.State, spec *terms.Job, self terms.NodeName) []string {
 func secrets(s *cluster.State, spec *terms.Job) (all []string) {
 	for i := range spec.Tasks {
 		t := &spec.Tasks[i]
+		pool := spec.Name.Pool()
 		for _, use := range t.Secrets {
-			if pool := spec.Name.Pool(); s.Registry().Secret(pool, use.Name) == nil {
+			if s.Registry().Secret(pool, use.Name) == nil {
 				all = append(all, fmt.Sprintf("tasks.%s.secrets: pool %s has no secret %s: instances wait until \"starling secret put "+
 					"%[2]s/%[3]s\"", t.Name, pool, use.Name))
 			}
+		}
+		if pull := t.Container.PullSecret; pull != "" && s.Registry().Secret(pool, pull) == nil {
+			all = append(all, fmt.Sprintf("tasks.%s.container.pull_secret: pool %s has no secret %s: machines that do not have the "+
+				"image cannot pull it until \"starling secret put %[2]s/%[3]s\"", t.Name, pool, pull))
 		}
 	}
 	return all

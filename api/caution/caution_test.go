@@ -28,6 +28,12 @@ func TestSecrets(t *testing.T) {
 		!strings.HasPrefix(got[0], want) {
 		t.Errorf("got %q, want one line about secret db", got)
 	}
+	spec.Tasks[0].Secrets, spec.Tasks[0].Container = nil, terms.Container{Image: "app", PullSecret: "db"}
+	got = Of(s, spec, "n1")
+	if want := "tasks.a.container.pull_secret: pool default has no secret db: machines that do not have the image"; len(got) != 1 ||
+		!strings.HasPrefix(got[0], want) {
+		t.Errorf("got %q, want one line about the secret for the registry", got)
+	}
 	known, _ := s.Registry().PutSecret(access.Secret{Pool: "default", Name: "db", Sealed: "x"}, 1)
 	s.SetRegistry(known)
 	if got := Of(s, spec, "n1"); len(got) != 0 {

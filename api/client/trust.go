@@ -291,8 +291,13 @@ func SealSecret(ctx context.Context, by *http.Client, addresses []string,
 	return postFirst[access.Secret](ctx, by, addresses, door.PathSeal, request)
 }
 
+// Pin asks the nodes at these addresses, until one has done it, what a registry says that the tag of an image means.
+func Pin(ctx context.Context, by *http.Client, addresses []string, request door.PinRequest) (*door.PinAnswer, error) {
+	return postFirst[door.PinAnswer](ctx, by, addresses, door.PathPin, request)
+}
+
 // postFirst returns the answer of the first of the nodes at these addresses that can give one: those that hold the
-// authority's key.
+// authority's key. When such a one says that there is nothing to be found, no other is asked.
 func postFirst[A any](ctx context.Context, by *http.Client, addresses []string, path string, request any) (*A, error) {
 	var errs []error
 	for _, address := range addresses {
@@ -300,6 +305,9 @@ func postFirst[A any](ctx context.Context, by *http.Client, addresses []string, 
 		err := post(ctx, by, wire.URL(address)+path, request, answer)
 		if err == nil {
 			return answer, nil
+		}
+		if failure := (*wire.Failure)(nil); errors.As(err, &failure) && failure.Code == wire.NotFound {
+			return nil, err
 		}
 		errs = append(errs, fmt.Errorf("ask %s: %w", address, err))
 	}

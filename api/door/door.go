@@ -14,6 +14,7 @@ import (
 	"starling/cluster"
 	"starling/cluster/registry"
 	"starling/command"
+	"starling/driver/image"
 	"starling/replica/report"
 	"starling/terms"
 	"starling/trust"
@@ -58,6 +59,7 @@ var ErrStopping = errors.New("this peer is stopping")
 // Door is a peer's API as others find it.
 type Door struct {
 	config  Config
+	images  *image.Resolver
 	answer  atomic.Pointer[behind]
 	socket  net.Listener
 	running *http.Server
@@ -68,7 +70,7 @@ type Door struct {
 
 // Open listens, and answers what needs no peer; Answer does the rest.
 func Open(config Config) (*Door, error) {
-	d := &Door{config: config, ended: make(chan struct{})}
+	d := &Door{config: config, images: image.NewResolver(), ended: make(chan struct{})}
 	if config.Socket != "" {
 		var err error
 		if d.socket, err = listenLocal(config.Socket, config.Group); err != nil {
@@ -194,6 +196,7 @@ func (d *Door) handler(within time.Duration) http.Handler {
 	mux.HandleFunc("POST "+PathAuthorityKey, d.authorityKey)
 	mux.HandleFunc("POST "+PathIDTokens, d.idTokens)
 	mux.HandleFunc("POST "+PathSeal, d.seal)
+	mux.HandleFunc("POST "+PathPin, d.pin)
 	mux.HandleFunc("GET "+PathDiscovery, d.discovery)
 	mux.HandleFunc("GET "+PathJWKS, d.jwks)
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {

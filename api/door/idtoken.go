@@ -23,6 +23,8 @@ type IDTokensRequest struct {
 	Allocation string `json:"allocation"`
 	// Index is that of a value in which the node has the instance.
 	Index terms.Index `json:"index"`
+	// PullSecret asks instead for the secret with which the registry of its image is asked, and for no other.
+	PullSecret bool `json:"pull_secret,omitempty"`
 }
 
 // IDTokensAnswer has them, by their names, and what the secrets hold that the instance may read, with their versions.
@@ -60,7 +62,10 @@ func (d *Door) IDTokens(ctx context.Context, node terms.NodeName, request *IDTok
 	if task == nil {
 		return nil, fmt.Errorf("node %s does not have %s, and gets no id tokens for it", node, id)
 	}
-	signed := &IDTokensAnswer{Tokens: map[string]string{}}
+	signed, pool := &IDTokensAnswer{Tokens: map[string]string{}}, id.Slot.Job.Pool()
+	if request.PullSecret {
+		return signed, d.openSecrets(state, pool, []terms.SecretUse{{Name: task.Container.PullSecret}}, signed)
+	}
 	for _, k := range task.IDTokens {
 		signed.Tokens[k.Name], err = d.config.Keys.SignIDToken(trust.IDTokenFor{Allocation: id, Node: node,
 			Audience: k.Audience, Life: time.Duration(k.LifeMillis) * time.Millisecond, Issuer: d.config.Issuer})
@@ -68,25 +73,32 @@ func (d *Door) IDTokens(ctx context.Context, node terms.NodeName, request *IDTok
 			return nil, err
 		}
 	}
-	return signed, d.openSecrets(state, id.Slot.Job.Pool(), task, signed)
+	return signed, d.openSecrets(state, pool, task.Secrets, signed)
 }
 
-// openSecrets adds what the secrets of a task hold.
-func (d *Door) openSecrets(state *cluster.State, pool terms.PoolPath, task *terms.Task, to *IDTokensAnswer) error {
+// openSecrets adds what secrets of a pool hold.
+func (d *Door) openSecrets(state *cluster.State, pool terms.PoolPath, uses []terms.SecretUse,
+	to *IDTokensAnswer) error {
 	to.Secrets, to.Versions = map[string][]byte{}, map[string]access.SecretVersion{}
-	for _, use := range task.Secrets {
-		s := state.Registry().Secret(pool, use.Name)
-		if s == nil {
-			return &wire.Failure{Code: wire.NotFound, Reason: fmt.Sprintf(
-				"pool %s has no secret %s: put it there with \"starling secret put %[1]s/%[2]s\"", pool, use.Name)}
-		}
-		value, err := d.config.Keys.OpenSecret(s)
+	for _, use := range uses {
+		value, version, err := d.openSecret(state, pool, use.Name)
 		if err != nil {
 			return err
 		}
-		to.Secrets[use.Name], to.Versions[use.Name] = value, s.Put()
+		to.Secrets[use.Name], to.Versions[use.Name] = value, version
 	}
 	return nil
+}
+
+func (d *Door) openSecret(state *cluster.State, pool terms.PoolPath,
+	name string) (value []byte, version access.SecretVersion, err error) {
+	s := state.Registry().Secret(pool, name)
+	if s == nil {
+		return nil, version, &wire.Failure{Code: wire.NotFound, Reason: fmt.Sprintf(
+			"pool %s has no secret %s: put it there with \"starling secret put %[1]s/%[2]s\"", pool, name)}
+	}
+	value, err = d.config.Keys.OpenSecret(s)
+	return value, s.Put(), err
 }
 
 // SealRequest asks that what a secret holds be sealed.

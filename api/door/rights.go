@@ -46,6 +46,7 @@ const (
 
 	PathIDTokens  = "/v1/id-tokens"
 	PathSeal      = "/v1/seal"
+	PathPin       = "/v1/pin"
 	PathDiscovery = "/.well-known/openid-configuration"
 	PathJWKS      = "/.well-known/jwks.json"
 
@@ -122,7 +123,8 @@ func table() map[string]Right {
 
 		PathAuthorities: read, PathRotate: rule, PathRemoveAuthority: rule, PathAuthorityKey: {Node: true},
 
-		PathIDTokens: {Node: true}, PathSeal: {Node: true}, PathDiscovery: {Anyone: true}, PathJWKS: {Anyone: true},
+		PathIDTokens: {Node: true}, PathSeal: {Node: true}, PathPin: {Node: true},
+		PathDiscovery: {Anyone: true}, PathJWKS: {Anyone: true},
 		PathSignIn: {Anyone: true}, PathSignedIn: {Anyone: true}, PathJoin: {Anyone: true}, PathRenew: {Anyone: true},
 		PathHealth: {Anyone: true}, PathReady: {Anyone: true},
 		PathOpenAPI: {Anyone: true},

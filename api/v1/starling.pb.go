@@ -1545,8 +1545,10 @@ type Container struct {
 	// Lets nothing of the image be changed.
 	ReadOnly bool `protobuf:"varint,3,opt,name=read_only,json=readOnly,proto3" json:"read_only,omitempty"`
 	// Beside the usual ones, as in "NET_ADMIN".
-	Capabilities  []string `protobuf:"bytes,4,rep,name=capabilities,proto3" json:"capabilities,omitempty"`
-	Mounts        []*Mount `protobuf:"bytes,5,rep,name=mounts,proto3" json:"mounts,omitempty"`
+	Capabilities []string `protobuf:"bytes,4,rep,name=capabilities,proto3" json:"capabilities,omitempty"`
+	Mounts       []*Mount `protobuf:"bytes,5,rep,name=mounts,proto3" json:"mounts,omitempty"`
+	// The secret of the job's pool with which the registry is asked, a config.json of Docker; empty for none.
+	PullSecret    string `protobuf:"bytes,6,opt,name=pull_secret,json=pullSecret,proto3" json:"pull_secret,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1614,6 +1616,13 @@ func (x *Container) GetMounts() []*Mount {
 		return x.Mounts
 	}
 	return nil
+}
+
+func (x *Container) GetPullSecret() string {
+	if x != nil {
+		return x.PullSecret
+	}
+	return ""
 }
 
 // Mount is a folder at a path of a container.
@@ -12814,13 +12823,15 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\x0finterval_millis\x18\x02 \x01(\rR\x0eintervalMillis\x12!\n" +
 	"\fdelay_millis\x18\x03 \x01(\rR\vdelayMillis\x12(\n" +
 	"\x10delay_max_millis\x18\x04 \x01(\rR\x0edelayMaxMillis\x12\x16\n" +
-	"\x06growth\x18\x05 \x01(\tR\x06growth\"\xac\x01\n" +
+	"\x06growth\x18\x05 \x01(\tR\x06growth\"\xcd\x01\n" +
 	"\tContainer\x12\x14\n" +
 	"\x05image\x18\x01 \x01(\tR\x05image\x12\x1c\n" +
 	"\targuments\x18\x02 \x03(\tR\targuments\x12\x1b\n" +
 	"\tread_only\x18\x03 \x01(\bR\breadOnly\x12\"\n" +
 	"\fcapabilities\x18\x04 \x03(\tR\fcapabilities\x12*\n" +
-	"\x06mounts\x18\x05 \x03(\v2\x12.starling.v1.MountR\x06mounts\"P\n" +
+	"\x06mounts\x18\x05 \x03(\v2\x12.starling.v1.MountR\x06mounts\x12\x1f\n" +
+	"\vpull_secret\x18\x06 \x01(\tR\n" +
+	"pullSecret\"P\n" +
 	"\x05Mount\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x12\x16\n" +
 	"\x06volume\x18\x02 \x01(\tR\x06volume\x12\x1b\n" +

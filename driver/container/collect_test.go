@@ -58,7 +58,7 @@ func TestCollect(t *testing.T) {
 	b.pulled(t, all...)
 	client := c.Client(t)
 	elses := pushed(t, "elses")[0]
-	if _, err := client.Pull(b.ctx, elses, containerd.WithResolver(image.Registries())); err != nil {
+	if _, err := client.Pull(b.ctx, elses, containerd.WithResolver(image.Registries(b.ctx, nil))); err != nil {
 		t.Fatal(err)
 	}
 	b.pulled(t, elses)

@@ -39,6 +39,9 @@ type Config struct {
 	Socket string
 	// Stall is how long a registry may send nothing before a pull is given up; zero means a minute.
 	Stall time.Duration
+	// Credentials returns the config.json of Docker with which the registry of a task's image is asked, if it wants
+	// credentials; nil for none. It is kept nowhere.
+	Credentials func(ctx context.Context, task string) ([]byte, error)
 }
 
 // Driver runs tasks as processes and in containers.
@@ -62,7 +65,7 @@ func Open(c Config) (*Driver, error) {
 		c.Stall = stallDefault
 	}
 	e := &engine{owner: fmt.Sprintf("%x", sha256.Sum256([]byte(dir)))[:16], tasks: filepath.Join(dir, "tasks"),
-		stall: c.Stall, busy: map[string]chan struct{}{}}
+		stall: c.Stall, credentials: c.Credentials, busy: map[string]chan struct{}{}}
 	if e.client, err = containerd.New(c.Socket, containerd.WithDefaultNamespace(namespace)); err != nil {
 		return nil, fmt.Errorf("use containerd at %s: %w", c.Socket, err)
 	}
@@ -102,6 +105,8 @@ type engine struct {
 	tasks   string // the folder of all tasks
 	stall   time.Duration
 	missing error
+	// credentials are those of Config, which may be nil.
+	credentials func(ctx context.Context, task string) ([]byte, error)
 	// left says that containerd keeps something for a task that is gone.
 	left atomic.Bool
 

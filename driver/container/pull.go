@@ -34,7 +34,7 @@ func (e *engine) Pull(ctx context.Context, wanted driver.Image,
 	}
 	ctx, cancel := context.WithCancelCause(e.within(ctx))
 	defer cancel(nil)
-	p := &pull{engine: e, name: name, tell: tell, resolver: image.Registries()}
+	p := &pull{engine: e, name: name, tell: tell, resolver: image.Registries(ctx, e.configOf(wanted.Task))}
 	watching := p.watch(ctx, cancel)
 	resolved, err = p.pull(ctx)
 	cancel(nil)
@@ -47,6 +47,14 @@ func (e *engine) Pull(ctx context.Context, wanted driver.Image,
 		err = stalled
 	}
 	return "", fmt.Errorf("image %q: %w", named, err)
+}
+
+// configOf returns the credentials with which a registry is asked for a task, nil for none.
+func (e *engine) configOf(task string) image.Config {
+	if e.credentials == nil {
+		return nil
+	}
+	return func(ctx context.Context) ([]byte, error) { return e.credentials(ctx, task) }
 }
 
 // pull is one under way.

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
@@ -41,6 +42,9 @@ var (
 	errNoPlatform = errors.New("it is a list of images that has none for any platform")
 )
 
+// errConfig is a config of no use for a registry.
+var errConfig = errors.New("the pull_secret of its container")
+
 // Resolver finds the digests of tags.
 type Resolver struct {
 	mu sync.Mutex
@@ -52,12 +56,26 @@ type Resolver struct {
 // NewResolver returns one that knows nothing yet.
 func NewResolver() *Resolver { return &Resolver{whole: map[digest.Digest]bool{}} }
 
-// Registries asks registries, those of this machine without TLS.
-func Registries() remotes.Resolver {
+// Config returns a config.json of Docker, with credentials for registries; nil for none.
+type Config = func(ctx context.Context) ([]byte, error)
+
+// Registries asks registries, those of this machine without TLS. It asks for the config, which may be nil, when a
+// registry wants credentials.
+func Registries(ctx context.Context, config Config) remotes.Resolver {
 	client := &http.Client{Transport: docker.DefaultHTTPTransport(nil)}
+	options := []docker.AuthorizerOpt{docker.WithAuthClient(client)}
+	if config != nil {
+		options = append(options, docker.WithAuthCreds(func(host string) (user, secret string, err error) {
+			text, err := config(ctx)
+			if err != nil || text == nil {
+				return "", "", err
+			}
+			return credentialsFor(host, text)
+		}))
+	}
 	return docker.NewResolver(docker.ResolverOptions{Hosts: docker.ConfigureDefaultRegistries(
 		docker.WithPlainHTTP(docker.MatchLocalhost), docker.WithClient(client),
-		docker.WithAuthorizer(docker.NewDockerAuthorizer(docker.WithAuthClient(client))))})
+		docker.WithAuthorizer(docker.NewDockerAuthorizer(options...)))})
 }
 
 // Quiet is a context in which the library that asks registries writes no log; its errors tell the same.
@@ -67,10 +85,13 @@ func Quiet(ctx context.Context) context.Context {
 	return log.WithLogger(ctx, logrus.NewEntry(quiet))
 }
 
+// Pinned tells whether a name has a digest, so that no registry need be asked what it means.
+func Pinned(name string) bool { return strings.Contains(name, "@") }
+
 // Pin returns the name of an image with the digest that its tag has now, as in "app:1@sha256:…". A name with a digest
-// stays as it is, and no registry is asked. It takes at most some seconds; an error that is ErrUnavailable may be none
-// later.
-func (r *Resolver) Pin(ctx context.Context, name string) (pinned string, err error) {
+// stays as it is, and no registry is asked. The config, which may be nil, is as for Registries. It takes at most some
+// seconds; an error that is ErrUnavailable may be none later.
+func (r *Resolver) Pin(ctx context.Context, name string, config Config) (pinned string, err error) {
 	parsed, err := reference.ParseNormalizedNamed(name)
 	if err != nil {
 		return "", fmt.Errorf("image %q: %w", name, err)
@@ -83,7 +104,7 @@ func (r *Resolver) Pin(ctx context.Context, name string) (pinned string, err err
 	}
 	ctx, cancel := context.WithTimeout(Quiet(ctx), answerMax)
 	defer cancel()
-	registries := Registries()
+	registries := Registries(ctx, config)
 	_, found, err := registries.Resolve(ctx, parsed.String())
 	if err == nil {
 		err = r.check(ctx, registries, parsed, found)
@@ -154,7 +175,8 @@ func fetchList(ctx context.Context, from remotes.Resolver, name reference.Named,
 
 // isAnswer tells whether a registry has said what a name means, so that asking again is of no use.
 func isAnswer(err error) bool {
-	for _, answer := range []error{errdefs.ErrNotFound, docker.ErrInvalidAuthorization, errNoImage, errNoPlatform} {
+	for _, answer := range []error{errdefs.ErrNotFound, docker.ErrInvalidAuthorization, errNoImage, errNoPlatform,
+		errConfig} {
 		if errors.Is(err, answer) {
 			return true
 		}
@@ -171,8 +193,10 @@ func Explain(registry string, err error) error {
 	switch {
 	case errdefs.IsNotFound(err):
 		return fmt.Errorf("the registry %s has no such image: %w", registry, err)
-	case errors.Is(err, docker.ErrInvalidAuthorization), isStatus && status.StatusCode == http.StatusUnauthorized:
-		return fmt.Errorf("the registry %s has no such image, or wants credentials for it: %w", registry, err)
+	case errors.Is(err, docker.ErrInvalidAuthorization),
+		isStatus && (status.StatusCode == http.StatusUnauthorized || status.StatusCode == http.StatusForbidden):
+		return fmt.Errorf("the registry %s has no such image, or wants credentials for it, or others than its container's "+
+			"pull_secret has: %w", registry, err)
 	}
 	return fmt.Errorf("the registry %s: %w", registry, err)
 }

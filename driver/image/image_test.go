@@ -42,7 +42,7 @@ func TestPin(t *testing.T) {
 		"nowhere.invalid/x" + digest:   "nowhere.invalid/x" + digest,
 		"nowhere.invalid/x:1" + digest: "nowhere.invalid/x:1" + digest,
 	} {
-		if got, err := r.Pin(context.Background(), name); err != nil || got != want {
+		if got, err := r.Pin(context.Background(), name, nil); err != nil || got != want {
 			t.Errorf("%s: got %q, %v, want %q", name, got, err, want)
 		}
 	}
@@ -86,7 +86,7 @@ func TestPinFails(t *testing.T) {
 				ctx, cancel = context.WithTimeout(ctx, 50*time.Millisecond)
 				defer cancel()
 			}
-			got, err := image.NewResolver().Pin(ctx, c.name)
+			got, err := image.NewResolver().Pin(ctx, c.name, nil)
 			if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), c.name) {
 				t.Fatalf("got %q, %v, want %q", got, err, c.want)
 			}
@@ -114,11 +114,100 @@ func TestPinAsksOnce(t *testing.T) {
 	})
 	r := image.NewResolver()
 	for range 2 {
-		if _, err := r.Pin(context.Background(), strings.Replace(list, registry.Host, host, 1)); err != nil {
+		if _, err := r.Pin(context.Background(), strings.Replace(list, registry.Host, host, 1), nil); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if heads.Load() != 2 || gets.Load() != 1 {
 		t.Errorf("the tag was asked for %d times, and the list %d times, want 2 and 1", heads.Load(), gets.Load())
+	}
+}
+
+// TestPinWithCredentials asks a registry that wants some, as several forms of config.json have them. An error tells
+// nothing of what a config holds, and that it will not be better later.
+func TestPinWithCredentials(t *testing.T) {
+	registry := containertest.NewRegistry()
+	t.Cleanup(registry.Close)
+	tagged, _ := registry.Push(t, "app:1", containertest.Image(t, v1.Config{}))
+	host := server(t, registry.Guarded("robot", "swordfish").ServeHTTP)
+	const others, none, form = "others than its container's", "has no credentials for it", "is not a config.json of Docker"
+	for config, want := range map[string]string{
+		`{"HOST": {"auth": "cm9ib3Q6c3dvcmRmaXNo"}}`:                                        "",
+		`{"other": {}, "https://HOST/v1/": {"username": "robot", "password": "swordfish"}}`: "",
+		`{"HOST": {}, "http://HOST": {"username": "robot", "password": "swordfish"}}`:       "",
+		`{"HOST": {"username": "robot", "password": "herring"}}`:                            others,
+		`{"other": {"auth": "cm9ib3Q6c3dvcmRmaXNo"}}`:                                       none,
+		`{"HOST": {}}, "credsStore": "swordfish"`:                                           none,
+		`{"HOST": {"auth": "swordfish?"}}`:                                                  "is not base64",
+		`{"HOST": "swordfish"}`:                                                             form,
+		`swordfish`:                                                                         form,
+	} {
+		config = `{"auths": ` + config + `}`
+		err := pinWith(strings.Replace(tagged, registry.Host, host, 1), strings.ReplaceAll(config, "HOST", host))
+		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%s: got %v, want %q", config, err, want)
+		}
+		if err != nil && (strings.Contains(err.Error(), "swordfish") || errors.Is(err, image.ErrUnavailable)) {
+			t.Errorf("%s: got %v, which tells the password, or that it may be better later", config, err)
+		}
+	}
+	if _, err := image.NewResolver().Pin(context.Background(), tagged, func(context.Context) ([]byte, error) {
+		t.Error("a registry that wants no credentials had some opened")
+		return nil, nil
+	}); err != nil {
+		t.Error(err)
+	}
+}
+
+// pinWith asks what a name means with a config, none if it is empty.
+func pinWith(name, config string) error {
+	_, err := image.NewResolver().Pin(context.Background(), name, func(context.Context) ([]byte, error) {
+		if config == "" {
+			return nil, nil
+		}
+		return []byte(config), nil
+	})
+	return err
+}
+
+// TestPinWithTokens asks a registry that sends everybody for a token first: without credentials it is one for what is
+// public, and with credentials they are needed for the token alone.
+func TestPinWithTokens(t *testing.T) {
+	registry := containertest.NewRegistry()
+	t.Cleanup(registry.Close)
+	public, _ := registry.Push(t, "public:1", containertest.Image(t, v1.Config{}))
+	private, _ := registry.Push(t, "private:1", containertest.Image(t, v1.Config{}))
+	host := server(t, withTokens(registry))
+	const right, wrong = `{"auths": {"HOST": {"auth": "cm9ib3Q6c3dvcmRmaXNo"}}}`,
+		`{"auths": {"HOST": {"username": "robot", "password": "herring"}}}`
+	for _, c := range []struct{ name, config, want string }{
+		{public, "", ""}, {public, right, ""}, {private, right, ""},
+		{private, "", "wants credentials for it"}, {private, wrong, "others than its container's pull_secret has"},
+	} {
+		err := pinWith(strings.Replace(c.name, registry.Host, host, 1), strings.ReplaceAll(c.config, "HOST", host))
+		switch {
+		case c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)):
+			t.Errorf("%s with %q: got %v, want %q", c.name, c.config, err, c.want)
+		case err != nil && (strings.Contains(err.Error(), "herring") || errors.Is(err, image.ErrUnavailable)):
+			t.Errorf("%s: got %v, which tells the password, or that it may be better later", c.name, err)
+		}
+	}
+}
+
+// withTokens has a registry answer those who have a token, which anybody gets for what is public, and for the rest
+// whoever knows the password.
+func withTokens(registry http.Handler) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		user, password, known := r.BasicAuth()
+		may := !known && strings.Contains(r.URL.RawQuery, "public") || user == "robot" && password == "swordfish"
+		switch isToken := r.URL.Path == "/token" && r.Method == http.MethodGet; {
+		case isToken && may:
+			_, _ = w.Write([]byte(`{"token": "good"}`))
+		case !isToken && r.Header.Get("Authorization") == "Bearer good":
+			registry.ServeHTTP(w, r)
+		default:
+			w.Header().Set("WWW-Authenticate", `Bearer realm="http://`+r.Host+`/token",service="registry"`)
+			w.WriteHeader(http.StatusUnauthorized)
+		}
 	}
 }

@@ -42,6 +42,9 @@ const DiskLimits Number = 9
 // Lacks has reports tell that a node lacks what an instance needs to be started, so that it is not tried again there.
 const Lacks Number = 10
 
+// PullSecrets has tasks name the secret with which the registry of their image is asked.
+const PullSecrets = Lacks
+
 // Released is the newest number by which a released program folds.
 const Released = Lacks
 

@@ -23,6 +23,7 @@ import (
 	"starling/cluster/facts"
 	"starling/cluster/registry"
 	"starling/command"
+	"starling/driver/image"
 	"starling/peer/credential"
 	"starling/replica/reaction"
 	"starling/terms"
@@ -300,11 +301,16 @@ func (h *Host) others(ctx context.Context) []string {
 
 // given asks a machine that holds the authority's key for what an instance of this one is to have.
 func (h *Host) given(ctx context.Context, id terms.AllocationID) (credential.Given, error) {
+	return h.ask(ctx, door.IDTokensRequest{Allocation: id.String()})
+}
+
+func (h *Host) ask(ctx context.Context, request door.IDTokensRequest) (credential.Given, error) {
 	state, err := h.State(ctx, 0)
 	if err != nil {
 		return credential.Given{}, err
 	}
-	answer, request := &door.IDTokensAnswer{}, door.IDTokensRequest{Allocation: id.String(), Index: state.Index}
+	answer := &door.IDTokensAnswer{}
+	request.Index = state.Index
 	if h.config.Keys.IsKeeper() {
 		answer, err = h.config.Door.IDTokens(ctx, h.config.Node, &request)
 	} else {
@@ -314,6 +320,57 @@ func (h *Host) given(ctx context.Context, id terms.AllocationID) (credential.Giv
 		return credential.Given{}, err
 	}
 	return credential.Given(*answer), nil
+}
+
+// pin has a machine ask what the tag of an image means: this one, unless only others may open the secret for that. Its
+// failures are *wire.Failure.
+func (h *Host) pin(ctx context.Context, pool terms.PoolPath, c *terms.Container) (string, error) {
+	request := door.PinRequest{Image: c.Image, Pool: pool, Secret: c.PullSecret}
+	if c.PullSecret == "" || image.Pinned(c.Image) || h.config.Keys.IsKeeper() {
+		answer, err := h.config.Door.Pin(ctx, &request)
+		if err != nil {
+			return "", err
+		}
+		return answer.Image, nil
+	}
+	state, err := h.State(ctx, 0)
+	if err != nil {
+		return "", err
+	}
+	request.Index = state.Index
+	answer, err := client.Pin(ctx, h.asks, h.keepers(state), request)
+	failure := (*wire.Failure)(nil)
+	switch {
+	case errors.As(err, &failure) && failure.Code == wire.NotFound:
+		return "", failure
+	case err != nil:
+		return "", &wire.Failure{Code: wire.Unavailable, Reason: fmt.Sprintf(
+			"image %q: have its registry asked with a pull_secret: %v", c.Image, err)}
+	}
+	return answer.Image, nil
+}
+
+// pullSecretWithin bounds the wait for the secret of a registry.
+const pullSecretWithin = 10 * time.Second
+
+// pullSecret has a machine that holds the authority's key open what a task of this one names for its registry; nil for
+// nothing.
+func (h *Host) pullSecret(ctx context.Context, allocation string) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, pullSecretWithin)
+	defer cancel()
+	id, _ := terms.ParseAllocationID(allocation)
+	task := h.taskOf(ctx, id)
+	switch {
+	case task == nil:
+		return nil, fmt.Errorf("node %s does not have %q, and gets no pull_secret for it", h.config.Node, allocation)
+	case task.Container.PullSecret == "":
+		return nil, nil
+	}
+	given, err := h.ask(ctx, door.IDTokensRequest{Allocation: allocation, PullSecret: true})
+	if err != nil {
+		return nil, fmt.Errorf("the pull_secret of its container: %w", err)
+	}
+	return given.Secrets[task.Container.PullSecret], nil
 }
 
 // known is who is known to the cluster, and its secrets.

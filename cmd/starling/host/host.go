@@ -28,7 +28,6 @@ import (
 	"starling/driver"
 	"starling/driver/container"
 	"starling/driver/device"
-	"starling/driver/image"
 	"starling/driver/lock"
 	"starling/driver/process"
 	"starling/journal"
@@ -142,11 +141,12 @@ func Start(ctx context.Context, config Config) (*Host, error) {
 	if err != nil {
 		config.Log.Warn("tasks start slowly, because the whole program supervises them", "error", err)
 	}
-	tasks, err := container.Open(container.Config{Socket: config.Containerd, Config: process.Config{
+	h := &Host{asks: &http.Client{Transport: wire.Transport(config.Keys.Shows)}}
+	tasks, err := container.Open(container.Config{Config: process.Config{
 		Dir: filepath.Join(config.Folder, driverFolder), Supervisor: []string{program, config.Supervise}, Small: small,
 		Hidden: cmp.Or(config.Hidden, config.Folder), Free: config.Free, GPUs: device.Find("/"),
 		Unattended: max(config.Absence, lock.UnattendedDefault),
-	}})
+	}, Socket: config.Containerd, Credentials: h.pullSecret})
 	if err != nil {
 		return nil, fmt.Errorf("find the tasks of %s: %w", config.Node, err)
 	}
@@ -155,8 +155,7 @@ func Start(ctx context.Context, config Config) (*Host, error) {
 		setAttribute(&config.Offer, keeperAttribute, terms.ContainersYes)
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	h := &Host{config: config, driver: tasks, cancel: cancel,
-		asks: &http.Client{Transport: wire.Transport(config.Keys.Shows)}}
+	h.config, h.driver, h.cancel = config, tasks, cancel
 	h.credentials = credential.New(credential.Config{Keys: config.Keys, Address: config.Offer.Address, Driver: tasks,
 		Ask: h.given, Known: h.known, TaskOf: h.taskOf, Log: config.Log})
 	keeps, meter := h.openArchive(), metrics.NewMeter()
@@ -176,7 +175,7 @@ func Start(ctx context.Context, config Config) (*Host, error) {
 	})
 	config.Door.Answer(api.NewServer(backend{h.Peer, h, h.archive, config.Trouble}, api.Options{
 		Version: config.Version, Rules: peer.RulesNewest, Quorum: config.Quorum, Meter: meter, Log: config.Log,
-		Pin: image.NewResolver().Pin, Shows: config.Keys.Shows}), h.Peer)
+		Pin: h.pin, Shows: config.Keys.Shows}), h.Peer)
 	h.serving.Go(func() {
 		select {
 		case <-config.Door.Done():

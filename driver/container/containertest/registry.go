@@ -84,6 +84,18 @@ func (r *Registry) PushList(t testing.TB, tag string, list v1.ImageIndex) (tagge
 	return ref.Name()
 }
 
+// Guarded answers as the registry does, but only those who know a password.
+func (r *Registry) Guarded(user, password string) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
+		if gotUser, gotPassword, ok := request.BasicAuth(); !ok || gotUser != user || gotPassword != password {
+			w.Header().Set("WWW-Authenticate", `Basic realm="registry"`)
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		r.ServeHTTP(w, request)
+	})
+}
+
 // ServeHTTP answers as the registry does.
 func (r *Registry) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	r.server.Config.Handler.ServeHTTP(w, request)
