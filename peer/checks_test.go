@@ -1,6 +1,7 @@
 package peer
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -85,5 +86,41 @@ func TestAnInstanceThatFailsItsChecksIsStoppedAndHasFailed(t *testing.T) {
 			t.Errorf("got %+v, want that a check failed", failure)
 		}
 		f.await("a", "it runs again", running("web", 1))
+	})
+}
+
+// TestChecksBeginWhenTheTaskRuns has the start of an instance wait for longer than its checks may fail.
+func TestChecksBeginWhenTheTaskRuns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFlock(t)
+		began := time.Now()
+		f.private = func(ctx context.Context, _ terms.AllocationID, _ *terms.Task) ([]driver.File, error) {
+			select {
+			case <-ctx.Done():
+			case <-time.After(time.Minute):
+			}
+			return nil, ctx.Err()
+		}
+		f.machines["a"] = fake.NewMachine(func(task driver.Task) fake.Behaviour {
+			return fake.Behaviour{Beside: func([]string) error {
+				if time.Since(began) < time.Minute {
+					t.Errorf("%s is asked before it runs", task.ID)
+				}
+				return nil
+			}}
+		})
+		f.ids["a"] = &identity.Memory{}
+		f.start("a")
+		f.ready("a")
+		defer f.stop()
+		spec := job("web", terms.Stateless, 1, "serve")
+		spec.Tasks[0].IDTokens = []terms.IDToken{{Name: "vault", Audience: "vault", LifeMillis: 60_000}}
+		spec.Tasks[0].Checks = []terms.Check{{Kind: terms.CheckCommand, Command: []string{"ask"}, IntervalMillis: 1000,
+			TimeoutMillis: 500, FailuresMax: 1}}
+		f.submit("a", spec)
+		s := f.await("a", "it is well", slotWith(func(slot facts.Slot) bool { return slot.Health == facts.Healthy }))
+		if failures := s.JobOf("web").Tasks[0].Slots.At(0).Failures; failures > 0 {
+			t.Errorf("it has failed %d times, want that its checks begin when it runs", failures)
+		}
 	})
 }

@@ -241,7 +241,8 @@ func (r *reacting) tasks() {
 			continue
 		}
 		task := local[a.ID]
-		if task != nil && task.Ended == facts.NotEnded && a.Phase != facts.Stopping && len(a.Spec.Checks) > 0 {
+		runs := task != nil && !task.Starting && task.Ended == facts.NotEnded
+		if runs && a.Phase != facts.Stopping && len(a.Spec.Checks) > 0 {
 			r.out.Probe = append(r.out.Probe, a.order())
 		}
 		r.renew(&a, task)
