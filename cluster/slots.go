@@ -293,7 +293,7 @@ func (s *State) putSlot(j *workload.Job, r facts.SlotRef, next facts.Slot) {
 	s.markSharesDirty(j, old.Phase, next.Phase)
 	t.Put(j, r, &old, &next)
 	if old.Node != next.Node || old.Order != next.Order || old.Phase.Final() != next.Phase.Final() ||
-		old.Phase.Found() != next.Phase.Found() {
+		old.Phase.Found() != next.Phase.Found() || old.Health != next.Health && j.IsTold(r, &old) != j.IsTold(r, &next) {
 		s.markRosterDirty(j)
 	}
 	s.moveDeadline(r, old.Deadline, next.Deadline)

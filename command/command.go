@@ -276,9 +276,10 @@ type Report struct {
 	// Ended is NotEnded for an allocation that runs.
 	Ended    facts.Ending
 	ExitCode int32
-	// Ready tells that it runs and all its checks have passed.
+	// Ready tells that it runs and all its checks have passed. An instance that was ready, and of which this is told
+	// without Ready, is not ready any more; that counts for tasks with terms.Task.AsksReadiness.
 	Ready bool
-	// Detail says more about an end that was a failure; it may be empty.
+	// Detail says more about an end that was a failure, or why it is not ready any more; it may be empty.
 	Detail string
 }
 

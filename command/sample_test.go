@@ -90,10 +90,12 @@ func addJobs(submit *SubmitJob, add func(Command)) {
 	limited.Spec.Tasks[0].DiskBytesMax = 10 << 30
 	limited.Spec.Tasks[0].Secrets = []terms.SecretUse{{Name: "db-password", OnChange: terms.SignalHangUp}}
 	add(&limited)
-	private := limited
-	private.Spec.Tasks = slices.Clone(limited.Spec.Tasks)
-	private.Spec.Tasks[0].Container.PullSecret = "registry"
-	add(&private)
+	shut := limited
+	shut.Spec.Tasks = slices.Clone(limited.Spec.Tasks)
+	shut.Spec.Tasks[0].Container.PullSecret = "registry"
+	shut.Spec.Tasks[0].Checks = slices.Clone(limited.Spec.Tasks[0].Checks)
+	shut.Spec.Tasks[0].Checks[0].OnFailure = terms.UnreadyOnFailure
+	add(&shut)
 }
 
 // commands returns one of every kind, in its first version.
@@ -256,6 +258,7 @@ func (f *filler) fill(v reflect.Value) {
 		reflect.TypeFor[terms.Survivor]():      int(terms.KeepLongest),
 		reflect.TypeFor[terms.CheckKind]():     int(terms.CheckCommand),
 		reflect.TypeFor[terms.Method]():        len(terms.Methods()) - 1,
+		reflect.TypeFor[terms.OnFailure]():     len(terms.OnFailures()) - 1,
 		reflect.TypeFor[Steering]():            int(Abort), reflect.TypeFor[facts.Seat](): int(facts.UnknownSeat),
 		reflect.TypeFor[terms.Placement]():     int(terms.Defragment),
 		reflect.TypeFor[terms.Signal]():        int(terms.SignalUser2),

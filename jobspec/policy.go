@@ -158,7 +158,9 @@ func checkForm() form[terms.Check] {
 		bind(optional(durationForm(terms.DelayMillisMax)), func(c *spec) *uint32 { return &c.StartMillis }).
 			named("start_period", "The time after the start of an instance in which no failure counts; the first answer that is well ends it."),
 		bind(whole[uint32](0, terms.ArgumentsMax), func(c *spec) *uint32 { return &c.FailuresMax }).
-			named("failures", "How many failures in a row are tolerated; one more stops the instance as a failure. They count from its start, or from the end of start_period.").or("3"),
+			named("failures", "How many failures in a row are tolerated; after one more comes what on_failure says. They count from the start of the instance, or from the end of start_period.").or("3"),
+		bind(choice[terms.OnFailure](terms.OnFailures()), func(c *spec) *terms.OnFailure { return &c.OnFailure }).
+			named("on_failure", "What follows too many failures: restart stops the instance as a failure; unready, for services, lets it go on, and nobody finds it until the check passes again.").or("restart"),
 	}, func(r *reader, p place, given map[string]place, c *spec) {
 		kinds := 0
 		for _, name := range terms.CheckKinds()[1:] {

@@ -13,12 +13,13 @@ import (
 	"starling/driver"
 	"starling/driver/fake"
 	"starling/peer/identity"
+	"starling/plugin/roster"
 	"starling/terms"
 )
 
 // asked starts a lone peer with a service that is asked every second, and bears one failure in a row. How long an
 // instance has run decides what it answers.
-func asked(t *testing.T, answer func(age time.Duration) error) *flock {
+func asked(t *testing.T, then terms.OnFailure, answer func(age time.Duration) error) *flock {
 	f := newFlock(t)
 	f.machines["a"] = fake.NewMachine(func(driver.Task) fake.Behaviour {
 		began := time.Now()
@@ -35,6 +36,7 @@ func asked(t *testing.T, answer func(age time.Duration) error) *flock {
 	spec := job("web", terms.Stateless, 1, "serve")
 	spec.Tasks[0].Checks = []terms.Check{{
 		Kind: terms.CheckCommand, Command: []string{"ask"}, IntervalMillis: 1000, TimeoutMillis: 500, FailuresMax: 1,
+		OnFailure: then,
 	}}
 	f.submit("a", spec)
 	return f
@@ -47,7 +49,7 @@ func slotWith(wanted func(facts.Slot) bool) func(*cluster.State) bool {
 func TestAnInstanceIsReadyWhenItsChecksHavePassed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
-		f := asked(t, func(age time.Duration) error {
+		f := asked(t, terms.RestartOnFailure, func(age time.Duration) error {
 			if age < time.Second {
 				return errors.New("not yet")
 			}
@@ -73,7 +75,7 @@ func TestAnInstanceIsReadyWhenItsChecksHavePassed(t *testing.T) {
 
 func TestAnInstanceThatFailsItsChecksIsStoppedAndHasFailed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := asked(t, func(age time.Duration) error {
+		f := asked(t, terms.RestartOnFailure, func(age time.Duration) error {
 			if age > 5*time.Second {
 				return errors.New("out of order")
 			}
@@ -86,6 +88,41 @@ func TestAnInstanceThatFailsItsChecksIsStoppedAndHasFailed(t *testing.T) {
 			t.Errorf("got %+v, want that a check failed", failure)
 		}
 		f.await("a", "it runs again", running("web", 1))
+	})
+}
+
+// TestAnInstanceThatIsNotReadyGoesOn has a check fail for a while that asks no more than whether the instance is ready.
+func TestAnInstanceThatIsNotReadyGoesOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := asked(t, terms.UnreadyOnFailure, func(age time.Duration) error {
+			if age > 5*time.Second && age < 20*time.Second {
+				return errors.New("no database")
+			}
+			return nil
+		})
+		defer f.stop()
+		healthy := slotWith(func(slot facts.Slot) bool { return slot.Health == facts.Healthy })
+		f.await("a", "it is well", healthy)
+		task := f.tasks()
+		id := terms.AllocationID{Slot: terms.SlotName{Job: "web", Task: "main"}, Order: 0}
+		s := f.await("a", "it is not ready", slotWith(func(slot facts.Slot) bool {
+			id.Order = slot.Order
+			return slot.Health == facts.Starting
+		}))
+		member, _ := roster.MemberAt(s, s.JobOf("web"), facts.SlotRef{Job: s.JobOf("web").ID})
+		if member.Order != 0 {
+			t.Errorf("others find it: %+v", member)
+		}
+		synctest.Wait()
+		const why = "not ready: check command ask failed 2 times in a row: exit status 1: no database"
+		if got := f.peers["a"].Status(t.Context()).Waits[id]; got != why {
+			t.Errorf("it waits because %q, want %q", got, why)
+		}
+		s = f.await("a", "it is well again", healthy)
+		if slot := s.JobOf("web").Tasks[0].Slots.At(0); slot.Order != id.Order || slot.Failures > 0 {
+			t.Errorf("it is %+v, want the one that was not ready", slot)
+		}
+		f.wantRunning(task[0])
 	})
 }
 

@@ -442,9 +442,9 @@ func (p *Peer) probe(all []reaction.Order) {
 
 // askProber completes what the driver knows of a task that runs.
 func (p *Peer) askProber(task *reaction.LocalTask) {
-	ready, failure := p.checked.prober.State(task.ID)
-	task.Ready = ready
-	if failure != "" {
-		p.core.CheckFailed(task.ID, failure)
+	state := p.checked.prober.State(task.ID)
+	task.Ready, task.Unready = state.Ready, state.Unready
+	if state.Failure != "" {
+		p.core.CheckFailed(task.ID, state.Failure)
 	}
 }

@@ -52,6 +52,11 @@ func (f *fold) report(news *command.Report) {
 		f.effect(report.Started, r, "")
 	case slot.Phase == facts.Running && news.Ready:
 		f.ready(r, slot, true)
+	default:
+		if next, changes := f.s.Job(r.Job).Unready(r, slot, f.s.Time); changes {
+			f.s.SetSlot(r, next)
+			f.effect(report.Unready, r, news.Detail)
+		}
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"starling/cluster/facts"
 	"starling/cluster/workload"
 	"starling/command"
+	"starling/plugin/roster"
 	"starling/replica/reaction"
 	"starling/replica/report"
 	"starling/replica/storage"
@@ -50,7 +51,8 @@ import (
 //	                             milliseconds; jobs are pool/name, with priority=9 gang=2 (of the task) total=3 (of the
 //	                             job) most=2 runtime=9000 and as=fixed, preemptible, revocable, controller, killed
 //	drain a 5000                 or undrain a
-//	passes web.main.0            its checks pass
+//	passes web.main.0            its checks pass; or unready web.main.0: one fails that says only when it is ready
+//	members web                  the numbers of those that others are told of
 //	why web                      why not all of it runs as it should
 //	after 5000                   the clocks go on
 //	ends web.main.0 1            a program ends with that status on its node; nobody knows yet
@@ -77,7 +79,7 @@ func TestStories(t *testing.T) {
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
 			w.out, w.shown = strings.Builder{},
 				d.Cmd != "after" && d.Cmd != "why" && d.Cmd != "idle" && d.Cmd != "ends" && d.Cmd != "fails" && d.Cmd != "loses" &&
-					d.Cmd != "volumes"
+					d.Cmd != "volumes" && d.Cmd != "members"
 			line := d.Cmd
 			for _, argument := range d.CmdArgs {
 				line += " " + strings.TrimSuffix(argument.Key+"="+strings.Join(argument.Vals, ","), "=")
@@ -252,8 +254,10 @@ func (w *story) tellMore(verb string, by terms.PeerID, plain []string) bool {
 			DeadlineMillis: uint32(number(plain[1]))})
 	case "why":
 		w.why(terms.JobName(plain[0]))
-	case "passes":
-		w.passes(plain[0])
+	case "passes", "unready":
+		w.passes(plain[0], verb == "passes")
+	case "members":
+		w.members(terms.JobName(plain[0]))
 	case "rm":
 		set, _ := terms.ParseVolumeSet(plain[0])
 		w.write(by, &command.RemoveVolumes{Volumes: set})
@@ -351,7 +355,7 @@ func setTask(t *terms.Task, key, value string) {
 		t.Volumes = []terms.Volume{{Name: value}}
 	case "check":
 		t.Checks = []terms.Check{{Kind: terms.CheckCommand, Command: []string{"check"}, IntervalMillis: 1000,
-			TimeoutMillis: 1000}}
+			TimeoutMillis: 1000, OnFailure: terms.OnFailure(max(0, slices.Index(terms.OnFailures(), value)))}}
 	case "cpu":
 		t.Resources[terms.CPU] = number(value)
 	case "where", "prefers":
@@ -444,13 +448,23 @@ func (w *story) why(name terms.JobName) {
 	}
 }
 
-// passes lets the checks of a slot's allocation pass on its node.
-func (w *story) passes(name string) {
+// members shows of which members of a job's first task others are told.
+func (w *story) members(name terms.JobName) {
+	for _, m := range roster.Members(w.s, w.s.JobOf(name), 0) {
+		fmt.Fprintf(&w.out, "%d: %t\n", m.Index, m.Order != 0)
+	}
+}
+
+// passes lets the checks of a slot's allocation pass on its node, or one of them fail.
+func (w *story) passes(name string, well bool) {
 	_, slot, id := w.slot(name)
 	node := w.s.Node(slot.Node).Name
 	for i := range w.local[node] {
 		if w.local[node][i].ID == id {
-			w.local[node][i].Ready = true
+			w.local[node][i].Ready, w.local[node][i].Unready = well, ""
+			if !well {
+				w.local[node][i].Unready = "check command check failed 4 times in a row"
+			}
 		}
 	}
 }

@@ -347,10 +347,9 @@ func (m *machine) forget(id terms.AllocationID) {
 	m.stale = true
 }
 
-// notice lets the core see soon what changed at the driver.
+// notice lets the core, if it runs, see soon what changed at the driver.
 func (m *machine) notice() {
-	m.stale = true
-	if m.noticing {
+	if m.stale = m.stale || m.up; m.noticing || !m.up {
 		return
 	}
 	m.noticing = true

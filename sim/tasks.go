@@ -97,14 +97,14 @@ func (m *machine) exec(order reaction.Order) {
 	if len(order.Spec.Command) > 2 {
 		fares = order.Spec.Command[2]
 	}
-	m.readySoon(t, len(order.Spec.Checks) > 0, fares)
+	m.readySoon(t, order.Spec, fares)
 	switch {
 	case fares == wishes.FaresBadly && (!m.w.calm || m.w.now < m.w.calmAt+repairMillis):
 		m.w.after(m.w.between(0, 1000), func() { m.end(t, facts.ByItself, 1) })
 	case m.w.chance(failTask):
 		how := failures[m.w.rng.IntN(len(failures))]
 		m.w.after(m.w.between(0, 2000), func() { m.end(t, how, 1) })
-	case len(order.Spec.Checks) > 0 && m.w.chance(failedCheck):
+	case len(order.Spec.Checks) > 0 && !order.Spec.AsksReadiness() && m.w.chance(failedCheck):
 		m.w.after(m.w.between(0, 3000), func() { m.end(t, facts.CheckFailed, 1) })
 	case lasts > 0:
 		m.w.after(lasts, func() { m.end(t, facts.ByItself, 0) })
@@ -124,9 +124,7 @@ func (m *machine) renew(all []reaction.Renewal) {
 				m.tasks[at].Files = max(m.tasks[at].Files, one.Version)
 			}
 		}
-		if m.up {
-			m.notice()
-		}
+		m.notice()
 	})
 }
 
@@ -156,10 +154,10 @@ func (m *machine) loseOutput() {
 }
 
 // readySoon lets a task pass its checks after a while, or late, or never.
-func (m *machine) readySoon(t *running, checked bool, fares string) {
+func (m *machine) readySoon(t *running, spec *terms.Task, fares string) {
 	wait := m.w.between(0, 500)
 	switch {
-	case !checked || fares == wishes.FaresUnready:
+	case len(spec.Checks) == 0 || fares == wishes.FaresUnready:
 		return
 	case m.w.chance(unreadyTask) && m.w.rng.IntN(2) == 0:
 		return
@@ -168,9 +166,25 @@ func (m *machine) readySoon(t *running, checked bool, fares string) {
 	}
 	m.w.after(wait, func() {
 		t.Ready = t.Ended == facts.NotEnded
-		if m.up {
-			m.notice()
+		m.notice()
+		if t.Ready && spec.AsksReadiness() && m.w.chance(unreadyTask) {
+			m.unreadySoon(t, spec, fares)
 		}
+	})
+}
+
+// unreadySoon lets a task that is ready be not ready for a while.
+func (m *machine) unreadySoon(t *running, spec *terms.Task, fares string) {
+	m.w.after(m.w.between(0, 3000), func() {
+		if t.Ended != facts.NotEnded {
+			return
+		}
+		t.Ready, t.Unready = false, "check command check failed once"
+		m.notice()
+		m.w.after(m.w.between(1, 3000), func() {
+			t.Unready = ""
+			m.readySoon(t, spec, fares)
+		})
 	})
 }
 
@@ -202,31 +216,33 @@ func (m *machine) end(t *running, how facts.Ending, code int32) {
 	if how == facts.ByItself && code == 0 {
 		m.w.clients.succeeded[t.ID] = true
 	}
-	if m.up {
-		m.notice()
-	}
+	m.notice()
 }
 
 // stop ends a task, at once or when it has used up its grace.
 func (m *machine) stop(order reaction.StopOrder) {
 	if at, found := m.find(order.ID); found && !m.tasks[at].stopping {
 		t := m.tasks[at]
-		m.checkUnlisted(order.ID)
+		m.checkUnlisted(t)
 		t.stopping = true
 		m.w.after(m.w.between(1, int(order.GraceMillis)+1), func() { m.end(t, facts.OnRequest, 143) })
 	}
 }
 
-// checkUnlisted checks that an instance is on no list of addresses any more when it is sent its signal.
-func (m *machine) checkUnlisted(id terms.AllocationID) {
-	s := m.core.State()
+// checkUnlisted checks that an instance is on no list of addresses any more when it is sent its signal, and that it is
+// sent none because it is not ready.
+func (m *machine) checkUnlisted(t *running) {
+	s, id := m.core.State(), t.ID
 	j := s.JobOf(id.Slot.Job)
 	if j == nil {
 		return
 	}
 	r := facts.SlotRef{Job: j.ID, Task: uint16(j.TaskIndex(id.Slot.Task)), Index: id.Slot.Index}
-	if _, slot, _ := s.SeatOf(r, id.Order); slot.Phase == facts.BackingOff {
+	switch _, slot, _ := s.SeatOf(r, id.Order); {
+	case slot.Phase == facts.BackingOff:
 		return // it was reported as failed, by a life that knew no better
+	case slot.Phase == facts.Running && t.Unready != "":
+		m.w.fail("%s stops %s, of which nothing more is known than that it is not ready", m.label, id)
 	}
 	for _, member := range roster.Members(s, j, j.TaskIndex(id.Slot.Task)) {
 		if member.Index == id.Slot.Index && member.Order == id.Order {

@@ -25,7 +25,7 @@ type field[T any] struct {
 // versions lists since which number of the rules there is each version of the encoding, from version 1. One has all
 // fields of those before it.
 var versions = [...]rules.Number{rules.First, rules.StopDelays, rules.Containers, rules.Authorities,
-	rules.Volumes, rules.DiskLimits, rules.PullSecrets}
+	rules.Volumes, rules.DiskLimits, rules.Lacks}
 
 // VersionSince returns since which number of the rules jobs have a version of their encoding; ok is false for one that
 // this program does not know.
@@ -120,6 +120,7 @@ var taskFields = [...]field[Task]{
 	{"disk_limit", 6, replace[Task], func(c *coder, t *Task) { codec.Integer(c, &t.DiskBytesMax, math.MaxInt64) }},
 	{"secrets", 6, replace[Task], func(c *coder, t *Task) { codec.List(c, &t.Secrets, SecretsMax, codeSecret) }},
 	{"container", 7, replace[Task], func(c *coder, t *Task) { codec.Text(c, &t.Container.PullSecret, NameBytesMax) }},
+	{"checks", 7, replace[Task], codeOnFailure},
 }
 
 // Code writes or reads the job, in the version of the coder.
@@ -256,6 +257,13 @@ func codeQuestions(c *coder, t *Task) {
 		codec.List(c, &k.Headers, HeadersMax, CodeVariable)
 		codec.Text(c, &k.Body, TextBytesMax)
 		codec.Integer(c, &k.Status, math.MaxUint16)
+	})
+}
+
+// codeOnFailure codes what checks have since version 7 of the encoding.
+func codeOnFailure(c *coder, t *Task) {
+	codeSomeChecks(c, t, func(k *Check) bool { return k.OnFailure != RestartOnFailure }, func(k *Check) {
+		codec.Integer(c, &k.OnFailure, uint64(len(OnFailures())-1))
 	})
 }
 

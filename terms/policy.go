@@ -1,5 +1,7 @@
 package terms
 
+import "slices"
+
 // Growth is how the delay before an attempt grows with the attempts before it.
 type Growth uint8
 
@@ -107,8 +109,32 @@ func (t *Task) StopDelay(kind JobType) Time {
 // before.
 func (t *Task) StopsItself() bool { return t.Disconnect.StopAfterMillis > 0 }
 
-// Check asks an instance again and again whether it is well. An instance is ready when all its checks have passed; one
-// whose check fails too often in a row is stopped, as a failure.
+// OnFailure is what follows when a check fails too often in a row.
+type OnFailure uint8
+
+// What may follow.
+const (
+	// RestartOnFailure stops the instance, as a failure: what is asked is whether it lives.
+	RestartOnFailure OnFailure = iota
+	// UnreadyOnFailure has the instance be not ready until the check passes again: it goes on, and nobody is told to find
+	// it. Checks have it since rules.Readiness.
+	UnreadyOnFailure
+)
+
+// OnFailures lists the names of what may follow in job files at their numbers.
+func OnFailures() []string { return []string{"restart", "unready"} }
+
+// String returns the name in job files.
+func (o OnFailure) String() string { return OnFailures()[o] }
+
+// AsksReadiness tells whether the task has a check that says when an instance is ready, and not only the first time: an
+// instance is on the lists of members while it is ready.
+func (t *Task) AsksReadiness() bool {
+	return slices.ContainsFunc(t.Checks, func(c Check) bool { return c.OnFailure == UnreadyOnFailure })
+}
+
+// Check asks an instance again and again whether it is well. An instance is ready when all its checks have passed; what
+// follows when one fails too often in a row, the check says.
 type Check struct {
 	Kind CheckKind
 	// Port is the name of one of the task's ports, if the kind asks at one; Path is what HTTP asks for, Service what gRPC
@@ -128,6 +154,7 @@ type Check struct {
 	IntervalMillis, TimeoutMillis uint32
 	// FailuresMax is how many failures in a row are tolerated.
 	FailuresMax uint32
+	OnFailure   OnFailure
 }
 
 // Method is by which method HTTP asks.

@@ -188,6 +188,9 @@ func (p *problems) policies(t *terms.Task, kind terms.JobType) {
 		p.add("disconnect.keep", "must be one of %q", terms.Survivors())
 	}
 	p.checks(t)
+	if kind == terms.Batch && t.AsksReadiness() {
+		p.add("checks", "on_failure unready needs a service: nobody looks for the instances of a batch job")
+	}
 	p.volumes(t, kind)
 }
 
@@ -287,6 +290,9 @@ func (p *problems) check(t *terms.Task, c *terms.Check, field string) {
 	p.bounded(field+".timeout", int64(c.TimeoutMillis), 1, terms.DelayMillisMax)
 	p.bounded(field+".start_period", int64(c.StartMillis), 0, terms.DelayMillisMax)
 	p.bounded(field+".failures", int64(c.FailuresMax), 0, terms.ArgumentsMax)
+	if int(c.OnFailure) >= len(terms.OnFailures()) {
+		p.add(field+".on_failure", "must be one of %q", terms.OnFailures())
+	}
 }
 
 // question checks how HTTP asks.

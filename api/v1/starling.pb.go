@@ -1900,7 +1900,10 @@ type Check struct {
 	Headers []*Variable `protobuf:"bytes,11,rep,name=headers,proto3" json:"headers,omitempty"`
 	Body    string      `protobuf:"bytes,12,opt,name=body,proto3" json:"body,omitempty"`
 	// The only status that is well; 0 is 200 to 399.
-	Status        uint32 `protobuf:"varint,13,opt,name=status,proto3" json:"status,omitempty"`
+	Status uint32 `protobuf:"varint,13,opt,name=status,proto3" json:"status,omitempty"`
+	// What follows when it fails more often in a row than it may: "" or "restart", which stops the instance as a failure, or "unready",
+	// which takes it off the lists of members until the check passes again.
+	OnFailure     string `protobuf:"bytes,14,opt,name=on_failure,json=onFailure,proto3" json:"on_failure,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2024,6 +2027,13 @@ func (x *Check) GetStatus() uint32 {
 		return x.Status
 	}
 	return 0
+}
+
+func (x *Check) GetOnFailure() string {
+	if x != nil {
+		return x.OnFailure
+	}
+	return ""
 }
 
 type SubmitJobRequest struct {
@@ -7775,7 +7785,7 @@ type Slot struct {
 	// one, the decision on the health of one that runs, the timeout of one that is unknown.
 	Deadline *timestamppb.Timestamp `protobuf:"bytes,12,opt,name=deadline,proto3" json:"deadline,omitempty"`
 	Ports    []*Port                `protobuf:"bytes,13,rep,name=ports,proto3" json:"ports,omitempty"`
-	// starting, ready, healthy or unhealthy.
+	// starting, ready, healthy or unhealthy; or not ready: nobody is told of it before its checks pass.
 	Health string `protobuf:"bytes,14,opt,name=health,proto3" json:"health,omitempty"`
 	// main, canary or unknown: a slot may have several allocations for a while.
 	Seat string `protobuf:"bytes,15,opt,name=seat,proto3" json:"seat,omitempty"`
@@ -12849,7 +12859,7 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\x11lost_after_millis\x18\x01 \x01(\rR\x0flostAfterMillis\x12\x12\n" +
 	"\x04wait\x18\x02 \x01(\bR\x04wait\x12\x12\n" +
 	"\x04keep\x18\x03 \x01(\tR\x04keep\x12*\n" +
-	"\x11stop_after_millis\x18\x04 \x01(\rR\x0fstopAfterMillis\"\x82\x03\n" +
+	"\x11stop_after_millis\x18\x04 \x01(\rR\x0fstopAfterMillis\"\xa1\x03\n" +
 	"\x05Check\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x12\n" +
 	"\x04port\x18\x02 \x01(\tR\x04port\x12\x12\n" +
@@ -12864,7 +12874,9 @@ const file_v1_starling_proto_rawDesc = "" +
 	" \x01(\tR\x06method\x12/\n" +
 	"\aheaders\x18\v \x03(\v2\x15.starling.v1.VariableR\aheaders\x12\x12\n" +
 	"\x04body\x18\f \x01(\tR\x04body\x12\x16\n" +
-	"\x06status\x18\r \x01(\rR\x06status\"u\n" +
+	"\x06status\x18\r \x01(\rR\x06status\x12\x1d\n" +
+	"\n" +
+	"on_failure\x18\x0e \x01(\tR\tonFailure\"u\n" +
 	"\x10SubmitJobRequest\x12\x1d\n" +
 	"\n" +
 	"request_id\x18\x01 \x01(\tR\trequestId\x12(\n" +

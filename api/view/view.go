@@ -161,6 +161,9 @@ func Slot(state *cluster.State, r facts.SlotRef) *starlingv1.Slot {
 	return m
 }
 
+// NotReady is the health of an instance that nobody is told of before its checks pass.
+const NotReady = "not ready"
+
 // Seat says how a seat of a slot stands by itself: all but what it waits for.
 func Seat(state *cluster.State, r facts.SlotRef) *starlingv1.Slot {
 	slot, _ := state.SlotAt(r)
@@ -170,6 +173,9 @@ func Seat(state *cluster.State, r facts.SlotRef) *starlingv1.Slot {
 		ExitCode: slot.ExitCode, Failures: slot.Failures, Since: wire.Timestamp(slot.Since),
 		Deadline: wire.Timestamp(slot.Deadline),
 		Seat:     r.Seat.String(), Health: slot.Health.String(), Cause: slot.Cause.String(),
+	}
+	if j := state.Job(r.Job); slot.Phase == facts.Running && slot.Health == facts.Starting && !j.IsTold(r, &slot) {
+		m.Health = NotReady
 	}
 	if slot.Ended != facts.NotEnded {
 		m.Ended = slot.Ended.String()

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	starlingv1 "starling/api/v1"
+	"starling/api/view"
 	"starling/api/wire"
 	"starling/cluster"
 	"starling/cluster/facts"
@@ -28,8 +29,8 @@ const (
 	startsIn = time.Second
 )
 
-// Starts is what allocations that do not run yet wait for, as the peers of their nodes say; its zero value knows of
-// none.
+// Starts is what allocations that do not run yet, or are not ready, wait for, as the peers of their nodes say; its zero
+// value knows of none.
 type Starts struct {
 	reasons map[terms.AllocationID]string
 	// silent peers did not answer.
@@ -47,7 +48,8 @@ func (t *Starts) Reason(id terms.AllocationID, node terms.NodeName) string {
 // Complete tells it of slots instead of what is written on them.
 func (t *Starts) Complete(slots []*starlingv1.Slot) {
 	for _, slot := range slots {
-		if id, ok := terms.ParseAllocationID(slot.Allocation); ok && slot.Phase == facts.Assigned.String() {
+		id, ok := terms.ParseAllocationID(slot.Allocation)
+		if ok && (slot.Phase == facts.Assigned.String() || slot.Health == view.NotReady) {
 			slot.WaitsFor = cmp.Or(t.Reason(id, terms.NodeName(slot.Node)), slot.WaitsFor)
 		}
 	}
@@ -62,16 +64,18 @@ type Peer struct {
 	Others *http.Transport
 }
 
-// Of asks the peers of the job's instances that have been assigned for a while.
+// Of asks the peers of the job's instances that have been assigned, or not ready, for a while.
 func (p Peer) Of(ctx context.Context, state *cluster.State, j *workload.Job) *Starts {
 	var nodes []*cluster.Node
 	for task, t := range j.Tasks {
-		if t.Counts[facts.Assigned]+t.Secondary[facts.Assigned] == 0 {
+		if spec := j.TaskSpecOf(task, j.Version); t.Counts[facts.Assigned]+t.Secondary[facts.Assigned] == 0 &&
+			(spec == nil || !spec.AsksReadiness()) {
 			continue
 		}
-		state.EachSlot(j.ID, task, func(_ facts.SlotRef, slot facts.Slot) bool {
+		state.EachSlot(j.ID, task, func(r facts.SlotRef, slot facts.Slot) bool {
 			node := state.Node(slot.Node)
-			isSlow := slot.Phase == facts.Assigned && time.Since(time.UnixMilli(int64(slot.Since))) >= startsIn
+			waits := slot.Phase == facts.Assigned || slot.Phase == facts.Running && !j.IsTold(r, &slot)
+			isSlow := waits && time.Since(time.UnixMilli(int64(slot.Since))) >= startsIn
 			if isSlow && node.Offer != nil && node.Offer.Address != "" && node.Peer != "" && !slices.Contains(nodes, node) {
 				nodes = append(nodes, node)
 			}

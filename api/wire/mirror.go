@@ -52,6 +52,8 @@ func wordsOf(v any) []string {
 		return terms.Methods()
 	case terms.CheckKind:
 		return terms.CheckKinds()
+	case terms.OnFailure:
+		return terms.OnFailures()
 	case constraint.Operator:
 		return constraint.Operators()
 	case lifecycle.Event:

@@ -41,6 +41,7 @@ func fill(v reflect.Value, random *rand.Rand) {
 		reflect.TypeFor[terms.TaskScheduler](): uint64(terms.TaskFixed),
 		reflect.TypeFor[terms.Coverage]():      uint64(terms.CoverageOptional),
 		reflect.TypeFor[terms.Method]():        uint64(len(terms.Methods()) - 1),
+		reflect.TypeFor[terms.OnFailure]():     uint64(len(terms.OnFailures()) - 1),
 		reflect.TypeFor[terms.Grow]():          uint64(terms.GrowWhole),
 		reflect.TypeFor[lifecycle.Action]():    uint64(lifecycle.Complete),
 	}
@@ -122,7 +123,7 @@ func fillMessageTo(m protoreflect.Message, next func() int, depth int) {
 		"TaskSpec.placement": "spread", "Constraint.operator": "not in", "Reschedule.growth": "fibonacci",
 		"LifecyclePolicy.on": "task_failed", "LifecyclePolicy.action": "complete",
 		"TaskSpec.on_members_change": "SIGHUP", "SecretUse.on_change": "SIGUSR1",
-		"Disconnect.keep": "replacement", "Check.kind": "command", "Check.method": "POST",
+		"Disconnect.keep": "replacement", "Check.kind": "command", "Check.method": "POST", "Check.on_failure": "unready",
 	}
 	fields := m.Descriptor().Fields()
 	for i := range fields.Len() {

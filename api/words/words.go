@@ -200,6 +200,8 @@ func Effect(e *report.Effect) string {
 		text = fmt.Sprintf("job %s finished", e.Slot.Job)
 	case report.Unhealthy:
 		text = fmt.Sprintf("%s on node %s counts as failed", e.Slot, e.Node)
+	case report.Unready:
+		text = fmt.Sprintf("%s on node %s is not ready any more", e.Slot, e.Node)
 	case report.GaveWay:
 		return fmt.Sprintf("%s on node %s gives way %s", e.Slot, e.Node, e.Reason)
 	case report.Decided:

@@ -142,6 +142,8 @@ func TestEffects(t *testing.T) {
 			"job web finished: stopped"},
 		{report.Effect{Kind: report.Unhealthy, Slot: slot, Order: 7, Node: "b", Reason: "it was not healthy in time"},
 			"web.server[2] on node b counts as failed: it was not healthy in time"},
+		{report.Effect{Kind: report.Unready, Slot: slot, Order: 7, Node: "b", Reason: "check tcp on port http failed once"},
+			"web.server[2] on node b is not ready any more: check tcp on port http failed once"},
 		{report.Effect{Kind: report.Updating, Slot: terms.SlotName{Job: "web"}, Reason: "to version 2: PAUSED"},
 			"update of job web to version 2: PAUSED"},
 		{report.Effect{Kind: report.GaveWay, Slot: slot, Order: 7, Node: "b",

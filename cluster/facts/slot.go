@@ -48,7 +48,7 @@ type Health uint8
 
 // The healths.
 const (
-	// Starting means that it has not been ready yet.
+	// Starting means that it has not been ready yet, or is not ready any more.
 	Starting Health = iota
 	// Ready means that it runs and all its checks have passed.
 	Ready
@@ -58,6 +58,9 @@ const (
 	Unhealthy
 	HealthCount
 )
+
+// Ready tells whether what has this health passes all its checks.
+func (h Health) Ready() bool { return h == Ready || h == Healthy }
 
 // String returns the health as people read it.
 func (h Health) String() string { return [...]string{"starting", "ready", "healthy", "unhealthy"}[h] }

@@ -192,10 +192,38 @@ func (j *Job) Place(entry terms.Index, at terms.Time, waiting facts.Slot, n fact
 	if next.Version == 0 {
 		next.Version = j.Version
 	}
-	if limit := j.Spec.Update.HealthyDeadlineMillis; limit > 0 && next.Version == j.Version && j.Update.State.Rolls() {
-		next.Deadline = at + terms.Time(limit)
-	}
+	next.Deadline = j.healthyBy(&next)
 	return next
+}
+
+// healthyBy returns by when what begins to be Starting is to be healthy, 0 if no update waits for that.
+func (j *Job) healthyBy(s *facts.Slot) terms.Time {
+	if limit := j.Spec.Update.HealthyDeadlineMillis; limit > 0 && s.Version == j.Version && j.Update.State.Rolls() {
+		return s.Since + terms.Time(limit)
+	}
+	return 0
+}
+
+// Unready returns an instance as it is when a check says that it is not ready any more. Nothing else is done to it: it
+// is told to nobody, and to be healthy it has to be ready for as long as ever. No changes is that of one that was not
+// ready, or whose checks say only that it was.
+func (j *Job) Unready(r facts.SlotRef, s facts.Slot, at terms.Time) (next facts.Slot, changes bool) {
+	if s.Phase != facts.Running || !s.Health.Ready() || !j.TaskSpecOf(int(r.Task), s.Version).AsksReadiness() {
+		return s, false
+	}
+	s.Health, s.Since = facts.Starting, at
+	s.Deadline = j.healthyBy(&s)
+	return s, true
+}
+
+// IsTold tells whether what is in a seat is told to those who look for it: it is found on its node, and is ready if one
+// of its checks says when.
+func (j *Job) IsTold(r facts.SlotRef, s *facts.Slot) bool {
+	if !s.Phase.Found() || s.Phase == facts.Running && s.Health.Ready() {
+		return s.Phase.Found()
+	}
+	spec := j.TaskSpecOf(int(r.Task), s.Version)
+	return spec == nil || !spec.AsksReadiness()
 }
 
 // MayLive tells whether nothing may take the place of a seat's allocation before it has certainly stopped itself.

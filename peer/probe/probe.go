@@ -1,11 +1,12 @@
 // Package probe asks instances again and again whether they are well.
 //
-// An instance is ready once each of its checks has passed, and has failed when one of them fails more often in a row
-// than it may; then it is asked no more. Whoever watches an instance is told when that changes, and asks State how it
-// stands.
+// An instance is ready once each of its checks has passed. When one of them fails more often in a row than it may, the
+// instance has failed, and is asked no more; or it is not ready before that check passes again, if no more than that is
+// asked. Whoever watches an instance is told when that changes, and asks State how it stands.
 package probe
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -43,9 +44,11 @@ type Prober struct {
 // watched is an instance with the questions that it is asked.
 type watched struct {
 	stop context.CancelFunc
-	// passed tells of each check whether it ever has, inRow how often it has failed since it did last.
-	passed []bool
-	inRow  []uint32
+	// passed tells of each check whether it has, and has not failed too often since; inRow how often it has failed since
+	// it did last, unready why that is too often for the instance to be ready.
+	passed  []bool
+	inRow   []uint32
+	unready []string
 	// since is when it was first asked.
 	since time.Time
 	// failure is why the instance has failed; it may be empty.
@@ -73,7 +76,8 @@ func (p *Prober) Watch(id terms.AllocationID, checks []terms.Check, ports []fact
 		return
 	}
 	ctx, stop := context.WithCancel(p.ctx)
-	w := &watched{stop: stop, since: time.Now(), passed: make([]bool, len(checks)), inRow: make([]uint32, len(checks))}
+	w := &watched{stop: stop, since: time.Now(), passed: make([]bool, len(checks)), inRow: make([]uint32, len(checks)),
+		unready: make([]string, len(checks))}
 	p.watched[id] = w
 	for i := range checks {
 		check := checks[i]
@@ -94,16 +98,23 @@ func (p *Prober) Forget(id terms.AllocationID) {
 	}
 }
 
-// State tells whether all checks of an instance have passed, and why it has failed, "" if it has not. An instance
-// without checks is ready as soon as it is watched.
-func (p *Prober) State(id terms.AllocationID) (ready bool, failure string) {
+// State is how an instance stands.
+type State struct {
+	// Ready tells that all its checks have passed. Without checks it is ready as soon as it is watched.
+	Ready bool
+	// Failure is why it has failed, Unready why a check keeps it from being ready; "" if none does.
+	Failure, Unready string
+}
+
+// State tells how an instance stands; of one that is not watched nothing is known.
+func (p *Prober) State(id terms.AllocationID) State {
 	p.lock.Lock()
 	defer p.lock.Unlock()
 	w := p.watched[id]
 	if w == nil {
-		return false, ""
+		return State{}
 	}
-	return w.ready(), w.failure
+	return State{w.ready(), w.failure, cmp.Or(w.unready...)}
 }
 
 func (w *watched) ready() bool { return w.failure == "" && !slices.Contains(w.passed, false) }
@@ -156,10 +167,11 @@ func (p *Prober) note(ctx context.Context, a answer) bool {
 	if ctx.Err() != nil {
 		return false // it is forgotten, or has failed by another check
 	}
-	before := a.w.ready()
 	if a.err == nil {
-		a.w.passed[a.number], a.w.inRow[a.number] = true, 0
-		return a.w.ready() != before
+		before := a.w.ready()
+		changed := a.w.unready[a.number] != ""
+		a.w.passed[a.number], a.w.inRow[a.number], a.w.unready[a.number] = true, 0, ""
+		return changed || a.w.ready() != before
 	}
 	if !a.w.passed[a.number] && time.Since(a.w.since) < time.Duration(a.check.StartMillis)*time.Millisecond {
 		return false
@@ -168,7 +180,15 @@ func (p *Prober) note(ctx context.Context, a answer) bool {
 	if a.w.inRow[a.number] <= a.check.FailuresMax {
 		return false
 	}
-	a.w.failure = fmt.Sprintf("check %s failed %s: %v", name(a.check), times(a.w.inRow[a.number]), a.err)
+	why := fmt.Sprintf("check %s failed %s: %v", name(a.check), times(a.w.inRow[a.number]), a.err)
+	if a.check.OnFailure == terms.UnreadyOnFailure {
+		isNews := a.w.unready[a.number] == ""
+		if isNews {
+			a.w.passed[a.number], a.w.unready[a.number] = false, why
+		}
+		return isNews
+	}
+	a.w.failure = why
 	a.w.stop()
 	return true
 }

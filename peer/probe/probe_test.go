@@ -57,9 +57,10 @@ func (b *bench) told(ready bool, failure string) {
 	case <-time.After(10 * time.Second):
 		b.t.Fatal("there are no news")
 	}
-	if isReady, why := b.p.State(web); isReady != ready || !strings.Contains(why, failure) ||
-		(why == "") != (failure == "") {
-		b.t.Errorf("got %v, %q, want %v, %q", isReady, why, ready, failure)
+	state := b.p.State(web)
+	why := state.Failure + state.Unready
+	if state.Ready != ready || !strings.Contains(why, failure) || (why == "") != (failure == "") {
+		b.t.Errorf("got %v, %q, want %v, %q", state.Ready, why, ready, failure)
 	}
 }
 
@@ -101,12 +102,12 @@ func TestHTTP(t *testing.T) {
 	}
 	last := asked.Load()
 	b.p.Forget(web)
-	if ready, failure := b.p.State(web); ready || failure != "" {
-		t.Errorf("got %v, %q of what was forgotten", ready, failure)
+	if state := b.p.State(web); state != (State{}) {
+		t.Errorf("got %+v of what was forgotten", state)
 	}
 	b.p.Forget(web)
 	b.p.Watch(web, nil, nil)
-	if ready, _ := b.p.State(web); !ready {
+	if !b.p.State(web).Ready {
 		t.Error("an instance without checks is not ready")
 	}
 	if got := asked.Load(); got != last {
@@ -138,8 +139,8 @@ func TestAllMustPass(t *testing.T) {
 		quick(terms.Check{Kind: terms.CheckCommand, Command: []string{"test"}, FailuresMax: 1 << 30}),
 	}, portOf(t, listener.Addr().String()))
 	<-first
-	if ready, failure := b.p.State(web); ready || failure != "" {
-		t.Errorf("got %v, %q although a check has not passed", ready, failure)
+	if state := b.p.State(web); state.Ready || state.Failure != "" {
+		t.Errorf("got %+v although a check has not passed", state)
 	}
 	open.Store(true)
 	b.told(true, "")
@@ -278,4 +279,30 @@ func TestStartPeriod(t *testing.T) {
 	ask := terms.Check{Kind: terms.CheckCommand, Command: []string{"ask"}, StartMillis: 1}
 	b.p.Watch(web, []terms.Check{quick(ask)}, nil)
 	b.told(false, "check command ask failed once: never")
+}
+
+// TestReadiness has a check that asks no more than whether the instance is ready fail for a while, after it passed and
+// beside another.
+func TestReadiness(t *testing.T) {
+	well := atomic.Bool{}
+	b := newBench(t, func(_ context.Context, command []string) error {
+		if command[0] == "ready" && !well.Load() {
+			return errors.New("no database")
+		}
+		return nil
+	})
+	b.p.Watch(web, []terms.Check{
+		quick(terms.Check{Kind: terms.CheckCommand, Command: []string{"lives"}}),
+		quick(terms.Check{Kind: terms.CheckCommand, Command: []string{"ready"}, FailuresMax: 3,
+			OnFailure: terms.UnreadyOnFailure}),
+	}, nil)
+	for range 3 {
+		b.told(false, "check command ready failed 4 times in a row: no database")
+		well.Store(true)
+		b.told(true, "")
+		well.Store(false)
+	}
+	if got := b.p.State(web).Failure; got != "" {
+		t.Errorf("it has failed: %s", got)
+	}
 }

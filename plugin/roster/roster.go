@@ -1,8 +1,8 @@
 // Package roster reads the members of jobs off the value: which instances a job is to have, and where each is found.
 //
 // A member is a slot that its task is to have and that has not ended for good. It has an address from the moment at
-// which it has a node until it leaves that; its ports are known with it. Lists are told in full, and never without
-// their version.
+// which it has a node until it leaves that; if a check of its task says so, only while it is ready. Its ports are known
+// with it. Lists are told in full, and never without their version.
 package roster
 
 import (
@@ -22,7 +22,7 @@ type Member struct {
 	// Index is its number in its task.
 	Index uint32
 	// Address is that of the node where it lives, without a port. It is "" for one that waits for a node, leaves its node,
-	// or is out of reach.
+	// is out of reach, or is not ready and has a check that says so.
 	Address string
 	// Order is the entry with which its allocation there was decided, 0 without an address: another instance at the same
 	// address has another.
@@ -53,13 +53,14 @@ func MemberAt(s *cluster.State, j *workload.Job, r facts.SlotRef) (m Member, ok 
 	}
 	r.Seat = facts.MainSeat
 	slot := t.Slots.At(int(r.Index))
-	if !slot.Phase.Found() {
+	told := j.IsTold(r, &slot)
+	if !told {
 		r.Seat = facts.CanarySeat
-		if tried, ok := s.SlotAt(r); ok && tried.Phase.Found() {
-			slot = tried // it is all that there is of the slot
+		if tried, ok := s.SlotAt(r); ok && j.IsTold(r, &tried) {
+			slot, told = tried, true // it is all that there is of the slot
 		}
 	}
-	if m.Index = r.Index; slot.Phase.Found() {
+	if m.Index = r.Index; told {
 		m.Address, m.Ports = at(s.Node(slot.Node), r)
 		m.Order, m.At = slot.Order, r
 	}

@@ -55,6 +55,9 @@ type LocalTask struct {
 	Files terms.Index
 	// CheckFailure says why a check of it failed too often, "" if none did. It is ended for that.
 	CheckFailure string
+	// Unready says why a check that asks no more than whether it is ready failed too often, "" if each passes, or has not
+	// been asked often enough.
+	Unready string
 	// Detail says more about a failure; what is too long or no UTF-8 is left out of the report.
 	Detail string
 }
@@ -90,7 +93,7 @@ type Reactions struct {
 	Start    []Order
 	Stop     []StopOrder
 	Renew    []Renewal
-	// Waits are the allocations that cannot be started before others have nodes.
+	// Waits are the allocations that cannot be started before others have nodes, and those that run and are not ready.
 	Waits []Wait
 	// Probe lists all instances that run here and are to be asked whether they are well.
 	Probe []Order
@@ -281,11 +284,29 @@ func (r *reacting) allocation(a *Assignment, task *LocalTask) (news command.Repo
 		r.askAgain(a.SignalAt)
 	case a.Phase == facts.Stopping || task.CheckFailure != "":
 		r.out.Stop = append(r.out.Stop, StopOrder{a.ID, a.Spec.StopGraceMillis})
-	case a.Phase != facts.Running || ready && a.Health != facts.Ready && a.Health != facts.Healthy:
+	case a.Phase != facts.Running || ready && !a.Health.Ready():
 		news.Ready = ready
 		return news, true
+	case task.Unready != "":
+		return news, r.unready(a, task, &news)
 	}
 	return news, false
+}
+
+// readyMillisMin is how long what became ready stays so in the value, so that a check that fails every other time costs
+// few entries.
+const readyMillisMin = 1000
+
+// unready shows why a running allocation is not ready, and returns whether the value does not know it and is to be told
+// now.
+func (r *reacting) unready(a *Assignment, task *LocalTask, news *command.Report) bool {
+	r.out.Waits = append(r.out.Waits, Wait{a.ID, "not ready: " + task.Unready})
+	if at := a.Since + readyMillisMin; a.Health.Ready() && r.o.Now < at {
+		r.askAgain(at)
+		return false
+	}
+	news.Detail = clipped(task.Unready)
+	return a.Health.Ready()
 }
 
 // tellEnd completes the news of an allocation that has ended.
@@ -344,6 +365,7 @@ type Assignment struct {
 	Slot      facts.SlotRef
 	Phase     facts.Phase
 	Health    facts.Health
+	Since     terms.Time
 	Version   uint32
 	Spec      *terms.Task
 	Instances uint32
@@ -397,6 +419,7 @@ func ViewOf(s *cluster.State, self terms.PeerID) []Assignment {
 		j := s.Job(ref.Job)
 		a := Assignment{
 			ID: terms.AllocationID{Slot: s.NameOf(ref), Order: slot.Order}, Slot: ref, Phase: slot.Phase, Health: slot.Health,
+			Since:   slot.Since,
 			Version: slot.Version,
 			Spec:    j.TaskSpecOf(int(ref.Task), slot.Version), Instances: j.Tasks[ref.Task].Desired,
 		}

@@ -81,6 +81,8 @@ const (
 	GaveWay
 	// Decided: something followed by a policy, as Reason tells.
 	Decided
+	// Unready: the allocation runs and is not ready any more, as Reason tells.
+	Unready
 	// More: there were more effects than are kept.
 	More
 )
@@ -91,5 +93,5 @@ const EffectsMax = 1000
 // String returns the kind in a word.
 func (k EffectKind) String() string {
 	return [...]string{"unknown", "joined", "left", "placed", "started", "ended", "lost", "backing off", "stopping",
-		"job finished", "unhealthy", "update", "gave way", "policy", "more"}[k]
+		"job finished", "unhealthy", "update", "gave way", "policy", "not ready", "more"}[k]
 }

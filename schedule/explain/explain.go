@@ -192,15 +192,19 @@ func (e *explainer) assigned(slots []held) Finding {
 // waitsOnNodes says what instances wait for before their nodes can start them.
 func (e *explainer) waitsOnNodes(slots []held) (all []string) {
 	for _, h := range slots {
-		id, node := terms.AllocationID{Slot: e.slotName(h.index), Order: h.slot.Order}, e.s.Node(h.slot.Node).Name
-		if e.said == nil {
-			return nil
-		}
-		if reason := e.said(id, node); reason != "" {
-			all = append(all, fmt.Sprintf("%s on %s waits for %s", id.Slot, node, reason))
+		if reason := e.saidOf(h); reason != "" {
+			all = append(all, fmt.Sprintf("%s on %s waits for %s", e.slotName(h.index), e.s.Node(h.slot.Node).Name, reason))
 		}
 	}
 	return all
+}
+
+// saidOf is what the node of an instance says that this waits for, "" if it says nothing.
+func (e *explainer) saidOf(h held) string {
+	if e.said == nil {
+		return ""
+	}
+	return e.said(terms.AllocationID{Slot: e.slotName(h.index), Order: h.slot.Order}, e.s.Node(h.slot.Node).Name)
 }
 
 // backingOff explains instances that failed and will start again.

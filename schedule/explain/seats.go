@@ -196,6 +196,9 @@ func (e *explainer) ill(slots []held) Finding {
 		if h.slot.Deadline != 0 {
 			line += ": is to be healthy by " + wording.Clock(h.slot.Deadline)
 		}
+		if reason := e.saidOf(h); reason != "" {
+			line += ": " + reason
+		}
 		return line
 	})
 	return f

@@ -6,6 +6,7 @@ import (
 
 	"starling/cluster/facts"
 	"starling/replica/report"
+	"starling/sim/model/reading"
 	"starling/terms"
 	"starling/terms/constraint"
 )
@@ -133,10 +134,7 @@ func (m *Model) place(slot *slot) {
 		m.checkPlace(s.ref(), q, m.Nodes[now.Node])
 		s.Slot = facts.Slot{
 			Order: m.index, Since: m.time, Node: now.Node, Version: version, Phase: facts.Assigned, Failures: s.Failures,
-			Health: s.Health,
-		}
-		if limit := j.newest().Update.HealthyDeadlineMillis; limit > 0 && version == j.version() && j.update.State.Rolls() {
-			s.Deadline = m.time + terms.Time(limit)
+			Health: s.Health, Deadline: reading.HealthyBy(j.newest(), &j.update, version, m.time),
 		}
 		m.receive(s)
 	}

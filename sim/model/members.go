@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"starling/cluster/facts"
+	"starling/sim/model/reading"
 )
 
 // regroup notes for each job with plugins whether the list of its members is another than before the entry.
@@ -43,18 +44,20 @@ func (s *seat) found() bool {
 	return s.Phase == facts.Assigned || s.Phase == facts.Running || s.Phase == facts.BackingOff
 }
 
+func (s *seat) told() bool { return s.found() && reading.Told(s.spec(), &s.Slot) }
+
 func (m *Model) membersOf(t *task) string {
 	text := ""
 	for _, s := range t.slots {
 		seat := s.main()
-		if canary := &s.seats[facts.CanarySeat]; !seat.found() && canary.found() {
+		if canary := &s.seats[facts.CanarySeat]; !seat.told() && canary.told() {
 			seat = canary
 		}
 		if s.index >= t.desired || seat.Phase.Final() {
 			continue
 		}
 		text += fmt.Sprintf(" %d", s.index)
-		if !seat.found() {
+		if !seat.told() {
 			continue
 		}
 		text += fmt.Sprintf(" by %d", seat.Order)

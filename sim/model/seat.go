@@ -5,6 +5,7 @@ import (
 	"starling/cluster/retries"
 	"starling/command"
 	"starling/reconcile"
+	"starling/sim/model/reading"
 	"starling/terms"
 	"starling/terms/lifecycle"
 	"starling/terms/rules"
@@ -57,12 +58,15 @@ func (m *Model) report(s *seat, news *command.Report) {
 	}
 }
 
-// ready notes that a running instance has passed its checks; if that need not hold for a while it is healthy.
+// ready notes whether a running instance passes its checks; if that need not hold for a while it is healthy.
 func (m *Model) ready(s *seat, ready bool) {
+	row, by := s.Slot, reading.HealthyBy(s.job().newest(), &s.job().update, s.Version, m.time)
+	if !ready && reading.NotReady(s.spec(), &row, by, m.time) {
+		m.put(s, row)
+	}
 	if !ready || s.Health == facts.Ready || s.Health == facts.Healthy {
 		return
 	}
-	row := s.Slot
 	row.Health, row.Since = facts.Ready, m.time
 	enough := m.time + terms.Time(s.job().newest().Update.MinHealthyMillis)
 	if row.Deadline == 0 || enough <= row.Deadline {

@@ -5,12 +5,14 @@ package promises
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	"starling/cluster"
 	"starling/cluster/facts"
 	"starling/cluster/workload"
 	"starling/command"
+	"starling/plugin/roster"
 	"starling/replica/report"
 	"starling/terms"
 )
@@ -32,13 +34,15 @@ type Watch struct {
 	// desired is how many instances each task was to have after the entry before.
 	desired map[facts.TaskKey]uint32
 	sharing sharing
+	// unready are the allocations that are not ready any more, as their nodes say.
+	unready map[terms.AllocationID]bool
 	// away are the peers that were away with notice after the entry before.
 	away map[facts.NodeIndex]absence
 }
 
 // New returns a watch that has seen no entry.
 func New(fail Fail, told Told) *Watch {
-	return &Watch{fail: fail, told: told, sharing: sharing{fail: fail}}
+	return &Watch{fail: fail, told: told, sharing: sharing{fail: fail}, unready: map[terms.AllocationID]bool{}}
 }
 
 // Entry looks at the value after an entry; told must know of it.
@@ -50,12 +54,51 @@ func (p *Watch) Entry(s *cluster.State, folded *report.Folded) {
 		}
 	}
 	p.checkHealth(s)
+	p.checkReady(s, folded)
 	p.keepsAway(s, folded)
 	p.drained = map[facts.NodeIndex]facts.Drain{}
 	for _, n := range s.Draining() {
 		p.drained[n] = s.Node(n).Drain
 	}
 	p.sharing.check(s, folded.Outcome.Effects)
+}
+
+// checkReady checks that nobody is told to find an instance that is not ready any more, and that it does not count as
+// healthy, before its node says that it is ready.
+func (p *Watch) checkReady(s *cluster.State, folded *report.Folded) {
+	if folded.Entry == nil {
+		return
+	}
+	for i := range folded.Outcome.Effects {
+		if e := &folded.Outcome.Effects[i]; e.Kind == report.Unready {
+			p.unready[terms.AllocationID{Slot: e.Slot, Order: e.Order}] = true
+		}
+	}
+	for _, one := range folded.Entry.Commands {
+		news, _ := command.Plain(one).(*command.ReportTasks)
+		for i := 0; news != nil && i < len(news.Reports); i++ {
+			if r := &news.Reports[i]; (r.Ready || r.Ended != facts.NotEnded) && s.Job(r.Slot.Job) != nil {
+				maps.DeleteFunc(p.unready, func(id terms.AllocationID, _ bool) bool { return id.Order == r.Order })
+			}
+		}
+	}
+	for id := range p.unready {
+		p.checkUntold(s, id)
+	}
+}
+
+// checkUntold checks that nobody is told of an allocation that is not ready.
+func (p *Watch) checkUntold(s *cluster.State, id terms.AllocationID) {
+	j := s.JobOf(id.Slot.Job)
+	if j == nil || j.TaskIndex(id.Slot.Task) < 0 {
+		delete(p.unready, id)
+		return
+	}
+	r := facts.SlotRef{Job: j.ID, Task: uint16(j.TaskIndex(id.Slot.Task)), Index: id.Slot.Index}
+	_, slot, ok := s.SeatOf(r, id.Order)
+	if member, _ := roster.MemberAt(s, j, r); ok && (member.Order == id.Order || slot.Health.Ready()) {
+		p.fail("%s is %s, and found at node %d, although it is not ready any more", id, slot.Health, slot.Node)
+	}
 }
 
 // checkHealth checks that an update or a drain took no healthy instance away when that leaves fewer than promised: as

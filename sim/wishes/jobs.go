@@ -328,6 +328,9 @@ func (d *Drawer) task(kind terms.JobType, name terms.TaskName) terms.Task {
 	if d.IntN(3) == 0 {
 		t.Checks = []terms.Check{{Kind: terms.CheckCommand, Command: []string{"check"}, IntervalMillis: 1000,
 			TimeoutMillis: 1000}}
+		if kind != terms.Batch && t.StopGraceMillis%2 == 0 { // no draw of its own
+			t.Checks[0].OnFailure = terms.UnreadyOnFailure
+		}
 	}
 	if kind == terms.Stateful && d.IntN(3) == 0 {
 		t.Volumes = []terms.Volume{{Name: "data"}}

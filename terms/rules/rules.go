@@ -45,6 +45,10 @@ const Lacks Number = 10
 // PullSecrets has tasks name the secret with which the registry of their image is asked.
 const PullSecrets = Lacks
 
+// Readiness has checks whose failure takes an instance off the lists of members, and does not end it. It shares its
+// number with Lacks.
+const Readiness = Lacks
+
 // Released is the newest number by which a released program folds.
 const Released = Lacks
 

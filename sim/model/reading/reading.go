@@ -94,6 +94,36 @@ func Plain(spec *terms.Task) bool {
 	return !social && len(spec.Devices)+len(spec.Ports) == 0
 }
 
+// HealthyBy returns by when an instance of a version is to be healthy that begins now, 0 if no update waits for that.
+func HealthyBy(spec *terms.Job, u *facts.Update, version uint32, now terms.Time) terms.Time {
+	if !u.State.Rolls() || version != u.To || spec.Update.HealthyDeadlineMillis == 0 {
+		return 0
+	}
+	return now + terms.Time(spec.Update.HealthyDeadlineMillis)
+}
+
+// Gated tells whether a task has a check that keeps its instances from being found.
+func Gated(spec *terms.Task) bool {
+	return spec != nil && slices.ContainsFunc(spec.Checks, func(c terms.Check) bool {
+		return c.OnFailure == terms.UnreadyOnFailure
+	})
+}
+
+// NotReady has an instance that was ready begin anew, if its node says that it is not and a check counts for that.
+func NotReady(spec *terms.Task, row *facts.Slot, by, now terms.Time) bool {
+	if !Gated(spec) || row.Health != facts.Ready && row.Health != facts.Healthy {
+		return false
+	}
+	row.Health, row.Since, row.Deadline = facts.Starting, now, by
+	return true
+}
+
+// Told tells whether others are told of an instance: one with a gate has to run, and to be ready.
+func Told(spec *terms.Task, row *facts.Slot) bool {
+	ready := row.Phase == facts.Running && (row.Health == facts.Ready || row.Health == facts.Healthy)
+	return ready || !Gated(spec)
+}
+
 // OwnCode is the exit code of a program that ended by its own doing, 0 of another.
 func OwnCode(row *facts.Slot) int32 {
 	switch row.Ended {
