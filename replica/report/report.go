@@ -55,7 +55,7 @@ type PeerStatus struct {
 	Requests int
 	// JournalUsed is how much the journal's engine holds, JournalQuota how much it may, in bytes; 0 if not known.
 	JournalUsed, JournalQuota int64
-	// Waits says what allocations of this node wait for that are not started yet.
+	// Waits says what allocations of this node wait for that are not started yet, or not ready.
 	Waits map[terms.AllocationID]string
 }
 
