@@ -130,7 +130,7 @@ tasks.server.env.C: "" -> "\"\"" replaces
 tasks.server.env.B: "2" -> "" replaces
 tasks.server.restart.attempts: "5" -> "0"
 tasks.server.checks[0].http: "/" -> "/health" replaces
-tasks.server.checks[1]: "" -> "{tcp: true, port: http, interval: 2s, timeout: 1s, failures: 3}" replaces
+tasks.server.checks[1]: "" -> "{tcp: true, port: http, interval: 2s, timeout: 1s, failures: 3, on_failure: restart}" replaces
 tasks.server.ports.http: "auto" -> "8080" replaces
 tasks.server.constraints[0].values: "[a, b]" -> "[a]" may replace
 tasks.new: "" -> "{instances: 4, command: [a, \"b, c\"]}" starts
