@@ -34,15 +34,16 @@ type Watcher struct {
 	End func(id, why string)
 }
 
-// lookEvery is the pause between two looks at the disk and at the tasks.
+// lookEvery is the pause between two looks at the tasks.
 const lookEvery = time.Second
 
 // Watch looks after the tasks until ctx ends. It measures one at a time.
 func (w *Watcher) Watch(ctx context.Context) {
-	for pause(ctx, lookEvery); ctx.Err() == nil; pause(ctx, lookEvery) {
+	full := false
+	for w.rest(ctx, full); ctx.Err() == nil; w.rest(ctx, full) {
 		begun := time.Now()
 		room, err := RoomOf(w.Folder)
-		full := err == nil && room.Full()
+		full = err == nil && room.Full()
 		var worst filler
 		for _, t := range w.Tasks() {
 			if t.Limit > 0 || full {
@@ -54,6 +55,18 @@ func (w *Watcher) Watch(ctx context.Context) {
 				amount(worst.bytes), amount(worst.asked)))
 		}
 		pause(ctx, pauseShare*time.Since(begun))
+	}
+}
+
+// roomEvery is the pause between two looks at the room of the disk alone, which cost little.
+const roomEvery = 100 * time.Millisecond
+
+// rest lasts until the next look, which comes at once when the disk becomes full.
+func (w *Watcher) rest(ctx context.Context, full bool) {
+	for end := time.Now().Add(lookEvery); ctx.Err() == nil && time.Now().Before(end); pause(ctx, roomEvery) {
+		if room, err := RoomOf(w.Folder); !full && err == nil && room.Full() {
+			return
+		}
 	}
 }
 
