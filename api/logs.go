@@ -140,24 +140,21 @@ func (s *server) locateNext(ctx context.Context, last *location) (*location, err
 		if err != nil {
 			return nil, err
 		}
-		placed, err := s.placed(ctx, last.id.Slot, last.id.Order+1, state.Index)
-		if err != nil {
-			return nil, fmt.Errorf("look for what follows %s: %w", last.id, err)
-		}
-		if len(placed) > 0 {
-			return locationIn(state, placed[0]), nil
-		}
-		r, ok := state.RefOf(last.id.Slot)
-		if !ok {
-			return nil, nil
-		}
-		switch slot, _ := state.SlotAt(r); {
-		case slot.Order > last.id.Order: // the entry that placed it is forgotten
-			return locationOf(state, r, slot), nil
-		case slot.Phase.Final() || state.Job(r.Job).Status().Final():
-			return nil, nil
-		}
 		index = state.Index + 1
+		r, ok := state.RefOf(last.id.Slot)
+		slot, _ := state.SlotAt(r)
+		if ok && slot.Order <= last.id.Order && !slot.Phase.Final() && !state.Job(r.Job).Status().Final() {
+			continue
+		}
+		switch placed, err := s.placed(ctx, last.id.Slot, last.id.Order+1, state.Index); {
+		case err != nil:
+			return nil, fmt.Errorf("look for what follows %s: %w", last.id, err)
+		case len(placed) > 0:
+			return locationIn(state, placed[0]), nil
+		case ok && slot.Order > last.id.Order: // the entry that placed it is forgotten
+			return locationOf(state, r, slot), nil
+		}
+		return nil, nil
 	}
 }
 

@@ -349,7 +349,11 @@ func (m *machine) forget(id terms.AllocationID) {
 
 // notice lets the core, if it runs, see soon what changed at the driver.
 func (m *machine) notice() {
-	if m.stale = m.stale || m.up; m.noticing || !m.up {
+	if !m.up {
+		return
+	}
+	m.stale = true
+	if m.noticing {
 		return
 	}
 	m.noticing = true

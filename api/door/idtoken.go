@@ -43,20 +43,13 @@ func (d *Door) idTokens(w http.ResponseWriter, r *http.Request) {
 
 // IDTokens signs the id tokens that the task of an instance asks for, if the value has the instance on the node.
 func (d *Door) IDTokens(ctx context.Context, node terms.NodeName, request *IDTokensRequest) (*IDTokensAnswer, error) {
-	answer := d.answer.Load()
-	switch {
-	case !d.config.Keys.IsKeeper():
-		return nil, trust.ErrNotKeeper
-	case answer == nil || answer.peer == nil:
-		return nil, &wire.Failure{Code: wire.Unavailable, Reason: errNoPeer.Error()}
+	state, err := d.keptState(ctx, request.Index)
+	if err != nil {
+		return nil, err
 	}
 	id, ok := terms.ParseAllocationID(request.Allocation)
 	if !ok {
 		return nil, &wire.Failure{Code: wire.Invalid, Reason: fmt.Sprintf("%q is not an allocation", request.Allocation)}
-	}
-	state, err := answer.peer.State(ctx, request.Index)
-	if err != nil {
-		return nil, &wire.Failure{Code: wire.Unavailable, Reason: err.Error()}
 	}
 	task := reaction.TaskOn(state, node, id)
 	if task == nil {
@@ -74,6 +67,22 @@ func (d *Door) IDTokens(ctx context.Context, node terms.NodeName, request *IDTok
 		}
 	}
 	return signed, d.openSecrets(state, pool, task.Secrets, signed)
+}
+
+// keptState is a value of at least that index for whoever asks a keeper; other nodes refuse.
+func (d *Door) keptState(ctx context.Context, index terms.Index) (*cluster.State, error) {
+	answer := d.answer.Load()
+	switch {
+	case !d.config.Keys.IsKeeper():
+		return nil, trust.ErrNotKeeper
+	case answer == nil || answer.peer == nil:
+		return nil, &wire.Failure{Code: wire.Unavailable, Reason: errNoPeer.Error()}
+	}
+	state, err := answer.peer.State(ctx, index)
+	if err != nil {
+		return nil, &wire.Failure{Code: wire.Unavailable, Reason: err.Error()}
+	}
+	return state, nil
 }
 
 // openSecrets adds what secrets of a pool hold.

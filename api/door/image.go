@@ -8,7 +8,6 @@ import (
 	"starling/api/wire"
 	"starling/driver/image"
 	"starling/terms"
-	"starling/trust"
 )
 
 // PinRequest asks for the name of an image with the digest that its tag has now.
@@ -36,16 +35,9 @@ func (d *Door) pin(w http.ResponseWriter, r *http.Request) {
 func (d *Door) Pin(ctx context.Context, request *PinRequest) (*PinAnswer, error) {
 	var config image.Config
 	if request.Secret != "" && !image.Pinned(request.Image) {
-		answer := d.answer.Load()
-		switch {
-		case !d.config.Keys.IsKeeper():
-			return nil, trust.ErrNotKeeper
-		case answer == nil || answer.peer == nil:
-			return nil, &wire.Failure{Code: wire.Unavailable, Reason: errNoPeer.Error()}
-		}
-		state, err := answer.peer.State(ctx, request.Index)
+		state, err := d.keptState(ctx, request.Index)
 		if err != nil {
-			return nil, &wire.Failure{Code: wire.Unavailable, Reason: err.Error()}
+			return nil, err
 		}
 		value, _, err := d.openSecret(state, request.Pool, request.Secret)
 		if err != nil {

@@ -1,4 +1,4 @@
-// Package waits asks other peers what is in no journal: what instances wait for that they are to start.
+// Package waits asks other peers what is in no journal: what instances wait for that do not run yet, or are not ready.
 package waits
 
 import (
@@ -85,7 +85,7 @@ func (p Peer) Of(ctx context.Context, state *cluster.State, j *workload.Job) *St
 	return p.ask(ctx, nodes)
 }
 
-// ask asks the peers on nodes, all at a time.
+// ask asks the peers on nodes, all at the same time.
 func (p Peer) ask(ctx context.Context, nodes []*cluster.Node) *Starts {
 	t := &Starts{reasons: map[terms.AllocationID]string{}, silent: map[terms.NodeName]bool{}}
 	ctx, cancel := context.WithTimeout(ctx, longMax)

@@ -61,10 +61,14 @@ func (w *Watcher) Watch(ctx context.Context) {
 // roomEvery is the pause between two looks at the room of the disk alone, which cost little.
 const roomEvery = 100 * time.Millisecond
 
-// rest lasts until the next look, which comes at once when the disk becomes full.
+// rest lasts until the next look; if the disk was not full at the last, it comes at once when the disk becomes so.
 func (w *Watcher) rest(ctx context.Context, full bool) {
+	if full {
+		pause(ctx, lookEvery)
+		return
+	}
 	for end := time.Now().Add(lookEvery); ctx.Err() == nil && time.Now().Before(end); pause(ctx, roomEvery) {
-		if room, err := RoomOf(w.Folder); !full && err == nil && room.Full() {
+		if room, err := RoomOf(w.Folder); err == nil && room.Full() {
 			return
 		}
 	}

@@ -30,7 +30,7 @@ func garbage() map[string][]byte {
 // TestGarbageInTheJournal writes records past all peers, with a client of the engine.
 func TestGarbageInTheJournal(t *testing.T) {
 	t.Parallel()
-	tr := begin(t, 3*time.Second)
+	tr := begin(t, 15*time.Second) // longer than an agent takes to come back, on a busy machine as well
 	tr.submit(tr.job("web", terms.Stateless, serverRole, 3))
 	before := tr.awaitRunning(tr.Agents[0], "web")
 	tasks := tr.wantTasks(before)
