@@ -12,6 +12,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -40,6 +41,8 @@ type trial struct {
 	restarts uint32
 	// written is the index of the last write: who is asked next must have folded it.
 	written terms.Index
+	// asker asked last. Its connections are closed when the next asks: an agent lets a user have some hundreds.
+	asker atomic.Pointer[client.Client]
 }
 
 // begin starts a cluster of three, which ends with the test.
@@ -151,6 +154,9 @@ func (tr *trial) eventually(what string, complaint func() string) {
 func (tr *trial) asked(order ...*agents.Agent) *client.Client {
 	c := tr.Client(order...)
 	tr.Cleanup(c.Close)
+	if last := tr.asker.Swap(c); last != nil {
+		last.Close()
+	}
 	c.See(tr.written)
 	return c
 }
