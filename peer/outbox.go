@@ -132,7 +132,7 @@ func (b *outbox) full() string {
 		return ""
 	}
 	return fmt.Sprintf("the journal is full: %s of %s are in use, and the rest is kept for what trims it; "+
-		"stop jobs that are not needed, or let its engine have more room (etcd.quota)",
+		"stop jobs that are not needed, or let its engine have more room (etcd.quota, or what a ZooKeeper has as quota)",
 		terms.Memory.Round(b.room.Used), terms.Memory.Round(b.room.Quota))
 }
 

@@ -42,6 +42,9 @@ func Parse(text string) (servers []string, chroot string, err error) {
 // unprintable is what ZooKeeper does not take in a name, or people would not see there.
 var unprintable = regexp.MustCompile(`[^[:graph:]]`)
 
+// quotaRoot is where the ensemble keeps quotas, each below it at the path that it bounds.
+const quotaRoot = "/zookeeper/quota"
+
 // paths names the nodes.
 type paths struct {
 	chroot   string // "" for none
@@ -51,6 +54,8 @@ type paths struct {
 	pulses   string
 	owners   string
 	cluster  string
+	// The ensemble's own, of the chroot: what is below it, and what may be.
+	quotaUsed, quotaLimits string
 }
 
 func newPaths(chroot string) paths {
@@ -58,7 +63,8 @@ func newPaths(chroot string) paths {
 	return paths{
 		chroot: chroot, shards: chroot + "/shard", writers: chroot + "/writer", snapshot: chroot + "/snapshot",
 		pulses: chroot + "/pulse", owners: chroot + "/owner",
-		cluster: chroot + "/cluster",
+		cluster:   chroot + "/cluster",
+		quotaUsed: quotaRoot + chroot + "/zookeeper_stats", quotaLimits: quotaRoot + chroot + "/zookeeper_limits",
 	}
 }
 

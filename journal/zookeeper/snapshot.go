@@ -215,9 +215,6 @@ func (j *Journal) haveChunks(ctx context.Context, s journal.Snapshot) error {
 	return nil
 }
 
-// Room implements journal.Journal: an ensemble keeps all in memory, and tells no client how much of that it may have.
-func (j *Journal) Room(ctx context.Context) (journal.Room, error) { return journal.Room{}, j.over(ctx) }
-
 // Cluster implements journal.Journal.
 func (j *Journal) Cluster(ctx context.Context, proposed string) (string, error) {
 	if over := j.over(ctx); over != nil {

@@ -95,7 +95,7 @@ A file for the second machine:
   secret_file: /etc/starling/cluster.secret
   attributes: {zone: cellar}
 
-An ensemble of ZooKeeper may keep the journal instead, for those who have one. Then there is no quorum of nodes:
+An ensemble of ZooKeeper may keep the journal instead, with what "zkCli.sh setquota -b" gives the chroot as its room:
 
   zookeeper:
     servers: 10.0.0.7:2181,10.0.0.8:2181,10.0.0.9:2181/starling
