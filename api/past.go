@@ -128,7 +128,7 @@ func (s *server) indexOf(ctx context.Context, m moment) (terms.Index, Archive, e
 	archive := s.backend.Archive()
 	if archive == nil {
 		return 0, nil, &wire.Failure{Code: wire.NotFound, Decided: true, Reason: "this peer keeps no archive: " +
-			"start `starling dev` with --data, or the agent with archive.bytes, and ask for what comes from then on"}
+			"start the agent with archive.bytes, and ask for what comes from then on"}
 	}
 	if m.at.IsZero() {
 		return m.index, archive, nil

@@ -41,6 +41,8 @@ const (
 	devReadyMax = 30 * time.Second
 	// devFolder begins the names of folders that are gone at exit.
 	devFolder = "starling-dev-"
+	// devArchiveBytes bound the archive of each peer that is gone at exit.
+	devArchiveBytes = 64 << 20
 	// devCPU, devMemory and devDisk are what each peer offers at least, if the machine has as much: enough for a task
 	// or two, however many peers there are.
 	devCPU, devMemory, devDisk = 1000, 1 << 30, 1 << 30
@@ -79,7 +81,7 @@ func newDev(r *remote.Remote, version string) *cobra.Command {
 		Use:   "dev",
 		Short: "Start a cluster in this process, to try things",
 		Long: `Start a cluster of one or more real peers in this process. It needs no root, no container and no file. Its data
-is in memory and gone at the end, unless --data says where to keep it. Ctrl-C stops its tasks and then itself.
+are gone at the end, unless --data says where to keep them. Ctrl-C stops its tasks and then itself.
 
 The peers divide the machine among them, but each offers at least a core, so that many of them offer it several times over.`,
 		Args: usage.NoArguments,
@@ -162,10 +164,10 @@ func (d *dev) start(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// archive bounds the archives, which are kept with the data.
+// archive bounds the archives. What is gone at the end takes little of the disk.
 func (d *dev) archive() host.ArchiveLimits {
 	if d.data == "" {
-		return host.ArchiveLimits{}
+		return host.ArchiveLimits{Bytes: devArchiveBytes}
 	}
 	return host.ArchiveLimits{Bytes: settings.ArchiveBytesDefault, Age: settings.ArchiveAgeDefault}
 }
@@ -278,7 +280,7 @@ func (d *dev) shares() ([]terms.Offer, error) {
 
 // banner says, in at most six lines, where everything is and what to do next.
 func (d *dev) banner() {
-	kept := "in memory, gone at exit; --data DIR keeps it"
+	kept := "gone at exit; --data DIR keeps it"
 	if d.data != "" {
 		kept = "in " + d.folder.Path
 	}
