@@ -44,7 +44,8 @@ func (m *moment) String() string { return m.text }
 func (m *moment) Type() string { return "moment" }
 
 // Moment reads an index such as 4711, a time such as 2006-01-02T15:04:05Z, a time of the last 24 hours such as 14:30,
-// or how long ago such as -10m. It returns it as the API takes it, and the time if it is one.
+// a day such as 2006-01-02, of which it is the beginning, or how long ago such as -10m. It returns it as the API takes
+// it, and the time if it is one.
 func Moment(text string, now time.Time) (string, time.Time, error) {
 	if regexp.MustCompile(`^\d{1,19}$`).MatchString(text) {
 		return text, time.Time{}, nil
@@ -53,13 +54,16 @@ func Moment(text string, now time.Time) (string, time.Time, error) {
 	if err != nil {
 		at, err = clock(text, now)
 	}
+	if err != nil {
+		at, err = time.ParseInLocation(time.DateOnly, text, now.Location())
+	}
 	if ago, isDuration := strings.CutPrefix(text, "-"); err != nil && isDuration {
 		var d time.Duration
 		d, err = time.ParseDuration(ago)
 		at = now.Add(-d)
 	}
 	if err != nil {
-		return "", time.Time{}, fmt.Errorf("must be an index such as 4711, a time such as 2006-01-02T15:04:05Z or 14:30, or how long ago, such as -10m")
+		return "", time.Time{}, fmt.Errorf("must be an index such as 4711, a time such as 2006-01-02T15:04:05Z, 2006-01-02 or 14:30, or how long ago, such as -10m")
 	}
 	return at.UTC().Format(time.RFC3339Nano), at, nil
 }
