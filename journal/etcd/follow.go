@@ -22,7 +22,7 @@ var (
 )
 
 // errDamaged ends a Follow: no reading again can mend what the engine holds.
-var errDamaged = errors.New("this is not the whole journal; was the engine restored from a backup, replaced, or written to by others? Bring back what it held, or begin a cluster from a backup: starling agent --restore FILE")
+var errDamaged = errors.New("this is not the whole journal; was the engine restored from a backup, replaced, or written to by others? Bring back what it held, or begin a cluster from a backup: starling restore FILE")
 
 // deliverError is an error of the caller's deliver, which Follow returns as it is.
 type deliverError struct{ error }

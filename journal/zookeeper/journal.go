@@ -62,7 +62,7 @@ const (
 var ErrRefused = errors.New("the ensemble cannot be used so")
 
 // errDamaged ends a Follow: no reading again can mend what the ensemble holds.
-var errDamaged = errors.New("this is not the whole journal; was the ensemble restored from a backup, replaced, or written to by others? Bring back what it held, or begin a cluster from a backup: starling agent --restore FILE")
+var errDamaged = errors.New("this is not the whole journal; was the ensemble restored from a backup, replaced, or written to by others? Bring back what it held, or begin a cluster from a backup: starling restore FILE")
 
 // Config says how to reach an ensemble.
 type Config struct {

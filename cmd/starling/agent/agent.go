@@ -59,10 +59,12 @@ type agent struct {
 	backups backups
 }
 
-// Commands returns "starling agent", "starling dev", "starling recover", and the hidden one that drivers start. The
-// version is that of this program.
+// Commands returns "starling agent", "starling dev", "starling recover", "starling restore", and the hidden one that
+// drivers start. The version is that of this program.
 func Commands(r *remote.Remote, version string) []*cobra.Command {
-	return []*cobra.Command{newAgent(r, version), newDev(r, version), newRecover(r), newSupervise()}
+	return []*cobra.Command{
+		newAgent(r, version), newDev(r, version), newRecover(r), newRestore(r, version), newSupervise(),
+	}
 }
 
 func newAgent(r *remote.Remote, version string) *cobra.Command {

@@ -7,15 +7,41 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/spf13/cobra"
+
 	"starling/archive/depot"
 	"starling/cluster"
 	"starling/cmd/starling/exit"
 	"starling/cmd/starling/files"
+	"starling/cmd/starling/remote"
+	"starling/cmd/starling/usage"
 	"starling/peer"
 )
 
 // restoredFile notes in the data directory from which backup its cluster was begun, so that the setting may stay.
 const restoredFile = "restored"
+
+// newRestore returns "starling restore FILE", which is the agent with that setting.
+func newRestore(r *remote.Remote, version string) *cobra.Command {
+	command := newAgent(r, version)
+	run := command.RunE
+	command.Use, command.Short = "restore FILE", "Run the first peer of a new cluster, which goes on from a backup"
+	command.Long = `Run the first peer of a new cluster, which goes on from what "starling backup" has written: the same as "starling agent" with
+the setting "restore", where a service manager starts that. FILE is a backup, or a place of backups, of which the newest counts.
+
+It is read and folded before anything is changed, and its digest is proven. The data directory must be empty. Other machines join
+as always, and what the backup knows of runs again on what there is. When it is started again later it goes on with what it has.`
+	command.Example = `  starling restore flock.backup --config /etc/starling/agent.yaml
+  starling restore s3://backups/flock --node a --data a.data`
+	command.Args = usage.OneArgument("file")
+	command.RunE = func(command *cobra.Command, args []string) error {
+		if err := command.Flags().Set("restore", args[0]); err != nil {
+			return usage.Error(command, err)
+		}
+		return run(command, nil)
+	}
+	return command
+}
 
 // readBackup reads the backup with whose value a new cluster is to begin, if one is given, before anything is made of
 // it: what cannot be read founds no cluster.

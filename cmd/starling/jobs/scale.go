@@ -102,7 +102,7 @@ func sizesOf(command *cobra.Command, r *remote.Remote, which *several, args []st
 }
 
 func errNotSize(arg string) error {
-	return fmt.Errorf("%q is not a JOB=NUMBER or JOB.TASK=NUMBER", arg)
+	return fmt.Errorf("%q is not a JOB=NUMBER or JOB.TASK=NUMBER, such as web=3", arg)
 }
 
 // numberOf reads how many instances an argument wants.

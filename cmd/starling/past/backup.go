@@ -31,7 +31,7 @@ may have the same settings; the first member makes the next backup, and another 
 To restore one, start the first machine of a new cluster, whatever its name, with the file, or the place, and an empty data
 directory, and let the others join it:
 
-  starling agent --restore FILE ...
+  starling restore FILE ...
 
 Jobs go on from there: what ran on machines that are gone starts on those that join.`,
 		Example: `  starling backup cluster.backup
@@ -46,7 +46,7 @@ Jobs go on from there: what ran on machines that are gone starts on those that j
 			if err != nil {
 				return err
 			}
-			r.Hint("%s holds the cluster as it was after entry %d: starling agent --restore %[1]s", args[0], head.GetTo())
+			r.Hint("%s holds the cluster as it was after entry %d: starling restore %[1]s", args[0], head.GetTo())
 			return nil
 		},
 	}

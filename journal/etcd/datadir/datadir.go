@@ -55,7 +55,7 @@ func (d *Damage) Unwrap() error { return d.Err }
 func Remedy(dir string) string {
 	return fmt.Sprintf("if most other machines of the quorum run, move %s away and start the agent: the member is made anew from "+
 		"them; if they are lost, run `starling recover` on another that is left, or found a cluster from a backup with "+
-		"`starling agent --restore`", dir)
+		"`starling restore`", dir)
 }
 
 // HasMember tells whether a folder holds data of a member, whole or not.
