@@ -28,7 +28,8 @@ import (
 // Archive is the past of a peer. Errors with a method Refusal tell that it does not have what is asked for.
 type Archive interface {
 	difference.Archive
-	// IndexAt returns the last index of which the value's time is not after a time; now is the present time.
+	// IndexAt returns the last index of which the value's time is not after a time, 0 if nothing had happened yet. Now
+	// is the present time.
 	IndexAt(ctx context.Context, at, now time.Time) (terms.Index, error)
 	// Oldest returns the oldest index from which all entries up to another are there.
 	Oldest(ctx context.Context, to terms.Index) (terms.Index, error)
@@ -119,6 +120,10 @@ func (s *server) past(ctx context.Context, m moment) (*cluster.State, error) {
 	if err != nil {
 		return nil, err
 	}
+	if index == 0 && !m.at.IsZero() {
+		return nil, &wire.Failure{Code: wire.NotFound, Decided: true, Reason: fmt.Sprintf(
+			"nothing had happened yet at %s: ask for a later time", m.at.UTC().Format(time.RFC3339))}
+	}
 	state, err := archive.At(ctx, index)
 	return state, archived(err)
 }
@@ -149,8 +154,8 @@ func archived(err error) error {
 	return err
 }
 
-// stretch returns the indexes of two moments between which no entry is missing: from "" is the oldest, to "" the
-// newest.
+// stretch returns the indexes of two moments between which no entry is missing: from "" or a time before everything is
+// the oldest, to "" the newest.
 func (s *server) stretch(ctx context.Context, from, to string) (first, last terms.Index, archive Archive, err error) {
 	newest, err := s.stateAt(ctx, 0)
 	if err != nil {
@@ -162,11 +167,15 @@ func (s *server) stretch(ctx context.Context, from, to string) (first, last term
 	if err != nil {
 		return 0, 0, nil, err
 	}
-	if from == "" {
-		first, err = archive.Oldest(ctx, last)
-		return first, last, archive, archived(err)
+	if from != "" {
+		first, err = s.indexIn(ctx, from, "from")
 	}
-	if first, err = s.indexIn(ctx, from, "from"); err == nil && first > last {
+	switch {
+	case err != nil:
+	case first == 0:
+		first, err = archive.Oldest(ctx, last)
+		err = archived(err)
+	case first > last:
 		err = invalid("the request", terms.Problem{Path: "from",
 			Reason: fmt.Sprintf("must not be after what it goes to: it is index %d, and that %d", first, last)})
 	}

@@ -125,7 +125,8 @@ func hole(last, next Moment) error {
 		"ask for another time, or another peer", last.Index+1, next.Index-1, clock(last.Time), clock(next.Time))
 }
 
-// IndexAt returns the last index of which the value's time is not after a time; now is the present time.
+// IndexAt returns the last index of which the value's time is not after a time, 0 if nothing had happened yet. Now
+// is the present time.
 func (a *Archive) IndexAt(ctx context.Context, at, now time.Time) (terms.Index, error) {
 	t := terms.Time(at.UnixMilli())
 	if at.After(now) {
@@ -154,11 +155,7 @@ func (a *Archive) IndexAt(ctx context.Context, at, now time.Time) (terms.Index, 
 		}
 	}
 	if last.end.Time > t {
-		index, err := a.within(ctx, last, t)
-		if err == nil && index == 0 {
-			err = missing("nothing had happened yet at %s: ask for a later time", clock(t))
-		}
-		return index, err
+		return a.within(ctx, last, t)
 	}
 	if next < len(all) && all[next].begin.Index > last.end.Index {
 		return 0, hole(last.end, all[next].begin)
