@@ -1,6 +1,7 @@
 package door
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -37,7 +38,8 @@ type Config struct {
 	Issuer string
 	// SignIn says who users are that sign in, nil if they cannot.
 	SignIn *provider.Provider
-	Log    *slog.Logger
+	// Log is told what is done for whom, and what is refused; nil for nobody.
+	Log *slog.Logger
 }
 
 // Limits of those who call.
@@ -70,6 +72,7 @@ type Door struct {
 
 // Open listens, and answers what needs no peer; Answer does the rest.
 func Open(config Config) (*Door, error) {
+	config.Log = cmp.Or(config.Log, slog.New(slog.DiscardHandler))
 	d := &Door{config: config, images: image.NewResolver(), ended: make(chan struct{})}
 	if config.Socket != "" {
 		var err error
@@ -94,9 +97,7 @@ func Open(config Config) (*Door, error) {
 			return ctx
 		},
 	}
-	if config.Log != nil {
-		d.running.ErrorLog = slog.NewLogLogger(config.Log.Handler(), slog.LevelDebug)
-	}
+	d.running.ErrorLog = slog.NewLogLogger(d.config.Log.Handler(), slog.LevelDebug)
 	if config.Keys != nil {
 		d.running.TLSConfig = config.Keys.ServerTLS()
 	}
@@ -110,12 +111,12 @@ func (d *Door) serve() {
 	serving := 0
 	if d.socket != nil {
 		serving++
-		held := newHeld(d.socket, connectionsMax, localCaller(d.node(), d.config.Group))
+		held := newHeld(d.socket, connectionsMax, localCaller(d.node(), d.config.Group), d.config.Log)
 		go func() { results <- d.running.Serve(held) }()
 	}
 	if d.config.Listener != nil {
 		serving++
-		held := newHeld(d.config.Listener, connectionsMax, nil)
+		held := newHeld(d.config.Listener, connectionsMax, nil, d.config.Log)
 		go func() { results <- d.running.ServeTLS(held, "", "") }()
 	}
 	for ; serving > 0; serving-- {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/netip"
@@ -12,6 +13,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"golang.org/x/time/rate"
 
 	"starling/api/v1/starlingv1connect"
 	"starling/api/wire"
@@ -22,14 +25,20 @@ type held struct {
 	net.Listener
 	max    int
 	caller func(*net.UnixConn) caller
+	log    *slog.Logger
 
-	mu   sync.Mutex
-	open map[string]int
+	mu      sync.Mutex
+	open    map[string]int
+	telling rate.Sometimes
 }
 
-func newHeld(listener net.Listener, most int, who func(*net.UnixConn) caller) *held {
-	return &held{Listener: listener, max: most, caller: who, open: map[string]int{}}
+func newHeld(listener net.Listener, most int, who func(*net.UnixConn) caller, log *slog.Logger) *held {
+	return &held{Listener: listener, max: most, caller: who, log: log, open: map[string]int{},
+		telling: rate.Sometimes{First: 1, Interval: refusalsToldEvery}}
 }
+
+// refusalsToldEvery is the pause between two lines of the log about connections that were closed: there can be many.
+const refusalsToldEvery = time.Minute
 
 // heldConn is a connection that counts until it is closed.
 type heldConn struct {
@@ -71,7 +80,10 @@ func (l *held) Accept() (net.Conn, error) {
 		if !full {
 			return c, nil
 		}
-		_ = c.Close() // there is nobody to tell
+		_ = c.Close() // who asked cannot be told
+		l.telling.Do(func() {
+			l.log.Warn("connections of a client are closed: it has as many as one may have", "client", client, "has", l.max)
+		})
 	}
 }
 

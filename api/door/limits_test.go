@@ -3,6 +3,7 @@ package door
 import (
 	"context"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"path/filepath"
@@ -45,7 +46,8 @@ func TestConnectionsAreBounded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	bounded := newHeld(listener, 2, nil)
+	var told strings.Builder
+	bounded := newHeld(listener, 2, nil, slog.New(slog.NewTextHandler(&told, nil)))
 	defer bounded.Close()
 	accepted := make(chan net.Conn, 10)
 	go func() {
@@ -70,13 +72,18 @@ func TestConnectionsAreBounded(t *testing.T) {
 	dial()
 	first := <-accepted
 	<-accepted
-	if _, err := dial().Read(make([]byte, 1)); err == nil {
-		t.Error("a connection beyond the bound is answered")
+	for range 2 {
+		if _, err := dial().Read(make([]byte, 1)); err == nil {
+			t.Error("a connection beyond the bound is answered")
+		}
 	}
 	first.Close()
 	dial()
 	if <-accepted == nil {
 		t.Error("who has closed a connection gets no other")
+	}
+	if log := told.String(); strings.Count(log, "\n") != 1 || !strings.Contains(log, "client=127.0.0.1 has=2") {
+		t.Errorf("the log tells %q", log)
 	}
 }
 
