@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"net/url"
 	"strings"
 	"sync"
 	"testing"
@@ -96,6 +97,51 @@ func TestSignIn(t *testing.T) {
 	refused("who was removed", "lets no user of that name sign in", as(alice))
 }
 
+// TestSignInHere has a browser of the same machine led back, and others that are not.
+func TestSignInHere(t *testing.T) {
+	p, asked := newProvider(t)
+	g := newGate(t, asked)
+	g.letSignIn(t, alice, "submitter")
+	known, err := (&trust.Pin{Addresses: []string{g.address}, CA: trust.Hash(g.keys.CA())}).Shows(within(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown := make(chan string, 1)
+	made, err := client.SignInHere(within(t), []string{g.address}, known, func(page string) {
+		to, err := url.Parse(page)
+		if err != nil {
+			t.Error(err)
+		}
+		back := to.Query().Get("redirect_uri")
+		for _, stranger := range []string{back, back + "?state=x&code=y"} {
+			if answer, err := http.Get(stranger); err != nil || answer.StatusCode != http.StatusNotFound {
+				t.Errorf("%s: got %v and %v", stranger, answer, err)
+			}
+		}
+		go func() {
+			text, err := p.Visit(page, alice)
+			if err != nil {
+				text = err.Error()
+			}
+			shown <- text
+		}()
+	})
+	if text := <-shown; err != nil || !strings.Contains(text, "goes on in the terminal") {
+		t.Fatalf("got %v, the browser shows %q", err, text)
+	}
+	if who := made.Identity(); who.Name != alice || who.Role != access.Submitter {
+		t.Errorf("got %s", who)
+	}
+	_, err = client.SignInHere(within(t), []string{g.address}, known, func(page string) {
+		to, _ := url.Parse(page)
+		back := to.Query()
+		go http.Get(back.Get("redirect_uri") + "?error=access_denied%1b&state=" + back.Get("state"))
+	})
+	if err == nil || !strings.Contains(err.Error(), `the sign-in was refused: "access_denied\x1b"`) {
+		t.Errorf("got %v", err)
+	}
+}
+
 // letSignIn lets a user sign in.
 func (g *gate) letSignIn(t *testing.T, user, role string) {
 	t.Helper()
@@ -113,56 +159,86 @@ func (g *gate) may(t *testing.T, who, method, want string) {
 	}
 }
 
+// notBegun is the answer to who ends another's sign-in.
+const notBegun = "no sign-in was begun for this key"
+
+func newRequest(t *testing.T) *trust.Request {
+	t.Helper()
+	made, err := trust.NewRequest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return made
+}
+
+// exchange asks for something without credentials; the answer is also read into something that is not nil.
+func (g *gate) exchange(t *testing.T, path string, request, into any) string {
+	t.Helper()
+	text, err := json.Marshal(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer := g.text(t, "none", path, string(text))
+	if into == nil {
+		return answer
+	}
+	if err := json.Unmarshal([]byte(answer), into); err != nil {
+		t.Fatalf("%v in %s", err, answer)
+	}
+	return answer
+}
+
 // TestSignInIsOfItsKey has somebody who saw a sign-in begin end it for a key of his own.
 func TestSignInIsOfItsKey(t *testing.T) {
 	p, asked := newProvider(t)
 	g := newGate(t, asked)
 	g.letSignIn(t, alice, "admin")
-	hers, err := trust.NewRequest()
-	if err != nil {
-		t.Fatal(err)
-	}
-	his, err := trust.NewRequest()
-	if err != nil {
-		t.Fatal(err)
-	}
-	send := func(request any, path string) string {
-		t.Helper()
-		text, err := json.Marshal(request)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return g.text(t, "none", path, string(text))
-	}
+	hers, his := newRequest(t), newRequest(t)
 	begun := door.SignInAnswer{}
-	text := send(door.SignInRequest{CSR: hers.CSR}, door.PathSignIn)
-	if err := json.Unmarshal([]byte(text), &begun); err != nil || begun.Device == nil {
-		t.Fatalf("%v in %s", err, text)
-	}
+	text := g.exchange(t, door.PathSignIn, door.SignInRequest{CSR: hers.CSR}, &begun)
 	if strings.Contains(text, providertest.Secret) {
 		t.Error("the client's secret is told")
 	}
 	if err := p.Enter(begun.Device.UserCode, alice); err != nil {
 		t.Fatal(err)
 	}
-	const want = "no sign-in was begun for this key"
 	forged := begun
 	forged.Proof = make([]byte, len(begun.Proof))
 	for what, request := range map[string]door.SignedInRequest{
 		"another key": {SignInAnswer: begun, CSR: his.CSR}, "no proof": {SignInAnswer: forged, CSR: hers.CSR},
 		"no code": {CSR: hers.CSR},
 	} {
-		if got := send(request, door.PathSignedIn); !strings.Contains(got, want) {
+		if got := g.exchange(t, door.PathSignedIn, request, nil); !strings.Contains(got, notBegun) {
 			t.Errorf("%s: got %s", what, got)
 		}
 	}
 	request := door.SignedInRequest{SignInAnswer: begun, CSR: []byte("none")}
-	if got := send(request, door.PathSignedIn); !strings.Contains(got, "the certificate signing request") {
+	if got := g.exchange(t, door.PathSignedIn, request, nil); !strings.Contains(got, "the certificate signing request") {
 		t.Errorf("got %s", got)
 	}
 	request.CSR = hers.CSR
-	if got := send(request, door.PathSignedIn); !strings.Contains(got, `"certificate"`) {
+	if got := g.exchange(t, door.PathSignedIn, request, nil); !strings.Contains(got, `"certificate"`) {
 		t.Errorf("got %s", got)
+	}
+}
+
+// TestVisitIsOfItsKey is the same for a browser that is led back.
+func TestVisitIsOfItsKey(t *testing.T) {
+	_, asked := newProvider(t)
+	g := newGate(t, asked)
+	hers, his := newRequest(t), newRequest(t)
+	visiting, lent := door.SignInAnswer{}, door.SignInAnswer{}
+	g.exchange(t, door.PathSignIn, door.SignInRequest{CSR: hers.CSR, Redirect: "http://127.0.0.1:1/",
+		Challenge: oauth2.S256ChallengeFromVerifier("v")}, &visiting)
+	elsewhere := *visiting.Visit
+	elsewhere.Redirect = "http://127.0.0.1:2/"
+	lent.Visit, lent.Proof = &elsewhere, visiting.Proof
+	for what, request := range map[string]door.SignedInRequest{
+		"another key": {SignInAnswer: visiting, CSR: his.CSR}, "another way back": {SignInAnswer: lent, CSR: hers.CSR},
+	} {
+		if got := g.exchange(t, door.PathSignedIn, request, nil); !strings.Contains(got, notBegun) {
+			t.Errorf("%s: got %s", what, got)
+		}
 	}
 }
 

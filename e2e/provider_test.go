@@ -45,3 +45,19 @@ func enter(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	ts.Check(p.Enter(code, args[1]))
 }
+
+var page = regexp.MustCompile(`open (https://\S+/authorize\?\S+)`)
+
+// visit has somebody open the page that a program has named, in a browser of this machine, and say yes: visit PROGRAM
+// USER.
+func visit(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: visit PROGRAM USER")
+	}
+	shown := programOf(ts, args[0])
+	ts.Check(shown.await(page.String()))
+	text, _ := shown.state()
+	said, err := ts.Value(providerKey{}).(*providertest.Provider).Visit(page.FindStringSubmatch(text)[1], args[1])
+	ts.Check(err)
+	ts.Logf("the browser shows: %s", said)
+}

@@ -75,7 +75,7 @@ func TestScripts(t *testing.T) {
 			"dev": all.dev, "exits": exits, "start": start, "await": await, "signal": signal, "ends": ends,
 			"certificates": certificates, "value": value, "freeport": freePort, "lines": lines,
 			"lookup": lookup, "idtoken": idToken, "containers": containers(t), "store": store, "collector": traces,
-			"provider": signInWith, "enter": enter, "push-app": pushApp(t),
+			"provider": signInWith, "enter": enter, "visit": visit, "push-app": pushApp(t),
 		},
 	})
 }

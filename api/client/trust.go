@@ -15,8 +15,6 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/oauth2"
-
 	"starling/api/door"
 	"starling/api/wire"
 	"starling/rights"
@@ -61,46 +59,6 @@ func (c *Client) LetSignIn(ctx context.Context, request door.UserRequest) (*trus
 	}
 	return &trust.Pin{Addresses: []string{answer.Address}, CA: trust.Hash(ca)}, nil
 }
-
-// SignIn has the user of a browser vouched for by the cluster's OpenID Connect provider: tell says what to do there.
-// The nodes at the addresses are shown nothing, and must have one of the authorities.
-func SignIn(ctx context.Context, addresses []string, known []trust.Shows,
-	tell func(*oauth2.DeviceAuthResponse)) (*trust.Credentials, error) {
-	mine, err := trust.NewRequest()
-	if err != nil {
-		return nil, err
-	}
-	c := newClient(addresses, func() []trust.Shows { return known })
-	defer c.Close()
-	begun := &door.SignInAnswer{}
-	if err := c.post(ctx, door.PathSignIn, door.SignInRequest{CSR: mine.CSR}, begun); err != nil {
-		return nil, err
-	}
-	tell(begun.Device)
-	answer, request := &door.UserAnswer{}, door.SignedInRequest{SignInAnswer: *begun, CSR: mine.CSR}
-	for tries := 1; ; tries++ {
-		err := c.postFor(ctx, signInMax, door.PathSignedIn, request, answer)
-		if err == nil {
-			return mine.Credentials(addresses, answer.Certificate, answer.Authority)
-		}
-		var failure *wire.Failure
-		if !errors.As(err, &failure) || failure.Code != wire.Unavailable || tries == signInTries {
-			return nil, err
-		}
-		select {
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		case <-time.After(signInPause):
-		}
-	}
-}
-
-// signInMax bounds the wait for a user who signs in; an answer that does not come is asked for so often, with a pause.
-const (
-	signInMax   = time.Hour
-	signInTries = 5
-	signInPause = time.Second
-)
 
 // Tokens lists the tokens by which machines may join yet.
 func (c *Client) Tokens(ctx context.Context) (all []door.KnownToken, err error) {

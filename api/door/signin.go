@@ -22,22 +22,39 @@ import (
 // SignInLife is how long the certificate of a user is good for who has signed in.
 const SignInLife = 12 * time.Hour
 
-// SignInRequest begins a sign-in for a key.
+// SignInRequest begins a sign-in for a key: with a browser of this machine, if it says where that is led back to and
+// what the code is bound to, see provider.Lead; else with one anywhere, where the user enters a code.
 type SignInRequest struct {
-	CSR []byte `json:"csr"`
+	CSR       []byte `json:"csr"`
+	Redirect  string `json:"redirect,omitempty"`
+	Challenge string `json:"challenge,omitempty"`
 }
 
-// SignInAnswer is what the user has to do, as the provider says (RFC 8628, 3.2), and a proof that it was asked for the
-// key: nobody else's is signed for it.
+// SignInAnswer is what the user has to do, as the provider says (RFC 8628, 3.2), or the page to open, and a proof that
+// it was asked for the key: nobody else's is signed for it.
 type SignInAnswer struct {
-	Device *oauth2.DeviceAuthResponse `json:"device"`
+	Device *oauth2.DeviceAuthResponse `json:"device,omitempty"`
+	Visit  *provider.Visit            `json:"visit,omitempty"`
 	Proof  []byte                     `json:"proof"`
 }
 
-// SignedInRequest waits until the user has done that, and asks for a certificate for the key.
+// secret is what the proof binds to the key, "" for nothing: of a visit also where it leads to.
+func (a *SignInAnswer) secret() string {
+	switch {
+	case a.Visit != nil && a.Visit.State != "":
+		return "visit " + a.Visit.State + " " + a.Visit.Redirect
+	case a.Device != nil:
+		return a.Device.DeviceCode
+	}
+	return ""
+}
+
+// SignedInRequest waits until the user has done that, or brings what the browser has brought, and asks for a
+// certificate for the key.
 type SignedInRequest struct {
 	SignInAnswer
-	CSR []byte `json:"csr"`
+	CSR     []byte           `json:"csr"`
+	Arrival provider.Arrival `json:"arrival"`
 }
 
 // keyOf is the key of a signing request, and its name.
@@ -84,7 +101,7 @@ func (d *Door) letSignIn(ctx context.Context, name string, role access.Role) (*U
 	return &UserAnswer{Authority: d.config.Keys.Signer().Raw, Address: d.config.Address}, nil
 }
 
-// signIn asks the provider for a code that the user enters there.
+// signIn asks the provider for a code that the user enters there, or for a page that leads back.
 func (d *Door) signIn(w http.ResponseWriter, r *http.Request) {
 	admit(w, r, PathSignIn, func(request *SignInRequest) (*SignInAnswer, error) {
 		if err := d.canSignIn(r.Context()); err != nil {
@@ -94,12 +111,17 @@ func (d *Door) signIn(w http.ResponseWriter, r *http.Request) {
 		if err != nil {
 			return nil, err
 		}
-		device, err := d.config.SignIn.Begin(r.Context(), hostOf(r))
+		answer := &SignInAnswer{}
+		if request.Redirect != "" {
+			answer.Visit, err = d.config.SignIn.Lead(r.Context(), hostOf(r), request.Redirect, request.Challenge)
+		} else {
+			answer.Device, err = d.config.SignIn.Begin(r.Context(), hostOf(r))
+		}
 		if err != nil {
 			return nil, failed(err)
 		}
-		proof, err := d.config.Keys.SignInProof(device.DeviceCode, key)
-		return &SignInAnswer{device, proof}, err
+		answer.Proof, err = d.config.Keys.SignInProof(answer.secret(), key)
+		return answer, err
 	})
 }
 
@@ -132,10 +154,10 @@ func (d *Door) signedIn(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case err != nil:
 			return nil, err
-		case request.Device == nil || !d.config.Keys.IsSignIn(request.Proof, request.Device.DeviceCode, key):
+		case request.secret() == "" || !d.config.Keys.IsSignIn(request.Proof, request.secret(), key):
 			return nil, errors.New("no sign-in was begun for this key at a node of this cluster: sign in again")
 		}
-		name, err := d.config.SignIn.Finish(ctx, hostOf(r), request.Device)
+		name, err := d.whoSignedIn(r, request)
 		if err != nil {
 			d.config.Log.Warn("a sign-in failed", "from", r.RemoteAddr, "error", err)
 			return nil, failed(err)
@@ -159,6 +181,14 @@ func (d *Door) signedIn(w http.ResponseWriter, r *http.Request) {
 		d.config.Log.Info("a user signed in", "user", name, "role", role.String(), "from", r.RemoteAddr)
 		return &UserAnswer{certificate, d.config.Keys.Signer().Raw, d.config.Address}, nil
 	})
+}
+
+// whoSignedIn is the name of who has signed in.
+func (d *Door) whoSignedIn(r *http.Request, request *SignedInRequest) (string, error) {
+	if request.Visit != nil {
+		return d.config.SignIn.Arrive(r.Context(), hostOf(r), request.Visit, request.Arrival)
+	}
+	return d.config.SignIn.Finish(r.Context(), hostOf(r), request.Device)
 }
 
 // maySignIn is an error if the right to sign in ended before the credential was added; what ends it later ends the

@@ -1,5 +1,5 @@
-// Package provider has a provider of OpenID Connect say who somebody is who signs in with a browser on any device, as
-// RFC 8628 has it.
+// Package provider has a provider of OpenID Connect say who somebody is who signs in with a browser: on any device, as
+// RFC 8628 has it, or on the machine where the sign-in was begun.
 //
 // This cluster asks the provider itself, and gets the id token from it: no token is ever taken from who signs in, and
 // none is given out. What the token says is verified all the same.
@@ -156,8 +156,15 @@ func canShow(text string) bool {
 }
 
 // Finish waits until the user has entered the code, and returns the user's name.
-func (p *Provider) Finish(ctx context.Context, client string,
-	device *oauth2.DeviceAuthResponse) (name string, err error) {
+func (p *Provider) Finish(ctx context.Context, client string, device *oauth2.DeviceAuthResponse) (string, error) {
+	return p.vouched(ctx, client, "", func(ctx context.Context, config *oauth2.Config) (*oauth2.Token, error) {
+		return config.DeviceAccessToken(ctx, device)
+	})
+}
+
+// vouched gets a token and returns the name of the user whom it is about; with a nonce, that of a token that has it.
+func (p *Provider) vouched(ctx context.Context, client, nonce string,
+	get func(context.Context, *oauth2.Config) (*oauth2.Token, error)) (name string, err error) {
 	release, err := p.enter(client)
 	if err != nil {
 		return "", err
@@ -171,7 +178,7 @@ func (p *Provider) Finish(ctx context.Context, client string,
 			return "", err
 		}
 	}
-	token, err := p.client(known).DeviceAccessToken(ctx, device)
+	token, err := get(ctx, p.client(known))
 	if err != nil {
 		return "", p.refused(err)
 	}
@@ -181,6 +188,9 @@ func (p *Provider) Finish(ctx context.Context, client string,
 			p.settings.Issuer, p.settings.Client, oidc.ScopeOpenID)
 	}
 	claims, err := p.verified(ctx, known, raw)
+	if err == nil && nonce != "" && claims["nonce"] != nonce {
+		err = fmt.Errorf("the id token of %s is of another sign-in: sign in again", p.settings.Issuer)
+	}
 	if _, isTold := claims[p.settings.Claim]; err == nil && !isTold && known.UserInfoEndpoint() != "" {
 		claims, err = p.more(ctx, known, token, claims["sub"])
 	}

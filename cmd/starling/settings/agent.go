@@ -177,7 +177,7 @@ func ofEntry() []setting {
 		{"advertise", scalar, "`HOST:PORT` at which other peers reach the API (default: the address, or the machine's first)", setAdvertise},
 		{"id_token_issuer", scalar, "`URL` as which id tokens of instances name their issuer, the same on all nodes; below it outsiders find .well-known/openid-configuration, which each peer serves (default: spiffe://CLUSTER; outsiders are told of a peer's .well-known/jwks.json then)", setIssuer},
 		{"oidc.issuer", scalar, "`URL` of the OpenID Connect provider with which users sign in, the same on all nodes that hold the authority's key (default: none)", setOIDCIssuer},
-		{"oidc.client", scalar, "`ID` of the cluster as a client of the provider, which must let it sign devices in (RFC 8628)",
+		{"oidc.client", scalar, "`ID` of the cluster as a client of the provider, which must let it sign devices in (RFC 8628), or lead browsers back to their machine (RFC 8252)",
 			setPath(func(c *Agent) *string { return &c.OIDC.Client })},
 		{"oidc.secret_file", scalar, "`FILE` with the client's secret, if it has one", setOIDCSecret},
 		{"oidc.claim", scalar, "`NAME` of the claim that is the user's name, in the id token or what the provider's userinfo_endpoint says; email counts only if it is verified (default email)",

@@ -32,11 +32,17 @@ func letSignIn(r *remote.Remote, request door.UserRequest) func(*cobra.Command, 
 	})
 }
 
-// signIn has the user sign in with a browser, to the cluster of a line or to the one that there are credentials for.
-func signIn(ctx context.Context, r *remote.Remote, args []string) (*trust.Credentials, error) {
+// signIn has the user sign in with a browser, of this machine or any, to the cluster of a line or to the one that there
+// are credentials for.
+func signIn(ctx context.Context, r *remote.Remote, args []string, here bool) (*trust.Credentials, error) {
 	addresses, known, err := clusterOf(ctx, r, args)
 	if err != nil {
 		return nil, err
+	}
+	if here {
+		return client.SignInHere(ctx, addresses, known, func(page string) {
+			fmt.Fprintf(r.Err, "open %s\n", page)
+		})
 	}
 	return client.SignIn(ctx, addresses, known, func(device *oauth2.DeviceAuthResponse) {
 		fmt.Fprintf(r.Err, "open %s and enter the code %s\n", device.VerificationURI, device.UserCode)

@@ -97,7 +97,7 @@ is and how to know it; it is the same for all users, and no secret. To change th
 }
 
 func newLogin(r *remote.Remote) *cobra.Command {
-	pem, oidc := "", false
+	pem, oidc, here := "", false, false
 	command := &cobra.Command{
 		Use:   "login FILE|LINE",
 		Short: "Keep credentials for a cluster",
@@ -106,13 +106,15 @@ STARLING_CREDENTIALS, or starling/credentials in XDG_CONFIG_HOME or ~/.config. C
 that cluster. Credentials for a cluster replace those that were kept for it. FILE "-" is standard input.
 
 With --oidc you sign in with a browser, on this machine or another: LINE is what "starling user add --oidc" has printed, and
-without one you sign in again to the cluster that you have credentials for. They are good for ` + signInLife + ` then.
+without one you sign in again to the cluster that you have credentials for. They are good for ` + signInLife + ` then. With
+--here the browser must be on this machine, and there is no code to enter: open the page that is named.
 
 With --pem they are kept as files for programs such as Prometheus and curl instead: ca.pem, cert.pem and key.pem. Peers are
 known by ca.pem under the name node.starling, whatever their addresses. The files do not follow a new certificate authority
 by themselves: the same command brings them to it, for what the line says is renewed first.`,
 		Example: `  starling login alice.credentials
   starling login --oidc cluster.line
+  starling login --oidc --here
   starling login prometheus.credentials --pem /etc/starling/prometheus`,
 		Args: func(command *cobra.Command, args []string) error {
 			if oidc {
@@ -121,8 +123,11 @@ by themselves: the same command brings them to it, for what the line says is ren
 			return usage.OneArgument("file with credentials, or line of them")(command, args)
 		},
 		RunE: func(command *cobra.Command, args []string) error {
+			if here && !oidc {
+				return usage.Error(command, errors.New("--here says how to sign in: it needs --oidc"))
+			}
 			if oidc {
-				fresh, err := signIn(command.Context(), r, args)
+				fresh, err := signIn(command.Context(), r, args, here)
 				if err != nil {
 					return err
 				}
@@ -146,6 +151,7 @@ by themselves: the same command brings them to it, for what the line says is ren
 	}
 	command.Flags().StringVar(&pem, "pem", "", "write files for other programs into `FOLDER` instead")
 	command.Flags().BoolVar(&oidc, "oidc", false, "sign in with the cluster's OpenID Connect provider")
+	command.Flags().BoolVar(&here, "here", false, "with a browser of this machine, which brings the sign-in back by itself")
 	return command
 }
 

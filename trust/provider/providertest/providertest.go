@@ -7,11 +7,13 @@ import (
 	"crypto/rand"
 	"encoding/pem"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"time"
 
 	"github.com/zitadel/oidc/v3/example/server/storage"
+	"github.com/zitadel/oidc/v3/pkg/oidc"
 	"github.com/zitadel/oidc/v3/pkg/op"
 )
 
@@ -41,10 +43,32 @@ func (u users) GetUserByUsername(address string) *storage.User { return u.GetUse
 // ExampleClientID implements storage.UserStore.
 func (users) ExampleClientID() string { return "" }
 
+// clients lets the only one sign in devices, and lead browsers back to where they are.
+type clients struct{ *storage.Storage }
+
+// GetClientByClientID implements op.Storage.
+func (c clients) GetClientByClientID(ctx context.Context, id string) (op.Client, error) {
+	known, err := c.Storage.GetClientByClientID(ctx, id)
+	return client{known}, err
+}
+
+type client struct{ op.Client }
+
+// RedirectURIGlobs implements op.HasRedirectGlobs: a browser comes back to any port of its machine.
+func (client) RedirectURIGlobs() []string { return []string{"http://127.0.0.1:*/"} }
+
+// PostLogoutRedirectURIGlobs implements op.HasRedirectGlobs.
+func (client) PostLogoutRedirectURIGlobs() []string { return nil }
+
+// GrantTypes implements op.Client.
+func (client) GrantTypes() []oidc.GrantType {
+	return []oidc.GrantType{oidc.GrantTypeDeviceCode, oidc.GrantTypeCode}
+}
+
 // New starts a provider.
 func New() (*Provider, error) {
-	clients := map[string]*storage.Client{Client: storage.DeviceClient(Client, Secret)}
-	p := &Provider{storage: storage.NewStorageWithClients(users{}, clients)}
+	all := map[string]*storage.Client{Client: storage.DeviceClient(Client, Secret)}
+	p := &Provider{storage: storage.NewStorageWithClients(users{}, all)}
 	config := &op.Config{DeviceAuthorization: op.DeviceAuthorizationConfig{
 		Lifetime: time.Minute, PollInterval: time.Second, UserFormPath: "/device", UserCode: op.UserCodeBase20,
 	}}
@@ -53,7 +77,7 @@ func New() (*Provider, error) {
 	}
 	mux := http.NewServeMux()
 	p.server = httptest.NewTLSServer(mux)
-	answer, err := op.NewProvider(config, p.storage, op.StaticIssuer(p.server.URL))
+	answer, err := op.NewProvider(config, clients{p.storage}, op.StaticIssuer(p.server.URL))
 	if err != nil {
 		p.Close()
 		return nil, fmt.Errorf("make a provider: %w", err)
@@ -81,6 +105,33 @@ func (p *Provider) Enter(code, user string) error {
 // Refuse has a user enter a code and say no.
 func (p *Provider) Refuse(code string) error {
 	return p.storage.DenyDeviceAuthorization(context.Background(), code)
+}
+
+// Visit has a user open a page in a browser and say yes, and be led back. It returns what the browser shows then.
+func (p *Provider) Visit(page, user string) (string, error) {
+	browser := *p.server.Client()
+	browser.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	answer, err := browser.Get(page)
+	if err != nil {
+		return "", err
+	}
+	answer.Body.Close()
+	login, err := answer.Location()
+	if err != nil {
+		return "", fmt.Errorf("the provider answers %s: %w", answer.Status, err)
+	}
+	id := login.Query().Get("authRequestID")
+	if err := p.storage.CheckUsernamePassword(user, "", id); err != nil {
+		return "", err
+	}
+	browser.CheckRedirect = nil
+	answer, err = browser.Get(p.Issuer() + "/authorize/callback?id=" + id)
+	if err != nil {
+		return "", err
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	return string(text), err
 }
 
 // Close lets it answer no more.
