@@ -29,7 +29,7 @@ func (g *gate) reader(t *testing.T) terms.AllocationID {
 	reads := jobOn("team/reads", 1, "a")
 	reads.Tasks[0].Secrets = []terms.SecretUse{{Name: "db"}}
 	reads.Tasks[0].Container = terms.Container{Image: "app@sha256:1", PullSecret: "registry"}
-	reads.Tasks[0].OnContainerNodes()
+	reads.Tasks[0].AskForNodes()
 	g.peer.add("a~1", &command.SubmitJob{Spec: *reads})
 	b, err := g.keys.Another(filepath.Join(t.TempDir(), trust.Folder), "b")
 	if err != nil {

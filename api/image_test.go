@@ -21,7 +21,7 @@ func contained(images ...string) *starlingv1.JobSpec {
 	for i, name := range images {
 		task := first
 		task.Name, task.Container = terms.TaskName(fmt.Sprintf("t%d", i)), terms.Container{Image: name}
-		task.OnContainerNodes()
+		task.AskForNodes()
 		spec.Tasks = append(spec.Tasks, task)
 	}
 	return wire.Spec(spec)

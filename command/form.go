@@ -17,11 +17,13 @@ type form struct {
 }
 
 // withRoles is the version of ChangePools whose pools may give roles to users, withUsers that in which they may say as
-// which users their jobs run, withSpecBytes that in which they may say how much the specs of their jobs may take.
+// which users their jobs run, withSpecBytes that in which they may say how much the specs of their jobs may take,
+// withHostPaths that in which they may say which host paths and kinds of devices those may have.
 const (
 	withRoles     = terms.PoolVersionRoles
 	withUsers     = terms.PoolVersionUsers
-	withSpecBytes = terms.PoolVersion
+	withSpecBytes = terms.PoolVersionSpecBytes
+	withHostPaths = terms.PoolVersion
 )
 
 // withoutVolumes is the version of EndAllocation that may give up volumes.
@@ -109,6 +111,8 @@ func (f form) since() rules.Number {
 		return rules.DiskLimits
 	case f == form{KindReportTasks, withNotThere}:
 		return rules.Lacks
+	case f == form{KindChangePools, withHostPaths}:
+		return rules.HostPaths
 	case f.kind == KindRemoveVolumes, f == form{KindChangePools, withSpecBytes}, f == form{KindVolunteer, withAbsence}:
 		return rules.Volumes
 	case f.kind >= KindAs && f.kind < kindEnd:
@@ -122,7 +126,7 @@ func (f form) known() bool {
 	_, ofJobs := terms.VersionSince(f.version)
 	return f.version == 1 || f.kind == KindSubmitJob && ofJobs || f == form{KindEndAllocation, withoutVolumes} ||
 		f == form{KindVolunteer, withAbsence} || f.kind == KindReportTasks && f.version <= withNotThere && f.version > 0 ||
-		f.kind == KindChangePools && f.version <= withSpecBytes && f.version > 0
+		f.kind == KindChangePools && f.version <= withHostPaths && f.version > 0
 }
 
 // Unreadable is a command that is refused because of how it is written: the rules in force do not have its form, or do

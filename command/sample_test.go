@@ -38,6 +38,10 @@ func samples() map[form]*Entry {
 			filled.Pools = slices.Clone(users.Pools)
 			filled.Pools[0].SpecBytes = 1 << 20
 			add(&filled)
+			letting := filled
+			letting.Pools = slices.Clone(filled.Pools)
+			letting.Pools[0].HostPaths, letting.Pools[0].DeviceKinds = []string{"data"}, []string{"gpu", "fpga"}
+			add(&letting)
 		}
 		if volunteer, ok := one.(*Volunteer); ok {
 			away := *volunteer
@@ -96,6 +100,10 @@ func addJobs(submit *SubmitJob, add func(Command)) {
 	shut.Spec.Tasks[0].Checks = slices.Clone(limited.Spec.Tasks[0].Checks)
 	shut.Spec.Tasks[0].Checks[0].OnFailure = terms.UnreadyOnFailure
 	add(&shut)
+	offered := shut
+	offered.Spec.Tasks = slices.Clone(shut.Spec.Tasks)
+	offered.Spec.Tasks[0].HostPaths = []terms.HostPath{{Name: "dataset", ReadOnly: true}}
+	add(&offered)
 }
 
 // commands returns one of every kind, in its first version.

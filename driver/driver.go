@@ -49,8 +49,10 @@ type Task struct {
 	Limits Limits
 	// Volumes are folders that outlive the task.
 	Volumes []Volume
-	// Reads are folders of this machine, beside its volumes, that it is to find where they are: links in its volumes lead
-	// there.
+	// HostPaths are folders of this machine that it uses.
+	HostPaths []HostPath
+	// Reads are folders of this machine, beside its volumes, that it is to find where they are: links in its volumes
+	// lead there.
 	Reads []string
 	// Devices are those that it was given. Of GPUs it finds no others, where the machine can (see Warnings), and its
 	// environment names them, unless that does so already.
@@ -89,11 +91,13 @@ type Container struct {
 	Mounts []Mount
 }
 
-// Mount is a folder at a path of a container: of the machine, a volume of the task, or else an empty one in memory.
+// Mount is a folder at a path of a container: of the machine, a volume or host path of the task, or else an empty one
+// in memory.
 type Mount struct {
 	// Path is where the container has it.
 	Path string
-	// Folder is one of the machine, Volume the name of one of the task's volumes. At most one of them is set.
+	// Folder is one of the machine, Volume the name of one of the task's volumes or host paths. At most one of them is
+	// set.
 	Folder, Volume string
 	// ReadOnly leaves nothing to be changed there.
 	ReadOnly bool
@@ -104,6 +108,18 @@ type Mount struct {
 type Volume struct {
 	// Set and Name say which; the volumes of a set are deleted together.
 	Set, Name string
+	// Variable is what the environment calls the folder's path, as the task sees it.
+	Variable string
+}
+
+// HostPath is a folder that a machine's owner offers by a name.
+type HostPath struct {
+	Name string
+	// Path is where it lies, without symbolic links; "" if this machine does not offer it, so that no task starts that
+	// uses it.
+	Path string
+	// ReadOnly leaves nothing to be changed there.
+	ReadOnly bool
 	// Variable is what the environment calls the folder's path, as the task sees it.
 	Variable string
 }
@@ -213,8 +229,8 @@ type LogOptions struct {
 
 // Driver runs tasks. It is safe for concurrent use.
 type Driver interface {
-	// Pull brings an image here, if it is missing, and returns its name with the digest that it has now. It tells how far
-	// it is, a text at a time. An error says why tasks with this image cannot be started here.
+	// Pull brings an image here, if it is missing, and returns its name with the digest that it has now. It tells how
+	// far it is, a text at a time. An error says why tasks with this image cannot be started here.
 	Pull(ctx context.Context, image Image, tell func(progress string)) (resolved string, err error)
 	// Start runs t and returns when it is certain that t will be in Tasks from now on, also after a crash of this
 	// process: as Running, or as Exited with Error if the program could not be started. It is idempotent by ID. An
@@ -245,8 +261,8 @@ type Driver interface {
 	// Logs reads a task's output, from as far back as it is kept. The error is os.ErrNotExist for an unknown task.
 	// Output stays readable after Forget for as long as the driver's retention keeps it.
 	Logs(ctx context.Context, id string, o LogOptions) (io.ReadCloser, error)
-	// Folder opens the fresh folder in which a task works, until Forget; of a container, while it runs, the whole of its
-	// file system. An error says why there is none.
+	// Folder opens the fresh folder in which a task works, until Forget; of a container, while it runs, the whole of
+	// its file system. An error says why there is none.
 	Folder(id string) (*os.Root, error)
 	// Forget drops an ended task from Tasks and deletes its folder. Unknown tasks are ignored; a running one is an
 	// error.
@@ -263,10 +279,11 @@ type Driver interface {
 	// DeleteVolumes deletes the volumes of a set with all that is in them, which can take its time. No task may use
 	// them.
 	DeleteVolumes(set string) error
-	// Usage reads what the machine uses, and those of these tasks that run. An error means that this system does not tell.
+	// Usage reads what the machine uses, and those of these tasks that run. An error means that this system does not
+	// tell.
 	Usage(ids []string) (Usage, error)
-	// GPUs reads what is used of the machine's GPUs, without those of which nothing tells. The end of ctx leaves out what
-	// was not told by then.
+	// GPUs reads what is used of the machine's GPUs, without those of which nothing tells. The end of ctx leaves out
+	// what was not told by then.
 	GPUs(ctx context.Context) []GPUUse
 	// Warnings lists, a line each, what this machine cannot do: limits or isolation that tasks run without.
 	Warnings() []string

@@ -74,7 +74,7 @@ func taskForm() form[terms.Task] {
 	fields := append(append(programFields(), boundFields()...), taskLifecycleFields()...)
 	f := mapping(append(fields, placeFields()...), func(r *reader, p place, given map[string]place, t *terms.Task) {
 		checkPorts(t)
-		t.OnContainerNodes()
+		t.AskForNodes()
 		_, contained := given["container"]
 		if _, ok := given["command"]; !ok && !contained && !r.hasFailed(p.known) {
 			r.fail(p.at("command", p.node), "is missing: name the program, or a container whose image does")
@@ -133,6 +133,8 @@ func programFields() []field[terms.Task] {
 			named("checks", "Questions that are asked of each instance again and again. It is ready when all were answered well; without checks, when it runs."),
 		bind(list(volumeForm(), 0, terms.VolumesMax), func(t *spec) *[]terms.Volume { return &t.Volumes }).
 			named("volumes", "Folders that each instance of a stateful job finds again whenever it starts, by name; also in a later job of the same name. The path stands in STARLING_VOLUME_<NAME>."),
+		bind(list(hostPathForm(), 0, terms.HostPathsMax), func(t *spec) *[]terms.HostPath { return &t.HostPaths }).
+			named("host_paths", "Folders of its machine that an instance uses, by the names under which machines offer them (host_paths of the agent): it runs on such machines only. The path stands in STARLING_HOST_PATH_<NAME>. Admins name any, others those that the pool has under host_paths. Who may read and write there is up to the folder; Starling neither makes nor empties it."),
 	}
 }
 
@@ -338,7 +340,7 @@ func containerForm() form[terms.Container] {
 			func(c *spec) *[]string { return &c.Capabilities }).
 			named("capabilities", "Capabilities of the kernel beside the usual ones, as in NET_ADMIN."),
 		bind(list(mountForm(), 0, terms.MountsMax), func(c *spec) *[]terms.Mount { return &c.Mounts }).
-			named("mounts", "Folders at paths of the container. A volume that is none of them is at the path that its variable says."),
+			named("mounts", "Folders at paths of the container. A volume or host path that is none of them is at the path that its variable says."),
 	}, nil)
 	write := f.write
 	f.write = func(from *spec) *yaml.Node {
@@ -356,7 +358,7 @@ func mountForm() form[terms.Mount] {
 		bind(text[string]("an absolute path", pair{"pattern", "^/."}), func(m *spec) *string { return &m.Path }).
 			named("path", "Where the container has it.").must(),
 		bind(optional(nameForm[string]()), func(m *spec) *string { return &m.Volume }).
-			named("volume", "The name of one of the task's volumes; without it the folder is an empty one in memory."),
+			named("volume", "The name of one of the task's volumes or host_paths; without it the folder is an empty one in memory."),
 		bind(optional(truthForm()), func(m *spec) *bool { return &m.ReadOnly }).
 			named("read_only", "Lets nothing be changed there.").or("false"),
 	}, nil)

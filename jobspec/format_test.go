@@ -259,7 +259,7 @@ func contained(t *rapid.T, spec *terms.Task) {
 	if rapid.Bool().Draw(t, "image's") {
 		spec.Command = nil
 	}
-	spec.OnContainerNodes()
+	spec.AskForNodes()
 }
 
 // policies draws what a task of such a job may say about failures, health and what it keeps.
@@ -285,6 +285,11 @@ func policies(t *rapid.T, spec *terms.Task, kind terms.JobType) {
 	if kind == terms.Stateful {
 		for _, name := range rapid.SliceOfNDistinct(namesDrawn(), 0, 2, rapid.ID).Draw(t, "volumes") {
 			spec.Volumes = append(spec.Volumes, terms.Volume{Name: name})
+		}
+	}
+	for _, name := range rapid.SliceOfNDistinct(namesDrawn(), 0, 2, terms.VariableName).Draw(t, "host_paths") {
+		if !slices.Contains(spec.Volumes, terms.Volume{Name: name}) {
+			spec.HostPaths = append(spec.HostPaths, terms.HostPath{Name: name, ReadOnly: rapid.Bool().Draw(t, "read_only")})
 		}
 	}
 	for _, name := range rapid.SliceOfNDistinct(namesDrawn(), 0, 2, terms.VariableName).Draw(t, "secrets") {

@@ -239,6 +239,16 @@ func volumeForm() form[terms.Volume] {
 	}
 }
 
+// hostPathForm is a folder of the machine.
+func hostPathForm() form[terms.HostPath] {
+	return mapping([]field[terms.HostPath]{
+		bind(nameForm[string](), func(h *terms.HostPath) *string { return &h.Name }).
+			named("name", "The name under which machines offer it.").must(),
+		bind(optional(truthForm()), func(h *terms.HostPath) *bool { return &h.ReadOnly }).
+			named("read_only", "Lets nothing be changed there, in containers and where the machine confines tasks.").or("false"),
+	}, nil)
+}
+
 // secretForm is a secret that an instance reads.
 func secretForm() form[terms.SecretUse] {
 	return mapping([]field[terms.SecretUse]{

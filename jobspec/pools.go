@@ -172,6 +172,10 @@ func poolForm() form[terms.Pool] {
 			named("viewers", "The users who may see the jobs in the pool and below it."),
 		bind(list(anyText(), 0, pool.OwnersMax), func(s *spec) *[]string { return &s.RunAs }).
 			named("run_as", "The users of the machines as which jobs in the pool and below it may run, besides those of their own; \"*\" is all but root. A pool below has what the one above has, unless it names fewer."),
+		bind(list(nameForm[string](), 0, pool.OwnersMax), func(s *spec) *[]string { return &s.HostPaths }).
+			named("host_paths", "The host paths of the machines that jobs in the pool and below it may use: none without it. A pool below has what the one above has, unless it names fewer."),
+		bind(list(nameForm[string](), 0, pool.OwnersMax), func(s *spec) *[]string { return &s.DeviceKinds }).
+			named("devices", "The kinds of devices that jobs in the pool and below it may ask for, as in gpu: all without it. A pool below has what the one above has, unless it names fewer."),
 		bind(orWord("default", 0, amountForm(terms.Disk)), func(s *spec) *int64 { return &s.SpecBytes }).
 			named("spec_bytes", "How much of the journal's room the specs of the pool's jobs may take that have not ended, with all versions that are kept of them. By default that is "+terms.Disk.Text(terms.SpecBytesDefault)+".").or("default"),
 	), nil)

@@ -53,6 +53,8 @@ type Config struct {
 	Private func(context.Context, terms.AllocationID, *terms.Task) ([]driver.File, error)
 	// OwnUsers gives each job a user of its own, whose tasks name none: this peer may make processes of any.
 	OwnUsers bool
+	// HostPaths are the folders that this machine offers, by their names, without symbolic links.
+	HostPaths map[string]string
 	// Reports is the folder for bug reports, Version is the program's, which stands in them.
 	Reports, Version string
 	// Archive keeps what is folded; nil for none.

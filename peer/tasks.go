@@ -257,11 +257,17 @@ func (p *Peer) taskOf(order reaction.Order) driver.Task {
 			Set: order.Volumes.String(), Name: v.Name, Variable: "STARLING_VOLUME_" + terms.VariableName(v.Name),
 		})
 	}
+	var hostPaths []driver.HostPath
+	for _, h := range order.Spec.HostPaths {
+		hostPaths = append(hostPaths, driver.HostPath{Name: h.Name, Path: p.config.HostPaths[h.Name], ReadOnly: h.ReadOnly,
+			Variable: "STARLING_HOST_PATH_" + terms.VariableName(h.Name)})
+	}
 	for _, e := range slices.Concat(order.Environment.Env, order.Spec.Env) { // what a job sets itself wins
 		env.Set(e.Name, e.Value)
 	}
 	return driver.Task{
-		ID: order.ID.String(), Volumes: volumes, Proofs: proofsOf(&order), Command: order.Spec.Command, Env: env.All,
+		ID: order.ID.String(), Volumes: volumes, HostPaths: hostPaths, Proofs: proofsOf(&order),
+		Command: order.Spec.Command, Env: env.All,
 		WorkDir: order.Spec.WorkDir, User: user, Container: container, Devices: given,
 		Limits: driver.Limits{CPUMillicores: asks[terms.CPU], MemoryBytes: asks[terms.Memory],
 			Processes: int64(order.Spec.ProcessesMax), DiskBytes: order.Spec.DiskBytesMax, DiskBytesAsked: asks[terms.Disk]},

@@ -13,24 +13,8 @@ import (
 
 // TestUsersOfPools submits and reverts jobs that name users, in the order of the rows.
 func TestUsersOfPools(t *testing.T) {
-	s := clusterOf(1)
-	s.Rules = rules.Authorities
-	seq := uint64(1)
-	do := func(who access.Subject, c command.Command) string {
-		seq++
-		if who.Kind != access.OfAnyone {
-			c = &command.As{Subject: who, Command: c}
-		}
-		outcome := Apply(s, s.Index+1, &command.Entry{Rules: s.Rules, Writer: "m00000~1", Seq: seq, Time: 1000,
-			Commands: []command.Command{c}}, false)
-		return outcome.Results[0].Refusal.Reason
-	}
-	user := func(name string) access.Subject { return access.Subject{Kind: access.OfUser, Name: name} }
+	do := judgedBy(rules.Authorities)
 	nobody, root := access.Subject{}, access.Subject{Kind: access.OfLocal, Name: "root@m00000"}
-	add := func(name string, role access.Role) command.Command {
-		return &command.AddUser{RequestID: "add" + name, Credential: access.Credential{Kind: access.OfUser, Name: name,
-			Role: role, Key: sha256.Sum256([]byte(name))}}
-	}
 	submit := func(name, user, program string, size, against uint32) command.Command {
 		c := benchJob(name, size, terms.Pack, 1)
 		c.Spec.Type, c.Against = terms.Stateless, against
@@ -52,26 +36,105 @@ func TestUsersOfPools(t *testing.T) {
 		does command.Command
 		want string
 	}{
-		{"", nobody, add("alice", access.Submitter), ""},
-		{"", nobody, add("ada", access.Admin), ""},
+		{"", nobody, addUser("alice", access.Submitter), ""},
+		{"", nobody, addUser("ada", access.Admin), ""},
 		{"", nobody, pools(map[terms.PoolPath][]string{"db": {"postgres", "*"}, "db/x": {"postgres", "root"}, "db/y": nil,
 			"own": nil, "own/x": {"root"}}), ""},
-		{"a user of its own", user("alice"), submit("a", "", "a", 1, 0), ""},
-		{"a user without a pool's word", user("alice"), submit("b", "www", "a", 1, 0),
+		{"a user of its own", alice, submit("a", "", "a", 1, 0), ""},
+		{"a user without a pool's word", alice, submit("b", "www", "a", 1, 0),
 			"task main is to run as user www, which pool default does not let its jobs"},
-		{"an admin", user("ada"), submit("b", "root", "a", 1, 0), ""},
-		{"another number", user("alice"), submit("b", "root", "a", 2, 1), ""},
-		{"another program", user("alice"), submit("b", "root", "b", 2, 2), "as user root"},
-		{"no user any more", user("alice"), submit("b", "", "b", 2, 2), ""},
-		{"back to root", user("alice"), &command.RevertJob{Job: "b", Against: 3, To: 2}, "as user root"},
+		{"an admin", ada, submit("b", "root", "a", 1, 0), ""},
+		{"another number", alice, submit("b", "root", "a", 2, 1), ""},
+		{"another program", alice, submit("b", "root", "b", 2, 2), "as user root"},
+		{"no user any more", alice, submit("b", "", "b", 2, 2), ""},
+		{"back to root", alice, &command.RevertJob{Job: "b", Against: 3, To: 2}, "as user root"},
 		{"back to root by an admin", root, &command.RevertJob{Job: "b", Against: 3, To: 2}, ""},
-		{"what the pool above has", user("alice"), submit("db/y/a", "postgres", "a", 1, 0), ""},
-		{"any", user("alice"), submit("db/y/b", "1000", "a", 1, 0), ""},
-		{"any but root", user("alice"), submit("db/y/c", "root", "a", 1, 0), "which pool db does not let its jobs"},
-		{"any but root's number", user("alice"), submit("db/y/c", "00", "a", 1, 0), "which pool db does not let its jobs"},
-		{"fewer than above", user("alice"), submit("db/x/a", "www", "a", 1, 0), "which pool db/x does not let its jobs"},
-		{"more than above", user("alice"), submit("db/x/a", "root", "a", 1, 0), "which pool db does not let its jobs"},
-		{"where nothing above says any", user("alice"), submit("own/x/a", "root", "a", 1, 0), "which pool own does not"},
+		{"what the pool above has", alice, submit("db/y/a", "postgres", "a", 1, 0), ""},
+		{"any", alice, submit("db/y/b", "1000", "a", 1, 0), ""},
+		{"any but root", alice, submit("db/y/c", "root", "a", 1, 0), "which pool db does not let its jobs"},
+		{"any but root's number", alice, submit("db/y/c", "00", "a", 1, 0), "which pool db does not let its jobs"},
+		{"fewer than above", alice, submit("db/x/a", "www", "a", 1, 0), "which pool db/x does not let its jobs"},
+		{"more than above", alice, submit("db/x/a", "root", "a", 1, 0), "which pool db does not let its jobs"},
+		{"where nothing above says any", alice, submit("own/x/a", "root", "a", 1, 0), "which pool own does not"},
+	} {
+		if got := do(c.who, c.does); !strings.Contains(got, c.want) || c.want == "" && got != "" {
+			t.Errorf("%s: refused because %q, want %q", c.what, got, c.want)
+		}
+	}
+}
+
+// judgedBy makes a cluster of one machine under a number of the rules, and returns what tells why somebody's command is
+// refused there, "" if it is obeyed.
+func judgedBy(in rules.Number) func(who access.Subject, c command.Command) string {
+	s, seq := clusterOf(1), uint64(1)
+	s.Rules = in
+	return func(who access.Subject, c command.Command) string {
+		seq++
+		if who.Kind != access.OfAnyone {
+			c = &command.As{Subject: who, Command: c}
+		}
+		outcome := Apply(s, s.Index+1, &command.Entry{Rules: s.Rules, Writer: "m00000~1", Seq: seq, Time: 1000,
+			Commands: []command.Command{c}}, false)
+		return outcome.Results[0].Refusal.Reason
+	}
+}
+
+var (
+	alice = access.Subject{Kind: access.OfUser, Name: "alice"}
+	ada   = access.Subject{Kind: access.OfUser, Name: "ada"}
+)
+
+func addUser(name string, role access.Role) command.Command {
+	return &command.AddUser{RequestID: "add" + name, Credential: access.Credential{Kind: access.OfUser, Name: name,
+		Role: role, Key: sha256.Sum256([]byte(name))}}
+}
+
+// TestFoldersAndDevicesOfPools submits jobs that name host paths and devices, in the order of the rows.
+func TestFoldersAndDevicesOfPools(t *testing.T) {
+	do, nobody := judgedBy(rules.HostPaths), access.Subject{}
+	submit := func(name, host string, devices ...string) command.Command {
+		c := benchJob(name, 1, terms.Pack, 1)
+		if host != "" {
+			c.Spec.Tasks[0].HostPaths = []terms.HostPath{{Name: host}}
+			c.Spec.Tasks[0].AskForNodes()
+		}
+		for _, kind := range devices {
+			c.Spec.Tasks[0].Devices = append(c.Spec.Tasks[0].Devices,
+				terms.DeviceRequest{Kind: kind, Amount: terms.WholeDevice})
+		}
+		return c
+	}
+	pools := &command.ChangePools{}
+	for _, one := range []terms.Pool{
+		{Path: "cpu", DeviceKinds: []string{"fpga"}},
+		{Path: "cpu/x", HostPaths: []string{"data"}, DeviceKinds: []string{"gpu"}},
+		{Path: "ml", HostPaths: []string{"data", "scratch"}},
+		{Path: "ml/x", HostPaths: []string{"data"}, DeviceKinds: []string{"gpu"}}, {Path: "ml/y"},
+	} {
+		made := terms.NewPool(one.Path)
+		made.HostPaths, made.DeviceKinds = one.HostPaths, one.DeviceKinds
+		pools.Pools = append(pools.Pools, made)
+	}
+	for _, c := range []struct {
+		what string
+		who  access.Subject
+		does command.Command
+		want string
+	}{
+		{"", nobody, addUser("alice", access.Submitter), ""},
+		{"", nobody, addUser("ada", access.Admin), ""},
+		{"", nobody, pools, ""},
+		{"a host path of no pool", alice, submit("h", "data"),
+			"task main is to use host path data, which pool default does not let its jobs: ask an admin to name it in host_paths"},
+		{"a host path of no pool by an admin", ada, submit("h", "data"), ""},
+		{"one of the pool above", alice, submit("ml/y/a", "scratch"), ""},
+		{"one that only the pool above has", alice, submit("ml/x/a", "scratch"), "which pool ml/x does not let"},
+		{"one that only the pool below has", alice, submit("cpu/x/a", "data"), "which pool cpu does not let"},
+		{"any device where none is named", alice, submit("ml/y/b", "", "fpga", "gpu"), ""},
+		{"a device of the list", alice, submit("ml/x/b", "", "gpu"), ""},
+		{"another device", alice, submit("ml/x/c", "", "fpga", "gpu"),
+			"task main asks for devices of kind fpga, which pool ml/x does not let its jobs"},
+		{"a device that the pool above lacks", alice, submit("cpu/x/b", "", "gpu"), "which pool cpu does not let"},
 	} {
 		if got := do(c.who, c.does); !strings.Contains(got, c.want) || c.want == "" && got != "" {
 			t.Errorf("%s: refused because %q, want %q", c.what, got, c.want)

@@ -98,10 +98,10 @@ func OfCommand(s *cluster.State, who access.Subject, c command.Command) string {
 	}
 	switch c := c.(type) {
 	case *command.SubmitJob:
-		return OfUsers(s, who, &c.Spec)
+		return OfTasks(s, who, &c.Spec)
 	case *command.RevertJob:
 		if j := s.JobOf(c.Job); j != nil && j.SpecOf(c.To) != nil {
-			return OfUsers(s, who, j.SpecOf(c.To))
+			return OfTasks(s, who, j.SpecOf(c.To))
 		}
 	}
 	return ""

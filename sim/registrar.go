@@ -13,6 +13,7 @@ import (
 	"starling/replica/report"
 	"starling/terms"
 	"starling/terms/access"
+	"starling/terms/rules"
 )
 
 // registrar lets users come and go, lets some of them ask for what they may and may not, removes machines and lets them
@@ -112,7 +113,12 @@ func (r *registrar) ask(user string) {
 	if submit, ok := one.(*command.SubmitJob); ok {
 		submit.Spec.Tasks = slices.Clone(submit.Spec.Tasks)
 		for i := range submit.Spec.Tasks {
-			submit.Spec.Tasks[i].User = []string{"", "", "www", "root"}[r.rng.IntN(4)]
+			t := &submit.Spec.Tasks[i]
+			t.User = []string{"", "", "www", "root"}[r.rng.IntN(4)]
+			if m.core.State().Rules >= rules.HostPaths && t.StopGraceMillis%4 == 2 { // no draw of its own
+				t.HostPaths = []terms.HostPath{{Name: []string{"data", "scratch"}[t.StopGraceMillis/4%2]}}
+				t.AskForNodes()
+			}
 		}
 	}
 	who := access.Subject{Kind: access.Kind(r.between(0, int(access.OfLocal))), Name: user}

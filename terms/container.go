@@ -17,15 +17,15 @@ type Container struct {
 	// Capabilities are those beside the usual ones, as in "NET_ADMIN".
 	Capabilities []string
 	Mounts       []Mount
-	// PullSecret is the secret of the job's pool with which the registry is asked, a config.json of Docker; "" for none.
-	// Jobs have it since rules.PullSecrets.
+	// PullSecret is the secret of the job's pool with which the registry is asked, a config.json of Docker; "" for
+	// none. Jobs have it since rules.PullSecrets.
 	PullSecret string
 }
 
-// Mount is a folder at a path of a container: one of the task's volumes, or an empty one in memory.
+// Mount is a folder at a path of a container: one of the task's volumes or host paths, or an empty one in memory.
 type Mount struct {
 	Path string
-	// Volume is the name of one of the task's volumes, "" for memory.
+	// Volume is the name of one of the task's volumes or host paths, "" for memory.
 	Volume   string
 	ReadOnly bool
 }
@@ -43,25 +43,38 @@ const (
 	ContainersYes       = "yes"
 )
 
+// HostPathAttribute begins the names of the attributes by which nodes say which host paths they offer.
+const HostPathAttribute = "host_path."
+
 // needsContainers is what must hold of the nodes of a task with a container.
 func needsContainers() constraint.Constraint {
 	return constraint.Constraint{Attribute: ContainersAttribute, Operator: constraint.Equal,
 		Values: []string{ContainersYes}}
 }
 
-// AsksForContainers tells whether the task is placed on nodes that run containers only.
-func (t *Task) AsksForContainers() bool {
-	return slices.ContainsFunc(t.Constraints, func(c constraint.Constraint) bool {
-		return constraint.Same(c, needsContainers())
-	})
+// needs lists what must hold of the nodes of the task because of its container and its host paths.
+func (t *Task) needs() (all []constraint.Constraint) {
+	if t.Container.Image != "" {
+		all = append(all, needsContainers())
+	}
+	for _, h := range t.HostPaths {
+		all = append(all, constraint.Constraint{Attribute: HostPathAttribute + h.Name, Operator: constraint.Exists})
+	}
+	return all
 }
 
-// OnContainerNodes has a task with a container ask for nodes that run some, if it does not.
-func (t *Task) OnContainerNodes() {
-	if t.Container.Image != "" && !t.AsksForContainers() {
-		t.Constraints = append(slices.Clip(t.Constraints), needsContainers())
+// Unasked lists what must hold of the nodes of the task, and is none of its constraints.
+func (t *Task) Unasked() (all []constraint.Constraint) {
+	for _, need := range t.needs() {
+		if !slices.ContainsFunc(t.Constraints, func(c constraint.Constraint) bool { return constraint.Same(c, need) }) {
+			all = append(all, need)
+		}
 	}
+	return all
 }
+
+// AskForNodes has the task ask for nodes with all that its container and its host paths need.
+func (t *Task) AskForNodes() { t.Constraints = append(slices.Clip(t.Constraints), t.Unasked()...) }
 
 // Capabilities returns the names of all that a container can be given, in the order of the kernel.
 func Capabilities() []string {

@@ -25,7 +25,7 @@ type field[T any] struct {
 // versions lists since which number of the rules there is each version of the encoding, from version 1. One has all
 // fields of those before it.
 var versions = [...]rules.Number{rules.First, rules.StopDelays, rules.Containers, rules.Authorities,
-	rules.Volumes, rules.DiskLimits, rules.Lacks}
+	rules.Volumes, rules.DiskLimits, rules.Lacks, rules.HostPaths}
 
 // VersionSince returns since which number of the rules jobs have a version of their encoding; ok is false for one that
 // this program does not know.
@@ -121,6 +121,7 @@ var taskFields = [...]field[Task]{
 	{"secrets", 6, replace[Task], func(c *coder, t *Task) { codec.List(c, &t.Secrets, SecretsMax, codeSecret) }},
 	{"container", 7, replace[Task], func(c *coder, t *Task) { codec.Text(c, &t.Container.PullSecret, NameBytesMax) }},
 	{"checks", 7, replace[Task], codeOnFailure},
+	{"host_paths", 8, replace[Task], func(c *coder, t *Task) { codec.List(c, &t.HostPaths, HostPathsMax, codeHostPath) }},
 }
 
 // Code writes or reads the job, in the version of the coder.
@@ -310,6 +311,11 @@ func codeMount(c *coder, m *Mount) {
 
 func codeVolume(c *coder, v *Volume) { codec.Text(c, &v.Name, NameBytesMax) }
 
+func codeHostPath(c *coder, h *HostPath) {
+	codec.Text(c, &h.Name, NameBytesMax)
+	codec.Flags(c, &h.ReadOnly)
+}
+
 func codeSecret(c *coder, s *SecretUse) {
 	codec.Text(c, &s.Name, NameBytesMax)
 	codec.Integer(c, &s.OnChange, uint64(SignalUser2))
@@ -377,8 +383,12 @@ func (s *Pool) Code(c *codec.Coder) {
 	if c.Version >= PoolVersionUsers {
 		codec.List(c, &s.RunAs, RequestsPerTaskMax, codeOwner)
 	}
-	if c.Version >= PoolVersion {
+	if c.Version >= PoolVersionSpecBytes {
 		codec.Integer(c, &s.SpecBytes, math.MaxInt64)
+	}
+	if c.Version >= PoolVersion {
+		codec.List(c, &s.HostPaths, RequestsPerTaskMax, codeOwner)
+		codec.List(c, &s.DeviceKinds, RequestsPerTaskMax, codeOwner)
 	}
 }
 

@@ -221,6 +221,8 @@ type Task struct {
 	IDTokens []IDToken
 	// Secrets are those of the job's pool that instances may read. Jobs have them since rules.DiskLimits.
 	Secrets []SecretUse
+	// HostPaths are folders of its machine that an instance uses. Jobs have them since rules.HostPaths.
+	HostPaths []HostPath
 }
 
 // SecretUse lets instances read a secret of their job's pool, in a file that is replaced when the secret is put again.

@@ -169,6 +169,13 @@ func (m Method) String() string { return Methods()[m] }
 // Volume is a folder of a slot that outlives its allocations; its path stands in STARLING_VOLUME_<NAME>.
 type Volume struct{ Name string }
 
+// HostPath is a folder that machines offer by a name; its path stands in STARLING_HOST_PATH_<NAME>.
+type HostPath struct {
+	Name string
+	// ReadOnly leaves nothing to be changed there, where the machine confines tasks, and in containers.
+	ReadOnly bool
+}
+
 // UpdatePolicy says how a job moves from one version to the next. The zero UpdatePolicy changes all instances at once.
 type UpdatePolicy struct {
 	// BatchSize is how many instances may be without health at a time because of the update; 0 is all.
@@ -196,7 +203,8 @@ type UpdatePolicy struct {
 
 // Limits of policies.
 const (
-	// ChecksMax and VolumesMax bound a task's checks and volumes.
-	ChecksMax  = 8
-	VolumesMax = 8
+	// ChecksMax, VolumesMax and HostPathsMax bound a task's checks, volumes and host paths.
+	ChecksMax    = 8
+	VolumesMax   = 8
+	HostPathsMax = 8
 )

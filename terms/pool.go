@@ -134,6 +134,10 @@ type Pool struct {
 	// SpecBytes bounds what the specs of its own jobs that have not ended take, in all kept versions; 0 is
 	// SpecBytesDefault. Pools have it since rules.Volumes.
 	SpecBytes int64
+	// HostPaths are those that jobs of the pool, and of those below it, may use: none if the outermost pool names none.
+	// DeviceKinds are the kinds of devices that they may ask for: all if no pool names some. Of pools below each other
+	// those count that all have which name some. Pools have both since rules.HostPaths.
+	HostPaths, DeviceKinds []string
 }
 
 // SpecBytesDefault is the most that the specs of a pool's jobs take where it states none, and those of all ended jobs.
@@ -151,20 +155,23 @@ func MayRunAs(list []string, user string) bool {
 	return slices.Contains(list, user) || !root && slices.Contains(list, AnyUser)
 }
 
-// PoolVersion is that of the encoding of a pool that has all of its fields, PoolVersionUsers without SpecBytes,
-// PoolVersionRoles without RunAs, PoolVersionFirst without its roles as well.
+// PoolVersion is that of the encoding of a pool that has all of its fields, PoolVersionSpecBytes without HostPaths and
+// DeviceKinds, PoolVersionUsers without SpecBytes, PoolVersionRoles without RunAs, PoolVersionFirst without its roles.
 const (
-	PoolVersionFirst = 1
-	PoolVersionRoles = 2
-	PoolVersionUsers = 3
-	PoolVersion      = 4
+	PoolVersionFirst     = 1
+	PoolVersionRoles     = 2
+	PoolVersionUsers     = 3
+	PoolVersionSpecBytes = 4
+	PoolVersion          = 5
 )
 
 // Version returns the lowest version of the encoding that has all fields of the pool which are not zero.
 func (s *Pool) Version() uint16 {
 	switch {
-	case s.SpecBytes != 0:
+	case len(s.HostPaths)+len(s.DeviceKinds) > 0:
 		return PoolVersion
+	case s.SpecBytes != 0:
+		return PoolVersionSpecBytes
 	case len(s.RunAs) > 0:
 		return PoolVersionUsers
 	case len(s.Operators)+len(s.Submitters)+len(s.Viewers) > 0:

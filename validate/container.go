@@ -42,10 +42,12 @@ func (p *problems) container(t *terms.Task) {
 		}
 	}
 	p.mounts(t)
-	if !t.AsksForContainers() {
-		p.add("constraints", "must have that attribute %s equals %q, because of the container", terms.ContainersAttribute,
-			terms.ContainersYes)
-	}
+}
+
+// hasFolder tells whether a task has a volume or a host path of a name.
+func hasFolder(t *terms.Task, name string) bool {
+	return slices.ContainsFunc(t.Volumes, func(v terms.Volume) bool { return v.Name == name }) ||
+		slices.ContainsFunc(t.HostPaths, func(h terms.HostPath) bool { return h.Name == name })
 }
 
 func (p *problems) mounts(t *terms.Task) {
@@ -56,8 +58,8 @@ func (p *problems) mounts(t *terms.Task) {
 		if len(m.Path) < 2 || m.Path[0] != '/' || strings.Contains(m.Path+"/", "/../") {
 			p.add(at+".path", `must be an absolute path below "/"`)
 		}
-		if m.Volume != "" && !slices.ContainsFunc(t.Volumes, func(v terms.Volume) bool { return v.Name == m.Volume }) {
-			p.add(at+".volume", "must be the name of one of the task's volumes")
+		if m.Volume != "" && !hasFolder(t, m.Volume) {
+			p.add(at+".volume", "must be the name of one of the task's volumes or host_paths")
 		}
 		for k := range i {
 			if mounts[k].Path == m.Path {

@@ -52,7 +52,7 @@ type problemCase struct {
 }
 
 func TestProblems(t *testing.T) {
-	cases := append(jobProblems(), append(taskProblems(), requestProblems()...)...)
+	cases := slices.Concat(jobProblems(), taskProblems(), requestProblems(), hostPathProblems())
 	for _, c := range cases {
 		j := sound()
 		c.spoil(j, &j.Tasks[0])
@@ -190,5 +190,22 @@ func TestProblemsAreAllTold(t *testing.T) {
 	if got, want := strings.Join(paths, " "),
 		"job type tasks[0].instances tasks[0].user tasks[0].stop_grace"; got != want {
 		t.Errorf("problems at %s, want %s", got, want)
+	}
+}
+
+func hostPathProblems() []problemCase {
+	const at = "tasks[0]."
+	return []problemCase{
+		{at + "constraints", "must have that attribute host_path.data exists, because of host_paths",
+			func(_ *job, t *task) { t.HostPaths = []terms.HostPath{{Name: "data"}} }},
+		{at + "host_paths[1].name", "would set the same variable STARLING_HOST_PATH_A_B as host_paths[0]",
+			func(_ *job, t *task) { t.HostPaths = []terms.HostPath{{Name: "a-b"}, {Name: "a_b"}}; t.AskForNodes() }},
+		{at + "host_paths", "must have at most 8 elements, has 9",
+			func(_ *job, t *task) { t.HostPaths = make([]terms.HostPath, 9) }},
+		{at + "host_paths[0].name", "is also the name of one of the task's volumes", func(j *job, t *task) {
+			j.Type, t.Disconnect.StopAfterMillis = terms.Stateful, 1000
+			t.Volumes, t.HostPaths = []terms.Volume{{Name: "data"}}, []terms.HostPath{{Name: "data"}}
+			t.AskForNodes()
+		}},
 	}
 }

@@ -192,6 +192,7 @@ func (p *problems) policies(t *terms.Task, kind terms.JobType) {
 		p.add("checks", "on_failure unready needs a service: nobody looks for the instances of a batch job")
 	}
 	p.volumes(t, kind)
+	p.hostPaths(t)
 }
 
 func (p *problems) volumes(t *terms.Task, kind terms.JobType) {
@@ -210,6 +211,33 @@ func (p *problems) volumes(t *terms.Task, kind terms.JobType) {
 				p.add(field, "would set the same variable STARLING_VOLUME_%s as volumes[%d]", terms.VariableName(v.Name), k)
 			}
 		}
+	}
+}
+
+func (p *problems) hostPaths(t *terms.Task) {
+	if len(t.HostPaths) > terms.HostPathsMax {
+		p.add("host_paths", "must have at most %d elements, has %d", terms.HostPathsMax, len(t.HostPaths))
+		return
+	}
+	for i, h := range t.HostPaths {
+		field := "host_paths[" + strconv.Itoa(i) + "].name"
+		p.name(field, h.Name)
+		for k := range i {
+			if terms.VariableName(t.HostPaths[k].Name) == terms.VariableName(h.Name) {
+				p.add(field, "would set the same variable STARLING_HOST_PATH_%s as host_paths[%d]", terms.VariableName(h.Name), k)
+			}
+		}
+		if slices.ContainsFunc(t.Volumes, func(v terms.Volume) bool { return v.Name == h.Name }) {
+			p.add(field, "is also the name of one of the task's volumes")
+		}
+	}
+	for _, need := range t.Unasked() {
+		if need.Attribute == terms.ContainersAttribute {
+			p.add("constraints", "must have that attribute %s equals %q, because of the container", need.Attribute,
+				terms.ContainersYes)
+			continue
+		}
+		p.add("constraints", "must have that attribute %s exists, because of host_paths", need.Attribute)
 	}
 }
 
@@ -370,6 +398,9 @@ func sizeOf(t *terms.Task) int {
 	}
 	for _, v := range t.Volumes {
 		size += len(v.Name) + 4
+	}
+	for _, h := range t.HostPaths {
+		size += len(h.Name) + 4
 	}
 	for i := range t.Constraints {
 		t.Constraints[i].EachLeaf(func(c *constraint.Constraint) {

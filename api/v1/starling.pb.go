@@ -677,6 +677,8 @@ type TaskSpec struct {
 	DiskBytesMax int64 `protobuf:"varint,38,opt,name=disk_bytes_max,json=diskBytesMax,proto3" json:"disk_bytes_max,omitempty"`
 	// Secrets of the job's pool that instances may read.
 	Secrets []*SecretUse `protobuf:"bytes,39,rep,name=secrets,proto3" json:"secrets,omitempty"`
+	// Folders of its machine that an instance uses. The task's constraints must have that attribute "host_path.NAME" exists.
+	HostPaths []*HostPath `protobuf:"bytes,40,rep,name=host_paths,json=hostPaths,proto3" json:"host_paths,omitempty"`
 	// What comes when the restarts are used up; absent never tries another node.
 	Reschedule *Reschedule `protobuf:"bytes,14,opt,name=reschedule,proto3" json:"reschedule,omitempty"`
 	// What becomes of an instance whose node left; absent gives it up at once.
@@ -885,6 +887,13 @@ func (x *TaskSpec) GetDiskBytesMax() int64 {
 func (x *TaskSpec) GetSecrets() []*SecretUse {
 	if x != nil {
 		return x.Secrets
+	}
+	return nil
+}
+
+func (x *TaskSpec) GetHostPaths() []*HostPath {
+	if x != nil {
+		return x.HostPaths
 	}
 	return nil
 }
@@ -1629,7 +1638,7 @@ func (x *Container) GetPullSecret() string {
 type Mount struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Path  string                 `protobuf:"bytes,1,opt,name=path,proto3" json:"path,omitempty"`
-	// One of the task's volumes; an empty folder in memory without it.
+	// One of the task's volumes or host paths; an empty folder in memory without it.
 	Volume        string `protobuf:"bytes,2,opt,name=volume,proto3" json:"volume,omitempty"`
 	ReadOnly      bool   `protobuf:"varint,3,opt,name=read_only,json=readOnly,proto3" json:"read_only,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -1687,6 +1696,60 @@ func (x *Mount) GetReadOnly() bool {
 	return false
 }
 
+// HostPath is a folder that machines offer by a name.
+type HostPath struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Name  string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// Lets nothing be changed there.
+	ReadOnly      bool `protobuf:"varint,2,opt,name=read_only,json=readOnly,proto3" json:"read_only,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *HostPath) Reset() {
+	*x = HostPath{}
+	mi := &file_v1_starling_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *HostPath) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*HostPath) ProtoMessage() {}
+
+func (x *HostPath) ProtoReflect() protoreflect.Message {
+	mi := &file_v1_starling_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use HostPath.ProtoReflect.Descriptor instead.
+func (*HostPath) Descriptor() ([]byte, []int) {
+	return file_v1_starling_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *HostPath) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *HostPath) GetReadOnly() bool {
+	if x != nil {
+		return x.ReadOnly
+	}
+	return false
+}
+
 // SecretUse lets instances read a secret of their job's pool, in a file.
 type SecretUse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1699,7 +1762,7 @@ type SecretUse struct {
 
 func (x *SecretUse) Reset() {
 	*x = SecretUse{}
-	mi := &file_v1_starling_proto_msgTypes[17]
+	mi := &file_v1_starling_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1711,7 +1774,7 @@ func (x *SecretUse) String() string {
 func (*SecretUse) ProtoMessage() {}
 
 func (x *SecretUse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[17]
+	mi := &file_v1_starling_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1724,7 +1787,7 @@ func (x *SecretUse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SecretUse.ProtoReflect.Descriptor instead.
 func (*SecretUse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{17}
+	return file_v1_starling_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *SecretUse) GetName() string {
@@ -1755,7 +1818,7 @@ type IDToken struct {
 
 func (x *IDToken) Reset() {
 	*x = IDToken{}
-	mi := &file_v1_starling_proto_msgTypes[18]
+	mi := &file_v1_starling_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1767,7 +1830,7 @@ func (x *IDToken) String() string {
 func (*IDToken) ProtoMessage() {}
 
 func (x *IDToken) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[18]
+	mi := &file_v1_starling_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1780,7 +1843,7 @@ func (x *IDToken) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use IDToken.ProtoReflect.Descriptor instead.
 func (*IDToken) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{18}
+	return file_v1_starling_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *IDToken) GetName() string {
@@ -1821,7 +1884,7 @@ type Disconnect struct {
 
 func (x *Disconnect) Reset() {
 	*x = Disconnect{}
-	mi := &file_v1_starling_proto_msgTypes[19]
+	mi := &file_v1_starling_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1833,7 +1896,7 @@ func (x *Disconnect) String() string {
 func (*Disconnect) ProtoMessage() {}
 
 func (x *Disconnect) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[19]
+	mi := &file_v1_starling_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1846,7 +1909,7 @@ func (x *Disconnect) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Disconnect.ProtoReflect.Descriptor instead.
 func (*Disconnect) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{19}
+	return file_v1_starling_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Disconnect) GetLostAfterMillis() uint32 {
@@ -1910,7 +1973,7 @@ type Check struct {
 
 func (x *Check) Reset() {
 	*x = Check{}
-	mi := &file_v1_starling_proto_msgTypes[20]
+	mi := &file_v1_starling_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1922,7 +1985,7 @@ func (x *Check) String() string {
 func (*Check) ProtoMessage() {}
 
 func (x *Check) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[20]
+	mi := &file_v1_starling_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1935,7 +1998,7 @@ func (x *Check) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Check.ProtoReflect.Descriptor instead.
 func (*Check) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{20}
+	return file_v1_starling_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Check) GetKind() string {
@@ -2049,7 +2112,7 @@ type SubmitJobRequest struct {
 
 func (x *SubmitJobRequest) Reset() {
 	*x = SubmitJobRequest{}
-	mi := &file_v1_starling_proto_msgTypes[21]
+	mi := &file_v1_starling_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2061,7 +2124,7 @@ func (x *SubmitJobRequest) String() string {
 func (*SubmitJobRequest) ProtoMessage() {}
 
 func (x *SubmitJobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[21]
+	mi := &file_v1_starling_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2074,7 +2137,7 @@ func (x *SubmitJobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubmitJobRequest.ProtoReflect.Descriptor instead.
 func (*SubmitJobRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{21}
+	return file_v1_starling_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *SubmitJobRequest) GetRequestId() string {
@@ -2113,7 +2176,7 @@ type SubmitJobResponse struct {
 
 func (x *SubmitJobResponse) Reset() {
 	*x = SubmitJobResponse{}
-	mi := &file_v1_starling_proto_msgTypes[22]
+	mi := &file_v1_starling_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2125,7 +2188,7 @@ func (x *SubmitJobResponse) String() string {
 func (*SubmitJobResponse) ProtoMessage() {}
 
 func (x *SubmitJobResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[22]
+	mi := &file_v1_starling_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2138,7 +2201,7 @@ func (x *SubmitJobResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubmitJobResponse.ProtoReflect.Descriptor instead.
 func (*SubmitJobResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{22}
+	return file_v1_starling_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *SubmitJobResponse) GetIndex() uint64 {
@@ -2181,7 +2244,7 @@ type KillJobRequest struct {
 
 func (x *KillJobRequest) Reset() {
 	*x = KillJobRequest{}
-	mi := &file_v1_starling_proto_msgTypes[23]
+	mi := &file_v1_starling_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2193,7 +2256,7 @@ func (x *KillJobRequest) String() string {
 func (*KillJobRequest) ProtoMessage() {}
 
 func (x *KillJobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[23]
+	mi := &file_v1_starling_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2206,7 +2269,7 @@ func (x *KillJobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KillJobRequest.ProtoReflect.Descriptor instead.
 func (*KillJobRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{23}
+	return file_v1_starling_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *KillJobRequest) GetRequestId() string {
@@ -2240,7 +2303,7 @@ type KillJobResponse struct {
 
 func (x *KillJobResponse) Reset() {
 	*x = KillJobResponse{}
-	mi := &file_v1_starling_proto_msgTypes[24]
+	mi := &file_v1_starling_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2252,7 +2315,7 @@ func (x *KillJobResponse) String() string {
 func (*KillJobResponse) ProtoMessage() {}
 
 func (x *KillJobResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[24]
+	mi := &file_v1_starling_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2265,7 +2328,7 @@ func (x *KillJobResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KillJobResponse.ProtoReflect.Descriptor instead.
 func (*KillJobResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{24}
+	return file_v1_starling_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *KillJobResponse) GetIndex() uint64 {
@@ -2292,7 +2355,7 @@ type PlanJobRequest struct {
 
 func (x *PlanJobRequest) Reset() {
 	*x = PlanJobRequest{}
-	mi := &file_v1_starling_proto_msgTypes[25]
+	mi := &file_v1_starling_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2304,7 +2367,7 @@ func (x *PlanJobRequest) String() string {
 func (*PlanJobRequest) ProtoMessage() {}
 
 func (x *PlanJobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[25]
+	mi := &file_v1_starling_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2317,7 +2380,7 @@ func (x *PlanJobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlanJobRequest.ProtoReflect.Descriptor instead.
 func (*PlanJobRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{25}
+	return file_v1_starling_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *PlanJobRequest) GetMinIndex() uint64 {
@@ -2363,7 +2426,7 @@ type PlanJobResponse struct {
 
 func (x *PlanJobResponse) Reset() {
 	*x = PlanJobResponse{}
-	mi := &file_v1_starling_proto_msgTypes[26]
+	mi := &file_v1_starling_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2375,7 +2438,7 @@ func (x *PlanJobResponse) String() string {
 func (*PlanJobResponse) ProtoMessage() {}
 
 func (x *PlanJobResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[26]
+	mi := &file_v1_starling_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2388,7 +2451,7 @@ func (x *PlanJobResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlanJobResponse.ProtoReflect.Descriptor instead.
 func (*PlanJobResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{26}
+	return file_v1_starling_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *PlanJobResponse) GetIndex() uint64 {
@@ -2494,7 +2557,7 @@ type Change struct {
 
 func (x *Change) Reset() {
 	*x = Change{}
-	mi := &file_v1_starling_proto_msgTypes[27]
+	mi := &file_v1_starling_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2506,7 +2569,7 @@ func (x *Change) String() string {
 func (*Change) ProtoMessage() {}
 
 func (x *Change) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[27]
+	mi := &file_v1_starling_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2519,7 +2582,7 @@ func (x *Change) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Change.ProtoReflect.Descriptor instead.
 func (*Change) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{27}
+	return file_v1_starling_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *Change) GetPath() string {
@@ -2577,7 +2640,7 @@ type TaskPlan struct {
 
 func (x *TaskPlan) Reset() {
 	*x = TaskPlan{}
-	mi := &file_v1_starling_proto_msgTypes[28]
+	mi := &file_v1_starling_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2589,7 +2652,7 @@ func (x *TaskPlan) String() string {
 func (*TaskPlan) ProtoMessage() {}
 
 func (x *TaskPlan) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[28]
+	mi := &file_v1_starling_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2602,7 +2665,7 @@ func (x *TaskPlan) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskPlan.ProtoReflect.Descriptor instead.
 func (*TaskPlan) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{28}
+	return file_v1_starling_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *TaskPlan) GetTask() string {
@@ -2675,7 +2738,7 @@ type Wave struct {
 
 func (x *Wave) Reset() {
 	*x = Wave{}
-	mi := &file_v1_starling_proto_msgTypes[29]
+	mi := &file_v1_starling_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2687,7 +2750,7 @@ func (x *Wave) String() string {
 func (*Wave) ProtoMessage() {}
 
 func (x *Wave) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[29]
+	mi := &file_v1_starling_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2700,7 +2763,7 @@ func (x *Wave) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Wave.ProtoReflect.Descriptor instead.
 func (*Wave) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{29}
+	return file_v1_starling_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *Wave) GetAfterMillis() uint64 {
@@ -2741,7 +2804,7 @@ type Step struct {
 
 func (x *Step) Reset() {
 	*x = Step{}
-	mi := &file_v1_starling_proto_msgTypes[30]
+	mi := &file_v1_starling_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2753,7 +2816,7 @@ func (x *Step) String() string {
 func (*Step) ProtoMessage() {}
 
 func (x *Step) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[30]
+	mi := &file_v1_starling_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2766,7 +2829,7 @@ func (x *Step) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Step.ProtoReflect.Descriptor instead.
 func (*Step) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{30}
+	return file_v1_starling_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *Step) GetJob() string {
@@ -2833,7 +2896,7 @@ type WhatIfRequest struct {
 
 func (x *WhatIfRequest) Reset() {
 	*x = WhatIfRequest{}
-	mi := &file_v1_starling_proto_msgTypes[31]
+	mi := &file_v1_starling_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2845,7 +2908,7 @@ func (x *WhatIfRequest) String() string {
 func (*WhatIfRequest) ProtoMessage() {}
 
 func (x *WhatIfRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[31]
+	mi := &file_v1_starling_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2858,7 +2921,7 @@ func (x *WhatIfRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhatIfRequest.ProtoReflect.Descriptor instead.
 func (*WhatIfRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{31}
+	return file_v1_starling_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *WhatIfRequest) GetMinIndex() uint64 {
@@ -2935,7 +2998,7 @@ type ImaginedNodes struct {
 
 func (x *ImaginedNodes) Reset() {
 	*x = ImaginedNodes{}
-	mi := &file_v1_starling_proto_msgTypes[32]
+	mi := &file_v1_starling_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2947,7 +3010,7 @@ func (x *ImaginedNodes) String() string {
 func (*ImaginedNodes) ProtoMessage() {}
 
 func (x *ImaginedNodes) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[32]
+	mi := &file_v1_starling_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2960,7 +3023,7 @@ func (x *ImaginedNodes) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImaginedNodes.ProtoReflect.Descriptor instead.
 func (*ImaginedNodes) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{32}
+	return file_v1_starling_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *ImaginedNodes) GetCount() uint32 {
@@ -3024,7 +3087,7 @@ type WhatIfResponse struct {
 
 func (x *WhatIfResponse) Reset() {
 	*x = WhatIfResponse{}
-	mi := &file_v1_starling_proto_msgTypes[33]
+	mi := &file_v1_starling_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3036,7 +3099,7 @@ func (x *WhatIfResponse) String() string {
 func (*WhatIfResponse) ProtoMessage() {}
 
 func (x *WhatIfResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[33]
+	mi := &file_v1_starling_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3049,7 +3112,7 @@ func (x *WhatIfResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhatIfResponse.ProtoReflect.Descriptor instead.
 func (*WhatIfResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{33}
+	return file_v1_starling_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *WhatIfResponse) GetIndex() uint64 {
@@ -3150,7 +3213,7 @@ type Difference struct {
 
 func (x *Difference) Reset() {
 	*x = Difference{}
-	mi := &file_v1_starling_proto_msgTypes[34]
+	mi := &file_v1_starling_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3162,7 +3225,7 @@ func (x *Difference) String() string {
 func (*Difference) ProtoMessage() {}
 
 func (x *Difference) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[34]
+	mi := &file_v1_starling_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3175,7 +3238,7 @@ func (x *Difference) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Difference.ProtoReflect.Descriptor instead.
 func (*Difference) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{34}
+	return file_v1_starling_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *Difference) GetJob() string {
@@ -3244,7 +3307,7 @@ type DifferenceCount struct {
 
 func (x *DifferenceCount) Reset() {
 	*x = DifferenceCount{}
-	mi := &file_v1_starling_proto_msgTypes[35]
+	mi := &file_v1_starling_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3256,7 +3319,7 @@ func (x *DifferenceCount) String() string {
 func (*DifferenceCount) ProtoMessage() {}
 
 func (x *DifferenceCount) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[35]
+	mi := &file_v1_starling_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3269,7 +3332,7 @@ func (x *DifferenceCount) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DifferenceCount.ProtoReflect.Descriptor instead.
 func (*DifferenceCount) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{35}
+	return file_v1_starling_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *DifferenceCount) GetWhat() string {
@@ -3297,7 +3360,7 @@ type JobFinding struct {
 
 func (x *JobFinding) Reset() {
 	*x = JobFinding{}
-	mi := &file_v1_starling_proto_msgTypes[36]
+	mi := &file_v1_starling_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3309,7 +3372,7 @@ func (x *JobFinding) String() string {
 func (*JobFinding) ProtoMessage() {}
 
 func (x *JobFinding) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[36]
+	mi := &file_v1_starling_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3322,7 +3385,7 @@ func (x *JobFinding) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobFinding.ProtoReflect.Descriptor instead.
 func (*JobFinding) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{36}
+	return file_v1_starling_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *JobFinding) GetJob() string {
@@ -3353,7 +3416,7 @@ type SteerUpdateRequest struct {
 
 func (x *SteerUpdateRequest) Reset() {
 	*x = SteerUpdateRequest{}
-	mi := &file_v1_starling_proto_msgTypes[37]
+	mi := &file_v1_starling_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3365,7 +3428,7 @@ func (x *SteerUpdateRequest) String() string {
 func (*SteerUpdateRequest) ProtoMessage() {}
 
 func (x *SteerUpdateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[37]
+	mi := &file_v1_starling_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3378,7 +3441,7 @@ func (x *SteerUpdateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SteerUpdateRequest.ProtoReflect.Descriptor instead.
 func (*SteerUpdateRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{37}
+	return file_v1_starling_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *SteerUpdateRequest) GetRequestId() string {
@@ -3419,7 +3482,7 @@ type SteerUpdateResponse struct {
 
 func (x *SteerUpdateResponse) Reset() {
 	*x = SteerUpdateResponse{}
-	mi := &file_v1_starling_proto_msgTypes[38]
+	mi := &file_v1_starling_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3431,7 +3494,7 @@ func (x *SteerUpdateResponse) String() string {
 func (*SteerUpdateResponse) ProtoMessage() {}
 
 func (x *SteerUpdateResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[38]
+	mi := &file_v1_starling_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3444,7 +3507,7 @@ func (x *SteerUpdateResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SteerUpdateResponse.ProtoReflect.Descriptor instead.
 func (*SteerUpdateResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{38}
+	return file_v1_starling_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *SteerUpdateResponse) GetIndex() uint64 {
@@ -3475,7 +3538,7 @@ type RevertJobRequest struct {
 
 func (x *RevertJobRequest) Reset() {
 	*x = RevertJobRequest{}
-	mi := &file_v1_starling_proto_msgTypes[39]
+	mi := &file_v1_starling_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3487,7 +3550,7 @@ func (x *RevertJobRequest) String() string {
 func (*RevertJobRequest) ProtoMessage() {}
 
 func (x *RevertJobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[39]
+	mi := &file_v1_starling_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3500,7 +3563,7 @@ func (x *RevertJobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevertJobRequest.ProtoReflect.Descriptor instead.
 func (*RevertJobRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{39}
+	return file_v1_starling_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *RevertJobRequest) GetRequestId() string {
@@ -3541,7 +3604,7 @@ type RevertJobResponse struct {
 
 func (x *RevertJobResponse) Reset() {
 	*x = RevertJobResponse{}
-	mi := &file_v1_starling_proto_msgTypes[40]
+	mi := &file_v1_starling_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3553,7 +3616,7 @@ func (x *RevertJobResponse) String() string {
 func (*RevertJobResponse) ProtoMessage() {}
 
 func (x *RevertJobResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[40]
+	mi := &file_v1_starling_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3566,7 +3629,7 @@ func (x *RevertJobResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevertJobResponse.ProtoReflect.Descriptor instead.
 func (*RevertJobResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{40}
+	return file_v1_starling_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *RevertJobResponse) GetIndex() uint64 {
@@ -3597,7 +3660,7 @@ type RestartJobRequest struct {
 
 func (x *RestartJobRequest) Reset() {
 	*x = RestartJobRequest{}
-	mi := &file_v1_starling_proto_msgTypes[41]
+	mi := &file_v1_starling_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3609,7 +3672,7 @@ func (x *RestartJobRequest) String() string {
 func (*RestartJobRequest) ProtoMessage() {}
 
 func (x *RestartJobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[41]
+	mi := &file_v1_starling_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3622,7 +3685,7 @@ func (x *RestartJobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RestartJobRequest.ProtoReflect.Descriptor instead.
 func (*RestartJobRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{41}
+	return file_v1_starling_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *RestartJobRequest) GetRequestId() string {
@@ -3663,7 +3726,7 @@ type RestartJobResponse struct {
 
 func (x *RestartJobResponse) Reset() {
 	*x = RestartJobResponse{}
-	mi := &file_v1_starling_proto_msgTypes[42]
+	mi := &file_v1_starling_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3675,7 +3738,7 @@ func (x *RestartJobResponse) String() string {
 func (*RestartJobResponse) ProtoMessage() {}
 
 func (x *RestartJobResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[42]
+	mi := &file_v1_starling_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3688,7 +3751,7 @@ func (x *RestartJobResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RestartJobResponse.ProtoReflect.Descriptor instead.
 func (*RestartJobResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{42}
+	return file_v1_starling_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *RestartJobResponse) GetIndex() uint64 {
@@ -3719,7 +3782,7 @@ type SuspendJobRequest struct {
 
 func (x *SuspendJobRequest) Reset() {
 	*x = SuspendJobRequest{}
-	mi := &file_v1_starling_proto_msgTypes[43]
+	mi := &file_v1_starling_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3731,7 +3794,7 @@ func (x *SuspendJobRequest) String() string {
 func (*SuspendJobRequest) ProtoMessage() {}
 
 func (x *SuspendJobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[43]
+	mi := &file_v1_starling_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3744,7 +3807,7 @@ func (x *SuspendJobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SuspendJobRequest.ProtoReflect.Descriptor instead.
 func (*SuspendJobRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{43}
+	return file_v1_starling_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *SuspendJobRequest) GetRequestId() string {
@@ -3785,7 +3848,7 @@ type SuspendJobResponse struct {
 
 func (x *SuspendJobResponse) Reset() {
 	*x = SuspendJobResponse{}
-	mi := &file_v1_starling_proto_msgTypes[44]
+	mi := &file_v1_starling_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3797,7 +3860,7 @@ func (x *SuspendJobResponse) String() string {
 func (*SuspendJobResponse) ProtoMessage() {}
 
 func (x *SuspendJobResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[44]
+	mi := &file_v1_starling_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3810,7 +3873,7 @@ func (x *SuspendJobResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SuspendJobResponse.ProtoReflect.Descriptor instead.
 func (*SuspendJobResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{44}
+	return file_v1_starling_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *SuspendJobResponse) GetIndex() uint64 {
@@ -3838,7 +3901,7 @@ type SealTaskRequest struct {
 
 func (x *SealTaskRequest) Reset() {
 	*x = SealTaskRequest{}
-	mi := &file_v1_starling_proto_msgTypes[45]
+	mi := &file_v1_starling_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3850,7 +3913,7 @@ func (x *SealTaskRequest) String() string {
 func (*SealTaskRequest) ProtoMessage() {}
 
 func (x *SealTaskRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[45]
+	mi := &file_v1_starling_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3863,7 +3926,7 @@ func (x *SealTaskRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SealTaskRequest.ProtoReflect.Descriptor instead.
 func (*SealTaskRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{45}
+	return file_v1_starling_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *SealTaskRequest) GetRequestId() string {
@@ -3890,7 +3953,7 @@ type SealTaskResponse struct {
 
 func (x *SealTaskResponse) Reset() {
 	*x = SealTaskResponse{}
-	mi := &file_v1_starling_proto_msgTypes[46]
+	mi := &file_v1_starling_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3902,7 +3965,7 @@ func (x *SealTaskResponse) String() string {
 func (*SealTaskResponse) ProtoMessage() {}
 
 func (x *SealTaskResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[46]
+	mi := &file_v1_starling_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3915,7 +3978,7 @@ func (x *SealTaskResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SealTaskResponse.ProtoReflect.Descriptor instead.
 func (*SealTaskResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{46}
+	return file_v1_starling_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *SealTaskResponse) GetIndex() uint64 {
@@ -3947,7 +4010,7 @@ type EndAllocationRequest struct {
 
 func (x *EndAllocationRequest) Reset() {
 	*x = EndAllocationRequest{}
-	mi := &file_v1_starling_proto_msgTypes[47]
+	mi := &file_v1_starling_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3959,7 +4022,7 @@ func (x *EndAllocationRequest) String() string {
 func (*EndAllocationRequest) ProtoMessage() {}
 
 func (x *EndAllocationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[47]
+	mi := &file_v1_starling_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3972,7 +4035,7 @@ func (x *EndAllocationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndAllocationRequest.ProtoReflect.Descriptor instead.
 func (*EndAllocationRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{47}
+	return file_v1_starling_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *EndAllocationRequest) GetRequestId() string {
@@ -4013,7 +4076,7 @@ type EndAllocationResponse struct {
 
 func (x *EndAllocationResponse) Reset() {
 	*x = EndAllocationResponse{}
-	mi := &file_v1_starling_proto_msgTypes[48]
+	mi := &file_v1_starling_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4025,7 +4088,7 @@ func (x *EndAllocationResponse) String() string {
 func (*EndAllocationResponse) ProtoMessage() {}
 
 func (x *EndAllocationResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[48]
+	mi := &file_v1_starling_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4038,7 +4101,7 @@ func (x *EndAllocationResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndAllocationResponse.ProtoReflect.Descriptor instead.
 func (*EndAllocationResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{48}
+	return file_v1_starling_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *EndAllocationResponse) GetIndex() uint64 {
@@ -4069,7 +4132,7 @@ type ListVolumesRequest struct {
 
 func (x *ListVolumesRequest) Reset() {
 	*x = ListVolumesRequest{}
-	mi := &file_v1_starling_proto_msgTypes[49]
+	mi := &file_v1_starling_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4081,7 +4144,7 @@ func (x *ListVolumesRequest) String() string {
 func (*ListVolumesRequest) ProtoMessage() {}
 
 func (x *ListVolumesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[49]
+	mi := &file_v1_starling_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4094,7 +4157,7 @@ func (x *ListVolumesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListVolumesRequest.ProtoReflect.Descriptor instead.
 func (*ListVolumesRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{49}
+	return file_v1_starling_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *ListVolumesRequest) GetMinIndex() uint64 {
@@ -4137,7 +4200,7 @@ type ListVolumesResponse struct {
 
 func (x *ListVolumesResponse) Reset() {
 	*x = ListVolumesResponse{}
-	mi := &file_v1_starling_proto_msgTypes[50]
+	mi := &file_v1_starling_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4149,7 +4212,7 @@ func (x *ListVolumesResponse) String() string {
 func (*ListVolumesResponse) ProtoMessage() {}
 
 func (x *ListVolumesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[50]
+	mi := &file_v1_starling_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4162,7 +4225,7 @@ func (x *ListVolumesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListVolumesResponse.ProtoReflect.Descriptor instead.
 func (*ListVolumesResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{50}
+	return file_v1_starling_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *ListVolumesResponse) GetIndex() uint64 {
@@ -4217,7 +4280,7 @@ type Volumes struct {
 
 func (x *Volumes) Reset() {
 	*x = Volumes{}
-	mi := &file_v1_starling_proto_msgTypes[51]
+	mi := &file_v1_starling_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4229,7 +4292,7 @@ func (x *Volumes) String() string {
 func (*Volumes) ProtoMessage() {}
 
 func (x *Volumes) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[51]
+	mi := &file_v1_starling_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4242,7 +4305,7 @@ func (x *Volumes) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Volumes.ProtoReflect.Descriptor instead.
 func (*Volumes) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{51}
+	return file_v1_starling_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *Volumes) GetId() string {
@@ -4321,7 +4384,7 @@ type PutSecretRequest struct {
 
 func (x *PutSecretRequest) Reset() {
 	*x = PutSecretRequest{}
-	mi := &file_v1_starling_proto_msgTypes[52]
+	mi := &file_v1_starling_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4333,7 +4396,7 @@ func (x *PutSecretRequest) String() string {
 func (*PutSecretRequest) ProtoMessage() {}
 
 func (x *PutSecretRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[52]
+	mi := &file_v1_starling_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4346,7 +4409,7 @@ func (x *PutSecretRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutSecretRequest.ProtoReflect.Descriptor instead.
 func (*PutSecretRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{52}
+	return file_v1_starling_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *PutSecretRequest) GetRequestId() string {
@@ -4388,7 +4451,7 @@ type PutSecretResponse struct {
 
 func (x *PutSecretResponse) Reset() {
 	*x = PutSecretResponse{}
-	mi := &file_v1_starling_proto_msgTypes[53]
+	mi := &file_v1_starling_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4400,7 +4463,7 @@ func (x *PutSecretResponse) String() string {
 func (*PutSecretResponse) ProtoMessage() {}
 
 func (x *PutSecretResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[53]
+	mi := &file_v1_starling_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4413,7 +4476,7 @@ func (x *PutSecretResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutSecretResponse.ProtoReflect.Descriptor instead.
 func (*PutSecretResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{53}
+	return file_v1_starling_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *PutSecretResponse) GetIndex() uint64 {
@@ -4440,7 +4503,7 @@ type ListSecretsRequest struct {
 
 func (x *ListSecretsRequest) Reset() {
 	*x = ListSecretsRequest{}
-	mi := &file_v1_starling_proto_msgTypes[54]
+	mi := &file_v1_starling_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4452,7 +4515,7 @@ func (x *ListSecretsRequest) String() string {
 func (*ListSecretsRequest) ProtoMessage() {}
 
 func (x *ListSecretsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[54]
+	mi := &file_v1_starling_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4465,7 +4528,7 @@ func (x *ListSecretsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSecretsRequest.ProtoReflect.Descriptor instead.
 func (*ListSecretsRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{54}
+	return file_v1_starling_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *ListSecretsRequest) GetPool() string {
@@ -4486,7 +4549,7 @@ type ListSecretsResponse struct {
 
 func (x *ListSecretsResponse) Reset() {
 	*x = ListSecretsResponse{}
-	mi := &file_v1_starling_proto_msgTypes[55]
+	mi := &file_v1_starling_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4498,7 +4561,7 @@ func (x *ListSecretsResponse) String() string {
 func (*ListSecretsResponse) ProtoMessage() {}
 
 func (x *ListSecretsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[55]
+	mi := &file_v1_starling_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4511,7 +4574,7 @@ func (x *ListSecretsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSecretsResponse.ProtoReflect.Descriptor instead.
 func (*ListSecretsResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{55}
+	return file_v1_starling_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *ListSecretsResponse) GetIndex() uint64 {
@@ -4550,7 +4613,7 @@ type Secret struct {
 
 func (x *Secret) Reset() {
 	*x = Secret{}
-	mi := &file_v1_starling_proto_msgTypes[56]
+	mi := &file_v1_starling_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4562,7 +4625,7 @@ func (x *Secret) String() string {
 func (*Secret) ProtoMessage() {}
 
 func (x *Secret) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[56]
+	mi := &file_v1_starling_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4575,7 +4638,7 @@ func (x *Secret) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Secret.ProtoReflect.Descriptor instead.
 func (*Secret) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{56}
+	return file_v1_starling_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *Secret) GetPool() string {
@@ -4624,7 +4687,7 @@ type RemoveSecretRequest struct {
 
 func (x *RemoveSecretRequest) Reset() {
 	*x = RemoveSecretRequest{}
-	mi := &file_v1_starling_proto_msgTypes[57]
+	mi := &file_v1_starling_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4636,7 +4699,7 @@ func (x *RemoveSecretRequest) String() string {
 func (*RemoveSecretRequest) ProtoMessage() {}
 
 func (x *RemoveSecretRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[57]
+	mi := &file_v1_starling_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4649,7 +4712,7 @@ func (x *RemoveSecretRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveSecretRequest.ProtoReflect.Descriptor instead.
 func (*RemoveSecretRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{57}
+	return file_v1_starling_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *RemoveSecretRequest) GetRequestId() string {
@@ -4682,7 +4745,7 @@ type RemoveSecretResponse struct {
 
 func (x *RemoveSecretResponse) Reset() {
 	*x = RemoveSecretResponse{}
-	mi := &file_v1_starling_proto_msgTypes[58]
+	mi := &file_v1_starling_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4694,7 +4757,7 @@ func (x *RemoveSecretResponse) String() string {
 func (*RemoveSecretResponse) ProtoMessage() {}
 
 func (x *RemoveSecretResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[58]
+	mi := &file_v1_starling_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4707,7 +4770,7 @@ func (x *RemoveSecretResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveSecretResponse.ProtoReflect.Descriptor instead.
 func (*RemoveSecretResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{58}
+	return file_v1_starling_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *RemoveSecretResponse) GetIndex() uint64 {
@@ -4728,7 +4791,7 @@ type RemoveVolumesRequest struct {
 
 func (x *RemoveVolumesRequest) Reset() {
 	*x = RemoveVolumesRequest{}
-	mi := &file_v1_starling_proto_msgTypes[59]
+	mi := &file_v1_starling_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4740,7 +4803,7 @@ func (x *RemoveVolumesRequest) String() string {
 func (*RemoveVolumesRequest) ProtoMessage() {}
 
 func (x *RemoveVolumesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[59]
+	mi := &file_v1_starling_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4753,7 +4816,7 @@ func (x *RemoveVolumesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveVolumesRequest.ProtoReflect.Descriptor instead.
 func (*RemoveVolumesRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{59}
+	return file_v1_starling_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *RemoveVolumesRequest) GetRequestId() string {
@@ -4780,7 +4843,7 @@ type RemoveVolumesResponse struct {
 
 func (x *RemoveVolumesResponse) Reset() {
 	*x = RemoveVolumesResponse{}
-	mi := &file_v1_starling_proto_msgTypes[60]
+	mi := &file_v1_starling_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4792,7 +4855,7 @@ func (x *RemoveVolumesResponse) String() string {
 func (*RemoveVolumesResponse) ProtoMessage() {}
 
 func (x *RemoveVolumesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[60]
+	mi := &file_v1_starling_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4805,7 +4868,7 @@ func (x *RemoveVolumesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveVolumesResponse.ProtoReflect.Descriptor instead.
 func (*RemoveVolumesResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{60}
+	return file_v1_starling_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *RemoveVolumesResponse) GetIndex() uint64 {
@@ -4836,7 +4899,7 @@ type DrainNodeRequest struct {
 
 func (x *DrainNodeRequest) Reset() {
 	*x = DrainNodeRequest{}
-	mi := &file_v1_starling_proto_msgTypes[61]
+	mi := &file_v1_starling_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4848,7 +4911,7 @@ func (x *DrainNodeRequest) String() string {
 func (*DrainNodeRequest) ProtoMessage() {}
 
 func (x *DrainNodeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[61]
+	mi := &file_v1_starling_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4861,7 +4924,7 @@ func (x *DrainNodeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainNodeRequest.ProtoReflect.Descriptor instead.
 func (*DrainNodeRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{61}
+	return file_v1_starling_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *DrainNodeRequest) GetRequestId() string {
@@ -4901,7 +4964,7 @@ type DrainNodeResponse struct {
 
 func (x *DrainNodeResponse) Reset() {
 	*x = DrainNodeResponse{}
-	mi := &file_v1_starling_proto_msgTypes[62]
+	mi := &file_v1_starling_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4913,7 +4976,7 @@ func (x *DrainNodeResponse) String() string {
 func (*DrainNodeResponse) ProtoMessage() {}
 
 func (x *DrainNodeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[62]
+	mi := &file_v1_starling_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4926,7 +4989,7 @@ func (x *DrainNodeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainNodeResponse.ProtoReflect.Descriptor instead.
 func (*DrainNodeResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{62}
+	return file_v1_starling_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *DrainNodeResponse) GetIndex() uint64 {
@@ -4957,6 +5020,9 @@ type PoolSpec struct {
 	RunAs []string `protobuf:"bytes,11,rep,name=run_as,json=runAs,proto3" json:"run_as,omitempty"`
 	// How many bytes the specs of its jobs may take that have not ended, in all kept versions; 0 is 64 MiB.
 	SpecBytes int64 `protobuf:"varint,12,opt,name=spec_bytes,json=specBytes,proto3" json:"spec_bytes,omitempty"`
+	// The host paths that its jobs may use, and the kinds of devices that they may ask for: without any, no host path and all kinds.
+	HostPaths   []string `protobuf:"bytes,13,rep,name=host_paths,json=hostPaths,proto3" json:"host_paths,omitempty"`
+	DeviceKinds []string `protobuf:"bytes,14,rep,name=device_kinds,json=deviceKinds,proto3" json:"device_kinds,omitempty"`
 	// How its virtual peers are divided among its jobs: "priority" (if absent), "greedy", "round-robin" or "percentage".
 	JobScheduler  string `protobuf:"bytes,7,opt,name=job_scheduler,json=jobScheduler,proto3" json:"job_scheduler,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -4965,7 +5031,7 @@ type PoolSpec struct {
 
 func (x *PoolSpec) Reset() {
 	*x = PoolSpec{}
-	mi := &file_v1_starling_proto_msgTypes[63]
+	mi := &file_v1_starling_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4977,7 +5043,7 @@ func (x *PoolSpec) String() string {
 func (*PoolSpec) ProtoMessage() {}
 
 func (x *PoolSpec) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[63]
+	mi := &file_v1_starling_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4990,7 +5056,7 @@ func (x *PoolSpec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PoolSpec.ProtoReflect.Descriptor instead.
 func (*PoolSpec) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{63}
+	return file_v1_starling_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *PoolSpec) GetPath() string {
@@ -5070,6 +5136,20 @@ func (x *PoolSpec) GetSpecBytes() int64 {
 	return 0
 }
 
+func (x *PoolSpec) GetHostPaths() []string {
+	if x != nil {
+		return x.HostPaths
+	}
+	return nil
+}
+
+func (x *PoolSpec) GetDeviceKinds() []string {
+	if x != nil {
+		return x.DeviceKinds
+	}
+	return nil
+}
+
 func (x *PoolSpec) GetJobScheduler() string {
 	if x != nil {
 		return x.JobScheduler
@@ -5095,7 +5175,7 @@ type Quota struct {
 
 func (x *Quota) Reset() {
 	*x = Quota{}
-	mi := &file_v1_starling_proto_msgTypes[64]
+	mi := &file_v1_starling_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5107,7 +5187,7 @@ func (x *Quota) String() string {
 func (*Quota) ProtoMessage() {}
 
 func (x *Quota) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[64]
+	mi := &file_v1_starling_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5120,7 +5200,7 @@ func (x *Quota) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Quota.ProtoReflect.Descriptor instead.
 func (*Quota) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{64}
+	return file_v1_starling_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *Quota) GetKind() string {
@@ -5173,7 +5253,7 @@ type ChangePoolsRequest struct {
 
 func (x *ChangePoolsRequest) Reset() {
 	*x = ChangePoolsRequest{}
-	mi := &file_v1_starling_proto_msgTypes[65]
+	mi := &file_v1_starling_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5185,7 +5265,7 @@ func (x *ChangePoolsRequest) String() string {
 func (*ChangePoolsRequest) ProtoMessage() {}
 
 func (x *ChangePoolsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[65]
+	mi := &file_v1_starling_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5198,7 +5278,7 @@ func (x *ChangePoolsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangePoolsRequest.ProtoReflect.Descriptor instead.
 func (*ChangePoolsRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{65}
+	return file_v1_starling_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *ChangePoolsRequest) GetRequestId() string {
@@ -5238,7 +5318,7 @@ type ChangePoolsResponse struct {
 
 func (x *ChangePoolsResponse) Reset() {
 	*x = ChangePoolsResponse{}
-	mi := &file_v1_starling_proto_msgTypes[66]
+	mi := &file_v1_starling_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5250,7 +5330,7 @@ func (x *ChangePoolsResponse) String() string {
 func (*ChangePoolsResponse) ProtoMessage() {}
 
 func (x *ChangePoolsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[66]
+	mi := &file_v1_starling_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5263,7 +5343,7 @@ func (x *ChangePoolsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangePoolsResponse.ProtoReflect.Descriptor instead.
 func (*ChangePoolsResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{66}
+	return file_v1_starling_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *ChangePoolsResponse) GetIndex() uint64 {
@@ -5286,7 +5366,7 @@ type PlanPoolsRequest struct {
 
 func (x *PlanPoolsRequest) Reset() {
 	*x = PlanPoolsRequest{}
-	mi := &file_v1_starling_proto_msgTypes[67]
+	mi := &file_v1_starling_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5298,7 +5378,7 @@ func (x *PlanPoolsRequest) String() string {
 func (*PlanPoolsRequest) ProtoMessage() {}
 
 func (x *PlanPoolsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[67]
+	mi := &file_v1_starling_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5311,7 +5391,7 @@ func (x *PlanPoolsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlanPoolsRequest.ProtoReflect.Descriptor instead.
 func (*PlanPoolsRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{67}
+	return file_v1_starling_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *PlanPoolsRequest) GetMinIndex() uint64 {
@@ -5359,7 +5439,7 @@ type PlanPoolsResponse struct {
 
 func (x *PlanPoolsResponse) Reset() {
 	*x = PlanPoolsResponse{}
-	mi := &file_v1_starling_proto_msgTypes[68]
+	mi := &file_v1_starling_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5371,7 +5451,7 @@ func (x *PlanPoolsResponse) String() string {
 func (*PlanPoolsResponse) ProtoMessage() {}
 
 func (x *PlanPoolsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[68]
+	mi := &file_v1_starling_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5384,7 +5464,7 @@ func (x *PlanPoolsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlanPoolsResponse.ProtoReflect.Descriptor instead.
 func (*PlanPoolsResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{68}
+	return file_v1_starling_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *PlanPoolsResponse) GetIndex() uint64 {
@@ -5436,7 +5516,7 @@ type PoolChange struct {
 
 func (x *PoolChange) Reset() {
 	*x = PoolChange{}
-	mi := &file_v1_starling_proto_msgTypes[69]
+	mi := &file_v1_starling_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5448,7 +5528,7 @@ func (x *PoolChange) String() string {
 func (*PoolChange) ProtoMessage() {}
 
 func (x *PoolChange) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[69]
+	mi := &file_v1_starling_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5461,7 +5541,7 @@ func (x *PoolChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PoolChange.ProtoReflect.Descriptor instead.
 func (*PoolChange) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{69}
+	return file_v1_starling_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *PoolChange) GetPath() string {
@@ -5498,7 +5578,7 @@ type EntitlementChange struct {
 
 func (x *EntitlementChange) Reset() {
 	*x = EntitlementChange{}
-	mi := &file_v1_starling_proto_msgTypes[70]
+	mi := &file_v1_starling_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5510,7 +5590,7 @@ func (x *EntitlementChange) String() string {
 func (*EntitlementChange) ProtoMessage() {}
 
 func (x *EntitlementChange) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[70]
+	mi := &file_v1_starling_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5523,7 +5603,7 @@ func (x *EntitlementChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EntitlementChange.ProtoReflect.Descriptor instead.
 func (*EntitlementChange) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{70}
+	return file_v1_starling_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *EntitlementChange) GetPath() string {
@@ -5568,7 +5648,7 @@ type ListPoolsRequest struct {
 
 func (x *ListPoolsRequest) Reset() {
 	*x = ListPoolsRequest{}
-	mi := &file_v1_starling_proto_msgTypes[71]
+	mi := &file_v1_starling_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5580,7 +5660,7 @@ func (x *ListPoolsRequest) String() string {
 func (*ListPoolsRequest) ProtoMessage() {}
 
 func (x *ListPoolsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[71]
+	mi := &file_v1_starling_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5593,7 +5673,7 @@ func (x *ListPoolsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPoolsRequest.ProtoReflect.Descriptor instead.
 func (*ListPoolsRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{71}
+	return file_v1_starling_proto_rawDescGZIP(), []int{72}
 }
 
 func (x *ListPoolsRequest) GetMinIndex() uint64 {
@@ -5643,7 +5723,7 @@ type ListPoolsResponse struct {
 
 func (x *ListPoolsResponse) Reset() {
 	*x = ListPoolsResponse{}
-	mi := &file_v1_starling_proto_msgTypes[72]
+	mi := &file_v1_starling_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5655,7 +5735,7 @@ func (x *ListPoolsResponse) String() string {
 func (*ListPoolsResponse) ProtoMessage() {}
 
 func (x *ListPoolsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[72]
+	mi := &file_v1_starling_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5668,7 +5748,7 @@ func (x *ListPoolsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPoolsResponse.ProtoReflect.Descriptor instead.
 func (*ListPoolsResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{72}
+	return file_v1_starling_proto_rawDescGZIP(), []int{73}
 }
 
 func (x *ListPoolsResponse) GetIndex() uint64 {
@@ -5730,7 +5810,7 @@ type Amount struct {
 
 func (x *Amount) Reset() {
 	*x = Amount{}
-	mi := &file_v1_starling_proto_msgTypes[73]
+	mi := &file_v1_starling_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5742,7 +5822,7 @@ func (x *Amount) String() string {
 func (*Amount) ProtoMessage() {}
 
 func (x *Amount) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[73]
+	mi := &file_v1_starling_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5755,7 +5835,7 @@ func (x *Amount) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Amount.ProtoReflect.Descriptor instead.
 func (*Amount) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{73}
+	return file_v1_starling_proto_rawDescGZIP(), []int{74}
 }
 
 func (x *Amount) GetKind() string {
@@ -5791,7 +5871,7 @@ type Pool struct {
 
 func (x *Pool) Reset() {
 	*x = Pool{}
-	mi := &file_v1_starling_proto_msgTypes[74]
+	mi := &file_v1_starling_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5803,7 +5883,7 @@ func (x *Pool) String() string {
 func (*Pool) ProtoMessage() {}
 
 func (x *Pool) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[74]
+	mi := &file_v1_starling_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5816,7 +5896,7 @@ func (x *Pool) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pool.ProtoReflect.Descriptor instead.
 func (*Pool) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{74}
+	return file_v1_starling_proto_rawDescGZIP(), []int{75}
 }
 
 func (x *Pool) GetSpec() *PoolSpec {
@@ -5884,7 +5964,7 @@ type PoolUse struct {
 
 func (x *PoolUse) Reset() {
 	*x = PoolUse{}
-	mi := &file_v1_starling_proto_msgTypes[75]
+	mi := &file_v1_starling_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5896,7 +5976,7 @@ func (x *PoolUse) String() string {
 func (*PoolUse) ProtoMessage() {}
 
 func (x *PoolUse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[75]
+	mi := &file_v1_starling_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5909,7 +5989,7 @@ func (x *PoolUse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PoolUse.ProtoReflect.Descriptor instead.
 func (*PoolUse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{75}
+	return file_v1_starling_proto_rawDescGZIP(), []int{76}
 }
 
 func (x *PoolUse) GetKind() string {
@@ -5985,7 +6065,7 @@ type PoolStatusRequest struct {
 
 func (x *PoolStatusRequest) Reset() {
 	*x = PoolStatusRequest{}
-	mi := &file_v1_starling_proto_msgTypes[76]
+	mi := &file_v1_starling_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5997,7 +6077,7 @@ func (x *PoolStatusRequest) String() string {
 func (*PoolStatusRequest) ProtoMessage() {}
 
 func (x *PoolStatusRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[76]
+	mi := &file_v1_starling_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6010,7 +6090,7 @@ func (x *PoolStatusRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PoolStatusRequest.ProtoReflect.Descriptor instead.
 func (*PoolStatusRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{76}
+	return file_v1_starling_proto_rawDescGZIP(), []int{77}
 }
 
 func (x *PoolStatusRequest) GetMinIndex() uint64 {
@@ -6042,7 +6122,7 @@ type PoolStatusResponse struct {
 
 func (x *PoolStatusResponse) Reset() {
 	*x = PoolStatusResponse{}
-	mi := &file_v1_starling_proto_msgTypes[77]
+	mi := &file_v1_starling_proto_msgTypes[78]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6054,7 +6134,7 @@ func (x *PoolStatusResponse) String() string {
 func (*PoolStatusResponse) ProtoMessage() {}
 
 func (x *PoolStatusResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[77]
+	mi := &file_v1_starling_proto_msgTypes[78]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6067,7 +6147,7 @@ func (x *PoolStatusResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PoolStatusResponse.ProtoReflect.Descriptor instead.
 func (*PoolStatusResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{77}
+	return file_v1_starling_proto_rawDescGZIP(), []int{78}
 }
 
 func (x *PoolStatusResponse) GetIndex() uint64 {
@@ -6121,7 +6201,7 @@ type PoolExplanation struct {
 
 func (x *PoolExplanation) Reset() {
 	*x = PoolExplanation{}
-	mi := &file_v1_starling_proto_msgTypes[78]
+	mi := &file_v1_starling_proto_msgTypes[79]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6133,7 +6213,7 @@ func (x *PoolExplanation) String() string {
 func (*PoolExplanation) ProtoMessage() {}
 
 func (x *PoolExplanation) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[78]
+	mi := &file_v1_starling_proto_msgTypes[79]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6146,7 +6226,7 @@ func (x *PoolExplanation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PoolExplanation.ProtoReflect.Descriptor instead.
 func (*PoolExplanation) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{78}
+	return file_v1_starling_proto_rawDescGZIP(), []int{79}
 }
 
 func (x *PoolExplanation) GetKind() string {
@@ -6203,7 +6283,7 @@ type Part struct {
 
 func (x *Part) Reset() {
 	*x = Part{}
-	mi := &file_v1_starling_proto_msgTypes[79]
+	mi := &file_v1_starling_proto_msgTypes[80]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6215,7 +6295,7 @@ func (x *Part) String() string {
 func (*Part) ProtoMessage() {}
 
 func (x *Part) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[79]
+	mi := &file_v1_starling_proto_msgTypes[80]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6228,7 +6308,7 @@ func (x *Part) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Part.ProtoReflect.Descriptor instead.
 func (*Part) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{79}
+	return file_v1_starling_proto_rawDescGZIP(), []int{80}
 }
 
 func (x *Part) GetPath() string {
@@ -6325,7 +6405,7 @@ type JobHistoryRequest struct {
 
 func (x *JobHistoryRequest) Reset() {
 	*x = JobHistoryRequest{}
-	mi := &file_v1_starling_proto_msgTypes[80]
+	mi := &file_v1_starling_proto_msgTypes[81]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6337,7 +6417,7 @@ func (x *JobHistoryRequest) String() string {
 func (*JobHistoryRequest) ProtoMessage() {}
 
 func (x *JobHistoryRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[80]
+	mi := &file_v1_starling_proto_msgTypes[81]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6350,7 +6430,7 @@ func (x *JobHistoryRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobHistoryRequest.ProtoReflect.Descriptor instead.
 func (*JobHistoryRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{80}
+	return file_v1_starling_proto_rawDescGZIP(), []int{81}
 }
 
 func (x *JobHistoryRequest) GetMinIndex() uint64 {
@@ -6380,7 +6460,7 @@ type JobHistoryResponse struct {
 
 func (x *JobHistoryResponse) Reset() {
 	*x = JobHistoryResponse{}
-	mi := &file_v1_starling_proto_msgTypes[81]
+	mi := &file_v1_starling_proto_msgTypes[82]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6392,7 +6472,7 @@ func (x *JobHistoryResponse) String() string {
 func (*JobHistoryResponse) ProtoMessage() {}
 
 func (x *JobHistoryResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[81]
+	mi := &file_v1_starling_proto_msgTypes[82]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6405,7 +6485,7 @@ func (x *JobHistoryResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobHistoryResponse.ProtoReflect.Descriptor instead.
 func (*JobHistoryResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{81}
+	return file_v1_starling_proto_rawDescGZIP(), []int{82}
 }
 
 func (x *JobHistoryResponse) GetIndex() uint64 {
@@ -6458,7 +6538,7 @@ type JobVersion struct {
 
 func (x *JobVersion) Reset() {
 	*x = JobVersion{}
-	mi := &file_v1_starling_proto_msgTypes[82]
+	mi := &file_v1_starling_proto_msgTypes[83]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6470,7 +6550,7 @@ func (x *JobVersion) String() string {
 func (*JobVersion) ProtoMessage() {}
 
 func (x *JobVersion) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[82]
+	mi := &file_v1_starling_proto_msgTypes[83]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6483,7 +6563,7 @@ func (x *JobVersion) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobVersion.ProtoReflect.Descriptor instead.
 func (*JobVersion) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{82}
+	return file_v1_starling_proto_rawDescGZIP(), []int{83}
 }
 
 func (x *JobVersion) GetNumber() uint32 {
@@ -6555,7 +6635,7 @@ type JobDiffRequest struct {
 
 func (x *JobDiffRequest) Reset() {
 	*x = JobDiffRequest{}
-	mi := &file_v1_starling_proto_msgTypes[83]
+	mi := &file_v1_starling_proto_msgTypes[84]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6567,7 +6647,7 @@ func (x *JobDiffRequest) String() string {
 func (*JobDiffRequest) ProtoMessage() {}
 
 func (x *JobDiffRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[83]
+	mi := &file_v1_starling_proto_msgTypes[84]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6580,7 +6660,7 @@ func (x *JobDiffRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobDiffRequest.ProtoReflect.Descriptor instead.
 func (*JobDiffRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{83}
+	return file_v1_starling_proto_rawDescGZIP(), []int{84}
 }
 
 func (x *JobDiffRequest) GetMinIndex() uint64 {
@@ -6624,7 +6704,7 @@ type JobDiffResponse struct {
 
 func (x *JobDiffResponse) Reset() {
 	*x = JobDiffResponse{}
-	mi := &file_v1_starling_proto_msgTypes[84]
+	mi := &file_v1_starling_proto_msgTypes[85]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6636,7 +6716,7 @@ func (x *JobDiffResponse) String() string {
 func (*JobDiffResponse) ProtoMessage() {}
 
 func (x *JobDiffResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[84]
+	mi := &file_v1_starling_proto_msgTypes[85]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6649,7 +6729,7 @@ func (x *JobDiffResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobDiffResponse.ProtoReflect.Descriptor instead.
 func (*JobDiffResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{84}
+	return file_v1_starling_proto_rawDescGZIP(), []int{85}
 }
 
 func (x *JobDiffResponse) GetIndex() uint64 {
@@ -6702,7 +6782,7 @@ type ListJobsRequest struct {
 
 func (x *ListJobsRequest) Reset() {
 	*x = ListJobsRequest{}
-	mi := &file_v1_starling_proto_msgTypes[85]
+	mi := &file_v1_starling_proto_msgTypes[86]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6714,7 +6794,7 @@ func (x *ListJobsRequest) String() string {
 func (*ListJobsRequest) ProtoMessage() {}
 
 func (x *ListJobsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[85]
+	mi := &file_v1_starling_proto_msgTypes[86]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6727,7 +6807,7 @@ func (x *ListJobsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListJobsRequest.ProtoReflect.Descriptor instead.
 func (*ListJobsRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{85}
+	return file_v1_starling_proto_rawDescGZIP(), []int{86}
 }
 
 func (x *ListJobsRequest) GetMinIndex() uint64 {
@@ -6771,7 +6851,7 @@ type ListJobsResponse struct {
 
 func (x *ListJobsResponse) Reset() {
 	*x = ListJobsResponse{}
-	mi := &file_v1_starling_proto_msgTypes[86]
+	mi := &file_v1_starling_proto_msgTypes[87]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6783,7 +6863,7 @@ func (x *ListJobsResponse) String() string {
 func (*ListJobsResponse) ProtoMessage() {}
 
 func (x *ListJobsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[86]
+	mi := &file_v1_starling_proto_msgTypes[87]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6796,7 +6876,7 @@ func (x *ListJobsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListJobsResponse.ProtoReflect.Descriptor instead.
 func (*ListJobsResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{86}
+	return file_v1_starling_proto_rawDescGZIP(), []int{87}
 }
 
 func (x *ListJobsResponse) GetIndex() uint64 {
@@ -6860,7 +6940,7 @@ type Job struct {
 
 func (x *Job) Reset() {
 	*x = Job{}
-	mi := &file_v1_starling_proto_msgTypes[87]
+	mi := &file_v1_starling_proto_msgTypes[88]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6872,7 +6952,7 @@ func (x *Job) String() string {
 func (*Job) ProtoMessage() {}
 
 func (x *Job) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[87]
+	mi := &file_v1_starling_proto_msgTypes[88]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6885,7 +6965,7 @@ func (x *Job) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Job.ProtoReflect.Descriptor instead.
 func (*Job) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{87}
+	return file_v1_starling_proto_rawDescGZIP(), []int{88}
 }
 
 func (x *Job) GetName() string {
@@ -7007,7 +7087,7 @@ type PolicyAction struct {
 
 func (x *PolicyAction) Reset() {
 	*x = PolicyAction{}
-	mi := &file_v1_starling_proto_msgTypes[88]
+	mi := &file_v1_starling_proto_msgTypes[89]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7019,7 +7099,7 @@ func (x *PolicyAction) String() string {
 func (*PolicyAction) ProtoMessage() {}
 
 func (x *PolicyAction) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[88]
+	mi := &file_v1_starling_proto_msgTypes[89]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7032,7 +7112,7 @@ func (x *PolicyAction) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PolicyAction.ProtoReflect.Descriptor instead.
 func (*PolicyAction) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{88}
+	return file_v1_starling_proto_rawDescGZIP(), []int{89}
 }
 
 func (x *PolicyAction) GetIndex() uint64 {
@@ -7081,7 +7161,7 @@ type Update struct {
 
 func (x *Update) Reset() {
 	*x = Update{}
-	mi := &file_v1_starling_proto_msgTypes[89]
+	mi := &file_v1_starling_proto_msgTypes[90]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7093,7 +7173,7 @@ func (x *Update) String() string {
 func (*Update) ProtoMessage() {}
 
 func (x *Update) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[89]
+	mi := &file_v1_starling_proto_msgTypes[90]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7106,7 +7186,7 @@ func (x *Update) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Update.ProtoReflect.Descriptor instead.
 func (*Update) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{89}
+	return file_v1_starling_proto_rawDescGZIP(), []int{90}
 }
 
 func (x *Update) GetState() string {
@@ -7201,7 +7281,7 @@ type Counts struct {
 
 func (x *Counts) Reset() {
 	*x = Counts{}
-	mi := &file_v1_starling_proto_msgTypes[90]
+	mi := &file_v1_starling_proto_msgTypes[91]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7213,7 +7293,7 @@ func (x *Counts) String() string {
 func (*Counts) ProtoMessage() {}
 
 func (x *Counts) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[90]
+	mi := &file_v1_starling_proto_msgTypes[91]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7226,7 +7306,7 @@ func (x *Counts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Counts.ProtoReflect.Descriptor instead.
 func (*Counts) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{90}
+	return file_v1_starling_proto_rawDescGZIP(), []int{91}
 }
 
 func (x *Counts) GetDesired() uint32 {
@@ -7328,7 +7408,7 @@ type JobStatusRequest struct {
 
 func (x *JobStatusRequest) Reset() {
 	*x = JobStatusRequest{}
-	mi := &file_v1_starling_proto_msgTypes[91]
+	mi := &file_v1_starling_proto_msgTypes[92]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7340,7 +7420,7 @@ func (x *JobStatusRequest) String() string {
 func (*JobStatusRequest) ProtoMessage() {}
 
 func (x *JobStatusRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[91]
+	mi := &file_v1_starling_proto_msgTypes[92]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7353,7 +7433,7 @@ func (x *JobStatusRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobStatusRequest.ProtoReflect.Descriptor instead.
 func (*JobStatusRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{91}
+	return file_v1_starling_proto_rawDescGZIP(), []int{92}
 }
 
 func (x *JobStatusRequest) GetMinIndex() uint64 {
@@ -7407,7 +7487,7 @@ type JobStatusResponse struct {
 
 func (x *JobStatusResponse) Reset() {
 	*x = JobStatusResponse{}
-	mi := &file_v1_starling_proto_msgTypes[92]
+	mi := &file_v1_starling_proto_msgTypes[93]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7419,7 +7499,7 @@ func (x *JobStatusResponse) String() string {
 func (*JobStatusResponse) ProtoMessage() {}
 
 func (x *JobStatusResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[92]
+	mi := &file_v1_starling_proto_msgTypes[93]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7432,7 +7512,7 @@ func (x *JobStatusResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobStatusResponse.ProtoReflect.Descriptor instead.
 func (*JobStatusResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{92}
+	return file_v1_starling_proto_rawDescGZIP(), []int{93}
 }
 
 func (x *JobStatusResponse) GetIndex() uint64 {
@@ -7509,7 +7589,7 @@ type Task struct {
 
 func (x *Task) Reset() {
 	*x = Task{}
-	mi := &file_v1_starling_proto_msgTypes[93]
+	mi := &file_v1_starling_proto_msgTypes[94]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7521,7 +7601,7 @@ func (x *Task) String() string {
 func (*Task) ProtoMessage() {}
 
 func (x *Task) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[93]
+	mi := &file_v1_starling_proto_msgTypes[94]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7534,7 +7614,7 @@ func (x *Task) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Task.ProtoReflect.Descriptor instead.
 func (*Task) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{93}
+	return file_v1_starling_proto_rawDescGZIP(), []int{94}
 }
 
 func (x *Task) GetName() string {
@@ -7616,7 +7696,7 @@ type TaskChanges struct {
 
 func (x *TaskChanges) Reset() {
 	*x = TaskChanges{}
-	mi := &file_v1_starling_proto_msgTypes[94]
+	mi := &file_v1_starling_proto_msgTypes[95]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7628,7 +7708,7 @@ func (x *TaskChanges) String() string {
 func (*TaskChanges) ProtoMessage() {}
 
 func (x *TaskChanges) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[94]
+	mi := &file_v1_starling_proto_msgTypes[95]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7641,7 +7721,7 @@ func (x *TaskChanges) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskChanges.ProtoReflect.Descriptor instead.
 func (*TaskChanges) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{94}
+	return file_v1_starling_proto_rawDescGZIP(), []int{95}
 }
 
 func (x *TaskChanges) GetPlace() uint32 {
@@ -7697,7 +7777,7 @@ type Preemption struct {
 
 func (x *Preemption) Reset() {
 	*x = Preemption{}
-	mi := &file_v1_starling_proto_msgTypes[95]
+	mi := &file_v1_starling_proto_msgTypes[96]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7709,7 +7789,7 @@ func (x *Preemption) String() string {
 func (*Preemption) ProtoMessage() {}
 
 func (x *Preemption) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[95]
+	mi := &file_v1_starling_proto_msgTypes[96]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7722,7 +7802,7 @@ func (x *Preemption) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Preemption.ProtoReflect.Descriptor instead.
 func (*Preemption) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{95}
+	return file_v1_starling_proto_rawDescGZIP(), []int{96}
 }
 
 func (x *Preemption) GetSlot() uint32 {
@@ -7799,7 +7879,7 @@ type Slot struct {
 
 func (x *Slot) Reset() {
 	*x = Slot{}
-	mi := &file_v1_starling_proto_msgTypes[96]
+	mi := &file_v1_starling_proto_msgTypes[97]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7811,7 +7891,7 @@ func (x *Slot) String() string {
 func (*Slot) ProtoMessage() {}
 
 func (x *Slot) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[96]
+	mi := &file_v1_starling_proto_msgTypes[97]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7824,7 +7904,7 @@ func (x *Slot) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Slot.ProtoReflect.Descriptor instead.
 func (*Slot) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{96}
+	return file_v1_starling_proto_rawDescGZIP(), []int{97}
 }
 
 func (x *Slot) GetTask() string {
@@ -7957,7 +8037,7 @@ type Port struct {
 
 func (x *Port) Reset() {
 	*x = Port{}
-	mi := &file_v1_starling_proto_msgTypes[97]
+	mi := &file_v1_starling_proto_msgTypes[98]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7969,7 +8049,7 @@ func (x *Port) String() string {
 func (*Port) ProtoMessage() {}
 
 func (x *Port) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[97]
+	mi := &file_v1_starling_proto_msgTypes[98]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7982,7 +8062,7 @@ func (x *Port) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Port.ProtoReflect.Descriptor instead.
 func (*Port) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{97}
+	return file_v1_starling_proto_rawDescGZIP(), []int{98}
 }
 
 func (x *Port) GetName() string {
@@ -8009,7 +8089,7 @@ type WhyRequest struct {
 
 func (x *WhyRequest) Reset() {
 	*x = WhyRequest{}
-	mi := &file_v1_starling_proto_msgTypes[98]
+	mi := &file_v1_starling_proto_msgTypes[99]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8021,7 +8101,7 @@ func (x *WhyRequest) String() string {
 func (*WhyRequest) ProtoMessage() {}
 
 func (x *WhyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[98]
+	mi := &file_v1_starling_proto_msgTypes[99]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8034,7 +8114,7 @@ func (x *WhyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhyRequest.ProtoReflect.Descriptor instead.
 func (*WhyRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{98}
+	return file_v1_starling_proto_rawDescGZIP(), []int{99}
 }
 
 func (x *WhyRequest) GetMinIndex() uint64 {
@@ -8064,7 +8144,7 @@ type WhyResponse struct {
 
 func (x *WhyResponse) Reset() {
 	*x = WhyResponse{}
-	mi := &file_v1_starling_proto_msgTypes[99]
+	mi := &file_v1_starling_proto_msgTypes[100]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8076,7 +8156,7 @@ func (x *WhyResponse) String() string {
 func (*WhyResponse) ProtoMessage() {}
 
 func (x *WhyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[99]
+	mi := &file_v1_starling_proto_msgTypes[100]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8089,7 +8169,7 @@ func (x *WhyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhyResponse.ProtoReflect.Descriptor instead.
 func (*WhyResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{99}
+	return file_v1_starling_proto_rawDescGZIP(), []int{100}
 }
 
 func (x *WhyResponse) GetIndex() uint64 {
@@ -8140,7 +8220,7 @@ type Finding struct {
 
 func (x *Finding) Reset() {
 	*x = Finding{}
-	mi := &file_v1_starling_proto_msgTypes[100]
+	mi := &file_v1_starling_proto_msgTypes[101]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8152,7 +8232,7 @@ func (x *Finding) String() string {
 func (*Finding) ProtoMessage() {}
 
 func (x *Finding) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[100]
+	mi := &file_v1_starling_proto_msgTypes[101]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8165,7 +8245,7 @@ func (x *Finding) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Finding.ProtoReflect.Descriptor instead.
 func (*Finding) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{100}
+	return file_v1_starling_proto_rawDescGZIP(), []int{101}
 }
 
 func (x *Finding) GetTask() string {
@@ -8229,7 +8309,7 @@ type ListPeersRequest struct {
 
 func (x *ListPeersRequest) Reset() {
 	*x = ListPeersRequest{}
-	mi := &file_v1_starling_proto_msgTypes[101]
+	mi := &file_v1_starling_proto_msgTypes[102]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8241,7 +8321,7 @@ func (x *ListPeersRequest) String() string {
 func (*ListPeersRequest) ProtoMessage() {}
 
 func (x *ListPeersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[101]
+	mi := &file_v1_starling_proto_msgTypes[102]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8254,7 +8334,7 @@ func (x *ListPeersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPeersRequest.ProtoReflect.Descriptor instead.
 func (*ListPeersRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{101}
+	return file_v1_starling_proto_rawDescGZIP(), []int{102}
 }
 
 func (x *ListPeersRequest) GetMinIndex() uint64 {
@@ -8294,7 +8374,7 @@ type ListPeersResponse struct {
 
 func (x *ListPeersResponse) Reset() {
 	*x = ListPeersResponse{}
-	mi := &file_v1_starling_proto_msgTypes[102]
+	mi := &file_v1_starling_proto_msgTypes[103]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8306,7 +8386,7 @@ func (x *ListPeersResponse) String() string {
 func (*ListPeersResponse) ProtoMessage() {}
 
 func (x *ListPeersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[102]
+	mi := &file_v1_starling_proto_msgTypes[103]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8319,7 +8399,7 @@ func (x *ListPeersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPeersResponse.ProtoReflect.Descriptor instead.
 func (*ListPeersResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{102}
+	return file_v1_starling_proto_rawDescGZIP(), []int{103}
 }
 
 func (x *ListPeersResponse) GetIndex() uint64 {
@@ -8401,7 +8481,7 @@ type Peer struct {
 
 func (x *Peer) Reset() {
 	*x = Peer{}
-	mi := &file_v1_starling_proto_msgTypes[103]
+	mi := &file_v1_starling_proto_msgTypes[104]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8413,7 +8493,7 @@ func (x *Peer) String() string {
 func (*Peer) ProtoMessage() {}
 
 func (x *Peer) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[103]
+	mi := &file_v1_starling_proto_msgTypes[104]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8426,7 +8506,7 @@ func (x *Peer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Peer.ProtoReflect.Descriptor instead.
 func (*Peer) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{103}
+	return file_v1_starling_proto_rawDescGZIP(), []int{104}
 }
 
 func (x *Peer) GetNode() string {
@@ -8599,7 +8679,7 @@ type WatchRequest struct {
 
 func (x *WatchRequest) Reset() {
 	*x = WatchRequest{}
-	mi := &file_v1_starling_proto_msgTypes[104]
+	mi := &file_v1_starling_proto_msgTypes[105]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8611,7 +8691,7 @@ func (x *WatchRequest) String() string {
 func (*WatchRequest) ProtoMessage() {}
 
 func (x *WatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[104]
+	mi := &file_v1_starling_proto_msgTypes[105]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8624,7 +8704,7 @@ func (x *WatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRequest.ProtoReflect.Descriptor instead.
 func (*WatchRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{104}
+	return file_v1_starling_proto_rawDescGZIP(), []int{105}
 }
 
 func (x *WatchRequest) GetMinIndex() uint64 {
@@ -8718,7 +8798,7 @@ type WatchResponse struct {
 
 func (x *WatchResponse) Reset() {
 	*x = WatchResponse{}
-	mi := &file_v1_starling_proto_msgTypes[105]
+	mi := &file_v1_starling_proto_msgTypes[106]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8730,7 +8810,7 @@ func (x *WatchResponse) String() string {
 func (*WatchResponse) ProtoMessage() {}
 
 func (x *WatchResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[105]
+	mi := &file_v1_starling_proto_msgTypes[106]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8743,7 +8823,7 @@ func (x *WatchResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchResponse.ProtoReflect.Descriptor instead.
 func (*WatchResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{105}
+	return file_v1_starling_proto_rawDescGZIP(), []int{106}
 }
 
 func (x *WatchResponse) GetIndex() uint64 {
@@ -8917,7 +8997,7 @@ type Node struct {
 
 func (x *Node) Reset() {
 	*x = Node{}
-	mi := &file_v1_starling_proto_msgTypes[106]
+	mi := &file_v1_starling_proto_msgTypes[107]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8929,7 +9009,7 @@ func (x *Node) String() string {
 func (*Node) ProtoMessage() {}
 
 func (x *Node) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[106]
+	mi := &file_v1_starling_proto_msgTypes[107]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8942,7 +9022,7 @@ func (x *Node) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Node.ProtoReflect.Descriptor instead.
 func (*Node) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{106}
+	return file_v1_starling_proto_rawDescGZIP(), []int{107}
 }
 
 func (x *Node) GetName() string {
@@ -9043,7 +9123,7 @@ type Instance struct {
 
 func (x *Instance) Reset() {
 	*x = Instance{}
-	mi := &file_v1_starling_proto_msgTypes[107]
+	mi := &file_v1_starling_proto_msgTypes[108]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9055,7 +9135,7 @@ func (x *Instance) String() string {
 func (*Instance) ProtoMessage() {}
 
 func (x *Instance) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[107]
+	mi := &file_v1_starling_proto_msgTypes[108]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9068,7 +9148,7 @@ func (x *Instance) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Instance.ProtoReflect.Descriptor instead.
 func (*Instance) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{107}
+	return file_v1_starling_proto_rawDescGZIP(), []int{108}
 }
 
 func (x *Instance) GetJob() string {
@@ -9115,7 +9195,7 @@ type Endpoint struct {
 
 func (x *Endpoint) Reset() {
 	*x = Endpoint{}
-	mi := &file_v1_starling_proto_msgTypes[108]
+	mi := &file_v1_starling_proto_msgTypes[109]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9127,7 +9207,7 @@ func (x *Endpoint) String() string {
 func (*Endpoint) ProtoMessage() {}
 
 func (x *Endpoint) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[108]
+	mi := &file_v1_starling_proto_msgTypes[109]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9140,7 +9220,7 @@ func (x *Endpoint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Endpoint.ProtoReflect.Descriptor instead.
 func (*Endpoint) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{108}
+	return file_v1_starling_proto_rawDescGZIP(), []int{109}
 }
 
 func (x *Endpoint) GetJob() string {
@@ -9227,7 +9307,7 @@ type TailJournalRequest struct {
 
 func (x *TailJournalRequest) Reset() {
 	*x = TailJournalRequest{}
-	mi := &file_v1_starling_proto_msgTypes[109]
+	mi := &file_v1_starling_proto_msgTypes[110]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9239,7 +9319,7 @@ func (x *TailJournalRequest) String() string {
 func (*TailJournalRequest) ProtoMessage() {}
 
 func (x *TailJournalRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[109]
+	mi := &file_v1_starling_proto_msgTypes[110]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9252,7 +9332,7 @@ func (x *TailJournalRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TailJournalRequest.ProtoReflect.Descriptor instead.
 func (*TailJournalRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{109}
+	return file_v1_starling_proto_rawDescGZIP(), []int{110}
 }
 
 func (x *TailJournalRequest) GetMinIndex() uint64 {
@@ -9295,7 +9375,7 @@ type TailJournalResponse struct {
 
 func (x *TailJournalResponse) Reset() {
 	*x = TailJournalResponse{}
-	mi := &file_v1_starling_proto_msgTypes[110]
+	mi := &file_v1_starling_proto_msgTypes[111]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9307,7 +9387,7 @@ func (x *TailJournalResponse) String() string {
 func (*TailJournalResponse) ProtoMessage() {}
 
 func (x *TailJournalResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[110]
+	mi := &file_v1_starling_proto_msgTypes[111]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9320,7 +9400,7 @@ func (x *TailJournalResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TailJournalResponse.ProtoReflect.Descriptor instead.
 func (*TailJournalResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{110}
+	return file_v1_starling_proto_rawDescGZIP(), []int{111}
 }
 
 func (x *TailJournalResponse) GetIndex() uint64 {
@@ -9358,7 +9438,7 @@ type ExportRequest struct {
 
 func (x *ExportRequest) Reset() {
 	*x = ExportRequest{}
-	mi := &file_v1_starling_proto_msgTypes[111]
+	mi := &file_v1_starling_proto_msgTypes[112]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9370,7 +9450,7 @@ func (x *ExportRequest) String() string {
 func (*ExportRequest) ProtoMessage() {}
 
 func (x *ExportRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[111]
+	mi := &file_v1_starling_proto_msgTypes[112]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9383,7 +9463,7 @@ func (x *ExportRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportRequest.ProtoReflect.Descriptor instead.
 func (*ExportRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{111}
+	return file_v1_starling_proto_rawDescGZIP(), []int{112}
 }
 
 func (x *ExportRequest) GetFrom() string {
@@ -9419,7 +9499,7 @@ type ExportResponse struct {
 
 func (x *ExportResponse) Reset() {
 	*x = ExportResponse{}
-	mi := &file_v1_starling_proto_msgTypes[112]
+	mi := &file_v1_starling_proto_msgTypes[113]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9431,7 +9511,7 @@ func (x *ExportResponse) String() string {
 func (*ExportResponse) ProtoMessage() {}
 
 func (x *ExportResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[112]
+	mi := &file_v1_starling_proto_msgTypes[113]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9444,7 +9524,7 @@ func (x *ExportResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportResponse.ProtoReflect.Descriptor instead.
 func (*ExportResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{112}
+	return file_v1_starling_proto_rawDescGZIP(), []int{113}
 }
 
 func (x *ExportResponse) GetFrom() uint64 {
@@ -9479,7 +9559,7 @@ type DiffRequest struct {
 
 func (x *DiffRequest) Reset() {
 	*x = DiffRequest{}
-	mi := &file_v1_starling_proto_msgTypes[113]
+	mi := &file_v1_starling_proto_msgTypes[114]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9491,7 +9571,7 @@ func (x *DiffRequest) String() string {
 func (*DiffRequest) ProtoMessage() {}
 
 func (x *DiffRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[113]
+	mi := &file_v1_starling_proto_msgTypes[114]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9504,7 +9584,7 @@ func (x *DiffRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiffRequest.ProtoReflect.Descriptor instead.
 func (*DiffRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{113}
+	return file_v1_starling_proto_rawDescGZIP(), []int{114}
 }
 
 func (x *DiffRequest) GetFrom() string {
@@ -9535,7 +9615,7 @@ type DiffResponse struct {
 
 func (x *DiffResponse) Reset() {
 	*x = DiffResponse{}
-	mi := &file_v1_starling_proto_msgTypes[114]
+	mi := &file_v1_starling_proto_msgTypes[115]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9547,7 +9627,7 @@ func (x *DiffResponse) String() string {
 func (*DiffResponse) ProtoMessage() {}
 
 func (x *DiffResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[114]
+	mi := &file_v1_starling_proto_msgTypes[115]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9560,7 +9640,7 @@ func (x *DiffResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiffResponse.ProtoReflect.Descriptor instead.
 func (*DiffResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{114}
+	return file_v1_starling_proto_rawDescGZIP(), []int{115}
 }
 
 func (x *DiffResponse) GetFrom() uint64 {
@@ -9616,7 +9696,7 @@ type Changed struct {
 
 func (x *Changed) Reset() {
 	*x = Changed{}
-	mi := &file_v1_starling_proto_msgTypes[115]
+	mi := &file_v1_starling_proto_msgTypes[116]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9628,7 +9708,7 @@ func (x *Changed) String() string {
 func (*Changed) ProtoMessage() {}
 
 func (x *Changed) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[115]
+	mi := &file_v1_starling_proto_msgTypes[116]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9641,7 +9721,7 @@ func (x *Changed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Changed.ProtoReflect.Descriptor instead.
 func (*Changed) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{115}
+	return file_v1_starling_proto_rawDescGZIP(), []int{116}
 }
 
 func (x *Changed) GetKind() string {
@@ -9691,7 +9771,7 @@ type ChangeCause struct {
 
 func (x *ChangeCause) Reset() {
 	*x = ChangeCause{}
-	mi := &file_v1_starling_proto_msgTypes[116]
+	mi := &file_v1_starling_proto_msgTypes[117]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9703,7 +9783,7 @@ func (x *ChangeCause) String() string {
 func (*ChangeCause) ProtoMessage() {}
 
 func (x *ChangeCause) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[116]
+	mi := &file_v1_starling_proto_msgTypes[117]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9716,7 +9796,7 @@ func (x *ChangeCause) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangeCause.ProtoReflect.Descriptor instead.
 func (*ChangeCause) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{116}
+	return file_v1_starling_proto_rawDescGZIP(), []int{117}
 }
 
 func (x *ChangeCause) GetIndex() uint64 {
@@ -9755,7 +9835,7 @@ type BlameRequest struct {
 
 func (x *BlameRequest) Reset() {
 	*x = BlameRequest{}
-	mi := &file_v1_starling_proto_msgTypes[117]
+	mi := &file_v1_starling_proto_msgTypes[118]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9767,7 +9847,7 @@ func (x *BlameRequest) String() string {
 func (*BlameRequest) ProtoMessage() {}
 
 func (x *BlameRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[117]
+	mi := &file_v1_starling_proto_msgTypes[118]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9780,7 +9860,7 @@ func (x *BlameRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BlameRequest.ProtoReflect.Descriptor instead.
 func (*BlameRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{117}
+	return file_v1_starling_proto_rawDescGZIP(), []int{118}
 }
 
 func (x *BlameRequest) GetJob() string {
@@ -9825,7 +9905,7 @@ type UsageRequest struct {
 
 func (x *UsageRequest) Reset() {
 	*x = UsageRequest{}
-	mi := &file_v1_starling_proto_msgTypes[118]
+	mi := &file_v1_starling_proto_msgTypes[119]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9837,7 +9917,7 @@ func (x *UsageRequest) String() string {
 func (*UsageRequest) ProtoMessage() {}
 
 func (x *UsageRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[118]
+	mi := &file_v1_starling_proto_msgTypes[119]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9850,7 +9930,7 @@ func (x *UsageRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UsageRequest.ProtoReflect.Descriptor instead.
 func (*UsageRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{118}
+	return file_v1_starling_proto_rawDescGZIP(), []int{119}
 }
 
 func (x *UsageRequest) GetBy() []string {
@@ -9885,7 +9965,7 @@ type UsageResponse struct {
 
 func (x *UsageResponse) Reset() {
 	*x = UsageResponse{}
-	mi := &file_v1_starling_proto_msgTypes[119]
+	mi := &file_v1_starling_proto_msgTypes[120]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9897,7 +9977,7 @@ func (x *UsageResponse) String() string {
 func (*UsageResponse) ProtoMessage() {}
 
 func (x *UsageResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[119]
+	mi := &file_v1_starling_proto_msgTypes[120]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9910,7 +9990,7 @@ func (x *UsageResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UsageResponse.ProtoReflect.Descriptor instead.
 func (*UsageResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{119}
+	return file_v1_starling_proto_rawDescGZIP(), []int{120}
 }
 
 func (x *UsageResponse) GetSince() *timestamppb.Timestamp {
@@ -9951,7 +10031,7 @@ type UsageRow struct {
 
 func (x *UsageRow) Reset() {
 	*x = UsageRow{}
-	mi := &file_v1_starling_proto_msgTypes[120]
+	mi := &file_v1_starling_proto_msgTypes[121]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9963,7 +10043,7 @@ func (x *UsageRow) String() string {
 func (*UsageRow) ProtoMessage() {}
 
 func (x *UsageRow) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[120]
+	mi := &file_v1_starling_proto_msgTypes[121]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9976,7 +10056,7 @@ func (x *UsageRow) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UsageRow.ProtoReflect.Descriptor instead.
 func (*UsageRow) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{120}
+	return file_v1_starling_proto_rawDescGZIP(), []int{121}
 }
 
 func (x *UsageRow) GetKeys() []string {
@@ -10024,7 +10104,7 @@ type DeviceHours struct {
 
 func (x *DeviceHours) Reset() {
 	*x = DeviceHours{}
-	mi := &file_v1_starling_proto_msgTypes[121]
+	mi := &file_v1_starling_proto_msgTypes[122]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10036,7 +10116,7 @@ func (x *DeviceHours) String() string {
 func (*DeviceHours) ProtoMessage() {}
 
 func (x *DeviceHours) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[121]
+	mi := &file_v1_starling_proto_msgTypes[122]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10049,7 +10129,7 @@ func (x *DeviceHours) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeviceHours.ProtoReflect.Descriptor instead.
 func (*DeviceHours) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{121}
+	return file_v1_starling_proto_rawDescGZIP(), []int{122}
 }
 
 func (x *DeviceHours) GetKind() string {
@@ -10079,7 +10159,7 @@ type NodeStatsRequest struct {
 
 func (x *NodeStatsRequest) Reset() {
 	*x = NodeStatsRequest{}
-	mi := &file_v1_starling_proto_msgTypes[122]
+	mi := &file_v1_starling_proto_msgTypes[123]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10091,7 +10171,7 @@ func (x *NodeStatsRequest) String() string {
 func (*NodeStatsRequest) ProtoMessage() {}
 
 func (x *NodeStatsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[122]
+	mi := &file_v1_starling_proto_msgTypes[123]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10104,7 +10184,7 @@ func (x *NodeStatsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeStatsRequest.ProtoReflect.Descriptor instead.
 func (*NodeStatsRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{122}
+	return file_v1_starling_proto_rawDescGZIP(), []int{123}
 }
 
 func (x *NodeStatsRequest) GetMinIndex() uint64 {
@@ -10140,7 +10220,7 @@ type NodeStatsResponse struct {
 
 func (x *NodeStatsResponse) Reset() {
 	*x = NodeStatsResponse{}
-	mi := &file_v1_starling_proto_msgTypes[123]
+	mi := &file_v1_starling_proto_msgTypes[124]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10152,7 +10232,7 @@ func (x *NodeStatsResponse) String() string {
 func (*NodeStatsResponse) ProtoMessage() {}
 
 func (x *NodeStatsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[123]
+	mi := &file_v1_starling_proto_msgTypes[124]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10165,7 +10245,7 @@ func (x *NodeStatsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeStatsResponse.ProtoReflect.Descriptor instead.
 func (*NodeStatsResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{123}
+	return file_v1_starling_proto_rawDescGZIP(), []int{124}
 }
 
 func (x *NodeStatsResponse) GetIndex() uint64 {
@@ -10210,7 +10290,7 @@ type NodeUse struct {
 
 func (x *NodeUse) Reset() {
 	*x = NodeUse{}
-	mi := &file_v1_starling_proto_msgTypes[124]
+	mi := &file_v1_starling_proto_msgTypes[125]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10222,7 +10302,7 @@ func (x *NodeUse) String() string {
 func (*NodeUse) ProtoMessage() {}
 
 func (x *NodeUse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[124]
+	mi := &file_v1_starling_proto_msgTypes[125]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10235,7 +10315,7 @@ func (x *NodeUse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeUse.ProtoReflect.Descriptor instead.
 func (*NodeUse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{124}
+	return file_v1_starling_proto_rawDescGZIP(), []int{125}
 }
 
 func (x *NodeUse) GetNode() string {
@@ -10303,7 +10383,7 @@ type Use struct {
 
 func (x *Use) Reset() {
 	*x = Use{}
-	mi := &file_v1_starling_proto_msgTypes[125]
+	mi := &file_v1_starling_proto_msgTypes[126]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10315,7 +10395,7 @@ func (x *Use) String() string {
 func (*Use) ProtoMessage() {}
 
 func (x *Use) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[125]
+	mi := &file_v1_starling_proto_msgTypes[126]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10328,7 +10408,7 @@ func (x *Use) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Use.ProtoReflect.Descriptor instead.
 func (*Use) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{125}
+	return file_v1_starling_proto_rawDescGZIP(), []int{126}
 }
 
 func (x *Use) GetCpuMillicores() int64 {
@@ -10374,7 +10454,7 @@ type GPUUse struct {
 
 func (x *GPUUse) Reset() {
 	*x = GPUUse{}
-	mi := &file_v1_starling_proto_msgTypes[126]
+	mi := &file_v1_starling_proto_msgTypes[127]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10386,7 +10466,7 @@ func (x *GPUUse) String() string {
 func (*GPUUse) ProtoMessage() {}
 
 func (x *GPUUse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[126]
+	mi := &file_v1_starling_proto_msgTypes[127]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10399,7 +10479,7 @@ func (x *GPUUse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GPUUse.ProtoReflect.Descriptor instead.
 func (*GPUUse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{126}
+	return file_v1_starling_proto_rawDescGZIP(), []int{127}
 }
 
 func (x *GPUUse) GetNumber() uint32 {
@@ -10446,7 +10526,7 @@ type InstanceStatsRequest struct {
 
 func (x *InstanceStatsRequest) Reset() {
 	*x = InstanceStatsRequest{}
-	mi := &file_v1_starling_proto_msgTypes[127]
+	mi := &file_v1_starling_proto_msgTypes[128]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10458,7 +10538,7 @@ func (x *InstanceStatsRequest) String() string {
 func (*InstanceStatsRequest) ProtoMessage() {}
 
 func (x *InstanceStatsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[127]
+	mi := &file_v1_starling_proto_msgTypes[128]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10471,7 +10551,7 @@ func (x *InstanceStatsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InstanceStatsRequest.ProtoReflect.Descriptor instead.
 func (*InstanceStatsRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{127}
+	return file_v1_starling_proto_rawDescGZIP(), []int{128}
 }
 
 func (x *InstanceStatsRequest) GetMinIndex() uint64 {
@@ -10523,7 +10603,7 @@ type InstanceStatsResponse struct {
 
 func (x *InstanceStatsResponse) Reset() {
 	*x = InstanceStatsResponse{}
-	mi := &file_v1_starling_proto_msgTypes[128]
+	mi := &file_v1_starling_proto_msgTypes[129]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10535,7 +10615,7 @@ func (x *InstanceStatsResponse) String() string {
 func (*InstanceStatsResponse) ProtoMessage() {}
 
 func (x *InstanceStatsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[128]
+	mi := &file_v1_starling_proto_msgTypes[129]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10548,7 +10628,7 @@ func (x *InstanceStatsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InstanceStatsResponse.ProtoReflect.Descriptor instead.
 func (*InstanceStatsResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{128}
+	return file_v1_starling_proto_rawDescGZIP(), []int{129}
 }
 
 func (x *InstanceStatsResponse) GetIndex() uint64 {
@@ -10603,7 +10683,7 @@ type InstanceUse struct {
 
 func (x *InstanceUse) Reset() {
 	*x = InstanceUse{}
-	mi := &file_v1_starling_proto_msgTypes[129]
+	mi := &file_v1_starling_proto_msgTypes[130]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10615,7 +10695,7 @@ func (x *InstanceUse) String() string {
 func (*InstanceUse) ProtoMessage() {}
 
 func (x *InstanceUse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[129]
+	mi := &file_v1_starling_proto_msgTypes[130]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10628,7 +10708,7 @@ func (x *InstanceUse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InstanceUse.ProtoReflect.Descriptor instead.
 func (*InstanceUse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{129}
+	return file_v1_starling_proto_rawDescGZIP(), []int{130}
 }
 
 func (x *InstanceUse) GetTask() string {
@@ -10719,7 +10799,7 @@ type JournalEntry struct {
 
 func (x *JournalEntry) Reset() {
 	*x = JournalEntry{}
-	mi := &file_v1_starling_proto_msgTypes[130]
+	mi := &file_v1_starling_proto_msgTypes[131]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10731,7 +10811,7 @@ func (x *JournalEntry) String() string {
 func (*JournalEntry) ProtoMessage() {}
 
 func (x *JournalEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[130]
+	mi := &file_v1_starling_proto_msgTypes[131]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10744,7 +10824,7 @@ func (x *JournalEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JournalEntry.ProtoReflect.Descriptor instead.
 func (*JournalEntry) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{130}
+	return file_v1_starling_proto_rawDescGZIP(), []int{131}
 }
 
 func (x *JournalEntry) GetIndex() uint64 {
@@ -10837,7 +10917,7 @@ type CommandWords struct {
 
 func (x *CommandWords) Reset() {
 	*x = CommandWords{}
-	mi := &file_v1_starling_proto_msgTypes[131]
+	mi := &file_v1_starling_proto_msgTypes[132]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10849,7 +10929,7 @@ func (x *CommandWords) String() string {
 func (*CommandWords) ProtoMessage() {}
 
 func (x *CommandWords) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[131]
+	mi := &file_v1_starling_proto_msgTypes[132]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10862,7 +10942,7 @@ func (x *CommandWords) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CommandWords.ProtoReflect.Descriptor instead.
 func (*CommandWords) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{131}
+	return file_v1_starling_proto_rawDescGZIP(), []int{132}
 }
 
 func (x *CommandWords) GetKind() string {
@@ -10925,7 +11005,7 @@ type EffectWords struct {
 
 func (x *EffectWords) Reset() {
 	*x = EffectWords{}
-	mi := &file_v1_starling_proto_msgTypes[132]
+	mi := &file_v1_starling_proto_msgTypes[133]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10937,7 +11017,7 @@ func (x *EffectWords) String() string {
 func (*EffectWords) ProtoMessage() {}
 
 func (x *EffectWords) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[132]
+	mi := &file_v1_starling_proto_msgTypes[133]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10950,7 +11030,7 @@ func (x *EffectWords) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EffectWords.ProtoReflect.Descriptor instead.
 func (*EffectWords) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{132}
+	return file_v1_starling_proto_rawDescGZIP(), []int{133}
 }
 
 func (x *EffectWords) GetKind() string {
@@ -11020,7 +11100,7 @@ type LogsRequest struct {
 
 func (x *LogsRequest) Reset() {
 	*x = LogsRequest{}
-	mi := &file_v1_starling_proto_msgTypes[133]
+	mi := &file_v1_starling_proto_msgTypes[134]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11032,7 +11112,7 @@ func (x *LogsRequest) String() string {
 func (*LogsRequest) ProtoMessage() {}
 
 func (x *LogsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[133]
+	mi := &file_v1_starling_proto_msgTypes[134]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11045,7 +11125,7 @@ func (x *LogsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogsRequest.ProtoReflect.Descriptor instead.
 func (*LogsRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{133}
+	return file_v1_starling_proto_rawDescGZIP(), []int{134}
 }
 
 func (x *LogsRequest) GetMinIndex() uint64 {
@@ -11124,7 +11204,7 @@ type LogsResponse struct {
 
 func (x *LogsResponse) Reset() {
 	*x = LogsResponse{}
-	mi := &file_v1_starling_proto_msgTypes[134]
+	mi := &file_v1_starling_proto_msgTypes[135]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11136,7 +11216,7 @@ func (x *LogsResponse) String() string {
 func (*LogsResponse) ProtoMessage() {}
 
 func (x *LogsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[134]
+	mi := &file_v1_starling_proto_msgTypes[135]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11149,7 +11229,7 @@ func (x *LogsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogsResponse.ProtoReflect.Descriptor instead.
 func (*LogsResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{134}
+	return file_v1_starling_proto_rawDescGZIP(), []int{135}
 }
 
 func (x *LogsResponse) GetIndex() uint64 {
@@ -11199,7 +11279,7 @@ type FilesRequest struct {
 
 func (x *FilesRequest) Reset() {
 	*x = FilesRequest{}
-	mi := &file_v1_starling_proto_msgTypes[135]
+	mi := &file_v1_starling_proto_msgTypes[136]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11211,7 +11291,7 @@ func (x *FilesRequest) String() string {
 func (*FilesRequest) ProtoMessage() {}
 
 func (x *FilesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[135]
+	mi := &file_v1_starling_proto_msgTypes[136]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11224,7 +11304,7 @@ func (x *FilesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FilesRequest.ProtoReflect.Descriptor instead.
 func (*FilesRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{135}
+	return file_v1_starling_proto_rawDescGZIP(), []int{136}
 }
 
 func (x *FilesRequest) GetMinIndex() uint64 {
@@ -11294,7 +11374,7 @@ type FilesResponse struct {
 
 func (x *FilesResponse) Reset() {
 	*x = FilesResponse{}
-	mi := &file_v1_starling_proto_msgTypes[136]
+	mi := &file_v1_starling_proto_msgTypes[137]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11306,7 +11386,7 @@ func (x *FilesResponse) String() string {
 func (*FilesResponse) ProtoMessage() {}
 
 func (x *FilesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[136]
+	mi := &file_v1_starling_proto_msgTypes[137]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11319,7 +11399,7 @@ func (x *FilesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FilesResponse.ProtoReflect.Descriptor instead.
 func (*FilesResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{136}
+	return file_v1_starling_proto_rawDescGZIP(), []int{137}
 }
 
 func (x *FilesResponse) GetIndex() uint64 {
@@ -11388,7 +11468,7 @@ type FileInfo struct {
 
 func (x *FileInfo) Reset() {
 	*x = FileInfo{}
-	mi := &file_v1_starling_proto_msgTypes[137]
+	mi := &file_v1_starling_proto_msgTypes[138]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11400,7 +11480,7 @@ func (x *FileInfo) String() string {
 func (*FileInfo) ProtoMessage() {}
 
 func (x *FileInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[137]
+	mi := &file_v1_starling_proto_msgTypes[138]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11413,7 +11493,7 @@ func (x *FileInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FileInfo.ProtoReflect.Descriptor instead.
 func (*FileInfo) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{137}
+	return file_v1_starling_proto_rawDescGZIP(), []int{138}
 }
 
 func (x *FileInfo) GetName() string {
@@ -11490,7 +11570,7 @@ type ExecRequest struct {
 
 func (x *ExecRequest) Reset() {
 	*x = ExecRequest{}
-	mi := &file_v1_starling_proto_msgTypes[138]
+	mi := &file_v1_starling_proto_msgTypes[139]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11502,7 +11582,7 @@ func (x *ExecRequest) String() string {
 func (*ExecRequest) ProtoMessage() {}
 
 func (x *ExecRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[138]
+	mi := &file_v1_starling_proto_msgTypes[139]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11515,7 +11595,7 @@ func (x *ExecRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecRequest.ProtoReflect.Descriptor instead.
 func (*ExecRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{138}
+	return file_v1_starling_proto_rawDescGZIP(), []int{139}
 }
 
 func (x *ExecRequest) GetMinIndex() uint64 {
@@ -11632,7 +11712,7 @@ type ExecResponse struct {
 
 func (x *ExecResponse) Reset() {
 	*x = ExecResponse{}
-	mi := &file_v1_starling_proto_msgTypes[139]
+	mi := &file_v1_starling_proto_msgTypes[140]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11644,7 +11724,7 @@ func (x *ExecResponse) String() string {
 func (*ExecResponse) ProtoMessage() {}
 
 func (x *ExecResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[139]
+	mi := &file_v1_starling_proto_msgTypes[140]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11657,7 +11737,7 @@ func (x *ExecResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecResponse.ProtoReflect.Descriptor instead.
 func (*ExecResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{139}
+	return file_v1_starling_proto_rawDescGZIP(), []int{140}
 }
 
 func (x *ExecResponse) GetIndex() uint64 {
@@ -11718,7 +11798,7 @@ type OutputRequest struct {
 
 func (x *OutputRequest) Reset() {
 	*x = OutputRequest{}
-	mi := &file_v1_starling_proto_msgTypes[140]
+	mi := &file_v1_starling_proto_msgTypes[141]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11730,7 +11810,7 @@ func (x *OutputRequest) String() string {
 func (*OutputRequest) ProtoMessage() {}
 
 func (x *OutputRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[140]
+	mi := &file_v1_starling_proto_msgTypes[141]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11743,7 +11823,7 @@ func (x *OutputRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutputRequest.ProtoReflect.Descriptor instead.
 func (*OutputRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{140}
+	return file_v1_starling_proto_rawDescGZIP(), []int{141}
 }
 
 func (x *OutputRequest) GetOutput() string {
@@ -11791,7 +11871,7 @@ type OutputResponse struct {
 
 func (x *OutputResponse) Reset() {
 	*x = OutputResponse{}
-	mi := &file_v1_starling_proto_msgTypes[141]
+	mi := &file_v1_starling_proto_msgTypes[142]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11803,7 +11883,7 @@ func (x *OutputResponse) String() string {
 func (*OutputResponse) ProtoMessage() {}
 
 func (x *OutputResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[141]
+	mi := &file_v1_starling_proto_msgTypes[142]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11816,7 +11896,7 @@ func (x *OutputResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutputResponse.ProtoReflect.Descriptor instead.
 func (*OutputResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{141}
+	return file_v1_starling_proto_rawDescGZIP(), []int{142}
 }
 
 func (x *OutputResponse) GetData() []byte {
@@ -11835,7 +11915,7 @@ type RulesRequest struct {
 
 func (x *RulesRequest) Reset() {
 	*x = RulesRequest{}
-	mi := &file_v1_starling_proto_msgTypes[142]
+	mi := &file_v1_starling_proto_msgTypes[143]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11847,7 +11927,7 @@ func (x *RulesRequest) String() string {
 func (*RulesRequest) ProtoMessage() {}
 
 func (x *RulesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[142]
+	mi := &file_v1_starling_proto_msgTypes[143]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11860,7 +11940,7 @@ func (x *RulesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RulesRequest.ProtoReflect.Descriptor instead.
 func (*RulesRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{142}
+	return file_v1_starling_proto_rawDescGZIP(), []int{143}
 }
 
 func (x *RulesRequest) GetMinIndex() uint64 {
@@ -11885,7 +11965,7 @@ type RulesResponse struct {
 
 func (x *RulesResponse) Reset() {
 	*x = RulesResponse{}
-	mi := &file_v1_starling_proto_msgTypes[143]
+	mi := &file_v1_starling_proto_msgTypes[144]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11897,7 +11977,7 @@ func (x *RulesResponse) String() string {
 func (*RulesResponse) ProtoMessage() {}
 
 func (x *RulesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[143]
+	mi := &file_v1_starling_proto_msgTypes[144]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11910,7 +11990,7 @@ func (x *RulesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RulesResponse.ProtoReflect.Descriptor instead.
 func (*RulesResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{143}
+	return file_v1_starling_proto_rawDescGZIP(), []int{144}
 }
 
 func (x *RulesResponse) GetIndex() uint64 {
@@ -11954,7 +12034,7 @@ type RulesOfMember struct {
 
 func (x *RulesOfMember) Reset() {
 	*x = RulesOfMember{}
-	mi := &file_v1_starling_proto_msgTypes[144]
+	mi := &file_v1_starling_proto_msgTypes[145]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11966,7 +12046,7 @@ func (x *RulesOfMember) String() string {
 func (*RulesOfMember) ProtoMessage() {}
 
 func (x *RulesOfMember) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[144]
+	mi := &file_v1_starling_proto_msgTypes[145]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11979,7 +12059,7 @@ func (x *RulesOfMember) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RulesOfMember.ProtoReflect.Descriptor instead.
 func (*RulesOfMember) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{144}
+	return file_v1_starling_proto_rawDescGZIP(), []int{145}
 }
 
 func (x *RulesOfMember) GetPeer() string {
@@ -12006,7 +12086,7 @@ type RaiseRulesRequest struct {
 
 func (x *RaiseRulesRequest) Reset() {
 	*x = RaiseRulesRequest{}
-	mi := &file_v1_starling_proto_msgTypes[145]
+	mi := &file_v1_starling_proto_msgTypes[146]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12018,7 +12098,7 @@ func (x *RaiseRulesRequest) String() string {
 func (*RaiseRulesRequest) ProtoMessage() {}
 
 func (x *RaiseRulesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[145]
+	mi := &file_v1_starling_proto_msgTypes[146]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12031,7 +12111,7 @@ func (x *RaiseRulesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RaiseRulesRequest.ProtoReflect.Descriptor instead.
 func (*RaiseRulesRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{145}
+	return file_v1_starling_proto_rawDescGZIP(), []int{146}
 }
 
 func (x *RaiseRulesRequest) GetVersion() uint32 {
@@ -12050,7 +12130,7 @@ type RaiseRulesResponse struct {
 
 func (x *RaiseRulesResponse) Reset() {
 	*x = RaiseRulesResponse{}
-	mi := &file_v1_starling_proto_msgTypes[146]
+	mi := &file_v1_starling_proto_msgTypes[147]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12062,7 +12142,7 @@ func (x *RaiseRulesResponse) String() string {
 func (*RaiseRulesResponse) ProtoMessage() {}
 
 func (x *RaiseRulesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[146]
+	mi := &file_v1_starling_proto_msgTypes[147]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12075,7 +12155,7 @@ func (x *RaiseRulesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RaiseRulesResponse.ProtoReflect.Descriptor instead.
 func (*RaiseRulesResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{146}
+	return file_v1_starling_proto_rawDescGZIP(), []int{147}
 }
 
 func (x *RaiseRulesResponse) GetIndex() uint64 {
@@ -12093,7 +12173,7 @@ type QuorumRequest struct {
 
 func (x *QuorumRequest) Reset() {
 	*x = QuorumRequest{}
-	mi := &file_v1_starling_proto_msgTypes[147]
+	mi := &file_v1_starling_proto_msgTypes[148]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12105,7 +12185,7 @@ func (x *QuorumRequest) String() string {
 func (*QuorumRequest) ProtoMessage() {}
 
 func (x *QuorumRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[147]
+	mi := &file_v1_starling_proto_msgTypes[148]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12118,7 +12198,7 @@ func (x *QuorumRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuorumRequest.ProtoReflect.Descriptor instead.
 func (*QuorumRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{147}
+	return file_v1_starling_proto_rawDescGZIP(), []int{148}
 }
 
 type QuorumResponse struct {
@@ -12138,7 +12218,7 @@ type QuorumResponse struct {
 
 func (x *QuorumResponse) Reset() {
 	*x = QuorumResponse{}
-	mi := &file_v1_starling_proto_msgTypes[148]
+	mi := &file_v1_starling_proto_msgTypes[149]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12150,7 +12230,7 @@ func (x *QuorumResponse) String() string {
 func (*QuorumResponse) ProtoMessage() {}
 
 func (x *QuorumResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[148]
+	mi := &file_v1_starling_proto_msgTypes[149]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12163,7 +12243,7 @@ func (x *QuorumResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuorumResponse.ProtoReflect.Descriptor instead.
 func (*QuorumResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{148}
+	return file_v1_starling_proto_rawDescGZIP(), []int{149}
 }
 
 func (x *QuorumResponse) GetEndpoints() []string {
@@ -12225,7 +12305,7 @@ type QuorumMember struct {
 
 func (x *QuorumMember) Reset() {
 	*x = QuorumMember{}
-	mi := &file_v1_starling_proto_msgTypes[149]
+	mi := &file_v1_starling_proto_msgTypes[150]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12237,7 +12317,7 @@ func (x *QuorumMember) String() string {
 func (*QuorumMember) ProtoMessage() {}
 
 func (x *QuorumMember) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[149]
+	mi := &file_v1_starling_proto_msgTypes[150]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12250,7 +12330,7 @@ func (x *QuorumMember) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuorumMember.ProtoReflect.Descriptor instead.
 func (*QuorumMember) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{149}
+	return file_v1_starling_proto_rawDescGZIP(), []int{150}
 }
 
 func (x *QuorumMember) GetNode() string {
@@ -12336,7 +12416,7 @@ type QuorumMachine struct {
 
 func (x *QuorumMachine) Reset() {
 	*x = QuorumMachine{}
-	mi := &file_v1_starling_proto_msgTypes[150]
+	mi := &file_v1_starling_proto_msgTypes[151]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12348,7 +12428,7 @@ func (x *QuorumMachine) String() string {
 func (*QuorumMachine) ProtoMessage() {}
 
 func (x *QuorumMachine) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[150]
+	mi := &file_v1_starling_proto_msgTypes[151]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12361,7 +12441,7 @@ func (x *QuorumMachine) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuorumMachine.ProtoReflect.Descriptor instead.
 func (*QuorumMachine) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{150}
+	return file_v1_starling_proto_rawDescGZIP(), []int{151}
 }
 
 func (x *QuorumMachine) GetNode() string {
@@ -12396,7 +12476,7 @@ type ChangeQuorumRequest struct {
 
 func (x *ChangeQuorumRequest) Reset() {
 	*x = ChangeQuorumRequest{}
-	mi := &file_v1_starling_proto_msgTypes[151]
+	mi := &file_v1_starling_proto_msgTypes[152]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12408,7 +12488,7 @@ func (x *ChangeQuorumRequest) String() string {
 func (*ChangeQuorumRequest) ProtoMessage() {}
 
 func (x *ChangeQuorumRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[151]
+	mi := &file_v1_starling_proto_msgTypes[152]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12421,7 +12501,7 @@ func (x *ChangeQuorumRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangeQuorumRequest.ProtoReflect.Descriptor instead.
 func (*ChangeQuorumRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{151}
+	return file_v1_starling_proto_rawDescGZIP(), []int{152}
 }
 
 func (x *ChangeQuorumRequest) GetAction() string {
@@ -12446,7 +12526,7 @@ type ChangeQuorumResponse struct {
 
 func (x *ChangeQuorumResponse) Reset() {
 	*x = ChangeQuorumResponse{}
-	mi := &file_v1_starling_proto_msgTypes[152]
+	mi := &file_v1_starling_proto_msgTypes[153]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12458,7 +12538,7 @@ func (x *ChangeQuorumResponse) String() string {
 func (*ChangeQuorumResponse) ProtoMessage() {}
 
 func (x *ChangeQuorumResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[152]
+	mi := &file_v1_starling_proto_msgTypes[153]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12471,7 +12551,7 @@ func (x *ChangeQuorumResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangeQuorumResponse.ProtoReflect.Descriptor instead.
 func (*ChangeQuorumResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{152}
+	return file_v1_starling_proto_rawDescGZIP(), []int{153}
 }
 
 type InfoRequest struct {
@@ -12483,7 +12563,7 @@ type InfoRequest struct {
 
 func (x *InfoRequest) Reset() {
 	*x = InfoRequest{}
-	mi := &file_v1_starling_proto_msgTypes[153]
+	mi := &file_v1_starling_proto_msgTypes[154]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12495,7 +12575,7 @@ func (x *InfoRequest) String() string {
 func (*InfoRequest) ProtoMessage() {}
 
 func (x *InfoRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[153]
+	mi := &file_v1_starling_proto_msgTypes[154]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12508,7 +12588,7 @@ func (x *InfoRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InfoRequest.ProtoReflect.Descriptor instead.
 func (*InfoRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{153}
+	return file_v1_starling_proto_rawDescGZIP(), []int{154}
 }
 
 func (x *InfoRequest) GetMinIndex() uint64 {
@@ -12541,7 +12621,7 @@ type InfoResponse struct {
 
 func (x *InfoResponse) Reset() {
 	*x = InfoResponse{}
-	mi := &file_v1_starling_proto_msgTypes[154]
+	mi := &file_v1_starling_proto_msgTypes[155]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12553,7 +12633,7 @@ func (x *InfoResponse) String() string {
 func (*InfoResponse) ProtoMessage() {}
 
 func (x *InfoResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[154]
+	mi := &file_v1_starling_proto_msgTypes[155]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12566,7 +12646,7 @@ func (x *InfoResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InfoResponse.ProtoReflect.Descriptor instead.
 func (*InfoResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{154}
+	return file_v1_starling_proto_rawDescGZIP(), []int{155}
 }
 
 func (x *InfoResponse) GetIndex() uint64 {
@@ -12638,7 +12718,7 @@ type Wait struct {
 
 func (x *Wait) Reset() {
 	*x = Wait{}
-	mi := &file_v1_starling_proto_msgTypes[155]
+	mi := &file_v1_starling_proto_msgTypes[156]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12650,7 +12730,7 @@ func (x *Wait) String() string {
 func (*Wait) ProtoMessage() {}
 
 func (x *Wait) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[155]
+	mi := &file_v1_starling_proto_msgTypes[156]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12663,7 +12743,7 @@ func (x *Wait) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Wait.ProtoReflect.Descriptor instead.
 func (*Wait) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{155}
+	return file_v1_starling_proto_rawDescGZIP(), []int{156}
 }
 
 func (x *Wait) GetAllocation() string {
@@ -12744,7 +12824,7 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\brollback\x18\t \x01(\bR\brollback\x12!\n" +
 	"\fstart_paused\x18\n" +
 	" \x01(\bR\vstartPaused\x12\x1b\n" +
-	"\tsame_node\x18\v \x01(\bR\bsameNode\"\x91\v\n" +
+	"\tsame_node\x18\v \x01(\bR\bsameNode\"\xc7\v\n" +
 	"\bTaskSpec\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1c\n" +
 	"\tinstances\x18\x02 \x01(\rR\tinstances\x12\x18\n" +
@@ -12770,7 +12850,9 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\rprocesses_max\x18# \x01(\rR\fprocessesMax\x121\n" +
 	"\tid_tokens\x18% \x03(\v2\x14.starling.v1.IDTokenR\bidTokens\x12$\n" +
 	"\x0edisk_bytes_max\x18& \x01(\x03R\fdiskBytesMax\x120\n" +
-	"\asecrets\x18' \x03(\v2\x16.starling.v1.SecretUseR\asecrets\x127\n" +
+	"\asecrets\x18' \x03(\v2\x16.starling.v1.SecretUseR\asecrets\x124\n" +
+	"\n" +
+	"host_paths\x18( \x03(\v2\x15.starling.v1.HostPathR\thostPaths\x127\n" +
 	"\n" +
 	"reschedule\x18\x0e \x01(\v2\x17.starling.v1.RescheduleR\n" +
 	"reschedule\x127\n" +
@@ -12845,7 +12927,10 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\x05Mount\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x12\x16\n" +
 	"\x06volume\x18\x02 \x01(\tR\x06volume\x12\x1b\n" +
-	"\tread_only\x18\x03 \x01(\bR\breadOnly\"<\n" +
+	"\tread_only\x18\x03 \x01(\bR\breadOnly\";\n" +
+	"\bHostPath\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1b\n" +
+	"\tread_only\x18\x02 \x01(\bR\breadOnly\"<\n" +
 	"\tSecretUse\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1b\n" +
 	"\ton_change\x18\x02 \x01(\tR\bonChange\"Z\n" +
@@ -13106,7 +13191,7 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\x05drain\x18\x03 \x01(\bR\x05drain\x12'\n" +
 	"\x0fdeadline_millis\x18\x04 \x01(\rR\x0edeadlineMillis\")\n" +
 	"\x11DrainNodeResponse\x12\x14\n" +
-	"\x05index\x18\x01 \x01(\x04R\x05index\"\xe9\x03\n" +
+	"\x05index\x18\x01 \x01(\x04R\x05index\"\xab\x04\n" +
 	"\bPoolSpec\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x12*\n" +
 	"\x06quotas\x18\x02 \x03(\v2\x12.starling.v1.QuotaR\x06quotas\x12.\n" +
@@ -13123,7 +13208,10 @@ const file_v1_starling_proto_rawDesc = "" +
 	" \x03(\tR\aviewers\x12\x15\n" +
 	"\x06run_as\x18\v \x03(\tR\x05runAs\x12\x1d\n" +
 	"\n" +
-	"spec_bytes\x18\f \x01(\x03R\tspecBytes\x12#\n" +
+	"spec_bytes\x18\f \x01(\x03R\tspecBytes\x12\x1d\n" +
+	"\n" +
+	"host_paths\x18\r \x03(\tR\thostPaths\x12!\n" +
+	"\fdevice_kinds\x18\x0e \x03(\tR\vdeviceKinds\x12#\n" +
 	"\rjob_scheduler\x18\a \x01(\tR\fjobSchedulerB\x13\n" +
 	"\x11_controller_limitB\x0e\n" +
 	"\f_slack_limitB\x1a\n" +
@@ -13849,7 +13937,7 @@ func file_v1_starling_proto_rawDescGZIP() []byte {
 	return file_v1_starling_proto_rawDescData
 }
 
-var file_v1_starling_proto_msgTypes = make([]protoimpl.MessageInfo, 156)
+var file_v1_starling_proto_msgTypes = make([]protoimpl.MessageInfo, 157)
 var file_v1_starling_proto_goTypes = []any{
 	(*ErrorDetail)(nil),           // 0: starling.v1.ErrorDetail
 	(*Problem)(nil),               // 1: starling.v1.Problem
@@ -13868,146 +13956,147 @@ var file_v1_starling_proto_goTypes = []any{
 	(*Reschedule)(nil),            // 14: starling.v1.Reschedule
 	(*Container)(nil),             // 15: starling.v1.Container
 	(*Mount)(nil),                 // 16: starling.v1.Mount
-	(*SecretUse)(nil),             // 17: starling.v1.SecretUse
-	(*IDToken)(nil),               // 18: starling.v1.IDToken
-	(*Disconnect)(nil),            // 19: starling.v1.Disconnect
-	(*Check)(nil),                 // 20: starling.v1.Check
-	(*SubmitJobRequest)(nil),      // 21: starling.v1.SubmitJobRequest
-	(*SubmitJobResponse)(nil),     // 22: starling.v1.SubmitJobResponse
-	(*KillJobRequest)(nil),        // 23: starling.v1.KillJobRequest
-	(*KillJobResponse)(nil),       // 24: starling.v1.KillJobResponse
-	(*PlanJobRequest)(nil),        // 25: starling.v1.PlanJobRequest
-	(*PlanJobResponse)(nil),       // 26: starling.v1.PlanJobResponse
-	(*Change)(nil),                // 27: starling.v1.Change
-	(*TaskPlan)(nil),              // 28: starling.v1.TaskPlan
-	(*Wave)(nil),                  // 29: starling.v1.Wave
-	(*Step)(nil),                  // 30: starling.v1.Step
-	(*WhatIfRequest)(nil),         // 31: starling.v1.WhatIfRequest
-	(*ImaginedNodes)(nil),         // 32: starling.v1.ImaginedNodes
-	(*WhatIfResponse)(nil),        // 33: starling.v1.WhatIfResponse
-	(*Difference)(nil),            // 34: starling.v1.Difference
-	(*DifferenceCount)(nil),       // 35: starling.v1.DifferenceCount
-	(*JobFinding)(nil),            // 36: starling.v1.JobFinding
-	(*SteerUpdateRequest)(nil),    // 37: starling.v1.SteerUpdateRequest
-	(*SteerUpdateResponse)(nil),   // 38: starling.v1.SteerUpdateResponse
-	(*RevertJobRequest)(nil),      // 39: starling.v1.RevertJobRequest
-	(*RevertJobResponse)(nil),     // 40: starling.v1.RevertJobResponse
-	(*RestartJobRequest)(nil),     // 41: starling.v1.RestartJobRequest
-	(*RestartJobResponse)(nil),    // 42: starling.v1.RestartJobResponse
-	(*SuspendJobRequest)(nil),     // 43: starling.v1.SuspendJobRequest
-	(*SuspendJobResponse)(nil),    // 44: starling.v1.SuspendJobResponse
-	(*SealTaskRequest)(nil),       // 45: starling.v1.SealTaskRequest
-	(*SealTaskResponse)(nil),      // 46: starling.v1.SealTaskResponse
-	(*EndAllocationRequest)(nil),  // 47: starling.v1.EndAllocationRequest
-	(*EndAllocationResponse)(nil), // 48: starling.v1.EndAllocationResponse
-	(*ListVolumesRequest)(nil),    // 49: starling.v1.ListVolumesRequest
-	(*ListVolumesResponse)(nil),   // 50: starling.v1.ListVolumesResponse
-	(*Volumes)(nil),               // 51: starling.v1.Volumes
-	(*PutSecretRequest)(nil),      // 52: starling.v1.PutSecretRequest
-	(*PutSecretResponse)(nil),     // 53: starling.v1.PutSecretResponse
-	(*ListSecretsRequest)(nil),    // 54: starling.v1.ListSecretsRequest
-	(*ListSecretsResponse)(nil),   // 55: starling.v1.ListSecretsResponse
-	(*Secret)(nil),                // 56: starling.v1.Secret
-	(*RemoveSecretRequest)(nil),   // 57: starling.v1.RemoveSecretRequest
-	(*RemoveSecretResponse)(nil),  // 58: starling.v1.RemoveSecretResponse
-	(*RemoveVolumesRequest)(nil),  // 59: starling.v1.RemoveVolumesRequest
-	(*RemoveVolumesResponse)(nil), // 60: starling.v1.RemoveVolumesResponse
-	(*DrainNodeRequest)(nil),      // 61: starling.v1.DrainNodeRequest
-	(*DrainNodeResponse)(nil),     // 62: starling.v1.DrainNodeResponse
-	(*PoolSpec)(nil),              // 63: starling.v1.PoolSpec
-	(*Quota)(nil),                 // 64: starling.v1.Quota
-	(*ChangePoolsRequest)(nil),    // 65: starling.v1.ChangePoolsRequest
-	(*ChangePoolsResponse)(nil),   // 66: starling.v1.ChangePoolsResponse
-	(*PlanPoolsRequest)(nil),      // 67: starling.v1.PlanPoolsRequest
-	(*PlanPoolsResponse)(nil),     // 68: starling.v1.PlanPoolsResponse
-	(*PoolChange)(nil),            // 69: starling.v1.PoolChange
-	(*EntitlementChange)(nil),     // 70: starling.v1.EntitlementChange
-	(*ListPoolsRequest)(nil),      // 71: starling.v1.ListPoolsRequest
-	(*ListPoolsResponse)(nil),     // 72: starling.v1.ListPoolsResponse
-	(*Amount)(nil),                // 73: starling.v1.Amount
-	(*Pool)(nil),                  // 74: starling.v1.Pool
-	(*PoolUse)(nil),               // 75: starling.v1.PoolUse
-	(*PoolStatusRequest)(nil),     // 76: starling.v1.PoolStatusRequest
-	(*PoolStatusResponse)(nil),    // 77: starling.v1.PoolStatusResponse
-	(*PoolExplanation)(nil),       // 78: starling.v1.PoolExplanation
-	(*Part)(nil),                  // 79: starling.v1.Part
-	(*JobHistoryRequest)(nil),     // 80: starling.v1.JobHistoryRequest
-	(*JobHistoryResponse)(nil),    // 81: starling.v1.JobHistoryResponse
-	(*JobVersion)(nil),            // 82: starling.v1.JobVersion
-	(*JobDiffRequest)(nil),        // 83: starling.v1.JobDiffRequest
-	(*JobDiffResponse)(nil),       // 84: starling.v1.JobDiffResponse
-	(*ListJobsRequest)(nil),       // 85: starling.v1.ListJobsRequest
-	(*ListJobsResponse)(nil),      // 86: starling.v1.ListJobsResponse
-	(*Job)(nil),                   // 87: starling.v1.Job
-	(*PolicyAction)(nil),          // 88: starling.v1.PolicyAction
-	(*Update)(nil),                // 89: starling.v1.Update
-	(*Counts)(nil),                // 90: starling.v1.Counts
-	(*JobStatusRequest)(nil),      // 91: starling.v1.JobStatusRequest
-	(*JobStatusResponse)(nil),     // 92: starling.v1.JobStatusResponse
-	(*Task)(nil),                  // 93: starling.v1.Task
-	(*TaskChanges)(nil),           // 94: starling.v1.TaskChanges
-	(*Preemption)(nil),            // 95: starling.v1.Preemption
-	(*Slot)(nil),                  // 96: starling.v1.Slot
-	(*Port)(nil),                  // 97: starling.v1.Port
-	(*WhyRequest)(nil),            // 98: starling.v1.WhyRequest
-	(*WhyResponse)(nil),           // 99: starling.v1.WhyResponse
-	(*Finding)(nil),               // 100: starling.v1.Finding
-	(*ListPeersRequest)(nil),      // 101: starling.v1.ListPeersRequest
-	(*ListPeersResponse)(nil),     // 102: starling.v1.ListPeersResponse
-	(*Peer)(nil),                  // 103: starling.v1.Peer
-	(*WatchRequest)(nil),          // 104: starling.v1.WatchRequest
-	(*WatchResponse)(nil),         // 105: starling.v1.WatchResponse
-	(*Node)(nil),                  // 106: starling.v1.Node
-	(*Instance)(nil),              // 107: starling.v1.Instance
-	(*Endpoint)(nil),              // 108: starling.v1.Endpoint
-	(*TailJournalRequest)(nil),    // 109: starling.v1.TailJournalRequest
-	(*TailJournalResponse)(nil),   // 110: starling.v1.TailJournalResponse
-	(*ExportRequest)(nil),         // 111: starling.v1.ExportRequest
-	(*ExportResponse)(nil),        // 112: starling.v1.ExportResponse
-	(*DiffRequest)(nil),           // 113: starling.v1.DiffRequest
-	(*DiffResponse)(nil),          // 114: starling.v1.DiffResponse
-	(*Changed)(nil),               // 115: starling.v1.Changed
-	(*ChangeCause)(nil),           // 116: starling.v1.ChangeCause
-	(*BlameRequest)(nil),          // 117: starling.v1.BlameRequest
-	(*UsageRequest)(nil),          // 118: starling.v1.UsageRequest
-	(*UsageResponse)(nil),         // 119: starling.v1.UsageResponse
-	(*UsageRow)(nil),              // 120: starling.v1.UsageRow
-	(*DeviceHours)(nil),           // 121: starling.v1.DeviceHours
-	(*NodeStatsRequest)(nil),      // 122: starling.v1.NodeStatsRequest
-	(*NodeStatsResponse)(nil),     // 123: starling.v1.NodeStatsResponse
-	(*NodeUse)(nil),               // 124: starling.v1.NodeUse
-	(*Use)(nil),                   // 125: starling.v1.Use
-	(*GPUUse)(nil),                // 126: starling.v1.GPUUse
-	(*InstanceStatsRequest)(nil),  // 127: starling.v1.InstanceStatsRequest
-	(*InstanceStatsResponse)(nil), // 128: starling.v1.InstanceStatsResponse
-	(*InstanceUse)(nil),           // 129: starling.v1.InstanceUse
-	(*JournalEntry)(nil),          // 130: starling.v1.JournalEntry
-	(*CommandWords)(nil),          // 131: starling.v1.CommandWords
-	(*EffectWords)(nil),           // 132: starling.v1.EffectWords
-	(*LogsRequest)(nil),           // 133: starling.v1.LogsRequest
-	(*LogsResponse)(nil),          // 134: starling.v1.LogsResponse
-	(*FilesRequest)(nil),          // 135: starling.v1.FilesRequest
-	(*FilesResponse)(nil),         // 136: starling.v1.FilesResponse
-	(*FileInfo)(nil),              // 137: starling.v1.FileInfo
-	(*ExecRequest)(nil),           // 138: starling.v1.ExecRequest
-	(*ExecResponse)(nil),          // 139: starling.v1.ExecResponse
-	(*OutputRequest)(nil),         // 140: starling.v1.OutputRequest
-	(*OutputResponse)(nil),        // 141: starling.v1.OutputResponse
-	(*RulesRequest)(nil),          // 142: starling.v1.RulesRequest
-	(*RulesResponse)(nil),         // 143: starling.v1.RulesResponse
-	(*RulesOfMember)(nil),         // 144: starling.v1.RulesOfMember
-	(*RaiseRulesRequest)(nil),     // 145: starling.v1.RaiseRulesRequest
-	(*RaiseRulesResponse)(nil),    // 146: starling.v1.RaiseRulesResponse
-	(*QuorumRequest)(nil),         // 147: starling.v1.QuorumRequest
-	(*QuorumResponse)(nil),        // 148: starling.v1.QuorumResponse
-	(*QuorumMember)(nil),          // 149: starling.v1.QuorumMember
-	(*QuorumMachine)(nil),         // 150: starling.v1.QuorumMachine
-	(*ChangeQuorumRequest)(nil),   // 151: starling.v1.ChangeQuorumRequest
-	(*ChangeQuorumResponse)(nil),  // 152: starling.v1.ChangeQuorumResponse
-	(*InfoRequest)(nil),           // 153: starling.v1.InfoRequest
-	(*InfoResponse)(nil),          // 154: starling.v1.InfoResponse
-	(*Wait)(nil),                  // 155: starling.v1.Wait
-	(*timestamppb.Timestamp)(nil), // 156: google.protobuf.Timestamp
+	(*HostPath)(nil),              // 17: starling.v1.HostPath
+	(*SecretUse)(nil),             // 18: starling.v1.SecretUse
+	(*IDToken)(nil),               // 19: starling.v1.IDToken
+	(*Disconnect)(nil),            // 20: starling.v1.Disconnect
+	(*Check)(nil),                 // 21: starling.v1.Check
+	(*SubmitJobRequest)(nil),      // 22: starling.v1.SubmitJobRequest
+	(*SubmitJobResponse)(nil),     // 23: starling.v1.SubmitJobResponse
+	(*KillJobRequest)(nil),        // 24: starling.v1.KillJobRequest
+	(*KillJobResponse)(nil),       // 25: starling.v1.KillJobResponse
+	(*PlanJobRequest)(nil),        // 26: starling.v1.PlanJobRequest
+	(*PlanJobResponse)(nil),       // 27: starling.v1.PlanJobResponse
+	(*Change)(nil),                // 28: starling.v1.Change
+	(*TaskPlan)(nil),              // 29: starling.v1.TaskPlan
+	(*Wave)(nil),                  // 30: starling.v1.Wave
+	(*Step)(nil),                  // 31: starling.v1.Step
+	(*WhatIfRequest)(nil),         // 32: starling.v1.WhatIfRequest
+	(*ImaginedNodes)(nil),         // 33: starling.v1.ImaginedNodes
+	(*WhatIfResponse)(nil),        // 34: starling.v1.WhatIfResponse
+	(*Difference)(nil),            // 35: starling.v1.Difference
+	(*DifferenceCount)(nil),       // 36: starling.v1.DifferenceCount
+	(*JobFinding)(nil),            // 37: starling.v1.JobFinding
+	(*SteerUpdateRequest)(nil),    // 38: starling.v1.SteerUpdateRequest
+	(*SteerUpdateResponse)(nil),   // 39: starling.v1.SteerUpdateResponse
+	(*RevertJobRequest)(nil),      // 40: starling.v1.RevertJobRequest
+	(*RevertJobResponse)(nil),     // 41: starling.v1.RevertJobResponse
+	(*RestartJobRequest)(nil),     // 42: starling.v1.RestartJobRequest
+	(*RestartJobResponse)(nil),    // 43: starling.v1.RestartJobResponse
+	(*SuspendJobRequest)(nil),     // 44: starling.v1.SuspendJobRequest
+	(*SuspendJobResponse)(nil),    // 45: starling.v1.SuspendJobResponse
+	(*SealTaskRequest)(nil),       // 46: starling.v1.SealTaskRequest
+	(*SealTaskResponse)(nil),      // 47: starling.v1.SealTaskResponse
+	(*EndAllocationRequest)(nil),  // 48: starling.v1.EndAllocationRequest
+	(*EndAllocationResponse)(nil), // 49: starling.v1.EndAllocationResponse
+	(*ListVolumesRequest)(nil),    // 50: starling.v1.ListVolumesRequest
+	(*ListVolumesResponse)(nil),   // 51: starling.v1.ListVolumesResponse
+	(*Volumes)(nil),               // 52: starling.v1.Volumes
+	(*PutSecretRequest)(nil),      // 53: starling.v1.PutSecretRequest
+	(*PutSecretResponse)(nil),     // 54: starling.v1.PutSecretResponse
+	(*ListSecretsRequest)(nil),    // 55: starling.v1.ListSecretsRequest
+	(*ListSecretsResponse)(nil),   // 56: starling.v1.ListSecretsResponse
+	(*Secret)(nil),                // 57: starling.v1.Secret
+	(*RemoveSecretRequest)(nil),   // 58: starling.v1.RemoveSecretRequest
+	(*RemoveSecretResponse)(nil),  // 59: starling.v1.RemoveSecretResponse
+	(*RemoveVolumesRequest)(nil),  // 60: starling.v1.RemoveVolumesRequest
+	(*RemoveVolumesResponse)(nil), // 61: starling.v1.RemoveVolumesResponse
+	(*DrainNodeRequest)(nil),      // 62: starling.v1.DrainNodeRequest
+	(*DrainNodeResponse)(nil),     // 63: starling.v1.DrainNodeResponse
+	(*PoolSpec)(nil),              // 64: starling.v1.PoolSpec
+	(*Quota)(nil),                 // 65: starling.v1.Quota
+	(*ChangePoolsRequest)(nil),    // 66: starling.v1.ChangePoolsRequest
+	(*ChangePoolsResponse)(nil),   // 67: starling.v1.ChangePoolsResponse
+	(*PlanPoolsRequest)(nil),      // 68: starling.v1.PlanPoolsRequest
+	(*PlanPoolsResponse)(nil),     // 69: starling.v1.PlanPoolsResponse
+	(*PoolChange)(nil),            // 70: starling.v1.PoolChange
+	(*EntitlementChange)(nil),     // 71: starling.v1.EntitlementChange
+	(*ListPoolsRequest)(nil),      // 72: starling.v1.ListPoolsRequest
+	(*ListPoolsResponse)(nil),     // 73: starling.v1.ListPoolsResponse
+	(*Amount)(nil),                // 74: starling.v1.Amount
+	(*Pool)(nil),                  // 75: starling.v1.Pool
+	(*PoolUse)(nil),               // 76: starling.v1.PoolUse
+	(*PoolStatusRequest)(nil),     // 77: starling.v1.PoolStatusRequest
+	(*PoolStatusResponse)(nil),    // 78: starling.v1.PoolStatusResponse
+	(*PoolExplanation)(nil),       // 79: starling.v1.PoolExplanation
+	(*Part)(nil),                  // 80: starling.v1.Part
+	(*JobHistoryRequest)(nil),     // 81: starling.v1.JobHistoryRequest
+	(*JobHistoryResponse)(nil),    // 82: starling.v1.JobHistoryResponse
+	(*JobVersion)(nil),            // 83: starling.v1.JobVersion
+	(*JobDiffRequest)(nil),        // 84: starling.v1.JobDiffRequest
+	(*JobDiffResponse)(nil),       // 85: starling.v1.JobDiffResponse
+	(*ListJobsRequest)(nil),       // 86: starling.v1.ListJobsRequest
+	(*ListJobsResponse)(nil),      // 87: starling.v1.ListJobsResponse
+	(*Job)(nil),                   // 88: starling.v1.Job
+	(*PolicyAction)(nil),          // 89: starling.v1.PolicyAction
+	(*Update)(nil),                // 90: starling.v1.Update
+	(*Counts)(nil),                // 91: starling.v1.Counts
+	(*JobStatusRequest)(nil),      // 92: starling.v1.JobStatusRequest
+	(*JobStatusResponse)(nil),     // 93: starling.v1.JobStatusResponse
+	(*Task)(nil),                  // 94: starling.v1.Task
+	(*TaskChanges)(nil),           // 95: starling.v1.TaskChanges
+	(*Preemption)(nil),            // 96: starling.v1.Preemption
+	(*Slot)(nil),                  // 97: starling.v1.Slot
+	(*Port)(nil),                  // 98: starling.v1.Port
+	(*WhyRequest)(nil),            // 99: starling.v1.WhyRequest
+	(*WhyResponse)(nil),           // 100: starling.v1.WhyResponse
+	(*Finding)(nil),               // 101: starling.v1.Finding
+	(*ListPeersRequest)(nil),      // 102: starling.v1.ListPeersRequest
+	(*ListPeersResponse)(nil),     // 103: starling.v1.ListPeersResponse
+	(*Peer)(nil),                  // 104: starling.v1.Peer
+	(*WatchRequest)(nil),          // 105: starling.v1.WatchRequest
+	(*WatchResponse)(nil),         // 106: starling.v1.WatchResponse
+	(*Node)(nil),                  // 107: starling.v1.Node
+	(*Instance)(nil),              // 108: starling.v1.Instance
+	(*Endpoint)(nil),              // 109: starling.v1.Endpoint
+	(*TailJournalRequest)(nil),    // 110: starling.v1.TailJournalRequest
+	(*TailJournalResponse)(nil),   // 111: starling.v1.TailJournalResponse
+	(*ExportRequest)(nil),         // 112: starling.v1.ExportRequest
+	(*ExportResponse)(nil),        // 113: starling.v1.ExportResponse
+	(*DiffRequest)(nil),           // 114: starling.v1.DiffRequest
+	(*DiffResponse)(nil),          // 115: starling.v1.DiffResponse
+	(*Changed)(nil),               // 116: starling.v1.Changed
+	(*ChangeCause)(nil),           // 117: starling.v1.ChangeCause
+	(*BlameRequest)(nil),          // 118: starling.v1.BlameRequest
+	(*UsageRequest)(nil),          // 119: starling.v1.UsageRequest
+	(*UsageResponse)(nil),         // 120: starling.v1.UsageResponse
+	(*UsageRow)(nil),              // 121: starling.v1.UsageRow
+	(*DeviceHours)(nil),           // 122: starling.v1.DeviceHours
+	(*NodeStatsRequest)(nil),      // 123: starling.v1.NodeStatsRequest
+	(*NodeStatsResponse)(nil),     // 124: starling.v1.NodeStatsResponse
+	(*NodeUse)(nil),               // 125: starling.v1.NodeUse
+	(*Use)(nil),                   // 126: starling.v1.Use
+	(*GPUUse)(nil),                // 127: starling.v1.GPUUse
+	(*InstanceStatsRequest)(nil),  // 128: starling.v1.InstanceStatsRequest
+	(*InstanceStatsResponse)(nil), // 129: starling.v1.InstanceStatsResponse
+	(*InstanceUse)(nil),           // 130: starling.v1.InstanceUse
+	(*JournalEntry)(nil),          // 131: starling.v1.JournalEntry
+	(*CommandWords)(nil),          // 132: starling.v1.CommandWords
+	(*EffectWords)(nil),           // 133: starling.v1.EffectWords
+	(*LogsRequest)(nil),           // 134: starling.v1.LogsRequest
+	(*LogsResponse)(nil),          // 135: starling.v1.LogsResponse
+	(*FilesRequest)(nil),          // 136: starling.v1.FilesRequest
+	(*FilesResponse)(nil),         // 137: starling.v1.FilesResponse
+	(*FileInfo)(nil),              // 138: starling.v1.FileInfo
+	(*ExecRequest)(nil),           // 139: starling.v1.ExecRequest
+	(*ExecResponse)(nil),          // 140: starling.v1.ExecResponse
+	(*OutputRequest)(nil),         // 141: starling.v1.OutputRequest
+	(*OutputResponse)(nil),        // 142: starling.v1.OutputResponse
+	(*RulesRequest)(nil),          // 143: starling.v1.RulesRequest
+	(*RulesResponse)(nil),         // 144: starling.v1.RulesResponse
+	(*RulesOfMember)(nil),         // 145: starling.v1.RulesOfMember
+	(*RaiseRulesRequest)(nil),     // 146: starling.v1.RaiseRulesRequest
+	(*RaiseRulesResponse)(nil),    // 147: starling.v1.RaiseRulesResponse
+	(*QuorumRequest)(nil),         // 148: starling.v1.QuorumRequest
+	(*QuorumResponse)(nil),        // 149: starling.v1.QuorumResponse
+	(*QuorumMember)(nil),          // 150: starling.v1.QuorumMember
+	(*QuorumMachine)(nil),         // 151: starling.v1.QuorumMachine
+	(*ChangeQuorumRequest)(nil),   // 152: starling.v1.ChangeQuorumRequest
+	(*ChangeQuorumResponse)(nil),  // 153: starling.v1.ChangeQuorumResponse
+	(*InfoRequest)(nil),           // 154: starling.v1.InfoRequest
+	(*InfoResponse)(nil),          // 155: starling.v1.InfoResponse
+	(*Wait)(nil),                  // 156: starling.v1.Wait
+	(*timestamppb.Timestamp)(nil), // 157: google.protobuf.Timestamp
 }
 var file_v1_starling_proto_depIdxs = []int32{
 	1,   // 0: starling.v1.ErrorDetail.problems:type_name -> starling.v1.Problem
@@ -14024,244 +14113,245 @@ var file_v1_starling_proto_depIdxs = []int32{
 	7,   // 11: starling.v1.TaskSpec.labels:type_name -> starling.v1.Variable
 	13,  // 12: starling.v1.TaskSpec.restart:type_name -> starling.v1.Restart
 	15,  // 13: starling.v1.TaskSpec.container:type_name -> starling.v1.Container
-	18,  // 14: starling.v1.TaskSpec.id_tokens:type_name -> starling.v1.IDToken
-	17,  // 15: starling.v1.TaskSpec.secrets:type_name -> starling.v1.SecretUse
-	14,  // 16: starling.v1.TaskSpec.reschedule:type_name -> starling.v1.Reschedule
-	19,  // 17: starling.v1.TaskSpec.disconnect:type_name -> starling.v1.Disconnect
-	20,  // 18: starling.v1.TaskSpec.checks:type_name -> starling.v1.Check
-	3,   // 19: starling.v1.TaskSpec.policies:type_name -> starling.v1.LifecyclePolicy
-	12,  // 20: starling.v1.Constraint.all:type_name -> starling.v1.Constraint
-	12,  // 21: starling.v1.Constraint.any:type_name -> starling.v1.Constraint
-	16,  // 22: starling.v1.Container.mounts:type_name -> starling.v1.Mount
-	7,   // 23: starling.v1.Check.headers:type_name -> starling.v1.Variable
-	2,   // 24: starling.v1.SubmitJobRequest.spec:type_name -> starling.v1.JobSpec
-	2,   // 25: starling.v1.PlanJobRequest.spec:type_name -> starling.v1.JobSpec
-	27,  // 26: starling.v1.PlanJobResponse.changes:type_name -> starling.v1.Change
-	28,  // 27: starling.v1.PlanJobResponse.tasks:type_name -> starling.v1.TaskPlan
-	29,  // 28: starling.v1.PlanJobResponse.waves:type_name -> starling.v1.Wave
-	100, // 29: starling.v1.PlanJobResponse.findings:type_name -> starling.v1.Finding
-	89,  // 30: starling.v1.PlanJobResponse.update:type_name -> starling.v1.Update
-	30,  // 31: starling.v1.Wave.steps:type_name -> starling.v1.Step
-	32,  // 32: starling.v1.WhatIfRequest.add:type_name -> starling.v1.ImaginedNodes
-	2,   // 33: starling.v1.WhatIfRequest.run:type_name -> starling.v1.JobSpec
-	63,  // 34: starling.v1.WhatIfRequest.pools:type_name -> starling.v1.PoolSpec
-	8,   // 35: starling.v1.ImaginedNodes.capacity:type_name -> starling.v1.Resources
-	10,  // 36: starling.v1.ImaginedNodes.devices:type_name -> starling.v1.Device
-	7,   // 37: starling.v1.ImaginedNodes.attributes:type_name -> starling.v1.Variable
-	34,  // 38: starling.v1.WhatIfResponse.differences:type_name -> starling.v1.Difference
-	35,  // 39: starling.v1.WhatIfResponse.counts:type_name -> starling.v1.DifferenceCount
-	73,  // 40: starling.v1.WhatIfResponse.capacity_before:type_name -> starling.v1.Amount
-	73,  // 41: starling.v1.WhatIfResponse.capacity_after:type_name -> starling.v1.Amount
-	36,  // 42: starling.v1.WhatIfResponse.findings:type_name -> starling.v1.JobFinding
-	100, // 43: starling.v1.JobFinding.finding:type_name -> starling.v1.Finding
-	156, // 44: starling.v1.ListVolumesResponse.time:type_name -> google.protobuf.Timestamp
-	51,  // 45: starling.v1.ListVolumesResponse.volumes:type_name -> starling.v1.Volumes
-	156, // 46: starling.v1.Volumes.since:type_name -> google.protobuf.Timestamp
-	156, // 47: starling.v1.ListSecretsResponse.time:type_name -> google.protobuf.Timestamp
-	56,  // 48: starling.v1.ListSecretsResponse.secrets:type_name -> starling.v1.Secret
-	156, // 49: starling.v1.Secret.put_at:type_name -> google.protobuf.Timestamp
-	64,  // 50: starling.v1.PoolSpec.quotas:type_name -> starling.v1.Quota
-	63,  // 51: starling.v1.ChangePoolsRequest.pools:type_name -> starling.v1.PoolSpec
-	63,  // 52: starling.v1.PlanPoolsRequest.pools:type_name -> starling.v1.PoolSpec
-	69,  // 53: starling.v1.PlanPoolsResponse.changes:type_name -> starling.v1.PoolChange
-	70,  // 54: starling.v1.PlanPoolsResponse.entitlements:type_name -> starling.v1.EntitlementChange
-	1,   // 55: starling.v1.PlanPoolsResponse.warnings:type_name -> starling.v1.Problem
-	27,  // 56: starling.v1.PoolChange.changes:type_name -> starling.v1.Change
-	156, // 57: starling.v1.ListPoolsResponse.time:type_name -> google.protobuf.Timestamp
-	73,  // 58: starling.v1.ListPoolsResponse.capacity:type_name -> starling.v1.Amount
-	74,  // 59: starling.v1.ListPoolsResponse.pools:type_name -> starling.v1.Pool
-	1,   // 60: starling.v1.ListPoolsResponse.warnings:type_name -> starling.v1.Problem
-	63,  // 61: starling.v1.Pool.spec:type_name -> starling.v1.PoolSpec
-	75,  // 62: starling.v1.Pool.uses:type_name -> starling.v1.PoolUse
-	156, // 63: starling.v1.PoolStatusResponse.time:type_name -> google.protobuf.Timestamp
-	74,  // 64: starling.v1.PoolStatusResponse.pool:type_name -> starling.v1.Pool
-	78,  // 65: starling.v1.PoolStatusResponse.explanations:type_name -> starling.v1.PoolExplanation
-	79,  // 66: starling.v1.PoolExplanation.parts:type_name -> starling.v1.Part
-	156, // 67: starling.v1.JobHistoryResponse.time:type_name -> google.protobuf.Timestamp
-	87,  // 68: starling.v1.JobHistoryResponse.job:type_name -> starling.v1.Job
-	82,  // 69: starling.v1.JobHistoryResponse.versions:type_name -> starling.v1.JobVersion
-	156, // 70: starling.v1.JobVersion.brought_at:type_name -> google.protobuf.Timestamp
-	2,   // 71: starling.v1.JobVersion.spec:type_name -> starling.v1.JobSpec
-	27,  // 72: starling.v1.JobDiffResponse.changes:type_name -> starling.v1.Change
-	156, // 73: starling.v1.ListJobsResponse.time:type_name -> google.protobuf.Timestamp
-	87,  // 74: starling.v1.ListJobsResponse.jobs:type_name -> starling.v1.Job
-	90,  // 75: starling.v1.Job.counts:type_name -> starling.v1.Counts
-	156, // 76: starling.v1.Job.submitted_at:type_name -> google.protobuf.Timestamp
-	156, // 77: starling.v1.Job.finished_at:type_name -> google.protobuf.Timestamp
-	89,  // 78: starling.v1.Job.update:type_name -> starling.v1.Update
-	88,  // 79: starling.v1.Job.policy_action:type_name -> starling.v1.PolicyAction
-	156, // 80: starling.v1.PolicyAction.at:type_name -> google.protobuf.Timestamp
-	156, // 81: starling.v1.Update.began_at:type_name -> google.protobuf.Timestamp
-	156, // 82: starling.v1.Update.progress_at:type_name -> google.protobuf.Timestamp
-	156, // 83: starling.v1.Update.ended_at:type_name -> google.protobuf.Timestamp
-	156, // 84: starling.v1.JobStatusResponse.time:type_name -> google.protobuf.Timestamp
-	87,  // 85: starling.v1.JobStatusResponse.job:type_name -> starling.v1.Job
-	2,   // 86: starling.v1.JobStatusResponse.spec:type_name -> starling.v1.JobSpec
-	93,  // 87: starling.v1.JobStatusResponse.tasks:type_name -> starling.v1.Task
-	96,  // 88: starling.v1.JobStatusResponse.slots:type_name -> starling.v1.Slot
-	90,  // 89: starling.v1.Task.counts:type_name -> starling.v1.Counts
-	95,  // 90: starling.v1.Task.preemption:type_name -> starling.v1.Preemption
-	94,  // 91: starling.v1.Task.changes:type_name -> starling.v1.TaskChanges
-	156, // 92: starling.v1.Preemption.at:type_name -> google.protobuf.Timestamp
-	156, // 93: starling.v1.Slot.since:type_name -> google.protobuf.Timestamp
-	156, // 94: starling.v1.Slot.deadline:type_name -> google.protobuf.Timestamp
-	97,  // 95: starling.v1.Slot.ports:type_name -> starling.v1.Port
-	156, // 96: starling.v1.WhyResponse.time:type_name -> google.protobuf.Timestamp
-	87,  // 97: starling.v1.WhyResponse.job:type_name -> starling.v1.Job
-	100, // 98: starling.v1.WhyResponse.findings:type_name -> starling.v1.Finding
-	156, // 99: starling.v1.Finding.since:type_name -> google.protobuf.Timestamp
-	156, // 100: starling.v1.Finding.until:type_name -> google.protobuf.Timestamp
-	156, // 101: starling.v1.ListPeersResponse.time:type_name -> google.protobuf.Timestamp
-	103, // 102: starling.v1.ListPeersResponse.peers:type_name -> starling.v1.Peer
-	8,   // 103: starling.v1.Peer.capacity:type_name -> starling.v1.Resources
-	8,   // 104: starling.v1.Peer.free:type_name -> starling.v1.Resources
-	10,  // 105: starling.v1.Peer.devices:type_name -> starling.v1.Device
-	7,   // 106: starling.v1.Peer.attributes:type_name -> starling.v1.Variable
-	156, // 107: starling.v1.Peer.drain_deadline:type_name -> google.protobuf.Timestamp
-	8,   // 108: starling.v1.Peer.kept:type_name -> starling.v1.Resources
-	156, // 109: starling.v1.Peer.away_until:type_name -> google.protobuf.Timestamp
-	7,   // 110: starling.v1.WatchRequest.labels:type_name -> starling.v1.Variable
-	156, // 111: starling.v1.WatchResponse.time:type_name -> google.protobuf.Timestamp
-	63,  // 112: starling.v1.WatchResponse.pool:type_name -> starling.v1.PoolSpec
-	106, // 113: starling.v1.WatchResponse.node:type_name -> starling.v1.Node
-	87,  // 114: starling.v1.WatchResponse.job:type_name -> starling.v1.Job
-	89,  // 115: starling.v1.WatchResponse.update:type_name -> starling.v1.Update
-	107, // 116: starling.v1.WatchResponse.instance:type_name -> starling.v1.Instance
-	108, // 117: starling.v1.WatchResponse.endpoint:type_name -> starling.v1.Endpoint
-	8,   // 118: starling.v1.Node.capacity:type_name -> starling.v1.Resources
-	8,   // 119: starling.v1.Node.free:type_name -> starling.v1.Resources
-	10,  // 120: starling.v1.Node.devices:type_name -> starling.v1.Device
-	7,   // 121: starling.v1.Node.attributes:type_name -> starling.v1.Variable
-	156, // 122: starling.v1.Node.drain_deadline:type_name -> google.protobuf.Timestamp
-	156, // 123: starling.v1.Node.away_until:type_name -> google.protobuf.Timestamp
-	7,   // 124: starling.v1.Instance.labels:type_name -> starling.v1.Variable
-	96,  // 125: starling.v1.Instance.slot:type_name -> starling.v1.Slot
-	97,  // 126: starling.v1.Endpoint.ports:type_name -> starling.v1.Port
-	7,   // 127: starling.v1.Endpoint.labels:type_name -> starling.v1.Variable
-	130, // 128: starling.v1.TailJournalResponse.entry:type_name -> starling.v1.JournalEntry
-	156, // 129: starling.v1.DiffResponse.from_time:type_name -> google.protobuf.Timestamp
-	156, // 130: starling.v1.DiffResponse.to_time:type_name -> google.protobuf.Timestamp
-	115, // 131: starling.v1.DiffResponse.changes:type_name -> starling.v1.Changed
-	116, // 132: starling.v1.Changed.causes:type_name -> starling.v1.ChangeCause
-	156, // 133: starling.v1.ChangeCause.time:type_name -> google.protobuf.Timestamp
-	156, // 134: starling.v1.UsageResponse.since:type_name -> google.protobuf.Timestamp
-	156, // 135: starling.v1.UsageResponse.until:type_name -> google.protobuf.Timestamp
-	120, // 136: starling.v1.UsageResponse.rows:type_name -> starling.v1.UsageRow
-	121, // 137: starling.v1.UsageRow.devices:type_name -> starling.v1.DeviceHours
-	156, // 138: starling.v1.NodeStatsResponse.time:type_name -> google.protobuf.Timestamp
-	124, // 139: starling.v1.NodeStatsResponse.nodes:type_name -> starling.v1.NodeUse
-	8,   // 140: starling.v1.NodeUse.capacity:type_name -> starling.v1.Resources
-	8,   // 141: starling.v1.NodeUse.allocated:type_name -> starling.v1.Resources
-	125, // 142: starling.v1.NodeUse.use:type_name -> starling.v1.Use
-	126, // 143: starling.v1.NodeUse.gpus:type_name -> starling.v1.GPUUse
-	156, // 144: starling.v1.InstanceStatsResponse.time:type_name -> google.protobuf.Timestamp
-	129, // 145: starling.v1.InstanceStatsResponse.instances:type_name -> starling.v1.InstanceUse
-	8,   // 146: starling.v1.InstanceUse.limits:type_name -> starling.v1.Resources
-	125, // 147: starling.v1.InstanceUse.use:type_name -> starling.v1.Use
-	126, // 148: starling.v1.InstanceUse.gpus:type_name -> starling.v1.GPUUse
-	156, // 149: starling.v1.JournalEntry.time:type_name -> google.protobuf.Timestamp
-	131, // 150: starling.v1.JournalEntry.commands:type_name -> starling.v1.CommandWords
-	132, // 151: starling.v1.JournalEntry.effects:type_name -> starling.v1.EffectWords
-	137, // 152: starling.v1.FilesResponse.files:type_name -> starling.v1.FileInfo
-	137, // 153: starling.v1.FilesResponse.file:type_name -> starling.v1.FileInfo
-	156, // 154: starling.v1.FileInfo.modified:type_name -> google.protobuf.Timestamp
-	144, // 155: starling.v1.RulesResponse.members:type_name -> starling.v1.RulesOfMember
-	149, // 156: starling.v1.QuorumResponse.members:type_name -> starling.v1.QuorumMember
-	150, // 157: starling.v1.QuorumResponse.spare:type_name -> starling.v1.QuorumMachine
-	156, // 158: starling.v1.QuorumMember.away_since:type_name -> google.protobuf.Timestamp
-	156, // 159: starling.v1.InfoResponse.time:type_name -> google.protobuf.Timestamp
-	155, // 160: starling.v1.InfoResponse.waits:type_name -> starling.v1.Wait
-	21,  // 161: starling.v1.Starling.SubmitJob:input_type -> starling.v1.SubmitJobRequest
-	23,  // 162: starling.v1.Starling.KillJob:input_type -> starling.v1.KillJobRequest
-	25,  // 163: starling.v1.Starling.PlanJob:input_type -> starling.v1.PlanJobRequest
-	31,  // 164: starling.v1.Starling.WhatIf:input_type -> starling.v1.WhatIfRequest
-	37,  // 165: starling.v1.Starling.SteerUpdate:input_type -> starling.v1.SteerUpdateRequest
-	39,  // 166: starling.v1.Starling.RevertJob:input_type -> starling.v1.RevertJobRequest
-	41,  // 167: starling.v1.Starling.RestartJob:input_type -> starling.v1.RestartJobRequest
-	43,  // 168: starling.v1.Starling.SuspendJob:input_type -> starling.v1.SuspendJobRequest
-	45,  // 169: starling.v1.Starling.SealTask:input_type -> starling.v1.SealTaskRequest
-	47,  // 170: starling.v1.Starling.EndAllocation:input_type -> starling.v1.EndAllocationRequest
-	49,  // 171: starling.v1.Starling.ListVolumes:input_type -> starling.v1.ListVolumesRequest
-	52,  // 172: starling.v1.Starling.PutSecret:input_type -> starling.v1.PutSecretRequest
-	54,  // 173: starling.v1.Starling.ListSecrets:input_type -> starling.v1.ListSecretsRequest
-	57,  // 174: starling.v1.Starling.RemoveSecret:input_type -> starling.v1.RemoveSecretRequest
-	59,  // 175: starling.v1.Starling.RemoveVolumes:input_type -> starling.v1.RemoveVolumesRequest
-	138, // 176: starling.v1.Starling.Exec:input_type -> starling.v1.ExecRequest
-	61,  // 177: starling.v1.Starling.DrainNode:input_type -> starling.v1.DrainNodeRequest
-	65,  // 178: starling.v1.Starling.ChangePools:input_type -> starling.v1.ChangePoolsRequest
-	67,  // 179: starling.v1.Starling.PlanPools:input_type -> starling.v1.PlanPoolsRequest
-	71,  // 180: starling.v1.Starling.ListPools:input_type -> starling.v1.ListPoolsRequest
-	76,  // 181: starling.v1.Starling.PoolStatus:input_type -> starling.v1.PoolStatusRequest
-	80,  // 182: starling.v1.Starling.JobHistory:input_type -> starling.v1.JobHistoryRequest
-	83,  // 183: starling.v1.Starling.JobDiff:input_type -> starling.v1.JobDiffRequest
-	85,  // 184: starling.v1.Starling.ListJobs:input_type -> starling.v1.ListJobsRequest
-	91,  // 185: starling.v1.Starling.JobStatus:input_type -> starling.v1.JobStatusRequest
-	98,  // 186: starling.v1.Starling.Why:input_type -> starling.v1.WhyRequest
-	101, // 187: starling.v1.Starling.ListPeers:input_type -> starling.v1.ListPeersRequest
-	104, // 188: starling.v1.Starling.Watch:input_type -> starling.v1.WatchRequest
-	109, // 189: starling.v1.Starling.TailJournal:input_type -> starling.v1.TailJournalRequest
-	111, // 190: starling.v1.Starling.Export:input_type -> starling.v1.ExportRequest
-	113, // 191: starling.v1.Starling.Diff:input_type -> starling.v1.DiffRequest
-	117, // 192: starling.v1.Starling.Blame:input_type -> starling.v1.BlameRequest
-	118, // 193: starling.v1.Starling.Usage:input_type -> starling.v1.UsageRequest
-	122, // 194: starling.v1.Starling.NodeStats:input_type -> starling.v1.NodeStatsRequest
-	127, // 195: starling.v1.Starling.InstanceStats:input_type -> starling.v1.InstanceStatsRequest
-	133, // 196: starling.v1.Starling.Logs:input_type -> starling.v1.LogsRequest
-	135, // 197: starling.v1.Starling.Files:input_type -> starling.v1.FilesRequest
-	140, // 198: starling.v1.Starling.Output:input_type -> starling.v1.OutputRequest
-	142, // 199: starling.v1.Starling.Rules:input_type -> starling.v1.RulesRequest
-	145, // 200: starling.v1.Starling.RaiseRules:input_type -> starling.v1.RaiseRulesRequest
-	147, // 201: starling.v1.Starling.Quorum:input_type -> starling.v1.QuorumRequest
-	151, // 202: starling.v1.Starling.ChangeQuorum:input_type -> starling.v1.ChangeQuorumRequest
-	153, // 203: starling.v1.Starling.Info:input_type -> starling.v1.InfoRequest
-	22,  // 204: starling.v1.Starling.SubmitJob:output_type -> starling.v1.SubmitJobResponse
-	24,  // 205: starling.v1.Starling.KillJob:output_type -> starling.v1.KillJobResponse
-	26,  // 206: starling.v1.Starling.PlanJob:output_type -> starling.v1.PlanJobResponse
-	33,  // 207: starling.v1.Starling.WhatIf:output_type -> starling.v1.WhatIfResponse
-	38,  // 208: starling.v1.Starling.SteerUpdate:output_type -> starling.v1.SteerUpdateResponse
-	40,  // 209: starling.v1.Starling.RevertJob:output_type -> starling.v1.RevertJobResponse
-	42,  // 210: starling.v1.Starling.RestartJob:output_type -> starling.v1.RestartJobResponse
-	44,  // 211: starling.v1.Starling.SuspendJob:output_type -> starling.v1.SuspendJobResponse
-	46,  // 212: starling.v1.Starling.SealTask:output_type -> starling.v1.SealTaskResponse
-	48,  // 213: starling.v1.Starling.EndAllocation:output_type -> starling.v1.EndAllocationResponse
-	50,  // 214: starling.v1.Starling.ListVolumes:output_type -> starling.v1.ListVolumesResponse
-	53,  // 215: starling.v1.Starling.PutSecret:output_type -> starling.v1.PutSecretResponse
-	55,  // 216: starling.v1.Starling.ListSecrets:output_type -> starling.v1.ListSecretsResponse
-	58,  // 217: starling.v1.Starling.RemoveSecret:output_type -> starling.v1.RemoveSecretResponse
-	60,  // 218: starling.v1.Starling.RemoveVolumes:output_type -> starling.v1.RemoveVolumesResponse
-	139, // 219: starling.v1.Starling.Exec:output_type -> starling.v1.ExecResponse
-	62,  // 220: starling.v1.Starling.DrainNode:output_type -> starling.v1.DrainNodeResponse
-	66,  // 221: starling.v1.Starling.ChangePools:output_type -> starling.v1.ChangePoolsResponse
-	68,  // 222: starling.v1.Starling.PlanPools:output_type -> starling.v1.PlanPoolsResponse
-	72,  // 223: starling.v1.Starling.ListPools:output_type -> starling.v1.ListPoolsResponse
-	77,  // 224: starling.v1.Starling.PoolStatus:output_type -> starling.v1.PoolStatusResponse
-	81,  // 225: starling.v1.Starling.JobHistory:output_type -> starling.v1.JobHistoryResponse
-	84,  // 226: starling.v1.Starling.JobDiff:output_type -> starling.v1.JobDiffResponse
-	86,  // 227: starling.v1.Starling.ListJobs:output_type -> starling.v1.ListJobsResponse
-	92,  // 228: starling.v1.Starling.JobStatus:output_type -> starling.v1.JobStatusResponse
-	99,  // 229: starling.v1.Starling.Why:output_type -> starling.v1.WhyResponse
-	102, // 230: starling.v1.Starling.ListPeers:output_type -> starling.v1.ListPeersResponse
-	105, // 231: starling.v1.Starling.Watch:output_type -> starling.v1.WatchResponse
-	110, // 232: starling.v1.Starling.TailJournal:output_type -> starling.v1.TailJournalResponse
-	112, // 233: starling.v1.Starling.Export:output_type -> starling.v1.ExportResponse
-	114, // 234: starling.v1.Starling.Diff:output_type -> starling.v1.DiffResponse
-	110, // 235: starling.v1.Starling.Blame:output_type -> starling.v1.TailJournalResponse
-	119, // 236: starling.v1.Starling.Usage:output_type -> starling.v1.UsageResponse
-	123, // 237: starling.v1.Starling.NodeStats:output_type -> starling.v1.NodeStatsResponse
-	128, // 238: starling.v1.Starling.InstanceStats:output_type -> starling.v1.InstanceStatsResponse
-	134, // 239: starling.v1.Starling.Logs:output_type -> starling.v1.LogsResponse
-	136, // 240: starling.v1.Starling.Files:output_type -> starling.v1.FilesResponse
-	141, // 241: starling.v1.Starling.Output:output_type -> starling.v1.OutputResponse
-	143, // 242: starling.v1.Starling.Rules:output_type -> starling.v1.RulesResponse
-	146, // 243: starling.v1.Starling.RaiseRules:output_type -> starling.v1.RaiseRulesResponse
-	148, // 244: starling.v1.Starling.Quorum:output_type -> starling.v1.QuorumResponse
-	152, // 245: starling.v1.Starling.ChangeQuorum:output_type -> starling.v1.ChangeQuorumResponse
-	154, // 246: starling.v1.Starling.Info:output_type -> starling.v1.InfoResponse
-	204, // [204:247] is the sub-list for method output_type
-	161, // [161:204] is the sub-list for method input_type
-	161, // [161:161] is the sub-list for extension type_name
-	161, // [161:161] is the sub-list for extension extendee
-	0,   // [0:161] is the sub-list for field type_name
+	19,  // 14: starling.v1.TaskSpec.id_tokens:type_name -> starling.v1.IDToken
+	18,  // 15: starling.v1.TaskSpec.secrets:type_name -> starling.v1.SecretUse
+	17,  // 16: starling.v1.TaskSpec.host_paths:type_name -> starling.v1.HostPath
+	14,  // 17: starling.v1.TaskSpec.reschedule:type_name -> starling.v1.Reschedule
+	20,  // 18: starling.v1.TaskSpec.disconnect:type_name -> starling.v1.Disconnect
+	21,  // 19: starling.v1.TaskSpec.checks:type_name -> starling.v1.Check
+	3,   // 20: starling.v1.TaskSpec.policies:type_name -> starling.v1.LifecyclePolicy
+	12,  // 21: starling.v1.Constraint.all:type_name -> starling.v1.Constraint
+	12,  // 22: starling.v1.Constraint.any:type_name -> starling.v1.Constraint
+	16,  // 23: starling.v1.Container.mounts:type_name -> starling.v1.Mount
+	7,   // 24: starling.v1.Check.headers:type_name -> starling.v1.Variable
+	2,   // 25: starling.v1.SubmitJobRequest.spec:type_name -> starling.v1.JobSpec
+	2,   // 26: starling.v1.PlanJobRequest.spec:type_name -> starling.v1.JobSpec
+	28,  // 27: starling.v1.PlanJobResponse.changes:type_name -> starling.v1.Change
+	29,  // 28: starling.v1.PlanJobResponse.tasks:type_name -> starling.v1.TaskPlan
+	30,  // 29: starling.v1.PlanJobResponse.waves:type_name -> starling.v1.Wave
+	101, // 30: starling.v1.PlanJobResponse.findings:type_name -> starling.v1.Finding
+	90,  // 31: starling.v1.PlanJobResponse.update:type_name -> starling.v1.Update
+	31,  // 32: starling.v1.Wave.steps:type_name -> starling.v1.Step
+	33,  // 33: starling.v1.WhatIfRequest.add:type_name -> starling.v1.ImaginedNodes
+	2,   // 34: starling.v1.WhatIfRequest.run:type_name -> starling.v1.JobSpec
+	64,  // 35: starling.v1.WhatIfRequest.pools:type_name -> starling.v1.PoolSpec
+	8,   // 36: starling.v1.ImaginedNodes.capacity:type_name -> starling.v1.Resources
+	10,  // 37: starling.v1.ImaginedNodes.devices:type_name -> starling.v1.Device
+	7,   // 38: starling.v1.ImaginedNodes.attributes:type_name -> starling.v1.Variable
+	35,  // 39: starling.v1.WhatIfResponse.differences:type_name -> starling.v1.Difference
+	36,  // 40: starling.v1.WhatIfResponse.counts:type_name -> starling.v1.DifferenceCount
+	74,  // 41: starling.v1.WhatIfResponse.capacity_before:type_name -> starling.v1.Amount
+	74,  // 42: starling.v1.WhatIfResponse.capacity_after:type_name -> starling.v1.Amount
+	37,  // 43: starling.v1.WhatIfResponse.findings:type_name -> starling.v1.JobFinding
+	101, // 44: starling.v1.JobFinding.finding:type_name -> starling.v1.Finding
+	157, // 45: starling.v1.ListVolumesResponse.time:type_name -> google.protobuf.Timestamp
+	52,  // 46: starling.v1.ListVolumesResponse.volumes:type_name -> starling.v1.Volumes
+	157, // 47: starling.v1.Volumes.since:type_name -> google.protobuf.Timestamp
+	157, // 48: starling.v1.ListSecretsResponse.time:type_name -> google.protobuf.Timestamp
+	57,  // 49: starling.v1.ListSecretsResponse.secrets:type_name -> starling.v1.Secret
+	157, // 50: starling.v1.Secret.put_at:type_name -> google.protobuf.Timestamp
+	65,  // 51: starling.v1.PoolSpec.quotas:type_name -> starling.v1.Quota
+	64,  // 52: starling.v1.ChangePoolsRequest.pools:type_name -> starling.v1.PoolSpec
+	64,  // 53: starling.v1.PlanPoolsRequest.pools:type_name -> starling.v1.PoolSpec
+	70,  // 54: starling.v1.PlanPoolsResponse.changes:type_name -> starling.v1.PoolChange
+	71,  // 55: starling.v1.PlanPoolsResponse.entitlements:type_name -> starling.v1.EntitlementChange
+	1,   // 56: starling.v1.PlanPoolsResponse.warnings:type_name -> starling.v1.Problem
+	28,  // 57: starling.v1.PoolChange.changes:type_name -> starling.v1.Change
+	157, // 58: starling.v1.ListPoolsResponse.time:type_name -> google.protobuf.Timestamp
+	74,  // 59: starling.v1.ListPoolsResponse.capacity:type_name -> starling.v1.Amount
+	75,  // 60: starling.v1.ListPoolsResponse.pools:type_name -> starling.v1.Pool
+	1,   // 61: starling.v1.ListPoolsResponse.warnings:type_name -> starling.v1.Problem
+	64,  // 62: starling.v1.Pool.spec:type_name -> starling.v1.PoolSpec
+	76,  // 63: starling.v1.Pool.uses:type_name -> starling.v1.PoolUse
+	157, // 64: starling.v1.PoolStatusResponse.time:type_name -> google.protobuf.Timestamp
+	75,  // 65: starling.v1.PoolStatusResponse.pool:type_name -> starling.v1.Pool
+	79,  // 66: starling.v1.PoolStatusResponse.explanations:type_name -> starling.v1.PoolExplanation
+	80,  // 67: starling.v1.PoolExplanation.parts:type_name -> starling.v1.Part
+	157, // 68: starling.v1.JobHistoryResponse.time:type_name -> google.protobuf.Timestamp
+	88,  // 69: starling.v1.JobHistoryResponse.job:type_name -> starling.v1.Job
+	83,  // 70: starling.v1.JobHistoryResponse.versions:type_name -> starling.v1.JobVersion
+	157, // 71: starling.v1.JobVersion.brought_at:type_name -> google.protobuf.Timestamp
+	2,   // 72: starling.v1.JobVersion.spec:type_name -> starling.v1.JobSpec
+	28,  // 73: starling.v1.JobDiffResponse.changes:type_name -> starling.v1.Change
+	157, // 74: starling.v1.ListJobsResponse.time:type_name -> google.protobuf.Timestamp
+	88,  // 75: starling.v1.ListJobsResponse.jobs:type_name -> starling.v1.Job
+	91,  // 76: starling.v1.Job.counts:type_name -> starling.v1.Counts
+	157, // 77: starling.v1.Job.submitted_at:type_name -> google.protobuf.Timestamp
+	157, // 78: starling.v1.Job.finished_at:type_name -> google.protobuf.Timestamp
+	90,  // 79: starling.v1.Job.update:type_name -> starling.v1.Update
+	89,  // 80: starling.v1.Job.policy_action:type_name -> starling.v1.PolicyAction
+	157, // 81: starling.v1.PolicyAction.at:type_name -> google.protobuf.Timestamp
+	157, // 82: starling.v1.Update.began_at:type_name -> google.protobuf.Timestamp
+	157, // 83: starling.v1.Update.progress_at:type_name -> google.protobuf.Timestamp
+	157, // 84: starling.v1.Update.ended_at:type_name -> google.protobuf.Timestamp
+	157, // 85: starling.v1.JobStatusResponse.time:type_name -> google.protobuf.Timestamp
+	88,  // 86: starling.v1.JobStatusResponse.job:type_name -> starling.v1.Job
+	2,   // 87: starling.v1.JobStatusResponse.spec:type_name -> starling.v1.JobSpec
+	94,  // 88: starling.v1.JobStatusResponse.tasks:type_name -> starling.v1.Task
+	97,  // 89: starling.v1.JobStatusResponse.slots:type_name -> starling.v1.Slot
+	91,  // 90: starling.v1.Task.counts:type_name -> starling.v1.Counts
+	96,  // 91: starling.v1.Task.preemption:type_name -> starling.v1.Preemption
+	95,  // 92: starling.v1.Task.changes:type_name -> starling.v1.TaskChanges
+	157, // 93: starling.v1.Preemption.at:type_name -> google.protobuf.Timestamp
+	157, // 94: starling.v1.Slot.since:type_name -> google.protobuf.Timestamp
+	157, // 95: starling.v1.Slot.deadline:type_name -> google.protobuf.Timestamp
+	98,  // 96: starling.v1.Slot.ports:type_name -> starling.v1.Port
+	157, // 97: starling.v1.WhyResponse.time:type_name -> google.protobuf.Timestamp
+	88,  // 98: starling.v1.WhyResponse.job:type_name -> starling.v1.Job
+	101, // 99: starling.v1.WhyResponse.findings:type_name -> starling.v1.Finding
+	157, // 100: starling.v1.Finding.since:type_name -> google.protobuf.Timestamp
+	157, // 101: starling.v1.Finding.until:type_name -> google.protobuf.Timestamp
+	157, // 102: starling.v1.ListPeersResponse.time:type_name -> google.protobuf.Timestamp
+	104, // 103: starling.v1.ListPeersResponse.peers:type_name -> starling.v1.Peer
+	8,   // 104: starling.v1.Peer.capacity:type_name -> starling.v1.Resources
+	8,   // 105: starling.v1.Peer.free:type_name -> starling.v1.Resources
+	10,  // 106: starling.v1.Peer.devices:type_name -> starling.v1.Device
+	7,   // 107: starling.v1.Peer.attributes:type_name -> starling.v1.Variable
+	157, // 108: starling.v1.Peer.drain_deadline:type_name -> google.protobuf.Timestamp
+	8,   // 109: starling.v1.Peer.kept:type_name -> starling.v1.Resources
+	157, // 110: starling.v1.Peer.away_until:type_name -> google.protobuf.Timestamp
+	7,   // 111: starling.v1.WatchRequest.labels:type_name -> starling.v1.Variable
+	157, // 112: starling.v1.WatchResponse.time:type_name -> google.protobuf.Timestamp
+	64,  // 113: starling.v1.WatchResponse.pool:type_name -> starling.v1.PoolSpec
+	107, // 114: starling.v1.WatchResponse.node:type_name -> starling.v1.Node
+	88,  // 115: starling.v1.WatchResponse.job:type_name -> starling.v1.Job
+	90,  // 116: starling.v1.WatchResponse.update:type_name -> starling.v1.Update
+	108, // 117: starling.v1.WatchResponse.instance:type_name -> starling.v1.Instance
+	109, // 118: starling.v1.WatchResponse.endpoint:type_name -> starling.v1.Endpoint
+	8,   // 119: starling.v1.Node.capacity:type_name -> starling.v1.Resources
+	8,   // 120: starling.v1.Node.free:type_name -> starling.v1.Resources
+	10,  // 121: starling.v1.Node.devices:type_name -> starling.v1.Device
+	7,   // 122: starling.v1.Node.attributes:type_name -> starling.v1.Variable
+	157, // 123: starling.v1.Node.drain_deadline:type_name -> google.protobuf.Timestamp
+	157, // 124: starling.v1.Node.away_until:type_name -> google.protobuf.Timestamp
+	7,   // 125: starling.v1.Instance.labels:type_name -> starling.v1.Variable
+	97,  // 126: starling.v1.Instance.slot:type_name -> starling.v1.Slot
+	98,  // 127: starling.v1.Endpoint.ports:type_name -> starling.v1.Port
+	7,   // 128: starling.v1.Endpoint.labels:type_name -> starling.v1.Variable
+	131, // 129: starling.v1.TailJournalResponse.entry:type_name -> starling.v1.JournalEntry
+	157, // 130: starling.v1.DiffResponse.from_time:type_name -> google.protobuf.Timestamp
+	157, // 131: starling.v1.DiffResponse.to_time:type_name -> google.protobuf.Timestamp
+	116, // 132: starling.v1.DiffResponse.changes:type_name -> starling.v1.Changed
+	117, // 133: starling.v1.Changed.causes:type_name -> starling.v1.ChangeCause
+	157, // 134: starling.v1.ChangeCause.time:type_name -> google.protobuf.Timestamp
+	157, // 135: starling.v1.UsageResponse.since:type_name -> google.protobuf.Timestamp
+	157, // 136: starling.v1.UsageResponse.until:type_name -> google.protobuf.Timestamp
+	121, // 137: starling.v1.UsageResponse.rows:type_name -> starling.v1.UsageRow
+	122, // 138: starling.v1.UsageRow.devices:type_name -> starling.v1.DeviceHours
+	157, // 139: starling.v1.NodeStatsResponse.time:type_name -> google.protobuf.Timestamp
+	125, // 140: starling.v1.NodeStatsResponse.nodes:type_name -> starling.v1.NodeUse
+	8,   // 141: starling.v1.NodeUse.capacity:type_name -> starling.v1.Resources
+	8,   // 142: starling.v1.NodeUse.allocated:type_name -> starling.v1.Resources
+	126, // 143: starling.v1.NodeUse.use:type_name -> starling.v1.Use
+	127, // 144: starling.v1.NodeUse.gpus:type_name -> starling.v1.GPUUse
+	157, // 145: starling.v1.InstanceStatsResponse.time:type_name -> google.protobuf.Timestamp
+	130, // 146: starling.v1.InstanceStatsResponse.instances:type_name -> starling.v1.InstanceUse
+	8,   // 147: starling.v1.InstanceUse.limits:type_name -> starling.v1.Resources
+	126, // 148: starling.v1.InstanceUse.use:type_name -> starling.v1.Use
+	127, // 149: starling.v1.InstanceUse.gpus:type_name -> starling.v1.GPUUse
+	157, // 150: starling.v1.JournalEntry.time:type_name -> google.protobuf.Timestamp
+	132, // 151: starling.v1.JournalEntry.commands:type_name -> starling.v1.CommandWords
+	133, // 152: starling.v1.JournalEntry.effects:type_name -> starling.v1.EffectWords
+	138, // 153: starling.v1.FilesResponse.files:type_name -> starling.v1.FileInfo
+	138, // 154: starling.v1.FilesResponse.file:type_name -> starling.v1.FileInfo
+	157, // 155: starling.v1.FileInfo.modified:type_name -> google.protobuf.Timestamp
+	145, // 156: starling.v1.RulesResponse.members:type_name -> starling.v1.RulesOfMember
+	150, // 157: starling.v1.QuorumResponse.members:type_name -> starling.v1.QuorumMember
+	151, // 158: starling.v1.QuorumResponse.spare:type_name -> starling.v1.QuorumMachine
+	157, // 159: starling.v1.QuorumMember.away_since:type_name -> google.protobuf.Timestamp
+	157, // 160: starling.v1.InfoResponse.time:type_name -> google.protobuf.Timestamp
+	156, // 161: starling.v1.InfoResponse.waits:type_name -> starling.v1.Wait
+	22,  // 162: starling.v1.Starling.SubmitJob:input_type -> starling.v1.SubmitJobRequest
+	24,  // 163: starling.v1.Starling.KillJob:input_type -> starling.v1.KillJobRequest
+	26,  // 164: starling.v1.Starling.PlanJob:input_type -> starling.v1.PlanJobRequest
+	32,  // 165: starling.v1.Starling.WhatIf:input_type -> starling.v1.WhatIfRequest
+	38,  // 166: starling.v1.Starling.SteerUpdate:input_type -> starling.v1.SteerUpdateRequest
+	40,  // 167: starling.v1.Starling.RevertJob:input_type -> starling.v1.RevertJobRequest
+	42,  // 168: starling.v1.Starling.RestartJob:input_type -> starling.v1.RestartJobRequest
+	44,  // 169: starling.v1.Starling.SuspendJob:input_type -> starling.v1.SuspendJobRequest
+	46,  // 170: starling.v1.Starling.SealTask:input_type -> starling.v1.SealTaskRequest
+	48,  // 171: starling.v1.Starling.EndAllocation:input_type -> starling.v1.EndAllocationRequest
+	50,  // 172: starling.v1.Starling.ListVolumes:input_type -> starling.v1.ListVolumesRequest
+	53,  // 173: starling.v1.Starling.PutSecret:input_type -> starling.v1.PutSecretRequest
+	55,  // 174: starling.v1.Starling.ListSecrets:input_type -> starling.v1.ListSecretsRequest
+	58,  // 175: starling.v1.Starling.RemoveSecret:input_type -> starling.v1.RemoveSecretRequest
+	60,  // 176: starling.v1.Starling.RemoveVolumes:input_type -> starling.v1.RemoveVolumesRequest
+	139, // 177: starling.v1.Starling.Exec:input_type -> starling.v1.ExecRequest
+	62,  // 178: starling.v1.Starling.DrainNode:input_type -> starling.v1.DrainNodeRequest
+	66,  // 179: starling.v1.Starling.ChangePools:input_type -> starling.v1.ChangePoolsRequest
+	68,  // 180: starling.v1.Starling.PlanPools:input_type -> starling.v1.PlanPoolsRequest
+	72,  // 181: starling.v1.Starling.ListPools:input_type -> starling.v1.ListPoolsRequest
+	77,  // 182: starling.v1.Starling.PoolStatus:input_type -> starling.v1.PoolStatusRequest
+	81,  // 183: starling.v1.Starling.JobHistory:input_type -> starling.v1.JobHistoryRequest
+	84,  // 184: starling.v1.Starling.JobDiff:input_type -> starling.v1.JobDiffRequest
+	86,  // 185: starling.v1.Starling.ListJobs:input_type -> starling.v1.ListJobsRequest
+	92,  // 186: starling.v1.Starling.JobStatus:input_type -> starling.v1.JobStatusRequest
+	99,  // 187: starling.v1.Starling.Why:input_type -> starling.v1.WhyRequest
+	102, // 188: starling.v1.Starling.ListPeers:input_type -> starling.v1.ListPeersRequest
+	105, // 189: starling.v1.Starling.Watch:input_type -> starling.v1.WatchRequest
+	110, // 190: starling.v1.Starling.TailJournal:input_type -> starling.v1.TailJournalRequest
+	112, // 191: starling.v1.Starling.Export:input_type -> starling.v1.ExportRequest
+	114, // 192: starling.v1.Starling.Diff:input_type -> starling.v1.DiffRequest
+	118, // 193: starling.v1.Starling.Blame:input_type -> starling.v1.BlameRequest
+	119, // 194: starling.v1.Starling.Usage:input_type -> starling.v1.UsageRequest
+	123, // 195: starling.v1.Starling.NodeStats:input_type -> starling.v1.NodeStatsRequest
+	128, // 196: starling.v1.Starling.InstanceStats:input_type -> starling.v1.InstanceStatsRequest
+	134, // 197: starling.v1.Starling.Logs:input_type -> starling.v1.LogsRequest
+	136, // 198: starling.v1.Starling.Files:input_type -> starling.v1.FilesRequest
+	141, // 199: starling.v1.Starling.Output:input_type -> starling.v1.OutputRequest
+	143, // 200: starling.v1.Starling.Rules:input_type -> starling.v1.RulesRequest
+	146, // 201: starling.v1.Starling.RaiseRules:input_type -> starling.v1.RaiseRulesRequest
+	148, // 202: starling.v1.Starling.Quorum:input_type -> starling.v1.QuorumRequest
+	152, // 203: starling.v1.Starling.ChangeQuorum:input_type -> starling.v1.ChangeQuorumRequest
+	154, // 204: starling.v1.Starling.Info:input_type -> starling.v1.InfoRequest
+	23,  // 205: starling.v1.Starling.SubmitJob:output_type -> starling.v1.SubmitJobResponse
+	25,  // 206: starling.v1.Starling.KillJob:output_type -> starling.v1.KillJobResponse
+	27,  // 207: starling.v1.Starling.PlanJob:output_type -> starling.v1.PlanJobResponse
+	34,  // 208: starling.v1.Starling.WhatIf:output_type -> starling.v1.WhatIfResponse
+	39,  // 209: starling.v1.Starling.SteerUpdate:output_type -> starling.v1.SteerUpdateResponse
+	41,  // 210: starling.v1.Starling.RevertJob:output_type -> starling.v1.RevertJobResponse
+	43,  // 211: starling.v1.Starling.RestartJob:output_type -> starling.v1.RestartJobResponse
+	45,  // 212: starling.v1.Starling.SuspendJob:output_type -> starling.v1.SuspendJobResponse
+	47,  // 213: starling.v1.Starling.SealTask:output_type -> starling.v1.SealTaskResponse
+	49,  // 214: starling.v1.Starling.EndAllocation:output_type -> starling.v1.EndAllocationResponse
+	51,  // 215: starling.v1.Starling.ListVolumes:output_type -> starling.v1.ListVolumesResponse
+	54,  // 216: starling.v1.Starling.PutSecret:output_type -> starling.v1.PutSecretResponse
+	56,  // 217: starling.v1.Starling.ListSecrets:output_type -> starling.v1.ListSecretsResponse
+	59,  // 218: starling.v1.Starling.RemoveSecret:output_type -> starling.v1.RemoveSecretResponse
+	61,  // 219: starling.v1.Starling.RemoveVolumes:output_type -> starling.v1.RemoveVolumesResponse
+	140, // 220: starling.v1.Starling.Exec:output_type -> starling.v1.ExecResponse
+	63,  // 221: starling.v1.Starling.DrainNode:output_type -> starling.v1.DrainNodeResponse
+	67,  // 222: starling.v1.Starling.ChangePools:output_type -> starling.v1.ChangePoolsResponse
+	69,  // 223: starling.v1.Starling.PlanPools:output_type -> starling.v1.PlanPoolsResponse
+	73,  // 224: starling.v1.Starling.ListPools:output_type -> starling.v1.ListPoolsResponse
+	78,  // 225: starling.v1.Starling.PoolStatus:output_type -> starling.v1.PoolStatusResponse
+	82,  // 226: starling.v1.Starling.JobHistory:output_type -> starling.v1.JobHistoryResponse
+	85,  // 227: starling.v1.Starling.JobDiff:output_type -> starling.v1.JobDiffResponse
+	87,  // 228: starling.v1.Starling.ListJobs:output_type -> starling.v1.ListJobsResponse
+	93,  // 229: starling.v1.Starling.JobStatus:output_type -> starling.v1.JobStatusResponse
+	100, // 230: starling.v1.Starling.Why:output_type -> starling.v1.WhyResponse
+	103, // 231: starling.v1.Starling.ListPeers:output_type -> starling.v1.ListPeersResponse
+	106, // 232: starling.v1.Starling.Watch:output_type -> starling.v1.WatchResponse
+	111, // 233: starling.v1.Starling.TailJournal:output_type -> starling.v1.TailJournalResponse
+	113, // 234: starling.v1.Starling.Export:output_type -> starling.v1.ExportResponse
+	115, // 235: starling.v1.Starling.Diff:output_type -> starling.v1.DiffResponse
+	111, // 236: starling.v1.Starling.Blame:output_type -> starling.v1.TailJournalResponse
+	120, // 237: starling.v1.Starling.Usage:output_type -> starling.v1.UsageResponse
+	124, // 238: starling.v1.Starling.NodeStats:output_type -> starling.v1.NodeStatsResponse
+	129, // 239: starling.v1.Starling.InstanceStats:output_type -> starling.v1.InstanceStatsResponse
+	135, // 240: starling.v1.Starling.Logs:output_type -> starling.v1.LogsResponse
+	137, // 241: starling.v1.Starling.Files:output_type -> starling.v1.FilesResponse
+	142, // 242: starling.v1.Starling.Output:output_type -> starling.v1.OutputResponse
+	144, // 243: starling.v1.Starling.Rules:output_type -> starling.v1.RulesResponse
+	147, // 244: starling.v1.Starling.RaiseRules:output_type -> starling.v1.RaiseRulesResponse
+	149, // 245: starling.v1.Starling.Quorum:output_type -> starling.v1.QuorumResponse
+	153, // 246: starling.v1.Starling.ChangeQuorum:output_type -> starling.v1.ChangeQuorumResponse
+	155, // 247: starling.v1.Starling.Info:output_type -> starling.v1.InfoResponse
+	205, // [205:248] is the sub-list for method output_type
+	162, // [162:205] is the sub-list for method input_type
+	162, // [162:162] is the sub-list for extension type_name
+	162, // [162:162] is the sub-list for extension extendee
+	0,   // [0:162] is the sub-list for field type_name
 }
 
 func init() { file_v1_starling_proto_init() }
@@ -14271,13 +14361,13 @@ func file_v1_starling_proto_init() {
 	}
 	file_v1_starling_proto_msgTypes[2].OneofWrappers = []any{}
 	file_v1_starling_proto_msgTypes[6].OneofWrappers = []any{}
-	file_v1_starling_proto_msgTypes[63].OneofWrappers = []any{}
 	file_v1_starling_proto_msgTypes[64].OneofWrappers = []any{}
-	file_v1_starling_proto_msgTypes[79].OneofWrappers = []any{}
-	file_v1_starling_proto_msgTypes[93].OneofWrappers = []any{}
-	file_v1_starling_proto_msgTypes[103].OneofWrappers = []any{}
+	file_v1_starling_proto_msgTypes[65].OneofWrappers = []any{}
+	file_v1_starling_proto_msgTypes[80].OneofWrappers = []any{}
+	file_v1_starling_proto_msgTypes[94].OneofWrappers = []any{}
 	file_v1_starling_proto_msgTypes[104].OneofWrappers = []any{}
-	file_v1_starling_proto_msgTypes[105].OneofWrappers = []any{
+	file_v1_starling_proto_msgTypes[105].OneofWrappers = []any{}
+	file_v1_starling_proto_msgTypes[106].OneofWrappers = []any{
 		(*WatchResponse_Pool)(nil),
 		(*WatchResponse_Node)(nil),
 		(*WatchResponse_Job)(nil),
@@ -14285,16 +14375,16 @@ func file_v1_starling_proto_init() {
 		(*WatchResponse_Instance)(nil),
 		(*WatchResponse_Endpoint)(nil),
 	}
-	file_v1_starling_proto_msgTypes[117].OneofWrappers = []any{}
-	file_v1_starling_proto_msgTypes[133].OneofWrappers = []any{}
-	file_v1_starling_proto_msgTypes[139].OneofWrappers = []any{}
+	file_v1_starling_proto_msgTypes[118].OneofWrappers = []any{}
+	file_v1_starling_proto_msgTypes[134].OneofWrappers = []any{}
+	file_v1_starling_proto_msgTypes[140].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_v1_starling_proto_rawDesc), len(file_v1_starling_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   156,
+			NumMessages:   157,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

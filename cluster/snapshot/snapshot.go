@@ -182,8 +182,10 @@ func (s *specs) spec(c *coder, v *facts.JobVersion) {
 func (s *specs) all(c *coder, f *facts.All) {
 	c.Version = terms.PoolVersionFirst
 	switch {
-	case f.Rules >= rules.Volumes:
+	case f.Rules >= rules.HostPaths:
 		c.Version = terms.PoolVersion
+	case f.Rules >= rules.Volumes:
+		c.Version = terms.PoolVersionSpecBytes
 	case f.Rules >= rules.Authorities:
 		c.Version = terms.PoolVersionUsers
 	case f.Rules >= rules.Registry:

@@ -20,6 +20,8 @@ type Rules struct {
 	// Hidden is a folder of which the task finds only Shown, which lie in it; empty for none.
 	Hidden string
 	Shown  []string
+	// Fixed are folders of the machine, without symbolic links, in which the task changes nothing.
+	Fixed []string
 	// Accounts are the files that the task finds instead of others, by the paths of those; none if one is not there.
 	Accounts map[string]string
 	// Devices are the paths of devices that it was given.

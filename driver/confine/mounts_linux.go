@@ -25,8 +25,8 @@ func (r *Rules) mount() error {
 			return fmt.Errorf("put %s over %s: %w", file, path, err)
 		}
 	}
-	for _, path := range []string{"/usr", "/boot", "/etc", "/bin", "/sbin", "/lib", "/lib64", "/var/spool/cron",
-		"/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus", "/proc/fs", "/proc/acpi"} {
+	for _, path := range append([]string{"/usr", "/boot", "/etc", "/bin", "/sbin", "/lib", "/lib64", "/var/spool/cron",
+		"/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus", "/proc/fs", "/proc/acpi"}, r.Fixed...) {
 		if err := fix(path); err != nil {
 			return fmt.Errorf("keep %s from being changed: %w", path, err)
 		}

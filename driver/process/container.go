@@ -151,6 +151,17 @@ func (s *supervisor) showFolders(bundle *runc.Bundle, account *syscall.Credentia
 		bundle.Bind(path, m.Path, m.ReadOnly)
 		bundle.Set(v.Variable + "=" + m.Path)
 	}
+	for _, h := range task.HostPaths {
+		if err := checkHostPath(h); err != nil {
+			return err
+		}
+		m := driver.Mount{Path: h.Path, Volume: h.Name}
+		if at := slices.IndexFunc(mounts, func(m driver.Mount) bool { return m.Volume == h.Name }); at >= 0 {
+			m = mounts[at]
+		}
+		bundle.Bind(h.Path, m.Path, m.ReadOnly || h.ReadOnly)
+		bundle.Set(h.Variable + "=" + m.Path)
+	}
 	for _, m := range mounts {
 		if m.Folder != "" {
 			bundle.Bind(m.Folder, m.Path, m.ReadOnly)

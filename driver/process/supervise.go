@@ -273,6 +273,11 @@ func (s *supervisor) confine() error {
 		}
 		rules.Shown = append(rules.Shown, path)
 	}
+	for _, h := range s.task.Task.HostPaths {
+		if h.ReadOnly {
+			rules.Fixed = append(rules.Fixed, h.Path)
+		}
+	}
 	return rules.Thread(s.task.Namespaces)
 }
 

@@ -81,7 +81,23 @@ func (d *Driver) sweepVolumes() {
 	}
 }
 
-// makeVolumes makes the volumes of a task that are missing, and returns its environment with their paths.
+// checkHostPath tells why a task cannot use a host path here, nil if it can.
+func checkHostPath(h driver.HostPath) error {
+	if h.Path == "" {
+		return program.Missing(fmt.Sprintf("this machine does not offer host path %s: see host_paths of its agent", h.Name))
+	}
+	info, err := os.Stat(h.Path)
+	if err == nil && !info.IsDir() {
+		err = syscall.ENOTDIR
+	}
+	if err != nil {
+		return fmt.Errorf("host path %s: %w", h.Name, err)
+	}
+	return nil
+}
+
+// makeVolumes makes the volumes of a task that are missing, and returns its environment with their paths and those of
+// its host paths.
 func makeVolumes(dir string, t driver.Task, account *syscall.Credential) (env []string, err error) {
 	env = t.Env
 	for _, v := range t.Volumes {
@@ -90,6 +106,12 @@ func makeVolumes(dir string, t driver.Task, account *syscall.Credential) (env []
 			return nil, fmt.Errorf("volume %q of %q: %w", v.Name, v.Set, err)
 		}
 		env = append(slices.Clip(env), v.Variable+"="+path)
+	}
+	for _, h := range t.HostPaths {
+		if err := checkHostPath(h); err != nil {
+			return nil, err
+		}
+		env = append(slices.Clip(env), h.Variable+"="+h.Path)
 	}
 	return env, nil
 }

@@ -13,6 +13,7 @@ import (
 // undrawn are the fields that are zero in every job that is drawn, each with its reason.
 var undrawn = map[string]string{
 	"Task.Env": "only a driver sees it", "Task.WorkDir": "only a driver sees it", "Task.User": "registrars draw it",
+	"Task.HostPaths":       "registrars draw it",
 	"Task.OnMembersChange": "only a driver sees it", "Task.ProcessesMax": "only a driver sees it",
 	"Task.DiskBytesMax":    "only a driver sees it",
 	"Task.Secrets":         "only a driver sees it",

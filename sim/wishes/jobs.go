@@ -337,7 +337,7 @@ func (d *Drawer) task(kind terms.JobType, name terms.TaskName) terms.Task {
 	}
 	if t.StopGraceMillis%8 == 1 { // no draw of its own
 		t.Container = container(&t)
-		t.OnContainerNodes()
+		t.AskForNodes()
 	}
 	return t
 }

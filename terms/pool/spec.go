@@ -42,6 +42,8 @@ func (p *problems) spec(s *terms.Pool) {
 	p.users("submitters", s.Submitters)
 	p.users("viewers", s.Viewers)
 	p.users("run_as", s.RunAs)
+	p.names("host_paths", s.HostPaths)
+	p.names("devices", s.DeviceKinds)
 }
 
 func (p *problems) quotas(all *[terms.AmountCount]terms.Quota) {
@@ -58,6 +60,18 @@ func (p *problems) quotas(all *[terms.AmountCount]terms.Quota) {
 		}
 		if q.Share < 0 || q.Share > ShareMax {
 			p.quota(k, "share", "must be 0 to %d, is %d", ShareMax, q.Share)
+		}
+	}
+}
+
+// names checks those of host paths, or of kinds of devices.
+func (p *problems) names(field string, names []string) {
+	if len(names) > OwnersMax {
+		p.add(field, "must have at most %d names, has %d", OwnersMax, len(names))
+	}
+	for _, name := range names {
+		if reason := terms.NameProblem(name, false); reason != "" {
+			p.add(field, "%q %s", name, reason)
 		}
 	}
 }

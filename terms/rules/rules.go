@@ -49,8 +49,12 @@ const PullSecrets = Lacks
 // number with Lacks.
 const Readiness = Lacks
 
+// HostPaths has tasks use folders of their machines by name, and pools say which, and which kinds of devices, their
+// jobs may have.
+const HostPaths Number = 11
+
 // Released is the newest number by which a released program folds.
-const Released = Lacks
+const Released = HostPaths
 
 // Next is behind everything that is released. What counts since then is there to try mixed versions with: a program
 // that is built with the tag nextrules says that it knows it, and so do some machines of the simulator.

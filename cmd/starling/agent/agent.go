@@ -316,7 +316,7 @@ func (a *agent) startHost(ctx context.Context, known *secret.Secret) error {
 		Node: a.config.Node, Folder: a.folder.Path, Offer: offer, Door: a.door, Keys: a.keys,
 		Pulse: a.config.Pulse, Absence: a.config.Absence, Supervise: superviseCommand, Secret: known,
 		Version: a.version, Log: a.log, Containerd: a.config.Containerd, KeepImages: a.config.KeepImages,
-		Free: a.config.Free, OwnUsers: true,
+		Free: a.config.Free, OwnUsers: true, HostPaths: a.config.HostPaths,
 		Archive: host.ArchiveLimits{Bytes: a.config.ArchiveBytes, Age: a.config.ArchiveAge, Store: store},
 		Trouble: a.backups.Trouble,
 	}
@@ -349,6 +349,9 @@ func (a *agent) offer() (terms.Offer, error) {
 	}
 	attributes := host.Attributes(a.config.Node)
 	maps.Copy(attributes, a.config.Attributes)
+	for name, path := range a.config.HostPaths {
+		attributes[terms.HostPathAttribute+name] = path
+	}
 	offer := host.OfferOf(capacity, attributes)
 	offer.Devices, offer.PortFirst, offer.PortLast = host.WithPeers(a.config.Devices, capacity), a.config.PortFirst,
 		a.config.PortLast

@@ -77,6 +77,8 @@ type Config struct {
 	KeepImages time.Duration
 	// OwnUsers gives each job a user of its own, where this process is root's and confines its tasks.
 	OwnUsers bool
+	// HostPaths are the folders that this machine offers, by their names, without symbolic links.
+	HostPaths map[string]string
 	// Free leaves tasks whatever this program may do itself.
 	Free bool
 	// Supervise is the subcommand of this program that supervises a task.
@@ -170,7 +172,7 @@ func Start(ctx context.Context, config Config) (*Host, error) {
 		Fetch:   client.NewOutputs(config.Keys.Shows).Fetch,
 		Reports: config.Folder, Version: config.Version, Limits: ClusterLimits(), Private: h.credentials.Make,
 		Key:      config.Keys.Key(),
-		OwnUsers: h.givesOwnUsers(),
+		OwnUsers: h.givesOwnUsers(), HostPaths: config.HostPaths,
 		Identity: identity.File{Path: filepath.Join(config.Folder, identityName)}, Log: config.Log,
 	})
 	config.Door.Answer(api.NewServer(backend{h.Peer, h, h.archive, config.Trouble}, api.Options{

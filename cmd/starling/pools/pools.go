@@ -2,6 +2,7 @@
 package pools
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -168,6 +169,8 @@ func drawPool(r *remote.Remote, answer *starlingv1.PoolStatusResponse) error {
 	head.Row("submitters", console.Dash(strings.Join(spec.Submitters, ", ")))
 	head.Row("viewers", console.Dash(strings.Join(spec.Viewers, ", ")))
 	head.Row("run as", console.Dash(strings.Join(spec.RunAs, ", ")))
+	head.Row("host paths", console.Dash(strings.Join(spec.HostPaths, ", ")))
+	head.Row("devices", cmp.Or(strings.Join(spec.DeviceKinds, ", "), "all"))
 	head.Row("preemption delay", jobspec.FormatDuration(int64(spec.PreemptionDelayMillis)))
 	head.Row("job scheduler", spec.JobScheduler.String())
 	head.Row("slack limit", percentText(spec.SlackLimit))

@@ -13,6 +13,7 @@ import (
 	"net/url"
 	"os"
 	"os/user"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -75,7 +76,9 @@ type Agent struct {
 	// Capacity overrides what the machine has; negative means as it is.
 	Capacity   terms.Resources
 	Attributes map[string]string
-	Devices    []terms.DeviceOffer
+	// HostPaths are folders that tasks may use, by their names, without symbolic links.
+	HostPaths map[string]string
+	Devices   []terms.DeviceOffer
 	// PortFirst to PortLast are given to tasks.
 	PortFirst, PortLast uint16
 	// ArchiveBytes and ArchiveAge bound the archive of what the peer folds: 0 bytes are no archive, age 0 is no bound.
@@ -238,6 +241,7 @@ func ofWork() []setting {
 			setCapacity(terms.Disk, jobspec.ParseBytes)},
 		{"attributes", pairs, "what constraints may ask for, as `NAME=VALUE`,...; os, arch, cores, node, confined, containers, keeper and secret are there", setAttributes},
 		{"devices", pairs, "devices to give to tasks, as `KIND=COUNT`,... or KIND=COUNT:MODEL,...; peers are the virtual peers (default: one for each processor, and the GPUs that are found)", setDevices},
+		{"host_paths", pairs, "folders of this machine that tasks may use whose pools let them, as `NAME=PATH`,... (default: none)", setHostPaths},
 		{"containerd", scalar, "`SOCKET` of the containerd that keeps images for containers (default " + ContainerdDefault + ")",
 			setPath(func(c *Agent) *string { return &c.Containerd })},
 		{"keep_images", scalar, "`DURATION` for which an image is kept that no version of a job names any more; on a disk that is nearly full it is half an hour at most (default 24h)", setKeepImages},
@@ -439,6 +443,25 @@ func setAttributes(c *Agent, texts []string) error {
 			return fmt.Errorf("%q is not a NAME=VALUE", text)
 		}
 		c.Attributes[name] = value
+	}
+	return nil
+}
+
+func setHostPaths(c *Agent, texts []string) error {
+	c.HostPaths = map[string]string{}
+	for _, text := range texts {
+		name, path, found := strings.Cut(text, "=")
+		if reason := terms.NameProblem(name, false); !found || reason != "" || !filepath.IsAbs(path) {
+			return fmt.Errorf("%q is not a NAME=PATH such as data=/srv/data: a name that jobs use, and an absolute path", text)
+		}
+		real, err := filepath.EvalSymlinks(path)
+		if err != nil {
+			return fmt.Errorf("%s: %w\nhint: make the folder; it is not made for you", name, err)
+		}
+		if info, err := os.Stat(real); err != nil || !info.IsDir() {
+			return fmt.Errorf("%s: %s is not a folder", name, path)
+		}
+		c.HostPaths[name] = real
 	}
 	return nil
 }

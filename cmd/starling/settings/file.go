@@ -3,9 +3,11 @@ package settings
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/url"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -102,6 +104,13 @@ func (c *Agent) contradictions() []error {
 	if c.OIDC.Issuer == "" != (c.OIDC.Client == "") {
 		problems = append(problems, fmt.Errorf("oidc: issuer and client belong together: both or none"))
 	}
+	data, err := filepath.Abs(c.Data)
+	for _, name := range slices.Sorted(maps.Keys(c.HostPaths)) {
+		if path := c.HostPaths[name]; err != nil || within(path, data) || within(data, path) {
+			problems = append(problems, fmt.Errorf("host_paths: %s is %s, and the agent's own data are in %s: neither may lie in "+
+				"the other", name, path, data))
+		}
+	}
 	isExternal := len(e.Endpoints) > 0
 	switch {
 	case len(c.ZooKeeper.Servers) > 0:
@@ -117,6 +126,12 @@ func (c *Agent) contradictions() []error {
 		problems = append(problems, fmt.Errorf("etcd: etcd.peer needs etcd.listen, at which the member answers clients"))
 	}
 	return problems
+}
+
+// within tells whether a path is a folder or lies in it.
+func within(path, folder string) bool {
+	below, err := filepath.Rel(folder, path)
+	return err == nil && below != ".." && !strings.HasPrefix(below, "../")
 }
 
 // complete adds what follows from the rest.

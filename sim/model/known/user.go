@@ -21,9 +21,9 @@ func (t *Twin) May(who access.Subject, c command.Command, tree []terms.Pool) boo
 	return true
 }
 
-// MayRunAs tells whether somebody may bring a version of a job with its users: an admin may, and others if each task
-// names none, is as in the newest of the kept versions but for numbers, or has a user that the pools let it have.
-func (t *Twin) MayRunAs(who access.Subject, c command.Command, kept func(terms.JobName) []facts.JobVersion,
+// MayHave tells whether somebody may bring a version of a job with what its tasks name: an admin may, and others if
+// each task is as in the newest of the kept versions but for numbers, or has what the pools let it have.
+func (t *Twin) MayHave(who access.Subject, c command.Command, kept func(terms.JobName) []facts.JobVersion,
 	tree []terms.Pool) bool {
 	var next *terms.Job
 	switch c := c.(type) {
@@ -40,7 +40,7 @@ func (t *Twin) MayRunAs(who access.Subject, c command.Command, kept func(terms.J
 		return true
 	}
 	for _, task := range next.Tasks {
-		if task.User != "" && !stays(task, kept(next.Name)) && !letsRunAs(string(next.Name.Pool()), task.User, tree) {
+		if !stays(task, kept(next.Name)) && !letsHave(string(next.Name.Pool()), task, tree) {
 			return false
 		}
 	}
@@ -57,21 +57,33 @@ func stays(task terms.Task, kept []facts.JobVersion) bool {
 	return at >= 0 && tasks[at].ChangeTo(&task) != terms.Replace
 }
 
-// letsRunAs tells whether the pools on the way to one let its jobs have a user.
-func letsRunAs(path, user string, tree []terms.Pool) bool {
+// letsHave tells whether the pools on the way to one let its jobs have the user, host paths and devices of a task.
+func letsHave(path string, task terms.Task, tree []terms.Pool) bool {
+	var users, folders, kinds [][]string // of each pool on the way
 	var names []string
 	for _, name := range strings.Split(path, "/") {
 		names = append(names, name)
-		var stated []string
+		var one terms.Pool
 		for _, p := range tree {
 			if string(p.Path) == strings.Join(names, "/") {
-				stated = p.RunAs
+				one = p
 			}
 		}
-		named := slices.Contains(stated, user) || slices.Contains(stated, "*") && user != "root"
-		if !named && (len(names) == 1 || len(stated) > 0) {
-			return false
-		}
+		users, folders, kinds = append(users, one.RunAs), append(folders, one.HostPaths), append(kinds, one.DeviceKinds)
 	}
-	return true
+	may := task.User == "" || len(users[0]) > 0 && let(users, func(list []string) bool {
+		return slices.Contains(list, task.User) || slices.Contains(list, "*") && task.User != "root"
+	})
+	for _, h := range task.HostPaths {
+		may = may && len(folders[0]) > 0 && let(folders, func(list []string) bool { return slices.Contains(list, h.Name) })
+	}
+	for _, d := range task.Devices {
+		may = may && let(kinds, func(list []string) bool { return slices.Contains(list, d.Kind) })
+	}
+	return may
+}
+
+// let tells whether all lists that name some have what is asked for.
+func let(lists [][]string, has func([]string) bool) bool {
+	return !slices.ContainsFunc(lists, func(list []string) bool { return len(list) > 0 && !has(list) })
 }
