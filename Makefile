@@ -8,7 +8,7 @@ SHELL := bash
 # do not disturb: tests start their own, at ports of their own.
 TEST_NEEDS := mpirun=openmpi-bin /usr/sbin/sshd=openssh-server /usr/share/zookeeper/bin/zkServer.sh=zookeeper ip=iproute2 \
 	containerd=containerd /usr/sbin/runc=runc nsenter=util-linux busybox=busybox-static curl=curl python3=python3 \
-	redis-server=redis-server /usr/sbin/nginx=nginx-light pg_ctlcluster=postgresql \
+	chromium=chromium redis-server=redis-server /usr/sbin/nginx=nginx-light pg_ctlcluster=postgresql \
 	prometheus=prometheus prometheus-node-exporter=prometheus-node-exporter
 RACE_NEEDS := gcc=gcc
 
