@@ -29,7 +29,7 @@ var binaryLayers = [][]string{
 	{"exit"},
 	{"usage", "console"},
 	{"remote"},
-	{"target", "files", "host", "settings"},
+	{"target", "files", "host", "dialog", "settings"},
 	{"jobs", "logs", "tasks", "pools", "peers", "past", "agent", "users", "simulation", "doctor", "manual"},
 }
 

@@ -12,6 +12,7 @@ import (
 	starlingv1 "starling/api/v1"
 	"starling/api/wire"
 	"starling/cmd/starling/console"
+	"starling/cmd/starling/dialog"
 	"starling/cmd/starling/exit"
 	"starling/cmd/starling/files"
 	"starling/cmd/starling/remote"
@@ -30,7 +31,12 @@ type runOptions struct {
 	// cpu and memory are what a program asks for.
 	cpu    quantity
 	memory quantity
+	// session is how a program is talked with, if it is.
+	session dialog.Session
 }
+
+// talks tells whether the user talks with the program.
+func (o *runOptions) talks() bool { return o.session.Interactive || o.session.Terminal }
 
 // flags declares how a job is followed after a change.
 func (o *runOptions) flags(command *cobra.Command) {
@@ -40,7 +46,8 @@ func (o *runOptions) flags(command *cobra.Command) {
 }
 
 func newRun(r *remote.Remote) *cobra.Command {
-	options := runOptions{cpu: quantity{parse: jobspec.ParseCPU}, memory: quantity{parse: jobspec.ParseBytes}}
+	options := runOptions{cpu: quantity{parse: jobspec.ParseCPU}, memory: quantity{parse: jobspec.ParseBytes},
+		session: dialog.Session{Remote: r}}
 	command := &cobra.Command{
 		Use:   "run FILE.yaml | -- PROGRAM [ARGUMENT...]",
 		Short: "Run the jobs of a file, or one program",
@@ -54,15 +61,18 @@ A change is made against the version that the job has now, or the one that --aga
 changed the job meanwhile, nothing is done. "starling plan FILE" tells before what would happen.
 
 A program runs once, somewhere. Its output is shown as it comes, and its exit status becomes that of this command. It may
-use a fifth of a core and 256Mi of memory, unless --cpu and --memory say otherwise.
+use a fifth of a core and 256Mi of memory, unless --cpu and --memory say otherwise. With -i it reads standard input, with -it it has
+a terminal, and ends with this command; that needs the role operator in the pool, as "starling exec" does.
 
-Ctrl-C detaches: the jobs go on.`,
-		Example: "  starling run web.yaml\n  starling run -- sh -c 'echo hi; hostname'",
+Ctrl-C detaches: the jobs go on. With -i it ends the program, with -it it is the program's.`,
+		Example: "  starling run web.yaml\n  starling run -- sh -c 'echo hi; hostname'\n  starling run -it -- python3",
 		Args: func(command *cobra.Command, args []string) error {
 			dashed := command.ArgsLenAtDash()
 			switch {
 			case dashed != 0 && (command.Flags().Changed("cpu") || command.Flags().Changed("memory")):
 				return usage.Error(command, errors.New("--cpu and --memory are for a program behind --: in a FILE write resources"))
+			case options.talks() && (dashed != 0 || options.detach):
+				return usage.Error(command, errors.New("-i and -t are for a program behind --, and not together with -d"))
 			case dashed == 0 && len(args) > 0, dashed < 0 && len(args) == 1:
 				return nil
 			case dashed < 0 && len(args) > 1:
@@ -72,6 +82,12 @@ Ctrl-C detaches: the jobs go on.`,
 			return usage.Error(command, errors.New("starling run needs a FILE, or -- and a PROGRAM"))
 		},
 		RunE: func(command *cobra.Command, args []string) error {
+			if err := options.session.Check(); err != nil {
+				return usage.Error(command, err)
+			}
+			if options.talks() {
+				return runInteractive(command.Context(), r, args, options)
+			}
 			if command.ArgsLenAtDash() == 0 {
 				return runProgram(command.Context(), r, args, options)
 			}
@@ -79,6 +95,7 @@ Ctrl-C detaches: the jobs go on.`,
 		},
 	}
 	options.flags(command)
+	options.session.Flags(command)
 	command.Flags().Var(&options.cpu, "cpu", "`CORES` for a program, such as 2 or 500m (default 200m)")
 	command.Flags().Var(&options.memory, "memory", "`BYTES` of memory for a program, such as 1Gi (default 256Mi)")
 	command.Flags().Var(&options.against, "against",
