@@ -41,6 +41,7 @@ func samples() map[form]*Entry {
 			letting := filled
 			letting.Pools = slices.Clone(filled.Pools)
 			letting.Pools[0].HostPaths, letting.Pools[0].DeviceKinds = []string{"data"}, []string{"gpu", "fpga"}
+			letting.Pools[0].Capabilities = []string{"NET_ADMIN"}
 			add(&letting)
 		}
 		if volunteer, ok := one.(*Volunteer); ok {

@@ -338,7 +338,7 @@ func containerForm() form[terms.Container] {
 			named("read_only", "Lets nothing of the image be changed; mounts are what can be written to.").or("false"),
 		bind(list(text[string]("a capability", pair{"enum", terms.Capabilities()}), 0, terms.CapabilitiesMax),
 			func(c *spec) *[]string { return &c.Capabilities }).
-			named("capabilities", "Capabilities of the kernel beside the usual ones, as in NET_ADMIN."),
+			named("capabilities", "Capabilities of the kernel beside the usual ones, as in NET_ADMIN. Admins name any, others those that the pool has under capabilities."),
 		bind(list(mountForm(), 0, terms.MountsMax), func(c *spec) *[]terms.Mount { return &c.Mounts }).
 			named("mounts", "Folders at paths of the container. A volume or host path that is none of them is at the path that its variable says."),
 	}, nil)

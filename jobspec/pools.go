@@ -176,6 +176,9 @@ func poolForm() form[terms.Pool] {
 			named("host_paths", "The host paths of the machines that jobs in the pool and below it may use: none without it. A pool below has what the one above has, unless it names fewer."),
 		bind(list(nameForm[string](), 0, pool.OwnersMax), func(s *spec) *[]string { return &s.DeviceKinds }).
 			named("devices", "The kinds of devices that jobs in the pool and below it may ask for, as in gpu: all without it. A pool below has what the one above has, unless it names fewer."),
+		bind(list(text[string]("a capability", pair{"enum", terms.Capabilities()}), 0, terms.CapabilitiesMax),
+			func(s *spec) *[]string { return &s.Capabilities }).
+			named("capabilities", "The capabilities of the kernel that containers in the pool and below it may have beside the usual ones, as in NET_ADMIN: none without it. Some of them, such as SYS_ADMIN, are all that root may do on the machine. A pool below has what the one above has, unless it names fewer."),
 		bind(orWord("default", 0, amountForm(terms.Disk)), func(s *spec) *int64 { return &s.SpecBytes }).
 			named("spec_bytes", "How much of the journal's room the specs of the pool's jobs may take that have not ended, with all versions that are kept of them. By default that is "+terms.Disk.Text(terms.SpecBytesDefault)+".").or("default"),
 	), nil)

@@ -92,6 +92,12 @@ func addUser(name string, role access.Role) command.Command {
 // TestFoldersAndDevicesOfPools submits jobs that name host paths and devices, in the order of the rows.
 func TestFoldersAndDevicesOfPools(t *testing.T) {
 	do, nobody := judgedBy(rules.HostPaths), access.Subject{}
+	may := func(name, capability string) command.Command {
+		c := benchJob(name, 1, terms.Pack, 1)
+		c.Spec.Tasks[0].Container = terms.Container{Image: "app:1", Capabilities: []string{capability}}
+		c.Spec.Tasks[0].AskForNodes()
+		return c
+	}
 	submit := func(name, host string, devices ...string) command.Command {
 		c := benchJob(name, 1, terms.Pack, 1)
 		if host != "" {
@@ -110,9 +116,10 @@ func TestFoldersAndDevicesOfPools(t *testing.T) {
 		{Path: "cpu/x", HostPaths: []string{"data"}, DeviceKinds: []string{"gpu"}},
 		{Path: "ml", HostPaths: []string{"data", "scratch"}},
 		{Path: "ml/x", HostPaths: []string{"data"}, DeviceKinds: []string{"gpu"}}, {Path: "ml/y"},
+		{Path: "net", Capabilities: []string{"NET_ADMIN", "NET_RAW"}}, {Path: "net/x", Capabilities: []string{"NET_RAW"}},
 	} {
 		made := terms.NewPool(one.Path)
-		made.HostPaths, made.DeviceKinds = one.HostPaths, one.DeviceKinds
+		made.HostPaths, made.DeviceKinds, made.Capabilities = one.HostPaths, one.DeviceKinds, one.Capabilities
 		pools.Pools = append(pools.Pools, made)
 	}
 	for _, c := range []struct {
@@ -134,6 +141,11 @@ func TestFoldersAndDevicesOfPools(t *testing.T) {
 		{"a device of the list", alice, submit("ml/x/b", "", "gpu"), ""},
 		{"another device", alice, submit("ml/x/c", "", "fpga", "gpu"),
 			"task main asks for devices of kind fpga, which pool ml/x does not let its jobs"},
+		{"a capability of no pool", alice, may("c", "SYS_ADMIN"),
+			"the container of task main is to have capability SYS_ADMIN, which pool default does not let its jobs"},
+		{"a capability of no pool by an admin", ada, may("c", "SYS_ADMIN"), ""},
+		{"one of the pool", alice, may("net/x/a", "NET_RAW"), ""},
+		{"one of the pool above alone", alice, may("net/x/b", "NET_ADMIN"), "which pool net/x does not let its jobs"},
 		{"a device that the pool above lacks", alice, submit("cpu/x/b", "", "gpu"), "which pool cpu does not let"},
 	} {
 		if got := do(c.who, c.does); !strings.Contains(got, c.want) || c.want == "" && got != "" {

@@ -48,6 +48,18 @@ func ofTask(s *cluster.State, path terms.PoolPath, t *terms.Task) string {
 				"host_paths of the pool, see \"starling pool apply\"", t.Name, h.Name, by)
 		}
 	}
+	if s.Rules < rules.HostPaths { // what follows is older than its right
+		return ""
+	}
+	for _, name := range t.Container.Capabilities {
+		has := func(p *terms.Pool) (stated, may bool) {
+			return len(p.Capabilities) > 0, slices.Contains(p.Capabilities, name)
+		}
+		if by := keptBy(s, path, has, false); by != "" {
+			return fmt.Sprintf("the container of task %s is to have capability %s, which pool %s does not let its jobs: leave it out, or "+
+				"ask an admin to name it in capabilities of the pool, see \"starling pool apply\"", t.Name, name, by)
+		}
+	}
 	for _, d := range t.Devices {
 		has := func(p *terms.Pool) (stated, may bool) {
 			return len(p.DeviceKinds) > 0, slices.Contains(p.DeviceKinds, d.Kind)

@@ -389,6 +389,7 @@ func (s *Pool) Code(c *codec.Coder) {
 	if c.Version >= PoolVersion {
 		codec.List(c, &s.HostPaths, RequestsPerTaskMax, codeOwner)
 		codec.List(c, &s.DeviceKinds, RequestsPerTaskMax, codeOwner)
+		codec.List(c, &s.Capabilities, RequestsPerTaskMax, codeOwner)
 	}
 }
 

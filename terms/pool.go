@@ -136,8 +136,9 @@ type Pool struct {
 	SpecBytes int64
 	// HostPaths are those that jobs of the pool, and of those below it, may use: none if the outermost pool names none.
 	// DeviceKinds are the kinds of devices that they may ask for: all if no pool names some. Of pools below each other
-	// those count that all have which name some. Pools have both since rules.HostPaths.
-	HostPaths, DeviceKinds []string
+	// those count that all have which name some. Capabilities are those that their containers may have beside the usual
+	// ones, as HostPaths are. Pools have all three since rules.HostPaths.
+	HostPaths, DeviceKinds, Capabilities []string
 }
 
 // SpecBytesDefault is the most that the specs of a pool's jobs take where it states none, and those of all ended jobs.
@@ -155,8 +156,8 @@ func MayRunAs(list []string, user string) bool {
 	return slices.Contains(list, user) || !root && slices.Contains(list, AnyUser)
 }
 
-// PoolVersion is that of the encoding of a pool that has all of its fields, PoolVersionSpecBytes without HostPaths and
-// DeviceKinds, PoolVersionUsers without SpecBytes, PoolVersionRoles without RunAs, PoolVersionFirst without its roles.
+// PoolVersion is that of the encoding of a pool that has all of its fields, PoolVersionSpecBytes without those of
+// rules.HostPaths, PoolVersionUsers without SpecBytes, PoolVersionRoles without RunAs, PoolVersionFirst without roles.
 const (
 	PoolVersionFirst     = 1
 	PoolVersionRoles     = 2
@@ -168,7 +169,7 @@ const (
 // Version returns the lowest version of the encoding that has all fields of the pool which are not zero.
 func (s *Pool) Version() uint16 {
 	switch {
-	case len(s.HostPaths)+len(s.DeviceKinds) > 0:
+	case len(s.HostPaths)+len(s.DeviceKinds)+len(s.Capabilities) > 0:
 		return PoolVersion
 	case s.SpecBytes != 0:
 		return PoolVersionSpecBytes

@@ -5023,6 +5023,8 @@ type PoolSpec struct {
 	// The host paths that its jobs may use, and the kinds of devices that they may ask for: without any, no host path and all kinds.
 	HostPaths   []string `protobuf:"bytes,13,rep,name=host_paths,json=hostPaths,proto3" json:"host_paths,omitempty"`
 	DeviceKinds []string `protobuf:"bytes,14,rep,name=device_kinds,json=deviceKinds,proto3" json:"device_kinds,omitempty"`
+	// The capabilities of the kernel that their containers may have beside the usual ones.
+	Capabilities []string `protobuf:"bytes,15,rep,name=capabilities,proto3" json:"capabilities,omitempty"`
 	// How its virtual peers are divided among its jobs: "priority" (if absent), "greedy", "round-robin" or "percentage".
 	JobScheduler  string `protobuf:"bytes,7,opt,name=job_scheduler,json=jobScheduler,proto3" json:"job_scheduler,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -5146,6 +5148,13 @@ func (x *PoolSpec) GetHostPaths() []string {
 func (x *PoolSpec) GetDeviceKinds() []string {
 	if x != nil {
 		return x.DeviceKinds
+	}
+	return nil
+}
+
+func (x *PoolSpec) GetCapabilities() []string {
+	if x != nil {
+		return x.Capabilities
 	}
 	return nil
 }
@@ -13191,7 +13200,7 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\x05drain\x18\x03 \x01(\bR\x05drain\x12'\n" +
 	"\x0fdeadline_millis\x18\x04 \x01(\rR\x0edeadlineMillis\")\n" +
 	"\x11DrainNodeResponse\x12\x14\n" +
-	"\x05index\x18\x01 \x01(\x04R\x05index\"\xab\x04\n" +
+	"\x05index\x18\x01 \x01(\x04R\x05index\"\xcf\x04\n" +
 	"\bPoolSpec\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x12*\n" +
 	"\x06quotas\x18\x02 \x03(\v2\x12.starling.v1.QuotaR\x06quotas\x12.\n" +
@@ -13211,7 +13220,8 @@ const file_v1_starling_proto_rawDesc = "" +
 	"spec_bytes\x18\f \x01(\x03R\tspecBytes\x12\x1d\n" +
 	"\n" +
 	"host_paths\x18\r \x03(\tR\thostPaths\x12!\n" +
-	"\fdevice_kinds\x18\x0e \x03(\tR\vdeviceKinds\x12#\n" +
+	"\fdevice_kinds\x18\x0e \x03(\tR\vdeviceKinds\x12\"\n" +
+	"\fcapabilities\x18\x0f \x03(\tR\fcapabilities\x12#\n" +
 	"\rjob_scheduler\x18\a \x01(\tR\fjobSchedulerB\x13\n" +
 	"\x11_controller_limitB\x0e\n" +
 	"\f_slack_limitB\x1a\n" +

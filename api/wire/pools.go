@@ -15,7 +15,8 @@ func Pool(s *terms.Pool) *starlingv1.PoolSpec {
 	slack := uint32(s.SlackLimit)
 	m := &starlingv1.PoolSpec{Path: string(s.Path), SlackLimit: &slack, PreemptionDelayMillis: &s.PreemptionDelayMillis,
 		Owners: s.Owners, Operators: s.Operators, Submitters: s.Submitters, Viewers: s.Viewers, RunAs: s.RunAs,
-		HostPaths: s.HostPaths, DeviceKinds: s.DeviceKinds, JobScheduler: s.JobScheduler.String(), SpecBytes: s.SpecBytes}
+		HostPaths: s.HostPaths, DeviceKinds: s.DeviceKinds, Capabilities: s.Capabilities,
+		JobScheduler: s.JobScheduler.String(), SpecBytes: s.SpecBytes}
 	if s.ControllerLimit != terms.NoPercent {
 		controllers := uint32(s.ControllerLimit)
 		m.ControllerLimit = &controllers
@@ -46,7 +47,7 @@ func PoolOf(m *starlingv1.PoolSpec) (terms.Pool, []terms.Problem) {
 	s := terms.NewPool(terms.PoolPath(m.GetPath()))
 	s.Owners, s.Operators, s.Submitters, s.Viewers = m.GetOwners(), m.GetOperators(), m.GetSubmitters(), m.GetViewers()
 	s.RunAs, s.SpecBytes = m.GetRunAs(), m.GetSpecBytes()
-	s.HostPaths, s.DeviceKinds = m.GetHostPaths(), m.GetDeviceKinds()
+	s.HostPaths, s.DeviceKinds, s.Capabilities = m.GetHostPaths(), m.GetDeviceKinds(), m.GetCapabilities()
 	problems := unknownFields(m.ProtoReflect(), m.GetPath())
 	percent := func(field string, given *uint32, into *terms.Percent) {
 		switch {

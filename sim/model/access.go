@@ -11,7 +11,7 @@ import (
 
 // may tells whether somebody may have a command obeyed.
 func (m *Model) may(who access.Subject, c command.Command) bool {
-	return m.known.May(who, c, m.pools) && (m.rules < rules.Authorities || m.known.MayHave(who, c, m.keptOf, m.pools))
+	return m.known.MayAsk(known.Ask{Who: who, Command: c, Rules: m.rules}, m.keptOf, m.pools)
 }
 
 // keptOf lists the kept versions of a job that has not finished.

@@ -60,6 +60,7 @@ func (d *Drawer) ChangePools(s *cluster.State) command.Command {
 		for i := range change.Pools {
 			n := d.Seed/16 + uint64(s.Index) + uint64(len(change.Pools[i].Path))
 			change.Pools[i].HostPaths = [...][]string{nil, {"data"}, {"data", "scratch"}}[n%3]
+			change.Pools[i].Capabilities = [...][]string{nil, {"NET_ADMIN"}, {"SYS_ADMIN"}}[n/5%3]
 			change.Pools[i].DeviceKinds = [...][]string{nil, nil, {"fpga"}, {"gpu", "peers"}}[n/3%4]
 		}
 	}

@@ -221,8 +221,8 @@ func Pool(s *terms.Pool) uint64 {
 	if s.SpecBytes != 0 {
 		h = Mix(h, Words(tagPool, uint64(s.SpecBytes)))
 	}
-	if len(s.HostPaths)+len(s.DeviceKinds) > 0 {
-		h = Mix(h, Mix(Text(tagPool, s.HostPaths...), Text(tagPool, s.DeviceKinds...)))
+	if len(s.HostPaths)+len(s.DeviceKinds)+len(s.Capabilities) > 0 {
+		h = Mix(h, Mix(Mix(Text(tagPool, s.HostPaths...), Text(tagPool, s.DeviceKinds...)), Text(tagPool, s.Capabilities...)))
 	}
 	return Mix(h, Words(tagPool, uint64(s.ControllerLimit), uint64(s.SlackLimit), uint64(s.PreemptionDelayMillis),
 		uint64(s.JobScheduler)))

@@ -1,6 +1,7 @@
 package pool
 
 import (
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -44,6 +45,14 @@ func (p *problems) spec(s *terms.Pool) {
 	p.users("run_as", s.RunAs)
 	p.names("host_paths", s.HostPaths)
 	p.names("devices", s.DeviceKinds)
+	for _, name := range s.Capabilities {
+		if !slices.Contains(terms.Capabilities(), name) {
+			p.add("capabilities", `must be capabilities of Linux without their CAP_, as in "NET_ADMIN", not %q`, name)
+		}
+	}
+	if len(s.Capabilities) > terms.CapabilitiesMax {
+		p.add("capabilities", "must have at most %d names, has %d", terms.CapabilitiesMax, len(s.Capabilities))
+	}
 }
 
 func (p *problems) quotas(all *[terms.AmountCount]terms.Quota) {

@@ -170,6 +170,7 @@ func drawPool(r *remote.Remote, answer *starlingv1.PoolStatusResponse) error {
 	head.Row("viewers", console.Dash(strings.Join(spec.Viewers, ", ")))
 	head.Row("run as", console.Dash(strings.Join(spec.RunAs, ", ")))
 	head.Row("host paths", console.Dash(strings.Join(spec.HostPaths, ", ")))
+	head.Row("capabilities", console.Dash(strings.Join(spec.Capabilities, ", ")))
 	head.Row("devices", cmp.Or(strings.Join(spec.DeviceKinds, ", "), "all"))
 	head.Row("preemption delay", jobspec.FormatDuration(int64(spec.PreemptionDelayMillis)))
 	head.Row("job scheduler", spec.JobScheduler.String())

@@ -8,6 +8,7 @@ import (
 	"starling/command"
 	"starling/terms"
 	"starling/terms/access"
+	"starling/terms/rules"
 )
 
 // May tells whether somebody has the roles, in a tree of pools, that a command needs.
@@ -21,12 +22,22 @@ func (t *Twin) May(who access.Subject, c command.Command, tree []terms.Pool) boo
 	return true
 }
 
-// MayHave tells whether somebody may bring a version of a job with what its tasks name: an admin may, and others if
-// each task is as in the newest of the kept versions but for numbers, or has what the pools let it have.
-func (t *Twin) MayHave(who access.Subject, c command.Command, kept func(terms.JobName) []facts.JobVersion,
-	tree []terms.Pool) bool {
+// Ask is what somebody asks for, under a number of the rules.
+type Ask struct {
+	Who     access.Subject
+	Command command.Command
+	Rules   rules.Number
+}
+
+// MayAsk tells whether somebody has the roles that a command needs, and may bring a version of a job with what its
+// tasks name: an admin may, and others if each task is as in the newest of the kept versions but for numbers, or has
+// what the pools let it have.
+func (t *Twin) MayAsk(a Ask, kept func(terms.JobName) []facts.JobVersion, tree []terms.Pool) bool {
+	if !t.May(a.Who, a.Command, tree) {
+		return false
+	}
 	var next *terms.Job
-	switch c := c.(type) {
+	switch c := a.Command.(type) {
 	case *command.SubmitJob:
 		next = &c.Spec
 	case *command.RevertJob:
@@ -36,11 +47,11 @@ func (t *Twin) MayHave(who access.Subject, c command.Command, kept func(terms.Jo
 			}
 		}
 	}
-	if next == nil || t.Role(who, "", nil) == access.Admin {
+	if next == nil || a.Rules < rules.Authorities || t.Role(a.Who, "", nil) == access.Admin {
 		return true
 	}
 	for _, task := range next.Tasks {
-		if !stays(task, kept(next.Name)) && !letsHave(string(next.Name.Pool()), task, tree) {
+		if !stays(task, kept(next.Name)) && !letsHave(string(next.Name.Pool()), task, tree, a.Rules) {
 			return false
 		}
 	}
@@ -57,9 +68,34 @@ func stays(task terms.Task, kept []facts.JobVersion) bool {
 	return at >= 0 && tasks[at].ChangeTo(&task) != terms.Replace
 }
 
-// letsHave tells whether the pools on the way to one let its jobs have the user, host paths and devices of a task.
-func letsHave(path string, task terms.Task, tree []terms.Pool) bool {
-	var users, folders, kinds [][]string // of each pool on the way
+// letsHave tells whether the pools on the way to one let its jobs have the user, host paths, capabilities and devices
+// of a task.
+func letsHave(path string, task terms.Task, tree []terms.Pool, in rules.Number) bool {
+	way := wayTo(path, tree)
+	users := func(p terms.Pool) []string { return p.RunAs }
+	as := func(list []string) bool {
+		return slices.Contains(list, task.User) || slices.Contains(list, "*") && task.User != "root"
+	}
+	may := task.User == "" || len(way[0].RunAs) > 0 && let(way, users, as)
+	for _, h := range task.HostPaths {
+		of := func(p terms.Pool) []string { return p.HostPaths }
+		may = may && len(way[0].HostPaths) > 0 && let(way, of, has(h.Name))
+	}
+	if in < rules.HostPaths {
+		return may
+	}
+	for _, name := range task.Container.Capabilities {
+		of := func(p terms.Pool) []string { return p.Capabilities }
+		may = may && len(way[0].Capabilities) > 0 && let(way, of, has(name))
+	}
+	for _, d := range task.Devices {
+		may = may && let(way, func(p terms.Pool) []string { return p.DeviceKinds }, has(d.Kind))
+	}
+	return may
+}
+
+// wayTo returns the pools from the outermost to one, empty ones for those that are not there.
+func wayTo(path string, tree []terms.Pool) (way []terms.Pool) {
 	var names []string
 	for _, name := range strings.Split(path, "/") {
 		names = append(names, name)
@@ -69,21 +105,16 @@ func letsHave(path string, task terms.Task, tree []terms.Pool) bool {
 				one = p
 			}
 		}
-		users, folders, kinds = append(users, one.RunAs), append(folders, one.HostPaths), append(kinds, one.DeviceKinds)
+		way = append(way, one)
 	}
-	may := task.User == "" || len(users[0]) > 0 && let(users, func(list []string) bool {
-		return slices.Contains(list, task.User) || slices.Contains(list, "*") && task.User != "root"
-	})
-	for _, h := range task.HostPaths {
-		may = may && len(folders[0]) > 0 && let(folders, func(list []string) bool { return slices.Contains(list, h.Name) })
-	}
-	for _, d := range task.Devices {
-		may = may && let(kinds, func(list []string) bool { return slices.Contains(list, d.Kind) })
-	}
-	return may
+	return way
 }
 
-// let tells whether all lists that name some have what is asked for.
-func let(lists [][]string, has func([]string) bool) bool {
-	return !slices.ContainsFunc(lists, func(list []string) bool { return len(list) > 0 && !has(list) })
+func has(name string) func([]string) bool {
+	return func(list []string) bool { return slices.Contains(list, name) }
+}
+
+// let tells whether all pools whose list names some have what is asked for.
+func let(way []terms.Pool, of func(terms.Pool) []string, has func([]string) bool) bool {
+	return !slices.ContainsFunc(way, func(p terms.Pool) bool { return len(of(p)) > 0 && !has(of(p)) })
 }
