@@ -104,7 +104,7 @@ func (c *Agent) contradictions() []error {
 	if c.OIDC.Issuer == "" != (c.OIDC.Client == "") {
 		problems = append(problems, fmt.Errorf("oidc: issuer and client belong together: both or none"))
 	}
-	data, err := filepath.Abs(c.Data)
+	data, err := resolved(c.Data)
 	for _, name := range slices.Sorted(maps.Keys(c.HostPaths)) {
 		if path := c.HostPaths[name]; err != nil || within(path, data) || within(data, path) {
 			problems = append(problems, fmt.Errorf("host_paths: %s is %s, and the agent's own data are in %s: neither may lie in "+
@@ -126,6 +126,20 @@ func (c *Agent) contradictions() []error {
 		problems = append(problems, fmt.Errorf("etcd: etcd.peer needs etcd.listen, at which the member answers clients"))
 	}
 	return problems
+}
+
+// resolved is a path without symbolic links, absolute; what is not there yet has none.
+func resolved(path string) (string, error) {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return "", err
+	}
+	real, err := filepath.EvalSymlinks(path)
+	if !errors.Is(err, os.ErrNotExist) {
+		return real, err
+	}
+	above, err := resolved(filepath.Dir(path))
+	return filepath.Join(above, filepath.Base(path)), err
 }
 
 // within tells whether a path is a folder or lies in it.

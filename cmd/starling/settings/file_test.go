@@ -1,6 +1,7 @@
 package settings
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -163,6 +164,30 @@ func TestAgentConfigRefuses(t *testing.T) {
 				t.Errorf("got %v, want %q", err, c.want)
 			}
 		})
+	}
+}
+
+// TestHostPathsAreLookedUp has links on the way to host paths, and to the agent's data, which need not be there yet.
+func TestHostPathsAreLookedUp(t *testing.T) {
+	folder, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	below := func(name string) string { return filepath.Join(folder, name) }
+	if err := errors.Join(os.MkdirAll(below("srv/data"), 0o755), os.Symlink("srv", below("link"))); err != nil {
+		t.Fatal(err)
+	}
+	config := func(data, host string) (*Agent, error) {
+		return configOf(t, smallConfig+"data: "+below(data)+"\nhost_paths: {data: "+below(host)+"}")
+	}
+	c, err := config("own", "link/data")
+	if err != nil || c.HostPaths["data"] != below("srv/data") {
+		t.Errorf("got %+v, %v, want the folder to which the link leads", c, err)
+	}
+	for _, data := range []string{"link", "link/data/own", "srv/data/own/deep"} {
+		if _, err := config(data, "srv/data"); err == nil || !strings.Contains(err.Error(), "neither may lie in the other") {
+			t.Errorf("data in %s: got %v, want it refused", data, err)
+		}
 	}
 }
 
