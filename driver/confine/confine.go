@@ -7,6 +7,7 @@
 //	/usr /boot /etc /sys       cannot be changed, control groups included, nor the kernel's settings in /proc
 //	/dev                       has the harmless devices, and those that the task was given
 //	sockets of the system      that take orders from root, such as D-Bus and containerd, are not there
+//	folders that it uses       are where they lie, and cannot be changed where that was said
 //	the peer's folder          has what is the task's own and nothing else
 //	/etc/passwd /etc/group     know the user that is the task's own, if it has one
 //
@@ -20,8 +21,8 @@ type Rules struct {
 	// Hidden is a folder of which the task finds only Shown, which lie in it; empty for none.
 	Hidden string
 	Shown  []string
-	// Fixed are folders of the machine, without symbolic links, in which the task changes nothing.
-	Fixed []string
+	// Folders are those of the machine that the task uses where they lie, also where the rest may not be changed.
+	Folders []Folder
 	// Accounts are the files that the task finds instead of others, by the paths of those; none if one is not there.
 	Accounts map[string]string
 	// Devices are the paths of devices that it was given.
@@ -29,4 +30,12 @@ type Rules struct {
 	// Clone3 leaves the task the system call of this name, by which it can make namespaces of users. Who starts it in a
 	// control group of version 2 needs it.
 	Clone3 bool
+}
+
+// Folder is one of the machine.
+type Folder struct {
+	// Path is where it lies, absolute and without symbolic links. One in their place is an error.
+	Path string
+	// ReadOnly leaves nothing to be changed there.
+	ReadOnly bool
 }

@@ -17,3 +17,6 @@ func (r *Rules) Beside(bool) error { return nil }
 
 // Join fails: there are no namespaces.
 func Join(int) error { return errors.ErrUnsupported }
+
+// Bind fails: there are no mounts of one's own.
+func Bind(Folder, string) error { return errors.ErrUnsupported }

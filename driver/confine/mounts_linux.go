@@ -17,6 +17,11 @@ func (r *Rules) mount() error {
 		return err
 	}
 	defer closeAll(shown)
+	folders, err := r.openFolders()
+	if err != nil {
+		return err
+	}
+	defer closeFiles(folders)
 	if err := r.devices(); err != nil {
 		return fmt.Errorf("make the task's /dev: %w", err)
 	}
@@ -25,14 +30,17 @@ func (r *Rules) mount() error {
 			return fmt.Errorf("put %s over %s: %w", file, path, err)
 		}
 	}
-	for _, path := range append([]string{"/usr", "/boot", "/etc", "/bin", "/sbin", "/lib", "/lib64", "/var/spool/cron",
-		"/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus", "/proc/fs", "/proc/acpi"}, r.Fixed...) {
+	for _, path := range []string{"/usr", "/boot", "/etc", "/bin", "/sbin", "/lib", "/lib64", "/var/spool/cron",
+		"/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus", "/proc/fs", "/proc/acpi"} {
 		if err := fix(path); err != nil {
 			return fmt.Errorf("keep %s from being changed: %w", path, err)
 		}
 	}
 	if err := readOnly("/sys"); err != nil {
 		return fmt.Errorf("keep /sys from being changed: %w", err)
+	}
+	if err := r.showFolders(folders); err != nil {
+		return err
 	}
 	for _, path := range []string{"/run/dbus", "/run/systemd/private", "/run/containerd", "/run/docker",
 		"/run/docker.sock", "/run/podman", "/run/crio"} {
@@ -128,7 +136,7 @@ func (r *Rules) show(shown map[string]int) error {
 		if err := os.MkdirAll(path, 0o711); err != nil {
 			return err
 		}
-		if err := bind(fmt.Sprintf("/proc/thread-self/fd/%d", file), path); err != nil {
+		if err := bind(ofFile(file), path); err != nil {
 			return err
 		}
 	}
@@ -204,12 +212,12 @@ func showDevice(machine int, name string) error {
 		if err := os.Mkdir(path, 0o755); err != nil {
 			return err
 		}
-		return bind(fmt.Sprintf("/proc/thread-self/fd/%d/%s", machine, name), path)
+		return bind(filepath.Join(ofFile(machine), name), path)
 	case unix.S_IFSOCK:
 		if err := os.WriteFile(path, nil, 0o600); err != nil {
 			return err
 		}
-		return bind(fmt.Sprintf("/proc/thread-self/fd/%d/%s", machine, name), path)
+		return bind(filepath.Join(ofFile(machine), name), path)
 	case unix.S_IFCHR, unix.S_IFBLK:
 		err := unix.Mknod(path, info.Mode&^0o777, int(info.Rdev))
 		return errors.Join(err, os.Chmod(path, os.FileMode(info.Mode&0o777)), os.Lchown(path, int(info.Uid), int(info.Gid)))

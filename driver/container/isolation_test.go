@@ -226,3 +226,42 @@ func TestGPU(t *testing.T) {
 		t.Errorf("it found %q, want the second", got)
 	}
 }
+
+// TestHostPaths has a container use folders of the machine.
+func TestHostPaths(t *testing.T) {
+	t.Parallel()
+	b, folder := newBench(t), t.TempDir()
+	data, link := filepath.Join(folder, "data"), filepath.Join(folder, "link")
+	mounted := filepath.Join(data, "mounted")
+	if err := os.MkdirAll(mounted, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Mount("tmpfs", mounted, "tmpfs", 0, "size=64k,mode=777"); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = unix.Unmount(mounted, unix.MNT_DETACH) })
+	if err := os.Symlink("/", link); err != nil {
+		t.Fatal(err)
+	}
+	c := hosted(t, v1.Config{WorkingDir: "/there"})
+	c.Mounts = append(c.Mounts, driver.Mount{Path: "/there", Volume: "data"})
+	b.start(t, driver.Task{ID: "fixed", Container: c,
+		Command:   shell(`echo $DATA; pwd; for at in . mounted; do touch $at/made 2> /dev/null && echo $at changed; done; true`),
+		HostPaths: []driver.HostPath{{Name: "data", Path: data, ReadOnly: true, Variable: "DATA"}}})
+	if got, want := b.output(t, "fixed", false), "/there\n/there\n"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	b.start(t, driver.Task{ID: "free", Container: c, Command: shell(`for at in . mounted; do touch $at/made && echo $at changed; done`),
+		HostPaths: []driver.HostPath{{Name: "data", Path: data, Variable: "DATA"}}})
+	if got, want := b.output(t, "free", false), ". changed\nmounted changed\n"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if _, err := os.Stat(filepath.Join(data, "made")); err != nil {
+		t.Error(err)
+	}
+	b.start(t, driver.Task{ID: "link", Container: c, Command: shell(`ls $DATA`),
+		HostPaths: []driver.HostPath{{Name: "data", Path: link, Variable: "DATA"}}})
+	if got, want := b.exited(t, "link"), "leads elsewhere by a symbolic link now"; !strings.Contains(got.Error, want) {
+		t.Errorf("got %+v, want the error %q", got, want)
+	}
+}

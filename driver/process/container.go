@@ -8,9 +8,11 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"syscall"
 
 	"starling/driver"
+	"starling/driver/confine"
 	"starling/driver/ramdisk"
 	"starling/driver/runc"
 )
@@ -151,15 +153,17 @@ func (s *supervisor) showFolders(bundle *runc.Bundle, account *syscall.Credentia
 		bundle.Bind(path, m.Path, m.ReadOnly)
 		bundle.Set(v.Variable + "=" + m.Path)
 	}
-	for _, h := range task.HostPaths {
-		if err := checkHostPath(h); err != nil {
-			return err
-		}
+	for i, h := range task.HostPaths {
 		m := driver.Mount{Path: h.Path, Volume: h.Name}
 		if at := slices.IndexFunc(mounts, func(m driver.Mount) bool { return m.Volume == h.Name }); at >= 0 {
 			m = mounts[at]
 		}
-		bundle.Bind(h.Path, m.Path, m.ReadOnly || h.ReadOnly)
+		m.ReadOnly = m.ReadOnly || h.ReadOnly
+		source, err := s.bindHostPath(i, h, m.ReadOnly)
+		if err != nil {
+			return err
+		}
+		bundle.Bind(source, m.Path, m.ReadOnly)
 		bundle.Set(h.Variable + "=" + m.Path)
 	}
 	for _, m := range mounts {
@@ -184,6 +188,22 @@ func (s *supervisor) showFolders(bundle *runc.Bundle, account *syscall.Credentia
 		return err
 	}
 	return nil
+}
+
+// bindHostPath shows a host path beside the container's root, and returns where: runc would follow a link that has come
+// into its place, and would leave what is mounted below it as it is.
+func (s *supervisor) bindHostPath(number int, h driver.HostPath, readOnly bool) (path string, err error) {
+	if err := checkHostPath(h); err != nil {
+		return "", err
+	}
+	path = filepath.Join(s.folder.bundle(), "host-"+strconv.Itoa(number))
+	if err = os.Mkdir(path, 0o700); err == nil {
+		err = confine.Bind(confine.Folder{Path: h.Path, ReadOnly: readOnly}, path)
+	}
+	if err != nil {
+		return "", fmt.Errorf("host path %s: %w", h.Name, err)
+	}
+	return path, nil
 }
 
 // giveSecrets gives secret files to the account that the container turned out to have.

@@ -274,9 +274,7 @@ func (s *supervisor) confine() error {
 		rules.Shown = append(rules.Shown, path)
 	}
 	for _, h := range s.task.Task.HostPaths {
-		if h.ReadOnly {
-			rules.Fixed = append(rules.Fixed, h.Path)
-		}
+		rules.Folders = append(rules.Folders, confine.Folder{Path: h.Path, ReadOnly: h.ReadOnly})
 	}
 	return rules.Thread(s.task.Namespaces)
 }
