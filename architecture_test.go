@@ -30,7 +30,7 @@ var binaryLayers = [][]string{
 	{"usage", "console"},
 	{"remote"},
 	{"target", "files", "host", "dialog", "settings"},
-	{"jobs", "logs", "tasks", "pools", "peers", "past", "agent", "users", "simulation", "doctor", "manual"},
+	{"jobs", "logs", "tasks", "pools", "peers", "past", "agent", "users", "page", "simulation", "doctor", "manual"},
 }
 
 // layerExemptions are imports that the layers forbid and a reason allows.

@@ -22,6 +22,7 @@ import (
 	"starling/cmd/starling/jobs"
 	"starling/cmd/starling/logs"
 	"starling/cmd/starling/manual"
+	"starling/cmd/starling/page"
 	"starling/cmd/starling/past"
 	"starling/cmd/starling/peers"
 	"starling/cmd/starling/pools"
@@ -87,7 +88,7 @@ Begin with "starling dev", and in another terminal "starling run -- echo hi".`,
 		groupWork: slices.Concat(jobs.Commands(r), tasks.Commands(r),
 			[]*cobra.Command{logs.New(r), newInit(c), newSchema(c)}),
 		groupCluster: slices.Concat(agent.Commands(r, version), peers.Commands(r, agent.NewJournalCopy(r)),
-			users.Commands(r), []*cobra.Command{pools.New(r), doctor.New(r, version),
+			users.Commands(r), []*cobra.Command{pools.New(r), page.New(r), doctor.New(r, version),
 				doctor.Debug(r, version, commit)}),
 		groupPast:  past.Commands(r, version),
 		groupOther: append(manual.Topics(), simulation.New(r), newVersion(r), manual.NewPages(), exit.NewTopic()),

@@ -19,6 +19,7 @@ import (
 
 	"starling/api/client"
 	"starling/api/door"
+	"starling/api/wire"
 	"starling/cmd/starling/console"
 	"starling/cmd/starling/exit"
 	"starling/cmd/starling/host"
@@ -32,6 +33,7 @@ import (
 	"starling/secret"
 	"starling/terms"
 	"starling/trust"
+	"starling/web"
 )
 
 // Limits of a cluster in one process.
@@ -69,6 +71,8 @@ type dev struct {
 	hosts   []*host.Host
 	// secret is of the folder: kept if that is.
 	secret *secret.Secret
+	// page is for browsers of this machine.
+	page *web.Page
 	// keys are the first peer's.
 	keys *trust.Keys
 	// over tells how much more the peers offer than the machine has, "" if they do not.
@@ -161,7 +165,20 @@ func (d *dev) start(ctx context.Context) error {
 			return fmt.Errorf("%w\nhint: the log tells more: %s", err, d.LogPath)
 		}
 	}
-	return ctx.Err()
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	d.page, err = web.Open(d.peersHere().Forwards())
+	return err
+}
+
+// peersHere returns a client of all peers, as who runs this.
+func (d *dev) peersHere() *client.Client {
+	var all []string
+	for _, h := range d.hosts {
+		all = append(all, wire.UnixPrefix+wire.SocketIn(wire.OwnSocketFolder(), h.Address()))
+	}
+	return client.New(all)
 }
 
 // archive bounds the archives. What is gone at the end takes little of the disk.
@@ -296,8 +313,8 @@ func (d *dev) banner() {
 	}
 	fmt.Fprintf(d.Out, "data: %s; log: %s%s\n", kept, d.LogPath, names)
 	fmt.Fprintf(d.Out, "next: %sstarling run -- echo hi\n", how)
-	fmt.Fprintf(d.Out, "      starling init && starling run hello.yaml\n")
-	fmt.Fprintf(d.Out, "      starling ps\n")
+	fmt.Fprintf(d.Out, "      starling init && starling run hello.yaml && starling ps\n")
+	fmt.Fprintf(d.Out, "page: %s\n", d.page.Link(0))
 	fmt.Fprintf(d.Out, "Ctrl-C stops the tasks and everything else.\n")
 }
 
@@ -333,6 +350,9 @@ func (d *dev) end(ctx context.Context) error {
 	hurry, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 	var errs []error
+	if d.page != nil {
+		errs = append(errs, d.page.Close())
+	}
 	left := 0
 	for _, h := range d.hosts {
 		left += h.Running()

@@ -22,8 +22,8 @@ import (
 	"starling/trust"
 )
 
-// answerWithin bounds how long a peer may take to answer what needs no waiting.
-const answerWithin = 30 * time.Second
+// AnswerWithin bounds how long a peer may take to answer what needs no waiting.
+const AnswerWithin = 30 * time.Second
 
 // The output formats.
 const (
@@ -175,7 +175,7 @@ func localPeer(address string, orOnly bool) (local, denied string) {
 
 // AnswerContext bounds a request that needs no waiting.
 func AnswerContext(command *cobra.Command) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(command.Context(), answerWithin)
+	return context.WithTimeout(command.Context(), AnswerWithin)
 }
 
 // Asking returns a command that asks a peer for what needs no waiting.

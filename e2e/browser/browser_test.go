@@ -1,0 +1,257 @@
+package browser
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+
+	"starling/e2e/agents"
+)
+
+const (
+	// programTimeout bounds how long a program may take to say what it is waited for, seeTimeout how long the page.
+	programTimeout, seeTimeout = 2 * time.Minute, 30 * time.Second
+	// testTimeout bounds a whole test.
+	testTimeout = 5 * time.Minute
+	// shotsVariable names the folder for pictures.
+	shotsVariable = "STARLING_SHOTS"
+)
+
+// binary is the program under test, built once.
+var binary = sync.OnceValues(func() (string, error) {
+	folder, err := os.MkdirTemp("", "starling-browser-")
+	if err != nil {
+		return "", err
+	}
+	return agents.Build(context.Background(), folder)
+})
+
+func TestMain(m *testing.M) {
+	status := m.Run()
+	if made, err := filepath.Glob(filepath.Join(os.TempDir(), "starling-browser-*")); err == nil {
+		for _, folder := range made {
+			os.RemoveAll(folder)
+		}
+	}
+	os.Exit(status)
+}
+
+// starling starts the program, and returns what the expression finds in what it prints. It ends with the test.
+func starling(t *testing.T, wanted string, address string, args ...string) []string {
+	t.Helper()
+	program, err := binary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	command := exec.Command(program, args...)
+	command.Env = append(os.Environ(), "STARLING_ADDRESS="+address)
+	command.Stderr = os.Stderr
+	out, err := command.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = command.Process.Signal(syscall.SIGTERM) // it may have ended by itself
+		_ = command.Wait()
+	})
+	timer := time.AfterFunc(programTimeout, func() { _ = command.Process.Kill() })
+	defer timer.Stop()
+	said := strings.Builder{}
+	lines := bufio.NewScanner(out)
+	expression := regexp.MustCompile(wanted)
+	for lines.Scan() {
+		said.WriteString(lines.Text() + "\n")
+		if found := expression.FindStringSubmatch(said.String()); found != nil {
+			return found
+		}
+	}
+	t.Fatalf("starling %s: did not print %s but:\n%s", strings.Join(args, " "), wanted, said.String())
+	return nil
+}
+
+// ask runs a command to its end.
+func ask(t *testing.T, address, input string, args ...string) string {
+	t.Helper()
+	program, err := binary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	command := exec.Command(program, args...)
+	command.Env = append(os.Environ(), "STARLING_ADDRESS="+address)
+	command.Stdin = strings.NewReader(input)
+	said, err := command.CombinedOutput()
+	if err != nil {
+		t.Fatalf("starling %s: %v\n%s", strings.Join(args, " "), err, said)
+	}
+	return string(said)
+}
+
+// tab is one tab of a browser.
+type tab struct {
+	*testing.T
+	ctx context.Context
+}
+
+// open starts a browser with one tab. What the browser logs, the content policy stops, or the console says against the
+// page fails the test, unless it is about a request that did not come through.
+func open(t *testing.T) *tab {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("starts a browser and processes")
+	}
+	path, err := exec.LookPath("chromium")
+	if err != nil {
+		t.Fatal("no chromium is here: apt-get install chromium")
+	}
+	bounded, stop := context.WithTimeout(context.Background(), testTimeout)
+	t.Cleanup(stop)
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox,
+		chromedp.UserDataDir(t.TempDir()), chromedp.Env("HOME="+t.TempDir()))
+	all, end := chromedp.NewExecAllocator(bounded, options...)
+	t.Cleanup(end)
+	ctx, leave := chromedp.NewContext(all, chromedp.WithListener(func(event any) {
+		switch e := event.(type) {
+		case *log.EventEntryAdded:
+			if e.Entry.Source != "network" {
+				t.Errorf("the browser logs: %s", e.Entry.Text)
+			}
+		case *runtime.EventExceptionThrown:
+			t.Errorf("the page failed: %s %s", e.ExceptionDetails.Text, e.ExceptionDetails.Exception.Description)
+		case *runtime.EventConsoleAPICalled:
+			t.Errorf("the console says: %s", e.Args[0].Value)
+		}
+	}))
+	t.Cleanup(leave)
+	b := &tab{t, ctx}
+	if err := chromedp.Do(ctx, chromedp.EmulateViewport(1400, 900)); err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// do does something within the time in which the page must be able to.
+func (b *tab) do(steps ...chromedp.Action[chromedp.Void]) {
+	b.Helper()
+	ctx, cancel := context.WithTimeout(b.ctx, seeTimeout)
+	defer cancel()
+	if err := chromedp.Do(ctx, steps...); err != nil {
+		b.Fatalf("%v; the page shows:\n%s", err, b.text())
+	}
+}
+
+// evaluate returns what an expression, or the promise that it is, comes to.
+func evaluate[V any](b *tab, expression string) V {
+	b.Helper()
+	ctx, cancel := context.WithTimeout(b.ctx, seeTimeout)
+	defer cancel()
+	value, err := chromedp.Run(ctx, chromedp.Evaluate[V](expression, chromedp.EvalAwaitPromise))
+	if err != nil {
+		b.Fatalf("%s: %v", expression, err)
+	}
+	return value
+}
+
+// text is what the page shows.
+func (b *tab) text() string {
+	b.Helper()
+	return evaluate[string](b, `document.body.innerText`)
+}
+
+// see waits until the page shows a text that matches; unsee until it shows none.
+func (b *tab) see(expression string)   { b.Helper(); b.await(expression, true) }
+func (b *tab) unsee(expression string) { b.Helper(); b.await(expression, false) }
+
+func (b *tab) await(expression string, is bool) {
+	b.Helper()
+	if !evaluate[bool](b, fmt.Sprintf(`new Promise((done) => {
+		const end = Date.now() + %d
+		const look = () => {
+			if (new RegExp(%q, 'm').test(document.body.innerText) === %t) done(true)
+			else if (Date.now() > end) done(false)
+			else setTimeout(look, 30)
+		}
+		look()
+	})`, (seeTimeout-5*time.Second).Milliseconds(), expression, is)) {
+		b.Fatalf("waiting for %q to be there (%t) the page shows:\n%s", expression, is, b.text())
+	}
+}
+
+// visit leads the tab to a part of the page.
+func (b *tab) visit(part string) {
+	b.Helper()
+	evaluate[string](b, fmt.Sprintf(`location.hash = %q`, part))
+}
+
+// press clicks the button or link with a text, or a label.
+func (b *tab) press(text string) {
+	b.Helper()
+	if !evaluate[bool](b, fmt.Sprintf(`(() => {
+		const found = [...document.querySelectorAll('button, a, summary')].find((e) =>
+			e.textContent.trim() === %[1]q || e.getAttribute('aria-label') === %[1]q)
+		found?.click()
+		return found !== undefined
+	})()`, text)) {
+		b.Fatalf("nothing to press is called %q; the page shows:\n%s", text, b.text())
+	}
+}
+
+// slide moves the slider to an index.
+func (b *tab) slide(index int) {
+	b.Helper()
+	evaluate[bool](b, fmt.Sprintf(`(() => {
+		const slider = document.querySelector('input[type=range]')
+		slider.value = %d
+		return slider.dispatchEvent(new Event('input', {bubbles: true}))
+	})()`, index))
+}
+
+// widths at which pictures are made.
+var widths = []int64{390, 800, 1400}
+
+// shoot holds that nothing is wider than the window, and makes pictures, at all widths, light and dark.
+func (b *tab) shoot(name string) {
+	b.Helper()
+	folder := os.Getenv(shotsVariable)
+	for _, width := range widths {
+		for _, scheme := range []string{"light", "dark"} {
+			media := emulation.SetEmulatedMediaParams{
+				Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}}
+			if _, err := chromedp.Call(b.ctx, emulation.SetEmulatedMedia, media); err != nil {
+				b.Fatal(err)
+			}
+			b.do(chromedp.EmulateViewport(width, 900))
+			if wide := evaluate[int64](b, `document.documentElement.scrollWidth`); wide > width {
+				b.Errorf("%s: the page is %d wide in a window of %d", name, wide, width)
+			}
+			if folder == "" {
+				continue
+			}
+			picture, err := chromedp.Run(b.ctx, chromedp.CaptureScreenshot())
+			if err != nil {
+				b.Fatal(err)
+			}
+			name := fmt.Sprintf("%s-%d-%s.png", name, width, scheme)
+			if err := os.WriteFile(filepath.Join(folder, name), picture, 0o644); err != nil {
+				b.Fatal(err)
+			}
+		}
+	}
+	b.do(chromedp.EmulateViewport(1400, 900))
+}

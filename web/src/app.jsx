@@ -1,0 +1,113 @@
+// The page: its head, the part that the address names, and the slider at its foot.
+
+import {render} from 'preact'
+import {useEffect, useState} from 'preact/hooks'
+import {signIn} from './api.js'
+import {at, follow, head, line, link, route, shown} from './store.js'
+import {date} from './words.js'
+import {Failed, State} from './parts.jsx'
+import {Cluster} from './cluster.jsx'
+import {Jobs} from './jobs.jsx'
+import {Job} from './job.jsx'
+import {Why} from './why.jsx'
+import {Pools} from './pools.jsx'
+import {Journal} from './journal.jsx'
+import {Compare} from './compare.jsx'
+import {Slider} from './slider.jsx'
+
+const pages = [
+  ['/', 'Cluster', Cluster],
+  ['/jobs', 'Jobs', Jobs],
+  ['/why', 'Why', Why],
+  ['/pools', 'Pools', Pools],
+  ['/journal', 'Journal', Journal],
+  ['/compare', 'Compare', Compare],
+]
+
+// Line tells whether what is shown is up to date.
+function Line() {
+  const {state, why} = line.value
+  if (at.value != null) {
+    return (
+      <span class="line past">
+        as of index {at.value}
+        {shown.value.index === at.value && `, ${date(shown.value.time)}`}
+      </span>
+    )
+  }
+  if (state === 'live')
+    return (
+      <span class="line">
+        <State word="ok">live</State> <span class="calm">index {head.value.index}</span>
+      </span>
+    )
+  return (
+    <span class="line" role="status" title={why}>
+      <State word="not">{state}</State>
+    </span>
+  )
+}
+
+function Part() {
+  const path = route.value.path
+  if (path.startsWith('/job/')) return <Job name={decodeURIComponent(path.slice(5))} key={path} />
+  const found = pages.find(([p]) => p === path)
+  if (!found)
+    return (
+      <p class="empty">
+        There is no page {path}. <a href={link('/')}>Show the cluster</a>
+      </p>
+    )
+  const Page = found[2]
+  return <Page />
+}
+
+function App() {
+  const [failure, setFailure] = useState(null)
+  useEffect(() => {
+    signIn().then(follow, setFailure)
+  }, [])
+  const out = failure || (line.value.state === 'signed out' && {message: line.value.why})
+  if (out) {
+    return (
+      <main class="out">
+        <h1>Starling</h1>
+        <Failed failure={out} />
+        <p>
+          In a terminal, <code>starling ui</code> opens this page, signed in as you.
+        </p>
+      </main>
+    )
+  }
+  const path = route.value.path
+  const current = path.startsWith('/job/') ? '/jobs' : path
+  return (
+    <>
+      <a class="skip" href="#main" onClick={(e) => (e.preventDefault(), document.getElementById('main').focus())}>
+        To the content
+      </a>
+      <nav aria-label="Pages">
+        <a class="brand" href={link('/')}>
+          Starling
+        </a>
+        {pages.map(([p, name]) => (
+          <a href={link(p)} aria-current={p === current ? 'page' : undefined}>
+            {name}
+          </a>
+        ))}
+        <Line />
+      </nav>
+      {line.value.state === 'lost' && (
+        <p class="lost" role="alert">
+          Not up to date: {line.value.why} Trying again.
+        </p>
+      )}
+      <main id="main" tabIndex={-1}>
+        {head.value.index > 0 ? <Part /> : <p class="empty">Asking a peer …</p>}
+      </main>
+      <Slider />
+    </>
+  )
+}
+
+render(<App />, document.getElementById('app'))

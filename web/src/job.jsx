@@ -1,0 +1,339 @@
+// One job: its tasks and instances, its update, its versions, what it has written and what it uses.
+
+import {useState} from 'preact/hooks'
+import {call, requestID} from './api.js'
+import {at, link, route, set, shown, useAsk, useThings} from './store.js'
+import {age, bytes, counted, counts, cpu, date, tone, waits} from './words.js'
+import {Confirm, Empty, Failed, State, Title} from './parts.jsx'
+import {Findings} from './why.jsx'
+import {Logs} from './logs.jsx'
+
+const shapes = {good: '●', bad: '✕', busy: '◐', calm: '○'}
+
+// stateOf is how an instance stands: its phase, and its health while it runs.
+function stateOf(slot) {
+  if (slot.phase === 'assigned') return 'starting'
+  if (slot.phase === 'running' && slot.health && !/^(healthy|ready)$/.test(slot.health)) {
+    return slot.health === 'unhealthy' ? 'unhealthy' : 'not healthy'
+  }
+  return slot.phase
+}
+
+// Grid shows every instance of a task as a cell, whatever their number; one is chosen by click or Enter.
+function Grid({slots, chosen, choose, newest}) {
+  return (
+    <div class="grid">
+      {slots.map((slot) => {
+        const state = stateOf(slot)
+        const name = `${slot.task}[${slot.number}]`
+        const words = `${name} ${state}${slot.node ? ` on ${slot.node}` : ''}, version ${slot.version || '-'}`
+        return (
+          <button
+            key={name + slot.seat}
+            class={`cell ${tone(state)}${slot.version && slot.version < newest ? ' old' : ''}`}
+            title={words}
+            aria-label={words}
+            aria-pressed={chosen === name}
+            onClick={() => choose(name)}
+          >
+            {shapes[tone(state)]}
+            <span>{slot.number}</span>
+          </button>
+        )
+      })}
+    </div>
+  )
+}
+
+function Instance({job, slot}) {
+  const now = at.value == null ? null : shown.value.time
+  const facts = [
+    ['state', <State word={stateOf(slot)} />],
+    ['for', age(slot.since, now)],
+    ['node', slot.node || '-'],
+    ['attempt', slot.allocation || '-'],
+    ['version', slot.version || '-'],
+    ['ports', slot.ports.map((p) => `${p.name} ${p.number}`).join(', ')],
+    ['last end', slot.ended && `${slot.ended}, exit code ${slot.exit_code}`],
+    ['failures in a row', slot.failures || ''],
+    ['next at', slot.deadline && date(slot.deadline)],
+    ['stops because', slot.cause],
+    ['the update waits', slot.waits_for],
+  ]
+  return (
+    <section class="card" aria-label="The chosen instance">
+      <h2>
+        {job}.{slot.task}[{slot.number}]
+      </h2>
+      <dl class="pairs">
+        {facts
+          .filter(([, f]) => f)
+          .map(([name, fact]) => (
+            <>
+              <dt>{name}</dt>
+              <dd>{fact}</dd>
+            </>
+          ))}
+      </dl>
+      <Logs job={job} task={slot.task} slot={slot.number} />
+    </section>
+  )
+}
+
+function Update({update, tasks}) {
+  if (!update) return null
+  const changing = tasks.filter((t) => t.changes)
+  return (
+    <section class="card">
+      <h2>
+        Update to version {update.to}{' '}
+        <State word={update.state}>{update.state.toLowerCase().replace('_', ' ')}</State>
+      </h2>
+      <p class="calm">
+        {update.from ? `from version ${update.from}` : 'the first'}, began {date(update.began_at)}
+        {update.ended_at && `, ended ${date(update.ended_at)}`}
+        {update.reason && `: ${update.reason}`}
+      </p>
+      {!update.final &&
+        changing.map((t) => (
+          <p key={t.name}>
+            {t.name}:{' '}
+            {[
+              ['to replace', t.changes.replace],
+              ['to place', t.changes.place],
+              ['to stop', t.changes.stop],
+              ['up to date', t.changes.ignore],
+              ['canaries', t.changes.canaries],
+            ]
+              .filter(([, n]) => n)
+              .map(([word, n]) => `${n} ${word}`)
+              .join(', ') || 'nothing left to do'}
+          </p>
+        ))}
+    </section>
+  )
+}
+
+function Versions({job}) {
+  const {answer, failure} = useAsk('JobHistory', {job})
+  const [between, setBetween] = useState(null)
+  const all = answer ? [...answer.versions].sort((a, b) => b.number - a.number) : []
+  const newest = all[0]?.number
+  const [from, to] = between || [newest > 1 ? newest - 1 : 0, newest]
+  const diff = useAsk(from && to && from !== to ? 'JobDiff' : '', {job, from, to})
+  if (!answer) return <Failed failure={failure} />
+  return (
+    <section class="card">
+      <h2>Versions</h2>
+      <table>
+        <thead>
+          <tr>
+            <th>Version</th>
+            <th>What</th>
+            <th>Outcome</th>
+            <th class="wide">When</th>
+          </tr>
+        </thead>
+        <tbody>
+          {all.map((v) => (
+            <tr key={v.number}>
+              <td>{v.number}</td>
+              <td>
+                {v.kind}
+                {v.of > 0 && ` of ${v.of}`}
+              </td>
+              <td>{v.outcome.toLowerCase().replace('_', ' ') || '-'}</td>
+              <td class="wide">{date(v.brought_at)}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+      {all.length > 1 && (
+        <>
+          <p class="filters">
+            <label>
+              From{' '}
+              <select value={from} onChange={(e) => setBetween([Number(e.target.value), to])}>
+                {all.map((v) => (
+                  <option value={v.number}>{v.number}</option>
+                ))}
+              </select>
+            </label>
+            <label>
+              to{' '}
+              <select value={to} onChange={(e) => setBetween([from, Number(e.target.value)])}>
+                {all.map((v) => (
+                  <option value={v.number}>{v.number}</option>
+                ))}
+              </select>
+            </label>
+          </p>
+          <Failed failure={diff.failure} />
+          <ul class="diff">
+            {diff.answer?.changes?.map((c) => (
+              <li key={c.path}>
+                <b>{c.path}</b>: <del>{c.old || 'none'}</del> → <ins>{c.new || 'none'}</ins>
+                {c.effect && <span class="calm"> ({c.effect})</span>}
+              </li>
+            ))}
+          </ul>
+          {from === to && <p class="calm">Choose two versions.</p>}
+        </>
+      )}
+    </section>
+  )
+}
+
+function Usage({job}) {
+  const [state, setState] = useState({})
+  const ask = async () => {
+    setState({busy: true})
+    try {
+      setState({answer: await call('InstanceStats', {job, window_millis: 500})})
+    } catch (failure) {
+      setState({failure})
+    }
+  }
+  if (at.value != null) return null
+  return (
+    <section class="card">
+      <h2>
+        Use{' '}
+        <button class="quiet" onClick={ask} disabled={state.busy}>
+          {state.busy ? 'measuring …' : 'measure now'}
+        </button>
+      </h2>
+      <Failed failure={state.failure} />
+      {state.answer && (
+        <table>
+          <thead>
+            <tr>
+              <th>Instance</th>
+              <th class="num">CPU</th>
+              <th class="num">Memory</th>
+              <th class="num">Memory limit</th>
+            </tr>
+          </thead>
+          <tbody>
+            {state.answer.instances.map((i) => (
+              <tr key={i.allocation}>
+                <td>
+                  {i.task}[{i.number}]
+                </td>
+                {i.use ? (
+                  <>
+                    <td class="num">{cpu(i.use.cpu_millicores)}</td>
+                    <td class="num">{bytes(i.use.memory_bytes)}</td>
+                  </>
+                ) : (
+                  <td colSpan={2}>{i.problem}</td>
+                )}
+                <td class="num">{i.limits ? bytes(i.limits.memory_bytes) : '-'}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      )}
+    </section>
+  )
+}
+
+const acts = {
+  stop: {procedure: 'KillJob', verb: 'Stop', question: (job) => `Stop ${job} for good: all its instances end`},
+  restart: {
+    procedure: 'RestartJob',
+    verb: 'Restart',
+    question: (job) => `Restart ${job}: its instances are replaced by new ones, as in an update`,
+  },
+}
+
+export function Job({name}) {
+  const {answer, failure} = useAsk('JobStatus', {job: name, page_size: 1})
+  const {things} = useThings(['instance'], name)
+  const [asked, setAsked] = useState(null)
+  if (!answer) {
+    return failure ? (
+      <>
+        <Title>{name}</Title>
+        <Failed failure={failure} />
+        {at.value != null && <Empty>Move the slider to a moment when the job was there.</Empty>}
+      </>
+    ) : (
+      <Empty>Asking …</Empty>
+    )
+  }
+  const {job, tasks} = answer
+  const slots = [...things.values()]
+    .map((t) => t.instance.slot)
+    .sort((a, b) => (a.task === b.task ? a.number - b.number : a.task < b.task ? -1 : 1))
+  const chosen = route.value.query.get('instance')
+  const slot = slots.find((s) => `${s.task}[${s.number}]` === chosen)
+  const live = at.value == null && !job.final
+  const choose = (one) => set({instance: one === chosen ? null : one})
+  return (
+    <>
+      <Title
+        aside={
+          live && (
+            <span class="buttons">
+              {job.type !== 'batch' && <button onClick={() => setAsked('restart')}>Restart</button>}
+              <button onClick={() => setAsked('stop')}>Stop</button>
+            </span>
+          )
+        }
+      >
+        {name} <State word={job.status} />
+      </Title>
+      <Failed failure={failure} />
+      <ul class="facts">
+        <li>{job.type}</li>
+        <li>
+          version <b>{job.version}</b>
+        </li>
+        <li>{counts(job.counts)}</li>
+        <li>
+          submitted {date(job.submitted_at)} in{' '}
+          <a href={link('/journal', {at: job.submitted_index})}>{job.submitted_index}</a>
+        </li>
+        {job.finished_at && <li>finished {date(job.finished_at)}</li>}
+        {job.policy_action?.text && <li>{job.policy_action.text}</li>}
+      </ul>
+      {waits(job) && (
+        <section class="card">
+          <h2>Why it waits</h2>
+          <Findings job={name} />
+        </section>
+      )}
+      {tasks.map((t) => (
+        <section class="card" key={t.name}>
+          <h2>
+            {t.name}{' '}
+            <span class="calm">
+              {counts(t.counts)}
+              {t.state && `, ${t.state}`}
+            </span>
+          </h2>
+          {t.held_by.length > 0 && <p>blocked by {t.held_by.join(', ')}</p>}
+          <Grid slots={slots.filter((s) => s.task === t.name)} chosen={chosen} choose={choose} newest={job.version} />
+        </section>
+      ))}
+      {slots.length > 0 && !slot && (
+        <p class="calm">
+          Choose one of {counted(slots.length, 'instance')} to see where it runs and what it has written.
+        </p>
+      )}
+      {slot && <Instance job={name} slot={slot} key={chosen} />}
+      <Update update={job.update} tasks={tasks} />
+      <Versions job={name} />
+      <Usage job={name} />
+      {asked && (
+        <Confirm
+          question={acts[asked].question(name)}
+          verb={acts[asked].verb}
+          close={() => setAsked(null)}
+          act={() => call(acts[asked].procedure, {request_id: requestID(), job: name, against: job.version})}
+        />
+      )}
+    </>
+  )
+}

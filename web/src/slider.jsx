@@ -1,0 +1,113 @@
+// The slider over the past, at the foot of every page.
+
+import {useEffect, useRef, useState} from 'preact/hooks'
+import {call} from './api.js'
+import {at, head, link, route, set, shown} from './store.js'
+import {date} from './words.js'
+
+// oldestIndex finds the oldest index that a peer still knows: each answer halves what is left.
+async function oldestIndex(newest) {
+  let known = newest
+  let unknown = 0
+  let next = 1
+  while (known - unknown > 1) {
+    try {
+      await call('ListJobs', {page_size: 1}, {at: next})
+      known = next
+    } catch (failure) {
+      if (failure.code !== 'not_found') throw failure
+      unknown = next
+    }
+    next = Math.floor((known + unknown) / 2)
+  }
+  return known
+}
+
+const stepsOfPlay = 120
+const pauseOfPlay = 400
+
+export function Slider() {
+  const [oldest, setOldest] = useState(null)
+  const [why, setWhy] = useState('')
+  const [playing, setPlaying] = useState(false)
+  const [held, setHeld] = useState(null)
+  const timer = useRef(0)
+  const newest = head.value.index
+  const loaded = newest > 0
+  useEffect(() => {
+    if (loaded) oldestIndex(head.value.index).then(setOldest, (failure) => setWhy(failure.message))
+  }, [loaded])
+  useEffect(() => {
+    if (!playing) return
+    const step = Math.max(1, Math.round((head.value.index - oldest) / stepsOfPlay))
+    const run = setInterval(() => {
+      const next = (at.value ?? oldest) + step
+      set({at: next >= head.value.index ? null : next})
+      if (next >= head.value.index) setPlaying(false)
+    }, pauseOfPlay)
+    return () => clearInterval(run)
+  }, [playing, oldest])
+  if (!loaded) return null
+  if (oldest == null)
+    return (
+      <footer class="slider">
+        <span class="calm">{why || 'Looking how far the past goes …'}</span>
+      </footer>
+    )
+  const value = held ?? at.value ?? newest
+  const go = (index) => {
+    setPlaying(false)
+    set({at: index >= newest ? null : Math.max(oldest, index)})
+  }
+  // While it is moved the page follows ten times a second.
+  const move = (event) => {
+    setPlaying(false)
+    setHeld(Number(event.target.value))
+    clearTimeout(timer.last)
+    const show = () => {
+      timer.current = 0
+      const index = Number(event.target.value)
+      set({at: index >= head.value.index ? null : index})
+      timer.last = setTimeout(() => setHeld(null), 300)
+    }
+    timer.current ||= setTimeout(show, 100)
+  }
+  const play = () => {
+    if (at.value == null) set({at: oldest})
+    setPlaying(!playing)
+  }
+  const time = at.value == null ? head.value.time : shown.value.index === at.value ? shown.value.time : null
+  const from = route.value.query.get('from')
+  return (
+    <footer class={at.value == null ? 'slider' : 'slider past'} aria-label="The past">
+      <button onClick={play} aria-label={playing ? 'Pause' : 'Play the past'}>
+        {playing ? '❚❚' : '▶'}
+      </button>
+      <button onClick={() => go(value - 1)} disabled={value <= oldest} aria-label="One entry back">
+        ‹
+      </button>
+      <input
+        type="range"
+        min={oldest}
+        max={newest}
+        value={value}
+        onInput={move}
+        aria-label="Moment, as an index of the journal"
+        aria-valuetext={at.value == null ? 'live' : `index ${value}${time ? ', ' + date(time) : ''}`}
+      />
+      <button onClick={() => go(value + 1)} disabled={value >= newest} aria-label="One entry on">
+        ›
+      </button>
+      <output>
+        {at.value == null ? 'live' : `${value}`}
+        <span class="calm">{time ? date(time) : ''}</span>
+      </output>
+      <button class="live" onClick={() => go(newest)} disabled={at.value == null}>
+        Back to live
+      </button>
+      <a class="button" href={link('/compare', {from: value})}>
+        {from == null ? 'Compare from here' : `Compare from here (now ${from})`}
+      </a>
+    </footer>
+  )
+}

@@ -1,0 +1,180 @@
+// What all parts of the page share: where it is, which moment it shows, and what changes in the cluster.
+
+import {computed, signal} from '@preact/signals'
+import {useEffect, useRef, useState} from 'preact/hooks'
+import {call, stream} from './api.js'
+
+const read = () => {
+  const [path, query] = (location.hash.slice(1) || '/').split('?')
+  return {path, query: new URLSearchParams(query || '')}
+}
+
+// route is where the page is; go and link lead elsewhere, and keep the moment.
+export const route = signal(read())
+addEventListener('hashchange', () => (route.value = read()))
+
+export function link(path, query = {}) {
+  const all = new URLSearchParams(query)
+  if (at.value != null && !all.has('at')) all.set('at', at.value)
+  const text = all.toString()
+  return '#' + path + (text ? '?' + text : '')
+}
+
+// set changes parameters of the address, without a new step of the browser's history.
+export function set(changes) {
+  const query = new URLSearchParams(route.value.query)
+  for (const [name, value] of Object.entries(changes)) {
+    if (value == null || value === '') query.delete(name)
+    else query.set(name, value)
+  }
+  const text = query.toString()
+  history.replaceState(null, '', '#' + route.value.path + (text ? '?' + text : ''))
+  route.value = read()
+}
+
+// at is the index that is shown, null for the present.
+export const at = computed(() => {
+  const text = route.value.query.get('at')
+  return /^\d{1,15}$/.test(text) ? Number(text) : null
+})
+
+// head is the newest entry that is known; line tells of the connection; epoch counts how often all must be read anew.
+export const head = signal({index: 0, time: null})
+export const line = signal({state: 'connecting', why: ''})
+export const epoch = signal(0)
+// shown is the moment that the page shows, as the last answer told it.
+export const shown = signal({index: 0, time: null})
+
+const listeners = new Set()
+const pause = (ms) => new Promise((done) => setTimeout(done, ms))
+
+function saw(message) {
+  const index = Number(message.index)
+  if (index > head.value.index) head.value = {index, time: message.time}
+}
+
+// follow reads what changes for as long as the page is there. After a break it goes on where it was, by any peer.
+export async function follow() {
+  let resume = null
+  for (let wait = 250; ; wait = Math.min(wait * 2, 5000)) {
+    try {
+      if (resume == null) {
+        const info = await call('Info')
+        saw(info)
+        resume = info.index
+        epoch.value++
+      }
+      line.value = {state: 'live', why: ''}
+      await stream('Watch', {after: String(resume)}, (message) => {
+        wait = 250
+        resume = message.resume
+        saw(message)
+        if (message.kind) listeners.forEach((tell) => tell(message))
+      })
+    } catch (failure) {
+      if (failure.code === 'signed_out') {
+        line.value = {state: 'signed out', why: failure.message}
+        return
+      }
+      if (['not_found', 'resource_exhausted', 'invalid_argument', 'out_of_range'].includes(failure.code))
+        resume = null
+      line.value = {state: 'lost', why: failure.message}
+    }
+    await pause(wait)
+  }
+}
+
+// useThings returns a map of what there is of some kinds at the moment that is shown, and keeps it up to date. The same
+// map is returned changed, at most once a frame.
+export function useThings(kinds, job = '') {
+  const [state, setState] = useState({things: new Map(), ready: false, failure: null})
+  useEffect(() => {
+    const abort = new AbortController()
+    const things = new Map()
+    const early = []
+    let index = null
+    let frame = 0
+    const draw = () =>
+      (frame ||= requestAnimationFrame(() => {
+        frame = 0
+        setState({things, ready: true, failure: null})
+      }))
+    const apply = (message) => {
+      if (Number(message.index) <= index) return
+      const key = message.kind + '/' + message.name
+      if (message.type === 'removed') things.delete(key)
+      else things.set(key, message)
+      draw()
+    }
+    const tell = (message) => {
+      const of = message.kind === 'instance' ? message.instance?.job : message.kind === 'node' ? '' : message.name
+      if (!kinds.includes(message.kind) || (job && of !== undefined && of !== job)) return
+      if (index == null) early.push(message)
+      else apply(message)
+    }
+    if (at.value == null) listeners.add(tell)
+    const question = {kinds, once: true, min_index: at.value == null ? String(head.value.index) : '0'}
+    if (job) question.job = job
+    stream(
+      'Watch',
+      question,
+      (message) => {
+        if (message.kind) things.set(message.kind + '/' + message.name, message)
+        else if (message.type === 'synced') {
+          index = Number(message.index)
+          shown.value = {index, time: message.time}
+          early.forEach(apply)
+          draw()
+        }
+      },
+      {at: at.value, signal: abort.signal},
+    ).catch((failure) => {
+      if (!abort.signal.aborted) setState({things, ready: true, failure})
+    })
+    return () => {
+      abort.abort()
+      listeners.delete(tell)
+      cancelAnimationFrame(frame)
+    }
+  }, [kinds.join(), job, at.value, epoch.value])
+  return state
+}
+
+// useAsk returns the answer of a procedure at the moment that is shown. In the present it is asked again after entries,
+// not more often than it answers and three times a second, and never by the clock alone.
+export function useAsk(procedure, request, {past = true} = {}) {
+  const [state, setState] = useState({answer: null, failure: null})
+  const asked = useRef({})
+  const key = procedure + JSON.stringify(request) + at.value + '/' + epoch.value
+  const index = at.value == null && past !== 'once' ? head.value.index : 0
+  useEffect(() => {
+    const abort = new AbortController()
+    asked.current = {key, done: 0, busy: false, abort}
+    return () => abort.abort()
+  }, [key])
+  useEffect(() => {
+    const mine = asked.current
+    const ask = async () => {
+      if (mine.busy || procedure === '') return
+      mine.busy = true
+      const upTo = head.value.index
+      try {
+        const answer = await call(procedure, request, {
+          at: past === false ? null : at.value,
+          signal: mine.abort.signal,
+        })
+        if (answer.time && at.value != null) shown.value = {index: Number(answer.index), time: answer.time}
+        setState({answer, failure: null, key})
+      } catch (failure) {
+        if (!mine.abort.signal.aborted)
+          setState((was) => ({answer: was.key === key ? was.answer : null, failure, key}))
+      }
+      if (mine.abort.signal.aborted) return
+      await pause(330)
+      mine.busy = false
+      if (!mine.abort.signal.aborted && at.value == null && past !== 'once' && head.value.index > upTo) ask()
+    }
+    ask()
+  }, [key, index])
+  return state
+}
