@@ -102,6 +102,7 @@ export function Cluster() {
   const members = peers.filter((p) => p.state === 'member')
   const silent = members.filter((p) => !p.alive).length
   const differ = peers.filter((p) => p.digest_agrees === false)
+  const agree = members.filter((p) => p.digest_agrees === true)
   const voters = quorum.answer?.members || []
   const down = voters.filter((m) => m.state && !/^(voter|leader|up|ok|healthy|follower)/.test(m.state))
   return (
@@ -120,13 +121,17 @@ export function Cluster() {
         <li>
           journal at <b>{answer.index}</b>
         </li>
-        <li>
-          {differ.length === 0 ? (
-            <State word="ok">digests agree</State>
-          ) : (
+        {differ.length > 0 && (
+          <li>
             <State word="differs">digest differs on {differ.map((p) => p.node).join(', ')}</State>
-          )}
-        </li>
+          </li>
+        )}
+        {differ.length === 0 && agree.length > 0 && (
+          <li>
+            <State word="ok">digests agree</State>
+            {agree.length < members.length && ` on ${agree.length} of ${members.length}`}
+          </li>
+        )}
         {at.value == null && voters.length > 0 && (
           <li>
             quorum of <b>{voters.length}</b>

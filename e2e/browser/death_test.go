@@ -1,0 +1,74 @@
+package browser
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+
+	"starling/e2e/agents"
+)
+
+// TestDeath crashes a machine before the page's eyes, moves back to when it was there, and ends the peer that the page
+// asks: the page goes on with another.
+func TestDeath(t *testing.T) {
+	b := open(t)
+	program, err := binary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder := t.TempDir()
+	flock, err := agents.New(agents.Config{Binary: program, Folder: folder, Nodes: []string{"a", "b", "c", "d"},
+		PulseTTL: 3 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	soon, cancel := context.WithTimeout(context.Background(), testTimeout)
+	t.Cleanup(cancel)
+	t.Cleanup(func() {
+		if err := flock.Stop(context.WithoutCancel(soon)); err != nil {
+			t.Error(err)
+		}
+	})
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	must(flock.Start(soon))
+	var all []string
+	for _, a := range flock.Agents {
+		all = append(all, a.Address)
+	}
+	address := strings.Join(all, ",")
+	spread := strings.Replace(work, "instances: 6", "instances: 8\n    placement: spread", 1)
+	ask(t, address, spread, "run", "--detach", "-")
+	link := starling(t, `(http://\S+)`, address, "ui", "--print")[1]
+	b.do(chromedp.Navigate(link))
+	b.see(`4 machines`)
+	b.see(`8 instances running`)
+	b.see(`quorum of 3`)
+	before := b.index()
+
+	must(flock.Agents[3].Crash(soon))
+	b.see(`3 machines`)
+	b.see(`8 instances running`) // those of the dead machine run elsewhere
+	b.shoot("death")
+	b.slide(before)
+	b.see(fmt.Sprintf("as of index %d", before))
+	b.see(`4 machines`)
+	b.shoot("before-death")
+	b.press("Back to live")
+	b.see(`3 machines`)
+
+	must(flock.Agents[0].Terminate(soon))
+	ask(t, strings.Join(all[1:3], ","), strings.ReplaceAll(spread, "job: web", "job: later"), "run", "--detach", "-")
+	b.see(`later`)
+	b.see(`live`)
+	must(flock.Agents[0].Start())
+	must(flock.Agents[0].Ready(soon))
+}
