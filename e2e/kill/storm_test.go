@@ -89,7 +89,7 @@ func gather(t *testing.T, engine, binary string) *storm {
 		if err != nil {
 			t.Fatal(err)
 		}
-		flags = []string{"--zookeeper-servers", strings.Join(servers.Addresses(), ",")}
+		flags = []string{"--zookeeper-servers", strings.Join(servers.Addresses(), ","), "--zookeeper-plaintext", "yes"}
 	}
 	if engine == "external" {
 		servers, err := stock.New(t.Context(), t.TempDir(), engines.At(network.Host(), 3)...)
@@ -100,7 +100,7 @@ func gather(t *testing.T, engine, binary string) *storm {
 		if err != nil {
 			t.Fatal(err)
 		}
-		flags = []string{"--etcd-endpoints", strings.Join(servers.URLs(), ",")}
+		flags = []string{"--etcd-endpoints", strings.Join(servers.URLs(), ","), "--etcd-plaintext", "yes"}
 	}
 	s := &storm{network: network, keeps: engine == "etcd", troubled: map[*agents.Agent]*trouble{},
 		counts: map[string]int{}}

@@ -59,6 +59,8 @@ type Agent struct {
 	// ZooKeeper is the ensemble that keeps the journal instead; it has no servers if etcd does.
 	ZooKeeper      zookeeper.Config
 	ZooKeeperFiles zookeeper.Files
+	// ZooKeeperPlaintext says that servers that are not of this machine may be reached without TLS.
+	ZooKeeperPlaintext bool
 	// Restore is a backup with whose value a new cluster begins, "" for none.
 	Restore string
 	// SecretFile holds the cluster's secret, "" for none.
@@ -126,6 +128,8 @@ type Etcd struct {
 	Certificates       etcd.Certificates
 	User, PasswordFile string
 	Prefix             string
+	// Plaintext says that an endpoint that is not of this machine may be reached without TLS.
+	Plaintext bool
 }
 
 // Defaults. The ports that are given to tasks lie below those that systems give to outgoing connections.
@@ -211,11 +215,15 @@ func ofWork() []setting {
 		{"etcd.user", scalar, "`NAME` of a user of that etcd", setPath(func(c *Agent) *string { return &c.Etcd.User })},
 		{"etcd.password_file", scalar, "`FILE` that holds the user's password",
 			setPath(func(c *Agent) *string { return &c.Etcd.PasswordFile })},
+		{"etcd.plaintext", scalar, "`yes` to reach that etcd without TLS at addresses of other machines, by a network that nobody else is on (default no)",
+			setYes(func(c *Agent) *bool { return &c.Etcd.Plaintext })},
 		{"etcd.prefix", scalar, "`TEXT` with which all keys in that etcd begin (default starling/)",
 			setPath(func(c *Agent) *string { return &c.Etcd.Prefix })},
 		{"zookeeper.servers", scalar, "`HOST:PORT,...` of an ensemble of ZooKeeper, and /CHROOT, if that keeps the journal instead of etcd (default /starling)",
 			setZooKeeper},
 		{"zookeeper.auth_file", scalar, "`FILE` with USER:PASSWORD for it, for digest authentication", setZooKeeperAuth},
+		{"zookeeper.plaintext", scalar, "`yes` to reach it without TLS at addresses of other machines, by a network that nobody else is on (default no)",
+			setYes(func(c *Agent) *bool { return &c.ZooKeeperPlaintext })},
 		{"zookeeper.cert", scalar, "PEM `FILE` of this node's certificate, for servers that want TLS",
 			setPath(func(c *Agent) *string { return &c.ZooKeeperFiles.CertFile })},
 		{"zookeeper.key", scalar, "PEM `FILE` of its key",
@@ -445,6 +453,16 @@ func setAttributes(c *Agent, texts []string) error {
 		c.Attributes[name] = value
 	}
 	return nil
+}
+
+func setYes(field func(*Agent) *bool) func(*Agent, []string) error {
+	return func(c *Agent, texts []string) error {
+		if texts[0] != "yes" && texts[0] != "no" {
+			return fmt.Errorf("%q is neither yes nor no", texts[0])
+		}
+		*field(c) = texts[0] == "yes"
+		return nil
+	}
 }
 
 func setHostPaths(c *Agent, texts []string) error {

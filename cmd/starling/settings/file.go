@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"net"
+	"net/netip"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -18,6 +19,7 @@ import (
 	"starling/api/client"
 	"starling/api/wire"
 	"starling/journal/etcd"
+	"starling/journal/zookeeper"
 )
 
 // Read puts together what the flags, the environment, the file and the defaults say, in this order of
@@ -111,6 +113,7 @@ func (c *Agent) contradictions() []error {
 				"the other", name, path, data))
 		}
 	}
+	problems = append(problems, c.plainly()...)
 	isExternal := len(e.Endpoints) > 0
 	switch {
 	case len(c.ZooKeeper.Servers) > 0:
@@ -126,6 +129,31 @@ func (c *Agent) contradictions() []error {
 		problems = append(problems, fmt.Errorf("etcd: etcd.peer needs etcd.listen, at which the member answers clients"))
 	}
 	return problems
+}
+
+// plainly lists the engines of other machines that would be reached without TLS, and of which that was not said.
+func (c *Agent) plainly() (problems []error) {
+	const advice = "%s: %s would be reached without TLS, so that whoever is on the way reads and writes the journal\n" +
+		"hint: give %s, or on a network that nobody else is on, %s: yes"
+	for _, endpoint := range c.Etcd.Endpoints {
+		if u, err := url.Parse(endpoint); err == nil && u.Scheme == "http" && !isLoopback(u.Hostname()) && !c.Etcd.Plaintext {
+			problems = append(problems, fmt.Errorf(advice, "etcd", endpoint, "endpoints with https", "etcd.plaintext"))
+		}
+	}
+	for _, server := range c.ZooKeeper.Servers {
+		host, _, err := net.SplitHostPort(server)
+		if err == nil && c.ZooKeeperFiles == (zookeeper.Files{}) && !isLoopback(host) && !c.ZooKeeperPlaintext {
+			problems = append(problems,
+				fmt.Errorf(advice, "zookeeper", server, "zookeeper.cert, key and ca", "zookeeper.plaintext"))
+		}
+	}
+	return problems
+}
+
+// isLoopback tells whether a host is this machine, whatever the network.
+func isLoopback(host string) bool {
+	at, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && at.IsLoopback()
 }
 
 // resolved is a path without symbolic links, absolute; what is not there yet has none.

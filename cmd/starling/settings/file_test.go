@@ -86,7 +86,7 @@ func TestAgentConfigZooKeeper(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Setenv("STARLING_ZOOKEEPER_AUTH_FILE", auth)
-	c, err := configOf(t, "node: a\nzookeeper: {servers: 'h:1,[::1]:2,h:3/prod/flock'}\n")
+	c, err := configOf(t, "node: a\nzookeeper: {servers: 'h:1,[::1]:2,h:3/prod/flock', plaintext: yes}\n")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,7 +94,8 @@ func TestAgentConfigZooKeeper(t *testing.T) {
 		got.Auth != "flock:se:cret" {
 		t.Errorf("got %+v", got)
 	}
-	if c, err = configOf(t, "node: a", "--zookeeper-servers", "h:1,h:2"); err != nil || len(c.ZooKeeper.Servers) != 2 ||
+	c, err = configOf(t, "node: a", "--zookeeper-servers", "h:1,h:2", "--zookeeper-plaintext", "yes")
+	if err != nil || len(c.ZooKeeper.Servers) != 2 ||
 		c.ZooKeeper.Chroot != "/starling" {
 		t.Errorf("got %+v, %v", c, err)
 	}
@@ -148,6 +149,11 @@ func TestAgentConfigRefuses(t *testing.T) {
 		{"level", smallConfig + "log: {level: loud}", "must be debug, info, warn or error"},
 		{"address", smallConfig + "address: here", `"here" is not an IP:PORT`},
 		{"device", smallConfig + "devices: {gpu: many}", `"gpu=many" is not a KIND=COUNT`},
+		{"ZooKeeper in plain text", "node: a\nzookeeper: {servers: '127.0.0.1:1,10.0.0.2:2181'}",
+			"zookeeper: 10.0.0.2:2181 would be reached without TLS"},
+		{"etcd in plain text", "node: a\netcd: {endpoints: ['http://localhost:1', 'http://10.0.0.2:2379']}",
+			"etcd: http://10.0.0.2:2379 would be reached without TLS"},
+		{"neither yes nor no", "node: a\nzookeeper: {servers: '10.0.0.2:2181', plaintext: perhaps}", `"perhaps" is neither yes nor no`},
 		{"host path without a name", smallConfig + "host_paths: {a/b: /tmp}", `"a/b=/tmp" is not a NAME=PATH such as data=/srv/data`},
 		{"host path that is a file", smallConfig + "host_paths: {hosts: /etc/passwd}", "hosts: /etc/passwd is not a folder"},
 		{"host path around the data", smallConfig + "data: /tmp/data\nhost_paths: {all: /}", "neither may lie in the other"},
