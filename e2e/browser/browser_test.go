@@ -107,6 +107,8 @@ func ask(t *testing.T, address, input string, args ...string) string {
 type tab struct {
 	*testing.T
 	ctx context.Context
+	// complaints are what the browser says against the page. Those that nobody has taken at the end fail the test.
+	complaints chan string
 }
 
 // open starts a browser with one tab. What the browser logs, the content policy stops, or the console says against the
@@ -126,20 +128,32 @@ func open(t *testing.T) *tab {
 		chromedp.UserDataDir(t.TempDir()), chromedp.Env("HOME="+t.TempDir()))
 	all, end := chromedp.NewExecAllocator(bounded, options...)
 	t.Cleanup(end)
+	b := &tab{T: t, complaints: make(chan string, 100)}
+	t.Cleanup(func() {
+		for len(b.complaints) > 0 {
+			t.Error(<-b.complaints)
+		}
+	})
+	complain := func(what string) {
+		select {
+		case b.complaints <- what:
+		default: // there are enough
+		}
+	}
 	ctx, leave := chromedp.NewContext(all, chromedp.WithListener(func(event any) {
 		switch e := event.(type) {
 		case *log.EventEntryAdded:
 			if e.Entry.Source != "network" {
-				t.Errorf("the browser logs: %s", e.Entry.Text)
+				complain("the browser logs: " + e.Entry.Text)
 			}
 		case *runtime.EventExceptionThrown:
-			t.Errorf("the page failed: %s %s", e.ExceptionDetails.Text, e.ExceptionDetails.Exception.Description)
+			complain("the page failed: " + e.ExceptionDetails.Text)
 		case *runtime.EventConsoleAPICalled:
-			t.Errorf("the console says: %s", e.Args[0].Value)
+			complain(fmt.Sprintf("the console says: %s", e.Args[0].Value))
 		}
 	}))
 	t.Cleanup(leave)
-	b := &tab{t, ctx}
+	b.ctx = ctx
 	if err := chromedp.Do(ctx, chromedp.EmulateViewport(1400, 900)); err != nil {
 		t.Fatal(err)
 	}
