@@ -11,9 +11,9 @@ import (
 	"starling/terms/rules"
 )
 
-// OfTasks says why the tasks of a version of a job may not have the users, host paths and kinds of devices that they
-// name, "" if they may. Admins of the cluster name what they like, others what the pool states. A task that stays what
-// it is keeps what it has.
+// OfTasks says why the tasks of a version of a job may not have the users, host paths, capabilities and kinds of
+// devices that they name, "" if they may. Admins of the cluster name what they like, others what the pool states. A
+// task that stays what it is keeps what it has.
 func OfTasks(s *cluster.State, who access.Subject, spec *terms.Job) string {
 	if s.Rules < rules.Authorities || s.Registry().Role(who) >= access.Admin {
 		return ""
