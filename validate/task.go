@@ -203,13 +203,20 @@ func (p *problems) volumes(t *terms.Task, kind terms.JobType) {
 	if len(t.Volumes) > 0 && kind != terms.Stateful {
 		p.add("volumes", "need a stateful job: a volume belongs to one instance at a time")
 	}
-	for i, v := range t.Volumes {
-		field := "volumes[" + strconv.Itoa(i) + "].name"
-		p.name(field, v.Name)
-		for k := range i {
-			if terms.VariableName(t.Volumes[k].Name) == terms.VariableName(v.Name) {
-				p.add(field, "would set the same variable STARLING_VOLUME_%s as volumes[%d]", terms.VariableName(v.Name), k)
-			}
+	for i := range t.Volumes {
+		named(p, "volumes", t.Volumes[:i+1], func(v *terms.Volume) string { return v.Name })
+	}
+}
+
+// named checks the name of the last element of a list such as volumes, which stands in STARLING_VOLUME_<NAME>.
+func named[T any](p *problems, list string, all []T, nameOf func(*T) string) {
+	last := len(all) - 1
+	name, field := nameOf(&all[last]), list+"["+strconv.Itoa(last)+"].name"
+	p.name(field, name)
+	for k := range all[:last] {
+		if variable := terms.VariableName(name); terms.VariableName(nameOf(&all[k])) == variable {
+			p.add(field, "would set the same variable STARLING_%s_%s as %s[%d]",
+				terms.VariableName(strings.TrimSuffix(list, "s")), variable, list, k)
 		}
 	}
 }
@@ -220,15 +227,9 @@ func (p *problems) hostPaths(t *terms.Task) {
 		return
 	}
 	for i, h := range t.HostPaths {
-		field := "host_paths[" + strconv.Itoa(i) + "].name"
-		p.name(field, h.Name)
-		for k := range i {
-			if terms.VariableName(t.HostPaths[k].Name) == terms.VariableName(h.Name) {
-				p.add(field, "would set the same variable STARLING_HOST_PATH_%s as host_paths[%d]", terms.VariableName(h.Name), k)
-			}
-		}
+		named(p, "host_paths", t.HostPaths[:i+1], func(h *terms.HostPath) string { return h.Name })
 		if slices.ContainsFunc(t.Volumes, func(v terms.Volume) bool { return v.Name == h.Name }) {
-			p.add(field, "is also the name of one of the task's volumes")
+			p.add("host_paths["+strconv.Itoa(i)+"].name", "is also the name of one of the task's volumes")
 		}
 	}
 	for _, need := range t.Unasked() {
@@ -268,14 +269,8 @@ func (p *problems) secrets(t *terms.Task) {
 		p.add("secrets", "must have at most %d elements, has %d", terms.SecretsMax, len(t.Secrets))
 		return
 	}
-	for i, s := range t.Secrets {
-		field := "secrets[" + strconv.Itoa(i) + "].name"
-		p.name(field, s.Name)
-		for j := range i {
-			if terms.VariableName(t.Secrets[j].Name) == terms.VariableName(s.Name) {
-				p.add(field, "would set the same variable STARLING_SECRET_%s as secrets[%d]", terms.VariableName(s.Name), j)
-			}
-		}
+	for i := range t.Secrets {
+		named(p, "secrets", t.Secrets[:i+1], func(s *terms.SecretUse) string { return s.Name })
 	}
 }
 

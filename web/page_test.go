@@ -96,18 +96,18 @@ func TestSignIn(t *testing.T) {
 			t.Error("a link signs in twice")
 		}
 		late := b.page.Link(LinkLife)
-		time.Sleep(LinkLife) // of the test's own clock
+		<-time.After(LinkLife) // of the test's own clock
 		if (&browser{T: t, page: b.page}).signIn(late) {
 			t.Error("a link signs in after its time")
 		}
 		if !b.signIn(b.page.Link(0)) {
 			t.Error("a link without end does not sign in")
 		}
-		time.Sleep(idleMax / 2)
+		<-time.After(idleMax / 2)
 		if got := ask(); got != http.StatusOK {
 			t.Errorf("after half of the idle time: got %d", got)
 		}
-		time.Sleep(idleMax + 1)
+		<-time.After(idleMax + 1)
 		if got := ask(); got != http.StatusUnauthorized {
 			t.Errorf("after the idle time: got %d", got)
 		}
@@ -120,7 +120,7 @@ func TestSessionsAreBounded(t *testing.T) {
 		first.signIn(first.page.Link(0))
 		last := first
 		for range sessionsMax {
-			time.Sleep(time.Second)
+			<-time.After(time.Second)
 			last = &browser{T: t, page: first.page}
 			last.signIn(first.page.Link(0))
 		}

@@ -119,8 +119,12 @@ func open(t *testing.T) *tab {
 		t.Skip("starts a browser and processes")
 	}
 	path, err := exec.LookPath("chromium")
-	if err != nil {
+	switch {
+	case err == nil:
+	case os.Getenv("CI") == "true":
 		t.Fatal("no chromium is here: apt-get install chromium")
+	default:
+		t.Skip("no chromium is here: apt-get install chromium")
 	}
 	bounded, stop := context.WithTimeout(context.Background(), testTimeout)
 	t.Cleanup(stop)

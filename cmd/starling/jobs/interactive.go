@@ -1,7 +1,6 @@
 package jobs
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -13,9 +12,6 @@ import (
 	"starling/cmd/starling/remote"
 	"starling/jobspec"
 	"starling/terms"
-	"starling/validate"
-
-	"starling/terms/rules"
 )
 
 // runInteractive runs one program as a job that ends with it, and lets the user talk with it.
@@ -26,12 +22,7 @@ func runInteractive(ctx context.Context, r *remote.Remote, argv []string, option
 	}
 	name := jobNameFor(argv[0], r.RequestID())
 	spec := jobspec.Command(name, dialog.HoldPlace())
-	spec.Tasks[0].Resources[terms.CPU] = cmp.Or(options.cpu.amount, programCPU)
-	spec.Tasks[0].Resources[terms.Memory] = cmp.Or(options.memory.amount, spec.Tasks[0].Resources[terms.Memory])
-	if problems := validate.Job(&spec, rules.Released); len(problems) > 0 {
-		return problemList(problems)
-	}
-	if _, err := peer.SubmitJob(ctx, &spec, 0); err != nil {
+	if _, err := submitProgram(ctx, peer, spec, options); err != nil {
 		return err
 	}
 	waiting, interrupted, release := console.Attached(ctx, options.timeout)

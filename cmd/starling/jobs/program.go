@@ -30,13 +30,7 @@ func runProgram(ctx context.Context, r *remote.Remote, argv []string, options ru
 		return err
 	}
 	name := jobNameFor(argv[0], r.RequestID())
-	spec := jobspec.Command(name, argv)
-	spec.Tasks[0].Resources[terms.CPU] = cmp.Or(options.cpu.amount, programCPU)
-	spec.Tasks[0].Resources[terms.Memory] = cmp.Or(options.memory.amount, spec.Tasks[0].Resources[terms.Memory])
-	if problems := validate.Job(&spec, rules.Released); len(problems) > 0 {
-		return problemList(problems)
-	}
-	submitted, err := peer.SubmitJob(ctx, &spec, 0)
+	submitted, err := submitProgram(ctx, peer, jobspec.Command(name, argv), options)
 	if err != nil {
 		return err
 	}
@@ -60,6 +54,18 @@ func runProgram(ctx context.Context, r *remote.Remote, argv []string, options ru
 		return fmt.Errorf("%w%s", err, startProblem(ctx, peer, submitted))
 	}
 	return err
+}
+
+// submitProgram submits the job of one program, with what the options let that ask for.
+func submitProgram(ctx context.Context, peer *client.Client, spec terms.Job,
+	options runOptions) (*starlingv1.SubmitJobResponse, error) {
+	asks := &spec.Tasks[0].Resources
+	asks[terms.CPU] = cmp.Or(options.cpu.amount, programCPU)
+	asks[terms.Memory] = cmp.Or(options.memory.amount, asks[terms.Memory])
+	if problems := validate.Job(&spec, rules.Released); len(problems) > 0 {
+		return nil, problemList(problems)
+	}
+	return peer.SubmitJob(ctx, &spec, 0)
 }
 
 // programCPU is what a program asks for that does not say: little, so that it finds room at once.

@@ -282,11 +282,10 @@ func setPath(field func(*Agent) *string) func(*Agent, []string) error {
 }
 
 func setConfine(c *Agent, texts []string) error {
-	if texts[0] != "yes" && texts[0] != "no" {
-		return fmt.Errorf("%q is neither yes nor no", texts[0])
-	}
-	c.Free = texts[0] == "no"
-	return nil
+	confined := false
+	err := setYes(func(*Agent) *bool { return &confined })(c, texts)
+	c.Free = !confined
+	return err
 }
 
 func setAddress(c *Agent, texts []string) error {
