@@ -4,16 +4,15 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"math/rand/v2"
-	"slices"
 
 	"starling/cluster/facts"
 	"starling/command"
 	"starling/journal"
 	"starling/peer"
 	"starling/replica/report"
+	"starling/sim/wishes"
 	"starling/terms"
 	"starling/terms/access"
-	"starling/terms/rules"
 )
 
 // registrar lets users come and go, lets some of them ask for what they may and may not, removes machines and lets them
@@ -74,13 +73,13 @@ func (r *registrar) work() {
 	if r.w.calm {
 		return
 	}
-	user := fmt.Sprint("user", r.rng.IntN(3))
-	switch r.rng.IntN(12) {
-	case 0, 1:
+	user := wishes.Users()[r.rng.IntN(len(wishes.Users()))]
+	switch r.rng.IntN(20) {
+	case 0, 1, 2:
 		r.w.clients.request(&command.AddUser{RequestID: r.id(), Credential: access.Credential{
 			Key: sha256.Sum256(fmt.Append(nil, user, r.rng.IntN(2))), Kind: access.OfUser, Name: user,
-			Role: access.Role(r.between(0, int(access.Admin))), Until: r.w.now + terms.Time(r.between(-100, 20_000))}})
-	case 2:
+			Role: access.Role(r.between(0, int(access.Admin))), Until: r.w.now + terms.Time(r.between(-100, 40_000))}})
+	case 10:
 		r.w.clients.request(&command.RemoveUser{RequestID: r.id(), Name: user})
 	case 3:
 		one := r.token(r.between(0, 8000))
@@ -97,7 +96,9 @@ func (r *registrar) work() {
 	case 7, 8, 9:
 		r.secret()
 	default:
-		r.ask(user)
+		for range 3 {
+			r.ask(user)
+		}
 	}
 	r.w.after(r.between(10, 3000), r.work)
 }
@@ -108,20 +109,18 @@ func (r *registrar) ask(user string) {
 	if m.core == nil || len(r.w.clients.Names) == 0 {
 		return
 	}
-	names := r.w.clients.Names
-	one := r.w.clients.Wish(m.core.State(), names[r.rng.IntN(len(names))])
-	if submit, ok := one.(*command.SubmitJob); ok {
-		submit.Spec.Tasks = slices.Clone(submit.Spec.Tasks)
-		for i := range submit.Spec.Tasks {
-			t := &submit.Spec.Tasks[i]
-			t.User = []string{"", "", "www", "root"}[r.rng.IntN(4)]
-			if m.core.State().Rules >= rules.HostPaths && t.StopGraceMillis%4 == 2 { // no draw of its own
-				t.HostPaths = []terms.HostPath{{Name: []string{"data", "scratch"}[t.StopGraceMillis/4%2]}}
-				t.AskForNodes()
-			}
-		}
+	names, s := r.w.clients.Names, m.core.State()
+	one := r.w.clients.Wish(s, names[r.rng.IntN(len(names))])
+	if r.rng.IntN(2) == 0 {
+		one = r.w.clients.NewJob(s)
 	}
-	who := access.Subject{Kind: access.Kind(r.between(0, int(access.OfLocal))), Name: user}
+	if submit, ok := one.(*command.SubmitJob); ok {
+		wishes.Privileged(r.rng, &submit.Spec, s.Rules)
+	}
+	who := access.Subject{Kind: access.OfUser, Name: user}
+	if r.rng.IntN(8) == 0 {
+		who.Kind = access.Kind(r.between(0, int(access.OfLocal)))
+	}
 	if one != nil {
 		r.w.clients.request(&command.As{Subject: who, Command: one})
 	}

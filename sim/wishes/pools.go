@@ -50,20 +50,7 @@ func (d *Drawer) ChangePools(s *cluster.State) command.Command {
 			d.makeRoom(pool.Tree(s.Pools()).Change(change.Pools, change.Gone), above, change)
 		}
 	}
-	if s.Rules >= rules.Authorities {
-		for i := range change.Pools {
-			lists := [...][]string{nil, {"www"}, {terms.AnyUser}, {"www", "root"}}
-			change.Pools[i].RunAs = lists[(d.Seed+uint64(s.Index)+uint64(len(change.Pools[i].Path)))%uint64(len(lists))]
-		}
-	}
-	if s.Rules >= rules.HostPaths {
-		for i := range change.Pools {
-			n := d.Seed/16 + uint64(s.Index) + uint64(len(change.Pools[i].Path))
-			change.Pools[i].HostPaths = [...][]string{nil, {"data"}, {"data", "scratch"}}[n%3]
-			change.Pools[i].Capabilities = [...][]string{nil, {"NET_ADMIN"}, {"SYS_ADMIN"}}[n/5%3]
-			change.Pools[i].DeviceKinds = [...][]string{nil, nil, {"fpga"}, {"gpu", "peers"}}[n/3%4]
-		}
-	}
+	d.rights(s, change.Pools)
 	if s.Rules >= rules.Volumes {
 		for i := range change.Pools { // a job takes some hundred bytes
 			most := [...]int64{0, 0, 400, 1000, 3000}
