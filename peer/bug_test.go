@@ -15,6 +15,7 @@ import (
 	"starling/command"
 	"starling/driver"
 	"starling/driver/fake"
+	"starling/peer/outbox"
 	"starling/terms"
 	"starling/terms/rules"
 )
@@ -54,10 +55,10 @@ func TestPanicOfTheFoldEndsThePeer(t *testing.T) {
 				t.Errorf("the peer has stopped for %v, want in it %q", err, want)
 			}
 		}
-		if err := <-waits; !errors.Is(err, ErrStopped) {
+		if err := <-waits; !errors.Is(err, outbox.ErrStopped) {
 			t.Errorf("who waited for the value is told %v, want that the peer has stopped", err)
 		}
-		if _, err := a.State(ctx, 0); !errors.Is(err, ErrStopped) {
+		if _, err := a.State(ctx, 0); !errors.Is(err, outbox.ErrStopped) {
 			t.Errorf("who asks for the value is told %v, want that the peer has stopped", err)
 		}
 		found, err := filepath.Glob(report + "*.txt")

@@ -11,6 +11,7 @@ import (
 	"starling/command"
 	"starling/journal"
 	"starling/peer/clock"
+	"starling/peer/outbox"
 	"starling/peer/plant"
 	"starling/replica"
 	"starling/replica/reaction"
@@ -46,7 +47,7 @@ const (
 type Core struct {
 	self   terms.PeerID
 	state  *cluster.State
-	outbox outbox
+	outbox outbox.Outbox
 	clock  clock.Clock
 	offer  *terms.Offer
 	// backAt is the time before which a peer that was away does not say that it is back.
@@ -110,8 +111,8 @@ func NewCore(limits terms.Limits) *Core {
 // when the journal was read as far as it went at the start, and again for every new life.
 func (c *Core) Begin(self terms.PeerID, start uint32, offer *terms.Offer) {
 	c.self, c.offer, c.offerRefusal, c.caughtUp = self, offer, offer.Problem(), true
-	c.outbox.takeBack()
-	c.outbox.seq = sequence(start)
+	c.outbox.TakeBack()
+	c.outbox.Seq = outbox.Sequence(start)
 	c.gone, c.backAt = nil, 0
 }
 
@@ -194,7 +195,7 @@ func (c *Core) fold(r *journal.Record, own terms.Time) (folded report.Folded, ok
 		folded.Outcome = replica.Skip(c.state, index, len(r.Payload), err.Error())
 		c.mark()
 		if r.Writer == string(c.self) {
-			c.outbox.unreadable(r.Seq, err)
+			c.outbox.Unreadable(r.Seq, err)
 		}
 		folded.Digest = c.state.Digest()
 		return folded, true
@@ -211,7 +212,7 @@ func (c *Core) fold(r *journal.Record, own terms.Time) (folded report.Folded, ok
 		if node := c.state.NodeOf(name); node != nil {
 			last = node.LastSeq(incarnation)
 		}
-		c.outbox.folded(e, &folded.Outcome, last)
+		c.outbox.Folded(e, &folded.Outcome, last)
 		c.offered(&folded)
 	}
 	if now := c.state.Rules; now > c.Knows {
@@ -241,24 +242,24 @@ func (c *Core) Halt() error { return c.halted }
 
 // Request takes a command from a client; answer is called once, maybe at once.
 func (c *Core) Request(one command.Command, answer func(report.Receipt, error)) {
-	c.outbox.add(request{one, answer})
+	c.outbox.Add(outbox.Request{Command: one, Answer: answer})
 }
 
 // Fail answers everybody who waits with an error.
-func (c *Core) Fail(err error) { c.outbox.fail(err) }
+func (c *Core) Fail(err error) { c.outbox.Fail(err) }
 
 // Stall answers everybody who waits, and everybody who comes, with an error as long as the journal does not take the
 // entry with the number.
-func (c *Core) Stall(seq uint64, why error) { c.outbox.stall(seq, why) }
+func (c *Core) Stall(seq uint64, why error) { c.outbox.Stall(seq, why) }
 
 // SetRoom tells how full the journal is: of a full one the rest is for what trims it, and for reports.
-func (c *Core) SetRoom(room journal.Room) { c.outbox.room = room }
+func (c *Core) SetRoom(room journal.Room) { c.outbox.Room = room }
 
 // Full says that the journal is full and what to do, "" if it is not.
-func (c *Core) Full() string { return c.outbox.full() }
+func (c *Core) Full() string { return c.outbox.Full() }
 
 // Stalled returns why no requests are taken, nil if they are.
-func (c *Core) Stalled() error { return c.outbox.stalled }
+func (c *Core) Stalled() error { return c.outbox.Stalled }
 
 // Diverge makes the peer passive, because its value differs from others'.
 func (c *Core) Diverge(reason string) { c.diverged = reason }
@@ -334,7 +335,7 @@ func (c *Core) React(own terms.Time) Work {
 	r := reaction.React(c.self, c.state,
 		&reaction.Observed{Now: now, Gone: c.gone, Local: c.seen(), Volumes: c.volumes, Outputs: c.outputs, Lost: c.missing(),
 			Snapshot: c.marked.Snapshot, Offer: c.offerAt(now), Folder: c.Folder, Renewing: c.Renewing,
-			Key: c.Key, Full: c.outbox.room.Full()})
+			Key: c.Key, Full: c.outbox.Room.Full()})
 	w := Work{Watch: r.Watch, Waits: r.Waits, Probe: r.Probe, Renew: r.Renew, Forget: c.forget(r.Forget),
 		DeleteVolumes: r.DeleteVolumes, DeleteOutputs: r.DeleteOutputs, Snapshot: c.snapshotWork(&r.Snapshots)}
 	if at := c.askAgain(r.AskAgain, now); at != 0 {
@@ -366,11 +367,11 @@ func (c *Core) React(own terms.Time) Work {
 // next returns the next record of reactions, and of what was requested if that is open; nil for none.
 func (c *Core) next(now terms.Time, reactions []command.Command, open bool) *journal.Record {
 	header := command.Entry{Rules: c.state.Rules, Writer: c.self, Time: now, Cause: c.state.Index}
-	payload := c.outbox.next(header, reactions, open)
+	payload := c.outbox.Next(header, reactions, open)
 	if payload == nil {
 		return nil
 	}
-	return &journal.Record{Writer: string(c.self), Seq: c.outbox.seq, Payload: payload}
+	return &journal.Record{Writer: string(c.self), Seq: c.outbox.Seq, Payload: payload}
 }
 
 // stayAway has a peer that diverged after it gave notice be away on and on, so that its node takes nothing new.

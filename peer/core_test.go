@@ -8,6 +8,7 @@ import (
 	"starling/cluster/facts"
 	"starling/command"
 	"starling/journal"
+	"starling/peer/outbox"
 	"starling/replica/report"
 	"starling/terms"
 )
@@ -125,7 +126,7 @@ func TestStalledJournalKeepsNobodyWaiting(t *testing.T) {
 		t.Errorf("got answers %v, want three", got)
 	}
 	for _, err := range got {
-		if !errors.Is(err, ErrStalled) || !strings.Contains(err.Error(), "no quorum") {
+		if !errors.Is(err, outbox.ErrStalled) || !strings.Contains(err.Error(), "no quorum") {
 			t.Errorf("got answer %v, want that the journal stalls, and why", err)
 		}
 	}

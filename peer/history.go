@@ -7,6 +7,7 @@ import (
 	"starling/cluster"
 	"starling/journal"
 	"starling/peer/digests"
+	"starling/peer/outbox"
 	"starling/replica/report"
 	"starling/terms"
 )
@@ -108,7 +109,7 @@ func (p *Peer) Follow(ctx context.Context, from terms.Index, visit func(*report.
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-p.stopped:
-			return ErrStopped
+			return outbox.ErrStopped
 		}
 	}
 }

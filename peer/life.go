@@ -13,6 +13,7 @@ import (
 	"starling/journal"
 	"starling/peer/identity"
 	"starling/peer/inbox"
+	"starling/peer/outbox"
 	"starling/peer/sign"
 	"starling/replica/report"
 	"starling/terms"
@@ -182,7 +183,7 @@ func (p *Peer) GoAway(ctx context.Context, within time.Duration) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	case <-p.stopped:
-		return ErrStopped
+		return outbox.ErrStopped
 	}
 	for least := terms.Index(0); ; {
 		s, err := p.State(ctx, least)

@@ -10,6 +10,7 @@ import (
 	"starling/journal"
 	"starling/journal/memory"
 	"starling/peer/identity"
+	"starling/peer/outbox"
 	"starling/terms"
 )
 
@@ -101,7 +102,7 @@ func TestALifeThatIsLedAgainWritesUnderOtherNames(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFlock(t, "a")
 		defer f.stop()
-		old := journal.Record{Writer: "b~1", Seq: sequence(1) + 1, Payload: []byte("what did not count")}
+		old := journal.Record{Writer: "b~1", Seq: outbox.Sequence(1) + 1, Payload: []byte("what did not count")}
 		if err := f.shared.Append(t.Context(), old); err != nil {
 			t.Fatal(err)
 		}

@@ -24,6 +24,7 @@ import (
 	"starling/peer/contact"
 	"starling/peer/identity"
 	"starling/peer/inbox"
+	"starling/peer/outbox"
 	"starling/replica/reaction"
 	"starling/replica/report"
 	"starling/secret"
@@ -301,7 +302,7 @@ func (p *Peer) end() {
 		p.failure = p.bug(r, stack)
 		p.log.Error("the peer stops; its tasks go on", "error", p.failure, "stack", string(stack))
 	}
-	p.core.Fail(ErrStopped)
+	p.core.Fail(outbox.ErrStopped)
 	for _, w := range p.waiting {
 		close(w.reply)
 	}
@@ -440,7 +441,7 @@ func (p *Peer) Submit(ctx context.Context, c command.Command) (report.Receipt, e
 	case <-ctx.Done():
 		return report.Receipt{}, fmt.Errorf("waiting for the journal: %w", ctx.Err())
 	case <-p.stopped:
-		return report.Receipt{}, fmt.Errorf("%w; %w", ErrStopped, report.ErrUnknown)
+		return report.Receipt{}, fmt.Errorf("%w; %w", outbox.ErrStopped, report.ErrUnknown)
 	}
 }
 
@@ -455,13 +456,13 @@ func (p *Peer) State(ctx context.Context, least terms.Index) (*cluster.State, er
 	select {
 	case frozen, ok := <-reply:
 		if !ok {
-			return nil, ErrStopped
+			return nil, outbox.ErrStopped
 		}
 		return frozen.Copy(), nil
 	case <-ctx.Done():
 		return nil, fmt.Errorf("waiting for entry %d: %w", least, ctx.Err())
 	case <-p.stopped:
-		return nil, ErrStopped
+		return nil, outbox.ErrStopped
 	}
 }
 
@@ -486,13 +487,13 @@ func (p *Peer) Ready(ctx context.Context) error {
 	select {
 	case <-p.lived:
 	case <-p.stopped:
-		return cmp.Or(p.failure, ErrStopped)
+		return cmp.Or(p.failure, outbox.ErrStopped)
 	case <-ctx.Done():
 		return fmt.Errorf("%s has not read the journal: %w", p.config.Node, ctx.Err())
 	}
 	for least := terms.Index(0); ; {
 		s, err := p.State(ctx, least)
-		if errors.Is(err, ErrStopped) {
+		if errors.Is(err, outbox.ErrStopped) {
 			return cmp.Or(p.Err(), err)
 		}
 		if err != nil {

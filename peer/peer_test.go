@@ -25,6 +25,7 @@ import (
 	"starling/journal/memory"
 	"starling/peer/identity"
 	"starling/peer/inbox"
+	"starling/peer/outbox"
 	"starling/replica/report"
 	"starling/terms"
 )
@@ -432,7 +433,7 @@ func TestRequestIsAnsweredWithoutAJournal(t *testing.T) {
 		submit := &command.SubmitJob{RequestID: "once", Spec: job("count", terms.Batch, 1, "run", "0")}
 		for range 2 {
 			_, err := f.peers["a"].Submit(context.Background(), submit)
-			if took := time.Since(before); !errors.Is(err, ErrStalled) || took > 2*stallTimeout {
+			if took := time.Since(before); !errors.Is(err, outbox.ErrStalled) || took > 2*stallTimeout {
 				t.Errorf("got %v after %v, want that the journal stalls", err, took)
 			}
 		}

@@ -18,6 +18,7 @@ import (
 	"starling/driver"
 	"starling/driver/fake"
 	"starling/journal"
+	"starling/peer/outbox"
 	"starling/replica/report"
 	"starling/terms"
 	"starling/terms/rules"
@@ -157,7 +158,7 @@ func TestPeerThatIsTooOldLeavesItsTasksAlone(t *testing.T) {
 		f.await("a", "it runs", running("web", 1))
 		f.crash("a")
 		shared := f.shared.Open()
-		raise := &command.Entry{Writer: "a~1", Seq: sequence(1 << 24), Time: 1, Commands: []command.Command{
+		raise := &command.Entry{Writer: "a~1", Seq: outbox.Sequence(1 << 24), Time: 1, Commands: []command.Command{
 			&command.Volunteer{Peer: "a~1", Offer: terms.Offer{Rules: rules.Next}}, &command.RaiseRules{Version: rules.Next},
 		}}
 		err := shared.Append(context.Background(),

@@ -137,7 +137,7 @@ func (c *Core) replace(s *cluster.State, own terms.Time) {
 	c.clock.Heard(c.state.Time, own)
 	name, incarnation := c.self.Split()
 	if node := c.state.NodeOf(name); node != nil {
-		c.outbox.overtaken(node.LastSeq(incarnation))
+		c.outbox.Overtaken(node.LastSeq(incarnation))
 	}
 }
 

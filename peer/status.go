@@ -58,8 +58,8 @@ func (p *Peer) Status(ctx context.Context) report.PeerStatus {
 		}
 		status <- report.PeerStatus{Self: p.core.Self(), Phase: string(phase), Index: p.core.state.Index,
 			OfferRefusal: refusal, Warnings: warnings, Troubles: p.core.Troubles(), Waits: waits,
-			Requests:    len(p.core.outbox.requests) + len(p.core.outbox.waiting),
-			JournalUsed: p.core.outbox.room.Used, JournalQuota: p.core.outbox.room.Quota}
+			Requests:    p.core.outbox.Waiting(),
+			JournalUsed: p.core.outbox.Room.Used, JournalQuota: p.core.outbox.Room.Quota}
 	})
 	select {
 	case s := <-status:

@@ -21,7 +21,7 @@ func (r *ColdStartReport) PerJoiner() float64 { return float64(r.Entries) / floa
 // String tells the report in a line.
 func (r *ColdStartReport) String() string {
 	return fmt.Sprintf("%d machines: %d entries about joining, %.2f for each, in %.1f s", r.Machines, r.Entries,
-		r.PerJoiner(), millis(r.Took).Seconds())
+		r.PerJoiner(), float64(r.Took)/1000)
 }
 
 // ColdStart starts machines within a tenth of a second, with nothing that goes wrong, and waits until all are members.

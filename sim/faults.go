@@ -105,6 +105,14 @@ var faultTable = [faultCount]struct {
 // String returns the fault's name in reports.
 func (f fault) String() string { return faultTable[f].name }
 
+// Faults returns the names of all faults, in the order of Report.Fired.
+func Faults() (names []string) {
+	for f := range faultCount {
+		names = append(names, f.String())
+	}
+	return names
+}
+
 // rates are the thousandths per occasion of every fault.
 type rates [faultCount]int
 

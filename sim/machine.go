@@ -7,6 +7,7 @@ import (
 	"starling/command"
 	"starling/journal"
 	"starling/peer"
+	"starling/peer/outbox"
 	"starling/replica/report"
 	"starling/sim/promises"
 	"starling/terms"
@@ -132,7 +133,7 @@ func (m *machine) crash(whole bool) {
 		}
 	}
 	if m.core != nil {
-		m.core.Fail(peer.ErrStopped)
+		m.core.Fail(outbox.ErrStopped)
 	}
 	if m.w.chance(forgetDisk) {
 		m.disk = disk{}

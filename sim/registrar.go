@@ -8,7 +8,7 @@ import (
 	"starling/cluster/facts"
 	"starling/command"
 	"starling/journal"
-	"starling/peer"
+	"starling/peer/outbox"
 	"starling/replica/report"
 	"starling/sim/wishes"
 	"starling/terms"
@@ -217,7 +217,7 @@ func (m *machine) removed() {
 	m.up, m.disk = false, disk{}
 	m.w.disks.Emptied(&m.volumes)
 	m.run++
-	m.core.Fail(peer.ErrStopped)
+	m.core.Fail(outbox.ErrStopped)
 	m.joins++
 	m.w.after(m.w.registrar.between(10, 2000), func() { m.w.registrar.admit(m) })
 }

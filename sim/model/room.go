@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"starling/cluster/facts"
+	"starling/sim/model/amounts"
 	"starling/terms"
 )
 
@@ -130,36 +131,10 @@ func (r *room) fits(spec *terms.Task) bool {
 	return ok
 }
 
-// chooseDevices returns the numbers of the devices that a request gets, none if there are too few: the lowest that
-// nobody uses, or for a share the one that has the least left for it.
+// chooseDevices returns the numbers of the devices that a request gets, none if there are too few.
 func (r *room) chooseDevices(q terms.DeviceRequest) []uint32 {
-	var whole []uint32
-	share, least, rest := uint32(0), 1001, 0
-	for _, d := range r.node.offer.Devices {
-		if d.Kind != q.Kind || len(q.Models) > 0 && !slices.Contains(q.Models, d.Model) {
-			continue
-		}
-		for number := range d.Count {
-			left := r.deviceLeft(d.Kind, number)
-			if left == 1000 {
-				whole = append(whole, number)
-			} else {
-				rest += max(left, 0)
-			}
-			if left >= int(q.Amount) && left < least {
-				share, least = number, left
-			}
-		}
-	}
-	kept := (r.kept[q.Kind]+999)/1000 + r.gone(q.Kind)
-	rest -= max(r.kept[q.Kind]-1000*len(whole), 0)
-	switch count := int(q.Amount / 1000); {
-	case count > 0 && count <= len(whole)-kept:
-		return whole[:count]
-	case count == 0 && (least < 1000 && rest >= int(q.Amount) || least == 1000 && len(whole) > kept):
-		return []uint32{share}
-	}
-	return nil
+	left := amounts.Devices{Left: r.deviceLeft, Kept: r.kept[q.Kind], Gone: r.gone(q.Kind)}
+	return left.Choose(r.node.offer.Devices, q)
 }
 
 // gone returns how many virtual peers are used that the node does not offer any more: it takes no others for them.

@@ -16,6 +16,7 @@ import (
 	"starling/cmd/starling/remote"
 	"starling/cmd/starling/usage"
 	"starling/sim"
+	"starling/sim/seeds"
 )
 
 // New returns "starling sim".
@@ -51,7 +52,7 @@ drawn from one number. The same seed is the same history, so a failure is replay
 }
 
 // parseSeeds reads the value of a flag.
-func parseSeeds(flag, text string) (sim.Seeds, error) {
+func parseSeeds(flag, text string) (seeds.Range, error) {
 	low, high, isRange := strings.Cut(text, "-")
 	if !isRange {
 		high = low
@@ -59,19 +60,19 @@ func parseSeeds(flag, text string) (sim.Seeds, error) {
 	first, err1 := strconv.ParseUint(low, 10, 63)
 	last, err2 := strconv.ParseUint(high, 10, 63)
 	if err1 != nil || err2 != nil || first > last {
-		return sim.Seeds{}, fmt.Errorf("%s: %q is neither a number nor a range such as 1-100", flag, text)
+		return seeds.Range{}, fmt.Errorf("%s: %q is neither a number nor a range such as 1-100", flag, text)
 	}
-	return sim.Seeds{From: first, To: last}, nil
+	return seeds.Range{From: first, To: last}, nil
 }
 
 // simulate plays the seeds and tells what they came to.
-func simulate(ctx context.Context, c *console.Console, seeds sim.Seeds) error {
+func simulate(ctx context.Context, c *console.Console, all seeds.Range) error {
 	var progress func(done, all uint64)
 	if c.ErrLive {
 		progress = func(done, all uint64) { fmt.Fprintf(c.Err, "\r%d of %d seeds\x1b[K", done, all) }
 		defer fmt.Fprintln(c.Err)
 	}
-	summary := sim.RunMany(ctx, seeds, sim.Options{}, progress)
+	summary := seeds.Play(ctx, all, sim.Options{}, progress)
 	summary.Print(c.Out)
 	switch {
 	case len(summary.Failures) > 0:

@@ -18,7 +18,7 @@ import (
 	"starling/cmd/starling/exit"
 	"starling/cmd/starling/remote"
 	"starling/cmd/starling/usage"
-	"starling/sim"
+	"starling/sim/seeds"
 	"starling/sim/trace"
 	"starling/terms"
 )
@@ -29,7 +29,7 @@ type traceRun struct {
 	nodes, tasks, plot, seed string
 	policies                 []string
 	inflate                  int
-	seeds                    sim.Seeds
+	seeds                    seeds.Range
 }
 
 // Limits of what is asked.

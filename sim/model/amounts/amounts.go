@@ -98,3 +98,43 @@ func Charged(spec *terms.Job) terms.PoolPath {
 	}
 	return spec.Name.Pool()
 }
+
+// Devices is what is left of the devices of a node.
+type Devices struct {
+	// Left tells how many thousandths of one nobody has.
+	Left func(kind string, number uint32) int
+	// Kept is how many thousandths of the kind are kept for others, Gone how many are used that are not offered any more.
+	Kept, Gone int
+}
+
+// Choose returns the numbers of the offered devices that a request gets, none if there are too few: the lowest that
+// nobody uses, or for a share the one that has the least left for it.
+func (v Devices) Choose(offers []terms.DeviceOffer, q terms.DeviceRequest) []uint32 {
+	var whole []uint32
+	share, least, rest := uint32(0), 1001, 0
+	for _, d := range offers {
+		if d.Kind != q.Kind || len(q.Models) > 0 && !slices.Contains(q.Models, d.Model) {
+			continue
+		}
+		for number := range d.Count {
+			left := v.Left(d.Kind, number)
+			if left == 1000 {
+				whole = append(whole, number)
+			} else {
+				rest += max(left, 0)
+			}
+			if left >= int(q.Amount) && left < least {
+				share, least = number, left
+			}
+		}
+	}
+	kept := (v.Kept+999)/1000 + v.Gone
+	rest -= max(v.Kept-1000*len(whole), 0)
+	switch count := int(q.Amount / 1000); {
+	case count > 0 && count <= len(whole)-kept:
+		return whole[:count]
+	case count == 0 && (least < 1000 && rest >= int(q.Amount) || least == 1000 && len(whole) > kept):
+		return []uint32{share}
+	}
+	return nil
+}

@@ -1,4 +1,5 @@
-package sim
+// Package seeds plays many seeds of the simulator, and tells what they came to.
+package seeds
 
 import (
 	"context"
@@ -11,11 +12,12 @@ import (
 	"sync/atomic"
 	"time"
 
+	"starling/sim"
 	"starling/terms"
 )
 
-// Seeds is a range of seeds, both ends included.
-type Seeds struct{ From, To uint64 }
+// Range is a range of seeds, both ends included.
+type Range struct{ From, To uint64 }
 
 // failuresMax bounds the failed runs that a summary tells; no more are begun after that.
 const failuresMax = 5
@@ -30,7 +32,7 @@ type Summary struct {
 	Entries, EntriesMax, EventsMax int
 	// Joins counts the machines that became members, JoinEntries the entries that were about joining.
 	Joins, JoinEntries int
-	// Mixed counts the runs with mixed versions; see Report of the others.
+	// Mixed counts the runs with mixed versions; see sim.Report of the others.
 	Mixed, Halted, RefusedRaises int
 	// Snapshots and Restores are those of all runs.
 	Snapshots, Restores int
@@ -40,7 +42,7 @@ type Summary struct {
 	// and until nothing was written any more.
 	RingMax, RestMax time.Duration
 	// Failures are the failed runs, lowest seed first.
-	Failures []Report
+	Failures []sim.Report
 }
 
 // Firing counts the runs in which a fault happened, and how often it did in all.
@@ -52,9 +54,9 @@ type Firing struct {
 // collectPercent lets the collector run less often than usual: runs are short and leave everything behind.
 const collectPercent = 400
 
-// RunMany plays all seeds on all processors, until ctx ends or too many runs have failed. After each run it calls
+// Play plays all seeds on all processors, until ctx ends or too many runs have failed. After each run it calls
 // progress, which may be nil, one call at a time.
-func RunMany(ctx context.Context, seeds Seeds, o Options, progress func(done, all uint64)) Summary {
+func Play(ctx context.Context, seeds Range, o sim.Options, progress func(done, all uint64)) Summary {
 	var (
 		summary Summary
 		next    atomic.Uint64
@@ -63,14 +65,14 @@ func RunMany(ctx context.Context, seeds Seeds, o Options, progress func(done, al
 	)
 	begun := time.Now()
 	defer debug.SetGCPercent(debug.SetGCPercent(collectPercent))
-	for f := range faultCount {
-		summary.Fired = append(summary.Fired, Firing{Fault: f.String()})
+	for _, fault := range sim.Faults() {
+		summary.Fired = append(summary.Fired, Firing{Fault: fault})
 	}
 	next.Store(seeds.From)
 	for range runtime.GOMAXPROCS(0) {
 		group.Go(func() {
 			for seed := next.Add(1) - 1; seed <= seeds.To && ctx.Err() == nil; seed = next.Add(1) - 1 {
-				r := Run(seed, o)
+				r := sim.Run(seed, o)
 				lock.Lock()
 				summary.add(&r)
 				stop := len(summary.Failures) >= failuresMax
@@ -86,11 +88,11 @@ func RunMany(ctx context.Context, seeds Seeds, o Options, progress func(done, al
 	}
 	group.Wait()
 	summary.Took = time.Since(begun)
-	slices.SortFunc(summary.Failures, func(a, b Report) int { return int(a.Seed) - int(b.Seed) })
+	slices.SortFunc(summary.Failures, func(a, b sim.Report) int { return int(a.Seed) - int(b.Seed) })
 	return summary
 }
 
-func (s *Summary) add(r *Report) {
+func (s *Summary) add(r *sim.Report) {
 	s.Runs++
 	s.Entries += r.Entries
 	s.EntriesMax, s.EventsMax = max(s.EntriesMax, r.Entries), max(s.EventsMax, r.Events)

@@ -1,13 +1,17 @@
-package sim
+package seeds
 
-import "testing"
+import (
+	"testing"
+
+	"starling/sim"
+)
 
 func TestSeeds(t *testing.T) {
-	seeds := Seeds{1, 3800}
+	all := Range{1, 3800}
 	if testing.Short() {
-		seeds.To = 300
+		all.To = 300
 	}
-	s := RunMany(t.Context(), seeds, Options{}, nil)
+	s := Play(t.Context(), all, sim.Options{}, nil)
 	for _, r := range s.Failures {
 		t.Error(r.Failure)
 	}
