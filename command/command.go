@@ -82,6 +82,7 @@ const (
 	KindPutSecret
 	KindSealSecret
 	KindRemoveSecret
+	KindMoveVolumes
 	kindEnd
 )
 
@@ -98,7 +99,7 @@ func (k Kind) String() string {
 		"steer-update", "revert-job", "restart-job", "end-allocation", "drain-node",
 		"change-pools", "suspend-job", "seal-task", "vouch-snapshot", "as", "add-user", "remove-user", "add-token",
 		"remove-token", "admit-node", "remove-node", "take-snapshot", "add-authority", "remove-authority",
-		"remove-volumes", "put-secret", "seal-secret", "remove-secret"}[k-1]
+		"remove-volumes", "put-secret", "seal-secret", "remove-secret", "move-volumes"}[k-1]
 }
 
 // Command is one verb with its arguments.
@@ -241,6 +242,15 @@ type RemoveVolumes struct {
 	Volumes   terms.VolumeSet
 }
 
+// MoveVolumes notes that the writer's node has a set of volumes from now on, instead of the node that had it: its peer
+// has copied what the last allocation left in them.
+type MoveVolumes struct {
+	RequestID string
+	Volumes   terms.VolumeSet
+	// Order is that of the last allocation before they were copied. If there was another meanwhile, they do not move.
+	Order terms.Index
+}
+
 // DrainNode moves what runs on a node to others and gives it nothing new; or takes that back.
 type DrainNode struct {
 	RequestID string
@@ -349,6 +359,9 @@ func (*EndAllocation) Kind() Kind { return KindEndAllocation }
 
 // Kind returns KindRemoveVolumes.
 func (*RemoveVolumes) Kind() Kind { return KindRemoveVolumes }
+
+// Kind returns KindMoveVolumes.
+func (*MoveVolumes) Kind() Kind { return KindMoveVolumes }
 
 // Kind returns KindDrainNode.
 func (*DrainNode) Kind() Kind { return KindDrainNode }

@@ -97,11 +97,18 @@ func (m *EndAllocation) code(c *codec.Coder) {
 	}
 }
 
-func (m *RemoveVolumes) code(c *codec.Coder) {
-	request(c, &m.RequestID, &m.Volumes.Slot.Job)
-	codec.Text(c, &m.Volumes.Slot.Task, terms.NameBytesMax)
-	codec.Integer(c, &m.Volumes.Slot.Index, math.MaxUint32)
-	codec.Integer(c, &m.Volumes.Job, math.MaxUint32)
+func (m *RemoveVolumes) code(c *codec.Coder) { volumes(c, &m.RequestID, &m.Volumes) }
+
+func (m *MoveVolumes) code(c *codec.Coder) {
+	volumes(c, &m.RequestID, &m.Volumes)
+	codec.Integer(c, &m.Order, math.MaxUint64)
+}
+
+func volumes(c *codec.Coder, id *string, set *terms.VolumeSet) {
+	request(c, id, &set.Slot.Job)
+	codec.Text(c, &set.Slot.Task, terms.NameBytesMax)
+	codec.Integer(c, &set.Slot.Index, math.MaxUint32)
+	codec.Integer(c, &set.Job, math.MaxUint32)
 }
 
 func (m *DrainNode) code(c *codec.Coder) {

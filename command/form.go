@@ -113,6 +113,8 @@ func (f form) since() rules.Number {
 		return rules.Lacks
 	case f == form{KindChangePools, withHostPaths}:
 		return rules.HostPaths
+	case f.kind == KindMoveVolumes:
+		return rules.MovedVolumes
 	case f.kind == KindRemoveVolumes, f == form{KindChangePools, withSpecBytes}, f == form{KindVolunteer, withAbsence}:
 		return rules.Volumes
 	case f.kind >= KindAs && f.kind < kindEnd:
@@ -197,6 +199,8 @@ func blank(f form) Command {
 		return &VouchSnapshot{}
 	case KindRemoveVolumes:
 		return &RemoveVolumes{}
+	case KindMoveVolumes:
+		return &MoveVolumes{}
 	case KindPassTime:
 		return &PassTime{}
 	}

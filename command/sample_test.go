@@ -161,6 +161,8 @@ func commands() []Command {
 		&RemoveAuthority{RequestID: "0f9d", ID: access.Key([]byte("the SHA-256 of a certificate of1"))},
 		&RemoveVolumes{RequestID: "0f9d",
 			Volumes: terms.VolumeSet{Slot: terms.SlotName{Job: "shop/db", Task: "main", Index: 2}, Job: 17}},
+		&MoveVolumes{RequestID: "0f9d", Order: 4711,
+			Volumes: terms.VolumeSet{Slot: terms.SlotName{Job: "shop/db", Task: "main", Index: 2}, Job: 17}},
 		&PutSecret{RequestID: "0f9d", Secret: sealed()},
 		&SealSecret{Secret: sealed()},
 		&RemoveSecret{RequestID: "0f9d", Pool: "shop", Name: "db-password"},

@@ -64,9 +64,11 @@ type Core struct {
 	digest  uint64
 	// gone are the watched peers whose pulse has ended.
 	gone []terms.PeerID
-	// local is what the driver has; starting what it was told to start and has not answered; refused what it could not.
+	// local is what the driver has; starting what it was told to start and has not answered; refused what it could not;
+	// arrived the volumes that were copied here, as long as it is not known whether they are here now.
 	local    []reaction.LocalTask
 	volumes  []terms.VolumeSet
+	arrived  []terms.VolumeSet
 	outputs  []terms.OutputSet
 	starting map[terms.AllocationID]bool
 	refused  map[terms.AllocationID]string
@@ -278,6 +280,18 @@ func (c *Core) PulseSeen(p terms.PeerID, alive bool) {
 // DriverHas replaces what the driver has.
 func (c *Core) DriverHas(local []reaction.LocalTask) { c.local = local }
 
+// TakeVolumes asks for volumes that were copied here, as Request does. They are not deleted as long as it is not known
+// what came of that.
+func (c *Core) TakeVolumes(set terms.VolumeSet, ask command.Command, answer func(report.Receipt, error)) {
+	c.arrived = append(c.arrived, set)
+	c.Request(ask, func(r report.Receipt, err error) {
+		if !errors.Is(err, report.ErrUnknown) {
+			c.arrived = slices.DeleteFunc(c.arrived, func(one terms.VolumeSet) bool { return one == set })
+		}
+		answer(r, err)
+	})
+}
+
 // DriverKeeps replaces the sets of volumes and the outputs that the driver keeps.
 func (c *Core) DriverKeeps(sets []terms.VolumeSet, outputs []terms.OutputSet) {
 	c.volumes, c.outputs = sets, outputs
@@ -322,6 +336,12 @@ type Work struct {
 	AskAgain terms.Time
 }
 
+// settled are the volumes that the driver keeps, but for those of which it is not known yet whether they are here.
+func (c *Core) settled() []terms.VolumeSet {
+	arrived := func(set terms.VolumeSet) bool { return slices.Contains(c.arrived, set) }
+	return slices.DeleteFunc(slices.Clone(c.volumes), arrived)
+}
+
 // React returns what is to be done now. Nothing is asked for twice unless it had no effect.
 func (c *Core) React(own terms.Time) Work {
 	phase, _ := c.Phase()
@@ -333,8 +353,8 @@ func (c *Core) React(own terms.Time) Work {
 	}
 	now := c.clock.Now(own)
 	r := reaction.React(c.self, c.state,
-		&reaction.Observed{Now: now, Gone: c.gone, Local: c.seen(), Volumes: c.volumes, Outputs: c.outputs, Lost: c.missing(),
-			Snapshot: c.marked.Snapshot, Offer: c.offerAt(now), Folder: c.Folder, Renewing: c.Renewing,
+		&reaction.Observed{Now: now, Gone: c.gone, Local: c.seen(), Volumes: c.settled(), Outputs: c.outputs,
+			Lost: c.missing(), Snapshot: c.marked.Snapshot, Offer: c.offerAt(now), Folder: c.Folder, Renewing: c.Renewing,
 			Key: c.Key, Full: c.outbox.Room.Full()})
 	w := Work{Watch: r.Watch, Waits: r.Waits, Probe: r.Probe, Renew: r.Renew, Forget: c.forget(r.Forget),
 		DeleteVolumes: r.DeleteVolumes, DeleteOutputs: r.DeleteOutputs, Snapshot: c.snapshotWork(&r.Snapshots)}

@@ -301,6 +301,8 @@ func (f *fold) obey(c command.Command) report.Result {
 		return f.endAllocation(c)
 	case *command.RemoveVolumes:
 		return f.once(c.RequestID, func() report.Result { return storage.Remove(f.s, c.Volumes) })
+	case *command.MoveVolumes:
+		return f.once(c.RequestID, func() report.Result { return storage.Move(f.s, f.entry.Writer, c) })
 	case *command.DrainNode:
 		return f.drainNode(c)
 	case *command.ChangePools:

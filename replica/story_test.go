@@ -67,6 +67,7 @@ import (
 //	rules 2 by=a
 //	newest                       the newest rules are in force, without an entry
 //	rm db.main[0]@1              its volumes are to be deleted
+//	takes db.main[0]@1 7 by=b    b has its volumes from now on, as #7 left them
 //	volumes                      all volumes
 //
 // An entry is shown with its effects and refusals, and after it all jobs.
@@ -258,13 +259,8 @@ func (w *story) tellMore(verb string, by terms.PeerID, plain []string) bool {
 		w.passes(plain[0], verb == "passes")
 	case "members":
 		w.members(terms.JobName(plain[0]))
-	case "rm":
-		set, _ := terms.ParseVolumeSet(plain[0])
-		w.write(by, &command.RemoveVolumes{Volumes: set})
-	case "volumes":
-		for _, one := range storage.List(w.s) {
-			fmt.Fprintf(&w.out, "%s on %s: %s\n", one.Set, one.Node, one.State)
-		}
+	case "rm", "takes", "volumes":
+		w.volumes(verb, by, plain)
 	case "loses":
 		_, _, id := w.slot(plain[0])
 		w.lost = append(w.lost, id)
@@ -272,6 +268,23 @@ func (w *story) tellMore(verb string, by terms.PeerID, plain []string) bool {
 		return false
 	}
 	return true
+}
+
+// volumes lists volumes, removes some, or lets the node of a peer have them as an allocation left them.
+func (w *story) volumes(verb string, by terms.PeerID, plain []string) {
+	if verb == "volumes" {
+		for _, one := range storage.List(w.s) {
+			fmt.Fprintf(&w.out, "%s on %s: %s\n", one.Set, one.Node, one.State)
+		}
+		return
+	}
+	set, _ := terms.ParseVolumeSet(plain[0])
+	if verb == "rm" {
+		w.write(by, &command.RemoveVolumes{Volumes: set})
+		return
+	}
+	order, _ := strconv.ParseUint(plain[1], 10, 64)
+	w.write(by, &command.MoveVolumes{Volumes: set, Order: terms.Index(order)})
 }
 
 // join lets peers join and offer.

@@ -128,6 +128,8 @@ func needs(c command.Command) []Need {
 		return ofJob(access.Operator, c.Slot.Job)
 	case *command.RemoveVolumes:
 		return ofJob(access.Operator, c.Volumes.Slot.Job)
+	case *command.MoveVolumes:
+		return ofJob(access.Operator, c.Volumes.Slot.Job)
 	case *command.PutSecret:
 		return []Need{{access.Submitter, c.Secret.Pool}}
 	case *command.RemoveSecret:

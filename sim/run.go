@@ -76,6 +76,9 @@ func Run(seed uint64, o Options) (report Report) {
 	}
 	w.versions.begin(trouble)
 	w.registrar.begin()
+	if rng := rand.New(rand.NewPCG(seed, 0x30e5)); rng.IntN(3) == 0 {
+		w.moves(rng)
+	}
 	w.after(w.between(0, 500), w.trouble)
 	w.after(w.between(0, 500), w.clients.work)
 	w.run(epoch + terms.Time(trouble))

@@ -1,13 +1,18 @@
 package sim
 
 import (
+	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strconv"
 	"strings"
 
 	"starling/cluster/facts"
+	"starling/command"
 	"starling/plugin/roster"
 	"starling/replica/reaction"
+	"starling/replica/report"
+	"starling/replica/storage"
 	"starling/sim/wishes"
 	"starling/terms"
 )
@@ -200,6 +205,45 @@ func (m *machine) deleteVolumes(sets []terms.VolumeSet) {
 		m.volumes.Sets = slices.DeleteFunc(m.volumes.Sets, func(one terms.VolumeSet) bool { return one == set })
 		m.stale = true
 	}
+}
+
+// moves copies volumes that no instance has from one machine to another now and then. It has a source of its own.
+func (w *World) moves(rng *rand.Rand) {
+	w.after(100+rng.IntN(4000), func() {
+		from, to := w.machines[rng.IntN(len(w.machines))], w.machines[rng.IntN(len(w.machines))]
+		if w.calm {
+			return
+		}
+		w.moves(rng)
+		if to.up && to.begun && from != to {
+			from.copyTo(to, rng)
+		}
+	})
+}
+
+// copyTo copies a set that nobody writes to on this machine to another, which asks to have it from then on.
+func (m *machine) copyTo(to *machine, rng *rand.Rand) {
+	of := storage.List(to.core.State())
+	of = slices.DeleteFunc(of, func(one storage.Volumes) bool {
+		writes := func(t *running) bool { return t.volumes == one.Set && t.Ended == facts.NotEnded }
+		return slices.ContainsFunc(m.tasks, writes) || one.Node != m.name || one.State == storage.InUse ||
+			!slices.Contains(m.volumes.Sets, one.Set)
+	})
+	if len(of) == 0 || slices.Contains(to.volumes.Sets, of[0].Set) {
+		return
+	}
+	one := of[rng.IntN(len(of))]
+	by := m.volumes.Written(one.Set)
+	to.later(rng.IntN(2000), func() {
+		if slices.Contains(to.volumes.Sets, one.Set) {
+			return
+		}
+		to.w.disks.Copied(one.Set, by, &to.volumes)
+		to.tell("has copied the volumes %s from %s", one.Set, m.label)
+		move := &command.MoveVolumes{RequestID: fmt.Sprint("moved ", to.w.now), Volumes: one.Set, Order: one.Order}
+		to.core.TakeVolumes(one.Set, move, func(report.Receipt, error) { to.notice() })
+		to.wake()
+	})
 }
 
 // end lets a task end; the peer learns of it if it runs.

@@ -65,6 +65,9 @@ func request(c command.Command) string {
 			terms.AllocationID{Slot: c.Slot, Order: c.Order})
 	case *command.RemoveVolumes:
 		return fmt.Sprintf("remove the volumes %s", c.Volumes)
+	case *command.MoveVolumes:
+		return fmt.Sprintf("have the volumes %s, copied as %s left them, from now on", c.Volumes,
+			terms.AllocationID{Slot: c.Volumes.Slot, Order: c.Order})
 	case *command.EndAllocation:
 		if c.WithoutVolumes {
 			return fmt.Sprintf("give up the volumes of %s", terms.AllocationID{Slot: c.Slot, Order: c.Order})

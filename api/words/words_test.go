@@ -79,6 +79,8 @@ func TestCommands(t *testing.T) {
 			"seal task server of job web by web.server[2]#4711"},
 		{&command.RemoveVolumes{Volumes: terms.VolumeSet{Slot: terms.SlotName{Job: "web", Task: "main", Index: 2}, Job: 7}},
 			"remove the volumes web.main[2]@7"},
+		{&command.MoveVolumes{Volumes: terms.VolumeSet{Slot: terms.SlotName{Job: "web", Task: "main", Index: 2}, Job: 7},
+			Order: 4711}, "have the volumes web.main[2]@7, copied as web.main[2]#4711 left them, from now on"},
 		{&command.EndAllocation{Slot: terms.SlotName{Job: "web", Task: "server", Index: 2}, Order: 4711},
 			"restart web.server[2]#4711"},
 		{&command.EndAllocation{Slot: terms.SlotName{Job: "web", Task: "server", Index: 2}, Order: 4711, Elsewhere: true},

@@ -5,11 +5,12 @@ import (
 
 	"starling/cluster/facts"
 	"starling/terms"
+	"starling/terms/rules"
 )
 
 // volumes lists the volumes that nobody will come back for. The rule: a slot's volumes stay on a node until they are
-// removed or given up, or the slot has a place on another node: also while the job is stopped or has fewer instances,
-// and when it is forgotten. Before rules.Volumes they were not kept for the next job of the name.
+// removed or given up, or are on another node: also while the job is stopped or has fewer instances, and when it is
+// forgotten. Before rules.Volumes they were not kept for the next job of the name.
 func (r *reacting) volumes() {
 	if !r.s.IsMember(r.self) {
 		return
@@ -51,7 +52,8 @@ func (r *reacting) keeps(set terms.VolumeSet) bool {
 			continue
 		}
 		slot, ok := r.s.SlotAt(ref)
-		return !ok && (!found || kept.Node == here) || ok && !slot.Phase.Holds() || slot.Node == here
+		back := !slot.Phase.Holds() && (slot.Order == 0 || r.s.Rules < rules.MovedVolumes)
+		return !ok && (!found || kept.Node == here) || ok && back || slot.Node == here
 	}
 	return true
 }

@@ -43,9 +43,7 @@ func List(s *cluster.State) (all []Volumes) {
 	}
 	s.EachJob(func(j *workload.Job) bool {
 		for task := range j.Tasks {
-			if j.HasVolumes(task) {
-				all = append(all, ofTask(s, j, task)...)
-			}
+			all = append(all, ofTask(s, j, task)...)
 		}
 		return true
 	})
@@ -61,22 +59,30 @@ func isThere(s *cluster.State, slot terms.SlotName) bool {
 
 // ofTask returns those of the slots of a task that have been placed since they began with what they have.
 func ofTask(s *cluster.State, j *workload.Job, task int) (all []Volumes) {
-	s.EachSlot(j.ID, task, func(r facts.SlotRef, row facts.Slot) bool {
-		set, began, _ := s.Volumes().Of(s.NameOf(r), j.ID)
-		if r.Seat != facts.MainSeat || row.Order == 0 || began.Empty && row.Order < began.Order {
-			return true
+	s.EachSlot(j.ID, task, func(r facts.SlotRef, _ facts.Slot) bool {
+		if one, ok := ofSlot(s, j, r); ok && r.Seat == facts.MainSeat {
+			all = append(all, one)
 		}
-		one := Volumes{Set: set, Node: s.Node(row.Node).Name, State: Kept, Order: row.Order}
-		switch {
-		case row.Phase.Holds():
-			one.State = InUse
-		case isWanted(j, r):
-			one.State = Waiting
-		}
-		all = append(all, one)
 		return true
 	})
 	return all
+}
+
+// ofSlot returns those of a slot; ok is false if no instance has been placed with them.
+func ofSlot(s *cluster.State, j *workload.Job, r facts.SlotRef) (one Volumes, ok bool) {
+	row, _ := s.SlotAt(r)
+	set, began, _ := s.Volumes().Of(s.NameOf(r), j.ID)
+	if !j.HasVolumes(int(r.Task)) || row.Order == 0 || began.Empty && row.Order < began.Order {
+		return one, false
+	}
+	one = Volumes{Set: set, Node: s.Node(row.Node).Name, State: Kept, Order: row.Order}
+	switch {
+	case row.Phase.Holds():
+		one.State = InUse
+	case isWanted(j, r):
+		one.State = Waiting
+	}
+	return one, true
 }
 
 // isWanted tells whether a job is to have the slot.

@@ -4,6 +4,7 @@ package storage
 import (
 	"starling/cluster"
 	"starling/cluster/facts"
+	"starling/command"
 	"starling/replica/report"
 	"starling/terms"
 	"starling/terms/rules"
@@ -36,6 +37,58 @@ func Remove(s *cluster.State, set terms.VolumeSet) report.Result {
 	}
 	Renew(s, slot, j.ID)
 	return report.Result{Job: slot.Job}
+}
+
+// Move notes that volumes are on the writer's node, to which its peer has copied what an allocation left in them. It is
+// refused while an instance has them, and if there was another allocation since.
+func Move(s *cluster.State, writer terms.PeerID, c *command.MoveVolumes) report.Result {
+	set := c.Volumes
+	one, r := find(s, set)
+	switch {
+	case !s.IsMember(writer):
+		return report.Refuse(facts.Denied, "%s is not a member", writer)
+	case one.State == "":
+		return report.Refuse(facts.NotFound, "there are no volumes %s", set)
+	case one.State == InUse, r.Job != 0 && s.Job(r.Job).Tasks[r.Task].SecondaryHeld(r):
+		return report.Refuse(facts.Conflict, "an instance has the volumes %s: stop its job first, or drain its node", set)
+	case one.Order != c.Order:
+		return report.Refuse(facts.Conflict, "an instance has used the volumes %s since they were copied: try again", set)
+	case one.Node == writer.Node():
+		return report.Refuse(facts.Conflict, "node %s has the volumes %s", one.Node, set)
+	}
+	to := s.NodeOf(writer.Node()).Index
+	if kept, ok := s.Volumes().Get(set); ok && !kept.Empty {
+		kept.Node = to
+		s.Volumes().Put(set, kept)
+	}
+	if slot, ok := s.SlotAt(r); ok {
+		slot.Node = to
+		s.SetSlot(r, slot)
+	}
+	return report.Result{Job: set.Slot.Job}
+}
+
+// find returns what becomes of a set, no state if nothing is known of it, and the slot that has it, if that is there.
+func find(s *cluster.State, set terms.VolumeSet) (one Volumes, r facts.SlotRef) {
+	kept, ok := s.Volumes().Get(set)
+	if ok && kept.User == 0 {
+		return Volumes{set, s.Node(kept.Node).Name, Kept, kept.Order, kept.Since}, r
+	}
+	j := s.JobOf(set.Slot.Job)
+	if j == nil || s.Expired(j.ID) {
+		return one, r
+	}
+	if now, _, _ := s.Volumes().Of(set.Slot, j.ID); now != set {
+		return one, r
+	}
+	if r, there := s.RefOf(set.Slot); there {
+		one, _ = ofSlot(s, j, r)
+		return one, r
+	}
+	if ok && !kept.Empty {
+		one = Volumes{set, s.Node(kept.Node).Name, Kept, kept.Order, kept.Since}
+	}
+	return one, r
 }
 
 // Renew lets a slot of a job begin with empty volumes: nobody will come back for those that it had.

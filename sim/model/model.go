@@ -233,6 +233,8 @@ func (m *Model) ask(writer terms.PeerID, c command.Command) bool {
 		})
 	case *command.RemoveVolumes:
 		return m.once(c.RequestID, func() bool { return m.removeVolumes(c.Volumes) })
+	case *command.MoveVolumes:
+		return m.once(c.RequestID, func() bool { return m.moveVolumes(writer, c) })
 	case *command.DrainNode:
 		return m.once(c.RequestID, func() bool { return m.drainNode(c) })
 	case *command.ChangePools:

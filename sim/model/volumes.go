@@ -4,6 +4,8 @@ import (
 	"slices"
 
 	"starling/cluster/facts"
+	"starling/command"
+	"starling/sim/model/keeping"
 	"starling/terms"
 )
 
@@ -61,24 +63,45 @@ func (m *Model) expire(j *Job) {
 
 // removeVolumes lets what is in volumes be deleted that no instance is to have.
 func (m *Model) removeVolumes(set terms.VolumeSet) bool {
-	if m.volumes.Remove(set) {
-		return true
-	}
-	j := m.jobOf(set.Slot.Job)
-	if j == nil || j.expired {
-		return false
-	}
-	row, wanted := facts.Slot{}, false
-	for _, t := range j.tasks {
-		if t.name == set.Slot.Task && int(set.Slot.Index) < len(t.slots) && t.keeps() {
-			s := t.slots[set.Slot.Index]
-			row, wanted = s.main().Slot, s.wanted() && j.finished == 0
-		}
-	}
-	if !m.volumes.Has(set, j.ID, &row, true) || wanted || row.Phase.Holds() {
-		return false
+	gone, s := m.volumes.Remove(set), m.slotWith(set)
+	if gone || s == nil || !m.volumes.Has(set, s.task.job.ID, &s.main().Slot, s.task.keeps()) ||
+		s.main().Phase.Holds() || s.wanted() && s.task.job.finished == 0 {
+		return gone
 	}
 	m.lastJob++
-	m.volumes.Renew(set.Slot, j.ID, m.lastJob, m.index)
+	m.volumes.Renew(set.Slot, s.task.job.ID, m.lastJob, m.index)
 	return true
+}
+
+// moveVolumes lets the node of a member have volumes, as an allocation left them.
+func (m *Model) moveVolumes(writer terms.PeerID, c *command.MoveVolumes) bool {
+	s := m.slotWith(c.Volumes)
+	if !slices.Contains(m.Ring, writer) {
+		return false
+	}
+	move := keeping.Moved{Set: c.Volumes, Left: c.Order, To: m.nodeOf(writer.Node()).number}
+	free := m.volumes.Move(move, 0, &facts.Slot{})
+	if free || s == nil || slices.ContainsFunc(s.seats[:], func(one seat) bool { return one.Phase.Holds() }) ||
+		s.task.name != "" && !s.task.keeps() || !m.volumes.Move(move, s.task.job.ID, &s.main().Slot) {
+		return free
+	}
+	if row := s.main().Slot; row.Order != 0 {
+		row.Node = move.To
+		m.put(s.main(), row)
+	}
+	return true
+}
+
+// slotWith returns the slot of a set, an empty one if its job has none now, nil if there is no job.
+func (m *Model) slotWith(set terms.VolumeSet) *slot {
+	j := m.jobOf(set.Slot.Job)
+	if j == nil || j.expired {
+		return nil
+	}
+	for _, t := range j.tasks {
+		if t.name == set.Slot.Task && int(set.Slot.Index) < len(t.slots) {
+			return t.slots[set.Slot.Index]
+		}
+	}
+	return &slot{task: &task{job: j}}
 }

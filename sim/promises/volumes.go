@@ -17,8 +17,9 @@ type Disk struct {
 	// Machine is what the simulator calls it, Node its name, which another may have by mistake.
 	Machine string
 	Node    terms.NodeName
-	// Sets are what it keeps, in order.
+	// Sets are what it keeps, in order; of has which allocation wrote last in what it keeps of each.
 	Sets []terms.VolumeSet
+	of   map[terms.VolumeSet]terms.AllocationID
 }
 
 // Disks watches what instances leave in their volumes. The promise: an allocation of a slot finds what the one before
@@ -28,16 +29,25 @@ type Disks struct {
 	// left is what each slot has, and where; endedBy the entry that ended it last.
 	left    map[terms.SlotName]filled
 	endedBy map[terms.SlotName]terms.Index
+	// copied are the disks of nodes to which sets were copied.
+	copied map[copied]*Disk
+}
+
+type copied struct {
+	set terms.VolumeSet
+	to  terms.NodeName
 }
 
 type filled struct {
 	set terms.VolumeSet
 	on  *Disk
+	by  terms.AllocationID
 }
 
 // NewDisks returns a watch over disks that are all empty.
 func NewDisks(fail func(format string, args ...any)) *Disks {
-	return &Disks{fail: fail, left: map[terms.SlotName]filled{}, endedBy: map[terms.SlotName]terms.Index{}}
+	return &Disks{fail: fail, left: map[terms.SlotName]filled{}, endedBy: map[terms.SlotName]terms.Index{},
+		copied: map[copied]*Disk{}}
 }
 
 // Opened checks what an allocation finds that begins on a machine, and notes that it writes there.
@@ -52,15 +62,32 @@ func (d *Disks) Opened(s *cluster.State, on *Disk, order *reaction.Order) {
 	}
 	last, known := d.left[slot]
 	twin := known && last.on != on && last.on.Node == on.Node
-	if known && !twin && (last.on != on || last.set != order.Volumes || !slices.Contains(on.Sets, last.set)) {
+	if known && !twin && (last.on != on || last.set != order.Volumes || !slices.Contains(on.Sets, last.set) ||
+		on.of[last.set] != last.by) {
 		d.fail("%s begins on %s with the volumes %s, and the one before left %s on %s", order.ID, on.Machine, order.Volumes,
 			last.set, last.on.Machine)
 	}
-	d.left[slot] = filled{order.Volumes, on}
-	if !slices.Contains(on.Sets, order.Volumes) {
-		on.Sets = append(on.Sets, order.Volumes)
-		slices.SortFunc(on.Sets, terms.VolumeSet.Compare)
+	d.left[slot] = filled{order.Volumes, on, order.ID}
+	on.put(order.Volumes, order.ID)
+}
+
+func (d *Disk) put(set terms.VolumeSet, by terms.AllocationID) {
+	if d.of == nil {
+		d.of = map[terms.VolumeSet]terms.AllocationID{}
 	}
+	if d.of[set] = by; !slices.Contains(d.Sets, set) {
+		d.Sets = append(d.Sets, set)
+		slices.SortFunc(d.Sets, terms.VolumeSet.Compare)
+	}
+}
+
+// Written tells which allocation wrote last in what the machine keeps of a set.
+func (d *Disk) Written(set terms.VolumeSet) terms.AllocationID { return d.of[set] }
+
+// Copied notes that a machine has what an allocation left in a set on another.
+func (d *Disks) Copied(set terms.VolumeSet, by terms.AllocationID, to *Disk) {
+	to.put(set, by)
+	d.copied[copied{set, to.Node}] = to
 }
 
 // Entry notes what an entry has ended.
@@ -73,6 +100,12 @@ func (d *Disks) Entry(folded *report.Folded) {
 			continue
 		}
 		switch c := command.Plain(c).(type) {
+		case *command.MoveVolumes:
+			last, known := d.left[c.Volumes.Slot]
+			if known && last.set == c.Volumes {
+				last.on = d.copied[copied{c.Volumes, folded.Entry.Writer.Node()}]
+				d.left[c.Volumes.Slot] = last
+			}
 		case *command.RemoveVolumes:
 			d.end(c.Volumes.Slot, folded.Index)
 		case *command.EndAllocation:

@@ -103,6 +103,30 @@ func (w *Twin) Has(set terms.VolumeSet, job terms.JobID, row *facts.Slot, keeps 
 	return k.Set == set && (!k.Empty || row.Order >= k.Order)
 }
 
+// Moved is a set that a node is to have, as an allocation left it.
+type Moved struct {
+	Set  terms.VolumeSet
+	Left terms.Index
+	To   facts.NodeIndex
+}
+
+// Move lets a node have a set that a job has, 0 for none; row is its slot's, zero if it is away. It returns whether it
+// was as it is said to be, and elsewhere.
+func (w *Twin) Move(m Moved, job terms.JobID, row *facts.Slot) bool {
+	at := slices.IndexFunc(w.all, func(k *Kept) bool { return k.Set == m.Set && k.User == job })
+	was := facts.Volumes{Order: row.Order, Node: row.Node}
+	if at >= 0 && row.Order == 0 {
+		was = w.all[at].Volumes
+	}
+	if job != 0 && !w.Has(m.Set, job, row, true) || was.Empty || was.Order != m.Left || m.Left == 0 || was.Node == m.To {
+		return false
+	}
+	if at >= 0 && !w.all[at].Empty {
+		w.all[at].Node = m.To
+	}
+	return true
+}
+
 // Same tells whether the fold has the same.
 func (w *Twin) Same(fold []facts.Row[terms.VolumeSet, facts.Volumes]) bool {
 	slices.SortFunc(w.all, func(a, b *Kept) int { return a.Set.Compare(b.Set) })

@@ -28,6 +28,8 @@ func Needs(c command.Command) (role access.Role, in []terms.PoolPath) {
 		return access.Operator, []terms.PoolPath{c.Slot.Job.Pool()}
 	case *command.RemoveVolumes:
 		return access.Operator, []terms.PoolPath{c.Volumes.Slot.Job.Pool()}
+	case *command.MoveVolumes:
+		return access.Operator, []terms.PoolPath{c.Volumes.Slot.Job.Pool()}
 	case *command.DrainNode:
 		return access.Operator, []terms.PoolPath{""}
 	case *command.ChangePools:
