@@ -21,6 +21,9 @@ var textExemptions []exemption
 // machinePath matches a path that exists on one machine only. It is spelt so that it does not match itself.
 var machinePath = regexp.MustCompile(`(^|[\s"'=:(\x60])/(work|root|home/[a-z][\w-]*|Users/[A-Za-z][\w-]*)/[\w.]`)
 
+// shellLoop matches a loop of a shell that waits for something, on one line as scripts have it.
+var shellLoop = regexp.MustCompile(`\b(until|while)\b.*;\s*do\b`)
+
 // words are the terms of the design's table, each of which the glossary must define.
 var words = []string{
 	"journal", "replica", "peer", "virtual peer", "pool", "job", "task", "slot", "allocation", "update", "gang",
@@ -67,11 +70,31 @@ func fileTextBreaches(name string, lines []string) []breach {
 				"this path is one machine's: write it relative to the repository, or take it from the environment"})
 		}
 	}
+	found = append(found, scriptWaitBreaches(name, lines)...)
 	golden := strings.Contains("/"+name, "/testdata/") && !strings.HasPrefix(name, "conformance/testdata/") &&
 		!strings.Contains(name, "/testdata/fuzz/") // conformance data are facts taken over as they are; seeds are not read
 	if golden && len(lines) > testdataLinesMax {
 		found = append(found, breach{name, 1, strings.TrimSpace(lines[0]), "testdata lines",
 			"a golden file beyond 200 lines is not reviewed: split it by what each case tells"})
+	}
+	return found
+}
+
+// scriptWaitBreaches finds what a script of e2e might wait for until the time of the whole suite is over. What it
+// starts beside itself ends with it, and so do tasks of the files that follow its commands.
+func scriptWaitBreaches(name string, lines []string) []breach {
+	if ok, _ := path.Match("e2e/testdata/script/*.txt", name); !ok {
+		return nil
+	}
+	var found []breach
+	for i, line := range lines {
+		if strings.HasPrefix(line, "-- ") && strings.HasSuffix(line, " --") {
+			break
+		}
+		if shellLoop.MatchString(line) && !strings.HasPrefix(line, "start ") {
+			found = append(found, breach{name, i + 1, line, "endless wait",
+				"this waits for ever for what does not come: write until PROGRAM [ARGUMENT...], or ! until, which give up"})
+		}
 	}
 	return found
 }
@@ -84,6 +107,10 @@ func TestTextsCatchBreaches(t *testing.T) {
 		{"binary", "a.bin", "\x00 /" + "root/go\n", ""},
 		{"long golden file", "ring/testdata/a.txt", strings.Repeat("x\n", 201), "testdata lines"},
 		{"path taken over", "conformance/testdata/given/onyx/a.yaml", "path: /" + "root/.ssh\n", ""},
+		{"endless wait", "e2e/testdata/script/a.txt", "exec true\nexec sh -c 'until grep x y; do sleep 0.1; done'\n",
+			"e2e/testdata/script/a.txt:2: endless wait"},
+		{"task that waits", "e2e/testdata/script/a.txt", "start x sh -c 'while true; do true; done'\nuntil true\n-- b --\n" +
+			"while true; do true; done\n", ""},
 		{"facts taken over", "conformance/testdata/onyx/a.yaml", strings.Repeat("x\n", 201), ""},
 	}
 	for _, c := range cases {

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -19,6 +20,12 @@ import (
 
 // timeout bounds every wait; what is waited for usually comes within milliseconds.
 const timeout = 20 * time.Second
+
+// untilTimeout bounds the waits of scripts for what they ask again and again; some of it is several machines' work.
+const untilTimeout = time.Minute
+
+// timeoutFailed is the least status by which timeout(1) says that it could not run the program.
+const timeoutFailed = 125
 
 // programsKey finds the programs that a script has started.
 type programsKey struct{}
@@ -158,6 +165,28 @@ func await(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("usage: await NAME PATTERN")
 	}
 	ts.Check(programOf(ts, args[0]).await(args[1]))
+}
+
+// until runs a program again and again until it succeeds or, behind "!", fails. What it wrote at last is stdout: until
+// grep ready log.
+func until(ts *testscript.TestScript, neg bool, args []string) {
+	if len(args) == 0 {
+		ts.Fatalf("usage: [!] until PROGRAM [ARGUMENT...]")
+	}
+	for late := time.Now().Add(untilTimeout); ; <-time.After(100 * time.Millisecond) {
+		left := fmt.Sprintf("%.3f", max(time.Until(late), time.Millisecond).Seconds())
+		err := ts.Exec("timeout", append([]string{left}, args...)...)
+		var ended *exec.ExitError
+		if err != nil && (!errors.As(err, &ended) || ended.ExitCode() >= timeoutFailed) {
+			ts.Fatalf("run %s: %v", args[0], err)
+		}
+		if time.Now().After(late) {
+			ts.Fatalf("not so within %s", untilTimeout)
+		}
+		if (err != nil) == neg {
+			return
+		}
+	}
 }
 
 // signal sends INT, TERM or KILL to a started program: signal follower INT.

@@ -75,8 +75,8 @@ func TestScripts(t *testing.T) {
 			return false, fmt.Errorf("unknown condition %q", name)
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
-			"dev": all.dev, "exits": exits, "start": start, "await": await, "signal": signal, "ends": ends,
-			"certificates": certificates, "value": value, "freeport": freePort, "lines": lines,
+			"dev": all.dev, "exits": exits, "start": start, "await": await, "until": until, "signal": signal,
+			"ends": ends, "certificates": certificates, "value": value, "freeport": freePort, "lines": lines,
 			"lookup": lookup, "idtoken": idToken, "containers": containers(t), "store": store, "collector": traces,
 			"provider": signInWith, "enter": enter, "visit": visit, "push-app": pushApp(t),
 		},
