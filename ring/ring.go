@@ -221,6 +221,18 @@ func Volunteer(s *cluster.State, p terms.PeerID, offer *terms.Offer) {
 	}
 }
 
+// EndAbsences lets others say of each peer that is away with notice that it has left: in a cluster that goes on from a
+// backup none of them comes back, and while all members are away nobody takes in a joiner.
+func EndAbsences(s *cluster.State) {
+	for n := range facts.NodeIndex(s.Nodes()) {
+		if offer := s.Node(n).Offer; offer != nil && !offer.Open() {
+			back := *offer
+			back.AwayUntil = 0
+			s.SetOffer(n, &back)
+		}
+	}
+}
+
 // orphan leaves the joiner that a member takes in without an observer.
 func orphan(s *cluster.State, p terms.PeerID) {
 	if joiner := s.Handshake(p); joiner != "" {

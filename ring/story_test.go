@@ -23,6 +23,8 @@ import (
 //	next 12             the next entry has this index
 //	wait 250            so many milliseconds pass
 //	ready d             whether d may try again
+//	away a 600000       a goes away with notice, until then
+//	restored            the cluster goes on from a backup of this
 //	die a               a does nothing any more; nobody knows yet
 //	settle              everybody does their duties, and reports the dead they watch, until nothing is left to do
 //
@@ -107,6 +109,11 @@ func (w *story) tell(t *testing.T, out *strings.Builder, words []string) {
 		w.s.Index = terms.Index(number - 1)
 	case "wait":
 		w.now += terms.Time(number)
+	case "away":
+		until, _ := strconv.Atoi(words[2])
+		ring.Volunteer(w.s, who, &terms.Offer{AwayUntil: terms.Time(until)})
+	case "restored":
+		ring.EndAbsences(w.s)
 	case "die":
 		w.dead[who] = true
 	case "ready":
@@ -193,7 +200,7 @@ func (w *story) settle(t *testing.T, out *strings.Builder) {
 				continue
 			}
 			for _, q := range append(ring.Watches(w.s, p), ring.Probes(w.s, p)...) {
-				if w.dead[q] {
+				if w.dead[q] && ring.AwayUntil(w.s, q) <= w.now {
 					acted = true
 					w.step(out, "%s reports %s", p, q)(ring.Leave(w.s, p, q))
 				}

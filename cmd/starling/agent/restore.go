@@ -16,6 +16,7 @@ import (
 	"starling/cmd/starling/remote"
 	"starling/cmd/starling/usage"
 	"starling/peer"
+	"starling/ring"
 )
 
 // restoredFile notes in the data directory from which backup its cluster was begun, so that the setting may stay.
@@ -100,6 +101,7 @@ func (a *agent) restore(ctx context.Context) error {
 	if all := s.Registry(); all != nil && a.keys.AreOthers(all.Authorities) {
 		s.SetRegistry(all.WithoutAuthorities()) // this cluster has its own, unless the keys were brought along
 	}
+	ring.EndAbsences(s)
 	if err := os.WriteFile(note, []byte(path+"\n"), 0o600); err != nil {
 		return fmt.Errorf("note from which backup the cluster begins: %w", err)
 	}
