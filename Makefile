@@ -9,7 +9,7 @@ SHELL := bash
 TEST_NEEDS := mpirun=openmpi-bin /usr/sbin/sshd=openssh-server /usr/share/zookeeper/bin/zkServer.sh=zookeeper ip=iproute2 \
 	containerd=containerd /usr/sbin/runc=runc nsenter=util-linux busybox=busybox-static curl=curl python3=python3 \
 	chromium=chromium redis-server=redis-server /usr/sbin/nginx=nginx-light pg_ctlcluster=postgresql \
-	prometheus=prometheus prometheus-node-exporter=prometheus-node-exporter
+	prometheus=prometheus prometheus-node-exporter=prometheus-node-exporter /lib/systemd/systemd=systemd
 RACE_NEEDS := gcc=gcc
 
 # Packages whose tests run real processes and engines, which are to be in time: one such package at a time.
