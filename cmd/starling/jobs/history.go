@@ -3,7 +3,6 @@ package jobs
 import (
 	"context"
 	"fmt"
-	"io"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"starling/api/client"
+	"starling/api/draft"
 	starlingv1 "starling/api/v1"
 	"starling/api/wire"
 	"starling/cmd/starling/console"
@@ -57,7 +57,7 @@ func historyTable(answer *starlingv1.JobHistoryResponse, now time.Time) *console
 			changes = changedPaths(jobspec.Diff(before, spec))
 		}
 		t.Row(strconv.FormatUint(uint64(v.GetNumber()), 10), age(v.GetBroughtAt(), now), by,
-			console.Dash(stateWords(v.GetOutcome())), fmt.Sprint(v.GetInstances()), changes)
+			console.Dash(draft.StateText(v.GetOutcome())), fmt.Sprint(v.GetInstances()), changes)
 		if last := len(t.Rows) - 1; hasImages {
 			t.Rows[last] = append(t.Rows[last], console.Dash(imagesOf(v.GetSpec())))
 		}
@@ -120,7 +120,7 @@ replace those whose machine does not satisfy a new rule, or starts or stops some
 				return r.Show(answer, nil)
 			}
 			_, err = fmt.Fprintf(r.Out, "%s: version %d to %d\n%s", answer.GetJob(), answer.GetFrom(), answer.GetTo(),
-				changesText(answer.GetChanges()))
+				draft.ChangesText(answer.GetChanges()))
 			return err
 		},
 	}
@@ -133,34 +133,4 @@ func versionOf(command *cobra.Command, text string) (uint32, error) {
 		return 0, usage.Error(command, fmt.Errorf("%q is not a VERSION: write its number, from 1", text))
 	}
 	return uint32(version), nil
-}
-
-// changesText lists changes, a line each; texts of several lines have theirs below.
-func changesText(changes []*starlingv1.Change) string {
-	if len(changes) == 0 {
-		return "  nothing differs\n"
-	}
-	b := &strings.Builder{}
-	for _, c := range changes {
-		fmt.Fprintf(b, "  %s  %s:", c.GetEffect(), c.GetPath())
-		switch {
-		case c.GetOld() == "":
-			fmt.Fprintf(b, " added, %s\n", c.GetNew())
-		case c.GetNew() == "":
-			fmt.Fprintf(b, " removed, was %s\n", c.GetOld())
-		case strings.Contains(c.GetOld()+c.GetNew(), "\n"):
-			fmt.Fprintln(b)
-			changedLines(b, "-", c.GetOld())
-			changedLines(b, "+", c.GetNew())
-		default:
-			fmt.Fprintf(b, " %s -> %s\n", c.GetOld(), c.GetNew())
-		}
-	}
-	return b.String()
-}
-
-func changedLines(w io.Writer, sign, text string) {
-	for line := range strings.Lines(strings.TrimSuffix(text, "\n")) {
-		fmt.Fprintf(w, "    %s %s\n", sign, strings.TrimSuffix(line, "\n"))
-	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"starling/api/client"
+	"starling/api/draft"
 	starlingv1 "starling/api/v1"
 	"starling/api/wire"
 	"starling/cmd/starling/console"
@@ -266,7 +267,7 @@ func failures(r *remote.Remote, t *tracker) error {
 	for _, job := range t.jobs {
 		status, u := job.last.GetJob().GetStatus(), job.last.GetJob().GetUpdate()
 		if u.GetFinal() && u.GetState() != succeeded && !job.unchanged && !job.last.GetJob().GetFinal() {
-			r.Hint("%s: %s", job.name, updateText(u))
+			r.Hint("%s: %s", job.name, draft.UpdateText(u))
 			failed = append(failed, job.name)
 		} else if status == "failed" || status == "stopped" {
 			failed = append(failed, job.name)
@@ -281,7 +282,7 @@ func failures(r *remote.Remote, t *tracker) error {
 			r.Hint("%s has no instances: starling scale %s=NUMBER gives it some", job.name, job.name)
 		}
 		if u.GetState() == paused {
-			r.Hint("%s: %s\nhint: starling job update resume %s", job.name, updateText(u), job.name)
+			r.Hint("%s: %s\nhint: starling job update resume %s", job.name, draft.UpdateText(u), job.name)
 		}
 	}
 	if len(failed) == 0 {

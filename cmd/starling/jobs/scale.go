@@ -11,11 +11,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"starling/api/client"
+	"starling/api/draft"
 	starlingv1 "starling/api/v1"
-	"starling/api/wire"
 	"starling/cmd/starling/console"
-	"starling/cmd/starling/exit"
 	"starling/cmd/starling/remote"
 	"starling/cmd/starling/target"
 	"starling/cmd/starling/usage"
@@ -127,11 +125,10 @@ func scale(ctx context.Context, r *remote.Remote, job string, sizes []sizing.Siz
 	if err != nil {
 		return err
 	}
-	earlier, err := earlierVersions(ctx, peer, status)
-	if err != nil {
-		return err
+	if status == nil {
+		return fmt.Errorf("there is no job %s: `starling ps` lists them", job)
 	}
-	spec, err := rescaled(job, status, earlier, sizes)
+	spec, err := draft.Scaled(ctx, peer, status, sizes)
 	if err != nil {
 		return err
 	}
@@ -153,61 +150,6 @@ func scale(ctx context.Context, r *remote.Remote, job string, sizes []sizing.Siz
 	t := newTracker(peer, console.NewProgress(r.Console, []string{job}), []string{job})
 	t.reached = scaled
 	return followOne(ctx, r, t, options)
-}
-
-// rescaled returns the job with its new numbers, nil if it has them already.
-func rescaled(job string, status *starlingv1.JobStatusResponse, earlier []*terms.Job,
-	sizes []sizing.Size) (*terms.Job, error) {
-	now := status.GetJob()
-	switch {
-	case status == nil:
-		return nil, fmt.Errorf("there is no job %s: `starling ps` lists them", job)
-	case now.GetStatus() == "stopping", now.GetFinal() && (now.GetType() == "batch" || now.GetStatus() == "stopped"):
-		return nil, exit.Fail(exit.Conflict,
-			"job %s is %s, so it is not scaled any more: `starling run FILE` starts it again", job, now.GetStatus())
-	}
-	old, problems := wire.SpecOf(status.GetSpec())
-	if len(problems) > 0 {
-		return nil, fmt.Errorf("job %s: %s %s", job, problems[0].Path, problems[0].Reason)
-	}
-	for _, task := range status.GetTasks() {
-		isMeant := func(s sizing.Size) bool {
-			return string(s.Task) == task.GetName() || s.Task == "" && len(status.GetTasks()) == 1
-		}
-		if task.GetSealedBy() != "" && slices.ContainsFunc(sizes, isMeant) {
-			return nil, exit.Fail(exit.Conflict,
-				"task %s of job %s is not scaled any more: %s has sealed it, so that no instance of it begins",
-				task.GetName(), job, task.GetSealedBy())
-		}
-	}
-	spec, err := sizing.Scaled(old, earlier, sizes)
-	switch {
-	case err != nil:
-		return nil, exit.Fail(exit.Usage, "%w", err)
-	case spec.Equal(old):
-		return nil, nil
-	}
-	return spec, nil
-}
-
-// earlierVersions returns the versions of a job before the present one, the newest first, if it has a task without
-// instances.
-func earlierVersions(ctx context.Context, peer *client.Client,
-	status *starlingv1.JobStatusResponse) (earlier []*terms.Job, err error) {
-	if !slices.ContainsFunc(status.GetSpec().GetTasks(),
-		func(t *starlingv1.TaskSpec) bool { return t.GetInstances() == 0 }) {
-		return nil, nil
-	}
-	history, err := peer.JobHistory(ctx, terms.JobName(status.GetJob().GetName()))
-	if err != nil {
-		return nil, err
-	}
-	for _, v := range slices.Backward(history.GetVersions()) {
-		if spec, problems := wire.SpecOf(v.GetSpec()); len(problems) == 0 && v.GetNumber() < status.GetJob().GetVersion() {
-			earlier = append(earlier, spec)
-		}
-	}
-	return earlier, nil
 }
 
 // scaled tells whether a job has as many instances as it is to have, and nothing is on its way. What is to come after

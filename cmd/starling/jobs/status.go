@@ -13,6 +13,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"starling/api/draft"
 	starlingv1 "starling/api/v1"
 	"starling/cmd/starling/console"
 	"starling/cmd/starling/remote"
@@ -54,7 +55,7 @@ func drawJob(r *remote.Remote, answer *starlingv1.JobStatusResponse, uses map[st
 	}
 	head.Row("version", fmt.Sprint(job.GetVersion()))
 	if u := job.GetUpdate(); isNews(u) {
-		head.Row("update", updateText(u))
+		head.Row("update", draft.UpdateText(u))
 	}
 	if d := job.GetPolicyAction(); d != nil {
 		head.Row("decided", fmt.Sprintf("%s; %s ago, by entry %d", d.GetText(), age(d.GetAt(), now), d.GetIndex()))

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"starling/api/client"
+	"starling/api/draft"
 	starlingv1 "starling/api/v1"
 	"starling/api/wire"
 	"starling/cmd/starling/console"
@@ -171,7 +172,7 @@ func standing(status *starlingv1.JobStatusResponse) string {
 		return job.GetStatus()
 	}
 	if u := job.GetUpdate(); u.GetFrom() != 0 && !u.GetFinal() {
-		return fmt.Sprintf("update to version %d %s: %s", u.GetTo(), stateWords(u.GetState()), tallyOf(status))
+		return fmt.Sprintf("update to version %d %s: %s", u.GetTo(), draft.StateText(u.GetState()), tallyOf(status))
 	}
 	return tallyOf(status)
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"starling/api/draft"
 	starlingv1 "starling/api/v1"
 	"starling/cmd/starling/console"
 	"starling/cmd/starling/exit"
@@ -17,8 +18,8 @@ import (
 
 // The states of updates that this program tells apart.
 const (
-	succeeded = "SUCCEEDED"
-	paused    = "PAUSED"
+	succeeded = draft.Succeeded
+	paused    = draft.Paused
 )
 
 // The states of jobs of which nothing is wanted for now: their users said so, or they have no instances.
@@ -61,7 +62,7 @@ is, and what it waits for. The exit status is 0 if the update succeeded, and 1 i
 			}
 			p.Clear()
 			if err := r.ShowNext(last, func() string {
-				return last.GetName() + ": " + updateText(last.GetUpdate()) +
+				return last.GetName() + ": " + draft.UpdateText(last.GetUpdate()) +
 					"\n"
 			}); err != nil {
 				return err
@@ -90,7 +91,8 @@ func watchUpdate(p *console.Progress, status *starlingv1.JobStatusResponse) {
 		}
 		names, texts = append(names, seatName(slot)), append(texts, slotProgress(slot, u))
 	}
-	texts[0] = fmt.Sprintf("%s, %d of %s done", updateText(u), done, console.Counted(len(status.GetSlots()), "instance"))
+	texts[0] = fmt.Sprintf("%s, %d of %s done", draft.UpdateText(u), done,
+		console.Counted(len(status.GetSlots()), "instance"))
 	if hidden > 0 {
 		texts[0] += fmt.Sprintf(", %d not shown", hidden)
 	}
@@ -117,18 +119,3 @@ func slotProgress(slot *starlingv1.Slot, u *starlingv1.Update) string {
 	}
 	return strings.Join(parts, ", ")
 }
-
-// updateText says how an update stands: "update to version 2 is rolling forward".
-func updateText(u *starlingv1.Update) string {
-	if u == nil {
-		return "there was no update"
-	}
-	text := fmt.Sprintf("update to version %d %s", u.GetTo(), stateWords(u.GetState()))
-	if u.GetReason() != "" {
-		text += ": " + u.GetReason()
-	}
-	return text
-}
-
-// stateWords says the state of an update in small letters.
-func stateWords(state string) string { return strings.ToLower(strings.ReplaceAll(state, "_", " ")) }

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"starling/api/client"
+	"starling/api/draft"
 	starlingv1 "starling/api/v1"
 	"starling/api/wire"
 	"starling/cmd/starling/console"
@@ -100,7 +101,7 @@ func (f *imagined) question(ctx context.Context, command *cobra.Command, r *remo
 		if err != nil {
 			return nil, err
 		}
-		present, err := files.PresentPools(ctx, peer)
+		present, err := draft.Present(ctx, peer)
 		if err != nil {
 			return nil, err
 		}

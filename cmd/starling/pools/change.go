@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"starling/api/client"
+	"starling/api/draft"
 	starlingv1 "starling/api/v1"
 	"starling/api/wire"
 	"starling/cmd/starling/console"
@@ -55,7 +56,7 @@ func applyPools(ctx context.Context, r *remote.Remote, tree pool.Tree, against u
 	if err != nil {
 		return err
 	}
-	present, err := files.PresentPools(ctx, peer)
+	present, err := draft.Present(ctx, peer)
 	if err != nil {
 		return err
 	}
@@ -64,7 +65,7 @@ func applyPools(ctx context.Context, r *remote.Remote, tree pool.Tree, against u
 	}
 	put, gone := present.Difference(tree)
 	if len(put)+len(gone) == 0 && against.Number == present.Version {
-		r.Hint("nothing would change: the tree keeps version %d", present.Version)
+		r.Hint("%s", present.Keeps())
 		return nil
 	}
 	plan, err := peer.PlanPools(ctx, against.Number, put, gone)
@@ -92,35 +93,16 @@ func refused(c *console.Console, err error) error {
 	return files.Refused(c, err, "nothing was changed")
 }
 
-// entitlementsShownMax bounds the entitlements that are shown to people.
-const entitlementsShownMax = 40
-
 // poolPlanText tells to people what becomes of the tree.
 func poolPlanText(plan *starlingv1.PlanPoolsResponse) string {
 	b := &strings.Builder{}
-	fmt.Fprintf(b, "pools: version %d to %d\n", plan.GetVersion(), plan.GetVersion()+1)
-	for _, c := range plan.GetChanges() {
-		fmt.Fprintf(b, "  %s  %s\n", c.GetWhat(), c.GetPath())
-		for _, one := range c.GetChanges() {
-			if c.GetWhat() == "created" || one.GetOld() == "" {
-				fmt.Fprintf(b, "             %s: %s\n", one.GetPath(), one.GetNew())
-				continue
-			}
-			fmt.Fprintf(b, "             %s: %s -> %s\n", one.GetPath(), one.GetOld(), console.Dash(one.GetNew()))
+	b.WriteString(draft.PoolsText(plan))
+	if rows := draft.EntitlementRows(plan); rows != nil {
+		for i := range rows {
+			rows[i][0] = "  " + rows[i][0]
 		}
-	}
-	t := console.NewTable("  POOL", "KIND", "ENTITLED NOW", "THEN")
-	for i, e := range plan.GetEntitlements() {
-		if i == entitlementsShownMax {
-			t.Row(fmt.Sprintf("  and %d more: -o json shows all", len(plan.GetEntitlements())-i))
-			break
-		}
-		k, _ := pool.Kind(e.GetKind())
-		t.Row("  "+e.GetPath(), e.GetKind(), k.Round(e.GetBefore()), k.Round(e.GetAfter()))
-	}
-	if len(t.Rows) > 1 {
 		fmt.Fprintln(b)
-		_ = t.Write(b) // builders take everything
+		_ = (&console.Table{Rows: rows}).Write(b) // builders take everything
 		fmt.Fprintln(b)
 	}
 	for _, w := range plan.GetWarnings() {
@@ -135,12 +117,12 @@ func newDump(r *remote.Remote) *cobra.Command {
 		Short: "Write the tree of pools as a file for apply",
 		Args:  usage.NoArguments,
 		RunE: r.Asking(func(ctx context.Context, peer *client.Client, _ []string) error {
-			present, err := files.PresentPools(ctx, peer)
+			present, err := draft.Present(ctx, peer)
 			if err != nil {
 				return err
 			}
 			_, err = fmt.Fprintf(r.Out, "# Version %[1]d of the tree of pools. Changed, it goes back with: starling pool apply --against %[1]d FILE\n%[2]s",
-				present.Version, jobspec.FormatPools(present.Tree))
+				present.Version, jobspec.FormatPools(present.Pools))
 			return err
 		}),
 	}

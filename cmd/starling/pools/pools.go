@@ -11,9 +11,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"starling/api/client"
+	"starling/api/draft"
 	starlingv1 "starling/api/v1"
 	"starling/cmd/starling/console"
-	"starling/cmd/starling/files"
 	"starling/cmd/starling/remote"
 	"starling/cmd/starling/usage"
 	"starling/jobspec"
@@ -74,7 +74,7 @@ func poolTable(answer *starlingv1.ListPoolsResponse, whole bool) *console.Table 
 	for _, p := range answer.GetPools() {
 		path := terms.PoolPath(p.GetSpec().GetPath())
 		parent, name := pool.Split(path)
-		spec := files.PoolSpec(p)
+		spec := draft.PoolSpec(p)
 		if whole {
 			name = strings.Repeat("  ", strings.Count(string(path), "/")+1) + name
 		} else {
@@ -115,7 +115,7 @@ func kindsOf(answer *starlingv1.ListPoolsResponse) (kinds []terms.Kind) {
 		for _, p := range answer.GetPools() {
 			u := p.GetUses()[k]
 			matters = matters || u.GetAllocated()+u.GetDemand()+u.GetSlackDemand() > 0 ||
-				files.PoolSpec(p).Quotas[k].Reservation > 0
+				draft.PoolSpec(p).Quotas[k].Reservation > 0
 		}
 		if matters {
 			kinds = append(kinds, k)
@@ -159,7 +159,7 @@ func poolStatus(r *remote.Remote, command *cobra.Command, path string) (*starlin
 
 // drawPool shows a pool to people.
 func drawPool(r *remote.Remote, answer *starlingv1.PoolStatusResponse) error {
-	p, spec := answer.GetPool(), files.PoolSpec(answer.GetPool())
+	p, spec := answer.GetPool(), draft.PoolSpec(answer.GetPool())
 	head := console.NewTable("pool", string(spec.Path))
 	head.Row("jobs", fmt.Sprint(p.GetJobs()))
 	head.Row("specs", fmt.Sprintf("%d take %s of %s", p.GetSpecs(), terms.Disk.Round(p.GetSpecBytes()),

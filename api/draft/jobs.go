@@ -1,0 +1,58 @@
+package draft
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"starling/api/client"
+	starlingv1 "starling/api/v1"
+	"starling/jobspec"
+	"starling/terms"
+)
+
+// Planned is what running one job of a file would do. It has a plan, or says for which job of the same file it waits.
+type Planned struct {
+	Document *jobspec.Document
+	Plan     *starlingv1.PlanJobResponse
+	Waits    terms.JobName
+}
+
+// Changes tells whether something would change.
+func (p *Planned) Changes() bool {
+	return p.Plan == nil || p.Plan.GetVersion() == 0 || len(p.Plan.GetChanges()) > 0
+}
+
+// Words tells it to people.
+func (p *Planned) Words() string {
+	if p.Plan == nil {
+		return fmt.Sprintf("%s: comes after %s, which this file brings or changes: it can be planned when that is done\n",
+			p.Document.Spec.Name, p.Waits)
+	}
+	return planText(p.Plan)
+}
+
+// Jobs visits the plan of each job of a file, made as if that job came alone; one that comes after another of them has
+// none before that is done. An error names the job, in the words of file:line.
+func Jobs(ctx context.Context, peer *client.Client, file string, documents []jobspec.Document,
+	visit func(*Planned) error) error {
+	brought := map[terms.JobName]bool{}
+	for i := range documents {
+		p := &Planned{Document: &documents[i]}
+		spec := &documents[i].Spec
+		if at := slices.IndexFunc(spec.After, func(job terms.JobName) bool { return brought[job] }); at >= 0 {
+			p.Waits = spec.After[at]
+		} else {
+			plan, err := peer.PlanJob(ctx, spec)
+			if err != nil {
+				return fmt.Errorf("%s:%d: job %s: %w", file, documents[i].Line, spec.Name, err)
+			}
+			p.Plan = plan
+		}
+		brought[spec.Name] = p.Changes()
+		if err := visit(p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
