@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"starling/api/client"
 	"starling/api/door"
 	"starling/api/wire"
 )
@@ -63,13 +64,13 @@ type Page struct {
 	sessions map[sum]*session
 }
 
-// Open serves the page at a free port of the loopback address; peers sends requests to a peer, in the user's name.
-func Open(peers http.RoundTripper) (*Page, error) {
+// Open serves the page at a free port of the loopback address; peer is asked in the user's name.
+func Open(peer *client.Client) (*Page, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, fmt.Errorf("listen for browsers of this machine: %w", err)
 	}
-	p, err := newPage(listener.Addr().String(), peers)
+	p, err := newPage(listener.Addr().String(), peer, peer.Forwards())
 	if err != nil {
 		return nil, errors.Join(err, listener.Close())
 	}
@@ -81,7 +82,7 @@ func Open(peers http.RoundTripper) (*Page, error) {
 	return p, nil
 }
 
-func newPage(address string, peers http.RoundTripper) (*Page, error) {
+func newPage(address string, peer *client.Client, forwards http.RoundTripper) (*Page, error) {
 	all, err := readFiles()
 	if err != nil {
 		return nil, err
@@ -90,7 +91,9 @@ func newPage(address string, peers http.RoundTripper) (*Page, error) {
 	mux := http.NewServeMux()
 	mux.Handle("GET /", all)
 	mux.Handle("POST /session", p.fromPage(http.HandlerFunc(p.signIn)))
-	mux.Handle("POST "+procedures, p.fromPage(p.signedIn(newForward(peers))))
+	mux.Handle("POST /plan", p.fromPage(p.signedIn(answers(planner{peer}.file))))
+	mux.Handle("POST /scale", p.fromPage(p.signedIn(answers(planner{peer}.scale))))
+	mux.Handle("POST "+procedures, p.fromPage(p.signedIn(newForward(forwards))))
 	p.server = &http.Server{Handler: p.ours(secured(mux)), ReadHeaderTimeout: headTimeout, MaxHeaderBytes: 32 << 10}
 	return p, nil
 }

@@ -37,7 +37,7 @@ type browser struct {
 func start(t *testing.T) (*browser, *peers) {
 	t.Helper()
 	asked := &peers{}
-	p, err := newPage(self, asked)
+	p, err := newPage(self, nil, asked)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,8 +3,9 @@
 //
 // The server listens at the loopback address only. Its files are public and come from the program; whatever a browser
 // asks of the cluster is passed on to a peer, in the name of who runs the program, if the browser was signed in by a
-// link that counts once (see Page). What may be passed on is listed in forward.go. The files in folder page are made of
-// those in src and vendor by `go generate ./web`, and committed.
+// link that counts once (see Page). What may be passed on is listed in forward.go; what would come of a file is planned
+// here, as the command line plans it. The files in folder page are made of those in src and vendor by
+// `go generate ./web`, and committed.
 package web
 
 import (

@@ -1,6 +1,6 @@
 // How the page asks: procedures with one answer, and those with a stream of answers, both by the server of the page.
 
-const path = '/starling.v1.Starling/'
+const procedures = '/starling.v1.Starling/'
 const kept = 'starling-page'
 
 // Failure is what a peer, or the way to it, refused.
@@ -43,10 +43,10 @@ async function failureOf(answer) {
   return new Failure(told.code || 'unavailable', told.message || `the page's server answered ${answer.status}`)
 }
 
-async function post(procedure, body, kind, {at, signal}) {
+async function post(path, body, kind, {at, signal}) {
   let answer
   try {
-    answer = await fetch(path + procedure, {method: 'POST', body, headers: headers(kind, at), signal})
+    answer = await fetch(path, {method: 'POST', body, headers: headers(kind, at), signal})
   } catch (cause) {
     if (signal?.aborted) throw cause
     throw new Failure('unavailable', 'the page has lost its server: is starling ui still running?')
@@ -57,7 +57,12 @@ async function post(procedure, body, kind, {at, signal}) {
 
 // call asks for one answer.
 export async function call(procedure, request = {}, options = {}) {
-  return (await post(procedure, JSON.stringify(request), 'application/json', options)).json()
+  return (await post(procedures + procedure, JSON.stringify(request), 'application/json', options)).json()
+}
+
+// plan asks the page's server what would come of something: /plan of a file, /scale of a number of instances.
+export async function plan(what, request, options = {}) {
+  return (await post('/' + what, JSON.stringify(request), 'application/json', options)).json()
 }
 
 // stream asks for answers and calls visit with each; it ends when they do. Each is a byte of flags, its length, and
@@ -67,7 +72,7 @@ export async function stream(procedure, request, visit, options = {}) {
   const body = new Uint8Array(5 + text.length)
   new DataView(body.buffer).setUint32(1, text.length)
   body.set(text, 5)
-  const answer = await post(procedure, body, 'application/connect+json', options)
+  const answer = await post(procedures + procedure, body, 'application/connect+json', options)
   const reader = answer.body.getReader()
   let held = new Uint8Array(0)
   for (;;) {

@@ -13,6 +13,7 @@ import {Why} from './why.jsx'
 import {Pools} from './pools.jsx'
 import {Journal} from './journal.jsx'
 import {Compare} from './compare.jsx'
+import {Plan} from './plan.jsx'
 import {Slider} from './slider.jsx'
 
 const pages = [
@@ -20,6 +21,7 @@ const pages = [
   ['/jobs', 'Jobs', Jobs],
   ['/why', 'Why', Why],
   ['/pools', 'Pools', Pools],
+  ['/plan', 'Plan', Plan],
   ['/journal', 'Journal', Journal],
   ['/compare', 'Compare', Compare],
 ]

@@ -168,7 +168,7 @@ func (d *dev) start(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	d.page, err = web.Open(d.peersHere().Forwards())
+	d.page, err = web.Open(d.peersHere())
 	return err
 }
 

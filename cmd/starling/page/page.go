@@ -52,7 +52,7 @@ func serve(ctx context.Context, r *remote.Remote, peer *client.Client, printOnly
 	if err != nil {
 		return err
 	}
-	page, err := web.Open(peer.Forwards())
+	page, err := web.Open(peer)
 	if err != nil {
 		return err
 	}
