@@ -3,12 +3,11 @@
 import {useState} from 'preact/hooks'
 import {call, requestID} from './api.js'
 import {at, link, route, set, shown, useAsk, useThings} from './store.js'
-import {age, bytes, counted, counts, cpu, date, tone, waits} from './words.js'
+import {age, bytes, counted, counts, cpu, date, shapeOf, tone, waits} from './words.js'
 import {Confirm, Empty, Failed, State, Title} from './parts.jsx'
 import {Findings} from './why.jsx'
 import {Logs} from './logs.jsx'
-
-const shapes = {good: '●', bad: '✕', busy: '◐', calm: '○'}
+import {Workflow} from './graph.jsx'
 
 // stateOf is how an instance stands: its phase, and its health while it runs.
 function stateOf(slot) {
@@ -36,7 +35,7 @@ function Grid({slots, chosen, choose, newest}) {
             aria-pressed={chosen === name}
             onClick={() => choose(name)}
           >
-            {shapes[tone(state)]}
+            {shapeOf(tone(state))}
             <span>{slot.number}</span>
           </button>
         )
@@ -269,6 +268,7 @@ export function Job({name}) {
   const chosen = route.value.query.get('instance')
   const slot = slots.find((s) => `${s.task}[${s.number}]` === chosen)
   const live = at.value == null && !job.final
+  const show = (task) => document.getElementById('task ' + task).focus()
   const choose = (one) => set({instance: one === chosen ? null : one})
   return (
     <>
@@ -304,13 +304,14 @@ export function Job({name}) {
           <Findings job={name} />
         </section>
       )}
+      <Workflow status={answer} show={show} />
       {tasks.map((t) => (
-        <section class="card" key={t.name}>
+        <section class="card" key={t.name} id={'task ' + t.name} tabIndex={-1}>
           <h2>
             {t.name}{' '}
             <span class="calm">
               {counts(t.counts)}
-              {t.state && `, ${t.state}`}
+              {t.state && t.state !== 'held' && !counts(t.counts).includes(t.state) && `, ${t.state}`}
             </span>
           </h2>
           {t.held_by.length > 0 && <p>blocked by {t.held_by.join(', ')}</p>}

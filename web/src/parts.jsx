@@ -1,15 +1,13 @@
 // Small parts that all pages are made of.
 
 import {useEffect, useRef, useState} from 'preact/hooks'
-import {tone} from './words.js'
-
-const shapes = {good: '●', bad: '✕', busy: '◐', calm: '○'}
+import {shapeOf, tone} from './words.js'
 
 // State shows a state by a shape and its word.
 export const State = ({word, children}) => (
   <span class={'state ' + tone(word)}>
     <span class="shape" aria-hidden="true">
-      {shapes[tone(word)]}
+      {shapeOf(tone(word))}
     </span>{' '}
     {children || word}
   </span>

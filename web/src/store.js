@@ -140,6 +140,17 @@ export function useThings(kinds, job = '') {
   return state
 }
 
+// useChanges counts the changes of some things of a kind, as they come in the present.
+export function useChanges(kind, names) {
+  const [count, setCount] = useState(0)
+  useEffect(() => {
+    const tell = (message) => message.kind === kind && names.includes(message.name) && setCount((n) => n + 1)
+    listeners.add(tell)
+    return () => listeners.delete(tell)
+  }, [kind, names.join()])
+  return `${epoch.value}.${count}`
+}
+
 // useAsk returns the answer of a procedure at the moment that is shown. In the present it is asked again after entries,
 // not more often than it answers and three times a second, and never by the clock alone.
 export function useAsk(procedure, request, {past = true} = {}) {

@@ -67,8 +67,8 @@ export const waits = (job) =>
 
 // tone is how a state looks: each has a shape of its own, too.
 export function tone(word) {
-  if (/^(running|member|succeeded|healthy|ready|ok)/i.test(word)) return 'good'
-  if (/^(failed|left|lost|silent|refused|unhealthy|dead|differs|removed|canceled)/i.test(word)) return 'bad'
+  if (/^(running|member|succeeded|complete|healthy|ready|ok)/i.test(word)) return 'good'
+  if (/^(failed|left|lost|silent|refused|unhealthy|dead|differs|removed|canceled|will not)/i.test(word)) return 'bad'
   if (
     /^(waiting|pending|backing|rescheduling|unknown|draining|joining|assigned|starting|stopping|not|away|paused)/i.test(
       word,
@@ -77,4 +77,9 @@ export function tone(word) {
     return 'busy'
   return 'calm'
 }
+const shapes = {good: '●', bad: '✕', busy: '◐', calm: '○'}
+
+// shapeOf is how a state looks beside its colour.
+export const shapeOf = (looks) => shapes[looks]
+
 export const pool = (job) => (job.includes('/') ? job.slice(0, job.lastIndexOf('/')) : 'default')
