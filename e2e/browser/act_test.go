@@ -1,6 +1,7 @@
 package browser
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -132,8 +133,15 @@ func TestPolicy(t *testing.T) {
 // answered waits until no question is left.
 func (b *tab) answered() {
 	b.Helper()
-	evaluate[bool](b, `new Promise((done) => {
-		const look = () => document.querySelector('dialog') ? setTimeout(look, 30) : done(true)
+	if !evaluate[bool](b, fmt.Sprintf(`new Promise((done) => {
+		const end = Date.now() + %d
+		const look = () => {
+			if (!document.querySelector('dialog')) done(true)
+			else if (Date.now() > end) done(false)
+			else setTimeout(look, 30)
+		}
 		look()
-	})`)
+	})`, (seeTimeout-5*time.Second).Milliseconds())) {
+		b.Fatalf("a question stays; the page shows:\n%s", b.text())
+	}
 }

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"starling/api/draft"
 )
 
 // bytesMax bounds what a browser loads, as it is sent.
@@ -69,6 +71,23 @@ func TestSources(t *testing.T) {
 					t.Errorf("%s:%d: %s: text becomes markup only by components", name, i+1, bad)
 				}
 			}
+		}
+	}
+}
+
+// TestWords holds that the page asks before a change in the words of the command line.
+func TestWords(t *testing.T) {
+	text, err := os.ReadFile("../src/acts.js")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{draft.SuspendWords, draft.ResumeWords, draft.RevertWords}
+	for _, one := range draft.Steerings() {
+		want = append(want, one.How.String()+": '"+one.Words+"'")
+	}
+	for _, words := range want {
+		if !strings.Contains(string(text), words) {
+			t.Errorf("../src/acts.js does not say %q", words)
 		}
 	}
 }

@@ -1,7 +1,7 @@
 // The cluster: its machines, and what runs on each.
 
 import {useState} from 'preact/hooks'
-import {call, requestID} from './api.js'
+import {call} from './api.js'
 import {at, head, link, shown, useAsk, useThings} from './store.js'
 import {bytes, clock, counted, cpu, date} from './words.js'
 import {Bar, Confirm, Empty, Failed, State, Title} from './parts.jsx'
@@ -156,7 +156,7 @@ export function Cluster() {
               ? `Give ${asked.node} work again`
               : `Drain ${asked.node}: its ${counted(asked.allocations, 'instance')} move to other machines`
           }
-          act={() => call('DrainNode', {request_id: requestID(), node: asked.node, drain: !asked.draining})}
+          act={(id) => call('DrainNode', {request_id: id, node: asked.node, drain: !asked.draining})}
         />
       )}
       {head.value.index === 0 && <Empty>Nothing has happened yet.</Empty>}

@@ -1,13 +1,16 @@
 // One job: its tasks and instances, its update, its versions, what it has written and what it uses.
 
 import {useState} from 'preact/hooks'
-import {call, requestID} from './api.js'
+import {call} from './api.js'
 import {at, link, route, set, shown, useAsk, useThings} from './store.js'
 import {age, bytes, counted, counts, cpu, date, shapeOf, tone, waits} from './words.js'
 import {Confirm, Empty, Failed, State, Title} from './parts.jsx'
 import {Findings} from './why.jsx'
 import {Logs} from './logs.jsx'
 import {Workflow} from './graph.jsx'
+import {Update, Versions} from './update.jsx'
+import {Scale} from './scale.jsx'
+import {restart, stop, suspend} from './acts.js'
 
 // stateOf is how an instance stands: its phase, and its health while it runs.
 function stateOf(slot) {
@@ -79,110 +82,6 @@ function Instance({job, slot}) {
   )
 }
 
-function Update({update, tasks}) {
-  if (!update) return null
-  const changing = tasks.filter((t) => t.changes)
-  return (
-    <section class="card">
-      <h2>
-        Update to version {update.to}{' '}
-        <State word={update.state}>{update.state.toLowerCase().replace('_', ' ')}</State>
-      </h2>
-      <p class="calm">
-        {update.from ? `from version ${update.from}` : 'the first'}, began {date(update.began_at)}
-        {update.ended_at && `, ended ${date(update.ended_at)}`}
-        {update.reason && `: ${update.reason}`}
-      </p>
-      {!update.final &&
-        changing.map((t) => (
-          <p key={t.name}>
-            {t.name}:{' '}
-            {[
-              ['to replace', t.changes.replace],
-              ['to place', t.changes.place],
-              ['to stop', t.changes.stop],
-              ['up to date', t.changes.ignore],
-              ['canaries', t.changes.canaries],
-            ]
-              .filter(([, n]) => n)
-              .map(([word, n]) => `${n} ${word}`)
-              .join(', ') || 'nothing left to do'}
-          </p>
-        ))}
-    </section>
-  )
-}
-
-function Versions({job}) {
-  const {answer, failure} = useAsk('JobHistory', {job})
-  const [between, setBetween] = useState(null)
-  const all = answer ? [...answer.versions].sort((a, b) => b.number - a.number) : []
-  const newest = all[0]?.number
-  const [from, to] = between || [newest > 1 ? newest - 1 : 0, newest]
-  const diff = useAsk(from && to && from !== to ? 'JobDiff' : '', {job, from, to})
-  if (!answer) return <Failed failure={failure} />
-  return (
-    <section class="card">
-      <h2>Versions</h2>
-      <table>
-        <thead>
-          <tr>
-            <th>Version</th>
-            <th>What</th>
-            <th>Outcome</th>
-            <th class="wide">When</th>
-          </tr>
-        </thead>
-        <tbody>
-          {all.map((v) => (
-            <tr key={v.number}>
-              <td>{v.number}</td>
-              <td>
-                {v.kind}
-                {v.of > 0 && ` of ${v.of}`}
-              </td>
-              <td>{v.outcome.toLowerCase().replace('_', ' ') || '-'}</td>
-              <td class="wide">{date(v.brought_at)}</td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-      {all.length > 1 && (
-        <>
-          <p class="filters">
-            <label>
-              From{' '}
-              <select value={from} onChange={(e) => setBetween([Number(e.target.value), to])}>
-                {all.map((v) => (
-                  <option value={v.number}>{v.number}</option>
-                ))}
-              </select>
-            </label>
-            <label>
-              to{' '}
-              <select value={to} onChange={(e) => setBetween([from, Number(e.target.value)])}>
-                {all.map((v) => (
-                  <option value={v.number}>{v.number}</option>
-                ))}
-              </select>
-            </label>
-          </p>
-          <Failed failure={diff.failure} />
-          <ul class="diff">
-            {diff.answer?.changes?.map((c) => (
-              <li key={c.path}>
-                <b>{c.path}</b>: <del>{c.old || 'none'}</del> → <ins>{c.new || 'none'}</ins>
-                {c.effect && <span class="calm"> ({c.effect})</span>}
-              </li>
-            ))}
-          </ul>
-          {from === to && <p class="calm">Choose two versions.</p>}
-        </>
-      )}
-    </section>
-  )
-}
-
 function Usage({job}) {
   const [state, setState] = useState({})
   const ask = async () => {
@@ -237,19 +136,11 @@ function Usage({job}) {
   )
 }
 
-const acts = {
-  stop: {procedure: 'KillJob', verb: 'Stop', question: (job) => `Stop ${job} for good: all its instances end`},
-  restart: {
-    procedure: 'RestartJob',
-    verb: 'Restart',
-    question: (job) => `Restart ${job}: its instances are replaced by new ones, as in an update`,
-  },
-}
-
 export function Job({name}) {
   const {answer, failure} = useAsk('JobStatus', {job: name, page_size: 1})
   const {things} = useThings(['instance'], name)
   const [asked, setAsked] = useState(null)
+  const [sized, setSized] = useState(null)
   if (!answer) {
     return failure ? (
       <>
@@ -268,6 +159,7 @@ export function Job({name}) {
   const chosen = route.value.query.get('instance')
   const slot = slots.find((s) => `${s.task}[${s.number}]` === chosen)
   const live = at.value == null && !job.final
+  const scalable = at.value == null && job.type !== 'daemon' && (!job.final || job.status === 'idle')
   const show = (task) => document.getElementById('task ' + task).focus()
   const choose = (one) => set({instance: one === chosen ? null : one})
   return (
@@ -276,8 +168,9 @@ export function Job({name}) {
         aside={
           live && (
             <span class="buttons">
-              {job.type !== 'batch' && <button onClick={() => setAsked('restart')}>Restart</button>}
-              <button onClick={() => setAsked('stop')}>Stop</button>
+              <button onClick={() => setAsked(suspend(job))}>{suspend(job).verb}</button>
+              {job.type !== 'batch' && <button onClick={() => setAsked(restart(job))}>Restart</button>}
+              <button onClick={() => setAsked(stop(job))}>Stop</button>
             </span>
           )
         }
@@ -313,6 +206,11 @@ export function Job({name}) {
               {counts(t.counts)}
               {t.state && t.state !== 'held' && !counts(t.counts).includes(t.state) && `, ${t.state}`}
             </span>
+            {scalable && (
+              <button class="quiet" aria-label={`Scale ${t.name}`} onClick={() => setSized(t)}>
+                scale
+              </button>
+            )}
           </h2>
           {t.held_by.length > 0 && <p>blocked by {t.held_by.join(', ')}</p>}
           <Grid slots={slots.filter((s) => s.task === t.name)} chosen={chosen} choose={choose} newest={job.version} />
@@ -324,17 +222,18 @@ export function Job({name}) {
         </p>
       )}
       {slot && <Instance job={name} slot={slot} key={chosen} />}
-      <Update update={job.update} tasks={tasks} />
-      <Versions job={name} />
+      <Update job={job} tasks={tasks} ask={setAsked} />
+      <Versions job={job} ask={setAsked} />
       <Usage job={name} />
       {asked && (
         <Confirm
-          question={acts[asked].question(name)}
-          verb={acts[asked].verb}
+          question={asked.question}
+          verb={asked.verb}
           close={() => setAsked(null)}
-          act={() => call(acts[asked].procedure, {request_id: requestID(), job: name, against: job.version})}
+          act={(id) => call(asked.procedure, {request_id: id, ...asked.request})}
         />
       )}
+      {sized && <Scale job={job} task={sized} close={() => setSized(null)} />}
     </>
   )
 }

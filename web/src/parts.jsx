@@ -1,6 +1,7 @@
 // Small parts that all pages are made of.
 
 import {useEffect, useRef, useState} from 'preact/hooks'
+import {requestID} from './api.js'
 import {shapeOf, tone} from './words.js'
 
 // State shows a state by a shape and its word.
@@ -83,16 +84,18 @@ export function Rows({rows, columns, draw, name, height = 30}) {
   )
 }
 
-// Confirm asks before something is done, in a dialog that the keyboard works in.
-export function Confirm({question, verb, act, close, children}) {
+// Confirm asks before something is done, in a dialog that the keyboard works in. What is done has one id, however often
+// the user tries.
+export function Confirm({question, verb, act, close, not, children}) {
   const box = useRef()
+  const id = useRef(requestID())
   const [state, setState] = useState({busy: false, failure: null})
   useEffect(() => box.current.showModal(), [])
   const yes = async (event) => {
     event.preventDefault()
     setState({busy: true, failure: null})
     try {
-      await act()
+      await act(id.current)
       close()
     } catch (failure) {
       setState({busy: false, failure})
@@ -108,7 +111,7 @@ export function Confirm({question, verb, act, close, children}) {
           <button type="button" onClick={() => box.current.close()}>
             No
           </button>
-          <button type="submit" class="strong" disabled={state.busy}>
+          <button type="submit" class="strong" disabled={state.busy || not}>
             {verb}
           </button>
         </p>

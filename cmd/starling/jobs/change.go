@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"starling/api/client"
+	"starling/api/draft"
 	starlingv1 "starling/api/v1"
 	"starling/cmd/starling/console"
 	"starling/cmd/starling/exit"
@@ -24,7 +25,7 @@ func newJobRevert(r *remote.Remote) *cobra.Command {
 	options := runOptions{}
 	revert := &cobra.Command{
 		Use:   "revert NAME VERSION",
-		Short: "Go back to an earlier version of a job",
+		Short: draft.RevertWords,
 		Long: `Make a copy of an earlier version the newest, as if its file were run again; the update is made as that version says.
 "starling job history NAME" lists the versions.`,
 		Args: func(command *cobra.Command, args []string) error {
@@ -95,12 +96,12 @@ func newJobSuspend(r *remote.Remote, resume bool) *cobra.Command {
 	options := runOptions{detach: true}
 	suspend := &cobra.Command{
 		Use:   "suspend NAME",
-		Short: "End all instances of a job, and start none until it is resumed",
+		Short: draft.SuspendWords,
 		Long: `End all instances of a job as if it were stopped, and start none until "starling job resume" lets it go on. What has
 succeeded stays so. The job keeps its name, its versions and its place in the queue of its pool, and can be changed meanwhile.`,
 	}
 	if resume {
-		suspend.Use, suspend.Short, suspend.Long = "resume NAME", "Let a suspended job go on", ""
+		suspend.Use, suspend.Short, suspend.Long = "resume NAME", draft.ResumeWords, ""
 		options.detach = false
 		options.flags(suspend)
 	}
@@ -162,25 +163,16 @@ func living(ctx context.Context, peer *client.Client, job string) (*starlingv1.J
 
 func newJobUpdate(r *remote.Remote) *cobra.Command {
 	update := usage.Group("update", "Steer and watch the update of a job to a new version", newUpdateWatch(r))
-	for _, one := range []struct {
-		steering     command.Steering
-		short, after string
-	}{
-		{command.Pause, "Begin nothing more of an update; what is under way ends", "paused"},
-		{command.Resume, "Go on with an update that is paused", "resumed"},
-		{command.Promote, "Let the canaries take their places and the rest follow", "promoted"},
-		{command.Fail, "End an update as a failure of its own would: with a rollback if the job asks for one", "failed"},
-		{command.Abort, "End an update and leave the instances as they are", "aborted"},
-	} {
+	for _, one := range draft.Steerings() {
 		update.AddCommand(r.Writes(&cobra.Command{
-			Use:               one.steering.String() + " NAME",
-			Short:             one.short,
+			Use:               one.How.String() + " NAME",
+			Short:             one.Words,
 			Args:              usage.OneArgument("job's NAME"),
 			ValidArgsFunction: target.CompleteJob(r),
 			RunE: func(command *cobra.Command, args []string) error {
 				ctx, cancel := remote.AnswerContext(command)
 				defer cancel()
-				return steer(ctx, r, target.JobName(args[0]), one.steering, one.after)
+				return steer(ctx, r, target.JobName(args[0]), one.How, one.After)
 			},
 		}))
 	}
