@@ -25,6 +25,8 @@ import (
 type Agent struct {
 	// Node is its name, Address where its API answers, Endpoint where its member of the quorum does, if it has one.
 	Node, Address, Endpoint string
+	// Flags are given to it after those of its flock.
+	Flags []string
 
 	flock     *Flock
 	folder    string
@@ -50,7 +52,7 @@ func (a *Agent) Start() error {
 		return fmt.Errorf("start agent %s: %w", a.Node, err)
 	}
 	defer said.Close()
-	program := append([]string{a.binary}, a.arguments...)
+	program := append(append([]string{a.binary}, a.arguments...), a.Flags...)
 	if a.namespace != "" { // and nothing else changes: "ip netns exec" would hide the control groups
 		program = append([]string{"nsenter", "--net=/run/netns/" + a.namespace}, program...)
 	}

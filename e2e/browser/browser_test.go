@@ -230,6 +230,19 @@ func (b *tab) press(text string) {
 	}
 }
 
+// choose takes an option of the list with a label.
+func (b *tab) choose(label, option string) {
+	b.Helper()
+	if !evaluate[bool](b, fmt.Sprintf(`(() => {
+		const list = [...document.querySelectorAll('label')].find((e) => e.textContent.startsWith(%q))?.querySelector('select')
+		const found = [...list?.options || []].find((o) => o.text === %q)
+		if (found) list.value = found.value
+		return found !== undefined && list.dispatchEvent(new Event('change', {bubbles: true}))
+	})()`, label, option)) {
+		b.Fatalf("nothing to choose is called %q in %q; the page shows:\n%s", option, label, b.text())
+	}
+}
+
 // slide moves the slider to an index.
 func (b *tab) slide(index int) {
 	b.Helper()

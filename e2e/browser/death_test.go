@@ -3,6 +3,7 @@ package browser
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -39,6 +40,9 @@ func TestDeath(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	for i, a := range flock.Agents {
+		a.Flags = []string{"--attributes", fmt.Sprintf("rack=r%d,power=<b>%d</b>", i/2+1, i), "--devices", "fpga=2:U250"}
+	}
 	must(flock.Start(soon))
 	var all []string
 	for _, a := range flock.Agents {
@@ -52,15 +56,18 @@ func TestDeath(t *testing.T) {
 	b.see(`4 machines`)
 	b.see(`8 instances running`)
 	b.see(`quorum of 3`)
+	b.seeRacks()
 	before := b.index()
 
 	must(flock.Agents[3].Crash(soon))
 	b.see(`3 machines`)
 	b.see(`8 instances running`) // those of the dead machine run elsewhere
+	b.see(`^rack r2 1 machine, `)
 	b.shoot("death")
 	b.slide(before)
 	b.see(fmt.Sprintf("as of index %d", before))
 	b.see(`4 machines`)
+	b.see(`^rack r2 2 machines, `)
 	b.shoot("before-death")
 	b.press("Back to live")
 	b.see(`3 machines`)
@@ -71,4 +78,25 @@ func TestDeath(t *testing.T) {
 	b.see(`live`)
 	must(flock.Agents[0].Start())
 	must(flock.Agents[0].Ready(soon))
+}
+
+// seeRacks looks at four machines by their racks and by another attribute, at what they have, and at the ring.
+func (b *tab) seeRacks() {
+	b.Helper()
+	b.see(`^rack r1 2 machines, cpu `)
+	b.see(`^rack r2 2 machines, cpu `)
+	b.see(`fpga\s+2 U250`)
+	if got := evaluate[[]string](b, `[...document.querySelectorAll('.ring li')].map((li) => li.firstChild.data)`); len(
+		got) != 4 || slices.Compare(slices.Sorted(slices.Values(got)), []string{"a", "b", "c", "d"}) != 0 {
+		b.Errorf("the ring has %q", got)
+	}
+	if got := evaluate[int](b, `document.querySelectorAll('.ring b').length`); got != 3 {
+		b.Errorf("%d of the ring keep the journal", got)
+	}
+	b.shoot("racks")
+	b.choose("Group by", "power")
+	b.see(`^power <b>0</b> 1 machine, `)
+	b.choose("Group by", "nothing")
+	b.unsee(`^power <b>`)
+	b.choose("Group by", "rack")
 }

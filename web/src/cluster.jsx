@@ -2,17 +2,54 @@
 
 import {useState} from 'preact/hooks'
 import {call} from './api.js'
-import {at, head, link, shown, useAsk, useThings} from './store.js'
-import {bytes, clock, counted, cpu, date} from './words.js'
-import {Bar, Confirm, Empty, Failed, State, Title} from './parts.jsx'
+import {at, head, route, set, shown, useAsk, useThings} from './store.js'
+import {bytes, counted, cpu, date} from './words.js'
+import {Confirm, Empty, Failed, State, Title} from './parts.jsx'
+import {Machine} from './machine.jsx'
+import {Ring} from './ring.jsx'
 
-// stateOf is how a machine stands, in the words of starling peers.
-function stateOf(peer) {
-  if (peer.state === 'member' && peer.detail) return 'refused'
-  if (peer.state === 'member' && peer.away_until) return 'away'
-  if (peer.state === 'member' && !peer.alive) return 'silent'
-  if (peer.state !== 'member') return peer.state
-  return peer.draining ? 'draining' : peer.state
+// attributeOf is the value that a machine has of an attribute, '' for none.
+const attributeOf = (peer, name) => peer.attributes.find((a) => a.name === name)?.value || ''
+
+// grouping returns the attributes by which machines can be grouped, and the one that is chosen: racks if there are any.
+function grouping(peers) {
+  const names = [...new Set(peers.flatMap((p) => p.attributes.map((a) => a.name)))].sort()
+  const asked = route.value.query.get('by')
+  return [names, asked === '-' ? '' : asked ?? ['rack', 'zone'].find((n) => names.includes(n)) ?? '']
+}
+
+// groups divides machines by an attribute, those without it last.
+function groups(peers, by) {
+  if (!by) return [['', peers]]
+  const all = new Map()
+  for (const p of peers) {
+    const value = attributeOf(p, by)
+    all.set(value, [...(all.get(value) || []), p])
+  }
+  return [...all].sort(([a], [b]) => (a === '') - (b === '') || a.localeCompare(b, 'en', {numeric: true}))
+}
+
+// sum says what machines have together of a resource, and how much of it is held.
+function sum(peers, what, write) {
+  const has = (from) => peers.reduce((n, p) => n + Number(p[from]?.[what] || 0), 0)
+  return `${write(has('capacity') - has('free'))} of ${write(has('capacity'))}`
+}
+
+function Group({by, value, peers, children}) {
+  if (!by) return <ul class="machines">{children}</ul>
+  return (
+    <section class="group">
+      <h2>
+        {value ? `${by} ${value}` : `no ${by}`}{' '}
+        <span class="calm">
+          {counted(peers.length, 'machine')}
+          {peers.some((p) => p.capacity) &&
+            `, cpu ${sum(peers, 'cpu_millicores', cpu)}, memory ${sum(peers, 'memory_bytes', bytes)}`}
+        </span>
+      </h2>
+      <ul class="machines">{children}</ul>
+    </section>
+  )
 }
 
 // perJob counts the instances on each machine by job.
@@ -29,68 +66,6 @@ function perJob(things) {
   return nodes
 }
 
-const chipsMax = 12
-
-function Machine({peer, jobs, drain}) {
-  const state = stateOf(peer)
-  const {capacity: has, free} = peer
-  const used = (what) => Number(has[what]) - Number(free?.[what] || 0)
-  const all = [...(jobs || [])].sort((a, b) => (a[0] < b[0] ? -1 : 1))
-  return (
-    <li class="machine">
-      <h2>{peer.node}</h2> <State word={state} />
-      {at.value == null && peer.state === 'member' && has && (
-        <button class="quiet" onClick={drain} aria-label={(peer.draining ? 'Undrain ' : 'Drain ') + peer.node}>
-          {peer.draining ? 'undrain' : 'drain'}
-        </button>
-      )}
-      {has && (
-        <dl>
-          <dt>cpu</dt>
-          <dd>
-            <Bar part={used('cpu_millicores')} of={Number(has.cpu_millicores)} label="cpu held" />
-          </dd>
-          <dd>
-            {cpu(used('cpu_millicores'))} of {cpu(has.cpu_millicores)}
-          </dd>
-          <dt>memory</dt>
-          <dd>
-            <Bar part={used('memory_bytes')} of={Number(has.memory_bytes)} label="memory held" />
-          </dd>
-          <dd>
-            {bytes(used('memory_bytes'))} of {bytes(has.memory_bytes)}
-          </dd>
-        </dl>
-      )}
-      <p class="chips">
-        {all.slice(0, chipsMax).map(([job, n]) => (
-          <a
-            class={n.other ? 'chip busy' : 'chip'}
-            href={link('/job/' + encodeURIComponent(job))}
-            title={`${job}: ${n.running} running, ${n.other} other`}
-          >
-            <span>{job}</span> {n.running + n.other}
-            {n.other ? ' ◐' : ''}
-          </a>
-        ))}
-        {all.length > chipsMax && <span class="calm">and {counted(all.length - chipsMax, 'job')} more</span>}
-        {all.length === 0 && <span class="calm">nothing runs here</span>}
-      </p>
-      <p class="calm small">
-        {peer.detail ||
-          [
-            peer.peer,
-            peer.journal_index > 0 && `index ${peer.journal_index}`,
-            peer.digest && (peer.digest_agrees === false ? 'digest differs' : `digest ${peer.digest.slice(0, 8)}`),
-            peer.away_until && `away until ${clock(peer.away_until)}`,
-          ]
-            .filter(Boolean)
-            .join(' · ')}
-      </p>
-    </li>
-  )
-}
-
 export function Cluster() {
   const {answer, failure} = useAsk('ListPeers', {page_size: 1000})
   const quorum = useAsk('Quorum', {}, {past: 'once'})
@@ -98,6 +73,7 @@ export function Cluster() {
   const [asked, setAsked] = useState(null)
   if (!answer) return failure ? <Failed failure={failure} /> : <Empty>Asking for the machines …</Empty>
   const jobs = perJob(things)
+  const [names, by] = grouping(answer.peers)
   const peers = [...answer.peers].sort((a, b) => a.node.localeCompare(b.node, 'en', {numeric: true}))
   const members = peers.filter((p) => p.state === 'member')
   const silent = members.filter((p) => !p.alive).length
@@ -139,11 +115,33 @@ export function Cluster() {
           </li>
         )}
       </ul>
-      <ul class="machines">
-        {peers.map((p) => (
-          <Machine key={p.node} peer={p} jobs={jobs.get(p.node)} drain={() => setAsked(p)} />
-        ))}
-      </ul>
+      {names.length > 0 && (
+        <form class="filters" onSubmit={(e) => e.preventDefault()}>
+          <label>
+            Group by{' '}
+            <select value={by} onChange={(e) => set({by: e.target.value || '-'})}>
+              <option value="">nothing</option>
+              {names.map((n) => (
+                <option>{n}</option>
+              ))}
+            </select>
+          </label>
+        </form>
+      )}
+      {groups(peers, by).map(([value, some]) => (
+        <Group key={value} by={by} value={value} peers={some}>
+          {some.map((p) => (
+            <Machine
+              key={p.node}
+              peer={p}
+              jobs={jobs.get(p.node)}
+              voter={at.value == null && voters.find((v) => v.node === p.node)?.state}
+              drain={() => setAsked(p)}
+            />
+          ))}
+        </Group>
+      ))}
+      <Ring members={members} quorum={at.value == null ? quorum.answer : null} />
       {peers.length === 0 && (
         <Empty>No machine was there{at.value != null && ` at ${date(shown.value.time)}`}.</Empty>
       )}

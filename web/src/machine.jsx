@@ -1,0 +1,86 @@
+// One machine: how it stands, what it has and holds, and what runs on it.
+
+import {at, link} from './store.js'
+import {bytes, clock, counted, cpu} from './words.js'
+import {Bar, State} from './parts.jsx'
+
+// stateOf is how a machine stands, in the words of starling peers.
+function stateOf(peer) {
+  if (peer.state === 'member' && peer.detail) return 'refused'
+  if (peer.state === 'member' && peer.away_until) return 'away'
+  if (peer.state === 'member' && !peer.alive) return 'silent'
+  if (peer.state !== 'member') return peer.state
+  return peer.draining ? 'draining' : peer.state
+}
+
+const chipsMax = 12
+
+// Machine shows one machine; voter is how it keeps the journal, if it does.
+export function Machine({peer, jobs, voter, drain}) {
+  const state = stateOf(peer)
+  const {capacity: has, free} = peer
+  const used = (what) => Number(has[what]) - Number(free?.[what] || 0)
+  const all = [...(jobs || [])].sort((a, b) => (a[0] < b[0] ? -1 : 1))
+  return (
+    <li class="machine">
+      <h3>{peer.node}</h3> <State word={state} />
+      {at.value == null && peer.state === 'member' && has && (
+        <button class="quiet" onClick={drain} aria-label={(peer.draining ? 'Undrain ' : 'Drain ') + peer.node}>
+          {peer.draining ? 'undrain' : 'drain'}
+        </button>
+      )}
+      {has && (
+        <dl>
+          <dt>cpu</dt>
+          <dd>
+            <Bar part={used('cpu_millicores')} of={Number(has.cpu_millicores)} label="cpu held" />
+          </dd>
+          <dd>
+            {cpu(used('cpu_millicores'))} of {cpu(has.cpu_millicores)}
+          </dd>
+          <dt>memory</dt>
+          <dd>
+            <Bar part={used('memory_bytes')} of={Number(has.memory_bytes)} label="memory held" />
+          </dd>
+          <dd>
+            {bytes(used('memory_bytes'))} of {bytes(has.memory_bytes)}
+          </dd>
+          {peer.devices.map((d) => (
+            <>
+              <dt>{d.kind}</dt>
+              <dd class="devices">
+                {d.count} {d.model}
+              </dd>
+            </>
+          ))}
+        </dl>
+      )}
+      <p class="chips">
+        {all.slice(0, chipsMax).map(([job, n]) => (
+          <a
+            class={n.other ? 'chip busy' : 'chip'}
+            href={link('/job/' + encodeURIComponent(job))}
+            title={`${job}: ${n.running} running, ${n.other} other`}
+          >
+            <span>{job}</span> {n.running + n.other}
+            {n.other ? ' ◐' : ''}
+          </a>
+        ))}
+        {all.length > chipsMax && <span class="calm">and {counted(all.length - chipsMax, 'job')} more</span>}
+        {all.length === 0 && <span class="calm">nothing runs here</span>}
+      </p>
+      <p class="calm small">
+        {peer.detail ||
+          [
+            peer.peer,
+            voter,
+            peer.journal_index > 0 && `index ${peer.journal_index}`,
+            peer.digest && (peer.digest_agrees === false ? 'digest differs' : `digest ${peer.digest.slice(0, 8)}`),
+            peer.away_until && `away until ${clock(peer.away_until)}`,
+          ]
+            .filter(Boolean)
+            .join(' · ')}
+      </p>
+    </li>
+  )
+}
