@@ -94,6 +94,26 @@ func TestSignedOut(t *testing.T) {
 	b.see(`1 machine`)
 }
 
+// TestReadAgain breaks the first reading of a part of the page, as a peer does that goes away: it reads again.
+func TestReadAgain(t *testing.T) {
+	b := open(t)
+	found := starling(t, `(?s)API at (\S+).*page: (\S+)`, "", "dev", "--peers", "2", "--address", "127.0.0.1:0")
+	ask(t, found[1], work, "run", "--detach", "-")
+	b.do(chromedp.Navigate(found[2]))
+	b.see(`6 instances running`)
+	evaluate[bool](b, `(() => {
+		const through = window.fetch
+		window.fetch = (path, asked) => {
+			if (!path.endsWith('/Watch')) return through(path, asked)
+			window.fetch = through
+			return Promise.reject(new TypeError('no way'))
+		}
+		return true
+	})()`)
+	b.visit("/jobs")
+	b.see(`web\s+. running`)
+}
+
 // submit says yes to the question that is open.
 func (b *tab) submit() {
 	b.Helper()

@@ -69,7 +69,7 @@ function perJob(things) {
 export function Cluster() {
   const {answer, failure} = useAsk('ListPeers', {page_size: 1000})
   const quorum = useAsk('Quorum', {}, {past: 'once'})
-  const {things, ready} = useThings(['instance'])
+  const {things, ready, failure: unread} = useThings(['instance'])
   const [asked, setAsked] = useState(null)
   if (!answer) return failure ? <Failed failure={failure} /> : <Empty>Asking for the machines …</Empty>
   const jobs = perJob(things)
@@ -84,7 +84,7 @@ export function Cluster() {
   return (
     <>
       <Title>Cluster</Title>
-      <Failed failure={failure} />
+      <Failed failure={failure || unread} />
       <ul class="facts">
         <li>
           <b>{members.length}</b> {members.length === 1 ? 'machine' : 'machines'}

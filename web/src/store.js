@@ -85,7 +85,7 @@ export async function follow() {
 }
 
 // useThings returns a map of what there is of some kinds at the moment that is shown, and keeps it up to date. The same
-// map is returned changed, at most once a frame.
+// map is returned changed, at most once a frame. Where no peer can be reached it tries again.
 export function useThings(kinds, job = '') {
   const [state, setState] = useState({things: new Map(), ready: false, failure: null})
   useEffect(() => {
@@ -115,22 +115,29 @@ export function useThings(kinds, job = '') {
     if (at.value == null) listeners.add(tell)
     const question = {kinds, once: true, min_index: at.value == null ? String(head.value.index) : '0'}
     if (job) question.job = job
-    stream(
-      'Watch',
-      question,
-      (message) => {
-        if (message.kind) things.set(message.kind + '/' + message.name, message)
-        else if (message.type === 'synced') {
-          index = Number(message.index)
-          shown.value = {index, time: message.time}
-          early.forEach(apply)
-          draw()
+    const visit = (message) => {
+      if (message.kind) things.set(message.kind + '/' + message.name, message)
+      else if (message.type === 'synced') {
+        index = Number(message.index)
+        shown.value = {index, time: message.time}
+        early.forEach(apply)
+        draw()
+      }
+    }
+    const read = async () => {
+      for (let wait = 250; !abort.signal.aborted; wait = Math.min(wait * 2, 5000)) {
+        try {
+          return await stream('Watch', question, visit, {at: at.value, signal: abort.signal})
+        } catch (failure) {
+          if (abort.signal.aborted) return
+          setState({things, ready: true, failure})
+          if (failure.code !== 'unavailable') return
         }
-      },
-      {at: at.value, signal: abort.signal},
-    ).catch((failure) => {
-      if (!abort.signal.aborted) setState({things, ready: true, failure})
-    })
+        await pause(wait)
+        things.clear()
+      }
+    }
+    read()
     return () => {
       abort.abort()
       listeners.delete(tell)
