@@ -7,12 +7,12 @@ import (
 	"fmt"
 )
 
-//go:embed *.yaml
+//go:embed *.yaml demo/*.yaml
 var files embed.FS
 
 // File is an example.
 type File struct {
-	// Name is what the file is called, such as "hello.yaml".
+	// Name is what the file is called, such as "hello.yaml" or "demo/shop.yaml".
 	Name string
 	Data []byte
 }
@@ -31,6 +31,11 @@ func Files() []File {
 
 // Pools returns the pools file.
 func Pools() File { return file("pools.yaml") }
+
+// Demo returns what starling dev --demo shows: a pools file, and the job files of the teams that have those pools.
+func Demo() (pools File, jobs []File) {
+	return file("demo/pools.yaml"), []File{file("demo/shop.yaml"), file("demo/research.yaml"), file("demo/data.yaml")}
+}
 
 func file(name string) File {
 	data, err := files.ReadFile(name)

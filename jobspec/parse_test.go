@@ -119,7 +119,8 @@ func TestCommand(t *testing.T) {
 
 func TestExamples(t *testing.T) {
 	jobs := map[terms.JobName]bool{}
-	for _, e := range examples.Files() {
+	_, demo := examples.Demo()
+	for _, e := range append(examples.Files(), demo...) {
 		documents, err := Parse(e.Name, e.Data)
 		if err != nil {
 			t.Error(err)

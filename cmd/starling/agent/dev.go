@@ -63,12 +63,16 @@ type dev struct {
 	dns     string
 	// containerd is the socket of one.
 	containerd string
+	// demo fills the cluster, and lets a machine die now and then.
+	demo bool
 
 	folder  *host.Folder
 	journal journal.Journal
 	member  *etcd.Member
 	log     *slog.Logger
-	hosts   []*host.Host
+	// offers are what the peers give, hosts those that run, in the same order while all do.
+	offers []terms.Offer
+	hosts  []*host.Host
 	// secret is of the folder: kept if that is.
 	secret *secret.Secret
 	// page is for browsers of this machine.
@@ -90,6 +94,11 @@ are gone at the end, unless --data says where to keep them. Ctrl-C stops its tas
 The peers divide the machine among them, but each offers at least a core, so that many of them offer it several times over.`,
 		Args: usage.NoArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
+			if d.demo {
+				if err := d.checkDemo(command); err != nil {
+					return usage.Error(command, err)
+				}
+			}
 			if d.peers < 1 || d.peers > devPeersMax {
 				return usage.Error(command, fmt.Errorf("--peers must be 1 to %d, is %d", devPeersMax, d.peers))
 			}
@@ -106,6 +115,8 @@ The peers divide the machine among them, but each offers at least a core, so tha
 		"`FIRST-LAST` TCP ports to give to tasks, shared among the peers")
 	command.Flags().StringVar(&d.dns, "dns", "",
 		"answer the names of instances over DNS at `HOST:PORT`, such as 127.0.0.1:5300")
+	command.Flags().BoolVar(&d.demo, "demo", false,
+		"show something: 20 peers, the work of three teams, and now and then the death of a machine")
 	command.Flags().StringVar(&d.containerd, "containerd", settings.ContainerdDefault,
 		"`SOCKET` of the containerd that keeps images for containers")
 	return command
@@ -129,24 +140,14 @@ func (d *dev) start(ctx context.Context) error {
 	if err := d.open(ctx); err != nil {
 		return err
 	}
-	shares, err := d.shares()
-	if err != nil {
+	var err error
+	if d.offers, err = d.shares(); err != nil {
 		return err
 	}
-	for i, offer := range shares {
-		keys, opened, err := d.openDoor(i)
+	for i := range d.offers {
+		h, err := d.startHost(ctx, i)
 		if err != nil {
-			return configError(err)
-		}
-		name := devNode(i)
-		h, err := host.Start(context.WithoutCancel(ctx), host.Config{
-			Node: name, Folder: filepath.Join(d.folder.Path, string(name)), Journal: d.journal, Offer: offer,
-			Door: opened, Keys: keys, Pulse: settings.PulseDefault, Supervise: superviseCommand, Version: d.version,
-			Secret: d.secret, Log: d.log, Archive: d.archive(),
-			Containerd: d.containerd, Hidden: d.folder.Path,
-		})
-		if err != nil {
-			return errors.Join(configError(err), opened.Close())
+			return err
 		}
 		d.hosts = append(d.hosts, h)
 		for _, warning := range h.Warnings() {
@@ -168,8 +169,32 @@ func (d *dev) start(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
+	if d.demo {
+		if err := d.fill(ctx); err != nil {
+			return fmt.Errorf("fill the demo: %w", err)
+		}
+	}
 	d.page, err = web.Open(d.peersHere())
 	return err
+}
+
+// startHost starts a peer, for the first time or again.
+func (d *dev) startHost(ctx context.Context, i int) (*host.Host, error) {
+	keys, opened, err := d.openDoor(i)
+	if err != nil {
+		return nil, configError(err)
+	}
+	name := devNode(i)
+	h, err := host.Start(context.WithoutCancel(ctx), host.Config{
+		Node: name, Folder: filepath.Join(d.folder.Path, string(name)), Journal: d.journal, Offer: d.offers[i],
+		Door: opened, Keys: keys, Pulse: settings.PulseDefault, Supervise: superviseCommand, Version: d.version,
+		Secret: d.secret, Log: d.log, Archive: d.archive(),
+		Containerd: d.containerd, Hidden: d.folder.Path,
+	})
+	if err != nil {
+		return nil, errors.Join(configError(err), opened.Close())
+	}
+	return h, nil
 }
 
 // peersHere returns a client of all peers, as who runs this.
@@ -287,7 +312,11 @@ func (d *dev) shares() ([]terms.Offer, error) {
 	}
 	offers := make([]terms.Offer, d.peers)
 	for i := range offers {
-		offers[i] = host.OfferOf(capacity, host.Attributes(devNode(i)))
+		attributes := host.Attributes(devNode(i))
+		if d.demo {
+			attributes["rack"] = demoRack(i)
+		}
+		offers[i] = host.OfferOf(capacity, attributes)
 		host.OfferGPUs(&offers[i], gpus)
 		offers[i].PortFirst = first + uint16(i*each)
 		offers[i].PortLast = offers[i].PortFirst + uint16(each-1)
@@ -312,36 +341,55 @@ func (d *dev) banner() {
 		names = "; names over DNS at " + at.String()
 	}
 	fmt.Fprintf(d.Out, "data: %s; log: %s%s\n", kept, d.LogPath, names)
-	fmt.Fprintf(d.Out, "next: %sstarling run -- echo hi\n", how)
-	fmt.Fprintf(d.Out, "      starling init && starling run hello.yaml && starling ps\n")
+	if d.demo {
+		fmt.Fprintf(d.Out, "demo: the work of three teams runs; about once a minute a machine dies, and comes back\n")
+		fmt.Fprintf(d.Out, "next: %sstarling ps && starling pool ls && starling why %s\n", how, demoWaits)
+	} else {
+		fmt.Fprintf(d.Out, "next: %sstarling run -- echo hi\n", how)
+		fmt.Fprintf(d.Out, "      starling init && starling run hello.yaml && starling ps\n")
+	}
 	fmt.Fprintf(d.Out, "page: %s\n", d.page.Link(0))
 	fmt.Fprintf(d.Out, "Ctrl-C stops the tasks and everything else.\n")
 }
 
-// attend waits until it is told to stop, or a peer stops by itself.
+// attend waits until it is told to stop, or a peer stops by itself. In a demo it lets machines die meanwhile.
 func (d *dev) attend(ctx context.Context) error {
 	broken := make(chan *host.Host)
 	var attendants sync.WaitGroup
 	defer attendants.Wait()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	for _, h := range d.hosts {
+	watch := func(h *host.Host) context.CancelFunc {
+		watched, leave := context.WithCancel(ctx)
 		attendants.Go(func() {
 			select {
 			case <-h.Done():
 				select {
 				case broken <- h:
-				case <-ctx.Done():
+				case <-watched.Done():
 				}
-			case <-ctx.Done():
+			case <-watched.Done():
 			}
 		})
+		return leave
 	}
-	select {
-	case h := <-broken:
-		return fmt.Errorf("peer %s has stopped: %w\nhint: the log tells more: %s", h.Node(), h.Reason(), d.LogPath)
-	case <-ctx.Done():
-		return nil
+	story := deaths{dev: d, watch: watch}
+	for _, h := range d.hosts {
+		story.leave = append(story.leave, watch(h))
+	}
+	next := story.first()
+	for {
+		select {
+		case h := <-broken:
+			return fmt.Errorf("peer %s has stopped: %w\nhint: the log tells more: %s", h.Node(), h.Reason(), d.LogPath)
+		case <-ctx.Done():
+			return nil
+		case <-next:
+			var err error
+			if next, err = story.goOn(ctx); err != nil {
+				return err
+			}
+		}
 	}
 }
 
