@@ -32,19 +32,26 @@ func (m *Missing) Refusal() facts.Refusal {
 
 func missing(format string, args ...any) error { return &Missing{fmt.Sprintf(format, args...)} }
 
-// keptMax bounds the values that are kept for the next question.
-const keptMax = 3
+const (
+	// keptMax bounds the values that are kept for the next question.
+	keptMax = 3
+	// wayMax bounds the values that are kept of the way to one of those, and wayLeast is how many entries lie between
+	// two of them at least. They have all in common but what the entries of one segment change. A way with fewer than
+	// wayShort is short.
+	wayMax, wayLeast, wayShort = 32, 64, 4
+)
 
-// kept are values that were asked for last, the latest at the end.
+// kept are values that were asked for last, the latest at the end, and some of the last long way to one of them, so
+// that a step back does not begin anew each time.
 type kept struct {
-	mutex  sync.Mutex
-	values []cluster.Frozen
+	mutex       sync.Mutex
+	values, way []cluster.Frozen
 }
 
 func (k *kept) forget() {
 	k.mutex.Lock()
 	defer k.mutex.Unlock()
-	k.values = nil
+	k.values, k.way = nil, nil
 }
 
 func (k *kept) add(value cluster.Frozen) {
@@ -56,14 +63,26 @@ func (k *kept) add(value cluster.Frozen) {
 	}
 }
 
+// pass keeps values of a way. A short one, as from one of these to the next, takes not the place of a long one.
+func (k *kept) pass(way []cluster.Frozen) {
+	if len(way) < wayShort {
+		return
+	}
+	k.mutex.Lock()
+	defer k.mutex.Unlock()
+	k.way = way
+}
+
 // nearest returns a copy of the latest value from one index to another, nil if there is none.
 func (k *kept) nearest(from, to terms.Index) *cluster.State {
 	k.mutex.Lock()
 	defer k.mutex.Unlock()
 	var best *cluster.Frozen
-	for i := range k.values {
-		if v := &k.values[i]; v.Index() >= from && v.Index() <= to && (best == nil || v.Index() > best.Index()) {
-			best = v
+	for _, some := range [][]cluster.Frozen{k.values, k.way} {
+		for i := range some {
+			if v := &some[i]; v.Index() >= from && v.Index() <= to && (best == nil || v.Index() > best.Index()) {
+				best = v
+			}
 		}
 	}
 	if best == nil {
@@ -245,6 +264,12 @@ func (a *Archive) reach(ctx context.Context, s *segment, from *cluster.State, to
 	if err == nil && from == nil {
 		from, err = r.Value(a.config.Knows)
 	}
+	var way []cluster.Frozen
+	next, step := terms.Index(0), terms.Index(0)
+	if err == nil {
+		step = max((to-from.Index)/wayMax, wayLeast)
+		next = from.Index + step
+	}
 	for err == nil && from.Index < to {
 		var e Entry
 		if e, err = r.Next(); err == nil && e.Index > from.Index {
@@ -253,10 +278,14 @@ func (a *Archive) reach(ctx context.Context, s *segment, from *cluster.State, to
 		if err == nil {
 			err = ctx.Err()
 		}
+		if err == nil && from.Index >= next && from.Index < to {
+			way, next = append(way, from.Freeze()), from.Index+step
+		}
 	}
 	if err != nil {
 		return nil, unreadable(s, err)
 	}
+	a.kept.pass(way)
 	return from, nil
 }
 
