@@ -51,7 +51,7 @@ func TestMain(m *testing.M) {
 }
 
 // starling starts the program, and returns what the expression finds in what it prints. It ends with the test.
-func starling(t *testing.T, wanted string, address string, args ...string) []string {
+func starling(t testing.TB, wanted string, address string, args ...string) []string {
 	t.Helper()
 	program, err := binary()
 	if err != nil {
@@ -87,7 +87,7 @@ func starling(t *testing.T, wanted string, address string, args ...string) []str
 }
 
 // ask runs a command to its end.
-func ask(t *testing.T, address, input string, args ...string) string {
+func ask(t testing.TB, address, input string, args ...string) string {
 	t.Helper()
 	program, err := binary()
 	if err != nil {
@@ -105,7 +105,7 @@ func ask(t *testing.T, address, input string, args ...string) string {
 
 // tab is one tab of a browser.
 type tab struct {
-	*testing.T
+	testing.TB
 	ctx context.Context
 	// complaints are what the browser says against the page. Those that nobody has taken at the end fail the test.
 	complaints chan string
@@ -113,7 +113,7 @@ type tab struct {
 
 // open starts a browser with one tab. What the browser logs, the content policy stops, or the console says against the
 // page fails the test, unless it is about a request that did not come through.
-func open(t *testing.T) *tab {
+func open(t testing.TB) *tab {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("starts a browser and processes")
@@ -132,7 +132,7 @@ func open(t *testing.T) *tab {
 		chromedp.UserDataDir(t.TempDir()), chromedp.Env("HOME="+t.TempDir()))
 	all, end := chromedp.NewExecAllocator(bounded, options...)
 	t.Cleanup(end)
-	b := &tab{T: t, complaints: make(chan string, 100)}
+	b := &tab{TB: t, complaints: make(chan string, 100)}
 	t.Cleanup(func() {
 		for len(b.complaints) > 0 {
 			t.Error(<-b.complaints)
@@ -256,33 +256,47 @@ func (b *tab) slide(index int) {
 // widths at which pictures are made.
 var widths = []int64{390, 800, 1400}
 
+// schemes are the colours that a user may want.
+var schemes = []string{"light", "dark"}
+
+// scheme makes the user want light or dark colours.
+func (b *tab) scheme(name string) {
+	b.Helper()
+	media := emulation.SetEmulatedMediaParams{
+		Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: name}}}
+	if _, err := chromedp.Call(b.ctx, emulation.SetEmulatedMedia, media); err != nil {
+		b.Fatal(err)
+	}
+}
+
 // shoot holds that nothing is wider than the window, and makes pictures, at all widths, light and dark.
 func (b *tab) shoot(name string) {
 	b.Helper()
 	folder := os.Getenv(shotsVariable)
 	for _, width := range widths {
-		for _, scheme := range []string{"light", "dark"} {
-			media := emulation.SetEmulatedMediaParams{
-				Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}}
-			if _, err := chromedp.Call(b.ctx, emulation.SetEmulatedMedia, media); err != nil {
-				b.Fatal(err)
-			}
+		for _, scheme := range schemes {
+			b.scheme(scheme)
 			b.do(chromedp.EmulateViewport(width, 900))
 			if wide := evaluate[int64](b, `document.documentElement.scrollWidth`); wide > width {
 				b.Errorf("%s: the page is %d wide in a window of %d", name, wide, width)
 			}
-			if folder == "" {
-				continue
-			}
-			picture, err := chromedp.Run(b.ctx, chromedp.CaptureScreenshot())
-			if err != nil {
-				b.Fatal(err)
-			}
-			name := fmt.Sprintf("%s-%d-%s.png", name, width, scheme)
-			if err := os.WriteFile(filepath.Join(folder, name), picture, 0o644); err != nil {
-				b.Fatal(err)
+			if folder != "" {
+				b.picture(filepath.Join(folder, fmt.Sprintf("%s-%d-%s.png", name, width, scheme)))
 			}
 		}
 	}
+	b.scheme(schemes[0])
 	b.do(chromedp.EmulateViewport(1400, 900))
+}
+
+// picture writes what the window shows into a file.
+func (b *tab) picture(path string) {
+	b.Helper()
+	picture, err := chromedp.Run(b.ctx, chromedp.CaptureScreenshot())
+	if err != nil {
+		b.Fatal(err)
+	}
+	if err := os.WriteFile(path, picture, 0o644); err != nil {
+		b.Fatal(err)
+	}
 }

@@ -65,6 +65,8 @@ export async function plan(what, request, options = {}) {
   return (await post('/' + what, JSON.stringify(request), 'application/json', options)).json()
 }
 
+const decoder = new TextDecoder()
+
 // stream asks for answers and calls visit with each; it ends when they do. Each is a byte of flags, its length, and
 // JSON.
 export async function stream(procedure, request, visit, options = {}) {
@@ -90,7 +92,7 @@ export async function stream(procedure, request, visit, options = {}) {
     while (held.length - from >= 5) {
       const length = new DataView(held.buffer, held.byteOffset + from).getUint32(1)
       if (held.length - from < 5 + length) break
-      const message = JSON.parse(new TextDecoder().decode(held.subarray(from + 5, from + 5 + length)))
+      const message = JSON.parse(decoder.decode(held.subarray(from + 5, from + 5 + length)))
       if (held[from] & 2) {
         if (message.error) throw new Failure(message.error.code, message.error.message)
         return

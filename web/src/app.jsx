@@ -3,9 +3,9 @@
 import {render} from 'preact'
 import {useEffect, useState} from 'preact/hooks'
 import {signIn} from './api.js'
-import {at, follow, head, line, link, route, shown} from './store.js'
+import {at, follow, head, known, line, link, route, shown} from './store.js'
 import {date} from './words.js'
-import {Failed, State} from './parts.jsx'
+import {Empty, Failed, State, Title} from './parts.jsx'
 import {Cluster} from './cluster.jsx'
 import {Jobs} from './jobs.jsx'
 import {Job} from './job.jsx'
@@ -56,9 +56,12 @@ function Part() {
   const found = pages.find(([p]) => p === path)
   if (!found)
     return (
-      <p class="empty">
-        There is no page {path}. <a href={link('/')}>Show the cluster</a>
-      </p>
+      <>
+        <Title>No page</Title>
+        <Empty>
+          There is no page {path}. <a href={link('/')}>Show the cluster</a>
+        </Empty>
+      </>
     )
   const Page = found[2]
   return <Page />
@@ -105,7 +108,7 @@ function App() {
         </p>
       )}
       <main id="main" tabIndex={-1}>
-        {head.value.index > 0 ? <Part /> : <p class="empty">Asking a peer …</p>}
+        {known.value ? <Part /> : <p class="empty">Asking a peer …</p>}
       </main>
       <Slider />
     </>

@@ -2,7 +2,7 @@
 
 import {useState} from 'preact/hooks'
 import {call} from './api.js'
-import {at, head, route, set, shown, useAsk, useThings} from './store.js'
+import {at, route, set, shown, useAsk, useThings} from './store.js'
 import {bytes, counted, cpu, date} from './words.js'
 import {Confirm, Empty, Failed, State, Title} from './parts.jsx'
 import {Machine} from './machine.jsx'
@@ -71,7 +71,13 @@ export function Cluster() {
   const quorum = useAsk('Quorum', {}, {past: 'once'})
   const {things, ready, failure: unread} = useThings(['instance'])
   const [asked, setAsked] = useState(null)
-  if (!answer) return failure ? <Failed failure={failure} /> : <Empty>Asking for the machines …</Empty>
+  if (!answer)
+    return (
+      <>
+        <Title>Cluster</Title>
+        {failure ? <Failed failure={failure} /> : <Empty>Asking for the machines …</Empty>}
+      </>
+    )
   const jobs = perJob(things)
   const [names, by] = grouping(answer.peers)
   const peers = [...answer.peers].sort((a, b) => a.node.localeCompare(b.node, 'en', {numeric: true}))
@@ -157,7 +163,6 @@ export function Cluster() {
           act={(id) => call('DrainNode', {request_id: id, node: asked.node, drain: !asked.draining})}
         />
       )}
-      {head.value.index === 0 && <Empty>Nothing has happened yet.</Empty>}
     </>
   )
 }

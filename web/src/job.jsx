@@ -1,10 +1,10 @@
 // One job: its tasks and instances, its update, its versions, what it has written and what it uses.
 
-import {useState} from 'preact/hooks'
+import {useRef, useState} from 'preact/hooks'
 import {call} from './api.js'
 import {at, link, route, set, shown, useAsk, useThings} from './store.js'
 import {age, bytes, counted, counts, cpu, date, shapeOf, tone, waits} from './words.js'
-import {Confirm, Empty, Failed, State, Title} from './parts.jsx'
+import {Confirm, Empty, Failed, State, Title, useWindow} from './parts.jsx'
 import {Findings} from './why.jsx'
 import {Logs} from './logs.jsx'
 import {Workflow} from './graph.jsx'
@@ -21,11 +21,28 @@ function stateOf(slot) {
   return slot.phase
 }
 
-// Grid shows every instance of a task as a cell, whatever their number; one is chosen by click or Enter.
+// The size of a cell with the gap beside it, but for the digits of its number, and of each of those.
+const cellHigh = 27
+const cellWide = 34
+const digitWide = 8
+
+// Grid shows every instance of a task as a cell, whatever their number; one is chosen by click or Enter. Of many, only
+// those that can be seen are there.
 function Grid({slots, chosen, choose, newest}) {
+  const box = useRef()
+  const view = useWindow(box, cellHigh)
+  const columns = Math.max(1, Math.floor(view.wide / (cellWide + digitWide * String(slots.length).length)))
+  const rows = Math.ceil(slots.length / columns)
+  const first = Math.min(view.first, rows)
+  const last = Math.min(rows, view.end)
+  const style = {
+    gridTemplateColumns: `repeat(${columns}, 1fr)`,
+    paddingTop: first * cellHigh + 'px',
+    paddingBottom: (rows - last) * cellHigh + 'px',
+  }
   return (
-    <div class="grid">
-      {slots.map((slot) => {
+    <div class="grid" ref={box} style={style}>
+      {slots.slice(first * columns, last * columns).map((slot) => {
         const state = stateOf(slot)
         const name = `${slot.task}[${slot.number}]`
         const words = `${name} ${state}${slot.node ? ` on ${slot.node}` : ''}, version ${slot.version || '-'}`
@@ -142,14 +159,12 @@ export function Job({name}) {
   const [asked, setAsked] = useState(null)
   const [sized, setSized] = useState(null)
   if (!answer) {
-    return failure ? (
+    return (
       <>
         <Title>{name}</Title>
-        <Failed failure={failure} />
-        {at.value != null && <Empty>Move the slider to a moment when the job was there.</Empty>}
+        {failure ? <Failed failure={failure} /> : <Empty>Asking …</Empty>}
+        {failure && at.value != null && <Empty>Move the slider to a moment when the job was there.</Empty>}
       </>
-    ) : (
-      <Empty>Asking …</Empty>
     )
   }
   const {job, tasks} = answer

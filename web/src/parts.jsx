@@ -1,6 +1,6 @@
 // Small parts that all pages are made of.
 
-import {useEffect, useRef, useState} from 'preact/hooks'
+import {useEffect, useLayoutEffect, useRef, useState} from 'preact/hooks'
 import {requestID} from './api.js'
 import {shapeOf, tone} from './words.js'
 
@@ -37,16 +37,20 @@ export const Title = ({children, aside}) => (
   </header>
 )
 
-// Rows draws a long table as a window on it: only rows that can be seen are there. Each is as high as it says.
-export function Rows({rows, columns, draw, name, height = 30}) {
-  const box = useRef()
-  const [view, setView] = useState({top: 0, high: 600})
+// useWindow returns which rows of a long list can be seen, and some more, and how wide it is. All are as high as it
+// says.
+export function useWindow(box, height) {
+  const [view, setView] = useState({first: 0, end: 40, wide: 0})
+  const look = () => {
+    const at = box.current.getBoundingClientRect()
+    const first = Math.max(0, Math.floor(-at.top / height) - 10)
+    const end = Math.max(first, Math.ceil((innerHeight - at.top) / height) + 10)
+    setView((was) =>
+      was.first === first && was.end === end && was.wide === at.width ? was : {first, end, wide: at.width},
+    )
+  }
+  useLayoutEffect(look)
   useEffect(() => {
-    const look = () => {
-      const at = box.current.getBoundingClientRect()
-      setView({top: Math.max(0, -at.top), high: innerHeight})
-    }
-    look()
     addEventListener('scroll', look, {passive: true})
     addEventListener('resize', look)
     return () => {
@@ -54,8 +58,15 @@ export function Rows({rows, columns, draw, name, height = 30}) {
       removeEventListener('resize', look)
     }
   }, [])
-  const first = Math.max(0, Math.floor(view.top / height) - 10)
-  const last = Math.min(rows.length, Math.ceil((view.top + view.high) / height) + 10)
+  return view
+}
+
+// Rows draws a long table as a window on it: only rows that can be seen are there.
+export function Rows({rows, columns, draw, name, height = 30}) {
+  const box = useRef()
+  const view = useWindow(box, height)
+  const first = Math.min(view.first, rows.length)
+  const last = Math.min(rows.length, view.end)
   return (
     <table class="rows" aria-label={name} aria-rowcount={rows.length + 1} ref={box}>
       <thead>

@@ -45,7 +45,13 @@ function Use({use}) {
 
 export function Pools() {
   const {answer, failure} = useAsk('ListPools', {page_size: 1000})
-  if (!answer) return failure ? <Failed failure={failure} /> : <Empty>Asking for the pools …</Empty>
+  if (!answer)
+    return (
+      <>
+        <Title>Pools</Title>
+        {failure ? <Failed failure={failure} /> : <Empty>Asking for the pools …</Empty>}
+      </>
+    )
   const chosen = route.value.query.get('of')
   const pools = [...answer.pools].sort((a, b) => (a.spec.path < b.spec.path ? -1 : 1))
   const kinds = answer.capacity

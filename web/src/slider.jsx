@@ -59,18 +59,19 @@ export function Slider() {
     setPlaying(false)
     set({at: index >= newest ? null : Math.max(oldest, index)})
   }
-  // While it is moved the page follows ten times a second.
+  // While it is moved the page follows ten times a second, and at once when it begins to move.
   const move = (event) => {
     setPlaying(false)
     setHeld(Number(event.target.value))
     clearTimeout(timer.last)
     const show = () => {
       timer.current = 0
+      timer.shown = performance.now()
       const index = Number(event.target.value)
       set({at: index >= head.value.index ? null : index})
       timer.last = setTimeout(() => setHeld(null), 300)
     }
-    timer.current ||= setTimeout(show, 100)
+    timer.current ||= setTimeout(show, (timer.shown || 0) + 100 - performance.now())
   }
   const play = () => {
     if (at.value == null) set({at: oldest})

@@ -42,6 +42,8 @@ export const at = computed(() => {
 export const head = signal({index: 0, time: null})
 export const line = signal({state: 'connecting', why: ''})
 export const epoch = signal(0)
+// known tells whether there is a newest entry. Unlike head it changes once, and so does what is drawn because of it.
+export const known = computed(() => head.value.index > 0)
 // shown is the moment that the page shows, as the last answer told it.
 export const shown = signal({index: 0, time: null})
 
@@ -84,6 +86,10 @@ export async function follow() {
   }
 }
 
+// Of more things than many the changes are drawn with a rest between, so that the page has time for what users do.
+const many = 1000
+const restOfMany = 100
+
 // useThings returns a map of what there is of some kinds at the moment that is shown, and keeps it up to date. The same
 // map is returned changed, at most once a frame. Where no peer can be reached it tries again.
 export function useThings(kinds, job = '') {
@@ -94,11 +100,20 @@ export function useThings(kinds, job = '') {
     const early = []
     let index = null
     let frame = 0
-    const draw = () =>
-      (frame ||= requestAnimationFrame(() => {
+    let timer = 0
+    let drawn = -restOfMany
+    const draw = () => {
+      const rest = things.size > many ? drawn + restOfMany - performance.now() : 0
+      if (rest > 0) {
+        timer ||= setTimeout(() => (timer = 0, draw()), rest)
+        return
+      }
+      frame ||= requestAnimationFrame(() => {
         frame = 0
+        drawn = performance.now()
         setState({things, ready: true, failure: null})
-      }))
+      })
+    }
     const apply = (message) => {
       if (Number(message.index) <= index) return
       const key = message.kind + '/' + message.name
@@ -142,6 +157,7 @@ export function useThings(kinds, job = '') {
       abort.abort()
       listeners.delete(tell)
       cancelAnimationFrame(frame)
+      clearTimeout(timer)
     }
   }, [kinds.join(), job, at.value, epoch.value])
   return state
@@ -164,7 +180,6 @@ export function useAsk(procedure, request, {past = true} = {}) {
   const [state, setState] = useState({answer: null, failure: null})
   const asked = useRef({})
   const key = procedure + JSON.stringify(request) + at.value + '/' + epoch.value
-  const index = at.value == null && past !== 'once' ? head.value.index : 0
   useEffect(() => {
     const abort = new AbortController()
     asked.current = {key, done: 0, busy: false, abort}
@@ -192,7 +207,8 @@ export function useAsk(procedure, request, {past = true} = {}) {
       mine.busy = false
       if (!mine.abort.signal.aborted && at.value == null && past !== 'once' && head.value.index > upTo) ask()
     }
-    ask()
-  }, [key, index])
+    if (at.value != null || past === 'once') ask()
+    else return head.subscribe(() => ask()) // now, and after each entry; it is not drawn because of one
+  }, [key])
   return state
 }
