@@ -100,7 +100,7 @@ func newCrowd(b *testing.B) *crowd {
 	}
 	opened.Answer(api.NewServer(playing{peers[0], kept}, api.Options{Rules: peer.RulesNewest}), peers[0])
 	asks := client.New([]string{wire.UnixPrefix + socket})
-	if c.page, err = web.Open(asks.Forwards()); err != nil {
+	if c.page, err = web.Open(asks); err != nil {
 		b.Fatal(err)
 	}
 	b.Cleanup(func() {
