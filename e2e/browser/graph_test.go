@@ -42,8 +42,8 @@ func TestWorkflow(t *testing.T) {
 	const long = "spell-with-a-name-that-is-rather-long"
 	for i, want := range []string{"split, complete, 1 of 1", "count, running, 0 of 2, comes after split",
 		long + ", running, 0 of 1, comes after split",
-		"merge, waiting for count, " + long + ", 0 of 1, comes after count, " + long + ", split",
-		"report, waiting for merge, 0 of 1, comes after merge"} {
+		"merge, waiting, 0 of 1, waiting for count, " + long + ", comes after count, " + long + ", split",
+		"report, waiting, 0 of 1, waiting for merge, comes after merge"} {
 		if i >= len(heard) || heard[i] != want {
 			t.Errorf("a screen reader hears %q, want as number %d %q", heard, i, want)
 		}

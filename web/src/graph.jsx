@@ -79,15 +79,17 @@ function nodesOf({job, spec, tasks}, before) {
 function Node({node, show, names}) {
   const looks = node.state === 'waiting' ? 'calm' : tone(node.state)
   const behind = node.after.map((id) => names.get(id)).filter(Boolean)
-  const told = [node.job ? 'job ' + node.name : node.name, node.words || node.state, node.count]
+  const told = [node.name, node.state, node.job ? 'job' : node.count] // as it can be read in the box, and then more
+  if (node.words !== node.state) told.push(node.words)
+  if (node.job) told.push(node.count)
   if (behind.length > 0) told.push('comes after ' + behind.join(', '))
   const words = told.filter(Boolean).join(', ')
   const inside = (
     <>
-      <b>{node.name}</b>
+      <b>{node.name}</b>{' '}
       <span class={looks}>
         {shapeOf(looks)} {node.state}
-      </span>
+      </span>{' '}
       <span class="calm">{node.job ? 'job' : node.count}</span>
     </>
   )

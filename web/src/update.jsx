@@ -71,7 +71,7 @@ export function Versions({job: now, ask}) {
             <th>What</th>
             <th>Outcome</th>
             <th class="wide">When</th>
-            <th />
+            <td />
           </tr>
         </thead>
         <tbody>
