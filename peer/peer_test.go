@@ -63,6 +63,9 @@ func newFlockWithin(t *testing.T, limits terms.Limits, names ...string) *flock {
 	for _, name := range names {
 		f.ready(name)
 	}
+	if len(names) > 0 { // a cluster that has had a job raises its rules no more by itself
+		f.await(names[0], "all rules count", func(s *cluster.State) bool { return s.Rules == RulesNewest })
+	}
 	return f
 }
 
