@@ -14,12 +14,14 @@ func (m *Model) may(who access.Subject, c command.Command) bool {
 	return m.known.MayAsk(known.Ask{Who: who, Command: c, Rules: m.rules}, m.keptOf, m.pools)
 }
 
-// keptOf lists the kept versions of a job that has not finished.
-func (m *Model) keptOf(name terms.JobName) []facts.JobVersion {
-	if j := m.jobOf(name); j != nil && j.finished == 0 {
-		return j.versions
+// keptOf lists the kept versions of a job that has not finished, and those of any.
+func (m *Model) keptOf(name terms.JobName) (ofOpen, ofAny []facts.JobVersion) {
+	if j := m.jobOf(name); j != nil && j.finished != 0 {
+		return nil, j.versions
+	} else if j != nil {
+		return j.versions, j.versions
 	}
-	return nil
+	return nil, nil
 }
 
 // askAccess applies a command about who is known.

@@ -190,7 +190,8 @@ func (m *Model) beyond(j *Job, spec *terms.Job) bool {
 // fills tells whether the text of a version would bring its pool beyond its bytes of specs.
 func (m *Model) fills(spec *terms.Job) bool {
 	home := spec.Name.Pool()
-	return m.volumes.On && keeping.Exceeds(m.keptOf(spec.Name), spec, m.account(home).Specs,
+	kept, _ := m.keptOf(spec.Name)
+	return m.volumes.On && keeping.Exceeds(kept, spec, m.account(home).Specs,
 		m.pools[m.poolNumber(home)].SpecBytesMost())
 }
 

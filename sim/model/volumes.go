@@ -75,13 +75,10 @@ func (m *Model) removeVolumes(set terms.VolumeSet) bool {
 
 // moveVolumes lets the node of a member have volumes, as an allocation left them.
 func (m *Model) moveVolumes(writer terms.PeerID, c *command.MoveVolumes) bool {
-	s := m.slotWith(c.Volumes)
-	if !slices.Contains(m.Ring, writer) {
-		return false
-	}
+	s, ok := m.slotWith(c.Volumes), slices.Contains(m.Ring, writer)
 	move := keeping.Moved{Set: c.Volumes, Left: c.Order, To: m.nodeOf(writer.Node()).number}
-	free := m.volumes.Move(move, 0, &facts.Slot{})
-	if free || s == nil || slices.ContainsFunc(s.seats[:], func(one seat) bool { return one.Phase.Holds() }) ||
+	free := ok && m.volumes.Move(move, 0, &facts.Slot{})
+	if free || !ok || s == nil || slices.ContainsFunc(s.seats[:], func(one seat) bool { return one.Phase.Holds() }) ||
 		s.task.name != "" && !s.task.keeps() || !m.volumes.Move(move, s.task.job.ID, &s.main().Slot) {
 		return free
 	}

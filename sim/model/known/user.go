@@ -32,7 +32,8 @@ type Ask struct {
 // MayAsk tells whether somebody has the roles that a command needs, and may bring a version of a job with what its
 // tasks name: an admin may, and others if each task is as in the newest of the kept versions but for numbers, or has
 // what the pools let it have.
-func (t *Twin) MayAsk(a Ask, kept func(terms.JobName) []facts.JobVersion, tree []terms.Pool) bool {
+func (t *Twin) MayAsk(a Ask, kept func(terms.JobName) (ofOpen, ofAny []facts.JobVersion),
+	tree []terms.Pool) bool {
 	if !t.May(a.Who, a.Command, tree) {
 		return false
 	}
@@ -41,8 +42,9 @@ func (t *Twin) MayAsk(a Ask, kept func(terms.JobName) []facts.JobVersion, tree [
 	case *command.SubmitJob:
 		next = &c.Spec
 	case *command.RevertJob:
-		for _, version := range kept(c.Job) {
-			if version.Number == c.To {
+		_, versions := kept(c.Job)
+		for _, version := range versions {
+			if version.Number == c.To || c.To == 0 { // that is the newest
 				next = version.Spec
 			}
 		}
@@ -50,8 +52,9 @@ func (t *Twin) MayAsk(a Ask, kept func(terms.JobName) []facts.JobVersion, tree [
 	if next == nil || a.Rules < rules.Authorities || t.Role(a.Who, "", nil) == access.Admin {
 		return true
 	}
+	now, _ := kept(next.Name)
 	for _, task := range next.Tasks {
-		if !stays(task, kept(next.Name)) && !letsHave(string(next.Name.Pool()), task, tree, a.Rules) {
+		if !stays(task, now) && !letsHave(string(next.Name.Pool()), task, tree, a.Rules) {
 			return false
 		}
 	}
