@@ -15,6 +15,7 @@ import (
 	"starling/replica/storage"
 	"starling/sim/wishes"
 	"starling/terms"
+	"starling/terms/rules"
 )
 
 // running is an allocation that the driver has.
@@ -215,7 +216,7 @@ func (w *World) moves(rng *rand.Rand) {
 			return
 		}
 		w.moves(rng)
-		if to.up && to.begun && from != to {
+		if to.up && to.begun && from != to && to.core.State().Rules >= rules.MovedVolumes {
 			from.copyTo(to, rng)
 		}
 	})
