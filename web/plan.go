@@ -95,8 +95,7 @@ func (p planner) jobs(ctx context.Context, text []byte) (all []plannedJob, err e
 		return nil, err
 	}
 	err = draft.Jobs(ctx, p.peer, pasted, documents, func(one *draft.Planned) error {
-		job := plannedJob{Words: one.Words(), Changes: one.Changes(), Warnings: one.Plan.GetWarnings(),
-			Against: one.Plan.GetVersion()}
+		job := plannedOf(one, &one.Document.Spec, one.Plan.GetVersion())
 		if one.Plan == nil {
 			status, err := p.status(ctx, string(one.Document.Spec.Name))
 			if err != nil {
@@ -106,15 +105,17 @@ func (p planner) jobs(ctx context.Context, text []byte) (all []plannedJob, err e
 				job.Against = status.GetJob().GetVersion()
 			}
 		}
-		job.fill(&one.Document.Spec)
 		all = append(all, job)
 		return nil
 	})
 	return all, err
 }
 
-// fill tells which job it is.
-func (j *plannedJob) fill(spec *terms.Job) { j.Name, j.Spec = string(spec.Name), raw(wire.Spec(spec)) }
+// plannedOf is the plan of a job that is to be submitted against a version.
+func plannedOf(one *draft.Planned, spec *terms.Job, against uint32) plannedJob {
+	return plannedJob{Name: string(spec.Name), Words: one.Words(), Changes: one.Changes(),
+		Warnings: one.Plan.GetWarnings(), Against: against, Spec: raw(wire.Spec(spec))}
+}
 
 // status returns how a job stands, nil if there is none.
 func (p planner) status(ctx context.Context, job string) (*starlingv1.JobStatusResponse, error) {
@@ -179,11 +180,7 @@ func (p planner) scale(ctx context.Context, r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	one := &draft.Planned{Plan: answer}
-	job := plannedJob{Words: one.Words(), Changes: one.Changes(), Warnings: answer.GetWarnings(),
-		Against: status.GetJob().GetVersion()}
-	job.fill(spec)
-	return job, nil
+	return plannedOf(&draft.Planned{Plan: answer}, spec, status.GetJob().GetVersion()), nil
 }
 
 // raw writes a message as peers read it.

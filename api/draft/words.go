@@ -7,6 +7,7 @@ import (
 	"time"
 
 	starlingv1 "starling/api/v1"
+	"starling/api/words"
 )
 
 // States of an update.
@@ -28,7 +29,7 @@ func planText(answer *starlingv1.PlanJobResponse) string {
 		fmt.Fprintf(b, "%s: nothing would change, it keeps version %d\n", answer.GetJob(), answer.GetVersion())
 		for _, t := range answer.GetTasks() {
 			if n := t.GetOutdated(); n > 0 {
-				fmt.Fprintf(b, "%s of %s %s of an older version: %s\n", counted(n, "instance"), t.GetTask(), are(n),
+				fmt.Fprintf(b, "%s of %s %s of an older version: %s\n", words.Counted(n, "instance"), t.GetTask(), are(n),
 					halfwayText(answer.GetJob(), answer.GetUpdate()))
 			}
 		}
@@ -42,7 +43,7 @@ func planText(answer *starlingv1.PlanJobResponse) string {
 	}
 	planSteps(b, answer)
 	for _, f := range answer.GetFindings() {
-		fmt.Fprintf(b, "in the end, %s of %s: %s\n", counted(f.GetInstances(), "instance"), f.GetTask(),
+		fmt.Fprintf(b, "in the end, %s of %s: %s\n", words.Counted(f.GetInstances(), "instance"), f.GetTask(),
 			f.GetReason())
 	}
 	if u := answer.GetUpdate(); u.GetFinal() && u.GetState() != Succeeded {
@@ -54,7 +55,7 @@ func planText(answer *starlingv1.PlanJobResponse) string {
 	case answer.GetOthers() == 0:
 		fmt.Fprintln(b, "nothing else would move")
 	default:
-		fmt.Fprintf(b, "%s of other jobs\n", counted(answer.GetOthers(), "step"))
+		fmt.Fprintf(b, "%s of other jobs\n", words.Counted(answer.GetOthers(), "step"))
 	}
 	return b.String()
 }
@@ -185,11 +186,3 @@ func UpdateText(u *starlingv1.Update) string {
 
 // StateText says the state of an update in small letters.
 func StateText(state string) string { return strings.ToLower(strings.ReplaceAll(state, "_", " ")) }
-
-// counted writes "1 job" or "2 jobs".
-func counted(n uint32, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
-}

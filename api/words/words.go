@@ -274,3 +274,11 @@ func reports(all []command.Report) string {
 	}
 	return fmt.Sprintf("%s: %s", Count(uint64(len(all)), "allocation"), strings.Join(parts, ", "))
 }
+
+// Counted writes "1 job" or "2 jobs".
+func Counted[N ~uint32 | ~int](n N, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}

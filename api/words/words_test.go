@@ -178,3 +178,13 @@ func knownEffect(kind report.EffectKind) (ok bool) {
 	}()
 	return kind.String() != ""
 }
+
+func TestCounted(t *testing.T) {
+	for _, c := range []struct{ got, want string }{
+		{words.Counted(1, "job"), "1 job"}, {words.Counted(uint32(3), "job"), "3 jobs"}, {words.Counted(0, "job"), "0 jobs"},
+	} {
+		if c.got != c.want {
+			t.Errorf("got %q, want %q", c.got, c.want)
+		}
+	}
+}

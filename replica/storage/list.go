@@ -43,7 +43,9 @@ func List(s *cluster.State) (all []Volumes) {
 	}
 	s.EachJob(func(j *workload.Job) bool {
 		for task := range j.Tasks {
-			all = append(all, ofTask(s, j, task)...)
+			if j.HasVolumes(task) {
+				all = append(all, ofTask(s, j, task)...)
+			}
 		}
 		return true
 	})
@@ -68,11 +70,11 @@ func ofTask(s *cluster.State, j *workload.Job, task int) (all []Volumes) {
 	return all
 }
 
-// ofSlot returns those of a slot; ok is false if no instance has been placed with them.
+// ofSlot returns those of a slot of a task that has volumes; ok is false if no instance has been placed with them.
 func ofSlot(s *cluster.State, j *workload.Job, r facts.SlotRef) (one Volumes, ok bool) {
 	row, _ := s.SlotAt(r)
 	set, began, _ := s.Volumes().Of(s.NameOf(r), j.ID)
-	if !j.HasVolumes(int(r.Task)) || row.Order == 0 || began.Empty && row.Order < began.Order {
+	if row.Order == 0 || began.Empty && row.Order < began.Order {
 		return one, false
 	}
 	one = Volumes{Set: set, Node: s.Node(row.Node).Name, State: Kept, Order: row.Order}

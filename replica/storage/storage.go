@@ -68,7 +68,8 @@ func Move(s *cluster.State, writer terms.PeerID, c *command.MoveVolumes) report.
 	return report.Result{Job: set.Slot.Job}
 }
 
-// find returns what becomes of a set, no state if nothing is known of it, and the slot that has it, if that is there.
+// find returns what becomes of a set, as List does, and the slot that has it, if that is there. The state is empty if
+// nothing is known of it. Remove is older, and also finds what a task had that has no volumes any more.
 func find(s *cluster.State, set terms.VolumeSet) (one Volumes, r facts.SlotRef) {
 	kept, ok := s.Volumes().Get(set)
 	if ok && kept.User == 0 {
@@ -82,7 +83,9 @@ func find(s *cluster.State, set terms.VolumeSet) (one Volumes, r facts.SlotRef) 
 		return one, r
 	}
 	if r, there := s.RefOf(set.Slot); there {
-		one, _ = ofSlot(s, j, r)
+		if j.HasVolumes(int(r.Task)) {
+			one, _ = ofSlot(s, j, r)
+		}
 		return one, r
 	}
 	if ok && !kept.Empty {

@@ -21,6 +21,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"starling/api/door"
+	"starling/api/words"
 	"starling/cluster"
 	"starling/cmd/starling/console"
 	"starling/cmd/starling/exit"
@@ -383,7 +384,7 @@ func (a *agent) end() error {
 	}
 	err := errors.Join(a.endHost(), a.endJournal())
 	if stopped {
-		a.Hint("the agent has stopped; %s running", console.Counted(left, "task"))
+		a.Hint("the agent has stopped; %s running", words.Counted(left, "task"))
 	}
 	if a.folder != nil {
 		a.folder.Release()

@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"starling/cmd/starling/console"
+	"starling/api/words"
 	"starling/cmd/starling/host"
 	"starling/examples"
 	"starling/jobspec"
@@ -108,7 +108,7 @@ func (s *deaths) die(ctx context.Context) error {
 	victim := s.hosts[s.dead]
 	s.leave[s.dead]()
 	s.hosts = slices.Delete(s.hosts, s.dead, s.dead+1)
-	fmt.Fprintf(s.Out, "%s dies, and %s with it\n", victim.Node(), console.Counted(most, "task"))
+	fmt.Fprintf(s.Out, "%s dies, and %s with it\n", victim.Node(), words.Counted(most, "task"))
 	return victim.StopWithTasks(ctx, 0)
 }
 

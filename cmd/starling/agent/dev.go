@@ -20,6 +20,7 @@ import (
 	"starling/api/client"
 	"starling/api/door"
 	"starling/api/wire"
+	"starling/api/words"
 	"starling/cmd/starling/console"
 	"starling/cmd/starling/exit"
 	"starling/cmd/starling/host"
@@ -296,7 +297,7 @@ func (d *dev) shares() ([]terms.Offer, error) {
 	}
 	each := (int(last) - int(first) + 1) / d.peers
 	if each == 0 {
-		return nil, exit.Fail(exit.Usage, "--ports: %s are not enough for %s", d.ports, console.Counted(d.peers, "peer"))
+		return nil, exit.Fail(exit.Usage, "--ports: %s are not enough for %s", d.ports, words.Counted(d.peers, "peer"))
 	}
 	machine := capacity
 	for kind, least := range (terms.Resources{devCPU, devMemory, devDisk}) {
@@ -334,7 +335,7 @@ func (d *dev) banner() {
 	if _, port, _ := net.SplitHostPort(d.hosts[0].Address()); port != client.DefaultPort {
 		how = "export STARLING_ADDRESS=" + d.hosts[0].Address() + " && "
 	}
-	fmt.Fprintf(d.Out, "starling dev: %s ready%s, API at %s\n", console.Counted(d.peers, "peer"), d.over,
+	fmt.Fprintf(d.Out, "starling dev: %s ready%s, API at %s\n", words.Counted(d.peers, "peer"), d.over,
 		d.hosts[0].Address())
 	names := ""
 	if at := d.hosts[0].Names(); at != nil {
@@ -406,7 +407,7 @@ func (d *dev) end(ctx context.Context) error {
 		left += h.Running()
 	}
 	if left > 0 {
-		d.Hint("stopping %s, up to %s; Ctrl-C again kills", console.Counted(left, "task"), devGrace)
+		d.Hint("stopping %s, up to %s; Ctrl-C again kills", words.Counted(left, "task"), devGrace)
 	}
 	var ending sync.WaitGroup
 	ended := make([]error, len(d.hosts))
@@ -428,7 +429,7 @@ func (d *dev) end(ctx context.Context) error {
 		}
 	}
 	if len(d.hosts) > 0 {
-		d.Hint("starling dev has stopped: %s", strings.TrimSpace(console.Counted(left, "task")+" ended"))
+		d.Hint("starling dev has stopped: %s", strings.TrimSpace(words.Counted(left, "task")+" ended"))
 	}
 	return errors.Join(errs...)
 }

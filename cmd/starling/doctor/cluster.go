@@ -8,7 +8,7 @@ import (
 
 	"starling/api/client"
 	starlingv1 "starling/api/v1"
-	"starling/cmd/starling/console"
+	"starling/api/words"
 	"starling/cmd/starling/remote"
 	"starling/cmd/starling/settings"
 	"starling/peer"
@@ -88,10 +88,10 @@ func aboutQuorum(ctx context.Context, asked *client.Client) []finding {
 		}
 	}
 	if voters+away < 3 {
-		return append(all, finding{weak, "quorum", console.Counted(voters, "machine") + " with a vote: the loss of one is an outage",
+		return append(all, finding{weak, "quorum", words.Counted(voters, "machine") + " with a vote: the loss of one is an outage",
 			"three machines with etcd.listen survive the loss of one; " + answer.GetNext()})
 	}
-	return append(all, finding{fine, "quorum", console.Counted(voters, "machine") + " with a vote", ""})
+	return append(all, finding{fine, "quorum", words.Counted(voters, "machine") + " with a vote", ""})
 }
 
 // drift looks whether all peers have the same value, live, and are taken.
@@ -117,7 +117,7 @@ func drift(ctx context.Context, asked *client.Client) (all []finding) {
 		}
 	}
 	if len(all) == 0 {
-		all = append(all, finding{fine, "peers", console.Counted(members, "member") + ", all with the same value", ""})
+		all = append(all, finding{fine, "peers", words.Counted(members, "member") + ", all with the same value", ""})
 	}
 	return all
 }

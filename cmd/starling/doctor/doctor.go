@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"google.golang.org/protobuf/types/known/structpb"
 
-	"starling/cmd/starling/console"
+	"starling/api/words"
 	"starling/cmd/starling/exit"
 	"starling/cmd/starling/remote"
 	"starling/cmd/starling/settings"
@@ -89,7 +89,7 @@ func show(r *remote.Remote, all []finding) error {
 		}
 	}
 	if bad > 0 && err == nil {
-		return exit.Fail(exit.Failed, "%s wrong", console.Counted(bad, "thing")+isOrAre(bad))
+		return exit.Fail(exit.Failed, "%s wrong", words.Counted(bad, "thing")+isOrAre(bad))
 	}
 	return err
 }

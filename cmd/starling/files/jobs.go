@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"starling/api/wire"
+	"starling/api/words"
 	"starling/cmd/starling/console"
 	"starling/cmd/starling/exit"
 	"starling/jobspec"
@@ -32,7 +33,7 @@ func Refused(c *console.Console, err error, nothing string) error {
 	for _, p := range answered.Problems {
 		c.Hint("%s: %s", p.Path, p.Reason)
 	}
-	return exit.Fail(exit.StatusOf(err), "%s: %s", nothing, console.Counted(len(answered.Problems), "problem"))
+	return exit.Fail(exit.StatusOf(err), "%s: %s", nothing, words.Counted(len(answered.Problems), "problem"))
 }
 
 // told tells the problems of a file, a line each, and returns an error without them.
@@ -42,5 +43,5 @@ func told(c *console.Console, err error, file, nothing string) error {
 		return err
 	}
 	c.Hint("%s", wrong.Error())
-	return exit.Fail(exit.Usage, "%s has %s; %s", file, console.Counted(len(wrong), "error"), nothing)
+	return exit.Fail(exit.Usage, "%s has %s; %s", file, words.Counted(len(wrong), "error"), nothing)
 }

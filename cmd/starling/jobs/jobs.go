@@ -14,6 +14,7 @@ import (
 
 	"starling/api/client"
 	starlingv1 "starling/api/v1"
+	"starling/api/words"
 	"starling/cmd/starling/console"
 	"starling/cmd/starling/remote"
 	"starling/cmd/starling/target"
@@ -46,9 +47,9 @@ type listing struct {
 // newPs returns "starling ps", or the same as "starling job ls".
 func newPs(r *remote.Remote, name string) *cobra.Command {
 	l := listing{}
-	words := strings.Fields(name)
+	parts := strings.Fields(name)
 	command := &cobra.Command{
-		Use:     words[len(words)-1] + " [PREFIX]",
+		Use:     parts[len(parts)-1] + " [PREFIX]",
 		Short:   "List jobs",
 		Long:    `List the jobs that have not ended, or with --all also those that have; with PREFIX only those whose names begin so.`,
 		Example: "  starling " + name + " analytics/ --type batch --sort age\n  starling " + name + " --limit 100 --after nightly-0099",
@@ -75,7 +76,7 @@ func newPs(r *remote.Remote, name string) *cobra.Command {
 			case found == 0 && prefix != "":
 				r.Hint("there is no job whose name begins with %q", prefix)
 			case hidden > 0:
-				r.Hint("%s not shown: --all shows them too", console.Counted(hidden, "ended job"))
+				r.Hint("%s not shown: --all shows them too", words.Counted(hidden, "ended job"))
 			}
 			if more != "" {
 				r.Hint("there are more: --after %s goes on", more)

@@ -266,7 +266,7 @@ func failures(r *remote.Remote, t *tracker) error {
 	failed := []string{}
 	for _, job := range t.jobs {
 		status, u := job.last.GetJob().GetStatus(), job.last.GetJob().GetUpdate()
-		if u.GetFinal() && u.GetState() != succeeded && !job.unchanged && !job.last.GetJob().GetFinal() {
+		if u.GetFinal() && u.GetState() != draft.Succeeded && !job.unchanged && !job.last.GetJob().GetFinal() {
 			r.Hint("%s: %s", job.name, draft.UpdateText(u))
 			failed = append(failed, job.name)
 		} else if status == "failed" || status == "stopped" {
@@ -281,7 +281,7 @@ func failures(r *remote.Remote, t *tracker) error {
 		if status == idle {
 			r.Hint("%s has no instances: starling scale %s=NUMBER gives it some", job.name, job.name)
 		}
-		if u.GetState() == paused {
+		if u.GetState() == draft.Paused {
 			r.Hint("%s: %s\nhint: starling job update resume %s", job.name, draft.UpdateText(u), job.name)
 		}
 	}

@@ -143,7 +143,7 @@ func scale(ctx context.Context, r *remote.Remote, job string, sizes []sizing.Siz
 	if err := stale(ctx, peer, job, options.against.Number, err); err != nil {
 		return err
 	}
-	if status.GetJob().GetUpdate().GetState() == paused {
+	if status.GetJob().GetUpdate().GetState() == draft.Paused {
 		r.Hint("%s: its update is paused, and stays so: the new number comes with `starling job update resume %s`", job, job)
 		options.detach = true
 	}
@@ -158,6 +158,6 @@ func scaled(status *starlingv1.JobStatusResponse) bool {
 	job := status.GetJob()
 	c, u := job.GetCounts(), job.GetUpdate()
 	moving := waitingOf(status) + c.GetAssigned() + c.GetBackingOff() + c.GetStopping()
-	updates := job.GetType() != "batch" && u.GetTo() != 0 && !u.GetFinal() && u.GetState() != paused
+	updates := job.GetType() != "batch" && u.GetTo() != 0 && !u.GetFinal() && u.GetState() != draft.Paused
 	return job.GetFinal() || rests(job) || !updates && moving == 0
 }

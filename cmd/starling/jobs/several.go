@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"starling/api/client"
-	"starling/cmd/starling/console"
+	"starling/api/words"
 	"starling/cmd/starling/exit"
 	"starling/cmd/starling/remote"
 	"starling/cmd/starling/target"
@@ -66,7 +66,7 @@ func (s *several) jobs(ctx context.Context, r *remote.Remote, peer *client.Clien
 	if len(matched) == 0 || s.yes {
 		return chosen, nil
 	}
-	text := fmt.Sprintf("%s %s: %s", s.verb, console.Counted(len(chosen), "job"), strings.Join(chosen, ", "))
+	text := fmt.Sprintf("%s %s: %s", s.verb, words.Counted(len(chosen), "job"), strings.Join(chosen, ", "))
 	return chosen, r.Confirm(text)
 }
 

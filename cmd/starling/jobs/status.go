@@ -15,6 +15,7 @@ import (
 
 	"starling/api/draft"
 	starlingv1 "starling/api/v1"
+	"starling/api/words"
 	"starling/cmd/starling/console"
 	"starling/cmd/starling/remote"
 	"starling/cmd/starling/target"
@@ -98,7 +99,7 @@ func drawJob(r *remote.Remote, answer *starlingv1.JobStatusResponse, uses map[st
 		r.Hint("only the first %d instances are shown: -o json shows all", len(answer.GetSlots()))
 	}
 	if waiting := waitingOf(answer); waiting > 0 {
-		r.Hint("%s waiting; the reasons: starling why %s", console.Counted(waiting, "instance"), job.GetName())
+		r.Hint("%s waiting; the reasons: starling why %s", words.Counted(waiting, "instance"), job.GetName())
 	}
 	return nil
 }
@@ -253,7 +254,7 @@ func findings(answer *starlingv1.WhyResponse, now time.Time) string {
 	for _, f := range answer.GetFindings() {
 		whose := ""
 		if f.GetTask() != "" {
-			whose = fmt.Sprintf("%s, %s from [%d] on: ", f.GetTask(), console.Counted(f.GetInstances(), "instance"), f.GetSlot())
+			whose = fmt.Sprintf("%s, %s from [%d] on: ", f.GetTask(), words.Counted(f.GetInstances(), "instance"), f.GetSlot())
 		}
 		fmt.Fprintf(&text, "\n%s%s\n", whose, f.GetReason())
 		for _, detail := range f.GetDetails() {
@@ -321,7 +322,7 @@ func tally(c *starlingv1.Counts) string {
 
 // isNews tells whether an update is worth a word: that of a first version only as long as it has not succeeded.
 func isNews(u *starlingv1.Update) bool {
-	return u.GetFrom() != 0 || u != nil && u.GetState() != succeeded
+	return u.GetFrom() != 0 || u != nil && u.GetState() != draft.Succeeded
 }
 
 // toDo tells what is still to be done for a task.

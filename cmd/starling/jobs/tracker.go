@@ -70,8 +70,8 @@ func settled(status *starlingv1.JobStatusResponse) bool {
 	job := status.GetJob()
 	c, u := job.GetCounts(), job.GetUpdate()
 	moving := c.GetWaiting() + c.GetAssigned() + c.GetBackingOff() + c.GetStopping()
-	updates := u.GetTo() != 0 && !u.GetFinal() && u.GetState() != paused
-	failed := u.GetFinal() && u.GetState() != succeeded
+	updates := u.GetTo() != 0 && !u.GetFinal() && u.GetState() != draft.Paused
+	failed := u.GetFinal() && u.GetState() != draft.Succeeded
 	return job.GetFinal() || rests(job) || job.GetType() != "batch" &&
 		(failed || !updates && moving == 0 && c.GetRunning() == c.GetDesired())
 }

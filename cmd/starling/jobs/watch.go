@@ -9,17 +9,12 @@ import (
 
 	"starling/api/draft"
 	starlingv1 "starling/api/v1"
+	"starling/api/words"
 	"starling/cmd/starling/console"
 	"starling/cmd/starling/exit"
 	"starling/cmd/starling/remote"
 	"starling/cmd/starling/target"
 	"starling/cmd/starling/usage"
-)
-
-// The states of updates that this program tells apart.
-const (
-	succeeded = draft.Succeeded
-	paused    = draft.Paused
 )
 
 // The states of jobs of which nothing is wanted for now: their users said so, or they have no instances.
@@ -67,7 +62,7 @@ is, and what it waits for. The exit status is 0 if the update succeeded, and 1 i
 			}); err != nil {
 				return err
 			}
-			if u := last.GetUpdate(); u != nil && u.GetState() != succeeded {
+			if u := last.GetUpdate(); u != nil && u.GetState() != draft.Succeeded {
 				return exit.Silent(exit.Failed)
 			}
 			return nil
@@ -92,7 +87,7 @@ func watchUpdate(p *console.Progress, status *starlingv1.JobStatusResponse) {
 		names, texts = append(names, seatName(slot)), append(texts, slotProgress(slot, u))
 	}
 	texts[0] = fmt.Sprintf("%s, %d of %s done", draft.UpdateText(u), done,
-		console.Counted(len(status.GetSlots()), "instance"))
+		words.Counted(len(status.GetSlots()), "instance"))
 	if hidden > 0 {
 		texts[0] += fmt.Sprintf(", %d not shown", hidden)
 	}

@@ -14,7 +14,7 @@ import (
 
 	"starling/api/client"
 	starlingv1 "starling/api/v1"
-	"starling/cmd/starling/console"
+	"starling/api/words"
 	"starling/cmd/starling/exit"
 	"starling/cmd/starling/remote"
 	"starling/cmd/starling/target"
@@ -102,7 +102,7 @@ func (l *reader) withOutput(chosen []target.Target, answer *starlingv1.JobStatus
 	if l.follow || len(placed) == 0 || missing == 0 {
 		return chosen
 	}
-	l.remote.Hint("without %s never placed; the reasons: starling why %s", console.Counted(missing, "instance"),
+	l.remote.Hint("without %s never placed; the reasons: starling why %s", words.Counted(missing, "instance"),
 		answer.GetJob().GetName())
 	return placed
 }

@@ -13,6 +13,7 @@ import (
 	"starling/api/draft"
 	starlingv1 "starling/api/v1"
 	"starling/api/wire"
+	"starling/api/words"
 	"starling/cmd/starling/console"
 	"starling/cmd/starling/files"
 	"starling/cmd/starling/remote"
@@ -186,7 +187,7 @@ func whatIfText(answer *starlingv1.WhatIfResponse) string {
 	if preempted := countPreempted(answer); preempted > 0 {
 		fmt.Fprintf(b, "%s way to work that is entitled to the room\n", becomes(preempted, "gives"))
 	}
-	fmt.Fprintf(b, "%s run, %d without that\n", console.Counted(answer.GetRunningAfter(), "instance"),
+	fmt.Fprintf(b, "%s run, %d without that\n", words.Counted(answer.GetRunningAfter(), "instance"),
 		answer.GetRunningBefore())
 	for i, before := range answer.GetCapacityBefore() {
 		after := answer.GetCapacityAfter()[i]
@@ -239,5 +240,5 @@ func becomes(n uint32, verb string) string {
 	case n != 1:
 		verb = strings.TrimSuffix(verb, "s")
 	}
-	return console.Counted(n, "instance") + " " + verb
+	return words.Counted(n, "instance") + " " + verb
 }

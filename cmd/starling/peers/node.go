@@ -11,6 +11,7 @@ import (
 
 	"starling/api/client"
 	starlingv1 "starling/api/v1"
+	"starling/api/words"
 	"starling/cmd/starling/console"
 	"starling/cmd/starling/exit"
 	"starling/cmd/starling/remote"
@@ -87,7 +88,7 @@ func nodeFacts(p *starlingv1.Peer) *console.Table {
 	t.Row("watches", console.Dash(p.GetWatches()))
 	t.Row("watched by", console.Dash(p.GetWatchedBy()))
 	t.Row("address", console.Dash(p.GetAddress()))
-	t.Row("runs", console.Counted(p.GetAllocations(), "instance"))
+	t.Row("runs", words.Counted(p.GetAllocations(), "instance"))
 	for _, kind := range []terms.Kind{terms.CPU, terms.Memory, terms.Disk} {
 		t.Row("free "+kind.String(), part(p, kind))
 	}
@@ -157,7 +158,7 @@ func watchDrain(ctx context.Context, r *remote.Remote, peer *client.Client, node
 	err := peer.FollowPeers(following, func(answer *starlingv1.ListPeersResponse) (bool, error) {
 		for _, one := range answer.GetPeers() {
 			if one.GetNode() == node {
-				p.Set(node, console.Counted(one.GetAllocations(), "instance")+" left")
+				p.Set(node, words.Counted(one.GetAllocations(), "instance")+" left")
 				return one.GetAllocations() == 0, nil
 			}
 		}

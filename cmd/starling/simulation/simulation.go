@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"starling/api/words"
 	"starling/cmd/starling/console"
 	"starling/cmd/starling/exit"
 	"starling/cmd/starling/remote"
@@ -76,7 +77,7 @@ func simulate(ctx context.Context, c *console.Console, all seeds.Range) error {
 	summary.Print(c.Out)
 	switch {
 	case len(summary.Failures) > 0:
-		return fmt.Errorf("%d of %s failed", len(summary.Failures), console.Counted(summary.Runs, "seed"))
+		return fmt.Errorf("%d of %s failed", len(summary.Failures), words.Counted(summary.Runs, "seed"))
 	case ctx.Err() != nil:
 		return exit.Silent(exit.Detached)
 	}

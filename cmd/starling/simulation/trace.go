@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"starling/api/words"
 	"starling/cmd/starling/console"
 	"starling/cmd/starling/exit"
 	"starling/cmd/starling/remote"
@@ -206,7 +207,7 @@ func (t *traceRun) showMeans(means []*trace.Result) error {
 		}
 		for i, g := range m.Reasons {
 			if i == reasonsShownMax {
-				fmt.Fprintf(t.Out, "   and %s more: -o json shows them\n", console.Counted(len(m.Reasons)-i, "group"))
+				fmt.Fprintf(t.Out, "   and %s more: -o json shows them\n", words.Counted(len(m.Reasons)-i, "group"))
 				break
 			}
 			var words []string
