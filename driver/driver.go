@@ -279,6 +279,12 @@ type Driver interface {
 	// DeleteVolumes deletes the volumes of a set with all that is in them, which can take its time. No task may use
 	// them.
 	DeleteVolumes(set string) error
+	// SendVolumes writes what the volumes of a set hold, as package pack has it, until the end of ctx. No task may use
+	// them. The error is os.ErrNotExist if there are none.
+	SendVolumes(ctx context.Context, set string, to io.Writer) error
+	// ReceiveVolumes makes a set of what SendVolumes wrote elsewhere, which shows in VolumeSets when the whole of it is
+	// there and durable, or never. The error is os.ErrExist if there is such a set, or it is on its way here.
+	ReceiveVolumes(set string, from io.Reader) error
 	// Usage reads what the machine uses, and those of these tasks that run. An error means that this system does not
 	// tell.
 	Usage(ids []string) (Usage, error)

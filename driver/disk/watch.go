@@ -93,6 +93,15 @@ func AwaitRoom(ctx context.Context, folder string) error {
 	}
 }
 
+// Spare is an error if the disk of a folder has no room to spare for what is copied there.
+func Spare(folder string) error {
+	room, err := RoomOf(folder)
+	if err == nil && room.Tight() {
+		err = fmt.Errorf("there is not enough room: %s", room)
+	}
+	return err
+}
+
 // filler is the task that takes the most beyond what it asked for.
 type filler struct {
 	id                 string

@@ -1,14 +1,18 @@
 package drivertest
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
+	"testing/iotest"
 	"time"
 
 	"starling/driver"
@@ -313,6 +317,49 @@ func testVolumeSets(t *testing.T, b *bench) {
 	}
 	b.reopen(t, func() {})
 	wantSets("db.main[0]@2")
+}
+
+// testReceivesVolumes makes sets of what was sent: all of it or nothing, and none that is there already.
+func testReceivesVolumes(t *testing.T, b *bench) {
+	if err := b.SendVolumes(b.ctx, "unknown", io.Discard); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("sending what is not there: %v", err)
+	}
+	long := "db." + strings.Repeat("é", 70) + "[0]@1"
+	var archive bytes.Buffer
+	for _, set := range []string{"db.main[0]@1", long} {
+		task := b.task("of "+set, "exit", "0")
+		task.Volumes = []driver.Volume{{Set: set, Name: "data", Variable: "DATA"}}
+		b.startTask(t, task)
+		b.exited(t, task.ID)
+		b.forget(t, task.ID)
+		archive.Reset()
+		if err := b.SendVolumes(b.ctx, set, &archive); err != nil {
+			t.Fatal(err)
+		}
+		if err := b.ReceiveVolumes(set, bytes.NewReader(archive.Bytes())); !errors.Is(err, os.ErrExist) {
+			t.Errorf("receiving what is there: %v", err)
+		}
+		if err := b.DeleteVolumes(set); err != nil {
+			t.Fatal(err)
+		}
+		lost := errors.New("the other machine is gone")
+		if err := b.ReceiveVolumes(set, iotest.ErrReader(lost)); !errors.Is(err, lost) {
+			t.Errorf("receiving what does not come: %v", err)
+		}
+		if got := b.VolumeSets(); len(got) != 0 {
+			t.Errorf("got the sets %q of what did not come", got)
+		}
+		if err := b.ReceiveVolumes(set, bytes.NewReader(archive.Bytes())); err != nil {
+			t.Fatal(err)
+		}
+		b.reopen(t, func() {})
+		if got := b.VolumeSets(); !slices.Equal(got, []string{set}) {
+			t.Errorf("got the sets %q, want %q", got, set)
+		}
+		if err := b.DeleteVolumes(set); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 func testRunNotRunning(t *testing.T, b *bench) {

@@ -65,6 +65,7 @@ func Test(t *testing.T, m Machine) {
 		"SurvivesRunning": testSurvivesRunning,
 		"SurvivesExited":  testSurvivesExited,
 		"VolumeSets":      testVolumeSets,
+		"ReceivesVolumes": testReceivesVolumes,
 		"Usage":           testUsage,
 		"FilesVersion":    testFilesVersion,
 		"RunNotRunning":   testRunNotRunning,

@@ -1,6 +1,7 @@
 package drivertest
 
 import (
+	"bytes"
 	"context"
 	"maps"
 	"os"
@@ -145,6 +146,16 @@ func testVolumes(t *testing.T, b *bench) {
 	}
 	if err != nil {
 		t.Errorf("what a task left in a volume: %v", err)
+	}
+	var archive bytes.Buffer
+	if err := b.SendVolumes(b.ctx, "slot 0", &archive); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.ReceiveVolumes("slot 2", &archive); err != nil {
+		t.Fatal(err)
+	}
+	if got := write("copied", "slot 2", "data"); got != "first\nsecond\ncopied\n" {
+		t.Errorf("in a copy a task found %q", got)
 	}
 	if err := b.DeleteVolumes("slot 0"); err != nil {
 		t.Error(err)

@@ -437,36 +437,6 @@ func (d *Driver) Exec(_ context.Context, t driver.Task, s driver.Session) (exitC
 	return 0, nil
 }
 
-// MakeVolume makes a folder below Volumes.
-func (d *Driver) MakeVolume(v driver.Volume, _ string) (path string, err error) {
-	if d.machine.Volumes == "" {
-		return "", fmt.Errorf("make the volume %q of %q: this machine has no folder for it", v.Name, v.Set)
-	}
-	d.machine.mu.Lock()
-	defer d.machine.mu.Unlock()
-	d.machine.volumes[v.Set] = true
-	path = filepath.Join(d.machine.Volumes, v.Set, v.Name)
-	return path, os.MkdirAll(path, 0o700)
-}
-
-// VolumeSets lists the sets of the volumes that tasks were started with.
-func (d *Driver) VolumeSets() []string {
-	d.machine.mu.Lock()
-	defer d.machine.mu.Unlock()
-	return slices.Sorted(maps.Keys(d.machine.volumes))
-}
-
-// DeleteVolumes forgets the volumes of a set.
-func (d *Driver) DeleteVolumes(set string) error {
-	d.machine.mu.Lock()
-	defer d.machine.mu.Unlock()
-	delete(d.machine.volumes, set)
-	if d.machine.Volumes == "" {
-		return nil
-	}
-	return os.RemoveAll(filepath.Join(d.machine.Volumes, set))
-}
-
 // Usage has every task keep one processor busy, and a mebibyte.
 func (d *Driver) Usage(ids []string) (driver.Usage, error) {
 	d.machine.mu.Lock()

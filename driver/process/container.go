@@ -13,6 +13,7 @@ import (
 
 	"starling/driver"
 	"starling/driver/confine"
+	"starling/driver/program"
 	"starling/driver/ramdisk"
 	"starling/driver/runc"
 )
@@ -193,7 +194,7 @@ func (s *supervisor) showFolders(bundle *runc.Bundle, account *syscall.Credentia
 // bindHostPath shows a host path beside the container's root, and returns where: runc would follow a link that has come
 // into its place, and would leave what is mounted below it as it is.
 func (s *supervisor) bindHostPath(number int, h driver.HostPath, readOnly bool) (path string, err error) {
-	if err := checkHostPath(h); err != nil {
+	if err := program.CheckHostPath(h); err != nil {
 		return "", err
 	}
 	path = filepath.Join(s.folder.bundle(), "host-"+strconv.Itoa(number))

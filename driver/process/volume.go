@@ -1,8 +1,11 @@
 package process
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -11,13 +14,19 @@ import (
 	"syscall"
 
 	"starling/driver"
+	"starling/driver/disk"
+	"starling/driver/pack"
 	"starling/driver/program"
+	"starling/driver/record"
 )
 
 // Volumes lie in folders volumes/<set>/<name> beside that of the tasks. Their names are escaped as those of tasks are.
 
-// deletedPrefix marks a set that is being deleted; no escaped name begins with it.
-const deletedPrefix = ".deleted-"
+// What marks a set that is being deleted, and one that is on its way here; no escaped name begins with them.
+const (
+	deletedPrefix  = ".deleted-"
+	incomingPrefix = ".incoming-"
+)
 
 func (d *Driver) volumesDir() string { return filepath.Join(d.config.Dir, "volumes") }
 
@@ -71,36 +80,63 @@ func (d *Driver) DeleteVolumes(set string) error {
 	return nil
 }
 
-// sweepVolumes goes on with deletions that an earlier driver began.
+// SendVolumes writes what the volumes of a set hold.
+func (d *Driver) SendVolumes(ctx context.Context, set string, to io.Writer) error {
+	name, err := folderName(set)
+	if err == nil {
+		err = pack.Write(ctx, filepath.Join(d.volumesDir(), name), to, func(path string) bool { return path == idRecord })
+	}
+	if err != nil {
+		return fmt.Errorf("send the volumes %q: %w", set, err)
+	}
+	return nil
+}
+
+// ReceiveVolumes makes a set of what SendVolumes wrote elsewhere.
+func (d *Driver) ReceiveVolumes(set string, from io.Reader) error {
+	name, err := folderName(set)
+	if err == nil {
+		err = d.receive(set, name, from)
+	}
+	if err != nil {
+		return fmt.Errorf("receive the volumes %q: %w", set, err)
+	}
+	d.tell()
+	return nil
+}
+
+func (d *Driver) receive(set, name string, from io.Reader) error {
+	final, incoming := filepath.Join(d.volumesDir(), name), filepath.Join(d.volumesDir(), incomingPrefix+name)
+	if _, err := os.Lstat(final); !errors.Is(err, os.ErrNotExist) {
+		return cmp.Or(err, os.ErrExist)
+	}
+	if err := os.MkdirAll(d.volumesDir(), 0o711); err != nil {
+		return err
+	}
+	if err := os.Mkdir(incoming, 0o711); err != nil {
+		return err
+	}
+	err := pack.Read(from, incoming, func() error { return disk.Spare(incoming) })
+	if err == nil && isShortened(name) {
+		err = folder(incoming).writeDurably(idRecord, set)
+	}
+	if err == nil {
+		err = os.Rename(incoming, final)
+	}
+	if err != nil {
+		return errors.Join(err, os.RemoveAll(incoming))
+	}
+	return record.Sync(d.volumesDir())
+}
+
+// sweepVolumes goes on with deletions that an earlier driver began, and drops what was on its way here then.
 func (d *Driver) sweepVolumes() {
 	entries, _ := os.ReadDir(d.volumesDir())
 	for _, entry := range entries {
-		if strings.HasPrefix(entry.Name(), deletedPrefix) {
+		if strings.HasPrefix(entry.Name(), deletedPrefix) || strings.HasPrefix(entry.Name(), incomingPrefix) {
 			d.watching.Go(func() { _ = os.RemoveAll(filepath.Join(d.volumesDir(), entry.Name())) })
 		}
 	}
-}
-
-// checkHostPath tells why a task cannot use a host path here, nil if it can.
-func checkHostPath(h driver.HostPath) error {
-	if h.Path == "" {
-		return program.Missing(fmt.Sprintf("this machine does not offer host path %s: see host_paths of its agent", h.Name))
-	}
-	switch real, err := filepath.EvalSymlinks(h.Path); {
-	case err != nil:
-		return fmt.Errorf("host path %s: %w", h.Name, err)
-	case real != h.Path:
-		return program.Missing(fmt.Sprintf("host path %s: %s leads elsewhere by a symbolic link now; if that is meant, start the "+
-			"machine's agent again", h.Name, h.Path))
-	}
-	info, err := os.Stat(h.Path)
-	if err == nil && !info.IsDir() {
-		err = syscall.ENOTDIR
-	}
-	if err != nil {
-		return fmt.Errorf("host path %s: %w", h.Name, err)
-	}
-	return nil
 }
 
 // makeVolumes makes the volumes of a task that are missing, and returns its environment with their paths and those of
@@ -115,7 +151,7 @@ func makeVolumes(dir string, t driver.Task, account *syscall.Credential) (env []
 		env = append(slices.Clip(env), v.Variable+"="+path)
 	}
 	for _, h := range t.HostPaths {
-		if err := checkHostPath(h); err != nil {
+		if err := program.CheckHostPath(h); err != nil {
 			return nil, err
 		}
 		env = append(slices.Clip(env), h.Variable+"="+h.Path)
