@@ -65,10 +65,12 @@ type Core struct {
 	// gone are the watched peers whose pulse has ended.
 	gone []terms.PeerID
 	// local is what the driver has; starting what it was told to start and has not answered; refused what it could not;
-	// arrived the volumes that were copied here, as long as it is not known whether they are here now.
+	// arriving the volumes that are copied here, until it is known whether they are here now; of those in doubt it is
+	// known when the entry that is under way has been folded.
 	local    []reaction.LocalTask
 	volumes  []terms.VolumeSet
-	arrived  []terms.VolumeSet
+	arriving []terms.VolumeSet
+	inDoubt  []terms.VolumeSet
 	outputs  []terms.OutputSet
 	starting map[terms.AllocationID]bool
 	refused  map[terms.AllocationID]string
@@ -280,14 +282,30 @@ func (c *Core) PulseSeen(p terms.PeerID, alive bool) {
 // DriverHas replaces what the driver has.
 func (c *Core) DriverHas(local []reaction.LocalTask) { c.local = local }
 
+// ExpectVolumes keeps volumes that are copied here from being deleted, until DropVolumes or what becomes of
+// TakeVolumes. It is false if they are expected already.
+func (c *Core) ExpectVolumes(set terms.VolumeSet) bool {
+	if slices.Contains(c.arriving, set) || slices.Contains(c.inDoubt, set) {
+		return false
+	}
+	c.arriving = append(c.arriving, set)
+	return true
+}
+
+// DropVolumes has volumes that were expected be deleted, unless they belong here.
+func (c *Core) DropVolumes(set terms.VolumeSet) {
+	c.arriving = slices.DeleteFunc(c.arriving, func(one terms.VolumeSet) bool { return one == set })
+}
+
 // TakeVolumes asks for volumes that were copied here, as Request does. They are not deleted as long as it is not known
 // what came of that.
 func (c *Core) TakeVolumes(set terms.VolumeSet, ask command.Command, answer func(report.Receipt, error)) {
-	c.arrived = append(c.arrived, set)
+	c.ExpectVolumes(set)
 	c.Request(ask, func(r report.Receipt, err error) {
-		if !errors.Is(err, report.ErrUnknown) {
-			c.arrived = slices.DeleteFunc(c.arrived, func(one terms.VolumeSet) bool { return one == set })
+		if errors.Is(err, report.ErrUnknown) {
+			c.inDoubt = append(c.inDoubt, set)
 		}
+		c.DropVolumes(set)
 		answer(r, err)
 	})
 }
@@ -338,8 +356,12 @@ type Work struct {
 
 // settled are the volumes that the driver keeps, but for those of which it is not known yet whether they are here.
 func (c *Core) settled() []terms.VolumeSet {
-	arrived := func(set terms.VolumeSet) bool { return slices.Contains(c.arrived, set) }
-	return slices.DeleteFunc(slices.Clone(c.volumes), arrived)
+	if !c.outbox.IsUnderWay() {
+		c.inDoubt = nil
+	}
+	return slices.DeleteFunc(slices.Clone(c.volumes), func(set terms.VolumeSet) bool {
+		return slices.Contains(c.arriving, set) || slices.Contains(c.inDoubt, set)
+	})
 }
 
 // React returns what is to be done now. Nothing is asked for twice unless it had no effect.

@@ -427,13 +427,18 @@ const (
 
 // Submit appends the command and returns when this peer has folded it.
 func (p *Peer) Submit(ctx context.Context, c command.Command) (report.Receipt, error) {
+	return p.ask(ctx, func(answer func(report.Receipt, error)) { p.core.Request(c, answer) })
+}
+
+// ask has the loop ask the core for something, and waits for the answer.
+func (p *Peer) ask(ctx context.Context, request func(answer func(report.Receipt, error))) (report.Receipt, error) {
 	type answer struct {
 		receipt report.Receipt
 		err     error
 	}
 	answers := make(chan answer, 1)
 	p.post(ctx, func() {
-		p.core.Request(c, func(r report.Receipt, err error) { answers <- answer{r, err} })
+		request(func(r report.Receipt, err error) { answers <- answer{r, err} })
 	})
 	select {
 	case a := <-answers:

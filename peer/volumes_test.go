@@ -2,15 +2,21 @@ package peer
 
 import (
 	"context"
+	"errors"
+	"os"
 	"slices"
+	"strings"
 	"testing"
+	"testing/iotest"
 	"testing/synctest"
 	"time"
 
+	"starling/cluster/facts"
 	"starling/cluster/workload"
 	"starling/command"
 	"starling/driver/fake"
 	"starling/peer/inbox"
+	"starling/replica/storage"
 	"starling/terms"
 )
 
@@ -46,5 +52,61 @@ func TestVolumesOutliveTheirJobs(t *testing.T) {
 			t.Fatal(err)
 		}
 		wantSets()
+	})
+}
+
+// TestVolumesMove has another peer take volumes that were copied, when all of them came and nobody has used them since.
+func TestVolumesMove(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFlock(t, "a", "b")
+		defer f.stop()
+		node, task := f.runsOn("a", database())
+		from, to := f.peers[node], f.peers[map[string]string{"a": "b", "b": "a"}[node]]
+		_, id, _ := strings.Cut(task, " ")
+		last, _ := terms.ParseAllocationID(id)
+		set, _ := terms.ParseVolumeSet("db.main[0]@1")
+		early := &command.MoveVolumes{RequestID: "one", Volumes: set, Order: last.Order}
+		send := func() (string, error) {
+			var archive strings.Builder
+			err := from.SendVolumes(context.Background(), set, &archive)
+			return archive.String(), err
+		}
+		if _, err := send(); !errors.Is(err, storage.ErrInUse) {
+			t.Errorf("sending what an instance writes to: %v", err)
+		}
+		if got, err := to.TakeVolumes(early, strings.NewReader("")); err != nil || got.Refusal.Code != facts.Conflict {
+			t.Errorf("taking what an instance has: %v, %v", got, err)
+		}
+		if _, err := f.peers["a"].Submit(context.Background(), &command.KillJob{Job: "db"}); err != nil {
+			t.Fatal(err)
+		}
+		f.await("a", "it stopped", statusIs("db", workload.StatusStopped))
+		archive, err := send()
+		if err != nil {
+			t.Fatal(err)
+		}
+		cut, move := errors.New("cut off"), &command.MoveVolumes{RequestID: "two", Volumes: set, Order: last.Order}
+		if _, err := to.TakeVolumes(move, iotest.ErrReader(cut)); !errors.Is(err, cut) {
+			t.Errorf("taking what does not come: %v", err)
+		}
+		wantSets := func(of *Peer, want ...string) {
+			t.Helper()
+			if got := of.config.Driver.VolumeSets(); !slices.Equal(got, want) {
+				t.Errorf("%s has the sets of volumes %q, want %q", of.config.Node, got, want)
+			}
+		}
+		inbox.Pause(context.Background(), 5*time.Second)
+		wantSets(from, set.String())
+		wantSets(to)
+		got, err := to.TakeVolumes(move, strings.NewReader(archive))
+		if err != nil || got.Refusal.Reason != "" {
+			t.Fatalf("taking what came: %v, %v", got, err)
+		}
+		inbox.Pause(context.Background(), 5*time.Second)
+		wantSets(from)
+		wantSets(to, set.String())
+		if _, err := to.TakeVolumes(move, strings.NewReader(archive)); !errors.Is(err, os.ErrExist) {
+			t.Errorf("taking what is here: %v", err)
+		}
 	})
 }

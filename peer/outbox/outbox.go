@@ -128,6 +128,9 @@ func (b *Outbox) Add(r Request) {
 	}
 }
 
+// IsUnderWay tells whether an entry was sent of which it is not known yet what came of it.
+func (b *Outbox) IsUnderWay() bool { return b.underway != nil }
+
 // Full says that the journal is full and what to do, "" if it is not.
 func (b *Outbox) Full() string {
 	if !b.Room.Full() {

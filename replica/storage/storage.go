@@ -2,6 +2,8 @@
 package storage
 
 import (
+	"errors"
+
 	"starling/cluster"
 	"starling/cluster/facts"
 	"starling/command"
@@ -9,6 +11,9 @@ import (
 	"starling/terms"
 	"starling/terms/rules"
 )
+
+// ErrInUse tells that something may write to volumes now.
+var ErrInUse = errors.New("an instance has these volumes")
 
 // Remove forgets volumes, so that the node that has them deletes them. Those of an instance that runs, or that its job
 // is to have, it refuses.
@@ -42,15 +47,14 @@ func Remove(s *cluster.State, set terms.VolumeSet) report.Result {
 // Move notes that volumes are on the writer's node, to which its peer has copied what an allocation left in them. It is
 // refused while an instance has them, and if there was another allocation since.
 func Move(s *cluster.State, writer terms.PeerID, c *command.MoveVolumes) report.Result {
-	set := c.Volumes
-	one, r := find(s, set)
-	switch {
-	case !s.IsMember(writer):
+	if !s.IsMember(writer) {
 		return report.Refuse(facts.Denied, "%s is not a member", writer)
-	case one.State == "":
-		return report.Refuse(facts.NotFound, "there are no volumes %s", set)
-	case one.State == InUse, r.Job != 0 && s.Job(r.Job).Tasks[r.Task].SecondaryHeld(r):
-		return report.Refuse(facts.Conflict, "an instance has the volumes %s: stop its job first, or drain its node", set)
+	}
+	set := c.Volumes
+	one, r, refusal := unused(s, set)
+	switch {
+	case refusal.Refused():
+		return refusal
 	case one.Order != c.Order:
 		return report.Refuse(facts.Conflict, "an instance has used the volumes %s since they were copied: try again", set)
 	case one.Node == writer.Node():
@@ -66,6 +70,23 @@ func Move(s *cluster.State, writer terms.PeerID, c *command.MoveVolumes) report.
 		s.SetSlot(r, slot)
 	}
 	return report.Result{Job: set.Slot.Job}
+}
+
+// Unused returns volumes that no instance has, so that they can be copied, or why there are none.
+func Unused(s *cluster.State, set terms.VolumeSet) (Volumes, facts.Refusal) {
+	one, _, refusal := unused(s, set)
+	return one, refusal.Refusal
+}
+
+func unused(s *cluster.State, set terms.VolumeSet) (one Volumes, r facts.SlotRef, refusal report.Result) {
+	one, r = find(s, set)
+	switch {
+	case one.State == "":
+		refusal = report.Refuse(facts.NotFound, "there are no volumes %s", set)
+	case one.State == InUse, r.Job != 0 && s.Job(r.Job).Tasks[r.Task].SecondaryHeld(r):
+		refusal = report.Refuse(facts.Conflict, "an instance has the volumes %s: suspend or stop its job first, or drain its node with --deadline 0", set)
+	}
+	return one, r, refusal
 }
 
 // find returns what becomes of a set, as List does, and the slot that has it, if that is there. The state is empty if

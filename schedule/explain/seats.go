@@ -10,6 +10,7 @@ import (
 	"starling/schedule/explain/wording"
 	"starling/schedule/place"
 	"starling/terms"
+	"starling/terms/rules"
 )
 
 // plain returns the slots that wait for any node.
@@ -77,9 +78,13 @@ func (e *explainer) onlyNode(r facts.SlotRef, slot facts.Slot) Finding {
 	}
 	if e.job.Spec.Type != terms.Daemon {
 		f.Details = append(f.Details, fmt.Sprintf("would help: the return of %s", node.Name))
-		if node.Peer == "" {
+		switch {
+		case node.Peer == "":
 			f.Details = append(f.Details, fmt.Sprintf(
 				"or, without what its volumes hold: starling alloc stop --give-up-volumes %s", e.s.NameOf(r)))
+		case node.Drain.On && e.s.Rules >= rules.MovedVolumes:
+			f.Details = append(f.Details, fmt.Sprintf(
+				"or, with what its volumes hold: starling volume relocate %s --to NODE", e.s.NameOf(r)))
 		}
 	}
 	return f
