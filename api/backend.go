@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"starling/api/metrics"
+	"starling/api/relocation"
 	"starling/api/session"
 	"starling/api/stats"
 	starlingv1 "starling/api/v1"
@@ -65,6 +66,7 @@ type Backend interface {
 	// Folder opens the working folder of an allocation on this peer's node, as driver.Driver does.
 	Folder(allocation string) (*os.Root, error)
 	session.Backend
+	relocation.Backend
 	stats.Backend
 	// SendOutput writes the output of an instance that is whole on this peer's node; it wraps os.ErrNotExist if there
 	// is none.

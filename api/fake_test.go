@@ -24,6 +24,7 @@ import (
 	"starling/driver"
 	"starling/replica"
 	"starling/replica/report"
+	"starling/replica/storage"
 	"starling/terms"
 	"starling/terms/access"
 	"starling/terms/constraint"
@@ -90,6 +91,8 @@ type peer struct {
 	// stuck peers fold nothing that is submitted.
 	stuck   bool
 	outputs map[terms.OutputSet]string
+	// volumes are what sets hold here, "" for one that something writes to.
+	volumes map[terms.VolumeSet]string
 	// folder is where all its allocations work, "" for nowhere.
 	folder  string
 	archive Archive
@@ -332,6 +335,27 @@ func (p *peer) ready(r facts.SlotRef) {
 
 func (p *peer) SealSecret(_ context.Context, pool terms.PoolPath, name string, value []byte) (access.Secret, error) {
 	return access.Secret{Pool: pool, Name: name, Sealed: fmt.Sprintf("%x", value)}, nil
+}
+
+func (p *peer) SendVolumes(_ context.Context, set terms.VolumeSet, to io.Writer) error {
+	held, ok := p.volumes[set]
+	if ok && held == "" {
+		return storage.ErrInUse
+	}
+	if !ok {
+		return os.ErrNotExist
+	}
+	_, err := io.WriteString(to, held)
+	return err
+}
+
+func (p *peer) TakeVolumes(move *command.MoveVolumes, from io.Reader) (report.Receipt, error) {
+	all, err := io.ReadAll(from)
+	if err != nil {
+		return report.Receipt{}, err
+	}
+	p.volumes = map[terms.VolumeSet]string{move.Volumes: string(all)}
+	return p.Submit(context.Background(), move)
 }
 
 func (p *peer) SendOutput(_ context.Context, output terms.OutputSet, to io.Writer) error {

@@ -13,6 +13,7 @@ import (
 	"starling/api/guard"
 	"starling/api/metrics"
 	"starling/api/openapi"
+	"starling/api/relocation"
 	"starling/api/session"
 	"starling/api/silence"
 	"starling/api/stats"
@@ -31,6 +32,7 @@ import (
 type server struct {
 	*session.Server
 	*stats.Reader
+	*relocation.Mover
 	backend Backend
 	options Options
 	// peers is how other peers are reached.
@@ -62,6 +64,7 @@ func newServer(backend Backend, options Options) *server {
 	}
 	s.Server = &session.Server{Backend: backend, State: s.stateAt, Slot: slotOf[*starlingv1.ExecRequest], Peers: s.peers,
 		Log: options.Log}
+	s.Mover = &relocation.Mover{Backend: backend, State: s.stateAt, Peers: s.peers, Log: options.Log}
 	s.Reader = &stats.Reader{Backend: backend, State: s.stateAt, Job: jobOf, Peers: s.peers}
 	return s
 }

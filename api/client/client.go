@@ -389,6 +389,17 @@ func (c *Client) Files(
 	})
 }
 
+// ReadVolumes writes what volumes hold that no instance has: a tar archive with a folder for each.
+func (c *Client) ReadVolumes(ctx context.Context, volumes string, to io.Writer) error {
+	request := &starlingv1.ReadVolumesRequest{MinIndex: c.least(0), Volumes: volumes}
+	return stream(ctx, c, streamCall[starlingv1.ReadVolumesRequest, starlingv1.ReadVolumesResponse]{
+		request: request, method: starlingv1connect.StarlingClient.ReadVolumes,
+		visit: func(piece *starlingv1.ReadVolumesResponse) error {
+			_, err := to.Write(piece.GetData())
+			return err
+		}})
+}
+
 // Output writes the output of an instance: a manifest, and then what is in the files.
 func (c *Client) Output(ctx context.Context, request *starlingv1.OutputRequest, to io.Writer) error {
 	request.MinIndex = c.least(request.MinIndex)

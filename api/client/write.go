@@ -93,6 +93,16 @@ func (c *Client) RemoveVolumes(ctx context.Context, volumes string) (*starlingv1
 	return write(ctx, c, request, starlingv1connect.StarlingClient.RemoveVolumes)
 }
 
+// RelocateVolumes copies volumes that no instance has to another node, which has them from then on, and visits what is
+// told of that. The request needs no id.
+func (c *Client) RelocateVolumes(ctx context.Context, request *starlingv1.RelocateVolumesRequest,
+	visit func(*starlingv1.RelocateVolumesResponse) error) error {
+	request.MinIndex = c.least(request.GetMinIndex())
+	request.RequestId = c.requestID("RelocateVolumes", request.GetVolumes(), request.GetNode())
+	return stream(ctx, c, streamCall[starlingv1.RelocateVolumesRequest, starlingv1.RelocateVolumesResponse]{
+		request: request, method: starlingv1connect.StarlingClient.RelocateVolumes, visit: visit})
+}
+
 // PutSecret keeps a secret of a pool, or its next version.
 func (c *Client) PutSecret(ctx context.Context, pool, name string,
 	value []byte) (*starlingv1.PutSecretResponse, error) {

@@ -64,7 +64,8 @@ const (
 func table() map[string]Right {
 	read, readNode := Right{Role: access.Viewer}, Right{Role: access.Viewer, Node: true}
 	readJob, submit := Right{Role: access.Viewer, Pool: true}, Right{Role: access.Submitter, Pool: true}
-	operate, rule := Right{Role: access.Operator}, Right{Role: access.Admin}
+	operate, rule, operateNode := Right{Role: access.Operator}, Right{Role: access.Admin},
+		Right{Role: access.Operator, Pool: true, Node: true}
 	return map[string]Right{
 		starlingv1connect.StarlingListJobsProcedure:      readJob,
 		starlingv1connect.StarlingPlanJobProcedure:       readJob,
@@ -109,16 +110,15 @@ func table() map[string]Right {
 		starlingv1connect.StarlingListVolumesProcedure:   readJob,
 		starlingv1connect.StarlingRemoveVolumesProcedure: {Role: access.Operator, Pool: true},
 		starlingv1connect.StarlingEndAllocationProcedure: {Role: access.Operator, Pool: true},
-		starlingv1connect.StarlingExecProcedure:          {Role: access.Operator, Pool: true, Node: true},
-		starlingv1connect.StarlingFilesProcedure:         {Role: access.Operator, Pool: true, Node: true},
-		starlingv1connect.StarlingDrainNodeProcedure:     operate,
+		starlingv1connect.StarlingExecProcedure:          operateNode, starlingv1connect.StarlingFilesProcedure: operateNode,
+		starlingv1connect.StarlingReadVolumesProcedure:     operateNode,
+		starlingv1connect.StarlingRelocateVolumesProcedure: operateNode,
+		starlingv1connect.StarlingDrainNodeProcedure:       operate,
 
 		starlingv1connect.StarlingChangePoolsProcedure:  {Role: access.Admin, Pool: true},
 		starlingv1connect.StarlingRaiseRulesProcedure:   rule,
 		starlingv1connect.StarlingChangeQuorumProcedure: rule,
-		PathCan:    read,
-		PathToken:  rule,
-		PathUser:   rule,
+		PathCan: read, PathToken: rule, PathUser: rule,
 		PathTokens: rule, PathUsers: rule, PathRemoveToken: rule, PathRemoveUser: rule, PathRemoveNode: rule,
 
 		PathAuthorities: read, PathRotate: rule, PathRemoveAuthority: rule, PathAuthorityKey: {Node: true},

@@ -128,6 +128,9 @@ func jobOf(request any) (job terms.JobName, one bool) {
 		return terms.JobName(named.GetJob()), named.GetJob() != ""
 	case interface{ GetSpec() *starlingv1.JobSpec }:
 		return terms.JobName(named.GetSpec().GetName()), true
+	case interface{ GetVolumes() string }:
+		set, _ := terms.ParseVolumeSet(named.GetVolumes())
+		return set.Slot.Job, true
 	case interface{ GetJob() string }:
 		return terms.JobName(named.GetJob()), true
 	}

@@ -4885,6 +4885,289 @@ func (x *RemoveVolumesResponse) GetJob() string {
 	return ""
 }
 
+type ReadVolumesRequest struct {
+	state    protoimpl.MessageState `protogen:"open.v1"`
+	MinIndex uint64                 `protobuf:"varint,1,opt,name=min_index,json=minIndex,proto3" json:"min_index,omitempty"`
+	// The id of those of an instance.
+	Volumes string `protobuf:"bytes,2,opt,name=volumes,proto3" json:"volumes,omitempty"`
+	// The number of the last allocation that had them, as its name has it behind the "#": another is refused. 0 for any.
+	Order uint64 `protobuf:"varint,3,opt,name=order,proto3" json:"order,omitempty"`
+	// Only from the answering peer's own node, as other peers ask.
+	Direct        bool `protobuf:"varint,4,opt,name=direct,proto3" json:"direct,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReadVolumesRequest) Reset() {
+	*x = ReadVolumesRequest{}
+	mi := &file_v1_starling_proto_msgTypes[62]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReadVolumesRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReadVolumesRequest) ProtoMessage() {}
+
+func (x *ReadVolumesRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_v1_starling_proto_msgTypes[62]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReadVolumesRequest.ProtoReflect.Descriptor instead.
+func (*ReadVolumesRequest) Descriptor() ([]byte, []int) {
+	return file_v1_starling_proto_rawDescGZIP(), []int{62}
+}
+
+func (x *ReadVolumesRequest) GetMinIndex() uint64 {
+	if x != nil {
+		return x.MinIndex
+	}
+	return 0
+}
+
+func (x *ReadVolumesRequest) GetVolumes() string {
+	if x != nil {
+		return x.Volumes
+	}
+	return ""
+}
+
+func (x *ReadVolumesRequest) GetOrder() uint64 {
+	if x != nil {
+		return x.Order
+	}
+	return 0
+}
+
+func (x *ReadVolumesRequest) GetDirect() bool {
+	if x != nil {
+		return x.Direct
+	}
+	return false
+}
+
+// ReadVolumesResponse is a piece of the archive. The first tells where it is.
+type ReadVolumesResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Index         uint64                 `protobuf:"varint,1,opt,name=index,proto3" json:"index,omitempty"`
+	Node          string                 `protobuf:"bytes,2,opt,name=node,proto3" json:"node,omitempty"`
+	Data          []byte                 `protobuf:"bytes,3,opt,name=data,proto3" json:"data,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReadVolumesResponse) Reset() {
+	*x = ReadVolumesResponse{}
+	mi := &file_v1_starling_proto_msgTypes[63]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReadVolumesResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReadVolumesResponse) ProtoMessage() {}
+
+func (x *ReadVolumesResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_v1_starling_proto_msgTypes[63]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReadVolumesResponse.ProtoReflect.Descriptor instead.
+func (*ReadVolumesResponse) Descriptor() ([]byte, []int) {
+	return file_v1_starling_proto_rawDescGZIP(), []int{63}
+}
+
+func (x *ReadVolumesResponse) GetIndex() uint64 {
+	if x != nil {
+		return x.Index
+	}
+	return 0
+}
+
+func (x *ReadVolumesResponse) GetNode() string {
+	if x != nil {
+		return x.Node
+	}
+	return ""
+}
+
+func (x *ReadVolumesResponse) GetData() []byte {
+	if x != nil {
+		return x.Data
+	}
+	return nil
+}
+
+type RelocateVolumesRequest struct {
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	MinIndex  uint64                 `protobuf:"varint,1,opt,name=min_index,json=minIndex,proto3" json:"min_index,omitempty"`
+	RequestId string                 `protobuf:"bytes,2,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	// The id of those of an instance.
+	Volumes string `protobuf:"bytes,3,opt,name=volumes,proto3" json:"volumes,omitempty"`
+	// The node that is to have them.
+	Node string `protobuf:"bytes,4,opt,name=node,proto3" json:"node,omitempty"`
+	// Asks the node's own peer, as other peers do, and says for whom.
+	Direct        bool   `protobuf:"varint,5,opt,name=direct,proto3" json:"direct,omitempty"`
+	By            string `protobuf:"bytes,6,opt,name=by,proto3" json:"by,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RelocateVolumesRequest) Reset() {
+	*x = RelocateVolumesRequest{}
+	mi := &file_v1_starling_proto_msgTypes[64]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RelocateVolumesRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RelocateVolumesRequest) ProtoMessage() {}
+
+func (x *RelocateVolumesRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_v1_starling_proto_msgTypes[64]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RelocateVolumesRequest.ProtoReflect.Descriptor instead.
+func (*RelocateVolumesRequest) Descriptor() ([]byte, []int) {
+	return file_v1_starling_proto_rawDescGZIP(), []int{64}
+}
+
+func (x *RelocateVolumesRequest) GetMinIndex() uint64 {
+	if x != nil {
+		return x.MinIndex
+	}
+	return 0
+}
+
+func (x *RelocateVolumesRequest) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
+}
+
+func (x *RelocateVolumesRequest) GetVolumes() string {
+	if x != nil {
+		return x.Volumes
+	}
+	return ""
+}
+
+func (x *RelocateVolumesRequest) GetNode() string {
+	if x != nil {
+		return x.Node
+	}
+	return ""
+}
+
+func (x *RelocateVolumesRequest) GetDirect() bool {
+	if x != nil {
+		return x.Direct
+	}
+	return false
+}
+
+func (x *RelocateVolumesRequest) GetBy() string {
+	if x != nil {
+		return x.By
+	}
+	return ""
+}
+
+// RelocateVolumesResponse tells how far the copy is, again and again. The last has an index.
+type RelocateVolumesResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Of the entry that moved them, or at which the node had them already.
+	Index uint64 `protobuf:"varint,1,opt,name=index,proto3" json:"index,omitempty"`
+	// The node that had them.
+	From string `protobuf:"bytes,2,opt,name=from,proto3" json:"from,omitempty"`
+	// Copied so far.
+	Bytes         uint64 `protobuf:"varint,3,opt,name=bytes,proto3" json:"bytes,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RelocateVolumesResponse) Reset() {
+	*x = RelocateVolumesResponse{}
+	mi := &file_v1_starling_proto_msgTypes[65]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RelocateVolumesResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RelocateVolumesResponse) ProtoMessage() {}
+
+func (x *RelocateVolumesResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_v1_starling_proto_msgTypes[65]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RelocateVolumesResponse.ProtoReflect.Descriptor instead.
+func (*RelocateVolumesResponse) Descriptor() ([]byte, []int) {
+	return file_v1_starling_proto_rawDescGZIP(), []int{65}
+}
+
+func (x *RelocateVolumesResponse) GetIndex() uint64 {
+	if x != nil {
+		return x.Index
+	}
+	return 0
+}
+
+func (x *RelocateVolumesResponse) GetFrom() string {
+	if x != nil {
+		return x.From
+	}
+	return ""
+}
+
+func (x *RelocateVolumesResponse) GetBytes() uint64 {
+	if x != nil {
+		return x.Bytes
+	}
+	return 0
+}
+
 type DrainNodeRequest struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
 	RequestId string                 `protobuf:"bytes,1,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
@@ -4899,7 +5182,7 @@ type DrainNodeRequest struct {
 
 func (x *DrainNodeRequest) Reset() {
 	*x = DrainNodeRequest{}
-	mi := &file_v1_starling_proto_msgTypes[62]
+	mi := &file_v1_starling_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4911,7 +5194,7 @@ func (x *DrainNodeRequest) String() string {
 func (*DrainNodeRequest) ProtoMessage() {}
 
 func (x *DrainNodeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[62]
+	mi := &file_v1_starling_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4924,7 +5207,7 @@ func (x *DrainNodeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainNodeRequest.ProtoReflect.Descriptor instead.
 func (*DrainNodeRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{62}
+	return file_v1_starling_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *DrainNodeRequest) GetRequestId() string {
@@ -4964,7 +5247,7 @@ type DrainNodeResponse struct {
 
 func (x *DrainNodeResponse) Reset() {
 	*x = DrainNodeResponse{}
-	mi := &file_v1_starling_proto_msgTypes[63]
+	mi := &file_v1_starling_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4976,7 +5259,7 @@ func (x *DrainNodeResponse) String() string {
 func (*DrainNodeResponse) ProtoMessage() {}
 
 func (x *DrainNodeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[63]
+	mi := &file_v1_starling_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4989,7 +5272,7 @@ func (x *DrainNodeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainNodeResponse.ProtoReflect.Descriptor instead.
 func (*DrainNodeResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{63}
+	return file_v1_starling_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *DrainNodeResponse) GetIndex() uint64 {
@@ -5033,7 +5316,7 @@ type PoolSpec struct {
 
 func (x *PoolSpec) Reset() {
 	*x = PoolSpec{}
-	mi := &file_v1_starling_proto_msgTypes[64]
+	mi := &file_v1_starling_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5045,7 +5328,7 @@ func (x *PoolSpec) String() string {
 func (*PoolSpec) ProtoMessage() {}
 
 func (x *PoolSpec) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[64]
+	mi := &file_v1_starling_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5058,7 +5341,7 @@ func (x *PoolSpec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PoolSpec.ProtoReflect.Descriptor instead.
 func (*PoolSpec) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{64}
+	return file_v1_starling_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *PoolSpec) GetPath() string {
@@ -5184,7 +5467,7 @@ type Quota struct {
 
 func (x *Quota) Reset() {
 	*x = Quota{}
-	mi := &file_v1_starling_proto_msgTypes[65]
+	mi := &file_v1_starling_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5196,7 +5479,7 @@ func (x *Quota) String() string {
 func (*Quota) ProtoMessage() {}
 
 func (x *Quota) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[65]
+	mi := &file_v1_starling_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5209,7 +5492,7 @@ func (x *Quota) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Quota.ProtoReflect.Descriptor instead.
 func (*Quota) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{65}
+	return file_v1_starling_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *Quota) GetKind() string {
@@ -5262,7 +5545,7 @@ type ChangePoolsRequest struct {
 
 func (x *ChangePoolsRequest) Reset() {
 	*x = ChangePoolsRequest{}
-	mi := &file_v1_starling_proto_msgTypes[66]
+	mi := &file_v1_starling_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5274,7 +5557,7 @@ func (x *ChangePoolsRequest) String() string {
 func (*ChangePoolsRequest) ProtoMessage() {}
 
 func (x *ChangePoolsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[66]
+	mi := &file_v1_starling_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5287,7 +5570,7 @@ func (x *ChangePoolsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangePoolsRequest.ProtoReflect.Descriptor instead.
 func (*ChangePoolsRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{66}
+	return file_v1_starling_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *ChangePoolsRequest) GetRequestId() string {
@@ -5327,7 +5610,7 @@ type ChangePoolsResponse struct {
 
 func (x *ChangePoolsResponse) Reset() {
 	*x = ChangePoolsResponse{}
-	mi := &file_v1_starling_proto_msgTypes[67]
+	mi := &file_v1_starling_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5339,7 +5622,7 @@ func (x *ChangePoolsResponse) String() string {
 func (*ChangePoolsResponse) ProtoMessage() {}
 
 func (x *ChangePoolsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[67]
+	mi := &file_v1_starling_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5352,7 +5635,7 @@ func (x *ChangePoolsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangePoolsResponse.ProtoReflect.Descriptor instead.
 func (*ChangePoolsResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{67}
+	return file_v1_starling_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *ChangePoolsResponse) GetIndex() uint64 {
@@ -5375,7 +5658,7 @@ type PlanPoolsRequest struct {
 
 func (x *PlanPoolsRequest) Reset() {
 	*x = PlanPoolsRequest{}
-	mi := &file_v1_starling_proto_msgTypes[68]
+	mi := &file_v1_starling_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5387,7 +5670,7 @@ func (x *PlanPoolsRequest) String() string {
 func (*PlanPoolsRequest) ProtoMessage() {}
 
 func (x *PlanPoolsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[68]
+	mi := &file_v1_starling_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5400,7 +5683,7 @@ func (x *PlanPoolsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlanPoolsRequest.ProtoReflect.Descriptor instead.
 func (*PlanPoolsRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{68}
+	return file_v1_starling_proto_rawDescGZIP(), []int{72}
 }
 
 func (x *PlanPoolsRequest) GetMinIndex() uint64 {
@@ -5448,7 +5731,7 @@ type PlanPoolsResponse struct {
 
 func (x *PlanPoolsResponse) Reset() {
 	*x = PlanPoolsResponse{}
-	mi := &file_v1_starling_proto_msgTypes[69]
+	mi := &file_v1_starling_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5460,7 +5743,7 @@ func (x *PlanPoolsResponse) String() string {
 func (*PlanPoolsResponse) ProtoMessage() {}
 
 func (x *PlanPoolsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[69]
+	mi := &file_v1_starling_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5473,7 +5756,7 @@ func (x *PlanPoolsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlanPoolsResponse.ProtoReflect.Descriptor instead.
 func (*PlanPoolsResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{69}
+	return file_v1_starling_proto_rawDescGZIP(), []int{73}
 }
 
 func (x *PlanPoolsResponse) GetIndex() uint64 {
@@ -5525,7 +5808,7 @@ type PoolChange struct {
 
 func (x *PoolChange) Reset() {
 	*x = PoolChange{}
-	mi := &file_v1_starling_proto_msgTypes[70]
+	mi := &file_v1_starling_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5537,7 +5820,7 @@ func (x *PoolChange) String() string {
 func (*PoolChange) ProtoMessage() {}
 
 func (x *PoolChange) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[70]
+	mi := &file_v1_starling_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5550,7 +5833,7 @@ func (x *PoolChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PoolChange.ProtoReflect.Descriptor instead.
 func (*PoolChange) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{70}
+	return file_v1_starling_proto_rawDescGZIP(), []int{74}
 }
 
 func (x *PoolChange) GetPath() string {
@@ -5587,7 +5870,7 @@ type EntitlementChange struct {
 
 func (x *EntitlementChange) Reset() {
 	*x = EntitlementChange{}
-	mi := &file_v1_starling_proto_msgTypes[71]
+	mi := &file_v1_starling_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5599,7 +5882,7 @@ func (x *EntitlementChange) String() string {
 func (*EntitlementChange) ProtoMessage() {}
 
 func (x *EntitlementChange) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[71]
+	mi := &file_v1_starling_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5612,7 +5895,7 @@ func (x *EntitlementChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EntitlementChange.ProtoReflect.Descriptor instead.
 func (*EntitlementChange) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{71}
+	return file_v1_starling_proto_rawDescGZIP(), []int{75}
 }
 
 func (x *EntitlementChange) GetPath() string {
@@ -5657,7 +5940,7 @@ type ListPoolsRequest struct {
 
 func (x *ListPoolsRequest) Reset() {
 	*x = ListPoolsRequest{}
-	mi := &file_v1_starling_proto_msgTypes[72]
+	mi := &file_v1_starling_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5669,7 +5952,7 @@ func (x *ListPoolsRequest) String() string {
 func (*ListPoolsRequest) ProtoMessage() {}
 
 func (x *ListPoolsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[72]
+	mi := &file_v1_starling_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5682,7 +5965,7 @@ func (x *ListPoolsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPoolsRequest.ProtoReflect.Descriptor instead.
 func (*ListPoolsRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{72}
+	return file_v1_starling_proto_rawDescGZIP(), []int{76}
 }
 
 func (x *ListPoolsRequest) GetMinIndex() uint64 {
@@ -5732,7 +6015,7 @@ type ListPoolsResponse struct {
 
 func (x *ListPoolsResponse) Reset() {
 	*x = ListPoolsResponse{}
-	mi := &file_v1_starling_proto_msgTypes[73]
+	mi := &file_v1_starling_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5744,7 +6027,7 @@ func (x *ListPoolsResponse) String() string {
 func (*ListPoolsResponse) ProtoMessage() {}
 
 func (x *ListPoolsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[73]
+	mi := &file_v1_starling_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5757,7 +6040,7 @@ func (x *ListPoolsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPoolsResponse.ProtoReflect.Descriptor instead.
 func (*ListPoolsResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{73}
+	return file_v1_starling_proto_rawDescGZIP(), []int{77}
 }
 
 func (x *ListPoolsResponse) GetIndex() uint64 {
@@ -5819,7 +6102,7 @@ type Amount struct {
 
 func (x *Amount) Reset() {
 	*x = Amount{}
-	mi := &file_v1_starling_proto_msgTypes[74]
+	mi := &file_v1_starling_proto_msgTypes[78]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5831,7 +6114,7 @@ func (x *Amount) String() string {
 func (*Amount) ProtoMessage() {}
 
 func (x *Amount) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[74]
+	mi := &file_v1_starling_proto_msgTypes[78]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5844,7 +6127,7 @@ func (x *Amount) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Amount.ProtoReflect.Descriptor instead.
 func (*Amount) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{74}
+	return file_v1_starling_proto_rawDescGZIP(), []int{78}
 }
 
 func (x *Amount) GetKind() string {
@@ -5880,7 +6163,7 @@ type Pool struct {
 
 func (x *Pool) Reset() {
 	*x = Pool{}
-	mi := &file_v1_starling_proto_msgTypes[75]
+	mi := &file_v1_starling_proto_msgTypes[79]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5892,7 +6175,7 @@ func (x *Pool) String() string {
 func (*Pool) ProtoMessage() {}
 
 func (x *Pool) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[75]
+	mi := &file_v1_starling_proto_msgTypes[79]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5905,7 +6188,7 @@ func (x *Pool) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pool.ProtoReflect.Descriptor instead.
 func (*Pool) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{75}
+	return file_v1_starling_proto_rawDescGZIP(), []int{79}
 }
 
 func (x *Pool) GetSpec() *PoolSpec {
@@ -5973,7 +6256,7 @@ type PoolUse struct {
 
 func (x *PoolUse) Reset() {
 	*x = PoolUse{}
-	mi := &file_v1_starling_proto_msgTypes[76]
+	mi := &file_v1_starling_proto_msgTypes[80]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5985,7 +6268,7 @@ func (x *PoolUse) String() string {
 func (*PoolUse) ProtoMessage() {}
 
 func (x *PoolUse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[76]
+	mi := &file_v1_starling_proto_msgTypes[80]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5998,7 +6281,7 @@ func (x *PoolUse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PoolUse.ProtoReflect.Descriptor instead.
 func (*PoolUse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{76}
+	return file_v1_starling_proto_rawDescGZIP(), []int{80}
 }
 
 func (x *PoolUse) GetKind() string {
@@ -6074,7 +6357,7 @@ type PoolStatusRequest struct {
 
 func (x *PoolStatusRequest) Reset() {
 	*x = PoolStatusRequest{}
-	mi := &file_v1_starling_proto_msgTypes[77]
+	mi := &file_v1_starling_proto_msgTypes[81]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6086,7 +6369,7 @@ func (x *PoolStatusRequest) String() string {
 func (*PoolStatusRequest) ProtoMessage() {}
 
 func (x *PoolStatusRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[77]
+	mi := &file_v1_starling_proto_msgTypes[81]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6099,7 +6382,7 @@ func (x *PoolStatusRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PoolStatusRequest.ProtoReflect.Descriptor instead.
 func (*PoolStatusRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{77}
+	return file_v1_starling_proto_rawDescGZIP(), []int{81}
 }
 
 func (x *PoolStatusRequest) GetMinIndex() uint64 {
@@ -6131,7 +6414,7 @@ type PoolStatusResponse struct {
 
 func (x *PoolStatusResponse) Reset() {
 	*x = PoolStatusResponse{}
-	mi := &file_v1_starling_proto_msgTypes[78]
+	mi := &file_v1_starling_proto_msgTypes[82]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6143,7 +6426,7 @@ func (x *PoolStatusResponse) String() string {
 func (*PoolStatusResponse) ProtoMessage() {}
 
 func (x *PoolStatusResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[78]
+	mi := &file_v1_starling_proto_msgTypes[82]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6156,7 +6439,7 @@ func (x *PoolStatusResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PoolStatusResponse.ProtoReflect.Descriptor instead.
 func (*PoolStatusResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{78}
+	return file_v1_starling_proto_rawDescGZIP(), []int{82}
 }
 
 func (x *PoolStatusResponse) GetIndex() uint64 {
@@ -6210,7 +6493,7 @@ type PoolExplanation struct {
 
 func (x *PoolExplanation) Reset() {
 	*x = PoolExplanation{}
-	mi := &file_v1_starling_proto_msgTypes[79]
+	mi := &file_v1_starling_proto_msgTypes[83]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6222,7 +6505,7 @@ func (x *PoolExplanation) String() string {
 func (*PoolExplanation) ProtoMessage() {}
 
 func (x *PoolExplanation) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[79]
+	mi := &file_v1_starling_proto_msgTypes[83]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6235,7 +6518,7 @@ func (x *PoolExplanation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PoolExplanation.ProtoReflect.Descriptor instead.
 func (*PoolExplanation) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{79}
+	return file_v1_starling_proto_rawDescGZIP(), []int{83}
 }
 
 func (x *PoolExplanation) GetKind() string {
@@ -6292,7 +6575,7 @@ type Part struct {
 
 func (x *Part) Reset() {
 	*x = Part{}
-	mi := &file_v1_starling_proto_msgTypes[80]
+	mi := &file_v1_starling_proto_msgTypes[84]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6304,7 +6587,7 @@ func (x *Part) String() string {
 func (*Part) ProtoMessage() {}
 
 func (x *Part) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[80]
+	mi := &file_v1_starling_proto_msgTypes[84]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6317,7 +6600,7 @@ func (x *Part) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Part.ProtoReflect.Descriptor instead.
 func (*Part) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{80}
+	return file_v1_starling_proto_rawDescGZIP(), []int{84}
 }
 
 func (x *Part) GetPath() string {
@@ -6414,7 +6697,7 @@ type JobHistoryRequest struct {
 
 func (x *JobHistoryRequest) Reset() {
 	*x = JobHistoryRequest{}
-	mi := &file_v1_starling_proto_msgTypes[81]
+	mi := &file_v1_starling_proto_msgTypes[85]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6426,7 +6709,7 @@ func (x *JobHistoryRequest) String() string {
 func (*JobHistoryRequest) ProtoMessage() {}
 
 func (x *JobHistoryRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[81]
+	mi := &file_v1_starling_proto_msgTypes[85]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6439,7 +6722,7 @@ func (x *JobHistoryRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobHistoryRequest.ProtoReflect.Descriptor instead.
 func (*JobHistoryRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{81}
+	return file_v1_starling_proto_rawDescGZIP(), []int{85}
 }
 
 func (x *JobHistoryRequest) GetMinIndex() uint64 {
@@ -6469,7 +6752,7 @@ type JobHistoryResponse struct {
 
 func (x *JobHistoryResponse) Reset() {
 	*x = JobHistoryResponse{}
-	mi := &file_v1_starling_proto_msgTypes[82]
+	mi := &file_v1_starling_proto_msgTypes[86]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6481,7 +6764,7 @@ func (x *JobHistoryResponse) String() string {
 func (*JobHistoryResponse) ProtoMessage() {}
 
 func (x *JobHistoryResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[82]
+	mi := &file_v1_starling_proto_msgTypes[86]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6494,7 +6777,7 @@ func (x *JobHistoryResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobHistoryResponse.ProtoReflect.Descriptor instead.
 func (*JobHistoryResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{82}
+	return file_v1_starling_proto_rawDescGZIP(), []int{86}
 }
 
 func (x *JobHistoryResponse) GetIndex() uint64 {
@@ -6547,7 +6830,7 @@ type JobVersion struct {
 
 func (x *JobVersion) Reset() {
 	*x = JobVersion{}
-	mi := &file_v1_starling_proto_msgTypes[83]
+	mi := &file_v1_starling_proto_msgTypes[87]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6559,7 +6842,7 @@ func (x *JobVersion) String() string {
 func (*JobVersion) ProtoMessage() {}
 
 func (x *JobVersion) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[83]
+	mi := &file_v1_starling_proto_msgTypes[87]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6572,7 +6855,7 @@ func (x *JobVersion) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobVersion.ProtoReflect.Descriptor instead.
 func (*JobVersion) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{83}
+	return file_v1_starling_proto_rawDescGZIP(), []int{87}
 }
 
 func (x *JobVersion) GetNumber() uint32 {
@@ -6644,7 +6927,7 @@ type JobDiffRequest struct {
 
 func (x *JobDiffRequest) Reset() {
 	*x = JobDiffRequest{}
-	mi := &file_v1_starling_proto_msgTypes[84]
+	mi := &file_v1_starling_proto_msgTypes[88]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6656,7 +6939,7 @@ func (x *JobDiffRequest) String() string {
 func (*JobDiffRequest) ProtoMessage() {}
 
 func (x *JobDiffRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[84]
+	mi := &file_v1_starling_proto_msgTypes[88]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6669,7 +6952,7 @@ func (x *JobDiffRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobDiffRequest.ProtoReflect.Descriptor instead.
 func (*JobDiffRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{84}
+	return file_v1_starling_proto_rawDescGZIP(), []int{88}
 }
 
 func (x *JobDiffRequest) GetMinIndex() uint64 {
@@ -6713,7 +6996,7 @@ type JobDiffResponse struct {
 
 func (x *JobDiffResponse) Reset() {
 	*x = JobDiffResponse{}
-	mi := &file_v1_starling_proto_msgTypes[85]
+	mi := &file_v1_starling_proto_msgTypes[89]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6725,7 +7008,7 @@ func (x *JobDiffResponse) String() string {
 func (*JobDiffResponse) ProtoMessage() {}
 
 func (x *JobDiffResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[85]
+	mi := &file_v1_starling_proto_msgTypes[89]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6738,7 +7021,7 @@ func (x *JobDiffResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobDiffResponse.ProtoReflect.Descriptor instead.
 func (*JobDiffResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{85}
+	return file_v1_starling_proto_rawDescGZIP(), []int{89}
 }
 
 func (x *JobDiffResponse) GetIndex() uint64 {
@@ -6791,7 +7074,7 @@ type ListJobsRequest struct {
 
 func (x *ListJobsRequest) Reset() {
 	*x = ListJobsRequest{}
-	mi := &file_v1_starling_proto_msgTypes[86]
+	mi := &file_v1_starling_proto_msgTypes[90]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6803,7 +7086,7 @@ func (x *ListJobsRequest) String() string {
 func (*ListJobsRequest) ProtoMessage() {}
 
 func (x *ListJobsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[86]
+	mi := &file_v1_starling_proto_msgTypes[90]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6816,7 +7099,7 @@ func (x *ListJobsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListJobsRequest.ProtoReflect.Descriptor instead.
 func (*ListJobsRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{86}
+	return file_v1_starling_proto_rawDescGZIP(), []int{90}
 }
 
 func (x *ListJobsRequest) GetMinIndex() uint64 {
@@ -6860,7 +7143,7 @@ type ListJobsResponse struct {
 
 func (x *ListJobsResponse) Reset() {
 	*x = ListJobsResponse{}
-	mi := &file_v1_starling_proto_msgTypes[87]
+	mi := &file_v1_starling_proto_msgTypes[91]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6872,7 +7155,7 @@ func (x *ListJobsResponse) String() string {
 func (*ListJobsResponse) ProtoMessage() {}
 
 func (x *ListJobsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[87]
+	mi := &file_v1_starling_proto_msgTypes[91]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6885,7 +7168,7 @@ func (x *ListJobsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListJobsResponse.ProtoReflect.Descriptor instead.
 func (*ListJobsResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{87}
+	return file_v1_starling_proto_rawDescGZIP(), []int{91}
 }
 
 func (x *ListJobsResponse) GetIndex() uint64 {
@@ -6949,7 +7232,7 @@ type Job struct {
 
 func (x *Job) Reset() {
 	*x = Job{}
-	mi := &file_v1_starling_proto_msgTypes[88]
+	mi := &file_v1_starling_proto_msgTypes[92]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6961,7 +7244,7 @@ func (x *Job) String() string {
 func (*Job) ProtoMessage() {}
 
 func (x *Job) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[88]
+	mi := &file_v1_starling_proto_msgTypes[92]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6974,7 +7257,7 @@ func (x *Job) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Job.ProtoReflect.Descriptor instead.
 func (*Job) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{88}
+	return file_v1_starling_proto_rawDescGZIP(), []int{92}
 }
 
 func (x *Job) GetName() string {
@@ -7096,7 +7379,7 @@ type PolicyAction struct {
 
 func (x *PolicyAction) Reset() {
 	*x = PolicyAction{}
-	mi := &file_v1_starling_proto_msgTypes[89]
+	mi := &file_v1_starling_proto_msgTypes[93]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7108,7 +7391,7 @@ func (x *PolicyAction) String() string {
 func (*PolicyAction) ProtoMessage() {}
 
 func (x *PolicyAction) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[89]
+	mi := &file_v1_starling_proto_msgTypes[93]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7121,7 +7404,7 @@ func (x *PolicyAction) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PolicyAction.ProtoReflect.Descriptor instead.
 func (*PolicyAction) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{89}
+	return file_v1_starling_proto_rawDescGZIP(), []int{93}
 }
 
 func (x *PolicyAction) GetIndex() uint64 {
@@ -7170,7 +7453,7 @@ type Update struct {
 
 func (x *Update) Reset() {
 	*x = Update{}
-	mi := &file_v1_starling_proto_msgTypes[90]
+	mi := &file_v1_starling_proto_msgTypes[94]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7182,7 +7465,7 @@ func (x *Update) String() string {
 func (*Update) ProtoMessage() {}
 
 func (x *Update) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[90]
+	mi := &file_v1_starling_proto_msgTypes[94]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7195,7 +7478,7 @@ func (x *Update) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Update.ProtoReflect.Descriptor instead.
 func (*Update) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{90}
+	return file_v1_starling_proto_rawDescGZIP(), []int{94}
 }
 
 func (x *Update) GetState() string {
@@ -7290,7 +7573,7 @@ type Counts struct {
 
 func (x *Counts) Reset() {
 	*x = Counts{}
-	mi := &file_v1_starling_proto_msgTypes[91]
+	mi := &file_v1_starling_proto_msgTypes[95]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7302,7 +7585,7 @@ func (x *Counts) String() string {
 func (*Counts) ProtoMessage() {}
 
 func (x *Counts) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[91]
+	mi := &file_v1_starling_proto_msgTypes[95]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7315,7 +7598,7 @@ func (x *Counts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Counts.ProtoReflect.Descriptor instead.
 func (*Counts) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{91}
+	return file_v1_starling_proto_rawDescGZIP(), []int{95}
 }
 
 func (x *Counts) GetDesired() uint32 {
@@ -7417,7 +7700,7 @@ type JobStatusRequest struct {
 
 func (x *JobStatusRequest) Reset() {
 	*x = JobStatusRequest{}
-	mi := &file_v1_starling_proto_msgTypes[92]
+	mi := &file_v1_starling_proto_msgTypes[96]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7429,7 +7712,7 @@ func (x *JobStatusRequest) String() string {
 func (*JobStatusRequest) ProtoMessage() {}
 
 func (x *JobStatusRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[92]
+	mi := &file_v1_starling_proto_msgTypes[96]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7442,7 +7725,7 @@ func (x *JobStatusRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobStatusRequest.ProtoReflect.Descriptor instead.
 func (*JobStatusRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{92}
+	return file_v1_starling_proto_rawDescGZIP(), []int{96}
 }
 
 func (x *JobStatusRequest) GetMinIndex() uint64 {
@@ -7496,7 +7779,7 @@ type JobStatusResponse struct {
 
 func (x *JobStatusResponse) Reset() {
 	*x = JobStatusResponse{}
-	mi := &file_v1_starling_proto_msgTypes[93]
+	mi := &file_v1_starling_proto_msgTypes[97]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7508,7 +7791,7 @@ func (x *JobStatusResponse) String() string {
 func (*JobStatusResponse) ProtoMessage() {}
 
 func (x *JobStatusResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[93]
+	mi := &file_v1_starling_proto_msgTypes[97]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7521,7 +7804,7 @@ func (x *JobStatusResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobStatusResponse.ProtoReflect.Descriptor instead.
 func (*JobStatusResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{93}
+	return file_v1_starling_proto_rawDescGZIP(), []int{97}
 }
 
 func (x *JobStatusResponse) GetIndex() uint64 {
@@ -7598,7 +7881,7 @@ type Task struct {
 
 func (x *Task) Reset() {
 	*x = Task{}
-	mi := &file_v1_starling_proto_msgTypes[94]
+	mi := &file_v1_starling_proto_msgTypes[98]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7610,7 +7893,7 @@ func (x *Task) String() string {
 func (*Task) ProtoMessage() {}
 
 func (x *Task) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[94]
+	mi := &file_v1_starling_proto_msgTypes[98]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7623,7 +7906,7 @@ func (x *Task) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Task.ProtoReflect.Descriptor instead.
 func (*Task) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{94}
+	return file_v1_starling_proto_rawDescGZIP(), []int{98}
 }
 
 func (x *Task) GetName() string {
@@ -7705,7 +7988,7 @@ type TaskChanges struct {
 
 func (x *TaskChanges) Reset() {
 	*x = TaskChanges{}
-	mi := &file_v1_starling_proto_msgTypes[95]
+	mi := &file_v1_starling_proto_msgTypes[99]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7717,7 +8000,7 @@ func (x *TaskChanges) String() string {
 func (*TaskChanges) ProtoMessage() {}
 
 func (x *TaskChanges) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[95]
+	mi := &file_v1_starling_proto_msgTypes[99]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7730,7 +8013,7 @@ func (x *TaskChanges) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskChanges.ProtoReflect.Descriptor instead.
 func (*TaskChanges) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{95}
+	return file_v1_starling_proto_rawDescGZIP(), []int{99}
 }
 
 func (x *TaskChanges) GetPlace() uint32 {
@@ -7786,7 +8069,7 @@ type Preemption struct {
 
 func (x *Preemption) Reset() {
 	*x = Preemption{}
-	mi := &file_v1_starling_proto_msgTypes[96]
+	mi := &file_v1_starling_proto_msgTypes[100]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7798,7 +8081,7 @@ func (x *Preemption) String() string {
 func (*Preemption) ProtoMessage() {}
 
 func (x *Preemption) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[96]
+	mi := &file_v1_starling_proto_msgTypes[100]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7811,7 +8094,7 @@ func (x *Preemption) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Preemption.ProtoReflect.Descriptor instead.
 func (*Preemption) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{96}
+	return file_v1_starling_proto_rawDescGZIP(), []int{100}
 }
 
 func (x *Preemption) GetSlot() uint32 {
@@ -7888,7 +8171,7 @@ type Slot struct {
 
 func (x *Slot) Reset() {
 	*x = Slot{}
-	mi := &file_v1_starling_proto_msgTypes[97]
+	mi := &file_v1_starling_proto_msgTypes[101]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7900,7 +8183,7 @@ func (x *Slot) String() string {
 func (*Slot) ProtoMessage() {}
 
 func (x *Slot) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[97]
+	mi := &file_v1_starling_proto_msgTypes[101]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7913,7 +8196,7 @@ func (x *Slot) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Slot.ProtoReflect.Descriptor instead.
 func (*Slot) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{97}
+	return file_v1_starling_proto_rawDescGZIP(), []int{101}
 }
 
 func (x *Slot) GetTask() string {
@@ -8046,7 +8329,7 @@ type Port struct {
 
 func (x *Port) Reset() {
 	*x = Port{}
-	mi := &file_v1_starling_proto_msgTypes[98]
+	mi := &file_v1_starling_proto_msgTypes[102]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8058,7 +8341,7 @@ func (x *Port) String() string {
 func (*Port) ProtoMessage() {}
 
 func (x *Port) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[98]
+	mi := &file_v1_starling_proto_msgTypes[102]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8071,7 +8354,7 @@ func (x *Port) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Port.ProtoReflect.Descriptor instead.
 func (*Port) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{98}
+	return file_v1_starling_proto_rawDescGZIP(), []int{102}
 }
 
 func (x *Port) GetName() string {
@@ -8098,7 +8381,7 @@ type WhyRequest struct {
 
 func (x *WhyRequest) Reset() {
 	*x = WhyRequest{}
-	mi := &file_v1_starling_proto_msgTypes[99]
+	mi := &file_v1_starling_proto_msgTypes[103]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8110,7 +8393,7 @@ func (x *WhyRequest) String() string {
 func (*WhyRequest) ProtoMessage() {}
 
 func (x *WhyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[99]
+	mi := &file_v1_starling_proto_msgTypes[103]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8123,7 +8406,7 @@ func (x *WhyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhyRequest.ProtoReflect.Descriptor instead.
 func (*WhyRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{99}
+	return file_v1_starling_proto_rawDescGZIP(), []int{103}
 }
 
 func (x *WhyRequest) GetMinIndex() uint64 {
@@ -8153,7 +8436,7 @@ type WhyResponse struct {
 
 func (x *WhyResponse) Reset() {
 	*x = WhyResponse{}
-	mi := &file_v1_starling_proto_msgTypes[100]
+	mi := &file_v1_starling_proto_msgTypes[104]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8165,7 +8448,7 @@ func (x *WhyResponse) String() string {
 func (*WhyResponse) ProtoMessage() {}
 
 func (x *WhyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[100]
+	mi := &file_v1_starling_proto_msgTypes[104]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8178,7 +8461,7 @@ func (x *WhyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhyResponse.ProtoReflect.Descriptor instead.
 func (*WhyResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{100}
+	return file_v1_starling_proto_rawDescGZIP(), []int{104}
 }
 
 func (x *WhyResponse) GetIndex() uint64 {
@@ -8229,7 +8512,7 @@ type Finding struct {
 
 func (x *Finding) Reset() {
 	*x = Finding{}
-	mi := &file_v1_starling_proto_msgTypes[101]
+	mi := &file_v1_starling_proto_msgTypes[105]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8241,7 +8524,7 @@ func (x *Finding) String() string {
 func (*Finding) ProtoMessage() {}
 
 func (x *Finding) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[101]
+	mi := &file_v1_starling_proto_msgTypes[105]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8254,7 +8537,7 @@ func (x *Finding) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Finding.ProtoReflect.Descriptor instead.
 func (*Finding) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{101}
+	return file_v1_starling_proto_rawDescGZIP(), []int{105}
 }
 
 func (x *Finding) GetTask() string {
@@ -8318,7 +8601,7 @@ type ListPeersRequest struct {
 
 func (x *ListPeersRequest) Reset() {
 	*x = ListPeersRequest{}
-	mi := &file_v1_starling_proto_msgTypes[102]
+	mi := &file_v1_starling_proto_msgTypes[106]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8330,7 +8613,7 @@ func (x *ListPeersRequest) String() string {
 func (*ListPeersRequest) ProtoMessage() {}
 
 func (x *ListPeersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[102]
+	mi := &file_v1_starling_proto_msgTypes[106]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8343,7 +8626,7 @@ func (x *ListPeersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPeersRequest.ProtoReflect.Descriptor instead.
 func (*ListPeersRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{102}
+	return file_v1_starling_proto_rawDescGZIP(), []int{106}
 }
 
 func (x *ListPeersRequest) GetMinIndex() uint64 {
@@ -8383,7 +8666,7 @@ type ListPeersResponse struct {
 
 func (x *ListPeersResponse) Reset() {
 	*x = ListPeersResponse{}
-	mi := &file_v1_starling_proto_msgTypes[103]
+	mi := &file_v1_starling_proto_msgTypes[107]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8395,7 +8678,7 @@ func (x *ListPeersResponse) String() string {
 func (*ListPeersResponse) ProtoMessage() {}
 
 func (x *ListPeersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[103]
+	mi := &file_v1_starling_proto_msgTypes[107]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8408,7 +8691,7 @@ func (x *ListPeersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPeersResponse.ProtoReflect.Descriptor instead.
 func (*ListPeersResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{103}
+	return file_v1_starling_proto_rawDescGZIP(), []int{107}
 }
 
 func (x *ListPeersResponse) GetIndex() uint64 {
@@ -8490,7 +8773,7 @@ type Peer struct {
 
 func (x *Peer) Reset() {
 	*x = Peer{}
-	mi := &file_v1_starling_proto_msgTypes[104]
+	mi := &file_v1_starling_proto_msgTypes[108]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8502,7 +8785,7 @@ func (x *Peer) String() string {
 func (*Peer) ProtoMessage() {}
 
 func (x *Peer) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[104]
+	mi := &file_v1_starling_proto_msgTypes[108]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8515,7 +8798,7 @@ func (x *Peer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Peer.ProtoReflect.Descriptor instead.
 func (*Peer) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{104}
+	return file_v1_starling_proto_rawDescGZIP(), []int{108}
 }
 
 func (x *Peer) GetNode() string {
@@ -8688,7 +8971,7 @@ type WatchRequest struct {
 
 func (x *WatchRequest) Reset() {
 	*x = WatchRequest{}
-	mi := &file_v1_starling_proto_msgTypes[105]
+	mi := &file_v1_starling_proto_msgTypes[109]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8700,7 +8983,7 @@ func (x *WatchRequest) String() string {
 func (*WatchRequest) ProtoMessage() {}
 
 func (x *WatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[105]
+	mi := &file_v1_starling_proto_msgTypes[109]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8713,7 +8996,7 @@ func (x *WatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRequest.ProtoReflect.Descriptor instead.
 func (*WatchRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{105}
+	return file_v1_starling_proto_rawDescGZIP(), []int{109}
 }
 
 func (x *WatchRequest) GetMinIndex() uint64 {
@@ -8807,7 +9090,7 @@ type WatchResponse struct {
 
 func (x *WatchResponse) Reset() {
 	*x = WatchResponse{}
-	mi := &file_v1_starling_proto_msgTypes[106]
+	mi := &file_v1_starling_proto_msgTypes[110]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8819,7 +9102,7 @@ func (x *WatchResponse) String() string {
 func (*WatchResponse) ProtoMessage() {}
 
 func (x *WatchResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[106]
+	mi := &file_v1_starling_proto_msgTypes[110]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8832,7 +9115,7 @@ func (x *WatchResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchResponse.ProtoReflect.Descriptor instead.
 func (*WatchResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{106}
+	return file_v1_starling_proto_rawDescGZIP(), []int{110}
 }
 
 func (x *WatchResponse) GetIndex() uint64 {
@@ -9006,7 +9289,7 @@ type Node struct {
 
 func (x *Node) Reset() {
 	*x = Node{}
-	mi := &file_v1_starling_proto_msgTypes[107]
+	mi := &file_v1_starling_proto_msgTypes[111]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9018,7 +9301,7 @@ func (x *Node) String() string {
 func (*Node) ProtoMessage() {}
 
 func (x *Node) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[107]
+	mi := &file_v1_starling_proto_msgTypes[111]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9031,7 +9314,7 @@ func (x *Node) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Node.ProtoReflect.Descriptor instead.
 func (*Node) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{107}
+	return file_v1_starling_proto_rawDescGZIP(), []int{111}
 }
 
 func (x *Node) GetName() string {
@@ -9132,7 +9415,7 @@ type Instance struct {
 
 func (x *Instance) Reset() {
 	*x = Instance{}
-	mi := &file_v1_starling_proto_msgTypes[108]
+	mi := &file_v1_starling_proto_msgTypes[112]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9144,7 +9427,7 @@ func (x *Instance) String() string {
 func (*Instance) ProtoMessage() {}
 
 func (x *Instance) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[108]
+	mi := &file_v1_starling_proto_msgTypes[112]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9157,7 +9440,7 @@ func (x *Instance) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Instance.ProtoReflect.Descriptor instead.
 func (*Instance) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{108}
+	return file_v1_starling_proto_rawDescGZIP(), []int{112}
 }
 
 func (x *Instance) GetJob() string {
@@ -9204,7 +9487,7 @@ type Endpoint struct {
 
 func (x *Endpoint) Reset() {
 	*x = Endpoint{}
-	mi := &file_v1_starling_proto_msgTypes[109]
+	mi := &file_v1_starling_proto_msgTypes[113]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9216,7 +9499,7 @@ func (x *Endpoint) String() string {
 func (*Endpoint) ProtoMessage() {}
 
 func (x *Endpoint) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[109]
+	mi := &file_v1_starling_proto_msgTypes[113]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9229,7 +9512,7 @@ func (x *Endpoint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Endpoint.ProtoReflect.Descriptor instead.
 func (*Endpoint) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{109}
+	return file_v1_starling_proto_rawDescGZIP(), []int{113}
 }
 
 func (x *Endpoint) GetJob() string {
@@ -9316,7 +9599,7 @@ type TailJournalRequest struct {
 
 func (x *TailJournalRequest) Reset() {
 	*x = TailJournalRequest{}
-	mi := &file_v1_starling_proto_msgTypes[110]
+	mi := &file_v1_starling_proto_msgTypes[114]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9328,7 +9611,7 @@ func (x *TailJournalRequest) String() string {
 func (*TailJournalRequest) ProtoMessage() {}
 
 func (x *TailJournalRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[110]
+	mi := &file_v1_starling_proto_msgTypes[114]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9341,7 +9624,7 @@ func (x *TailJournalRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TailJournalRequest.ProtoReflect.Descriptor instead.
 func (*TailJournalRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{110}
+	return file_v1_starling_proto_rawDescGZIP(), []int{114}
 }
 
 func (x *TailJournalRequest) GetMinIndex() uint64 {
@@ -9384,7 +9667,7 @@ type TailJournalResponse struct {
 
 func (x *TailJournalResponse) Reset() {
 	*x = TailJournalResponse{}
-	mi := &file_v1_starling_proto_msgTypes[111]
+	mi := &file_v1_starling_proto_msgTypes[115]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9396,7 +9679,7 @@ func (x *TailJournalResponse) String() string {
 func (*TailJournalResponse) ProtoMessage() {}
 
 func (x *TailJournalResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[111]
+	mi := &file_v1_starling_proto_msgTypes[115]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9409,7 +9692,7 @@ func (x *TailJournalResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TailJournalResponse.ProtoReflect.Descriptor instead.
 func (*TailJournalResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{111}
+	return file_v1_starling_proto_rawDescGZIP(), []int{115}
 }
 
 func (x *TailJournalResponse) GetIndex() uint64 {
@@ -9447,7 +9730,7 @@ type ExportRequest struct {
 
 func (x *ExportRequest) Reset() {
 	*x = ExportRequest{}
-	mi := &file_v1_starling_proto_msgTypes[112]
+	mi := &file_v1_starling_proto_msgTypes[116]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9459,7 +9742,7 @@ func (x *ExportRequest) String() string {
 func (*ExportRequest) ProtoMessage() {}
 
 func (x *ExportRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[112]
+	mi := &file_v1_starling_proto_msgTypes[116]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9472,7 +9755,7 @@ func (x *ExportRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportRequest.ProtoReflect.Descriptor instead.
 func (*ExportRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{112}
+	return file_v1_starling_proto_rawDescGZIP(), []int{116}
 }
 
 func (x *ExportRequest) GetFrom() string {
@@ -9508,7 +9791,7 @@ type ExportResponse struct {
 
 func (x *ExportResponse) Reset() {
 	*x = ExportResponse{}
-	mi := &file_v1_starling_proto_msgTypes[113]
+	mi := &file_v1_starling_proto_msgTypes[117]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9520,7 +9803,7 @@ func (x *ExportResponse) String() string {
 func (*ExportResponse) ProtoMessage() {}
 
 func (x *ExportResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[113]
+	mi := &file_v1_starling_proto_msgTypes[117]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9533,7 +9816,7 @@ func (x *ExportResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportResponse.ProtoReflect.Descriptor instead.
 func (*ExportResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{113}
+	return file_v1_starling_proto_rawDescGZIP(), []int{117}
 }
 
 func (x *ExportResponse) GetFrom() uint64 {
@@ -9568,7 +9851,7 @@ type DiffRequest struct {
 
 func (x *DiffRequest) Reset() {
 	*x = DiffRequest{}
-	mi := &file_v1_starling_proto_msgTypes[114]
+	mi := &file_v1_starling_proto_msgTypes[118]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9580,7 +9863,7 @@ func (x *DiffRequest) String() string {
 func (*DiffRequest) ProtoMessage() {}
 
 func (x *DiffRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[114]
+	mi := &file_v1_starling_proto_msgTypes[118]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9593,7 +9876,7 @@ func (x *DiffRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiffRequest.ProtoReflect.Descriptor instead.
 func (*DiffRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{114}
+	return file_v1_starling_proto_rawDescGZIP(), []int{118}
 }
 
 func (x *DiffRequest) GetFrom() string {
@@ -9624,7 +9907,7 @@ type DiffResponse struct {
 
 func (x *DiffResponse) Reset() {
 	*x = DiffResponse{}
-	mi := &file_v1_starling_proto_msgTypes[115]
+	mi := &file_v1_starling_proto_msgTypes[119]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9636,7 +9919,7 @@ func (x *DiffResponse) String() string {
 func (*DiffResponse) ProtoMessage() {}
 
 func (x *DiffResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[115]
+	mi := &file_v1_starling_proto_msgTypes[119]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9649,7 +9932,7 @@ func (x *DiffResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiffResponse.ProtoReflect.Descriptor instead.
 func (*DiffResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{115}
+	return file_v1_starling_proto_rawDescGZIP(), []int{119}
 }
 
 func (x *DiffResponse) GetFrom() uint64 {
@@ -9705,7 +9988,7 @@ type Changed struct {
 
 func (x *Changed) Reset() {
 	*x = Changed{}
-	mi := &file_v1_starling_proto_msgTypes[116]
+	mi := &file_v1_starling_proto_msgTypes[120]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9717,7 +10000,7 @@ func (x *Changed) String() string {
 func (*Changed) ProtoMessage() {}
 
 func (x *Changed) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[116]
+	mi := &file_v1_starling_proto_msgTypes[120]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9730,7 +10013,7 @@ func (x *Changed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Changed.ProtoReflect.Descriptor instead.
 func (*Changed) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{116}
+	return file_v1_starling_proto_rawDescGZIP(), []int{120}
 }
 
 func (x *Changed) GetKind() string {
@@ -9780,7 +10063,7 @@ type ChangeCause struct {
 
 func (x *ChangeCause) Reset() {
 	*x = ChangeCause{}
-	mi := &file_v1_starling_proto_msgTypes[117]
+	mi := &file_v1_starling_proto_msgTypes[121]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9792,7 +10075,7 @@ func (x *ChangeCause) String() string {
 func (*ChangeCause) ProtoMessage() {}
 
 func (x *ChangeCause) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[117]
+	mi := &file_v1_starling_proto_msgTypes[121]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9805,7 +10088,7 @@ func (x *ChangeCause) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangeCause.ProtoReflect.Descriptor instead.
 func (*ChangeCause) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{117}
+	return file_v1_starling_proto_rawDescGZIP(), []int{121}
 }
 
 func (x *ChangeCause) GetIndex() uint64 {
@@ -9844,7 +10127,7 @@ type BlameRequest struct {
 
 func (x *BlameRequest) Reset() {
 	*x = BlameRequest{}
-	mi := &file_v1_starling_proto_msgTypes[118]
+	mi := &file_v1_starling_proto_msgTypes[122]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9856,7 +10139,7 @@ func (x *BlameRequest) String() string {
 func (*BlameRequest) ProtoMessage() {}
 
 func (x *BlameRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[118]
+	mi := &file_v1_starling_proto_msgTypes[122]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9869,7 +10152,7 @@ func (x *BlameRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BlameRequest.ProtoReflect.Descriptor instead.
 func (*BlameRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{118}
+	return file_v1_starling_proto_rawDescGZIP(), []int{122}
 }
 
 func (x *BlameRequest) GetJob() string {
@@ -9914,7 +10197,7 @@ type UsageRequest struct {
 
 func (x *UsageRequest) Reset() {
 	*x = UsageRequest{}
-	mi := &file_v1_starling_proto_msgTypes[119]
+	mi := &file_v1_starling_proto_msgTypes[123]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9926,7 +10209,7 @@ func (x *UsageRequest) String() string {
 func (*UsageRequest) ProtoMessage() {}
 
 func (x *UsageRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[119]
+	mi := &file_v1_starling_proto_msgTypes[123]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9939,7 +10222,7 @@ func (x *UsageRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UsageRequest.ProtoReflect.Descriptor instead.
 func (*UsageRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{119}
+	return file_v1_starling_proto_rawDescGZIP(), []int{123}
 }
 
 func (x *UsageRequest) GetBy() []string {
@@ -9974,7 +10257,7 @@ type UsageResponse struct {
 
 func (x *UsageResponse) Reset() {
 	*x = UsageResponse{}
-	mi := &file_v1_starling_proto_msgTypes[120]
+	mi := &file_v1_starling_proto_msgTypes[124]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9986,7 +10269,7 @@ func (x *UsageResponse) String() string {
 func (*UsageResponse) ProtoMessage() {}
 
 func (x *UsageResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[120]
+	mi := &file_v1_starling_proto_msgTypes[124]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9999,7 +10282,7 @@ func (x *UsageResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UsageResponse.ProtoReflect.Descriptor instead.
 func (*UsageResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{120}
+	return file_v1_starling_proto_rawDescGZIP(), []int{124}
 }
 
 func (x *UsageResponse) GetSince() *timestamppb.Timestamp {
@@ -10040,7 +10323,7 @@ type UsageRow struct {
 
 func (x *UsageRow) Reset() {
 	*x = UsageRow{}
-	mi := &file_v1_starling_proto_msgTypes[121]
+	mi := &file_v1_starling_proto_msgTypes[125]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10052,7 +10335,7 @@ func (x *UsageRow) String() string {
 func (*UsageRow) ProtoMessage() {}
 
 func (x *UsageRow) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[121]
+	mi := &file_v1_starling_proto_msgTypes[125]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10065,7 +10348,7 @@ func (x *UsageRow) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UsageRow.ProtoReflect.Descriptor instead.
 func (*UsageRow) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{121}
+	return file_v1_starling_proto_rawDescGZIP(), []int{125}
 }
 
 func (x *UsageRow) GetKeys() []string {
@@ -10113,7 +10396,7 @@ type DeviceHours struct {
 
 func (x *DeviceHours) Reset() {
 	*x = DeviceHours{}
-	mi := &file_v1_starling_proto_msgTypes[122]
+	mi := &file_v1_starling_proto_msgTypes[126]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10125,7 +10408,7 @@ func (x *DeviceHours) String() string {
 func (*DeviceHours) ProtoMessage() {}
 
 func (x *DeviceHours) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[122]
+	mi := &file_v1_starling_proto_msgTypes[126]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10138,7 +10421,7 @@ func (x *DeviceHours) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeviceHours.ProtoReflect.Descriptor instead.
 func (*DeviceHours) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{122}
+	return file_v1_starling_proto_rawDescGZIP(), []int{126}
 }
 
 func (x *DeviceHours) GetKind() string {
@@ -10168,7 +10451,7 @@ type NodeStatsRequest struct {
 
 func (x *NodeStatsRequest) Reset() {
 	*x = NodeStatsRequest{}
-	mi := &file_v1_starling_proto_msgTypes[123]
+	mi := &file_v1_starling_proto_msgTypes[127]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10180,7 +10463,7 @@ func (x *NodeStatsRequest) String() string {
 func (*NodeStatsRequest) ProtoMessage() {}
 
 func (x *NodeStatsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[123]
+	mi := &file_v1_starling_proto_msgTypes[127]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10193,7 +10476,7 @@ func (x *NodeStatsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeStatsRequest.ProtoReflect.Descriptor instead.
 func (*NodeStatsRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{123}
+	return file_v1_starling_proto_rawDescGZIP(), []int{127}
 }
 
 func (x *NodeStatsRequest) GetMinIndex() uint64 {
@@ -10229,7 +10512,7 @@ type NodeStatsResponse struct {
 
 func (x *NodeStatsResponse) Reset() {
 	*x = NodeStatsResponse{}
-	mi := &file_v1_starling_proto_msgTypes[124]
+	mi := &file_v1_starling_proto_msgTypes[128]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10241,7 +10524,7 @@ func (x *NodeStatsResponse) String() string {
 func (*NodeStatsResponse) ProtoMessage() {}
 
 func (x *NodeStatsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[124]
+	mi := &file_v1_starling_proto_msgTypes[128]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10254,7 +10537,7 @@ func (x *NodeStatsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeStatsResponse.ProtoReflect.Descriptor instead.
 func (*NodeStatsResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{124}
+	return file_v1_starling_proto_rawDescGZIP(), []int{128}
 }
 
 func (x *NodeStatsResponse) GetIndex() uint64 {
@@ -10299,7 +10582,7 @@ type NodeUse struct {
 
 func (x *NodeUse) Reset() {
 	*x = NodeUse{}
-	mi := &file_v1_starling_proto_msgTypes[125]
+	mi := &file_v1_starling_proto_msgTypes[129]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10311,7 +10594,7 @@ func (x *NodeUse) String() string {
 func (*NodeUse) ProtoMessage() {}
 
 func (x *NodeUse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[125]
+	mi := &file_v1_starling_proto_msgTypes[129]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10324,7 +10607,7 @@ func (x *NodeUse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeUse.ProtoReflect.Descriptor instead.
 func (*NodeUse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{125}
+	return file_v1_starling_proto_rawDescGZIP(), []int{129}
 }
 
 func (x *NodeUse) GetNode() string {
@@ -10392,7 +10675,7 @@ type Use struct {
 
 func (x *Use) Reset() {
 	*x = Use{}
-	mi := &file_v1_starling_proto_msgTypes[126]
+	mi := &file_v1_starling_proto_msgTypes[130]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10404,7 +10687,7 @@ func (x *Use) String() string {
 func (*Use) ProtoMessage() {}
 
 func (x *Use) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[126]
+	mi := &file_v1_starling_proto_msgTypes[130]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10417,7 +10700,7 @@ func (x *Use) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Use.ProtoReflect.Descriptor instead.
 func (*Use) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{126}
+	return file_v1_starling_proto_rawDescGZIP(), []int{130}
 }
 
 func (x *Use) GetCpuMillicores() int64 {
@@ -10463,7 +10746,7 @@ type GPUUse struct {
 
 func (x *GPUUse) Reset() {
 	*x = GPUUse{}
-	mi := &file_v1_starling_proto_msgTypes[127]
+	mi := &file_v1_starling_proto_msgTypes[131]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10475,7 +10758,7 @@ func (x *GPUUse) String() string {
 func (*GPUUse) ProtoMessage() {}
 
 func (x *GPUUse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[127]
+	mi := &file_v1_starling_proto_msgTypes[131]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10488,7 +10771,7 @@ func (x *GPUUse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GPUUse.ProtoReflect.Descriptor instead.
 func (*GPUUse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{127}
+	return file_v1_starling_proto_rawDescGZIP(), []int{131}
 }
 
 func (x *GPUUse) GetNumber() uint32 {
@@ -10535,7 +10818,7 @@ type InstanceStatsRequest struct {
 
 func (x *InstanceStatsRequest) Reset() {
 	*x = InstanceStatsRequest{}
-	mi := &file_v1_starling_proto_msgTypes[128]
+	mi := &file_v1_starling_proto_msgTypes[132]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10547,7 +10830,7 @@ func (x *InstanceStatsRequest) String() string {
 func (*InstanceStatsRequest) ProtoMessage() {}
 
 func (x *InstanceStatsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[128]
+	mi := &file_v1_starling_proto_msgTypes[132]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10560,7 +10843,7 @@ func (x *InstanceStatsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InstanceStatsRequest.ProtoReflect.Descriptor instead.
 func (*InstanceStatsRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{128}
+	return file_v1_starling_proto_rawDescGZIP(), []int{132}
 }
 
 func (x *InstanceStatsRequest) GetMinIndex() uint64 {
@@ -10612,7 +10895,7 @@ type InstanceStatsResponse struct {
 
 func (x *InstanceStatsResponse) Reset() {
 	*x = InstanceStatsResponse{}
-	mi := &file_v1_starling_proto_msgTypes[129]
+	mi := &file_v1_starling_proto_msgTypes[133]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10624,7 +10907,7 @@ func (x *InstanceStatsResponse) String() string {
 func (*InstanceStatsResponse) ProtoMessage() {}
 
 func (x *InstanceStatsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[129]
+	mi := &file_v1_starling_proto_msgTypes[133]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10637,7 +10920,7 @@ func (x *InstanceStatsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InstanceStatsResponse.ProtoReflect.Descriptor instead.
 func (*InstanceStatsResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{129}
+	return file_v1_starling_proto_rawDescGZIP(), []int{133}
 }
 
 func (x *InstanceStatsResponse) GetIndex() uint64 {
@@ -10692,7 +10975,7 @@ type InstanceUse struct {
 
 func (x *InstanceUse) Reset() {
 	*x = InstanceUse{}
-	mi := &file_v1_starling_proto_msgTypes[130]
+	mi := &file_v1_starling_proto_msgTypes[134]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10704,7 +10987,7 @@ func (x *InstanceUse) String() string {
 func (*InstanceUse) ProtoMessage() {}
 
 func (x *InstanceUse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[130]
+	mi := &file_v1_starling_proto_msgTypes[134]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10717,7 +11000,7 @@ func (x *InstanceUse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InstanceUse.ProtoReflect.Descriptor instead.
 func (*InstanceUse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{130}
+	return file_v1_starling_proto_rawDescGZIP(), []int{134}
 }
 
 func (x *InstanceUse) GetTask() string {
@@ -10808,7 +11091,7 @@ type JournalEntry struct {
 
 func (x *JournalEntry) Reset() {
 	*x = JournalEntry{}
-	mi := &file_v1_starling_proto_msgTypes[131]
+	mi := &file_v1_starling_proto_msgTypes[135]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10820,7 +11103,7 @@ func (x *JournalEntry) String() string {
 func (*JournalEntry) ProtoMessage() {}
 
 func (x *JournalEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[131]
+	mi := &file_v1_starling_proto_msgTypes[135]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10833,7 +11116,7 @@ func (x *JournalEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JournalEntry.ProtoReflect.Descriptor instead.
 func (*JournalEntry) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{131}
+	return file_v1_starling_proto_rawDescGZIP(), []int{135}
 }
 
 func (x *JournalEntry) GetIndex() uint64 {
@@ -10926,7 +11209,7 @@ type CommandWords struct {
 
 func (x *CommandWords) Reset() {
 	*x = CommandWords{}
-	mi := &file_v1_starling_proto_msgTypes[132]
+	mi := &file_v1_starling_proto_msgTypes[136]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10938,7 +11221,7 @@ func (x *CommandWords) String() string {
 func (*CommandWords) ProtoMessage() {}
 
 func (x *CommandWords) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[132]
+	mi := &file_v1_starling_proto_msgTypes[136]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10951,7 +11234,7 @@ func (x *CommandWords) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CommandWords.ProtoReflect.Descriptor instead.
 func (*CommandWords) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{132}
+	return file_v1_starling_proto_rawDescGZIP(), []int{136}
 }
 
 func (x *CommandWords) GetKind() string {
@@ -11014,7 +11297,7 @@ type EffectWords struct {
 
 func (x *EffectWords) Reset() {
 	*x = EffectWords{}
-	mi := &file_v1_starling_proto_msgTypes[133]
+	mi := &file_v1_starling_proto_msgTypes[137]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11026,7 +11309,7 @@ func (x *EffectWords) String() string {
 func (*EffectWords) ProtoMessage() {}
 
 func (x *EffectWords) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[133]
+	mi := &file_v1_starling_proto_msgTypes[137]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11039,7 +11322,7 @@ func (x *EffectWords) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EffectWords.ProtoReflect.Descriptor instead.
 func (*EffectWords) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{133}
+	return file_v1_starling_proto_rawDescGZIP(), []int{137}
 }
 
 func (x *EffectWords) GetKind() string {
@@ -11109,7 +11392,7 @@ type LogsRequest struct {
 
 func (x *LogsRequest) Reset() {
 	*x = LogsRequest{}
-	mi := &file_v1_starling_proto_msgTypes[134]
+	mi := &file_v1_starling_proto_msgTypes[138]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11121,7 +11404,7 @@ func (x *LogsRequest) String() string {
 func (*LogsRequest) ProtoMessage() {}
 
 func (x *LogsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[134]
+	mi := &file_v1_starling_proto_msgTypes[138]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11134,7 +11417,7 @@ func (x *LogsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogsRequest.ProtoReflect.Descriptor instead.
 func (*LogsRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{134}
+	return file_v1_starling_proto_rawDescGZIP(), []int{138}
 }
 
 func (x *LogsRequest) GetMinIndex() uint64 {
@@ -11213,7 +11496,7 @@ type LogsResponse struct {
 
 func (x *LogsResponse) Reset() {
 	*x = LogsResponse{}
-	mi := &file_v1_starling_proto_msgTypes[135]
+	mi := &file_v1_starling_proto_msgTypes[139]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11225,7 +11508,7 @@ func (x *LogsResponse) String() string {
 func (*LogsResponse) ProtoMessage() {}
 
 func (x *LogsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[135]
+	mi := &file_v1_starling_proto_msgTypes[139]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11238,7 +11521,7 @@ func (x *LogsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogsResponse.ProtoReflect.Descriptor instead.
 func (*LogsResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{135}
+	return file_v1_starling_proto_rawDescGZIP(), []int{139}
 }
 
 func (x *LogsResponse) GetIndex() uint64 {
@@ -11288,7 +11571,7 @@ type FilesRequest struct {
 
 func (x *FilesRequest) Reset() {
 	*x = FilesRequest{}
-	mi := &file_v1_starling_proto_msgTypes[136]
+	mi := &file_v1_starling_proto_msgTypes[140]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11300,7 +11583,7 @@ func (x *FilesRequest) String() string {
 func (*FilesRequest) ProtoMessage() {}
 
 func (x *FilesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[136]
+	mi := &file_v1_starling_proto_msgTypes[140]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11313,7 +11596,7 @@ func (x *FilesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FilesRequest.ProtoReflect.Descriptor instead.
 func (*FilesRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{136}
+	return file_v1_starling_proto_rawDescGZIP(), []int{140}
 }
 
 func (x *FilesRequest) GetMinIndex() uint64 {
@@ -11383,7 +11666,7 @@ type FilesResponse struct {
 
 func (x *FilesResponse) Reset() {
 	*x = FilesResponse{}
-	mi := &file_v1_starling_proto_msgTypes[137]
+	mi := &file_v1_starling_proto_msgTypes[141]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11395,7 +11678,7 @@ func (x *FilesResponse) String() string {
 func (*FilesResponse) ProtoMessage() {}
 
 func (x *FilesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[137]
+	mi := &file_v1_starling_proto_msgTypes[141]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11408,7 +11691,7 @@ func (x *FilesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FilesResponse.ProtoReflect.Descriptor instead.
 func (*FilesResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{137}
+	return file_v1_starling_proto_rawDescGZIP(), []int{141}
 }
 
 func (x *FilesResponse) GetIndex() uint64 {
@@ -11477,7 +11760,7 @@ type FileInfo struct {
 
 func (x *FileInfo) Reset() {
 	*x = FileInfo{}
-	mi := &file_v1_starling_proto_msgTypes[138]
+	mi := &file_v1_starling_proto_msgTypes[142]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11489,7 +11772,7 @@ func (x *FileInfo) String() string {
 func (*FileInfo) ProtoMessage() {}
 
 func (x *FileInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[138]
+	mi := &file_v1_starling_proto_msgTypes[142]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11502,7 +11785,7 @@ func (x *FileInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FileInfo.ProtoReflect.Descriptor instead.
 func (*FileInfo) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{138}
+	return file_v1_starling_proto_rawDescGZIP(), []int{142}
 }
 
 func (x *FileInfo) GetName() string {
@@ -11579,7 +11862,7 @@ type ExecRequest struct {
 
 func (x *ExecRequest) Reset() {
 	*x = ExecRequest{}
-	mi := &file_v1_starling_proto_msgTypes[139]
+	mi := &file_v1_starling_proto_msgTypes[143]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11591,7 +11874,7 @@ func (x *ExecRequest) String() string {
 func (*ExecRequest) ProtoMessage() {}
 
 func (x *ExecRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[139]
+	mi := &file_v1_starling_proto_msgTypes[143]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11604,7 +11887,7 @@ func (x *ExecRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecRequest.ProtoReflect.Descriptor instead.
 func (*ExecRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{139}
+	return file_v1_starling_proto_rawDescGZIP(), []int{143}
 }
 
 func (x *ExecRequest) GetMinIndex() uint64 {
@@ -11721,7 +12004,7 @@ type ExecResponse struct {
 
 func (x *ExecResponse) Reset() {
 	*x = ExecResponse{}
-	mi := &file_v1_starling_proto_msgTypes[140]
+	mi := &file_v1_starling_proto_msgTypes[144]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11733,7 +12016,7 @@ func (x *ExecResponse) String() string {
 func (*ExecResponse) ProtoMessage() {}
 
 func (x *ExecResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[140]
+	mi := &file_v1_starling_proto_msgTypes[144]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11746,7 +12029,7 @@ func (x *ExecResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecResponse.ProtoReflect.Descriptor instead.
 func (*ExecResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{140}
+	return file_v1_starling_proto_rawDescGZIP(), []int{144}
 }
 
 func (x *ExecResponse) GetIndex() uint64 {
@@ -11807,7 +12090,7 @@ type OutputRequest struct {
 
 func (x *OutputRequest) Reset() {
 	*x = OutputRequest{}
-	mi := &file_v1_starling_proto_msgTypes[141]
+	mi := &file_v1_starling_proto_msgTypes[145]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11819,7 +12102,7 @@ func (x *OutputRequest) String() string {
 func (*OutputRequest) ProtoMessage() {}
 
 func (x *OutputRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[141]
+	mi := &file_v1_starling_proto_msgTypes[145]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11832,7 +12115,7 @@ func (x *OutputRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutputRequest.ProtoReflect.Descriptor instead.
 func (*OutputRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{141}
+	return file_v1_starling_proto_rawDescGZIP(), []int{145}
 }
 
 func (x *OutputRequest) GetOutput() string {
@@ -11880,7 +12163,7 @@ type OutputResponse struct {
 
 func (x *OutputResponse) Reset() {
 	*x = OutputResponse{}
-	mi := &file_v1_starling_proto_msgTypes[142]
+	mi := &file_v1_starling_proto_msgTypes[146]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11892,7 +12175,7 @@ func (x *OutputResponse) String() string {
 func (*OutputResponse) ProtoMessage() {}
 
 func (x *OutputResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[142]
+	mi := &file_v1_starling_proto_msgTypes[146]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11905,7 +12188,7 @@ func (x *OutputResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutputResponse.ProtoReflect.Descriptor instead.
 func (*OutputResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{142}
+	return file_v1_starling_proto_rawDescGZIP(), []int{146}
 }
 
 func (x *OutputResponse) GetData() []byte {
@@ -11924,7 +12207,7 @@ type RulesRequest struct {
 
 func (x *RulesRequest) Reset() {
 	*x = RulesRequest{}
-	mi := &file_v1_starling_proto_msgTypes[143]
+	mi := &file_v1_starling_proto_msgTypes[147]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11936,7 +12219,7 @@ func (x *RulesRequest) String() string {
 func (*RulesRequest) ProtoMessage() {}
 
 func (x *RulesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[143]
+	mi := &file_v1_starling_proto_msgTypes[147]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11949,7 +12232,7 @@ func (x *RulesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RulesRequest.ProtoReflect.Descriptor instead.
 func (*RulesRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{143}
+	return file_v1_starling_proto_rawDescGZIP(), []int{147}
 }
 
 func (x *RulesRequest) GetMinIndex() uint64 {
@@ -11974,7 +12257,7 @@ type RulesResponse struct {
 
 func (x *RulesResponse) Reset() {
 	*x = RulesResponse{}
-	mi := &file_v1_starling_proto_msgTypes[144]
+	mi := &file_v1_starling_proto_msgTypes[148]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11986,7 +12269,7 @@ func (x *RulesResponse) String() string {
 func (*RulesResponse) ProtoMessage() {}
 
 func (x *RulesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[144]
+	mi := &file_v1_starling_proto_msgTypes[148]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11999,7 +12282,7 @@ func (x *RulesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RulesResponse.ProtoReflect.Descriptor instead.
 func (*RulesResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{144}
+	return file_v1_starling_proto_rawDescGZIP(), []int{148}
 }
 
 func (x *RulesResponse) GetIndex() uint64 {
@@ -12043,7 +12326,7 @@ type RulesOfMember struct {
 
 func (x *RulesOfMember) Reset() {
 	*x = RulesOfMember{}
-	mi := &file_v1_starling_proto_msgTypes[145]
+	mi := &file_v1_starling_proto_msgTypes[149]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12055,7 +12338,7 @@ func (x *RulesOfMember) String() string {
 func (*RulesOfMember) ProtoMessage() {}
 
 func (x *RulesOfMember) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[145]
+	mi := &file_v1_starling_proto_msgTypes[149]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12068,7 +12351,7 @@ func (x *RulesOfMember) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RulesOfMember.ProtoReflect.Descriptor instead.
 func (*RulesOfMember) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{145}
+	return file_v1_starling_proto_rawDescGZIP(), []int{149}
 }
 
 func (x *RulesOfMember) GetPeer() string {
@@ -12095,7 +12378,7 @@ type RaiseRulesRequest struct {
 
 func (x *RaiseRulesRequest) Reset() {
 	*x = RaiseRulesRequest{}
-	mi := &file_v1_starling_proto_msgTypes[146]
+	mi := &file_v1_starling_proto_msgTypes[150]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12107,7 +12390,7 @@ func (x *RaiseRulesRequest) String() string {
 func (*RaiseRulesRequest) ProtoMessage() {}
 
 func (x *RaiseRulesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[146]
+	mi := &file_v1_starling_proto_msgTypes[150]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12120,7 +12403,7 @@ func (x *RaiseRulesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RaiseRulesRequest.ProtoReflect.Descriptor instead.
 func (*RaiseRulesRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{146}
+	return file_v1_starling_proto_rawDescGZIP(), []int{150}
 }
 
 func (x *RaiseRulesRequest) GetVersion() uint32 {
@@ -12139,7 +12422,7 @@ type RaiseRulesResponse struct {
 
 func (x *RaiseRulesResponse) Reset() {
 	*x = RaiseRulesResponse{}
-	mi := &file_v1_starling_proto_msgTypes[147]
+	mi := &file_v1_starling_proto_msgTypes[151]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12151,7 +12434,7 @@ func (x *RaiseRulesResponse) String() string {
 func (*RaiseRulesResponse) ProtoMessage() {}
 
 func (x *RaiseRulesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[147]
+	mi := &file_v1_starling_proto_msgTypes[151]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12164,7 +12447,7 @@ func (x *RaiseRulesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RaiseRulesResponse.ProtoReflect.Descriptor instead.
 func (*RaiseRulesResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{147}
+	return file_v1_starling_proto_rawDescGZIP(), []int{151}
 }
 
 func (x *RaiseRulesResponse) GetIndex() uint64 {
@@ -12182,7 +12465,7 @@ type QuorumRequest struct {
 
 func (x *QuorumRequest) Reset() {
 	*x = QuorumRequest{}
-	mi := &file_v1_starling_proto_msgTypes[148]
+	mi := &file_v1_starling_proto_msgTypes[152]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12194,7 +12477,7 @@ func (x *QuorumRequest) String() string {
 func (*QuorumRequest) ProtoMessage() {}
 
 func (x *QuorumRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[148]
+	mi := &file_v1_starling_proto_msgTypes[152]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12207,7 +12490,7 @@ func (x *QuorumRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuorumRequest.ProtoReflect.Descriptor instead.
 func (*QuorumRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{148}
+	return file_v1_starling_proto_rawDescGZIP(), []int{152}
 }
 
 type QuorumResponse struct {
@@ -12227,7 +12510,7 @@ type QuorumResponse struct {
 
 func (x *QuorumResponse) Reset() {
 	*x = QuorumResponse{}
-	mi := &file_v1_starling_proto_msgTypes[149]
+	mi := &file_v1_starling_proto_msgTypes[153]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12239,7 +12522,7 @@ func (x *QuorumResponse) String() string {
 func (*QuorumResponse) ProtoMessage() {}
 
 func (x *QuorumResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[149]
+	mi := &file_v1_starling_proto_msgTypes[153]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12252,7 +12535,7 @@ func (x *QuorumResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuorumResponse.ProtoReflect.Descriptor instead.
 func (*QuorumResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{149}
+	return file_v1_starling_proto_rawDescGZIP(), []int{153}
 }
 
 func (x *QuorumResponse) GetEndpoints() []string {
@@ -12314,7 +12597,7 @@ type QuorumMember struct {
 
 func (x *QuorumMember) Reset() {
 	*x = QuorumMember{}
-	mi := &file_v1_starling_proto_msgTypes[150]
+	mi := &file_v1_starling_proto_msgTypes[154]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12326,7 +12609,7 @@ func (x *QuorumMember) String() string {
 func (*QuorumMember) ProtoMessage() {}
 
 func (x *QuorumMember) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[150]
+	mi := &file_v1_starling_proto_msgTypes[154]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12339,7 +12622,7 @@ func (x *QuorumMember) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuorumMember.ProtoReflect.Descriptor instead.
 func (*QuorumMember) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{150}
+	return file_v1_starling_proto_rawDescGZIP(), []int{154}
 }
 
 func (x *QuorumMember) GetNode() string {
@@ -12425,7 +12708,7 @@ type QuorumMachine struct {
 
 func (x *QuorumMachine) Reset() {
 	*x = QuorumMachine{}
-	mi := &file_v1_starling_proto_msgTypes[151]
+	mi := &file_v1_starling_proto_msgTypes[155]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12437,7 +12720,7 @@ func (x *QuorumMachine) String() string {
 func (*QuorumMachine) ProtoMessage() {}
 
 func (x *QuorumMachine) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[151]
+	mi := &file_v1_starling_proto_msgTypes[155]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12450,7 +12733,7 @@ func (x *QuorumMachine) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuorumMachine.ProtoReflect.Descriptor instead.
 func (*QuorumMachine) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{151}
+	return file_v1_starling_proto_rawDescGZIP(), []int{155}
 }
 
 func (x *QuorumMachine) GetNode() string {
@@ -12485,7 +12768,7 @@ type ChangeQuorumRequest struct {
 
 func (x *ChangeQuorumRequest) Reset() {
 	*x = ChangeQuorumRequest{}
-	mi := &file_v1_starling_proto_msgTypes[152]
+	mi := &file_v1_starling_proto_msgTypes[156]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12497,7 +12780,7 @@ func (x *ChangeQuorumRequest) String() string {
 func (*ChangeQuorumRequest) ProtoMessage() {}
 
 func (x *ChangeQuorumRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[152]
+	mi := &file_v1_starling_proto_msgTypes[156]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12510,7 +12793,7 @@ func (x *ChangeQuorumRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangeQuorumRequest.ProtoReflect.Descriptor instead.
 func (*ChangeQuorumRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{152}
+	return file_v1_starling_proto_rawDescGZIP(), []int{156}
 }
 
 func (x *ChangeQuorumRequest) GetAction() string {
@@ -12535,7 +12818,7 @@ type ChangeQuorumResponse struct {
 
 func (x *ChangeQuorumResponse) Reset() {
 	*x = ChangeQuorumResponse{}
-	mi := &file_v1_starling_proto_msgTypes[153]
+	mi := &file_v1_starling_proto_msgTypes[157]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12547,7 +12830,7 @@ func (x *ChangeQuorumResponse) String() string {
 func (*ChangeQuorumResponse) ProtoMessage() {}
 
 func (x *ChangeQuorumResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[153]
+	mi := &file_v1_starling_proto_msgTypes[157]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12560,7 +12843,7 @@ func (x *ChangeQuorumResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangeQuorumResponse.ProtoReflect.Descriptor instead.
 func (*ChangeQuorumResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{153}
+	return file_v1_starling_proto_rawDescGZIP(), []int{157}
 }
 
 type InfoRequest struct {
@@ -12572,7 +12855,7 @@ type InfoRequest struct {
 
 func (x *InfoRequest) Reset() {
 	*x = InfoRequest{}
-	mi := &file_v1_starling_proto_msgTypes[154]
+	mi := &file_v1_starling_proto_msgTypes[158]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12584,7 +12867,7 @@ func (x *InfoRequest) String() string {
 func (*InfoRequest) ProtoMessage() {}
 
 func (x *InfoRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[154]
+	mi := &file_v1_starling_proto_msgTypes[158]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12597,7 +12880,7 @@ func (x *InfoRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InfoRequest.ProtoReflect.Descriptor instead.
 func (*InfoRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{154}
+	return file_v1_starling_proto_rawDescGZIP(), []int{158}
 }
 
 func (x *InfoRequest) GetMinIndex() uint64 {
@@ -12630,7 +12913,7 @@ type InfoResponse struct {
 
 func (x *InfoResponse) Reset() {
 	*x = InfoResponse{}
-	mi := &file_v1_starling_proto_msgTypes[155]
+	mi := &file_v1_starling_proto_msgTypes[159]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12642,7 +12925,7 @@ func (x *InfoResponse) String() string {
 func (*InfoResponse) ProtoMessage() {}
 
 func (x *InfoResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[155]
+	mi := &file_v1_starling_proto_msgTypes[159]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12655,7 +12938,7 @@ func (x *InfoResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InfoResponse.ProtoReflect.Descriptor instead.
 func (*InfoResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{155}
+	return file_v1_starling_proto_rawDescGZIP(), []int{159}
 }
 
 func (x *InfoResponse) GetIndex() uint64 {
@@ -12727,7 +13010,7 @@ type Wait struct {
 
 func (x *Wait) Reset() {
 	*x = Wait{}
-	mi := &file_v1_starling_proto_msgTypes[156]
+	mi := &file_v1_starling_proto_msgTypes[160]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12739,7 +13022,7 @@ func (x *Wait) String() string {
 func (*Wait) ProtoMessage() {}
 
 func (x *Wait) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[156]
+	mi := &file_v1_starling_proto_msgTypes[160]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12752,7 +13035,7 @@ func (x *Wait) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Wait.ProtoReflect.Descriptor instead.
 func (*Wait) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{156}
+	return file_v1_starling_proto_rawDescGZIP(), []int{160}
 }
 
 func (x *Wait) GetAllocation() string {
@@ -13192,7 +13475,28 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\avolumes\x18\x02 \x01(\tR\avolumes\"?\n" +
 	"\x15RemoveVolumesResponse\x12\x14\n" +
 	"\x05index\x18\x01 \x01(\x04R\x05index\x12\x10\n" +
-	"\x03job\x18\x02 \x01(\tR\x03job\"\x84\x01\n" +
+	"\x03job\x18\x02 \x01(\tR\x03job\"y\n" +
+	"\x12ReadVolumesRequest\x12\x1b\n" +
+	"\tmin_index\x18\x01 \x01(\x04R\bminIndex\x12\x18\n" +
+	"\avolumes\x18\x02 \x01(\tR\avolumes\x12\x14\n" +
+	"\x05order\x18\x03 \x01(\x04R\x05order\x12\x16\n" +
+	"\x06direct\x18\x04 \x01(\bR\x06direct\"S\n" +
+	"\x13ReadVolumesResponse\x12\x14\n" +
+	"\x05index\x18\x01 \x01(\x04R\x05index\x12\x12\n" +
+	"\x04node\x18\x02 \x01(\tR\x04node\x12\x12\n" +
+	"\x04data\x18\x03 \x01(\fR\x04data\"\xaa\x01\n" +
+	"\x16RelocateVolumesRequest\x12\x1b\n" +
+	"\tmin_index\x18\x01 \x01(\x04R\bminIndex\x12\x1d\n" +
+	"\n" +
+	"request_id\x18\x02 \x01(\tR\trequestId\x12\x18\n" +
+	"\avolumes\x18\x03 \x01(\tR\avolumes\x12\x12\n" +
+	"\x04node\x18\x04 \x01(\tR\x04node\x12\x16\n" +
+	"\x06direct\x18\x05 \x01(\bR\x06direct\x12\x0e\n" +
+	"\x02by\x18\x06 \x01(\tR\x02by\"Y\n" +
+	"\x17RelocateVolumesResponse\x12\x14\n" +
+	"\x05index\x18\x01 \x01(\x04R\x05index\x12\x12\n" +
+	"\x04from\x18\x02 \x01(\tR\x04from\x12\x14\n" +
+	"\x05bytes\x18\x03 \x01(\x04R\x05bytes\"\x84\x01\n" +
 	"\x10DrainNodeRequest\x12\x1d\n" +
 	"\n" +
 	"request_id\x18\x01 \x01(\tR\trequestId\x12\x12\n" +
@@ -13884,7 +14188,7 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\n" +
 	"allocation\x18\x01 \x01(\tR\n" +
 	"allocation\x12\x16\n" +
-	"\x06reason\x18\x02 \x01(\tR\x06reason2\x8a\x1a\n" +
+	"\x06reason\x18\x02 \x01(\tR\x06reason2\xc3\x1b\n" +
 	"\bStarling\x12J\n" +
 	"\tSubmitJob\x12\x1d.starling.v1.SubmitJobRequest\x1a\x1e.starling.v1.SubmitJobResponse\x12D\n" +
 	"\aKillJob\x12\x1b.starling.v1.KillJobRequest\x1a\x1c.starling.v1.KillJobResponse\x12I\n" +
@@ -13902,7 +14206,9 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\tPutSecret\x12\x1d.starling.v1.PutSecretRequest\x1a\x1e.starling.v1.PutSecretResponse\x12U\n" +
 	"\vListSecrets\x12\x1f.starling.v1.ListSecretsRequest\x1a .starling.v1.ListSecretsResponse\"\x03\x90\x02\x01\x12S\n" +
 	"\fRemoveSecret\x12 .starling.v1.RemoveSecretRequest\x1a!.starling.v1.RemoveSecretResponse\x12V\n" +
-	"\rRemoveVolumes\x12!.starling.v1.RemoveVolumesRequest\x1a\".starling.v1.RemoveVolumesResponse\x12?\n" +
+	"\rRemoveVolumes\x12!.starling.v1.RemoveVolumesRequest\x1a\".starling.v1.RemoveVolumesResponse\x12W\n" +
+	"\vReadVolumes\x12\x1f.starling.v1.ReadVolumesRequest\x1a .starling.v1.ReadVolumesResponse\"\x03\x90\x02\x010\x01\x12^\n" +
+	"\x0fRelocateVolumes\x12#.starling.v1.RelocateVolumesRequest\x1a$.starling.v1.RelocateVolumesResponse0\x01\x12?\n" +
 	"\x04Exec\x12\x18.starling.v1.ExecRequest\x1a\x19.starling.v1.ExecResponse(\x010\x01\x12J\n" +
 	"\tDrainNode\x12\x1d.starling.v1.DrainNodeRequest\x1a\x1e.starling.v1.DrainNodeResponse\x12P\n" +
 	"\vChangePools\x12\x1f.starling.v1.ChangePoolsRequest\x1a .starling.v1.ChangePoolsResponse\x12O\n" +
@@ -13947,166 +14253,170 @@ func file_v1_starling_proto_rawDescGZIP() []byte {
 	return file_v1_starling_proto_rawDescData
 }
 
-var file_v1_starling_proto_msgTypes = make([]protoimpl.MessageInfo, 157)
+var file_v1_starling_proto_msgTypes = make([]protoimpl.MessageInfo, 161)
 var file_v1_starling_proto_goTypes = []any{
-	(*ErrorDetail)(nil),           // 0: starling.v1.ErrorDetail
-	(*Problem)(nil),               // 1: starling.v1.Problem
-	(*JobSpec)(nil),               // 2: starling.v1.JobSpec
-	(*LifecyclePolicy)(nil),       // 3: starling.v1.LifecyclePolicy
-	(*PluginRequest)(nil),         // 4: starling.v1.PluginRequest
-	(*UpdatePolicy)(nil),          // 5: starling.v1.UpdatePolicy
-	(*TaskSpec)(nil),              // 6: starling.v1.TaskSpec
-	(*Variable)(nil),              // 7: starling.v1.Variable
-	(*Resources)(nil),             // 8: starling.v1.Resources
-	(*DeviceRequest)(nil),         // 9: starling.v1.DeviceRequest
-	(*Device)(nil),                // 10: starling.v1.Device
-	(*PortRequest)(nil),           // 11: starling.v1.PortRequest
-	(*Constraint)(nil),            // 12: starling.v1.Constraint
-	(*Restart)(nil),               // 13: starling.v1.Restart
-	(*Reschedule)(nil),            // 14: starling.v1.Reschedule
-	(*Container)(nil),             // 15: starling.v1.Container
-	(*Mount)(nil),                 // 16: starling.v1.Mount
-	(*HostPath)(nil),              // 17: starling.v1.HostPath
-	(*SecretUse)(nil),             // 18: starling.v1.SecretUse
-	(*IDToken)(nil),               // 19: starling.v1.IDToken
-	(*Disconnect)(nil),            // 20: starling.v1.Disconnect
-	(*Check)(nil),                 // 21: starling.v1.Check
-	(*SubmitJobRequest)(nil),      // 22: starling.v1.SubmitJobRequest
-	(*SubmitJobResponse)(nil),     // 23: starling.v1.SubmitJobResponse
-	(*KillJobRequest)(nil),        // 24: starling.v1.KillJobRequest
-	(*KillJobResponse)(nil),       // 25: starling.v1.KillJobResponse
-	(*PlanJobRequest)(nil),        // 26: starling.v1.PlanJobRequest
-	(*PlanJobResponse)(nil),       // 27: starling.v1.PlanJobResponse
-	(*Change)(nil),                // 28: starling.v1.Change
-	(*TaskPlan)(nil),              // 29: starling.v1.TaskPlan
-	(*Wave)(nil),                  // 30: starling.v1.Wave
-	(*Step)(nil),                  // 31: starling.v1.Step
-	(*WhatIfRequest)(nil),         // 32: starling.v1.WhatIfRequest
-	(*ImaginedNodes)(nil),         // 33: starling.v1.ImaginedNodes
-	(*WhatIfResponse)(nil),        // 34: starling.v1.WhatIfResponse
-	(*Difference)(nil),            // 35: starling.v1.Difference
-	(*DifferenceCount)(nil),       // 36: starling.v1.DifferenceCount
-	(*JobFinding)(nil),            // 37: starling.v1.JobFinding
-	(*SteerUpdateRequest)(nil),    // 38: starling.v1.SteerUpdateRequest
-	(*SteerUpdateResponse)(nil),   // 39: starling.v1.SteerUpdateResponse
-	(*RevertJobRequest)(nil),      // 40: starling.v1.RevertJobRequest
-	(*RevertJobResponse)(nil),     // 41: starling.v1.RevertJobResponse
-	(*RestartJobRequest)(nil),     // 42: starling.v1.RestartJobRequest
-	(*RestartJobResponse)(nil),    // 43: starling.v1.RestartJobResponse
-	(*SuspendJobRequest)(nil),     // 44: starling.v1.SuspendJobRequest
-	(*SuspendJobResponse)(nil),    // 45: starling.v1.SuspendJobResponse
-	(*SealTaskRequest)(nil),       // 46: starling.v1.SealTaskRequest
-	(*SealTaskResponse)(nil),      // 47: starling.v1.SealTaskResponse
-	(*EndAllocationRequest)(nil),  // 48: starling.v1.EndAllocationRequest
-	(*EndAllocationResponse)(nil), // 49: starling.v1.EndAllocationResponse
-	(*ListVolumesRequest)(nil),    // 50: starling.v1.ListVolumesRequest
-	(*ListVolumesResponse)(nil),   // 51: starling.v1.ListVolumesResponse
-	(*Volumes)(nil),               // 52: starling.v1.Volumes
-	(*PutSecretRequest)(nil),      // 53: starling.v1.PutSecretRequest
-	(*PutSecretResponse)(nil),     // 54: starling.v1.PutSecretResponse
-	(*ListSecretsRequest)(nil),    // 55: starling.v1.ListSecretsRequest
-	(*ListSecretsResponse)(nil),   // 56: starling.v1.ListSecretsResponse
-	(*Secret)(nil),                // 57: starling.v1.Secret
-	(*RemoveSecretRequest)(nil),   // 58: starling.v1.RemoveSecretRequest
-	(*RemoveSecretResponse)(nil),  // 59: starling.v1.RemoveSecretResponse
-	(*RemoveVolumesRequest)(nil),  // 60: starling.v1.RemoveVolumesRequest
-	(*RemoveVolumesResponse)(nil), // 61: starling.v1.RemoveVolumesResponse
-	(*DrainNodeRequest)(nil),      // 62: starling.v1.DrainNodeRequest
-	(*DrainNodeResponse)(nil),     // 63: starling.v1.DrainNodeResponse
-	(*PoolSpec)(nil),              // 64: starling.v1.PoolSpec
-	(*Quota)(nil),                 // 65: starling.v1.Quota
-	(*ChangePoolsRequest)(nil),    // 66: starling.v1.ChangePoolsRequest
-	(*ChangePoolsResponse)(nil),   // 67: starling.v1.ChangePoolsResponse
-	(*PlanPoolsRequest)(nil),      // 68: starling.v1.PlanPoolsRequest
-	(*PlanPoolsResponse)(nil),     // 69: starling.v1.PlanPoolsResponse
-	(*PoolChange)(nil),            // 70: starling.v1.PoolChange
-	(*EntitlementChange)(nil),     // 71: starling.v1.EntitlementChange
-	(*ListPoolsRequest)(nil),      // 72: starling.v1.ListPoolsRequest
-	(*ListPoolsResponse)(nil),     // 73: starling.v1.ListPoolsResponse
-	(*Amount)(nil),                // 74: starling.v1.Amount
-	(*Pool)(nil),                  // 75: starling.v1.Pool
-	(*PoolUse)(nil),               // 76: starling.v1.PoolUse
-	(*PoolStatusRequest)(nil),     // 77: starling.v1.PoolStatusRequest
-	(*PoolStatusResponse)(nil),    // 78: starling.v1.PoolStatusResponse
-	(*PoolExplanation)(nil),       // 79: starling.v1.PoolExplanation
-	(*Part)(nil),                  // 80: starling.v1.Part
-	(*JobHistoryRequest)(nil),     // 81: starling.v1.JobHistoryRequest
-	(*JobHistoryResponse)(nil),    // 82: starling.v1.JobHistoryResponse
-	(*JobVersion)(nil),            // 83: starling.v1.JobVersion
-	(*JobDiffRequest)(nil),        // 84: starling.v1.JobDiffRequest
-	(*JobDiffResponse)(nil),       // 85: starling.v1.JobDiffResponse
-	(*ListJobsRequest)(nil),       // 86: starling.v1.ListJobsRequest
-	(*ListJobsResponse)(nil),      // 87: starling.v1.ListJobsResponse
-	(*Job)(nil),                   // 88: starling.v1.Job
-	(*PolicyAction)(nil),          // 89: starling.v1.PolicyAction
-	(*Update)(nil),                // 90: starling.v1.Update
-	(*Counts)(nil),                // 91: starling.v1.Counts
-	(*JobStatusRequest)(nil),      // 92: starling.v1.JobStatusRequest
-	(*JobStatusResponse)(nil),     // 93: starling.v1.JobStatusResponse
-	(*Task)(nil),                  // 94: starling.v1.Task
-	(*TaskChanges)(nil),           // 95: starling.v1.TaskChanges
-	(*Preemption)(nil),            // 96: starling.v1.Preemption
-	(*Slot)(nil),                  // 97: starling.v1.Slot
-	(*Port)(nil),                  // 98: starling.v1.Port
-	(*WhyRequest)(nil),            // 99: starling.v1.WhyRequest
-	(*WhyResponse)(nil),           // 100: starling.v1.WhyResponse
-	(*Finding)(nil),               // 101: starling.v1.Finding
-	(*ListPeersRequest)(nil),      // 102: starling.v1.ListPeersRequest
-	(*ListPeersResponse)(nil),     // 103: starling.v1.ListPeersResponse
-	(*Peer)(nil),                  // 104: starling.v1.Peer
-	(*WatchRequest)(nil),          // 105: starling.v1.WatchRequest
-	(*WatchResponse)(nil),         // 106: starling.v1.WatchResponse
-	(*Node)(nil),                  // 107: starling.v1.Node
-	(*Instance)(nil),              // 108: starling.v1.Instance
-	(*Endpoint)(nil),              // 109: starling.v1.Endpoint
-	(*TailJournalRequest)(nil),    // 110: starling.v1.TailJournalRequest
-	(*TailJournalResponse)(nil),   // 111: starling.v1.TailJournalResponse
-	(*ExportRequest)(nil),         // 112: starling.v1.ExportRequest
-	(*ExportResponse)(nil),        // 113: starling.v1.ExportResponse
-	(*DiffRequest)(nil),           // 114: starling.v1.DiffRequest
-	(*DiffResponse)(nil),          // 115: starling.v1.DiffResponse
-	(*Changed)(nil),               // 116: starling.v1.Changed
-	(*ChangeCause)(nil),           // 117: starling.v1.ChangeCause
-	(*BlameRequest)(nil),          // 118: starling.v1.BlameRequest
-	(*UsageRequest)(nil),          // 119: starling.v1.UsageRequest
-	(*UsageResponse)(nil),         // 120: starling.v1.UsageResponse
-	(*UsageRow)(nil),              // 121: starling.v1.UsageRow
-	(*DeviceHours)(nil),           // 122: starling.v1.DeviceHours
-	(*NodeStatsRequest)(nil),      // 123: starling.v1.NodeStatsRequest
-	(*NodeStatsResponse)(nil),     // 124: starling.v1.NodeStatsResponse
-	(*NodeUse)(nil),               // 125: starling.v1.NodeUse
-	(*Use)(nil),                   // 126: starling.v1.Use
-	(*GPUUse)(nil),                // 127: starling.v1.GPUUse
-	(*InstanceStatsRequest)(nil),  // 128: starling.v1.InstanceStatsRequest
-	(*InstanceStatsResponse)(nil), // 129: starling.v1.InstanceStatsResponse
-	(*InstanceUse)(nil),           // 130: starling.v1.InstanceUse
-	(*JournalEntry)(nil),          // 131: starling.v1.JournalEntry
-	(*CommandWords)(nil),          // 132: starling.v1.CommandWords
-	(*EffectWords)(nil),           // 133: starling.v1.EffectWords
-	(*LogsRequest)(nil),           // 134: starling.v1.LogsRequest
-	(*LogsResponse)(nil),          // 135: starling.v1.LogsResponse
-	(*FilesRequest)(nil),          // 136: starling.v1.FilesRequest
-	(*FilesResponse)(nil),         // 137: starling.v1.FilesResponse
-	(*FileInfo)(nil),              // 138: starling.v1.FileInfo
-	(*ExecRequest)(nil),           // 139: starling.v1.ExecRequest
-	(*ExecResponse)(nil),          // 140: starling.v1.ExecResponse
-	(*OutputRequest)(nil),         // 141: starling.v1.OutputRequest
-	(*OutputResponse)(nil),        // 142: starling.v1.OutputResponse
-	(*RulesRequest)(nil),          // 143: starling.v1.RulesRequest
-	(*RulesResponse)(nil),         // 144: starling.v1.RulesResponse
-	(*RulesOfMember)(nil),         // 145: starling.v1.RulesOfMember
-	(*RaiseRulesRequest)(nil),     // 146: starling.v1.RaiseRulesRequest
-	(*RaiseRulesResponse)(nil),    // 147: starling.v1.RaiseRulesResponse
-	(*QuorumRequest)(nil),         // 148: starling.v1.QuorumRequest
-	(*QuorumResponse)(nil),        // 149: starling.v1.QuorumResponse
-	(*QuorumMember)(nil),          // 150: starling.v1.QuorumMember
-	(*QuorumMachine)(nil),         // 151: starling.v1.QuorumMachine
-	(*ChangeQuorumRequest)(nil),   // 152: starling.v1.ChangeQuorumRequest
-	(*ChangeQuorumResponse)(nil),  // 153: starling.v1.ChangeQuorumResponse
-	(*InfoRequest)(nil),           // 154: starling.v1.InfoRequest
-	(*InfoResponse)(nil),          // 155: starling.v1.InfoResponse
-	(*Wait)(nil),                  // 156: starling.v1.Wait
-	(*timestamppb.Timestamp)(nil), // 157: google.protobuf.Timestamp
+	(*ErrorDetail)(nil),             // 0: starling.v1.ErrorDetail
+	(*Problem)(nil),                 // 1: starling.v1.Problem
+	(*JobSpec)(nil),                 // 2: starling.v1.JobSpec
+	(*LifecyclePolicy)(nil),         // 3: starling.v1.LifecyclePolicy
+	(*PluginRequest)(nil),           // 4: starling.v1.PluginRequest
+	(*UpdatePolicy)(nil),            // 5: starling.v1.UpdatePolicy
+	(*TaskSpec)(nil),                // 6: starling.v1.TaskSpec
+	(*Variable)(nil),                // 7: starling.v1.Variable
+	(*Resources)(nil),               // 8: starling.v1.Resources
+	(*DeviceRequest)(nil),           // 9: starling.v1.DeviceRequest
+	(*Device)(nil),                  // 10: starling.v1.Device
+	(*PortRequest)(nil),             // 11: starling.v1.PortRequest
+	(*Constraint)(nil),              // 12: starling.v1.Constraint
+	(*Restart)(nil),                 // 13: starling.v1.Restart
+	(*Reschedule)(nil),              // 14: starling.v1.Reschedule
+	(*Container)(nil),               // 15: starling.v1.Container
+	(*Mount)(nil),                   // 16: starling.v1.Mount
+	(*HostPath)(nil),                // 17: starling.v1.HostPath
+	(*SecretUse)(nil),               // 18: starling.v1.SecretUse
+	(*IDToken)(nil),                 // 19: starling.v1.IDToken
+	(*Disconnect)(nil),              // 20: starling.v1.Disconnect
+	(*Check)(nil),                   // 21: starling.v1.Check
+	(*SubmitJobRequest)(nil),        // 22: starling.v1.SubmitJobRequest
+	(*SubmitJobResponse)(nil),       // 23: starling.v1.SubmitJobResponse
+	(*KillJobRequest)(nil),          // 24: starling.v1.KillJobRequest
+	(*KillJobResponse)(nil),         // 25: starling.v1.KillJobResponse
+	(*PlanJobRequest)(nil),          // 26: starling.v1.PlanJobRequest
+	(*PlanJobResponse)(nil),         // 27: starling.v1.PlanJobResponse
+	(*Change)(nil),                  // 28: starling.v1.Change
+	(*TaskPlan)(nil),                // 29: starling.v1.TaskPlan
+	(*Wave)(nil),                    // 30: starling.v1.Wave
+	(*Step)(nil),                    // 31: starling.v1.Step
+	(*WhatIfRequest)(nil),           // 32: starling.v1.WhatIfRequest
+	(*ImaginedNodes)(nil),           // 33: starling.v1.ImaginedNodes
+	(*WhatIfResponse)(nil),          // 34: starling.v1.WhatIfResponse
+	(*Difference)(nil),              // 35: starling.v1.Difference
+	(*DifferenceCount)(nil),         // 36: starling.v1.DifferenceCount
+	(*JobFinding)(nil),              // 37: starling.v1.JobFinding
+	(*SteerUpdateRequest)(nil),      // 38: starling.v1.SteerUpdateRequest
+	(*SteerUpdateResponse)(nil),     // 39: starling.v1.SteerUpdateResponse
+	(*RevertJobRequest)(nil),        // 40: starling.v1.RevertJobRequest
+	(*RevertJobResponse)(nil),       // 41: starling.v1.RevertJobResponse
+	(*RestartJobRequest)(nil),       // 42: starling.v1.RestartJobRequest
+	(*RestartJobResponse)(nil),      // 43: starling.v1.RestartJobResponse
+	(*SuspendJobRequest)(nil),       // 44: starling.v1.SuspendJobRequest
+	(*SuspendJobResponse)(nil),      // 45: starling.v1.SuspendJobResponse
+	(*SealTaskRequest)(nil),         // 46: starling.v1.SealTaskRequest
+	(*SealTaskResponse)(nil),        // 47: starling.v1.SealTaskResponse
+	(*EndAllocationRequest)(nil),    // 48: starling.v1.EndAllocationRequest
+	(*EndAllocationResponse)(nil),   // 49: starling.v1.EndAllocationResponse
+	(*ListVolumesRequest)(nil),      // 50: starling.v1.ListVolumesRequest
+	(*ListVolumesResponse)(nil),     // 51: starling.v1.ListVolumesResponse
+	(*Volumes)(nil),                 // 52: starling.v1.Volumes
+	(*PutSecretRequest)(nil),        // 53: starling.v1.PutSecretRequest
+	(*PutSecretResponse)(nil),       // 54: starling.v1.PutSecretResponse
+	(*ListSecretsRequest)(nil),      // 55: starling.v1.ListSecretsRequest
+	(*ListSecretsResponse)(nil),     // 56: starling.v1.ListSecretsResponse
+	(*Secret)(nil),                  // 57: starling.v1.Secret
+	(*RemoveSecretRequest)(nil),     // 58: starling.v1.RemoveSecretRequest
+	(*RemoveSecretResponse)(nil),    // 59: starling.v1.RemoveSecretResponse
+	(*RemoveVolumesRequest)(nil),    // 60: starling.v1.RemoveVolumesRequest
+	(*RemoveVolumesResponse)(nil),   // 61: starling.v1.RemoveVolumesResponse
+	(*ReadVolumesRequest)(nil),      // 62: starling.v1.ReadVolumesRequest
+	(*ReadVolumesResponse)(nil),     // 63: starling.v1.ReadVolumesResponse
+	(*RelocateVolumesRequest)(nil),  // 64: starling.v1.RelocateVolumesRequest
+	(*RelocateVolumesResponse)(nil), // 65: starling.v1.RelocateVolumesResponse
+	(*DrainNodeRequest)(nil),        // 66: starling.v1.DrainNodeRequest
+	(*DrainNodeResponse)(nil),       // 67: starling.v1.DrainNodeResponse
+	(*PoolSpec)(nil),                // 68: starling.v1.PoolSpec
+	(*Quota)(nil),                   // 69: starling.v1.Quota
+	(*ChangePoolsRequest)(nil),      // 70: starling.v1.ChangePoolsRequest
+	(*ChangePoolsResponse)(nil),     // 71: starling.v1.ChangePoolsResponse
+	(*PlanPoolsRequest)(nil),        // 72: starling.v1.PlanPoolsRequest
+	(*PlanPoolsResponse)(nil),       // 73: starling.v1.PlanPoolsResponse
+	(*PoolChange)(nil),              // 74: starling.v1.PoolChange
+	(*EntitlementChange)(nil),       // 75: starling.v1.EntitlementChange
+	(*ListPoolsRequest)(nil),        // 76: starling.v1.ListPoolsRequest
+	(*ListPoolsResponse)(nil),       // 77: starling.v1.ListPoolsResponse
+	(*Amount)(nil),                  // 78: starling.v1.Amount
+	(*Pool)(nil),                    // 79: starling.v1.Pool
+	(*PoolUse)(nil),                 // 80: starling.v1.PoolUse
+	(*PoolStatusRequest)(nil),       // 81: starling.v1.PoolStatusRequest
+	(*PoolStatusResponse)(nil),      // 82: starling.v1.PoolStatusResponse
+	(*PoolExplanation)(nil),         // 83: starling.v1.PoolExplanation
+	(*Part)(nil),                    // 84: starling.v1.Part
+	(*JobHistoryRequest)(nil),       // 85: starling.v1.JobHistoryRequest
+	(*JobHistoryResponse)(nil),      // 86: starling.v1.JobHistoryResponse
+	(*JobVersion)(nil),              // 87: starling.v1.JobVersion
+	(*JobDiffRequest)(nil),          // 88: starling.v1.JobDiffRequest
+	(*JobDiffResponse)(nil),         // 89: starling.v1.JobDiffResponse
+	(*ListJobsRequest)(nil),         // 90: starling.v1.ListJobsRequest
+	(*ListJobsResponse)(nil),        // 91: starling.v1.ListJobsResponse
+	(*Job)(nil),                     // 92: starling.v1.Job
+	(*PolicyAction)(nil),            // 93: starling.v1.PolicyAction
+	(*Update)(nil),                  // 94: starling.v1.Update
+	(*Counts)(nil),                  // 95: starling.v1.Counts
+	(*JobStatusRequest)(nil),        // 96: starling.v1.JobStatusRequest
+	(*JobStatusResponse)(nil),       // 97: starling.v1.JobStatusResponse
+	(*Task)(nil),                    // 98: starling.v1.Task
+	(*TaskChanges)(nil),             // 99: starling.v1.TaskChanges
+	(*Preemption)(nil),              // 100: starling.v1.Preemption
+	(*Slot)(nil),                    // 101: starling.v1.Slot
+	(*Port)(nil),                    // 102: starling.v1.Port
+	(*WhyRequest)(nil),              // 103: starling.v1.WhyRequest
+	(*WhyResponse)(nil),             // 104: starling.v1.WhyResponse
+	(*Finding)(nil),                 // 105: starling.v1.Finding
+	(*ListPeersRequest)(nil),        // 106: starling.v1.ListPeersRequest
+	(*ListPeersResponse)(nil),       // 107: starling.v1.ListPeersResponse
+	(*Peer)(nil),                    // 108: starling.v1.Peer
+	(*WatchRequest)(nil),            // 109: starling.v1.WatchRequest
+	(*WatchResponse)(nil),           // 110: starling.v1.WatchResponse
+	(*Node)(nil),                    // 111: starling.v1.Node
+	(*Instance)(nil),                // 112: starling.v1.Instance
+	(*Endpoint)(nil),                // 113: starling.v1.Endpoint
+	(*TailJournalRequest)(nil),      // 114: starling.v1.TailJournalRequest
+	(*TailJournalResponse)(nil),     // 115: starling.v1.TailJournalResponse
+	(*ExportRequest)(nil),           // 116: starling.v1.ExportRequest
+	(*ExportResponse)(nil),          // 117: starling.v1.ExportResponse
+	(*DiffRequest)(nil),             // 118: starling.v1.DiffRequest
+	(*DiffResponse)(nil),            // 119: starling.v1.DiffResponse
+	(*Changed)(nil),                 // 120: starling.v1.Changed
+	(*ChangeCause)(nil),             // 121: starling.v1.ChangeCause
+	(*BlameRequest)(nil),            // 122: starling.v1.BlameRequest
+	(*UsageRequest)(nil),            // 123: starling.v1.UsageRequest
+	(*UsageResponse)(nil),           // 124: starling.v1.UsageResponse
+	(*UsageRow)(nil),                // 125: starling.v1.UsageRow
+	(*DeviceHours)(nil),             // 126: starling.v1.DeviceHours
+	(*NodeStatsRequest)(nil),        // 127: starling.v1.NodeStatsRequest
+	(*NodeStatsResponse)(nil),       // 128: starling.v1.NodeStatsResponse
+	(*NodeUse)(nil),                 // 129: starling.v1.NodeUse
+	(*Use)(nil),                     // 130: starling.v1.Use
+	(*GPUUse)(nil),                  // 131: starling.v1.GPUUse
+	(*InstanceStatsRequest)(nil),    // 132: starling.v1.InstanceStatsRequest
+	(*InstanceStatsResponse)(nil),   // 133: starling.v1.InstanceStatsResponse
+	(*InstanceUse)(nil),             // 134: starling.v1.InstanceUse
+	(*JournalEntry)(nil),            // 135: starling.v1.JournalEntry
+	(*CommandWords)(nil),            // 136: starling.v1.CommandWords
+	(*EffectWords)(nil),             // 137: starling.v1.EffectWords
+	(*LogsRequest)(nil),             // 138: starling.v1.LogsRequest
+	(*LogsResponse)(nil),            // 139: starling.v1.LogsResponse
+	(*FilesRequest)(nil),            // 140: starling.v1.FilesRequest
+	(*FilesResponse)(nil),           // 141: starling.v1.FilesResponse
+	(*FileInfo)(nil),                // 142: starling.v1.FileInfo
+	(*ExecRequest)(nil),             // 143: starling.v1.ExecRequest
+	(*ExecResponse)(nil),            // 144: starling.v1.ExecResponse
+	(*OutputRequest)(nil),           // 145: starling.v1.OutputRequest
+	(*OutputResponse)(nil),          // 146: starling.v1.OutputResponse
+	(*RulesRequest)(nil),            // 147: starling.v1.RulesRequest
+	(*RulesResponse)(nil),           // 148: starling.v1.RulesResponse
+	(*RulesOfMember)(nil),           // 149: starling.v1.RulesOfMember
+	(*RaiseRulesRequest)(nil),       // 150: starling.v1.RaiseRulesRequest
+	(*RaiseRulesResponse)(nil),      // 151: starling.v1.RaiseRulesResponse
+	(*QuorumRequest)(nil),           // 152: starling.v1.QuorumRequest
+	(*QuorumResponse)(nil),          // 153: starling.v1.QuorumResponse
+	(*QuorumMember)(nil),            // 154: starling.v1.QuorumMember
+	(*QuorumMachine)(nil),           // 155: starling.v1.QuorumMachine
+	(*ChangeQuorumRequest)(nil),     // 156: starling.v1.ChangeQuorumRequest
+	(*ChangeQuorumResponse)(nil),    // 157: starling.v1.ChangeQuorumResponse
+	(*InfoRequest)(nil),             // 158: starling.v1.InfoRequest
+	(*InfoResponse)(nil),            // 159: starling.v1.InfoResponse
+	(*Wait)(nil),                    // 160: starling.v1.Wait
+	(*timestamppb.Timestamp)(nil),   // 161: google.protobuf.Timestamp
 }
 var file_v1_starling_proto_depIdxs = []int32{
 	1,   // 0: starling.v1.ErrorDetail.problems:type_name -> starling.v1.Problem
@@ -14139,138 +14449,138 @@ var file_v1_starling_proto_depIdxs = []int32{
 	28,  // 27: starling.v1.PlanJobResponse.changes:type_name -> starling.v1.Change
 	29,  // 28: starling.v1.PlanJobResponse.tasks:type_name -> starling.v1.TaskPlan
 	30,  // 29: starling.v1.PlanJobResponse.waves:type_name -> starling.v1.Wave
-	101, // 30: starling.v1.PlanJobResponse.findings:type_name -> starling.v1.Finding
-	90,  // 31: starling.v1.PlanJobResponse.update:type_name -> starling.v1.Update
+	105, // 30: starling.v1.PlanJobResponse.findings:type_name -> starling.v1.Finding
+	94,  // 31: starling.v1.PlanJobResponse.update:type_name -> starling.v1.Update
 	31,  // 32: starling.v1.Wave.steps:type_name -> starling.v1.Step
 	33,  // 33: starling.v1.WhatIfRequest.add:type_name -> starling.v1.ImaginedNodes
 	2,   // 34: starling.v1.WhatIfRequest.run:type_name -> starling.v1.JobSpec
-	64,  // 35: starling.v1.WhatIfRequest.pools:type_name -> starling.v1.PoolSpec
+	68,  // 35: starling.v1.WhatIfRequest.pools:type_name -> starling.v1.PoolSpec
 	8,   // 36: starling.v1.ImaginedNodes.capacity:type_name -> starling.v1.Resources
 	10,  // 37: starling.v1.ImaginedNodes.devices:type_name -> starling.v1.Device
 	7,   // 38: starling.v1.ImaginedNodes.attributes:type_name -> starling.v1.Variable
 	35,  // 39: starling.v1.WhatIfResponse.differences:type_name -> starling.v1.Difference
 	36,  // 40: starling.v1.WhatIfResponse.counts:type_name -> starling.v1.DifferenceCount
-	74,  // 41: starling.v1.WhatIfResponse.capacity_before:type_name -> starling.v1.Amount
-	74,  // 42: starling.v1.WhatIfResponse.capacity_after:type_name -> starling.v1.Amount
+	78,  // 41: starling.v1.WhatIfResponse.capacity_before:type_name -> starling.v1.Amount
+	78,  // 42: starling.v1.WhatIfResponse.capacity_after:type_name -> starling.v1.Amount
 	37,  // 43: starling.v1.WhatIfResponse.findings:type_name -> starling.v1.JobFinding
-	101, // 44: starling.v1.JobFinding.finding:type_name -> starling.v1.Finding
-	157, // 45: starling.v1.ListVolumesResponse.time:type_name -> google.protobuf.Timestamp
+	105, // 44: starling.v1.JobFinding.finding:type_name -> starling.v1.Finding
+	161, // 45: starling.v1.ListVolumesResponse.time:type_name -> google.protobuf.Timestamp
 	52,  // 46: starling.v1.ListVolumesResponse.volumes:type_name -> starling.v1.Volumes
-	157, // 47: starling.v1.Volumes.since:type_name -> google.protobuf.Timestamp
-	157, // 48: starling.v1.ListSecretsResponse.time:type_name -> google.protobuf.Timestamp
+	161, // 47: starling.v1.Volumes.since:type_name -> google.protobuf.Timestamp
+	161, // 48: starling.v1.ListSecretsResponse.time:type_name -> google.protobuf.Timestamp
 	57,  // 49: starling.v1.ListSecretsResponse.secrets:type_name -> starling.v1.Secret
-	157, // 50: starling.v1.Secret.put_at:type_name -> google.protobuf.Timestamp
-	65,  // 51: starling.v1.PoolSpec.quotas:type_name -> starling.v1.Quota
-	64,  // 52: starling.v1.ChangePoolsRequest.pools:type_name -> starling.v1.PoolSpec
-	64,  // 53: starling.v1.PlanPoolsRequest.pools:type_name -> starling.v1.PoolSpec
-	70,  // 54: starling.v1.PlanPoolsResponse.changes:type_name -> starling.v1.PoolChange
-	71,  // 55: starling.v1.PlanPoolsResponse.entitlements:type_name -> starling.v1.EntitlementChange
+	161, // 50: starling.v1.Secret.put_at:type_name -> google.protobuf.Timestamp
+	69,  // 51: starling.v1.PoolSpec.quotas:type_name -> starling.v1.Quota
+	68,  // 52: starling.v1.ChangePoolsRequest.pools:type_name -> starling.v1.PoolSpec
+	68,  // 53: starling.v1.PlanPoolsRequest.pools:type_name -> starling.v1.PoolSpec
+	74,  // 54: starling.v1.PlanPoolsResponse.changes:type_name -> starling.v1.PoolChange
+	75,  // 55: starling.v1.PlanPoolsResponse.entitlements:type_name -> starling.v1.EntitlementChange
 	1,   // 56: starling.v1.PlanPoolsResponse.warnings:type_name -> starling.v1.Problem
 	28,  // 57: starling.v1.PoolChange.changes:type_name -> starling.v1.Change
-	157, // 58: starling.v1.ListPoolsResponse.time:type_name -> google.protobuf.Timestamp
-	74,  // 59: starling.v1.ListPoolsResponse.capacity:type_name -> starling.v1.Amount
-	75,  // 60: starling.v1.ListPoolsResponse.pools:type_name -> starling.v1.Pool
+	161, // 58: starling.v1.ListPoolsResponse.time:type_name -> google.protobuf.Timestamp
+	78,  // 59: starling.v1.ListPoolsResponse.capacity:type_name -> starling.v1.Amount
+	79,  // 60: starling.v1.ListPoolsResponse.pools:type_name -> starling.v1.Pool
 	1,   // 61: starling.v1.ListPoolsResponse.warnings:type_name -> starling.v1.Problem
-	64,  // 62: starling.v1.Pool.spec:type_name -> starling.v1.PoolSpec
-	76,  // 63: starling.v1.Pool.uses:type_name -> starling.v1.PoolUse
-	157, // 64: starling.v1.PoolStatusResponse.time:type_name -> google.protobuf.Timestamp
-	75,  // 65: starling.v1.PoolStatusResponse.pool:type_name -> starling.v1.Pool
-	79,  // 66: starling.v1.PoolStatusResponse.explanations:type_name -> starling.v1.PoolExplanation
-	80,  // 67: starling.v1.PoolExplanation.parts:type_name -> starling.v1.Part
-	157, // 68: starling.v1.JobHistoryResponse.time:type_name -> google.protobuf.Timestamp
-	88,  // 69: starling.v1.JobHistoryResponse.job:type_name -> starling.v1.Job
-	83,  // 70: starling.v1.JobHistoryResponse.versions:type_name -> starling.v1.JobVersion
-	157, // 71: starling.v1.JobVersion.brought_at:type_name -> google.protobuf.Timestamp
+	68,  // 62: starling.v1.Pool.spec:type_name -> starling.v1.PoolSpec
+	80,  // 63: starling.v1.Pool.uses:type_name -> starling.v1.PoolUse
+	161, // 64: starling.v1.PoolStatusResponse.time:type_name -> google.protobuf.Timestamp
+	79,  // 65: starling.v1.PoolStatusResponse.pool:type_name -> starling.v1.Pool
+	83,  // 66: starling.v1.PoolStatusResponse.explanations:type_name -> starling.v1.PoolExplanation
+	84,  // 67: starling.v1.PoolExplanation.parts:type_name -> starling.v1.Part
+	161, // 68: starling.v1.JobHistoryResponse.time:type_name -> google.protobuf.Timestamp
+	92,  // 69: starling.v1.JobHistoryResponse.job:type_name -> starling.v1.Job
+	87,  // 70: starling.v1.JobHistoryResponse.versions:type_name -> starling.v1.JobVersion
+	161, // 71: starling.v1.JobVersion.brought_at:type_name -> google.protobuf.Timestamp
 	2,   // 72: starling.v1.JobVersion.spec:type_name -> starling.v1.JobSpec
 	28,  // 73: starling.v1.JobDiffResponse.changes:type_name -> starling.v1.Change
-	157, // 74: starling.v1.ListJobsResponse.time:type_name -> google.protobuf.Timestamp
-	88,  // 75: starling.v1.ListJobsResponse.jobs:type_name -> starling.v1.Job
-	91,  // 76: starling.v1.Job.counts:type_name -> starling.v1.Counts
-	157, // 77: starling.v1.Job.submitted_at:type_name -> google.protobuf.Timestamp
-	157, // 78: starling.v1.Job.finished_at:type_name -> google.protobuf.Timestamp
-	90,  // 79: starling.v1.Job.update:type_name -> starling.v1.Update
-	89,  // 80: starling.v1.Job.policy_action:type_name -> starling.v1.PolicyAction
-	157, // 81: starling.v1.PolicyAction.at:type_name -> google.protobuf.Timestamp
-	157, // 82: starling.v1.Update.began_at:type_name -> google.protobuf.Timestamp
-	157, // 83: starling.v1.Update.progress_at:type_name -> google.protobuf.Timestamp
-	157, // 84: starling.v1.Update.ended_at:type_name -> google.protobuf.Timestamp
-	157, // 85: starling.v1.JobStatusResponse.time:type_name -> google.protobuf.Timestamp
-	88,  // 86: starling.v1.JobStatusResponse.job:type_name -> starling.v1.Job
+	161, // 74: starling.v1.ListJobsResponse.time:type_name -> google.protobuf.Timestamp
+	92,  // 75: starling.v1.ListJobsResponse.jobs:type_name -> starling.v1.Job
+	95,  // 76: starling.v1.Job.counts:type_name -> starling.v1.Counts
+	161, // 77: starling.v1.Job.submitted_at:type_name -> google.protobuf.Timestamp
+	161, // 78: starling.v1.Job.finished_at:type_name -> google.protobuf.Timestamp
+	94,  // 79: starling.v1.Job.update:type_name -> starling.v1.Update
+	93,  // 80: starling.v1.Job.policy_action:type_name -> starling.v1.PolicyAction
+	161, // 81: starling.v1.PolicyAction.at:type_name -> google.protobuf.Timestamp
+	161, // 82: starling.v1.Update.began_at:type_name -> google.protobuf.Timestamp
+	161, // 83: starling.v1.Update.progress_at:type_name -> google.protobuf.Timestamp
+	161, // 84: starling.v1.Update.ended_at:type_name -> google.protobuf.Timestamp
+	161, // 85: starling.v1.JobStatusResponse.time:type_name -> google.protobuf.Timestamp
+	92,  // 86: starling.v1.JobStatusResponse.job:type_name -> starling.v1.Job
 	2,   // 87: starling.v1.JobStatusResponse.spec:type_name -> starling.v1.JobSpec
-	94,  // 88: starling.v1.JobStatusResponse.tasks:type_name -> starling.v1.Task
-	97,  // 89: starling.v1.JobStatusResponse.slots:type_name -> starling.v1.Slot
-	91,  // 90: starling.v1.Task.counts:type_name -> starling.v1.Counts
-	96,  // 91: starling.v1.Task.preemption:type_name -> starling.v1.Preemption
-	95,  // 92: starling.v1.Task.changes:type_name -> starling.v1.TaskChanges
-	157, // 93: starling.v1.Preemption.at:type_name -> google.protobuf.Timestamp
-	157, // 94: starling.v1.Slot.since:type_name -> google.protobuf.Timestamp
-	157, // 95: starling.v1.Slot.deadline:type_name -> google.protobuf.Timestamp
-	98,  // 96: starling.v1.Slot.ports:type_name -> starling.v1.Port
-	157, // 97: starling.v1.WhyResponse.time:type_name -> google.protobuf.Timestamp
-	88,  // 98: starling.v1.WhyResponse.job:type_name -> starling.v1.Job
-	101, // 99: starling.v1.WhyResponse.findings:type_name -> starling.v1.Finding
-	157, // 100: starling.v1.Finding.since:type_name -> google.protobuf.Timestamp
-	157, // 101: starling.v1.Finding.until:type_name -> google.protobuf.Timestamp
-	157, // 102: starling.v1.ListPeersResponse.time:type_name -> google.protobuf.Timestamp
-	104, // 103: starling.v1.ListPeersResponse.peers:type_name -> starling.v1.Peer
+	98,  // 88: starling.v1.JobStatusResponse.tasks:type_name -> starling.v1.Task
+	101, // 89: starling.v1.JobStatusResponse.slots:type_name -> starling.v1.Slot
+	95,  // 90: starling.v1.Task.counts:type_name -> starling.v1.Counts
+	100, // 91: starling.v1.Task.preemption:type_name -> starling.v1.Preemption
+	99,  // 92: starling.v1.Task.changes:type_name -> starling.v1.TaskChanges
+	161, // 93: starling.v1.Preemption.at:type_name -> google.protobuf.Timestamp
+	161, // 94: starling.v1.Slot.since:type_name -> google.protobuf.Timestamp
+	161, // 95: starling.v1.Slot.deadline:type_name -> google.protobuf.Timestamp
+	102, // 96: starling.v1.Slot.ports:type_name -> starling.v1.Port
+	161, // 97: starling.v1.WhyResponse.time:type_name -> google.protobuf.Timestamp
+	92,  // 98: starling.v1.WhyResponse.job:type_name -> starling.v1.Job
+	105, // 99: starling.v1.WhyResponse.findings:type_name -> starling.v1.Finding
+	161, // 100: starling.v1.Finding.since:type_name -> google.protobuf.Timestamp
+	161, // 101: starling.v1.Finding.until:type_name -> google.protobuf.Timestamp
+	161, // 102: starling.v1.ListPeersResponse.time:type_name -> google.protobuf.Timestamp
+	108, // 103: starling.v1.ListPeersResponse.peers:type_name -> starling.v1.Peer
 	8,   // 104: starling.v1.Peer.capacity:type_name -> starling.v1.Resources
 	8,   // 105: starling.v1.Peer.free:type_name -> starling.v1.Resources
 	10,  // 106: starling.v1.Peer.devices:type_name -> starling.v1.Device
 	7,   // 107: starling.v1.Peer.attributes:type_name -> starling.v1.Variable
-	157, // 108: starling.v1.Peer.drain_deadline:type_name -> google.protobuf.Timestamp
+	161, // 108: starling.v1.Peer.drain_deadline:type_name -> google.protobuf.Timestamp
 	8,   // 109: starling.v1.Peer.kept:type_name -> starling.v1.Resources
-	157, // 110: starling.v1.Peer.away_until:type_name -> google.protobuf.Timestamp
+	161, // 110: starling.v1.Peer.away_until:type_name -> google.protobuf.Timestamp
 	7,   // 111: starling.v1.WatchRequest.labels:type_name -> starling.v1.Variable
-	157, // 112: starling.v1.WatchResponse.time:type_name -> google.protobuf.Timestamp
-	64,  // 113: starling.v1.WatchResponse.pool:type_name -> starling.v1.PoolSpec
-	107, // 114: starling.v1.WatchResponse.node:type_name -> starling.v1.Node
-	88,  // 115: starling.v1.WatchResponse.job:type_name -> starling.v1.Job
-	90,  // 116: starling.v1.WatchResponse.update:type_name -> starling.v1.Update
-	108, // 117: starling.v1.WatchResponse.instance:type_name -> starling.v1.Instance
-	109, // 118: starling.v1.WatchResponse.endpoint:type_name -> starling.v1.Endpoint
+	161, // 112: starling.v1.WatchResponse.time:type_name -> google.protobuf.Timestamp
+	68,  // 113: starling.v1.WatchResponse.pool:type_name -> starling.v1.PoolSpec
+	111, // 114: starling.v1.WatchResponse.node:type_name -> starling.v1.Node
+	92,  // 115: starling.v1.WatchResponse.job:type_name -> starling.v1.Job
+	94,  // 116: starling.v1.WatchResponse.update:type_name -> starling.v1.Update
+	112, // 117: starling.v1.WatchResponse.instance:type_name -> starling.v1.Instance
+	113, // 118: starling.v1.WatchResponse.endpoint:type_name -> starling.v1.Endpoint
 	8,   // 119: starling.v1.Node.capacity:type_name -> starling.v1.Resources
 	8,   // 120: starling.v1.Node.free:type_name -> starling.v1.Resources
 	10,  // 121: starling.v1.Node.devices:type_name -> starling.v1.Device
 	7,   // 122: starling.v1.Node.attributes:type_name -> starling.v1.Variable
-	157, // 123: starling.v1.Node.drain_deadline:type_name -> google.protobuf.Timestamp
-	157, // 124: starling.v1.Node.away_until:type_name -> google.protobuf.Timestamp
+	161, // 123: starling.v1.Node.drain_deadline:type_name -> google.protobuf.Timestamp
+	161, // 124: starling.v1.Node.away_until:type_name -> google.protobuf.Timestamp
 	7,   // 125: starling.v1.Instance.labels:type_name -> starling.v1.Variable
-	97,  // 126: starling.v1.Instance.slot:type_name -> starling.v1.Slot
-	98,  // 127: starling.v1.Endpoint.ports:type_name -> starling.v1.Port
+	101, // 126: starling.v1.Instance.slot:type_name -> starling.v1.Slot
+	102, // 127: starling.v1.Endpoint.ports:type_name -> starling.v1.Port
 	7,   // 128: starling.v1.Endpoint.labels:type_name -> starling.v1.Variable
-	131, // 129: starling.v1.TailJournalResponse.entry:type_name -> starling.v1.JournalEntry
-	157, // 130: starling.v1.DiffResponse.from_time:type_name -> google.protobuf.Timestamp
-	157, // 131: starling.v1.DiffResponse.to_time:type_name -> google.protobuf.Timestamp
-	116, // 132: starling.v1.DiffResponse.changes:type_name -> starling.v1.Changed
-	117, // 133: starling.v1.Changed.causes:type_name -> starling.v1.ChangeCause
-	157, // 134: starling.v1.ChangeCause.time:type_name -> google.protobuf.Timestamp
-	157, // 135: starling.v1.UsageResponse.since:type_name -> google.protobuf.Timestamp
-	157, // 136: starling.v1.UsageResponse.until:type_name -> google.protobuf.Timestamp
-	121, // 137: starling.v1.UsageResponse.rows:type_name -> starling.v1.UsageRow
-	122, // 138: starling.v1.UsageRow.devices:type_name -> starling.v1.DeviceHours
-	157, // 139: starling.v1.NodeStatsResponse.time:type_name -> google.protobuf.Timestamp
-	125, // 140: starling.v1.NodeStatsResponse.nodes:type_name -> starling.v1.NodeUse
+	135, // 129: starling.v1.TailJournalResponse.entry:type_name -> starling.v1.JournalEntry
+	161, // 130: starling.v1.DiffResponse.from_time:type_name -> google.protobuf.Timestamp
+	161, // 131: starling.v1.DiffResponse.to_time:type_name -> google.protobuf.Timestamp
+	120, // 132: starling.v1.DiffResponse.changes:type_name -> starling.v1.Changed
+	121, // 133: starling.v1.Changed.causes:type_name -> starling.v1.ChangeCause
+	161, // 134: starling.v1.ChangeCause.time:type_name -> google.protobuf.Timestamp
+	161, // 135: starling.v1.UsageResponse.since:type_name -> google.protobuf.Timestamp
+	161, // 136: starling.v1.UsageResponse.until:type_name -> google.protobuf.Timestamp
+	125, // 137: starling.v1.UsageResponse.rows:type_name -> starling.v1.UsageRow
+	126, // 138: starling.v1.UsageRow.devices:type_name -> starling.v1.DeviceHours
+	161, // 139: starling.v1.NodeStatsResponse.time:type_name -> google.protobuf.Timestamp
+	129, // 140: starling.v1.NodeStatsResponse.nodes:type_name -> starling.v1.NodeUse
 	8,   // 141: starling.v1.NodeUse.capacity:type_name -> starling.v1.Resources
 	8,   // 142: starling.v1.NodeUse.allocated:type_name -> starling.v1.Resources
-	126, // 143: starling.v1.NodeUse.use:type_name -> starling.v1.Use
-	127, // 144: starling.v1.NodeUse.gpus:type_name -> starling.v1.GPUUse
-	157, // 145: starling.v1.InstanceStatsResponse.time:type_name -> google.protobuf.Timestamp
-	130, // 146: starling.v1.InstanceStatsResponse.instances:type_name -> starling.v1.InstanceUse
+	130, // 143: starling.v1.NodeUse.use:type_name -> starling.v1.Use
+	131, // 144: starling.v1.NodeUse.gpus:type_name -> starling.v1.GPUUse
+	161, // 145: starling.v1.InstanceStatsResponse.time:type_name -> google.protobuf.Timestamp
+	134, // 146: starling.v1.InstanceStatsResponse.instances:type_name -> starling.v1.InstanceUse
 	8,   // 147: starling.v1.InstanceUse.limits:type_name -> starling.v1.Resources
-	126, // 148: starling.v1.InstanceUse.use:type_name -> starling.v1.Use
-	127, // 149: starling.v1.InstanceUse.gpus:type_name -> starling.v1.GPUUse
-	157, // 150: starling.v1.JournalEntry.time:type_name -> google.protobuf.Timestamp
-	132, // 151: starling.v1.JournalEntry.commands:type_name -> starling.v1.CommandWords
-	133, // 152: starling.v1.JournalEntry.effects:type_name -> starling.v1.EffectWords
-	138, // 153: starling.v1.FilesResponse.files:type_name -> starling.v1.FileInfo
-	138, // 154: starling.v1.FilesResponse.file:type_name -> starling.v1.FileInfo
-	157, // 155: starling.v1.FileInfo.modified:type_name -> google.protobuf.Timestamp
-	145, // 156: starling.v1.RulesResponse.members:type_name -> starling.v1.RulesOfMember
-	150, // 157: starling.v1.QuorumResponse.members:type_name -> starling.v1.QuorumMember
-	151, // 158: starling.v1.QuorumResponse.spare:type_name -> starling.v1.QuorumMachine
-	157, // 159: starling.v1.QuorumMember.away_since:type_name -> google.protobuf.Timestamp
-	157, // 160: starling.v1.InfoResponse.time:type_name -> google.protobuf.Timestamp
-	156, // 161: starling.v1.InfoResponse.waits:type_name -> starling.v1.Wait
+	130, // 148: starling.v1.InstanceUse.use:type_name -> starling.v1.Use
+	131, // 149: starling.v1.InstanceUse.gpus:type_name -> starling.v1.GPUUse
+	161, // 150: starling.v1.JournalEntry.time:type_name -> google.protobuf.Timestamp
+	136, // 151: starling.v1.JournalEntry.commands:type_name -> starling.v1.CommandWords
+	137, // 152: starling.v1.JournalEntry.effects:type_name -> starling.v1.EffectWords
+	142, // 153: starling.v1.FilesResponse.files:type_name -> starling.v1.FileInfo
+	142, // 154: starling.v1.FilesResponse.file:type_name -> starling.v1.FileInfo
+	161, // 155: starling.v1.FileInfo.modified:type_name -> google.protobuf.Timestamp
+	149, // 156: starling.v1.RulesResponse.members:type_name -> starling.v1.RulesOfMember
+	154, // 157: starling.v1.QuorumResponse.members:type_name -> starling.v1.QuorumMember
+	155, // 158: starling.v1.QuorumResponse.spare:type_name -> starling.v1.QuorumMachine
+	161, // 159: starling.v1.QuorumMember.away_since:type_name -> google.protobuf.Timestamp
+	161, // 160: starling.v1.InfoResponse.time:type_name -> google.protobuf.Timestamp
+	160, // 161: starling.v1.InfoResponse.waits:type_name -> starling.v1.Wait
 	22,  // 162: starling.v1.Starling.SubmitJob:input_type -> starling.v1.SubmitJobRequest
 	24,  // 163: starling.v1.Starling.KillJob:input_type -> starling.v1.KillJobRequest
 	26,  // 164: starling.v1.Starling.PlanJob:input_type -> starling.v1.PlanJobRequest
@@ -14286,79 +14596,83 @@ var file_v1_starling_proto_depIdxs = []int32{
 	55,  // 174: starling.v1.Starling.ListSecrets:input_type -> starling.v1.ListSecretsRequest
 	58,  // 175: starling.v1.Starling.RemoveSecret:input_type -> starling.v1.RemoveSecretRequest
 	60,  // 176: starling.v1.Starling.RemoveVolumes:input_type -> starling.v1.RemoveVolumesRequest
-	139, // 177: starling.v1.Starling.Exec:input_type -> starling.v1.ExecRequest
-	62,  // 178: starling.v1.Starling.DrainNode:input_type -> starling.v1.DrainNodeRequest
-	66,  // 179: starling.v1.Starling.ChangePools:input_type -> starling.v1.ChangePoolsRequest
-	68,  // 180: starling.v1.Starling.PlanPools:input_type -> starling.v1.PlanPoolsRequest
-	72,  // 181: starling.v1.Starling.ListPools:input_type -> starling.v1.ListPoolsRequest
-	77,  // 182: starling.v1.Starling.PoolStatus:input_type -> starling.v1.PoolStatusRequest
-	81,  // 183: starling.v1.Starling.JobHistory:input_type -> starling.v1.JobHistoryRequest
-	84,  // 184: starling.v1.Starling.JobDiff:input_type -> starling.v1.JobDiffRequest
-	86,  // 185: starling.v1.Starling.ListJobs:input_type -> starling.v1.ListJobsRequest
-	92,  // 186: starling.v1.Starling.JobStatus:input_type -> starling.v1.JobStatusRequest
-	99,  // 187: starling.v1.Starling.Why:input_type -> starling.v1.WhyRequest
-	102, // 188: starling.v1.Starling.ListPeers:input_type -> starling.v1.ListPeersRequest
-	105, // 189: starling.v1.Starling.Watch:input_type -> starling.v1.WatchRequest
-	110, // 190: starling.v1.Starling.TailJournal:input_type -> starling.v1.TailJournalRequest
-	112, // 191: starling.v1.Starling.Export:input_type -> starling.v1.ExportRequest
-	114, // 192: starling.v1.Starling.Diff:input_type -> starling.v1.DiffRequest
-	118, // 193: starling.v1.Starling.Blame:input_type -> starling.v1.BlameRequest
-	119, // 194: starling.v1.Starling.Usage:input_type -> starling.v1.UsageRequest
-	123, // 195: starling.v1.Starling.NodeStats:input_type -> starling.v1.NodeStatsRequest
-	128, // 196: starling.v1.Starling.InstanceStats:input_type -> starling.v1.InstanceStatsRequest
-	134, // 197: starling.v1.Starling.Logs:input_type -> starling.v1.LogsRequest
-	136, // 198: starling.v1.Starling.Files:input_type -> starling.v1.FilesRequest
-	141, // 199: starling.v1.Starling.Output:input_type -> starling.v1.OutputRequest
-	143, // 200: starling.v1.Starling.Rules:input_type -> starling.v1.RulesRequest
-	146, // 201: starling.v1.Starling.RaiseRules:input_type -> starling.v1.RaiseRulesRequest
-	148, // 202: starling.v1.Starling.Quorum:input_type -> starling.v1.QuorumRequest
-	152, // 203: starling.v1.Starling.ChangeQuorum:input_type -> starling.v1.ChangeQuorumRequest
-	154, // 204: starling.v1.Starling.Info:input_type -> starling.v1.InfoRequest
-	23,  // 205: starling.v1.Starling.SubmitJob:output_type -> starling.v1.SubmitJobResponse
-	25,  // 206: starling.v1.Starling.KillJob:output_type -> starling.v1.KillJobResponse
-	27,  // 207: starling.v1.Starling.PlanJob:output_type -> starling.v1.PlanJobResponse
-	34,  // 208: starling.v1.Starling.WhatIf:output_type -> starling.v1.WhatIfResponse
-	39,  // 209: starling.v1.Starling.SteerUpdate:output_type -> starling.v1.SteerUpdateResponse
-	41,  // 210: starling.v1.Starling.RevertJob:output_type -> starling.v1.RevertJobResponse
-	43,  // 211: starling.v1.Starling.RestartJob:output_type -> starling.v1.RestartJobResponse
-	45,  // 212: starling.v1.Starling.SuspendJob:output_type -> starling.v1.SuspendJobResponse
-	47,  // 213: starling.v1.Starling.SealTask:output_type -> starling.v1.SealTaskResponse
-	49,  // 214: starling.v1.Starling.EndAllocation:output_type -> starling.v1.EndAllocationResponse
-	51,  // 215: starling.v1.Starling.ListVolumes:output_type -> starling.v1.ListVolumesResponse
-	54,  // 216: starling.v1.Starling.PutSecret:output_type -> starling.v1.PutSecretResponse
-	56,  // 217: starling.v1.Starling.ListSecrets:output_type -> starling.v1.ListSecretsResponse
-	59,  // 218: starling.v1.Starling.RemoveSecret:output_type -> starling.v1.RemoveSecretResponse
-	61,  // 219: starling.v1.Starling.RemoveVolumes:output_type -> starling.v1.RemoveVolumesResponse
-	140, // 220: starling.v1.Starling.Exec:output_type -> starling.v1.ExecResponse
-	63,  // 221: starling.v1.Starling.DrainNode:output_type -> starling.v1.DrainNodeResponse
-	67,  // 222: starling.v1.Starling.ChangePools:output_type -> starling.v1.ChangePoolsResponse
-	69,  // 223: starling.v1.Starling.PlanPools:output_type -> starling.v1.PlanPoolsResponse
-	73,  // 224: starling.v1.Starling.ListPools:output_type -> starling.v1.ListPoolsResponse
-	78,  // 225: starling.v1.Starling.PoolStatus:output_type -> starling.v1.PoolStatusResponse
-	82,  // 226: starling.v1.Starling.JobHistory:output_type -> starling.v1.JobHistoryResponse
-	85,  // 227: starling.v1.Starling.JobDiff:output_type -> starling.v1.JobDiffResponse
-	87,  // 228: starling.v1.Starling.ListJobs:output_type -> starling.v1.ListJobsResponse
-	93,  // 229: starling.v1.Starling.JobStatus:output_type -> starling.v1.JobStatusResponse
-	100, // 230: starling.v1.Starling.Why:output_type -> starling.v1.WhyResponse
-	103, // 231: starling.v1.Starling.ListPeers:output_type -> starling.v1.ListPeersResponse
-	106, // 232: starling.v1.Starling.Watch:output_type -> starling.v1.WatchResponse
-	111, // 233: starling.v1.Starling.TailJournal:output_type -> starling.v1.TailJournalResponse
-	113, // 234: starling.v1.Starling.Export:output_type -> starling.v1.ExportResponse
-	115, // 235: starling.v1.Starling.Diff:output_type -> starling.v1.DiffResponse
-	111, // 236: starling.v1.Starling.Blame:output_type -> starling.v1.TailJournalResponse
-	120, // 237: starling.v1.Starling.Usage:output_type -> starling.v1.UsageResponse
-	124, // 238: starling.v1.Starling.NodeStats:output_type -> starling.v1.NodeStatsResponse
-	129, // 239: starling.v1.Starling.InstanceStats:output_type -> starling.v1.InstanceStatsResponse
-	135, // 240: starling.v1.Starling.Logs:output_type -> starling.v1.LogsResponse
-	137, // 241: starling.v1.Starling.Files:output_type -> starling.v1.FilesResponse
-	142, // 242: starling.v1.Starling.Output:output_type -> starling.v1.OutputResponse
-	144, // 243: starling.v1.Starling.Rules:output_type -> starling.v1.RulesResponse
-	147, // 244: starling.v1.Starling.RaiseRules:output_type -> starling.v1.RaiseRulesResponse
-	149, // 245: starling.v1.Starling.Quorum:output_type -> starling.v1.QuorumResponse
-	153, // 246: starling.v1.Starling.ChangeQuorum:output_type -> starling.v1.ChangeQuorumResponse
-	155, // 247: starling.v1.Starling.Info:output_type -> starling.v1.InfoResponse
-	205, // [205:248] is the sub-list for method output_type
-	162, // [162:205] is the sub-list for method input_type
+	62,  // 177: starling.v1.Starling.ReadVolumes:input_type -> starling.v1.ReadVolumesRequest
+	64,  // 178: starling.v1.Starling.RelocateVolumes:input_type -> starling.v1.RelocateVolumesRequest
+	143, // 179: starling.v1.Starling.Exec:input_type -> starling.v1.ExecRequest
+	66,  // 180: starling.v1.Starling.DrainNode:input_type -> starling.v1.DrainNodeRequest
+	70,  // 181: starling.v1.Starling.ChangePools:input_type -> starling.v1.ChangePoolsRequest
+	72,  // 182: starling.v1.Starling.PlanPools:input_type -> starling.v1.PlanPoolsRequest
+	76,  // 183: starling.v1.Starling.ListPools:input_type -> starling.v1.ListPoolsRequest
+	81,  // 184: starling.v1.Starling.PoolStatus:input_type -> starling.v1.PoolStatusRequest
+	85,  // 185: starling.v1.Starling.JobHistory:input_type -> starling.v1.JobHistoryRequest
+	88,  // 186: starling.v1.Starling.JobDiff:input_type -> starling.v1.JobDiffRequest
+	90,  // 187: starling.v1.Starling.ListJobs:input_type -> starling.v1.ListJobsRequest
+	96,  // 188: starling.v1.Starling.JobStatus:input_type -> starling.v1.JobStatusRequest
+	103, // 189: starling.v1.Starling.Why:input_type -> starling.v1.WhyRequest
+	106, // 190: starling.v1.Starling.ListPeers:input_type -> starling.v1.ListPeersRequest
+	109, // 191: starling.v1.Starling.Watch:input_type -> starling.v1.WatchRequest
+	114, // 192: starling.v1.Starling.TailJournal:input_type -> starling.v1.TailJournalRequest
+	116, // 193: starling.v1.Starling.Export:input_type -> starling.v1.ExportRequest
+	118, // 194: starling.v1.Starling.Diff:input_type -> starling.v1.DiffRequest
+	122, // 195: starling.v1.Starling.Blame:input_type -> starling.v1.BlameRequest
+	123, // 196: starling.v1.Starling.Usage:input_type -> starling.v1.UsageRequest
+	127, // 197: starling.v1.Starling.NodeStats:input_type -> starling.v1.NodeStatsRequest
+	132, // 198: starling.v1.Starling.InstanceStats:input_type -> starling.v1.InstanceStatsRequest
+	138, // 199: starling.v1.Starling.Logs:input_type -> starling.v1.LogsRequest
+	140, // 200: starling.v1.Starling.Files:input_type -> starling.v1.FilesRequest
+	145, // 201: starling.v1.Starling.Output:input_type -> starling.v1.OutputRequest
+	147, // 202: starling.v1.Starling.Rules:input_type -> starling.v1.RulesRequest
+	150, // 203: starling.v1.Starling.RaiseRules:input_type -> starling.v1.RaiseRulesRequest
+	152, // 204: starling.v1.Starling.Quorum:input_type -> starling.v1.QuorumRequest
+	156, // 205: starling.v1.Starling.ChangeQuorum:input_type -> starling.v1.ChangeQuorumRequest
+	158, // 206: starling.v1.Starling.Info:input_type -> starling.v1.InfoRequest
+	23,  // 207: starling.v1.Starling.SubmitJob:output_type -> starling.v1.SubmitJobResponse
+	25,  // 208: starling.v1.Starling.KillJob:output_type -> starling.v1.KillJobResponse
+	27,  // 209: starling.v1.Starling.PlanJob:output_type -> starling.v1.PlanJobResponse
+	34,  // 210: starling.v1.Starling.WhatIf:output_type -> starling.v1.WhatIfResponse
+	39,  // 211: starling.v1.Starling.SteerUpdate:output_type -> starling.v1.SteerUpdateResponse
+	41,  // 212: starling.v1.Starling.RevertJob:output_type -> starling.v1.RevertJobResponse
+	43,  // 213: starling.v1.Starling.RestartJob:output_type -> starling.v1.RestartJobResponse
+	45,  // 214: starling.v1.Starling.SuspendJob:output_type -> starling.v1.SuspendJobResponse
+	47,  // 215: starling.v1.Starling.SealTask:output_type -> starling.v1.SealTaskResponse
+	49,  // 216: starling.v1.Starling.EndAllocation:output_type -> starling.v1.EndAllocationResponse
+	51,  // 217: starling.v1.Starling.ListVolumes:output_type -> starling.v1.ListVolumesResponse
+	54,  // 218: starling.v1.Starling.PutSecret:output_type -> starling.v1.PutSecretResponse
+	56,  // 219: starling.v1.Starling.ListSecrets:output_type -> starling.v1.ListSecretsResponse
+	59,  // 220: starling.v1.Starling.RemoveSecret:output_type -> starling.v1.RemoveSecretResponse
+	61,  // 221: starling.v1.Starling.RemoveVolumes:output_type -> starling.v1.RemoveVolumesResponse
+	63,  // 222: starling.v1.Starling.ReadVolumes:output_type -> starling.v1.ReadVolumesResponse
+	65,  // 223: starling.v1.Starling.RelocateVolumes:output_type -> starling.v1.RelocateVolumesResponse
+	144, // 224: starling.v1.Starling.Exec:output_type -> starling.v1.ExecResponse
+	67,  // 225: starling.v1.Starling.DrainNode:output_type -> starling.v1.DrainNodeResponse
+	71,  // 226: starling.v1.Starling.ChangePools:output_type -> starling.v1.ChangePoolsResponse
+	73,  // 227: starling.v1.Starling.PlanPools:output_type -> starling.v1.PlanPoolsResponse
+	77,  // 228: starling.v1.Starling.ListPools:output_type -> starling.v1.ListPoolsResponse
+	82,  // 229: starling.v1.Starling.PoolStatus:output_type -> starling.v1.PoolStatusResponse
+	86,  // 230: starling.v1.Starling.JobHistory:output_type -> starling.v1.JobHistoryResponse
+	89,  // 231: starling.v1.Starling.JobDiff:output_type -> starling.v1.JobDiffResponse
+	91,  // 232: starling.v1.Starling.ListJobs:output_type -> starling.v1.ListJobsResponse
+	97,  // 233: starling.v1.Starling.JobStatus:output_type -> starling.v1.JobStatusResponse
+	104, // 234: starling.v1.Starling.Why:output_type -> starling.v1.WhyResponse
+	107, // 235: starling.v1.Starling.ListPeers:output_type -> starling.v1.ListPeersResponse
+	110, // 236: starling.v1.Starling.Watch:output_type -> starling.v1.WatchResponse
+	115, // 237: starling.v1.Starling.TailJournal:output_type -> starling.v1.TailJournalResponse
+	117, // 238: starling.v1.Starling.Export:output_type -> starling.v1.ExportResponse
+	119, // 239: starling.v1.Starling.Diff:output_type -> starling.v1.DiffResponse
+	115, // 240: starling.v1.Starling.Blame:output_type -> starling.v1.TailJournalResponse
+	124, // 241: starling.v1.Starling.Usage:output_type -> starling.v1.UsageResponse
+	128, // 242: starling.v1.Starling.NodeStats:output_type -> starling.v1.NodeStatsResponse
+	133, // 243: starling.v1.Starling.InstanceStats:output_type -> starling.v1.InstanceStatsResponse
+	139, // 244: starling.v1.Starling.Logs:output_type -> starling.v1.LogsResponse
+	141, // 245: starling.v1.Starling.Files:output_type -> starling.v1.FilesResponse
+	146, // 246: starling.v1.Starling.Output:output_type -> starling.v1.OutputResponse
+	148, // 247: starling.v1.Starling.Rules:output_type -> starling.v1.RulesResponse
+	151, // 248: starling.v1.Starling.RaiseRules:output_type -> starling.v1.RaiseRulesResponse
+	153, // 249: starling.v1.Starling.Quorum:output_type -> starling.v1.QuorumResponse
+	157, // 250: starling.v1.Starling.ChangeQuorum:output_type -> starling.v1.ChangeQuorumResponse
+	159, // 251: starling.v1.Starling.Info:output_type -> starling.v1.InfoResponse
+	207, // [207:252] is the sub-list for method output_type
+	162, // [162:207] is the sub-list for method input_type
 	162, // [162:162] is the sub-list for extension type_name
 	162, // [162:162] is the sub-list for extension extendee
 	0,   // [0:162] is the sub-list for field type_name
@@ -14371,13 +14685,13 @@ func file_v1_starling_proto_init() {
 	}
 	file_v1_starling_proto_msgTypes[2].OneofWrappers = []any{}
 	file_v1_starling_proto_msgTypes[6].OneofWrappers = []any{}
-	file_v1_starling_proto_msgTypes[64].OneofWrappers = []any{}
-	file_v1_starling_proto_msgTypes[65].OneofWrappers = []any{}
-	file_v1_starling_proto_msgTypes[80].OneofWrappers = []any{}
-	file_v1_starling_proto_msgTypes[94].OneofWrappers = []any{}
-	file_v1_starling_proto_msgTypes[104].OneofWrappers = []any{}
-	file_v1_starling_proto_msgTypes[105].OneofWrappers = []any{}
-	file_v1_starling_proto_msgTypes[106].OneofWrappers = []any{
+	file_v1_starling_proto_msgTypes[68].OneofWrappers = []any{}
+	file_v1_starling_proto_msgTypes[69].OneofWrappers = []any{}
+	file_v1_starling_proto_msgTypes[84].OneofWrappers = []any{}
+	file_v1_starling_proto_msgTypes[98].OneofWrappers = []any{}
+	file_v1_starling_proto_msgTypes[108].OneofWrappers = []any{}
+	file_v1_starling_proto_msgTypes[109].OneofWrappers = []any{}
+	file_v1_starling_proto_msgTypes[110].OneofWrappers = []any{
 		(*WatchResponse_Pool)(nil),
 		(*WatchResponse_Node)(nil),
 		(*WatchResponse_Job)(nil),
@@ -14385,16 +14699,16 @@ func file_v1_starling_proto_init() {
 		(*WatchResponse_Instance)(nil),
 		(*WatchResponse_Endpoint)(nil),
 	}
-	file_v1_starling_proto_msgTypes[118].OneofWrappers = []any{}
-	file_v1_starling_proto_msgTypes[134].OneofWrappers = []any{}
-	file_v1_starling_proto_msgTypes[140].OneofWrappers = []any{}
+	file_v1_starling_proto_msgTypes[122].OneofWrappers = []any{}
+	file_v1_starling_proto_msgTypes[138].OneofWrappers = []any{}
+	file_v1_starling_proto_msgTypes[144].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_v1_starling_proto_rawDesc), len(file_v1_starling_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   157,
+			NumMessages:   161,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

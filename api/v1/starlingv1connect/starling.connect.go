@@ -72,6 +72,11 @@ const (
 	StarlingRemoveSecretProcedure = "/starling.v1.Starling/RemoveSecret"
 	// StarlingRemoveVolumesProcedure is the fully-qualified name of the Starling's RemoveVolumes RPC.
 	StarlingRemoveVolumesProcedure = "/starling.v1.Starling/RemoveVolumes"
+	// StarlingReadVolumesProcedure is the fully-qualified name of the Starling's ReadVolumes RPC.
+	StarlingReadVolumesProcedure = "/starling.v1.Starling/ReadVolumes"
+	// StarlingRelocateVolumesProcedure is the fully-qualified name of the Starling's RelocateVolumes
+	// RPC.
+	StarlingRelocateVolumesProcedure = "/starling.v1.Starling/RelocateVolumes"
 	// StarlingExecProcedure is the fully-qualified name of the Starling's Exec RPC.
 	StarlingExecProcedure = "/starling.v1.Starling/Exec"
 	// StarlingDrainNodeProcedure is the fully-qualified name of the Starling's DrainNode RPC.
@@ -162,6 +167,12 @@ type StarlingClient interface {
 	RemoveSecret(context.Context, *v1.RemoveSecretRequest) (*v1.RemoveSecretResponse, error)
 	// RemoveVolumes deletes what volumes hold that no instance is to have.
 	RemoveVolumes(context.Context, *v1.RemoveVolumesRequest) (*v1.RemoveVolumesResponse, error)
+	// ReadVolumes reads what volumes hold that no instance has, from whichever peer has them: a tar archive with a folder for
+	// each.
+	ReadVolumes(context.Context, *v1.ReadVolumesRequest) (*connect.ServerStreamForClient[v1.ReadVolumesResponse], error)
+	// RelocateVolumes copies volumes that no instance has to another node, which has them from then on. It ends with its
+	// caller: nothing has happened then, unless the answer is unknown.
+	RelocateVolumes(context.Context, *v1.RelocateVolumesRequest) (*connect.ServerStreamForClient[v1.RelocateVolumesResponse], error)
 	// Exec runs a program beside an instance that runs, where and as that runs, and lets the caller talk with it.
 	Exec(context.Context) (*connect.BidiStreamForClientSimple[v1.ExecRequest, v1.ExecResponse], error)
 	// DrainNode moves what runs on a node to others and gives it nothing new, or takes that back.
@@ -326,6 +337,19 @@ func NewStarlingClient(httpClient connect.HTTPClient, baseURL string, opts ...co
 			httpClient,
 			baseURL+StarlingRemoveVolumesProcedure,
 			connect.WithSchema(starlingMethods.ByName("RemoveVolumes")),
+			connect.WithClientOptions(opts...),
+		),
+		readVolumes: connect.NewClient[v1.ReadVolumesRequest, v1.ReadVolumesResponse](
+			httpClient,
+			baseURL+StarlingReadVolumesProcedure,
+			connect.WithSchema(starlingMethods.ByName("ReadVolumes")),
+			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+			connect.WithClientOptions(opts...),
+		),
+		relocateVolumes: connect.NewClient[v1.RelocateVolumesRequest, v1.RelocateVolumesResponse](
+			httpClient,
+			baseURL+StarlingRelocateVolumesProcedure,
+			connect.WithSchema(starlingMethods.ByName("RelocateVolumes")),
 			connect.WithClientOptions(opts...),
 		),
 		exec: connect.NewClient[v1.ExecRequest, v1.ExecResponse](
@@ -524,49 +548,51 @@ func NewStarlingClient(httpClient connect.HTTPClient, baseURL string, opts ...co
 
 // starlingClient implements StarlingClient.
 type starlingClient struct {
-	submitJob     *connect.Client[v1.SubmitJobRequest, v1.SubmitJobResponse]
-	killJob       *connect.Client[v1.KillJobRequest, v1.KillJobResponse]
-	planJob       *connect.Client[v1.PlanJobRequest, v1.PlanJobResponse]
-	whatIf        *connect.Client[v1.WhatIfRequest, v1.WhatIfResponse]
-	steerUpdate   *connect.Client[v1.SteerUpdateRequest, v1.SteerUpdateResponse]
-	revertJob     *connect.Client[v1.RevertJobRequest, v1.RevertJobResponse]
-	restartJob    *connect.Client[v1.RestartJobRequest, v1.RestartJobResponse]
-	suspendJob    *connect.Client[v1.SuspendJobRequest, v1.SuspendJobResponse]
-	sealTask      *connect.Client[v1.SealTaskRequest, v1.SealTaskResponse]
-	endAllocation *connect.Client[v1.EndAllocationRequest, v1.EndAllocationResponse]
-	listVolumes   *connect.Client[v1.ListVolumesRequest, v1.ListVolumesResponse]
-	putSecret     *connect.Client[v1.PutSecretRequest, v1.PutSecretResponse]
-	listSecrets   *connect.Client[v1.ListSecretsRequest, v1.ListSecretsResponse]
-	removeSecret  *connect.Client[v1.RemoveSecretRequest, v1.RemoveSecretResponse]
-	removeVolumes *connect.Client[v1.RemoveVolumesRequest, v1.RemoveVolumesResponse]
-	exec          *connect.Client[v1.ExecRequest, v1.ExecResponse]
-	drainNode     *connect.Client[v1.DrainNodeRequest, v1.DrainNodeResponse]
-	changePools   *connect.Client[v1.ChangePoolsRequest, v1.ChangePoolsResponse]
-	planPools     *connect.Client[v1.PlanPoolsRequest, v1.PlanPoolsResponse]
-	listPools     *connect.Client[v1.ListPoolsRequest, v1.ListPoolsResponse]
-	poolStatus    *connect.Client[v1.PoolStatusRequest, v1.PoolStatusResponse]
-	jobHistory    *connect.Client[v1.JobHistoryRequest, v1.JobHistoryResponse]
-	jobDiff       *connect.Client[v1.JobDiffRequest, v1.JobDiffResponse]
-	listJobs      *connect.Client[v1.ListJobsRequest, v1.ListJobsResponse]
-	jobStatus     *connect.Client[v1.JobStatusRequest, v1.JobStatusResponse]
-	why           *connect.Client[v1.WhyRequest, v1.WhyResponse]
-	listPeers     *connect.Client[v1.ListPeersRequest, v1.ListPeersResponse]
-	watch         *connect.Client[v1.WatchRequest, v1.WatchResponse]
-	tailJournal   *connect.Client[v1.TailJournalRequest, v1.TailJournalResponse]
-	export        *connect.Client[v1.ExportRequest, v1.ExportResponse]
-	diff          *connect.Client[v1.DiffRequest, v1.DiffResponse]
-	blame         *connect.Client[v1.BlameRequest, v1.TailJournalResponse]
-	usage         *connect.Client[v1.UsageRequest, v1.UsageResponse]
-	nodeStats     *connect.Client[v1.NodeStatsRequest, v1.NodeStatsResponse]
-	instanceStats *connect.Client[v1.InstanceStatsRequest, v1.InstanceStatsResponse]
-	logs          *connect.Client[v1.LogsRequest, v1.LogsResponse]
-	files         *connect.Client[v1.FilesRequest, v1.FilesResponse]
-	output        *connect.Client[v1.OutputRequest, v1.OutputResponse]
-	rules         *connect.Client[v1.RulesRequest, v1.RulesResponse]
-	raiseRules    *connect.Client[v1.RaiseRulesRequest, v1.RaiseRulesResponse]
-	quorum        *connect.Client[v1.QuorumRequest, v1.QuorumResponse]
-	changeQuorum  *connect.Client[v1.ChangeQuorumRequest, v1.ChangeQuorumResponse]
-	info          *connect.Client[v1.InfoRequest, v1.InfoResponse]
+	submitJob       *connect.Client[v1.SubmitJobRequest, v1.SubmitJobResponse]
+	killJob         *connect.Client[v1.KillJobRequest, v1.KillJobResponse]
+	planJob         *connect.Client[v1.PlanJobRequest, v1.PlanJobResponse]
+	whatIf          *connect.Client[v1.WhatIfRequest, v1.WhatIfResponse]
+	steerUpdate     *connect.Client[v1.SteerUpdateRequest, v1.SteerUpdateResponse]
+	revertJob       *connect.Client[v1.RevertJobRequest, v1.RevertJobResponse]
+	restartJob      *connect.Client[v1.RestartJobRequest, v1.RestartJobResponse]
+	suspendJob      *connect.Client[v1.SuspendJobRequest, v1.SuspendJobResponse]
+	sealTask        *connect.Client[v1.SealTaskRequest, v1.SealTaskResponse]
+	endAllocation   *connect.Client[v1.EndAllocationRequest, v1.EndAllocationResponse]
+	listVolumes     *connect.Client[v1.ListVolumesRequest, v1.ListVolumesResponse]
+	putSecret       *connect.Client[v1.PutSecretRequest, v1.PutSecretResponse]
+	listSecrets     *connect.Client[v1.ListSecretsRequest, v1.ListSecretsResponse]
+	removeSecret    *connect.Client[v1.RemoveSecretRequest, v1.RemoveSecretResponse]
+	removeVolumes   *connect.Client[v1.RemoveVolumesRequest, v1.RemoveVolumesResponse]
+	readVolumes     *connect.Client[v1.ReadVolumesRequest, v1.ReadVolumesResponse]
+	relocateVolumes *connect.Client[v1.RelocateVolumesRequest, v1.RelocateVolumesResponse]
+	exec            *connect.Client[v1.ExecRequest, v1.ExecResponse]
+	drainNode       *connect.Client[v1.DrainNodeRequest, v1.DrainNodeResponse]
+	changePools     *connect.Client[v1.ChangePoolsRequest, v1.ChangePoolsResponse]
+	planPools       *connect.Client[v1.PlanPoolsRequest, v1.PlanPoolsResponse]
+	listPools       *connect.Client[v1.ListPoolsRequest, v1.ListPoolsResponse]
+	poolStatus      *connect.Client[v1.PoolStatusRequest, v1.PoolStatusResponse]
+	jobHistory      *connect.Client[v1.JobHistoryRequest, v1.JobHistoryResponse]
+	jobDiff         *connect.Client[v1.JobDiffRequest, v1.JobDiffResponse]
+	listJobs        *connect.Client[v1.ListJobsRequest, v1.ListJobsResponse]
+	jobStatus       *connect.Client[v1.JobStatusRequest, v1.JobStatusResponse]
+	why             *connect.Client[v1.WhyRequest, v1.WhyResponse]
+	listPeers       *connect.Client[v1.ListPeersRequest, v1.ListPeersResponse]
+	watch           *connect.Client[v1.WatchRequest, v1.WatchResponse]
+	tailJournal     *connect.Client[v1.TailJournalRequest, v1.TailJournalResponse]
+	export          *connect.Client[v1.ExportRequest, v1.ExportResponse]
+	diff            *connect.Client[v1.DiffRequest, v1.DiffResponse]
+	blame           *connect.Client[v1.BlameRequest, v1.TailJournalResponse]
+	usage           *connect.Client[v1.UsageRequest, v1.UsageResponse]
+	nodeStats       *connect.Client[v1.NodeStatsRequest, v1.NodeStatsResponse]
+	instanceStats   *connect.Client[v1.InstanceStatsRequest, v1.InstanceStatsResponse]
+	logs            *connect.Client[v1.LogsRequest, v1.LogsResponse]
+	files           *connect.Client[v1.FilesRequest, v1.FilesResponse]
+	output          *connect.Client[v1.OutputRequest, v1.OutputResponse]
+	rules           *connect.Client[v1.RulesRequest, v1.RulesResponse]
+	raiseRules      *connect.Client[v1.RaiseRulesRequest, v1.RaiseRulesResponse]
+	quorum          *connect.Client[v1.QuorumRequest, v1.QuorumResponse]
+	changeQuorum    *connect.Client[v1.ChangeQuorumRequest, v1.ChangeQuorumResponse]
+	info            *connect.Client[v1.InfoRequest, v1.InfoResponse]
 }
 
 // SubmitJob calls starling.v1.Starling.SubmitJob.
@@ -702,6 +728,16 @@ func (c *starlingClient) RemoveVolumes(ctx context.Context, req *v1.RemoveVolume
 		return response.Msg, err
 	}
 	return nil, err
+}
+
+// ReadVolumes calls starling.v1.Starling.ReadVolumes.
+func (c *starlingClient) ReadVolumes(ctx context.Context, req *v1.ReadVolumesRequest) (*connect.ServerStreamForClient[v1.ReadVolumesResponse], error) {
+	return c.readVolumes.CallServerStream(ctx, connect.NewRequest(req))
+}
+
+// RelocateVolumes calls starling.v1.Starling.RelocateVolumes.
+func (c *starlingClient) RelocateVolumes(ctx context.Context, req *v1.RelocateVolumesRequest) (*connect.ServerStreamForClient[v1.RelocateVolumesResponse], error) {
+	return c.relocateVolumes.CallServerStream(ctx, connect.NewRequest(req))
 }
 
 // Exec calls starling.v1.Starling.Exec.
@@ -956,6 +992,12 @@ type StarlingHandler interface {
 	RemoveSecret(context.Context, *v1.RemoveSecretRequest) (*v1.RemoveSecretResponse, error)
 	// RemoveVolumes deletes what volumes hold that no instance is to have.
 	RemoveVolumes(context.Context, *v1.RemoveVolumesRequest) (*v1.RemoveVolumesResponse, error)
+	// ReadVolumes reads what volumes hold that no instance has, from whichever peer has them: a tar archive with a folder for
+	// each.
+	ReadVolumes(context.Context, *v1.ReadVolumesRequest, *connect.ServerStream[v1.ReadVolumesResponse]) error
+	// RelocateVolumes copies volumes that no instance has to another node, which has them from then on. It ends with its
+	// caller: nothing has happened then, unless the answer is unknown.
+	RelocateVolumes(context.Context, *v1.RelocateVolumesRequest, *connect.ServerStream[v1.RelocateVolumesResponse]) error
 	// Exec runs a program beside an instance that runs, where and as that runs, and lets the caller talk with it.
 	Exec(context.Context, *connect.BidiStream[v1.ExecRequest, v1.ExecResponse]) error
 	// DrainNode moves what runs on a node to others and gives it nothing new, or takes that back.
@@ -1116,6 +1158,19 @@ func NewStarlingHandler(svc StarlingHandler, opts ...connect.HandlerOption) (str
 		StarlingRemoveVolumesProcedure,
 		svc.RemoveVolumes,
 		connect.WithSchema(starlingMethods.ByName("RemoveVolumes")),
+		connect.WithHandlerOptions(opts...),
+	)
+	starlingReadVolumesHandler := connect.NewServerStreamHandlerSimple(
+		StarlingReadVolumesProcedure,
+		svc.ReadVolumes,
+		connect.WithSchema(starlingMethods.ByName("ReadVolumes")),
+		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+		connect.WithHandlerOptions(opts...),
+	)
+	starlingRelocateVolumesHandler := connect.NewServerStreamHandlerSimple(
+		StarlingRelocateVolumesProcedure,
+		svc.RelocateVolumes,
+		connect.WithSchema(starlingMethods.ByName("RelocateVolumes")),
 		connect.WithHandlerOptions(opts...),
 	)
 	starlingExecHandler := connect.NewBidiStreamHandler(
@@ -1341,6 +1396,10 @@ func NewStarlingHandler(svc StarlingHandler, opts ...connect.HandlerOption) (str
 			starlingRemoveSecretHandler.ServeHTTP(w, r)
 		case StarlingRemoveVolumesProcedure:
 			starlingRemoveVolumesHandler.ServeHTTP(w, r)
+		case StarlingReadVolumesProcedure:
+			starlingReadVolumesHandler.ServeHTTP(w, r)
+		case StarlingRelocateVolumesProcedure:
+			starlingRelocateVolumesHandler.ServeHTTP(w, r)
 		case StarlingExecProcedure:
 			starlingExecHandler.ServeHTTP(w, r)
 		case StarlingDrainNodeProcedure:
@@ -1464,6 +1523,14 @@ func (UnimplementedStarlingHandler) RemoveSecret(context.Context, *v1.RemoveSecr
 
 func (UnimplementedStarlingHandler) RemoveVolumes(context.Context, *v1.RemoveVolumesRequest) (*v1.RemoveVolumesResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("starling.v1.Starling.RemoveVolumes is not implemented"))
+}
+
+func (UnimplementedStarlingHandler) ReadVolumes(context.Context, *v1.ReadVolumesRequest, *connect.ServerStream[v1.ReadVolumesResponse]) error {
+	return connect.NewError(connect.CodeUnimplemented, errors.New("starling.v1.Starling.ReadVolumes is not implemented"))
+}
+
+func (UnimplementedStarlingHandler) RelocateVolumes(context.Context, *v1.RelocateVolumesRequest, *connect.ServerStream[v1.RelocateVolumesResponse]) error {
+	return connect.NewError(connect.CodeUnimplemented, errors.New("starling.v1.Starling.RelocateVolumes is not implemented"))
 }
 
 func (UnimplementedStarlingHandler) Exec(context.Context, *connect.BidiStream[v1.ExecRequest, v1.ExecResponse]) error {

@@ -90,6 +90,14 @@ func (r *recorded) SendOutput(context.Context, terms.OutputSet, io.Writer) error
 	return os.ErrNotExist
 }
 
+func (r *recorded) SendVolumes(context.Context, terms.VolumeSet, io.Writer) error {
+	return os.ErrNotExist
+}
+
+func (r *recorded) TakeVolumes(*command.MoveVolumes, io.Reader) (report.Receipt, error) {
+	return report.Receipt{}, errRecorded
+}
+
 func (r *recorded) Exec(context.Context, terms.AllocationID, []string, driver.Session) (int, error) {
 	return driver.NoExitCode, errors.New("nothing runs in what is recorded")
 }

@@ -15,6 +15,7 @@ import (
 	"starling/cmd/starling/console"
 	"starling/cmd/starling/exit"
 	"starling/cmd/starling/remote"
+	"starling/cmd/starling/target"
 	"starling/cmd/starling/usage"
 	"starling/terms"
 )
@@ -55,7 +56,7 @@ func newNodeShow(r *remote.Remote) *cobra.Command {
 		Use:               "show NAME",
 		Short:             "Show a machine: what it has, what is free, its attributes, and its peer",
 		Args:              usage.OneArgument("machine's NAME"),
-		ValidArgsFunction: completeNode(r),
+		ValidArgsFunction: target.CompleteNode(r),
 		RunE: r.Asking(func(ctx context.Context, peer *client.Client, args []string) error {
 			answer, err := peer.AllPeers(ctx)
 			if err != nil {
@@ -99,17 +100,6 @@ func nodeFacts(p *starlingv1.Peer) *console.Table {
 	return t
 }
 
-// completeNode offers the names of machines.
-func completeNode(r *remote.Remote) cobra.CompletionFunc {
-	return r.Complete(func(ctx context.Context, peer *client.Client, _ string) (names []cobra.Completion, err error) {
-		answer, err := peer.AllPeers(ctx)
-		for _, p := range answer.GetPeers() {
-			names = append(names, cobra.CompletionWithDesc(p.GetNode(), stateOf(p)))
-		}
-		return names, err
-	})
-}
-
 func newDrain(r *remote.Remote) *cobra.Command {
 	deadline, off, watch := time.Hour, false, false
 	drain := &cobra.Command{
@@ -119,7 +109,7 @@ func newDrain(r *remote.Remote) *cobra.Command {
 without health at a time as their jobs say, and as far as others have room; batch instances may end by themselves, and what
 has volumes there stays with them. What still runs there after the deadline is stopped. A drained machine stays a member; --off gives it work again.`,
 		Args:              usage.OneArgument("machine's NAME"),
-		ValidArgsFunction: completeNode(r),
+		ValidArgsFunction: target.CompleteNode(r),
 		RunE: func(command *cobra.Command, args []string) error {
 			switch {
 			case off && watch:

@@ -52,3 +52,14 @@ func Complete(r *remote.Remote) cobra.CompletionFunc {
 		return names, directive
 	}
 }
+
+// CompleteNode offers the names of machines.
+func CompleteNode(r *remote.Remote) cobra.CompletionFunc {
+	return r.Complete(func(ctx context.Context, peer *client.Client, _ string) (names []cobra.Completion, err error) {
+		answer, err := peer.AllPeers(ctx)
+		for _, p := range answer.GetPeers() {
+			names = append(names, cobra.CompletionWithDesc(p.GetNode(), p.GetState()))
+		}
+		return names, err
+	})
+}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -13,6 +15,7 @@ import (
 	"starling/api/client"
 	starlingv1 "starling/api/v1"
 	"starling/cmd/starling/console"
+	"starling/cmd/starling/exit"
 	"starling/cmd/starling/remote"
 	"starling/cmd/starling/target"
 	"starling/cmd/starling/usage"
@@ -21,8 +24,8 @@ import (
 )
 
 func newVolume(r *remote.Remote) *cobra.Command {
-	return usage.Group("volume", "See what volumes hold data, and remove them", newVolumeList(r),
-		r.Writes(newVolumeRemove(r)))
+	return usage.Group("volume", "See what volumes hold data, copy, move and remove them", newVolumeList(r),
+		newVolumeSnapshot(r), r.Writes(newVolumeRelocate(r)), r.Writes(newVolumeRemove(r)))
 }
 
 // whichVolumes says how volumes are named.
@@ -78,11 +81,7 @@ job first, or let it begin with empty volumes by "starling alloc stop --give-up-
 		ValidArgsFunction: completeVolumes(r),
 		RunE: func(command *cobra.Command, args []string) error {
 			return r.Asking(func(ctx context.Context, peer *client.Client, args []string) error {
-				answer, err := peer.AllVolumes(ctx, "")
-				if err != nil {
-					return err
-				}
-				found, err := findVolumes(answer.GetVolumes(), args[0])
+				found, err := namedVolumes(ctx, peer, args[0])
 				if err != nil {
 					return err
 				}
@@ -121,6 +120,158 @@ func removeVolumes(ctx context.Context, r *remote.Remote, peer *client.Client, a
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
+}
+
+func newVolumeRelocate(r *remote.Remote) *cobra.Command {
+	to := ""
+	relocate := &cobra.Command{
+		Use:   "relocate VOLUMES --to NODE",
+		Short: "Move what volumes hold to another machine",
+		Long: `Move what volumes hold to another machine: it is copied there, and when all of it is there, its instance starts there and
+the first machine deletes it. Ctrl-C leaves all as it was.
+
+No instance may have them meanwhile: suspend or stop the job, or drain the machine at once ("starling node drain --deadline 0"). If an instance has used them before the copy was whole, the copy does not count, and nothing is lost.
+
+` + whichVolumes,
+		Example: "  starling node drain m3 --deadline 0 && starling volume relocate db.main[2] --to m5\n" +
+			"  starling job suspend db && starling volume relocate db --to m5 && starling job resume db",
+		Args:              usage.OneArgument("VOLUMES"),
+		ValidArgsFunction: completeVolumes(r),
+		RunE: dialed(r, func(ctx context.Context, peer *client.Client, args []string) error {
+			if to == "" {
+				return exit.Fail(exit.Usage, "--to NODE says which machine is to have them")
+			}
+			found, err := namedVolumes(ctx, peer, args[0])
+			if err != nil {
+				return err
+			}
+			return relocateVolumes(ctx, r, peer, found, to)
+		}),
+	}
+	relocate.Flags().StringVar(&to, "to", "", "the `NODE` that is to have them")
+	_ = relocate.RegisterFlagCompletionFunc("to", target.CompleteNode(r))
+	return relocate
+}
+
+// namedVolumes asks which volumes there are, and returns those that a text names.
+func namedVolumes(ctx context.Context, peer *client.Client, text string) ([]*starlingv1.Volumes, error) {
+	ctx, cancel := context.WithTimeout(ctx, remote.AnswerWithin)
+	defer cancel()
+	answer, err := peer.AllVolumes(ctx, "")
+	if err != nil {
+		return nil, err
+	}
+	return findVolumes(answer.GetVolumes(), text)
+}
+
+// relocateVolumes moves those that are elsewhere, one after the other.
+func relocateVolumes(ctx context.Context, r *remote.Remote, peer *client.Client, all []*starlingv1.Volumes,
+	to string) error {
+	ctx, _, release := console.Attached(ctx, 0)
+	defer release()
+	p := console.NewProgress(r.Console, nil)
+	var errs []error
+	for _, v := range all {
+		last := &starlingv1.RelocateVolumesResponse{}
+		err := peer.RelocateVolumes(ctx, &starlingv1.RelocateVolumesRequest{Volumes: v.GetId(), Node: to},
+			func(told *starlingv1.RelocateVolumesResponse) error {
+				if last = told; told.GetIndex() == 0 {
+					p.Show([]string{v.GetId()}, []string{fmt.Sprintf("%s copied from %s to %s",
+						terms.Memory.Round(int64(told.GetBytes())), told.GetFrom(), to)})
+				}
+				return nil
+			})
+		p.Clear()
+		if err == nil {
+			err = r.ShowNext(last, func() string {
+				if last.GetFrom() == to {
+					return fmt.Sprintf("%s is on %s already\n", v.GetId(), to)
+				}
+				return fmt.Sprintf("%s is on %s now, with %s from %s\n", v.GetId(), to,
+					terms.Memory.Round(int64(last.GetBytes())), last.GetFrom())
+			})
+		}
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+func newVolumeSnapshot(r *remote.Remote) *cobra.Command {
+	file := ""
+	snapshot := &cobra.Command{
+		Use:   "snapshot VOLUMES --to FILE",
+		Short: "Copy what volumes hold into a file here",
+		Long: `Copy what the volumes of one instance hold, from whichever machine has them, into a tar archive with a folder for each, with
+owners, modes, times and links. No instance may have them meanwhile: suspend or stop its job. FILE is there when all of it is; one that
+is there already is not replaced.
+
+` + whichVolumes,
+		Example:           "  starling volume snapshot db.main[2] --to db.tar",
+		Args:              usage.OneArgument("VOLUMES"),
+		ValidArgsFunction: completeVolumes(r),
+		RunE: dialed(r, func(ctx context.Context, peer *client.Client, args []string) error {
+			if file == "" {
+				return exit.Fail(exit.Usage, "--to FILE says where the archive is to be")
+			}
+			found, err := namedVolumes(ctx, peer, args[0])
+			switch {
+			case err != nil:
+				return err
+			case len(found) > 1:
+				return exit.Fail(exit.Usage, "%s names %d: `starling volume ls %s` lists them; name one", args[0], len(found),
+					args[0])
+			}
+			return snapshotVolumes(ctx, r, peer, found[0], file)
+		}),
+	}
+	snapshot.Flags().StringVar(&file, "to", "", "the `FILE` that is to be the archive")
+	return snapshot
+}
+
+// snapshotVolumes writes an archive beside its file first.
+func snapshotVolumes(ctx context.Context, r *remote.Remote, peer *client.Client, v *starlingv1.Volumes,
+	file string) error {
+	ctx, _, release := console.Attached(ctx, 0)
+	defer release()
+	if _, err := os.Lstat(file); !errors.Is(err, fs.ErrNotExist) {
+		return exit.Fail(exit.Conflict, "%s exists already; nothing was copied\nhint: remove it, or name another FILE", file)
+	}
+	part, err := os.OpenFile(file+".part", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	p := &partial{File: part, progress: console.NewProgress(r.Console, nil), of: v, told: time.Now()}
+	err = peer.ReadVolumes(ctx, v.GetId(), p)
+	p.progress.Clear()
+	if err = errors.Join(err, part.Sync(), part.Close()); err == nil {
+		err = os.Link(part.Name(), file) // which never replaces one
+	}
+	if err = errors.Join(err, os.Remove(part.Name())); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(r.Out, "%s has what %s held on %s: %s\n", file, v.GetId(), v.GetNode(),
+		terms.Memory.Round(p.bytes))
+	return err
+}
+
+// partial is a file of which more comes.
+type partial struct {
+	*os.File
+	progress *console.Progress
+	of       *starlingv1.Volumes
+	bytes    int64
+	told     time.Time
+}
+
+// Write writes on, and tells how far it is.
+func (p *partial) Write(data []byte) (int, error) {
+	n, err := p.File.Write(data)
+	if p.bytes += int64(n); time.Since(p.told) >= time.Second {
+		p.told = time.Now()
+		text := fmt.Sprintf("%s copied from %s", terms.Memory.Round(p.bytes), p.of.GetNode())
+		p.progress.Show([]string{p.of.GetId()}, []string{text})
+	}
+	return n, err
 }
 
 // findVolumes returns those that a text names: by their id, or as those of an instance or a job.
