@@ -348,11 +348,13 @@ func (s *script) phaseOf(p terms.PeerID) membership.AttemptPhase {
 
 // What one entry may not place goes on with the next, and what waited for the same node is not forgotten over it.
 func TestWorkThatIsLeftOverGoesOn(t *testing.T) {
-	s := newScribe(1, Options{limits: usualLimits()})
+	limits := *usualLimits()
+	limits.Placements, limits.Gang = 1000, 1000
+	s := newScribe(1, Options{limits: &limits})
 	plain, flash := s.drawOffer(&machine{}), s.drawOffer(&machine{})
 	plain.Attributes, flash.Attributes = nil, []terms.EnvVar{{Name: "disk", Value: "ssd"}}
 	spec := terms.Job{Name: "many", Type: terms.Stateless, Tasks: []terms.Task{{
-		Name: "t", Instances: terms.DefaultLimits().Placements + 1000, Command: []string{"run", "0"}, Placement: terms.Pack,
+		Name: "t", Instances: limits.Placements + 100, Command: []string{"run", "0"}, Placement: terms.Pack,
 		Constraints: []constraint.Constraint{{Attribute: "disk", Operator: constraint.Exists}},
 	}}}
 	few := spec
