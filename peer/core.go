@@ -52,6 +52,8 @@ type Core struct {
 	offer  *terms.Offer
 	// backAt is the time before which a peer that was away does not say that it is back.
 	backAt terms.Time
+	// memberSince is since when this life is a member, in the peer's own time; 0 before.
+	memberSince terms.Time
 	// offerRefusal is why the fold has refused the offer in this life, or would; "" if it takes it.
 	offerRefusal string
 	// caughtUp tells that everything was folded that the journal held when this life began.
@@ -117,7 +119,7 @@ func (c *Core) Begin(self terms.PeerID, start uint32, offer *terms.Offer) {
 	c.self, c.offer, c.offerRefusal, c.caughtUp = self, offer, offer.Problem(), true
 	c.outbox.TakeBack()
 	c.outbox.Seq = outbox.Sequence(start)
-	c.gone, c.backAt = nil, 0
+	c.gone, c.backAt, c.memberSince = nil, 0, 0
 }
 
 // backMillis is how long a peer that was away waits before it says that it is back. Its pulse may have ended meanwhile:
@@ -399,11 +401,28 @@ func (c *Core) React(own terms.Time) Work {
 			w.Stop = append(w.Stop, stop)
 		}
 	}
-	// A new cluster has all rules before its first job, after which they are raised by hand.
-	raises := slices.ContainsFunc(r.Commands,
-		func(one command.Command) bool { return one.Kind() == command.KindRaiseRules })
-	w.Append = c.next(now, r.Commands, phase == Member && !raises)
+	until := c.awaitsRules(own, phase)
+	if until != 0 && (w.AskAgain == 0 || until < w.AskAgain) {
+		w.AskAgain = until
+	}
+	w.Append = c.next(now, r.Commands, phase == Member && until == 0)
 	return w
+}
+
+// rulesWithin is how long a new member lets requests wait for the rules of a new cluster, in milliseconds.
+const rulesWithin = 3000
+
+// awaitsRules returns until when requests wait for the rules to be raised, in the peer's own time; 0 if they need not. A
+// new cluster has all rules before its first job, after which they are raised by hand. Its first member raises them, and
+// it need not be well.
+func (c *Core) awaitsRules(own terms.Time, phase Phase) (until terms.Time) {
+	if phase == Member && c.memberSince == 0 {
+		c.memberSince = own
+	}
+	if until = c.memberSince + rulesWithin; !reaction.Rising(c.state) || own >= until {
+		return 0
+	}
+	return until
 }
 
 // next returns the next record of reactions, and of what was requested if that is open; nil for none.

@@ -155,8 +155,9 @@ func TestRequestsOutliveALife(t *testing.T) {
 	}
 	c.Begin("a~2", 0, &terms.Offer{Rules: 1})
 	fold(t, c, 4, underway)
-	fold(t, c, 5, c.React(1000).Append)
-	fold(t, c, 6, c.React(1000).Append)
+	for index := journal.Index(5); index <= 7; index++ { // it joins, offers, and asks
+		fold(t, c, index, c.React(1000).Append)
+	}
 	if answers != 1 {
 		t.Errorf("%d answers, want one, under the new life", answers)
 	}

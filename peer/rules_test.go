@@ -187,3 +187,40 @@ func TestPeerThatIsTooOldLeavesItsTasksAlone(t *testing.T) {
 		}
 	})
 }
+
+// TestFirstJobComesAfterTheRules has a member that does not raise the rules of a new cluster hold back the first job
+// until they are raised, but not for ever.
+func TestFirstJobComesAfterTheRules(t *testing.T) {
+	c := NewCore(terms.DefaultLimits())
+	offer := terms.Offer{Rules: rules.Released}
+	index := 0
+	fold := func(writer terms.PeerID, seq uint64, commands ...command.Command) {
+		index++
+		e := &command.Entry{Writer: writer, Seq: seq, Time: 1000, Commands: commands}
+		c.Fold(journal.Record{Index: journal.Index(index), Writer: string(writer), Seq: seq, Payload: command.Encode(e)}, 1000)
+	}
+	fold("a~1", 1, &command.PrepareJoin{Joiner: "a~1", Attempt: 1}, &command.Volunteer{Peer: "a~1", Offer: offer})
+	fold("b~1", 1, &command.PrepareJoin{Joiner: "b~1", Attempt: 1})
+	fold("a~1", 2, &command.NotifyJoin{Joiner: "b~1", Attempt: 1})
+	fold("b~1", 2, &command.AcceptJoin{Joiner: "b~1", Observer: "a~1", Attempt: 1},
+		&command.Volunteer{Peer: "b~1", Offer: offer})
+	c.Begin("b~1", 0, &offer)
+	c.Request(&command.SubmitJob{Spec: database()}, func(report.Receipt, error) {})
+	submits := func(own terms.Time) bool {
+		work := c.React(own)
+		if work.Append == nil {
+			return false
+		}
+		e, err := command.Decode(work.Append.Payload, rules.First)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return slices.ContainsFunc(e.Commands, func(one command.Command) bool { return one.Kind() == command.KindSubmitJob })
+	}
+	if submits(2000) || submits(2000+rulesWithin-1) {
+		t.Error("a job was submitted while the rules are about to be raised")
+	}
+	if !submits(2000 + rulesWithin) {
+		t.Error("nobody raises the rules, and no job is submitted")
+	}
+}

@@ -1,6 +1,8 @@
 package reaction
 
 import (
+	"slices"
+
 	"starling/cluster"
 	"starling/command"
 	"starling/terms"
@@ -22,6 +24,14 @@ func (r *reacting) rules() {
 		}
 	}
 	r.write(&command.RaiseRules{Version: next})
+}
+
+// Rising tells whether the rules of a cluster that has had no job yet are about to be raised: no member has offered
+// something by a program that does not know the next.
+func Rising(s *cluster.State) bool {
+	next := s.Rules + 1
+	return s.LastJob == 0 && next <= rules.Released &&
+		!slices.ContainsFunc(Behind(s, next), func(p terms.PeerID) bool { return s.NodeOf(p.Node()).Offer != nil })
 }
 
 // admission makes the key of a node known that is in the cluster already.
