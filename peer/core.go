@@ -401,20 +401,26 @@ func (c *Core) React(own terms.Time) Work {
 			w.Stop = append(w.Stop, stop)
 		}
 	}
-	until := c.awaitsRules(own, phase)
-	if until != 0 && (w.AskAgain == 0 || until < w.AskAgain) {
-		w.AskAgain = until
-	}
-	w.Append = c.next(now, r.Commands, phase == Member && until == 0)
+	wait := c.awaitsRules(own, phase)
+	w.AskAgain = earlier(w.AskAgain, wait)
+	w.Append = c.next(now, r.Commands, phase == Member && wait == 0)
 	return w
+}
+
+// earlier returns the earlier of two times, of which 0 is never.
+func earlier(a, b terms.Time) terms.Time {
+	if a == 0 || b == 0 {
+		return max(a, b)
+	}
+	return min(a, b)
 }
 
 // rulesWithin is how long a new member lets requests wait for the rules of a new cluster, in milliseconds.
 const rulesWithin = 3000
 
-// awaitsRules returns until when requests wait for the rules to be raised, in the peer's own time; 0 if they need not. A
-// new cluster has all rules before its first job, after which they are raised by hand. Its first member raises them, and
-// it need not be well.
+// awaitsRules returns until when requests wait for the rules to be raised, in the peer's own time; 0 if they need not.
+// A new cluster has all rules before its first job, after which they are raised by hand. Its first member raises them,
+// and it need not be well.
 func (c *Core) awaitsRules(own terms.Time, phase Phase) (until terms.Time) {
 	if phase == Member && c.memberSince == 0 {
 		c.memberSince = own

@@ -197,7 +197,8 @@ func TestFirstJobComesAfterTheRules(t *testing.T) {
 	fold := func(writer terms.PeerID, seq uint64, commands ...command.Command) {
 		index++
 		e := &command.Entry{Writer: writer, Seq: seq, Time: 1000, Commands: commands}
-		c.Fold(journal.Record{Index: journal.Index(index), Writer: string(writer), Seq: seq, Payload: command.Encode(e)}, 1000)
+		r := journal.Record{Index: journal.Index(index), Writer: string(writer), Seq: seq, Payload: command.Encode(e)}
+		c.Fold(r, 1000)
 	}
 	fold("a~1", 1, &command.PrepareJoin{Joiner: "a~1", Attempt: 1}, &command.Volunteer{Peer: "a~1", Offer: offer})
 	fold("b~1", 1, &command.PrepareJoin{Joiner: "b~1", Attempt: 1})
