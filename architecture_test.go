@@ -29,7 +29,7 @@ var binaryLayers = [][]string{
 	{"exit"},
 	{"usage", "console"},
 	{"remote"},
-	{"target", "files", "host", "dialog", "settings"},
+	{"target", "files", "host", "dialog", "settings", "recorded"},
 	{"jobs", "logs", "tasks", "pools", "peers", "past", "agent", "users", "page", "simulation", "doctor", "manual"},
 }
 

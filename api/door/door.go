@@ -144,8 +144,15 @@ type behind struct {
 	peer Peer
 }
 
-// Answer has requests that need a peer answered from now on; a peer of the past is nil.
-func (d *Door) Answer(handler http.Handler, peer Peer) { d.answer.Store(&behind{handler, peer}) }
+// Answer has requests that need a peer answered from now on; a peer of the past is nil. Without a handler they are told
+// again that the peer waits.
+func (d *Door) Answer(handler http.Handler, peer Peer) {
+	if handler == nil {
+		d.answer.Store(nil)
+		return
+	}
+	d.answer.Store(&behind{handler, peer})
+}
 
 // node is the name of this node, "" if it is in no cluster.
 func (d *Door) node() string {

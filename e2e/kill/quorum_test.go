@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"starling/api/wire"
+	"starling/e2e/agents"
 	"starling/terms"
 )
 
@@ -50,6 +51,7 @@ func TestQuorumLost(t *testing.T) {
 		}
 	}
 
+	tr.wantToldMeanwhile(left)
 	for _, a := range tr.others(left) {
 		tr.must(a.Start())
 	}
@@ -72,6 +74,25 @@ func TestQuorumLost(t *testing.T) {
 	}
 	t.Logf("%d of %d instances moved because of the outage", moved, len(now))
 	tr.wantWhole()
+}
+
+// wantToldMeanwhile starts an agent again without a quorum: it tells what it knew, and how old that is, and does
+// nothing else.
+func (tr *trial) wantToldMeanwhile(a *agents.Agent) {
+	tr.Helper()
+	tr.must(a.Kill())
+	tr.must(a.Start())
+	tr.eventually("an agent that is started again answers", func() string {
+		ps := exec.CommandContext(tr.soon(), os.Getenv(binaryVariable), "ps", "--address", a.Address)
+		said, err := ps.CombinedOutput()
+		text := string(said)
+		if err != nil || !strings.Contains(text, "web ") || !strings.Contains(text, "has not answered since") {
+			return fmt.Sprintf("%v: %s", err, said)
+		}
+		return ""
+	})
+	tr.wantExit(5, "run", "--address", a.Address, "--", "echo", "hi")
+	tr.wantExit(0, "why", "web", "--address", a.Address)
 }
 
 // wantExit runs the binary and wants an exit status before an answer takes too long.

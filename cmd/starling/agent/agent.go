@@ -324,7 +324,9 @@ func (a *agent) startHost(ctx context.Context, known *secret.Secret) error {
 	if err := config.CompleteOffer(); err != nil {
 		return err
 	}
-	if err := a.openJournal(ctx); err != nil {
+	answered := a.answerMeanwhile(ctx, &config)
+	err = a.openJournal(ctx)
+	if answered(); err != nil {
 		return err
 	}
 	config.Journal = a.journal

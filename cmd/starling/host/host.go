@@ -286,20 +286,27 @@ type ArchiveLimits struct {
 	Store depot.Depot
 }
 
-// openArchive opens the archive, if one is wanted. A peer that cannot runs without.
-func (h *Host) openArchive() peer.Archive {
-	if h.config.Archive.Bytes == 0 {
+// OpenArchive opens the archive, nil if none is wanted. A peer that cannot runs without.
+func (c *Config) OpenArchive() *archive.Archive {
+	if c.Archive.Bytes == 0 {
 		return nil
 	}
-	opened, err := archive.Open(archive.Config{Dir: filepath.Join(h.config.Folder, archiveFolder),
-		BytesMax: h.config.Archive.Bytes, Age: h.config.Archive.Age, Knows: peer.RulesNewest, Log: h.config.Log,
-		Store: archive.Store{Depot: h.config.Archive.Store, Cluster: h.config.Keys.Cluster()}})
+	opened, err := archive.Open(archive.Config{Dir: filepath.Join(c.Folder, archiveFolder),
+		BytesMax: c.Archive.Bytes, Age: c.Archive.Age, Knows: peer.RulesNewest, Log: c.Log,
+		Store: archive.Store{Depot: c.Archive.Store, Cluster: c.Keys.Cluster()}})
 	if err != nil {
-		h.config.Log.Error("the peer keeps no archive", "error", err)
+		c.Log.Error("the peer keeps no archive", "error", err)
 		return nil
 	}
-	h.archive = opened
 	return opened
+}
+
+// openArchive opens the archive for the peer.
+func (h *Host) openArchive() peer.Archive {
+	if h.archive = h.config.OpenArchive(); h.archive == nil {
+		return nil
+	}
+	return h.archive
 }
 
 // Node is the machine's name.

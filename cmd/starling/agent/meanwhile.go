@@ -1,0 +1,58 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"starling/api"
+	"starling/cluster"
+	"starling/cmd/starling/host"
+	"starling/cmd/starling/recorded"
+	"starling/peer"
+	"starling/terms"
+)
+
+// errNoQuorum is why only reading commands are answered.
+var errNoQuorum = errors.New("this peer waits for the quorum of the journal: its log tells what is missing")
+
+// answerMeanwhile has this machine answer what it knew when its last agent ended, if the journal does not answer in
+// time, until the returned function is called.
+func (a *agent) answerMeanwhile(ctx context.Context, config *host.Config) (end func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		select {
+		case <-time.After(quorumDelay):
+		case <-ctx.Done():
+			return
+		}
+		opened := config.OpenArchive()
+		if opened == nil {
+			return
+		}
+		defer opened.Close()
+		before, err := recorded.Meanwhile(ctx, opened, errNoQuorum)
+		if err != nil {
+			a.log.Info("nothing is answered until the journal does", "error", err)
+			return
+		}
+		defer before.Close()
+		a.log.Info("until the journal answers, this machine tells what it knew", "index", before.Status().Index)
+		a.door.Answer(api.NewServer(before, api.Options{Version: a.version, Rules: peer.RulesNewest, Log: a.log,
+			Shows: a.keys.Shows}), onlyKnows{before})
+		<-ctx.Done()
+		a.door.Answer(nil, nil)
+	}()
+	return func() {
+		cancel()
+		<-ended
+	}
+}
+
+// onlyKnows says who is known, and vouches for nothing else.
+type onlyKnows struct{ *recorded.Peer }
+
+// State refuses: keepers give nothing away by what was once.
+func (onlyKnows) State(context.Context, terms.Index) (*cluster.State, error) { return nil, errNoQuorum }
