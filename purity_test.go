@@ -31,7 +31,7 @@ var pure = map[string]bool{
 var pureImports = map[string]bool{
 	"bytes": true, "cmp": true, "crypto/sha256": true, "encoding/binary": true, "errors": true, "fmt": true, "hash": true,
 	"hash/crc32": true, "hash/crc64": true, "hash/fnv": true, "iter": true, "math": true, "math/bits": true,
-	"slices": true, "strconv": true, "strings": true, "time": true, "unicode": true, "unicode/utf8": true,
+	"path": true, "slices": true, "strconv": true, "strings": true, "time": true, "unicode": true, "unicode/utf8": true,
 	"github.com/tidwall/btree": true,
 }
 

@@ -48,7 +48,7 @@ func (s *server) PutSecret(ctx context.Context,
 		return nil, err
 	}
 	answer := &starlingv1.PutSecretResponse{Index: uint64(receipt.Index)}
-	if kept := state.Registry().Secret(pool, request.GetName()); kept != nil {
+	if kept := state.Registry().Secret(pool, request.GetName(), 0); kept != nil {
 		answer.Version = kept.Version
 	}
 	return answer, nil

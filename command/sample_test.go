@@ -105,6 +105,11 @@ func addJobs(submit *SubmitJob, add func(Command)) {
 	offered.Spec.Tasks = slices.Clone(shut.Spec.Tasks)
 	offered.Spec.Tasks[0].HostPaths = []terms.HostPath{{Name: "dataset", ReadOnly: true}}
 	add(&offered)
+	placed := offered
+	placed.Spec.Tasks = slices.Clone(offered.Spec.Tasks)
+	placed.Spec.Tasks[0].Secrets = []terms.SecretUse{{Name: "db-password", OnChange: terms.SignalHangUp,
+		Path: "/run/secrets/db", Version: 3}}
+	add(&placed)
 }
 
 // commands returns one of every kind, in its first version.

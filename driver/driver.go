@@ -89,7 +89,12 @@ type Container struct {
 	Capabilities []string
 	// Mounts are folders that it finds at paths.
 	Mounts []Mount
+	// Links are symbolic links, in place of what the image has there.
+	Links []Link
 }
+
+// Link is a symbolic link of a container.
+type Link struct{ Path, Target string }
 
 // Mount is a folder at a path of a container: of the machine, a volume or host path of the task, or else an empty one
 // in memory.

@@ -293,8 +293,13 @@ func policies(t *rapid.T, spec *terms.Task, kind terms.JobType) {
 		}
 	}
 	for _, name := range rapid.SliceOfNDistinct(namesDrawn(), 0, 2, terms.VariableName).Draw(t, "secrets") {
-		spec.Secrets = append(spec.Secrets, terms.SecretUse{Name: name,
-			OnChange: terms.Signal(rapid.IntRange(0, int(terms.SignalUser2)).Draw(t, "on_change"))})
+		path := rapid.SampledFrom([]string{"", "below/" + name}).Draw(t, "secret's path")
+		if path != "" && spec.Container.Image != "" {
+			path = "/secrets/" + path
+		}
+		spec.Secrets = append(spec.Secrets, terms.SecretUse{Name: name, Path: path,
+			OnChange: terms.Signal(rapid.IntRange(0, int(terms.SignalUser2)).Draw(t, "on_change")),
+			Version:  rapid.SampledFrom([]uint32{0, 3}).Draw(t, "secret's version")})
 	}
 	for _, name := range rapid.SliceOfNDistinct(namesDrawn(), 0, 2, terms.VariableName).Draw(t, "id_tokens") {
 		spec.IDTokens = append(spec.IDTokens, terms.IDToken{Name: name, Audience: "for " + name,

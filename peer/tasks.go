@@ -232,8 +232,13 @@ func (p *Peer) taskOf(order reaction.Order) driver.Task {
 			env.Set("STARLING_ID_TOKEN_"+terms.VariableName(k.Name), filepath.Join(private, credential.TokenFile(k.Name)))
 		}
 	}
-	for _, s := range order.Spec.Secrets {
-		path := filepath.Join(p.config.Driver.PrivateFolder(order.ID.String()), credential.SecretFile(s.Name))
+	for i := range order.Spec.Secrets {
+		s := &order.Spec.Secrets[i]
+		path := filepath.Join(p.config.Driver.PrivateFolder(order.ID.String()), credential.SecretFile(s))
+		if container != nil && filepath.IsAbs(s.Path) {
+			container.Links = append(container.Links, driver.Link{Path: s.Path, Target: path})
+			path = s.Path
+		}
 		env.Set("STARLING_SECRET_"+terms.VariableName(s.Name), path)
 	}
 	for _, port := range order.Ports {

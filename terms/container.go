@@ -76,6 +76,11 @@ func (t *Task) Unasked() (all []constraint.Constraint) {
 // AskForNodes has the task ask for nodes with all that its container and its host paths need.
 func (t *Task) AskForNodes() { t.Constraints = append(slices.Clip(t.Constraints), t.Unasked()...) }
 
+// ContainerPaths are those at which every container has something of its machine. They are clean, and absolute.
+func ContainerPaths() []string {
+	return []string{"/proc", "/sys", "/dev", "/etc/hosts", "/etc/resolv.conf"}
+}
+
 // Capabilities returns the names of all that a container can be given, in the order of the kernel.
 func Capabilities() []string {
 	return []string{"CHOWN", "DAC_OVERRIDE", "DAC_READ_SEARCH", "FOWNER", "FSETID", "KILL", "SETGID", "SETUID", "SETPCAP",

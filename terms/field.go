@@ -25,7 +25,7 @@ type field[T any] struct {
 // versions lists since which number of the rules there is each version of the encoding, from version 1. One has all
 // fields of those before it.
 var versions = [...]rules.Number{rules.First, rules.StopDelays, rules.Containers, rules.Authorities,
-	rules.Volumes, rules.DiskLimits, rules.Lacks, rules.HostPaths}
+	rules.Volumes, rules.DiskLimits, rules.Lacks, rules.HostPaths, rules.SecretVersions}
 
 // VersionSince returns since which number of the rules jobs have a version of their encoding; ok is false for one that
 // this program does not know.
@@ -122,6 +122,7 @@ var taskFields = [...]field[Task]{
 	{"container", 7, replace[Task], func(c *coder, t *Task) { codec.Text(c, &t.Container.PullSecret, NameBytesMax) }},
 	{"checks", 7, replace[Task], codeOnFailure},
 	{"host_paths", 8, replace[Task], func(c *coder, t *Task) { codec.List(c, &t.HostPaths, HostPathsMax, codeHostPath) }},
+	{"secrets", 9, replace[Task], codeMoreOfSecrets},
 }
 
 // Code writes or reads the job, in the version of the coder.
@@ -270,19 +271,31 @@ func codeOnFailure(c *coder, t *Task) {
 
 // codeSomeChecks codes a part of those checks that have any of it.
 func codeSomeChecks(c *coder, t *Task, has func(*Check) bool, code func(*Check)) {
-	having := uint8(0) // a bit for each
-	for i := range t.Checks {
-		if has(&t.Checks[i]) {
+	codeSome(c, t.Checks, extra[Check]{"check", has, code})
+}
+
+// extra is what only some elements of a list have, with what one of them is called.
+type extra[E any] struct {
+	of   string
+	has  func(*E) bool
+	code func(*E)
+}
+
+// codeSome codes a part of those elements that have any of it. How many there are is known by then, at most 63.
+func codeSome[E any](c *coder, all []E, x extra[E]) {
+	having := uint64(0) // a bit for each
+	for i := range all {
+		if x.has(&all[i]) {
 			having |= 1 << i
 		}
 	}
-	codec.Integer(c, &having, 1<<len(t.Checks)-1)
-	for i := range t.Checks {
+	codec.Integer(c, &having, 1<<len(all)-1)
+	for i := range all {
 		if having>>i&1 == 0 {
 			continue
 		}
-		if code(&t.Checks[i]); !c.Writing && !has(&t.Checks[i]) {
-			c.Fail("has a check with nothing more")
+		if x.code(&all[i]); !c.Writing && !x.has(&all[i]) {
+			c.Fail("has a %s with nothing more", x.of)
 		}
 	}
 }
@@ -319,6 +332,15 @@ func codeHostPath(c *coder, h *HostPath) {
 func codeSecret(c *coder, s *SecretUse) {
 	codec.Text(c, &s.Name, NameBytesMax)
 	codec.Integer(c, &s.OnChange, uint64(SignalUser2))
+}
+
+// codeMoreOfSecrets codes what secrets of a task have since version 9 of the encoding.
+func codeMoreOfSecrets(c *coder, t *Task) {
+	has := func(s *SecretUse) bool { return s.Path != "" || s.Version != 0 }
+	codeSome(c, t.Secrets, extra[SecretUse]{"secret", has, func(s *SecretUse) {
+		codec.Text(c, &s.Path, TextBytesMax)
+		codec.Uint32s(c, &s.Version)
+	}})
 }
 
 func codeIDToken(c *coder, k *IDToken) {

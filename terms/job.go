@@ -230,6 +230,11 @@ type SecretUse struct {
 	Name string
 	// OnChange is what an instance is sent then.
 	OnChange Signal
+	// Path is where the file is: an absolute one in the task's container, another below the folder of the instance's
+	// secrets; "" for a name that the node makes. Jobs have it since rules.SecretVersions.
+	Path string
+	// Version is the one that instances get, 0 for the newest. Jobs have it since rules.SecretVersions.
+	Version uint32
 }
 
 // IDToken asks for a signed token (JWT) that says which instance shows it, in a file; it is replaced before it expires.

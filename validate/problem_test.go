@@ -52,7 +52,7 @@ type problemCase struct {
 }
 
 func TestProblems(t *testing.T) {
-	cases := slices.Concat(jobProblems(), taskProblems(), requestProblems(), hostPathProblems())
+	cases := slices.Concat(jobProblems(), taskProblems(), requestProblems(), hostPathProblems(), secretProblems())
 	for _, c := range cases {
 		j := sound()
 		c.spoil(j, &j.Tasks[0])
@@ -190,6 +190,57 @@ func TestProblemsAreAllTold(t *testing.T) {
 	if got, want := strings.Join(paths, " "),
 		"job type tasks[0].instances tasks[0].user tasks[0].stop_grace"; got != want {
 		t.Errorf("problems at %s, want %s", got, want)
+	}
+}
+
+func secretProblems() []problemCase {
+	const at, own = "tasks[0].", "must not be within %s, which every container has from its machine"
+	const plain = `must be the path of a file, without "." and "..", and without a slash too many`
+	container := func(t *task, paths ...string) {
+		t.Container.Image, t.Container.Mounts = "web", []terms.Mount{{Path: "/memory/here"}, {Path: "/data/", Volume: "data"}}
+		t.Volumes = []terms.Volume{{Name: "data"}}
+		for i, path := range paths {
+			t.Secrets = append(t.Secrets, terms.SecretUse{Name: fmt.Sprint("s", i), Path: path})
+		}
+		t.AskForNodes()
+	}
+	cases := []problemCase{
+		{at + "secrets[0].path", `must not begin with "/" without a container: what a process reads is below the folder of its secrets`,
+			func(_ *job, t *task) { t.Secrets = []terms.SecretUse{{Name: "db", Path: "/etc/db"}} }},
+	}
+	for path, reason := range map[string]string{"..": plain, "../a": plain, "a/../../b": plain, "/a/..": plain, "/": plain,
+		".": plain, "a//b": plain, "//a": plain, "/a/": plain, "/../a": plain, "a\x00": "must be UTF-8 without zero bytes",
+		"/proc/1/environ": fmt.Sprintf(own, "/proc"), "/dev": fmt.Sprintf(own, "/dev"),
+		"/etc/hosts": fmt.Sprintf(own, "/etc/hosts"),
+		"/sys/db":    fmt.Sprintf(own, "/sys"), "/memory": "must not be within container.mounts[0], or above it",
+		"/memory/here": "must not be within container.mounts[0], or above it",
+		"/data/db":     "must not be within container.mounts[1], or above it",
+	} {
+		cases = append(cases, problemCase{at + "secrets[0].path", reason, func(j *job, t *task) {
+			j.Type, t.Disconnect.StopAfterMillis = terms.Stateful, 1000
+			container(t, path)
+		}})
+	}
+	for _, path := range []string{"/run/db", "/run/db/key", "/run"} {
+		cases = append(cases, problemCase{at + "secrets[1].path", "must not be the path of secrets[0], or be above or below it",
+			func(j *job, t *task) {
+				j.Type, t.Disconnect.StopAfterMillis = terms.Stateful, 1000
+				container(t, "/run/db", path)
+			}})
+	}
+	return cases
+}
+
+// TestSecretsLieSideBySide gives paths that are none of the ways to be wrong.
+func TestSecretsLieSideBySide(t *testing.T) {
+	j := sound()
+	j.Tasks[0].Container = terms.Container{Image: "web", Mounts: []terms.Mount{{Path: "/memory"}}}
+	for i, path := range []string{"", "", "tls/key", "tls/key2", "/tls/key", "/memory/key", "/etc/hosts2", "..a"} {
+		j.Tasks[0].Secrets = append(j.Tasks[0].Secrets, terms.SecretUse{Name: fmt.Sprint("s", i), Path: path})
+	}
+	j.Tasks[0].AskForNodes()
+	if found := Job(j, rules.Released); len(found) > 0 {
+		t.Errorf("Job() = %v, want none", found)
 	}
 }
 

@@ -264,16 +264,6 @@ func (p *problems) idTokens(t *terms.Task) {
 	}
 }
 
-func (p *problems) secrets(t *terms.Task) {
-	if len(t.Secrets) > terms.SecretsMax {
-		p.add("secrets", "must have at most %d elements, has %d", terms.SecretsMax, len(t.Secrets))
-		return
-	}
-	for i := range t.Secrets {
-		named(p, "secrets", t.Secrets[:i+1], func(s *terms.SecretUse) string { return s.Name })
-	}
-}
-
 func (p *problems) checks(t *terms.Task) {
 	if len(t.Checks) > terms.ChecksMax {
 		p.add("checks", "must have at most %d elements, has %d", terms.ChecksMax, len(t.Checks))
@@ -417,7 +407,7 @@ func sizeOf(t *terms.Task) int {
 // sizeOfPrivate counts the text of what instances alone have.
 func sizeOfPrivate(t *terms.Task) (size int) {
 	for _, s := range t.Secrets {
-		size += len(s.Name) + 8
+		size += len(s.Name) + len(s.Path) + 8
 	}
 	for _, k := range t.IDTokens {
 		size += len(k.Name) + len(k.Audience) + 12

@@ -24,12 +24,17 @@ func secrets(s *cluster.State, spec *terms.Job) (all []string) {
 		t := &spec.Tasks[i]
 		pool := spec.Name.Pool()
 		for _, use := range t.Secrets {
-			if s.Registry().Secret(pool, use.Name) == nil {
+			switch {
+			case s.Registry().Secret(pool, use.Name, use.Version) != nil:
+			case s.Registry().Secret(pool, use.Name, 0) != nil:
+				all = append(all, fmt.Sprintf("tasks.%s.secrets: pool %s has no version %d of secret %s: instances wait for a new "+
+					"version of the job that names another", t.Name, pool, use.Version, use.Name))
+			default:
 				all = append(all, fmt.Sprintf("tasks.%s.secrets: pool %s has no secret %s: instances wait until \"starling secret put "+
 					"%[2]s/%[3]s\"", t.Name, pool, use.Name))
 			}
 		}
-		if pull := t.Container.PullSecret; pull != "" && s.Registry().Secret(pool, pull) == nil {
+		if pull := t.Container.PullSecret; pull != "" && s.Registry().Secret(pool, pull, 0) == nil {
 			all = append(all, fmt.Sprintf("tasks.%s.container.pull_secret: pool %s has no secret %s: machines that do not have the "+
 				"image cannot pull it until \"starling secret put %[2]s/%[3]s\"", t.Name, pool, pull))
 		}

@@ -90,7 +90,7 @@ func (d *Door) openSecrets(state *cluster.State, pool terms.PoolPath, uses []ter
 	to *IDTokensAnswer) error {
 	to.Secrets, to.Versions = map[string][]byte{}, map[string]access.SecretVersion{}
 	for _, use := range uses {
-		value, version, err := d.openSecret(state, pool, use.Name)
+		value, version, err := d.openSecret(state, pool, &use)
 		if err != nil {
 			return err
 		}
@@ -100,11 +100,16 @@ func (d *Door) openSecrets(state *cluster.State, pool terms.PoolPath, uses []ter
 }
 
 func (d *Door) openSecret(state *cluster.State, pool terms.PoolPath,
-	name string) (value []byte, version access.SecretVersion, err error) {
-	s := state.Registry().Secret(pool, name)
-	if s == nil {
+	use *terms.SecretUse) (value []byte, version access.SecretVersion, err error) {
+	s := state.Registry().Secret(pool, use.Name, use.Version)
+	switch {
+	case s == nil && state.Registry().Secret(pool, use.Name, 0) != nil:
 		return nil, version, &wire.Failure{Code: wire.NotFound, Reason: fmt.Sprintf(
-			"pool %s has no secret %s: put it there with \"starling secret put %[1]s/%[2]s\"", pool, name)}
+			"pool %s has no version %d of secret %s: name one of those that \"starling secret ls\" lists", pool, use.Version,
+			use.Name)}
+	case s == nil:
+		return nil, version, &wire.Failure{Code: wire.NotFound, Reason: fmt.Sprintf(
+			"pool %s has no secret %s: put it there with \"starling secret put %[1]s/%[2]s\"", pool, use.Name)}
 	}
 	value, err = d.config.Keys.OpenSecret(s)
 	return value, s.Put(), err

@@ -39,7 +39,7 @@ func (d *Door) Pin(ctx context.Context, request *PinRequest) (*PinAnswer, error)
 		if err != nil {
 			return nil, err
 		}
-		value, _, err := d.openSecret(state, request.Pool, request.Secret)
+		value, _, err := d.openSecret(state, request.Pool, &terms.SecretUse{Name: request.Secret})
 		if err != nil {
 			return nil, err
 		}

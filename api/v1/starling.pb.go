@@ -1755,7 +1755,12 @@ type SecretUse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Name  string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	// "none", or what an instance is sent when the secret has been put again: "SIGHUP", "SIGUSR1", "SIGUSR2".
-	OnChange      string `protobuf:"bytes,2,opt,name=on_change,json=onChange,proto3" json:"on_change,omitempty"`
+	OnChange string `protobuf:"bytes,2,opt,name=on_change,json=onChange,proto3" json:"on_change,omitempty"`
+	// Where the file is: an absolute path in the container, another below the folder of the instance's secrets; empty for
+	// a name that the node makes.
+	Path string `protobuf:"bytes,3,opt,name=path,proto3" json:"path,omitempty"`
+	// The version that instances read, 0 for the newest.
+	Version       uint32 `protobuf:"varint,4,opt,name=version,proto3" json:"version,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1802,6 +1807,20 @@ func (x *SecretUse) GetOnChange() string {
 		return x.OnChange
 	}
 	return ""
+}
+
+func (x *SecretUse) GetPath() string {
+	if x != nil {
+		return x.Path
+	}
+	return ""
+}
+
+func (x *SecretUse) GetVersion() uint32 {
+	if x != nil {
+		return x.Version
+	}
+	return 0
 }
 
 // IDToken asks for a signed token (JWT) that says which instance shows it.
@@ -13222,10 +13241,12 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\tread_only\x18\x03 \x01(\bR\breadOnly\";\n" +
 	"\bHostPath\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1b\n" +
-	"\tread_only\x18\x02 \x01(\bR\breadOnly\"<\n" +
+	"\tread_only\x18\x02 \x01(\bR\breadOnly\"j\n" +
 	"\tSecretUse\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1b\n" +
-	"\ton_change\x18\x02 \x01(\tR\bonChange\"Z\n" +
+	"\ton_change\x18\x02 \x01(\tR\bonChange\x12\x12\n" +
+	"\x04path\x18\x03 \x01(\tR\x04path\x12\x18\n" +
+	"\aversion\x18\x04 \x01(\rR\aversion\"Z\n" +
 	"\aIDToken\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1a\n" +
 	"\baudience\x18\x02 \x01(\tR\baudience\x12\x1f\n" +

@@ -186,7 +186,7 @@ func TestSecretsAreBounded(t *testing.T) {
 	if r, refusal = r.PutSecret(access.Secret{Pool: "a", Name: "0", Sealed: large}, 2); refusal != "" {
 		t.Errorf("one in the place of another: %s", refusal)
 	}
-	if s := r.Secret("a", "0"); s.Version != 2 || s.At != 2 {
+	if s := r.Secret("a", "0", 0); s.Version != 2 || s.At != 2 {
 		t.Errorf("got version %d of %d", s.Version, s.At)
 	}
 }

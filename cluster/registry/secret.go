@@ -28,13 +28,13 @@ func (r *Registry) findSecret(pool terms.PoolPath, name string) (int, bool) {
 	})
 }
 
-// Secret returns a secret, nil if there is none of the name.
-func (r *Registry) Secret(pool terms.PoolPath, name string) *access.Secret {
+// Secret returns a version of a secret, 0 for the newest; nil if there is none.
+func (r *Registry) Secret(pool terms.PoolPath, name string, version uint32) *access.Secret {
 	if r == nil {
 		return nil
 	}
 	at, found := r.findSecret(pool, name)
-	if !found {
+	if !found || version != 0 && r.Secrets[at].Version != version {
 		return nil
 	}
 	return &r.Secrets[at]

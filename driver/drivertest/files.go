@@ -127,7 +127,7 @@ func testPrivate(t *testing.T, b *bench) {
 		t.Errorf("the task wrote %q (%v), want what it began with", lines.Text(), lines.Err())
 	}
 	renewed := []driver.File{{Path: "one", Content: []byte("renewed"), OnChange: syscall.SIGHUP},
-		{Path: "two", Content: []byte("added"), OnChange: syscall.SIGUSR1}} // it had none before
+		{Path: "below/two", Content: []byte("added"), OnChange: syscall.SIGUSR1}} // it had none before
 	if err := b.RenewPrivate("owner", renewed); err != nil {
 		t.Fatal(err)
 	}

@@ -80,6 +80,7 @@ func (d *Driver) RenewPrivate(id string, files []driver.File) error {
 		return nil
 	}
 	there, err := os.ReadDir(t.folder.private())
+	there = slices.DeleteFunc(there, os.DirEntry.IsDir)
 	if errors.Is(err, os.ErrNotExist) || err == nil && len(there) == 0 {
 		return nil
 	}
@@ -120,8 +121,8 @@ func ownerOf(file os.DirEntry) (*syscall.Credential, error) {
 // sent for those that it had with another content.
 func (f folder) putPrivate(files []driver.File, account *syscall.Credential) (signals []syscall.Signal, err error) {
 	for _, file := range files {
-		if filepath.Base(file.Path) != file.Path || !filepath.IsLocal(file.Path) {
-			return nil, fmt.Errorf("file %q does not lie in its folder", file.Path)
+		if !filepath.IsLocal(file.Path) {
+			return nil, fmt.Errorf("file %q does not lie within its folder", file.Path)
 		}
 		path := filepath.Join(f.private(), file.Path)
 		fresh := path + ".new"
@@ -132,7 +133,7 @@ func (f folder) putPrivate(files []driver.File, account *syscall.Credential) (si
 		if err := os.Remove(fresh); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return nil, err
 		}
-		err := os.WriteFile(fresh, file.Content, secretMode)
+		err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(fresh, file.Content, secretMode))
 		if err == nil && account != nil {
 			err = os.Chown(fresh, int(account.Uid), int(account.Gid))
 		}

@@ -9,6 +9,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"path"
 	"slices"
 	"sync"
 	"syscall"
@@ -27,8 +28,13 @@ const File = "credentials"
 // TokenFile is the name of the file of an id token.
 func TokenFile(name string) string { return name + ".jwt" }
 
-// SecretFile is the name of the file of a secret.
-func SecretFile(name string) string { return name + ".secret" }
+// SecretFile is the path of the file of a secret in an instance's private folder.
+func SecretFile(s *terms.SecretUse) string {
+	if s.Path == "" || path.IsAbs(s.Path) {
+		return s.Name + ".secret"
+	}
+	return path.Join("secrets", s.Path)
+}
 
 // Signals are those that a job may ask for.
 var Signals = [...]syscall.Signal{
@@ -65,10 +71,16 @@ type Credentials struct {
 	mu     sync.Mutex
 	// due is when those of an instance are to be renewed that has some, never for never.
 	due map[terms.AllocationID]time.Time
-	// versions are those of the secrets that an instance has.
-	versions map[terms.AllocationID]map[string]access.SecretVersion
+	// has are the secrets that an instance has.
+	has map[terms.AllocationID][]held
 	// under are the cluster's authorities as they were when all were looked at last.
 	under []access.Authority
+}
+
+// held is a version of a secret that an instance has.
+type held struct {
+	use     terms.SecretUse
+	version access.SecretVersion
 }
 
 // never is when credentials are due that are renewed only for another authority.
@@ -85,7 +97,7 @@ const (
 // New returns the credentials of instances, none yet.
 func New(config Config) *Credentials {
 	return &Credentials{config: config, due: map[terms.AllocationID]time.Time{},
-		versions: map[terms.AllocationID]map[string]access.SecretVersion{}, under: config.Keys.Listed()}
+		has: map[terms.AllocationID][]held{}, under: config.Keys.Listed()}
 }
 
 // Make returns what an instance of the task begins with. An error says why it cannot begin yet.
@@ -112,9 +124,13 @@ func (c *Credentials) Make(ctx context.Context, id terms.AllocationID, task *ter
 		}
 		files, due = append(files, more...), time.Now().Add(pause(task))
 	}
+	var has []held
+	for _, s := range task.Secrets {
+		has = append(has, held{s, given.Versions[s.Name]})
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.due[id], c.versions[id] = due, given.Versions
+	c.due[id], c.has[id] = due, has
 	return files, nil
 }
 
@@ -131,7 +147,7 @@ func filesOf(task *terms.Task, given *Given) (files []driver.File, err error) {
 		if !ok {
 			return nil, fmt.Errorf("its secrets: %s is missing in the answer", s.Name)
 		}
-		files = append(files, driver.File{Path: SecretFile(s.Name), Content: value, InMemory: true,
+		files = append(files, driver.File{Path: SecretFile(&s), Content: value, InMemory: true,
 			OnChange: Signals[s.OnChange]})
 	}
 	return files, nil
@@ -183,7 +199,7 @@ func (c *Credentials) look() (all []terms.AllocationID) {
 	for id := range c.due {
 		if !runs[id] {
 			delete(c.due, id)
-			delete(c.versions, id)
+			delete(c.has, id)
 		}
 	}
 	return all
@@ -191,9 +207,9 @@ func (c *Credentials) look() (all []terms.AllocationID) {
 
 // isOld tells whether a secret was put again since an instance was given it.
 func (c *Credentials) isOld(id terms.AllocationID) bool {
-	for name, version := range c.versions[id] {
-		s := c.config.Known().Secret(id.Slot.Job.Pool(), name)
-		if s != nil && s.Put() != version {
+	for _, had := range c.has[id] {
+		s := c.config.Known().Secret(id.Slot.Job.Pool(), had.use.Name, had.use.Version)
+		if s != nil && s.Put() != had.version {
 			return true
 		}
 	}
@@ -219,5 +235,5 @@ func (c *Credentials) renew(ctx context.Context, id terms.AllocationID) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.due[id], c.versions[id] = time.Now().Add(retryAfter), nil
+	c.due[id], c.has[id] = time.Now().Add(retryAfter), nil
 }

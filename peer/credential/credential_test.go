@@ -40,7 +40,7 @@ func (b *bench) put(value string) {
 }
 
 func (b *bench) version() (v access.SecretVersion) {
-	if s := b.known.Secret("default", "db"); s != nil {
+	if s := b.known.Secret("default", "db", 0); s != nil {
 		v = s.Put()
 	}
 	return v
@@ -219,5 +219,21 @@ func TestSecretsFollow(t *testing.T) {
 		b.put("again")
 		b.run(t, 2*lookEvery)
 		holds("again")
+	})
+}
+
+// TestPinnedSecretStays has an instance that reads one version of a secret keep it when there is another.
+func TestPinnedSecretStays(t *testing.T) {
+	folder := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, folder)
+		b.task = terms.Task{Secrets: []terms.SecretUse{{Name: "db", Version: 1, Path: "tls/key"}}}
+		b.put("one")
+		b.start(t)
+		b.put("two")
+		b.run(t, time.Minute)
+		if got := b.machine.PrivateOf(b.id.String())["secrets/tls/key"]; got != "one" || b.asked != 1 {
+			t.Errorf("after %d questions it reads %q", b.asked, got)
+		}
 	})
 }

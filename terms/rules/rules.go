@@ -56,8 +56,11 @@ const HostPaths Number = 11
 // MovedVolumes has volumes that are taken from one node to another with what they hold.
 const MovedVolumes Number = 12
 
+// SecretVersions keeps older versions of secrets, and has tasks say which they read, and where.
+const SecretVersions Number = 13
+
 // Released is the newest number by which a released program folds.
-const Released = MovedVolumes
+const Released = SecretVersions
 
 // Next is behind everything that is released. What counts since then is there to try mixed versions with: a program
 // that is built with the tag nextrules says that it knows it, and so do some machines of the simulator.
