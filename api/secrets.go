@@ -73,18 +73,25 @@ func (s *server) ListSecrets(ctx context.Context,
 	}
 	answer := &starlingv1.ListSecretsResponse{Index: uint64(state.Index), Time: timestamp(state.Time)}
 	caller := door.CallerOf(ctx)
-	used := jobsBySecret(state)
+	used, last := jobsBySecret(state), (*starlingv1.Secret)(nil)
 	for _, one := range state.Registry().SecretsOf(terms.PoolPath(request.GetPool())) {
 		if caller.Role < access.Viewer && rights.RoleIn(state, caller.Subject(), one.Pool) < access.Viewer {
 			continue
 		}
-		answer.Secrets = append(answer.Secrets, &starlingv1.Secret{Pool: string(one.Pool), Name: one.Name,
-			Version: one.Version, PutAt: timestamp(one.At), Jobs: used[string(one.Pool)+"/"+one.Name]})
+		name := string(one.Pool) + "/" + one.Name
+		if last == nil || last.Pool != string(one.Pool) || last.Name != one.Name {
+			last = &starlingv1.Secret{Pool: string(one.Pool), Name: one.Name, Jobs: used[name]}
+			answer.Secrets = append(answer.Secrets, last)
+		}
+		last.Version, last.PutAt = one.Version, timestamp(one.At)
+		last.Versions = append(last.Versions, &starlingv1.SecretVersion{Version: one.Version, PutAt: timestamp(one.At),
+			Jobs: used[fmt.Sprint(name, "@", one.Version)]})
 	}
 	return answer, nil
 }
 
-// jobsBySecret lists the jobs that have not finished by the secrets that they name, POOL/NAME.
+// jobsBySecret lists the jobs that have not finished by the secrets that they name, POOL/NAME, and by their versions,
+// POOL/NAME@VERSION.
 func jobsBySecret(state *cluster.State) map[string][]string {
 	used := map[string][]string{}
 	state.EachJobByName("", func(j *workload.Job) bool {
@@ -96,6 +103,7 @@ func jobsBySecret(state *cluster.State) map[string][]string {
 			t, pool := &j.Spec.Tasks[i], string(j.Spec.Name.Pool())
 			for _, s := range t.Secrets {
 				named[pool+"/"+s.Name] = true
+				named[fmt.Sprint(pool, "/", s.Name, "@", s.Version)] = true
 			}
 			if t.Container.PullSecret != "" {
 				named[pool+"/"+t.Container.PullSecret] = true

@@ -1,6 +1,7 @@
 package replica
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -195,7 +196,7 @@ func (w *story) tell(words []string) bool {
 	case "rules":
 		w.write(by, &command.RaiseRules{Version: rules.Number(number(plain[0]))})
 	case "newest":
-		w.s.Rules = rules.Released
+		w.s.Rules = cmp.Or(rules.Number(number(plain[0])), rules.Released)
 	default:
 		return w.tellMore(words[0], by, plain)
 	}
@@ -261,6 +262,8 @@ func (w *story) tellMore(verb string, by terms.PeerID, plain []string) bool {
 		w.members(terms.JobName(plain[0]))
 	case "rm", "takes", "volumes":
 		w.volumes(verb, by, plain)
+	case "put-secret", "seal-secret", "rm-secret", "secrets":
+		w.secrets(verb, by, plain)
 	case "loses":
 		_, _, id := w.slot(plain[0])
 		w.lost = append(w.lost, id)
@@ -364,8 +367,8 @@ func setTask(t *terms.Task, key, value string) {
 		t.Disconnect.Wait = true
 	case "keep":
 		t.Disconnect.Keep = terms.Survivor(slices.Index(terms.Survivors(), value))
-	case "volume":
-		t.Volumes = []terms.Volume{{Name: value}}
+	case "volume", "secret":
+		setFiles(t, key, value)
 	case "check":
 		t.Checks = []terms.Check{{Kind: terms.CheckCommand, Command: []string{"check"}, IntervalMillis: 1000,
 			TimeoutMillis: 1000, OnFailure: terms.OnFailure(max(0, slices.Index(terms.OnFailures(), value)))}}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 
+	"starling/cluster"
 	"starling/cluster/facts"
 	"starling/command"
 	"starling/journal"
@@ -13,6 +14,7 @@ import (
 	"starling/sim/wishes"
 	"starling/terms"
 	"starling/terms/access"
+	"starling/terms/rules"
 )
 
 // registrar lets users come and go, lets some of them ask for what they may and may not, removes machines and lets them
@@ -74,7 +76,7 @@ func (r *registrar) work() {
 		return
 	}
 	user := wishes.Users()[r.rng.IntN(len(wishes.Users()))]
-	switch r.rng.IntN(20) {
+	switch r.rng.IntN(24) {
 	case 0, 1, 2:
 		r.w.clients.request(&command.AddUser{RequestID: r.id(), Credential: access.Credential{
 			Key: sha256.Sum256(fmt.Append(nil, user, r.rng.IntN(2))), Kind: access.OfUser, Name: user,
@@ -93,7 +95,7 @@ func (r *registrar) work() {
 		r.fill()
 	case 6:
 		r.replace()
-	case 7, 8, 9:
+	case 7, 8, 9, 20, 21, 22, 23:
 		r.secret()
 	default:
 		for range 3 {
@@ -126,6 +128,17 @@ func (r *registrar) ask(user string) {
 	}
 }
 
+// read has tasks of a job read versions of secrets that are there.
+func (r *registrar) read(s *cluster.State, spec *terms.Job) {
+	all := s.Registry().SecretsOf(spec.Name.Pool())
+	for i := range spec.Tasks {
+		if s.Rules >= rules.SecretVersions && len(all) > 0 {
+			one := &all[r.rng.IntN(len(all))]
+			spec.Tasks[i].Secrets = []terms.SecretUse{{Name: one.Name, Version: one.Version}}
+		}
+	}
+}
+
 // replace lets another authority sign, or ends one.
 func (r *registrar) replace() {
 	m := r.w.machines[r.rng.IntN(len(r.w.machines))]
@@ -152,18 +165,28 @@ func (r *registrar) secret() {
 		return
 	}
 	s := m.core.State()
-	one := access.Secret{Pool: s.Pools()[r.rng.IntN(len(s.Pools()))].Path, Name: fmt.Sprint("secret", r.rng.IntN(3)),
-		Version: uint32(r.between(0, 3)), Sealed: fmt.Sprint("sealed ", r.asked)}
+	one := access.Secret{Pool: s.Pools()[r.rng.IntN(len(s.Pools()))].Path, Name: fmt.Sprint("secret", r.rng.IntN(2)),
+		Version: uint32(r.between(0, 8)), Sealed: fmt.Sprint("sealed ", r.asked)}
+	if names := r.w.clients.Names; len(names) > 0 && r.rng.IntN(4) > 0 {
+		one.Pool = names[r.rng.IntN(len(names))].Pool() // which may have a job that reads it
+	}
 	if all := s.Registry(); all != nil && len(all.Authorities) > 0 {
 		one.Key = all.Authorities[r.rng.IntN(len(all.Authorities))].ID()
 	}
-	switch r.rng.IntN(4) {
+	switch r.rng.IntN(8) {
 	case 0:
 		r.w.clients.request(&command.RemoveSecret{RequestID: r.id(), Pool: one.Pool, Name: one.Name})
-	case 1:
+	case 1, 2:
 		r.w.clients.request(&command.SealSecret{Secret: one})
+	case 3, 4:
+		if submit, ok := r.w.clients.NewJob(s).(*command.SubmitJob); ok {
+			r.read(s, &submit.Spec)
+			r.w.clients.request(submit)
+		}
 	default:
-		r.w.clients.request(&command.PutSecret{RequestID: r.id(), Secret: one})
+		for range r.between(1, 5) { // more than are kept, in the end
+			r.w.clients.request(&command.PutSecret{RequestID: r.id(), Secret: one})
+		}
 	}
 }
 

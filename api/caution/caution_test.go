@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"starling/cluster"
+	"starling/cluster/registry"
 	"starling/terms"
 	"starling/terms/access"
 )
@@ -34,9 +35,15 @@ func TestSecrets(t *testing.T) {
 		!strings.HasPrefix(got[0], want) {
 		t.Errorf("got %q, want one line about the secret for the registry", got)
 	}
-	known, _ := s.Registry().PutSecret(access.Secret{Pool: "default", Name: "db", Sealed: "x"}, 1)
+	known, _ := s.Registry().PutSecret(access.Secret{Pool: "default", Name: "db", Sealed: "x"},
+		registry.Kept{Most: 1}, 1)
 	s.SetRegistry(known)
 	if got := Of(s, spec, "n1"); len(got) != 0 {
 		t.Errorf("got %q of a secret that is there", got)
+	}
+	spec.Tasks[0].Secrets = []terms.SecretUse{{Name: "db", Version: 1}, {Name: "db", Version: 2}}
+	want := "tasks.a.secrets: pool default has no version 2 of secret db: instances wait for a new version of the job that names another"
+	if got := Of(s, spec, "n1"); len(got) != 1 || got[0] != want {
+		t.Errorf("got %q, want one line about version 2", got)
 	}
 }

@@ -4625,7 +4625,9 @@ type Secret struct {
 	Version uint32                 `protobuf:"varint,3,opt,name=version,proto3" json:"version,omitempty"`
 	PutAt   *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=put_at,json=putAt,proto3" json:"put_at,omitempty"`
 	// The jobs whose newest versions name it.
-	Jobs          []string `protobuf:"bytes,5,rep,name=jobs,proto3" json:"jobs,omitempty"`
+	Jobs []string `protobuf:"bytes,5,rep,name=jobs,proto3" json:"jobs,omitempty"`
+	// Those that are kept, oldest first; the last is the version above.
+	Versions      []*SecretVersion `protobuf:"bytes,6,rep,name=versions,proto3" json:"versions,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -4695,6 +4697,75 @@ func (x *Secret) GetJobs() []string {
 	return nil
 }
 
+func (x *Secret) GetVersions() []*SecretVersion {
+	if x != nil {
+		return x.Versions
+	}
+	return nil
+}
+
+// SecretVersion is what is told of a version of a secret.
+type SecretVersion struct {
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Version uint32                 `protobuf:"varint,1,opt,name=version,proto3" json:"version,omitempty"`
+	PutAt   *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=put_at,json=putAt,proto3" json:"put_at,omitempty"`
+	// The jobs whose newest versions name this version of it.
+	Jobs          []string `protobuf:"bytes,3,rep,name=jobs,proto3" json:"jobs,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SecretVersion) Reset() {
+	*x = SecretVersion{}
+	mi := &file_v1_starling_proto_msgTypes[58]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SecretVersion) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SecretVersion) ProtoMessage() {}
+
+func (x *SecretVersion) ProtoReflect() protoreflect.Message {
+	mi := &file_v1_starling_proto_msgTypes[58]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SecretVersion.ProtoReflect.Descriptor instead.
+func (*SecretVersion) Descriptor() ([]byte, []int) {
+	return file_v1_starling_proto_rawDescGZIP(), []int{58}
+}
+
+func (x *SecretVersion) GetVersion() uint32 {
+	if x != nil {
+		return x.Version
+	}
+	return 0
+}
+
+func (x *SecretVersion) GetPutAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.PutAt
+	}
+	return nil
+}
+
+func (x *SecretVersion) GetJobs() []string {
+	if x != nil {
+		return x.Jobs
+	}
+	return nil
+}
+
 type RemoveSecretRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	RequestId     string                 `protobuf:"bytes,1,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
@@ -4706,7 +4777,7 @@ type RemoveSecretRequest struct {
 
 func (x *RemoveSecretRequest) Reset() {
 	*x = RemoveSecretRequest{}
-	mi := &file_v1_starling_proto_msgTypes[58]
+	mi := &file_v1_starling_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4718,7 +4789,7 @@ func (x *RemoveSecretRequest) String() string {
 func (*RemoveSecretRequest) ProtoMessage() {}
 
 func (x *RemoveSecretRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[58]
+	mi := &file_v1_starling_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4731,7 +4802,7 @@ func (x *RemoveSecretRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveSecretRequest.ProtoReflect.Descriptor instead.
 func (*RemoveSecretRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{58}
+	return file_v1_starling_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *RemoveSecretRequest) GetRequestId() string {
@@ -4764,7 +4835,7 @@ type RemoveSecretResponse struct {
 
 func (x *RemoveSecretResponse) Reset() {
 	*x = RemoveSecretResponse{}
-	mi := &file_v1_starling_proto_msgTypes[59]
+	mi := &file_v1_starling_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4776,7 +4847,7 @@ func (x *RemoveSecretResponse) String() string {
 func (*RemoveSecretResponse) ProtoMessage() {}
 
 func (x *RemoveSecretResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[59]
+	mi := &file_v1_starling_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4789,7 +4860,7 @@ func (x *RemoveSecretResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveSecretResponse.ProtoReflect.Descriptor instead.
 func (*RemoveSecretResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{59}
+	return file_v1_starling_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *RemoveSecretResponse) GetIndex() uint64 {
@@ -4810,7 +4881,7 @@ type RemoveVolumesRequest struct {
 
 func (x *RemoveVolumesRequest) Reset() {
 	*x = RemoveVolumesRequest{}
-	mi := &file_v1_starling_proto_msgTypes[60]
+	mi := &file_v1_starling_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4822,7 +4893,7 @@ func (x *RemoveVolumesRequest) String() string {
 func (*RemoveVolumesRequest) ProtoMessage() {}
 
 func (x *RemoveVolumesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[60]
+	mi := &file_v1_starling_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4835,7 +4906,7 @@ func (x *RemoveVolumesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveVolumesRequest.ProtoReflect.Descriptor instead.
 func (*RemoveVolumesRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{60}
+	return file_v1_starling_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *RemoveVolumesRequest) GetRequestId() string {
@@ -4862,7 +4933,7 @@ type RemoveVolumesResponse struct {
 
 func (x *RemoveVolumesResponse) Reset() {
 	*x = RemoveVolumesResponse{}
-	mi := &file_v1_starling_proto_msgTypes[61]
+	mi := &file_v1_starling_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4874,7 +4945,7 @@ func (x *RemoveVolumesResponse) String() string {
 func (*RemoveVolumesResponse) ProtoMessage() {}
 
 func (x *RemoveVolumesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[61]
+	mi := &file_v1_starling_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4887,7 +4958,7 @@ func (x *RemoveVolumesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveVolumesResponse.ProtoReflect.Descriptor instead.
 func (*RemoveVolumesResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{61}
+	return file_v1_starling_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *RemoveVolumesResponse) GetIndex() uint64 {
@@ -4919,7 +4990,7 @@ type ReadVolumesRequest struct {
 
 func (x *ReadVolumesRequest) Reset() {
 	*x = ReadVolumesRequest{}
-	mi := &file_v1_starling_proto_msgTypes[62]
+	mi := &file_v1_starling_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4931,7 +5002,7 @@ func (x *ReadVolumesRequest) String() string {
 func (*ReadVolumesRequest) ProtoMessage() {}
 
 func (x *ReadVolumesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[62]
+	mi := &file_v1_starling_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4944,7 +5015,7 @@ func (x *ReadVolumesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadVolumesRequest.ProtoReflect.Descriptor instead.
 func (*ReadVolumesRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{62}
+	return file_v1_starling_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *ReadVolumesRequest) GetMinIndex() uint64 {
@@ -4987,7 +5058,7 @@ type ReadVolumesResponse struct {
 
 func (x *ReadVolumesResponse) Reset() {
 	*x = ReadVolumesResponse{}
-	mi := &file_v1_starling_proto_msgTypes[63]
+	mi := &file_v1_starling_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4999,7 +5070,7 @@ func (x *ReadVolumesResponse) String() string {
 func (*ReadVolumesResponse) ProtoMessage() {}
 
 func (x *ReadVolumesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[63]
+	mi := &file_v1_starling_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5012,7 +5083,7 @@ func (x *ReadVolumesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadVolumesResponse.ProtoReflect.Descriptor instead.
 func (*ReadVolumesResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{63}
+	return file_v1_starling_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *ReadVolumesResponse) GetIndex() uint64 {
@@ -5053,7 +5124,7 @@ type RelocateVolumesRequest struct {
 
 func (x *RelocateVolumesRequest) Reset() {
 	*x = RelocateVolumesRequest{}
-	mi := &file_v1_starling_proto_msgTypes[64]
+	mi := &file_v1_starling_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5065,7 +5136,7 @@ func (x *RelocateVolumesRequest) String() string {
 func (*RelocateVolumesRequest) ProtoMessage() {}
 
 func (x *RelocateVolumesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[64]
+	mi := &file_v1_starling_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5078,7 +5149,7 @@ func (x *RelocateVolumesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RelocateVolumesRequest.ProtoReflect.Descriptor instead.
 func (*RelocateVolumesRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{64}
+	return file_v1_starling_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *RelocateVolumesRequest) GetMinIndex() uint64 {
@@ -5138,7 +5209,7 @@ type RelocateVolumesResponse struct {
 
 func (x *RelocateVolumesResponse) Reset() {
 	*x = RelocateVolumesResponse{}
-	mi := &file_v1_starling_proto_msgTypes[65]
+	mi := &file_v1_starling_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5150,7 +5221,7 @@ func (x *RelocateVolumesResponse) String() string {
 func (*RelocateVolumesResponse) ProtoMessage() {}
 
 func (x *RelocateVolumesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[65]
+	mi := &file_v1_starling_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5163,7 +5234,7 @@ func (x *RelocateVolumesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RelocateVolumesResponse.ProtoReflect.Descriptor instead.
 func (*RelocateVolumesResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{65}
+	return file_v1_starling_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *RelocateVolumesResponse) GetIndex() uint64 {
@@ -5201,7 +5272,7 @@ type DrainNodeRequest struct {
 
 func (x *DrainNodeRequest) Reset() {
 	*x = DrainNodeRequest{}
-	mi := &file_v1_starling_proto_msgTypes[66]
+	mi := &file_v1_starling_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5213,7 +5284,7 @@ func (x *DrainNodeRequest) String() string {
 func (*DrainNodeRequest) ProtoMessage() {}
 
 func (x *DrainNodeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[66]
+	mi := &file_v1_starling_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5226,7 +5297,7 @@ func (x *DrainNodeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainNodeRequest.ProtoReflect.Descriptor instead.
 func (*DrainNodeRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{66}
+	return file_v1_starling_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *DrainNodeRequest) GetRequestId() string {
@@ -5266,7 +5337,7 @@ type DrainNodeResponse struct {
 
 func (x *DrainNodeResponse) Reset() {
 	*x = DrainNodeResponse{}
-	mi := &file_v1_starling_proto_msgTypes[67]
+	mi := &file_v1_starling_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5278,7 +5349,7 @@ func (x *DrainNodeResponse) String() string {
 func (*DrainNodeResponse) ProtoMessage() {}
 
 func (x *DrainNodeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[67]
+	mi := &file_v1_starling_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5291,7 +5362,7 @@ func (x *DrainNodeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainNodeResponse.ProtoReflect.Descriptor instead.
 func (*DrainNodeResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{67}
+	return file_v1_starling_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *DrainNodeResponse) GetIndex() uint64 {
@@ -5335,7 +5406,7 @@ type PoolSpec struct {
 
 func (x *PoolSpec) Reset() {
 	*x = PoolSpec{}
-	mi := &file_v1_starling_proto_msgTypes[68]
+	mi := &file_v1_starling_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5347,7 +5418,7 @@ func (x *PoolSpec) String() string {
 func (*PoolSpec) ProtoMessage() {}
 
 func (x *PoolSpec) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[68]
+	mi := &file_v1_starling_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5360,7 +5431,7 @@ func (x *PoolSpec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PoolSpec.ProtoReflect.Descriptor instead.
 func (*PoolSpec) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{68}
+	return file_v1_starling_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *PoolSpec) GetPath() string {
@@ -5486,7 +5557,7 @@ type Quota struct {
 
 func (x *Quota) Reset() {
 	*x = Quota{}
-	mi := &file_v1_starling_proto_msgTypes[69]
+	mi := &file_v1_starling_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5498,7 +5569,7 @@ func (x *Quota) String() string {
 func (*Quota) ProtoMessage() {}
 
 func (x *Quota) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[69]
+	mi := &file_v1_starling_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5511,7 +5582,7 @@ func (x *Quota) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Quota.ProtoReflect.Descriptor instead.
 func (*Quota) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{69}
+	return file_v1_starling_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *Quota) GetKind() string {
@@ -5564,7 +5635,7 @@ type ChangePoolsRequest struct {
 
 func (x *ChangePoolsRequest) Reset() {
 	*x = ChangePoolsRequest{}
-	mi := &file_v1_starling_proto_msgTypes[70]
+	mi := &file_v1_starling_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5576,7 +5647,7 @@ func (x *ChangePoolsRequest) String() string {
 func (*ChangePoolsRequest) ProtoMessage() {}
 
 func (x *ChangePoolsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[70]
+	mi := &file_v1_starling_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5589,7 +5660,7 @@ func (x *ChangePoolsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangePoolsRequest.ProtoReflect.Descriptor instead.
 func (*ChangePoolsRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{70}
+	return file_v1_starling_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *ChangePoolsRequest) GetRequestId() string {
@@ -5629,7 +5700,7 @@ type ChangePoolsResponse struct {
 
 func (x *ChangePoolsResponse) Reset() {
 	*x = ChangePoolsResponse{}
-	mi := &file_v1_starling_proto_msgTypes[71]
+	mi := &file_v1_starling_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5641,7 +5712,7 @@ func (x *ChangePoolsResponse) String() string {
 func (*ChangePoolsResponse) ProtoMessage() {}
 
 func (x *ChangePoolsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[71]
+	mi := &file_v1_starling_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5654,7 +5725,7 @@ func (x *ChangePoolsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangePoolsResponse.ProtoReflect.Descriptor instead.
 func (*ChangePoolsResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{71}
+	return file_v1_starling_proto_rawDescGZIP(), []int{72}
 }
 
 func (x *ChangePoolsResponse) GetIndex() uint64 {
@@ -5677,7 +5748,7 @@ type PlanPoolsRequest struct {
 
 func (x *PlanPoolsRequest) Reset() {
 	*x = PlanPoolsRequest{}
-	mi := &file_v1_starling_proto_msgTypes[72]
+	mi := &file_v1_starling_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5689,7 +5760,7 @@ func (x *PlanPoolsRequest) String() string {
 func (*PlanPoolsRequest) ProtoMessage() {}
 
 func (x *PlanPoolsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[72]
+	mi := &file_v1_starling_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5702,7 +5773,7 @@ func (x *PlanPoolsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlanPoolsRequest.ProtoReflect.Descriptor instead.
 func (*PlanPoolsRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{72}
+	return file_v1_starling_proto_rawDescGZIP(), []int{73}
 }
 
 func (x *PlanPoolsRequest) GetMinIndex() uint64 {
@@ -5750,7 +5821,7 @@ type PlanPoolsResponse struct {
 
 func (x *PlanPoolsResponse) Reset() {
 	*x = PlanPoolsResponse{}
-	mi := &file_v1_starling_proto_msgTypes[73]
+	mi := &file_v1_starling_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5762,7 +5833,7 @@ func (x *PlanPoolsResponse) String() string {
 func (*PlanPoolsResponse) ProtoMessage() {}
 
 func (x *PlanPoolsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[73]
+	mi := &file_v1_starling_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5775,7 +5846,7 @@ func (x *PlanPoolsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlanPoolsResponse.ProtoReflect.Descriptor instead.
 func (*PlanPoolsResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{73}
+	return file_v1_starling_proto_rawDescGZIP(), []int{74}
 }
 
 func (x *PlanPoolsResponse) GetIndex() uint64 {
@@ -5827,7 +5898,7 @@ type PoolChange struct {
 
 func (x *PoolChange) Reset() {
 	*x = PoolChange{}
-	mi := &file_v1_starling_proto_msgTypes[74]
+	mi := &file_v1_starling_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5839,7 +5910,7 @@ func (x *PoolChange) String() string {
 func (*PoolChange) ProtoMessage() {}
 
 func (x *PoolChange) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[74]
+	mi := &file_v1_starling_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5852,7 +5923,7 @@ func (x *PoolChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PoolChange.ProtoReflect.Descriptor instead.
 func (*PoolChange) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{74}
+	return file_v1_starling_proto_rawDescGZIP(), []int{75}
 }
 
 func (x *PoolChange) GetPath() string {
@@ -5889,7 +5960,7 @@ type EntitlementChange struct {
 
 func (x *EntitlementChange) Reset() {
 	*x = EntitlementChange{}
-	mi := &file_v1_starling_proto_msgTypes[75]
+	mi := &file_v1_starling_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5901,7 +5972,7 @@ func (x *EntitlementChange) String() string {
 func (*EntitlementChange) ProtoMessage() {}
 
 func (x *EntitlementChange) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[75]
+	mi := &file_v1_starling_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5914,7 +5985,7 @@ func (x *EntitlementChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EntitlementChange.ProtoReflect.Descriptor instead.
 func (*EntitlementChange) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{75}
+	return file_v1_starling_proto_rawDescGZIP(), []int{76}
 }
 
 func (x *EntitlementChange) GetPath() string {
@@ -5959,7 +6030,7 @@ type ListPoolsRequest struct {
 
 func (x *ListPoolsRequest) Reset() {
 	*x = ListPoolsRequest{}
-	mi := &file_v1_starling_proto_msgTypes[76]
+	mi := &file_v1_starling_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5971,7 +6042,7 @@ func (x *ListPoolsRequest) String() string {
 func (*ListPoolsRequest) ProtoMessage() {}
 
 func (x *ListPoolsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[76]
+	mi := &file_v1_starling_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5984,7 +6055,7 @@ func (x *ListPoolsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPoolsRequest.ProtoReflect.Descriptor instead.
 func (*ListPoolsRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{76}
+	return file_v1_starling_proto_rawDescGZIP(), []int{77}
 }
 
 func (x *ListPoolsRequest) GetMinIndex() uint64 {
@@ -6034,7 +6105,7 @@ type ListPoolsResponse struct {
 
 func (x *ListPoolsResponse) Reset() {
 	*x = ListPoolsResponse{}
-	mi := &file_v1_starling_proto_msgTypes[77]
+	mi := &file_v1_starling_proto_msgTypes[78]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6046,7 +6117,7 @@ func (x *ListPoolsResponse) String() string {
 func (*ListPoolsResponse) ProtoMessage() {}
 
 func (x *ListPoolsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[77]
+	mi := &file_v1_starling_proto_msgTypes[78]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6059,7 +6130,7 @@ func (x *ListPoolsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPoolsResponse.ProtoReflect.Descriptor instead.
 func (*ListPoolsResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{77}
+	return file_v1_starling_proto_rawDescGZIP(), []int{78}
 }
 
 func (x *ListPoolsResponse) GetIndex() uint64 {
@@ -6121,7 +6192,7 @@ type Amount struct {
 
 func (x *Amount) Reset() {
 	*x = Amount{}
-	mi := &file_v1_starling_proto_msgTypes[78]
+	mi := &file_v1_starling_proto_msgTypes[79]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6133,7 +6204,7 @@ func (x *Amount) String() string {
 func (*Amount) ProtoMessage() {}
 
 func (x *Amount) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[78]
+	mi := &file_v1_starling_proto_msgTypes[79]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6146,7 +6217,7 @@ func (x *Amount) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Amount.ProtoReflect.Descriptor instead.
 func (*Amount) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{78}
+	return file_v1_starling_proto_rawDescGZIP(), []int{79}
 }
 
 func (x *Amount) GetKind() string {
@@ -6182,7 +6253,7 @@ type Pool struct {
 
 func (x *Pool) Reset() {
 	*x = Pool{}
-	mi := &file_v1_starling_proto_msgTypes[79]
+	mi := &file_v1_starling_proto_msgTypes[80]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6194,7 +6265,7 @@ func (x *Pool) String() string {
 func (*Pool) ProtoMessage() {}
 
 func (x *Pool) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[79]
+	mi := &file_v1_starling_proto_msgTypes[80]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6207,7 +6278,7 @@ func (x *Pool) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pool.ProtoReflect.Descriptor instead.
 func (*Pool) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{79}
+	return file_v1_starling_proto_rawDescGZIP(), []int{80}
 }
 
 func (x *Pool) GetSpec() *PoolSpec {
@@ -6275,7 +6346,7 @@ type PoolUse struct {
 
 func (x *PoolUse) Reset() {
 	*x = PoolUse{}
-	mi := &file_v1_starling_proto_msgTypes[80]
+	mi := &file_v1_starling_proto_msgTypes[81]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6287,7 +6358,7 @@ func (x *PoolUse) String() string {
 func (*PoolUse) ProtoMessage() {}
 
 func (x *PoolUse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[80]
+	mi := &file_v1_starling_proto_msgTypes[81]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6300,7 +6371,7 @@ func (x *PoolUse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PoolUse.ProtoReflect.Descriptor instead.
 func (*PoolUse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{80}
+	return file_v1_starling_proto_rawDescGZIP(), []int{81}
 }
 
 func (x *PoolUse) GetKind() string {
@@ -6376,7 +6447,7 @@ type PoolStatusRequest struct {
 
 func (x *PoolStatusRequest) Reset() {
 	*x = PoolStatusRequest{}
-	mi := &file_v1_starling_proto_msgTypes[81]
+	mi := &file_v1_starling_proto_msgTypes[82]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6388,7 +6459,7 @@ func (x *PoolStatusRequest) String() string {
 func (*PoolStatusRequest) ProtoMessage() {}
 
 func (x *PoolStatusRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[81]
+	mi := &file_v1_starling_proto_msgTypes[82]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6401,7 +6472,7 @@ func (x *PoolStatusRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PoolStatusRequest.ProtoReflect.Descriptor instead.
 func (*PoolStatusRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{81}
+	return file_v1_starling_proto_rawDescGZIP(), []int{82}
 }
 
 func (x *PoolStatusRequest) GetMinIndex() uint64 {
@@ -6433,7 +6504,7 @@ type PoolStatusResponse struct {
 
 func (x *PoolStatusResponse) Reset() {
 	*x = PoolStatusResponse{}
-	mi := &file_v1_starling_proto_msgTypes[82]
+	mi := &file_v1_starling_proto_msgTypes[83]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6445,7 +6516,7 @@ func (x *PoolStatusResponse) String() string {
 func (*PoolStatusResponse) ProtoMessage() {}
 
 func (x *PoolStatusResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[82]
+	mi := &file_v1_starling_proto_msgTypes[83]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6458,7 +6529,7 @@ func (x *PoolStatusResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PoolStatusResponse.ProtoReflect.Descriptor instead.
 func (*PoolStatusResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{82}
+	return file_v1_starling_proto_rawDescGZIP(), []int{83}
 }
 
 func (x *PoolStatusResponse) GetIndex() uint64 {
@@ -6512,7 +6583,7 @@ type PoolExplanation struct {
 
 func (x *PoolExplanation) Reset() {
 	*x = PoolExplanation{}
-	mi := &file_v1_starling_proto_msgTypes[83]
+	mi := &file_v1_starling_proto_msgTypes[84]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6524,7 +6595,7 @@ func (x *PoolExplanation) String() string {
 func (*PoolExplanation) ProtoMessage() {}
 
 func (x *PoolExplanation) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[83]
+	mi := &file_v1_starling_proto_msgTypes[84]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6537,7 +6608,7 @@ func (x *PoolExplanation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PoolExplanation.ProtoReflect.Descriptor instead.
 func (*PoolExplanation) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{83}
+	return file_v1_starling_proto_rawDescGZIP(), []int{84}
 }
 
 func (x *PoolExplanation) GetKind() string {
@@ -6594,7 +6665,7 @@ type Part struct {
 
 func (x *Part) Reset() {
 	*x = Part{}
-	mi := &file_v1_starling_proto_msgTypes[84]
+	mi := &file_v1_starling_proto_msgTypes[85]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6606,7 +6677,7 @@ func (x *Part) String() string {
 func (*Part) ProtoMessage() {}
 
 func (x *Part) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[84]
+	mi := &file_v1_starling_proto_msgTypes[85]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6619,7 +6690,7 @@ func (x *Part) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Part.ProtoReflect.Descriptor instead.
 func (*Part) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{84}
+	return file_v1_starling_proto_rawDescGZIP(), []int{85}
 }
 
 func (x *Part) GetPath() string {
@@ -6716,7 +6787,7 @@ type JobHistoryRequest struct {
 
 func (x *JobHistoryRequest) Reset() {
 	*x = JobHistoryRequest{}
-	mi := &file_v1_starling_proto_msgTypes[85]
+	mi := &file_v1_starling_proto_msgTypes[86]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6728,7 +6799,7 @@ func (x *JobHistoryRequest) String() string {
 func (*JobHistoryRequest) ProtoMessage() {}
 
 func (x *JobHistoryRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[85]
+	mi := &file_v1_starling_proto_msgTypes[86]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6741,7 +6812,7 @@ func (x *JobHistoryRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobHistoryRequest.ProtoReflect.Descriptor instead.
 func (*JobHistoryRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{85}
+	return file_v1_starling_proto_rawDescGZIP(), []int{86}
 }
 
 func (x *JobHistoryRequest) GetMinIndex() uint64 {
@@ -6771,7 +6842,7 @@ type JobHistoryResponse struct {
 
 func (x *JobHistoryResponse) Reset() {
 	*x = JobHistoryResponse{}
-	mi := &file_v1_starling_proto_msgTypes[86]
+	mi := &file_v1_starling_proto_msgTypes[87]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6783,7 +6854,7 @@ func (x *JobHistoryResponse) String() string {
 func (*JobHistoryResponse) ProtoMessage() {}
 
 func (x *JobHistoryResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[86]
+	mi := &file_v1_starling_proto_msgTypes[87]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6796,7 +6867,7 @@ func (x *JobHistoryResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobHistoryResponse.ProtoReflect.Descriptor instead.
 func (*JobHistoryResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{86}
+	return file_v1_starling_proto_rawDescGZIP(), []int{87}
 }
 
 func (x *JobHistoryResponse) GetIndex() uint64 {
@@ -6849,7 +6920,7 @@ type JobVersion struct {
 
 func (x *JobVersion) Reset() {
 	*x = JobVersion{}
-	mi := &file_v1_starling_proto_msgTypes[87]
+	mi := &file_v1_starling_proto_msgTypes[88]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6861,7 +6932,7 @@ func (x *JobVersion) String() string {
 func (*JobVersion) ProtoMessage() {}
 
 func (x *JobVersion) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[87]
+	mi := &file_v1_starling_proto_msgTypes[88]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6874,7 +6945,7 @@ func (x *JobVersion) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobVersion.ProtoReflect.Descriptor instead.
 func (*JobVersion) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{87}
+	return file_v1_starling_proto_rawDescGZIP(), []int{88}
 }
 
 func (x *JobVersion) GetNumber() uint32 {
@@ -6946,7 +7017,7 @@ type JobDiffRequest struct {
 
 func (x *JobDiffRequest) Reset() {
 	*x = JobDiffRequest{}
-	mi := &file_v1_starling_proto_msgTypes[88]
+	mi := &file_v1_starling_proto_msgTypes[89]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6958,7 +7029,7 @@ func (x *JobDiffRequest) String() string {
 func (*JobDiffRequest) ProtoMessage() {}
 
 func (x *JobDiffRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[88]
+	mi := &file_v1_starling_proto_msgTypes[89]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6971,7 +7042,7 @@ func (x *JobDiffRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobDiffRequest.ProtoReflect.Descriptor instead.
 func (*JobDiffRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{88}
+	return file_v1_starling_proto_rawDescGZIP(), []int{89}
 }
 
 func (x *JobDiffRequest) GetMinIndex() uint64 {
@@ -7015,7 +7086,7 @@ type JobDiffResponse struct {
 
 func (x *JobDiffResponse) Reset() {
 	*x = JobDiffResponse{}
-	mi := &file_v1_starling_proto_msgTypes[89]
+	mi := &file_v1_starling_proto_msgTypes[90]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7027,7 +7098,7 @@ func (x *JobDiffResponse) String() string {
 func (*JobDiffResponse) ProtoMessage() {}
 
 func (x *JobDiffResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[89]
+	mi := &file_v1_starling_proto_msgTypes[90]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7040,7 +7111,7 @@ func (x *JobDiffResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobDiffResponse.ProtoReflect.Descriptor instead.
 func (*JobDiffResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{89}
+	return file_v1_starling_proto_rawDescGZIP(), []int{90}
 }
 
 func (x *JobDiffResponse) GetIndex() uint64 {
@@ -7093,7 +7164,7 @@ type ListJobsRequest struct {
 
 func (x *ListJobsRequest) Reset() {
 	*x = ListJobsRequest{}
-	mi := &file_v1_starling_proto_msgTypes[90]
+	mi := &file_v1_starling_proto_msgTypes[91]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7105,7 +7176,7 @@ func (x *ListJobsRequest) String() string {
 func (*ListJobsRequest) ProtoMessage() {}
 
 func (x *ListJobsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[90]
+	mi := &file_v1_starling_proto_msgTypes[91]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7118,7 +7189,7 @@ func (x *ListJobsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListJobsRequest.ProtoReflect.Descriptor instead.
 func (*ListJobsRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{90}
+	return file_v1_starling_proto_rawDescGZIP(), []int{91}
 }
 
 func (x *ListJobsRequest) GetMinIndex() uint64 {
@@ -7162,7 +7233,7 @@ type ListJobsResponse struct {
 
 func (x *ListJobsResponse) Reset() {
 	*x = ListJobsResponse{}
-	mi := &file_v1_starling_proto_msgTypes[91]
+	mi := &file_v1_starling_proto_msgTypes[92]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7174,7 +7245,7 @@ func (x *ListJobsResponse) String() string {
 func (*ListJobsResponse) ProtoMessage() {}
 
 func (x *ListJobsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[91]
+	mi := &file_v1_starling_proto_msgTypes[92]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7187,7 +7258,7 @@ func (x *ListJobsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListJobsResponse.ProtoReflect.Descriptor instead.
 func (*ListJobsResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{91}
+	return file_v1_starling_proto_rawDescGZIP(), []int{92}
 }
 
 func (x *ListJobsResponse) GetIndex() uint64 {
@@ -7251,7 +7322,7 @@ type Job struct {
 
 func (x *Job) Reset() {
 	*x = Job{}
-	mi := &file_v1_starling_proto_msgTypes[92]
+	mi := &file_v1_starling_proto_msgTypes[93]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7263,7 +7334,7 @@ func (x *Job) String() string {
 func (*Job) ProtoMessage() {}
 
 func (x *Job) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[92]
+	mi := &file_v1_starling_proto_msgTypes[93]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7276,7 +7347,7 @@ func (x *Job) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Job.ProtoReflect.Descriptor instead.
 func (*Job) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{92}
+	return file_v1_starling_proto_rawDescGZIP(), []int{93}
 }
 
 func (x *Job) GetName() string {
@@ -7398,7 +7469,7 @@ type PolicyAction struct {
 
 func (x *PolicyAction) Reset() {
 	*x = PolicyAction{}
-	mi := &file_v1_starling_proto_msgTypes[93]
+	mi := &file_v1_starling_proto_msgTypes[94]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7410,7 +7481,7 @@ func (x *PolicyAction) String() string {
 func (*PolicyAction) ProtoMessage() {}
 
 func (x *PolicyAction) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[93]
+	mi := &file_v1_starling_proto_msgTypes[94]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7423,7 +7494,7 @@ func (x *PolicyAction) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PolicyAction.ProtoReflect.Descriptor instead.
 func (*PolicyAction) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{93}
+	return file_v1_starling_proto_rawDescGZIP(), []int{94}
 }
 
 func (x *PolicyAction) GetIndex() uint64 {
@@ -7472,7 +7543,7 @@ type Update struct {
 
 func (x *Update) Reset() {
 	*x = Update{}
-	mi := &file_v1_starling_proto_msgTypes[94]
+	mi := &file_v1_starling_proto_msgTypes[95]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7484,7 +7555,7 @@ func (x *Update) String() string {
 func (*Update) ProtoMessage() {}
 
 func (x *Update) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[94]
+	mi := &file_v1_starling_proto_msgTypes[95]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7497,7 +7568,7 @@ func (x *Update) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Update.ProtoReflect.Descriptor instead.
 func (*Update) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{94}
+	return file_v1_starling_proto_rawDescGZIP(), []int{95}
 }
 
 func (x *Update) GetState() string {
@@ -7592,7 +7663,7 @@ type Counts struct {
 
 func (x *Counts) Reset() {
 	*x = Counts{}
-	mi := &file_v1_starling_proto_msgTypes[95]
+	mi := &file_v1_starling_proto_msgTypes[96]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7604,7 +7675,7 @@ func (x *Counts) String() string {
 func (*Counts) ProtoMessage() {}
 
 func (x *Counts) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[95]
+	mi := &file_v1_starling_proto_msgTypes[96]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7617,7 +7688,7 @@ func (x *Counts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Counts.ProtoReflect.Descriptor instead.
 func (*Counts) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{95}
+	return file_v1_starling_proto_rawDescGZIP(), []int{96}
 }
 
 func (x *Counts) GetDesired() uint32 {
@@ -7719,7 +7790,7 @@ type JobStatusRequest struct {
 
 func (x *JobStatusRequest) Reset() {
 	*x = JobStatusRequest{}
-	mi := &file_v1_starling_proto_msgTypes[96]
+	mi := &file_v1_starling_proto_msgTypes[97]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7731,7 +7802,7 @@ func (x *JobStatusRequest) String() string {
 func (*JobStatusRequest) ProtoMessage() {}
 
 func (x *JobStatusRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[96]
+	mi := &file_v1_starling_proto_msgTypes[97]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7744,7 +7815,7 @@ func (x *JobStatusRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobStatusRequest.ProtoReflect.Descriptor instead.
 func (*JobStatusRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{96}
+	return file_v1_starling_proto_rawDescGZIP(), []int{97}
 }
 
 func (x *JobStatusRequest) GetMinIndex() uint64 {
@@ -7798,7 +7869,7 @@ type JobStatusResponse struct {
 
 func (x *JobStatusResponse) Reset() {
 	*x = JobStatusResponse{}
-	mi := &file_v1_starling_proto_msgTypes[97]
+	mi := &file_v1_starling_proto_msgTypes[98]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7810,7 +7881,7 @@ func (x *JobStatusResponse) String() string {
 func (*JobStatusResponse) ProtoMessage() {}
 
 func (x *JobStatusResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[97]
+	mi := &file_v1_starling_proto_msgTypes[98]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7823,7 +7894,7 @@ func (x *JobStatusResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobStatusResponse.ProtoReflect.Descriptor instead.
 func (*JobStatusResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{97}
+	return file_v1_starling_proto_rawDescGZIP(), []int{98}
 }
 
 func (x *JobStatusResponse) GetIndex() uint64 {
@@ -7900,7 +7971,7 @@ type Task struct {
 
 func (x *Task) Reset() {
 	*x = Task{}
-	mi := &file_v1_starling_proto_msgTypes[98]
+	mi := &file_v1_starling_proto_msgTypes[99]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7912,7 +7983,7 @@ func (x *Task) String() string {
 func (*Task) ProtoMessage() {}
 
 func (x *Task) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[98]
+	mi := &file_v1_starling_proto_msgTypes[99]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7925,7 +7996,7 @@ func (x *Task) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Task.ProtoReflect.Descriptor instead.
 func (*Task) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{98}
+	return file_v1_starling_proto_rawDescGZIP(), []int{99}
 }
 
 func (x *Task) GetName() string {
@@ -8007,7 +8078,7 @@ type TaskChanges struct {
 
 func (x *TaskChanges) Reset() {
 	*x = TaskChanges{}
-	mi := &file_v1_starling_proto_msgTypes[99]
+	mi := &file_v1_starling_proto_msgTypes[100]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8019,7 +8090,7 @@ func (x *TaskChanges) String() string {
 func (*TaskChanges) ProtoMessage() {}
 
 func (x *TaskChanges) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[99]
+	mi := &file_v1_starling_proto_msgTypes[100]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8032,7 +8103,7 @@ func (x *TaskChanges) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskChanges.ProtoReflect.Descriptor instead.
 func (*TaskChanges) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{99}
+	return file_v1_starling_proto_rawDescGZIP(), []int{100}
 }
 
 func (x *TaskChanges) GetPlace() uint32 {
@@ -8088,7 +8159,7 @@ type Preemption struct {
 
 func (x *Preemption) Reset() {
 	*x = Preemption{}
-	mi := &file_v1_starling_proto_msgTypes[100]
+	mi := &file_v1_starling_proto_msgTypes[101]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8100,7 +8171,7 @@ func (x *Preemption) String() string {
 func (*Preemption) ProtoMessage() {}
 
 func (x *Preemption) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[100]
+	mi := &file_v1_starling_proto_msgTypes[101]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8113,7 +8184,7 @@ func (x *Preemption) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Preemption.ProtoReflect.Descriptor instead.
 func (*Preemption) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{100}
+	return file_v1_starling_proto_rawDescGZIP(), []int{101}
 }
 
 func (x *Preemption) GetSlot() uint32 {
@@ -8190,7 +8261,7 @@ type Slot struct {
 
 func (x *Slot) Reset() {
 	*x = Slot{}
-	mi := &file_v1_starling_proto_msgTypes[101]
+	mi := &file_v1_starling_proto_msgTypes[102]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8202,7 +8273,7 @@ func (x *Slot) String() string {
 func (*Slot) ProtoMessage() {}
 
 func (x *Slot) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[101]
+	mi := &file_v1_starling_proto_msgTypes[102]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8215,7 +8286,7 @@ func (x *Slot) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Slot.ProtoReflect.Descriptor instead.
 func (*Slot) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{101}
+	return file_v1_starling_proto_rawDescGZIP(), []int{102}
 }
 
 func (x *Slot) GetTask() string {
@@ -8348,7 +8419,7 @@ type Port struct {
 
 func (x *Port) Reset() {
 	*x = Port{}
-	mi := &file_v1_starling_proto_msgTypes[102]
+	mi := &file_v1_starling_proto_msgTypes[103]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8360,7 +8431,7 @@ func (x *Port) String() string {
 func (*Port) ProtoMessage() {}
 
 func (x *Port) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[102]
+	mi := &file_v1_starling_proto_msgTypes[103]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8373,7 +8444,7 @@ func (x *Port) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Port.ProtoReflect.Descriptor instead.
 func (*Port) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{102}
+	return file_v1_starling_proto_rawDescGZIP(), []int{103}
 }
 
 func (x *Port) GetName() string {
@@ -8400,7 +8471,7 @@ type WhyRequest struct {
 
 func (x *WhyRequest) Reset() {
 	*x = WhyRequest{}
-	mi := &file_v1_starling_proto_msgTypes[103]
+	mi := &file_v1_starling_proto_msgTypes[104]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8412,7 +8483,7 @@ func (x *WhyRequest) String() string {
 func (*WhyRequest) ProtoMessage() {}
 
 func (x *WhyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[103]
+	mi := &file_v1_starling_proto_msgTypes[104]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8425,7 +8496,7 @@ func (x *WhyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhyRequest.ProtoReflect.Descriptor instead.
 func (*WhyRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{103}
+	return file_v1_starling_proto_rawDescGZIP(), []int{104}
 }
 
 func (x *WhyRequest) GetMinIndex() uint64 {
@@ -8455,7 +8526,7 @@ type WhyResponse struct {
 
 func (x *WhyResponse) Reset() {
 	*x = WhyResponse{}
-	mi := &file_v1_starling_proto_msgTypes[104]
+	mi := &file_v1_starling_proto_msgTypes[105]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8467,7 +8538,7 @@ func (x *WhyResponse) String() string {
 func (*WhyResponse) ProtoMessage() {}
 
 func (x *WhyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[104]
+	mi := &file_v1_starling_proto_msgTypes[105]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8480,7 +8551,7 @@ func (x *WhyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhyResponse.ProtoReflect.Descriptor instead.
 func (*WhyResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{104}
+	return file_v1_starling_proto_rawDescGZIP(), []int{105}
 }
 
 func (x *WhyResponse) GetIndex() uint64 {
@@ -8531,7 +8602,7 @@ type Finding struct {
 
 func (x *Finding) Reset() {
 	*x = Finding{}
-	mi := &file_v1_starling_proto_msgTypes[105]
+	mi := &file_v1_starling_proto_msgTypes[106]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8543,7 +8614,7 @@ func (x *Finding) String() string {
 func (*Finding) ProtoMessage() {}
 
 func (x *Finding) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[105]
+	mi := &file_v1_starling_proto_msgTypes[106]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8556,7 +8627,7 @@ func (x *Finding) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Finding.ProtoReflect.Descriptor instead.
 func (*Finding) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{105}
+	return file_v1_starling_proto_rawDescGZIP(), []int{106}
 }
 
 func (x *Finding) GetTask() string {
@@ -8620,7 +8691,7 @@ type ListPeersRequest struct {
 
 func (x *ListPeersRequest) Reset() {
 	*x = ListPeersRequest{}
-	mi := &file_v1_starling_proto_msgTypes[106]
+	mi := &file_v1_starling_proto_msgTypes[107]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8632,7 +8703,7 @@ func (x *ListPeersRequest) String() string {
 func (*ListPeersRequest) ProtoMessage() {}
 
 func (x *ListPeersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[106]
+	mi := &file_v1_starling_proto_msgTypes[107]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8645,7 +8716,7 @@ func (x *ListPeersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPeersRequest.ProtoReflect.Descriptor instead.
 func (*ListPeersRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{106}
+	return file_v1_starling_proto_rawDescGZIP(), []int{107}
 }
 
 func (x *ListPeersRequest) GetMinIndex() uint64 {
@@ -8685,7 +8756,7 @@ type ListPeersResponse struct {
 
 func (x *ListPeersResponse) Reset() {
 	*x = ListPeersResponse{}
-	mi := &file_v1_starling_proto_msgTypes[107]
+	mi := &file_v1_starling_proto_msgTypes[108]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8697,7 +8768,7 @@ func (x *ListPeersResponse) String() string {
 func (*ListPeersResponse) ProtoMessage() {}
 
 func (x *ListPeersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[107]
+	mi := &file_v1_starling_proto_msgTypes[108]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8710,7 +8781,7 @@ func (x *ListPeersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPeersResponse.ProtoReflect.Descriptor instead.
 func (*ListPeersResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{107}
+	return file_v1_starling_proto_rawDescGZIP(), []int{108}
 }
 
 func (x *ListPeersResponse) GetIndex() uint64 {
@@ -8792,7 +8863,7 @@ type Peer struct {
 
 func (x *Peer) Reset() {
 	*x = Peer{}
-	mi := &file_v1_starling_proto_msgTypes[108]
+	mi := &file_v1_starling_proto_msgTypes[109]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8804,7 +8875,7 @@ func (x *Peer) String() string {
 func (*Peer) ProtoMessage() {}
 
 func (x *Peer) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[108]
+	mi := &file_v1_starling_proto_msgTypes[109]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8817,7 +8888,7 @@ func (x *Peer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Peer.ProtoReflect.Descriptor instead.
 func (*Peer) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{108}
+	return file_v1_starling_proto_rawDescGZIP(), []int{109}
 }
 
 func (x *Peer) GetNode() string {
@@ -8990,7 +9061,7 @@ type WatchRequest struct {
 
 func (x *WatchRequest) Reset() {
 	*x = WatchRequest{}
-	mi := &file_v1_starling_proto_msgTypes[109]
+	mi := &file_v1_starling_proto_msgTypes[110]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9002,7 +9073,7 @@ func (x *WatchRequest) String() string {
 func (*WatchRequest) ProtoMessage() {}
 
 func (x *WatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[109]
+	mi := &file_v1_starling_proto_msgTypes[110]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9015,7 +9086,7 @@ func (x *WatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRequest.ProtoReflect.Descriptor instead.
 func (*WatchRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{109}
+	return file_v1_starling_proto_rawDescGZIP(), []int{110}
 }
 
 func (x *WatchRequest) GetMinIndex() uint64 {
@@ -9109,7 +9180,7 @@ type WatchResponse struct {
 
 func (x *WatchResponse) Reset() {
 	*x = WatchResponse{}
-	mi := &file_v1_starling_proto_msgTypes[110]
+	mi := &file_v1_starling_proto_msgTypes[111]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9121,7 +9192,7 @@ func (x *WatchResponse) String() string {
 func (*WatchResponse) ProtoMessage() {}
 
 func (x *WatchResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[110]
+	mi := &file_v1_starling_proto_msgTypes[111]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9134,7 +9205,7 @@ func (x *WatchResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchResponse.ProtoReflect.Descriptor instead.
 func (*WatchResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{110}
+	return file_v1_starling_proto_rawDescGZIP(), []int{111}
 }
 
 func (x *WatchResponse) GetIndex() uint64 {
@@ -9308,7 +9379,7 @@ type Node struct {
 
 func (x *Node) Reset() {
 	*x = Node{}
-	mi := &file_v1_starling_proto_msgTypes[111]
+	mi := &file_v1_starling_proto_msgTypes[112]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9320,7 +9391,7 @@ func (x *Node) String() string {
 func (*Node) ProtoMessage() {}
 
 func (x *Node) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[111]
+	mi := &file_v1_starling_proto_msgTypes[112]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9333,7 +9404,7 @@ func (x *Node) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Node.ProtoReflect.Descriptor instead.
 func (*Node) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{111}
+	return file_v1_starling_proto_rawDescGZIP(), []int{112}
 }
 
 func (x *Node) GetName() string {
@@ -9434,7 +9505,7 @@ type Instance struct {
 
 func (x *Instance) Reset() {
 	*x = Instance{}
-	mi := &file_v1_starling_proto_msgTypes[112]
+	mi := &file_v1_starling_proto_msgTypes[113]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9446,7 +9517,7 @@ func (x *Instance) String() string {
 func (*Instance) ProtoMessage() {}
 
 func (x *Instance) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[112]
+	mi := &file_v1_starling_proto_msgTypes[113]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9459,7 +9530,7 @@ func (x *Instance) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Instance.ProtoReflect.Descriptor instead.
 func (*Instance) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{112}
+	return file_v1_starling_proto_rawDescGZIP(), []int{113}
 }
 
 func (x *Instance) GetJob() string {
@@ -9506,7 +9577,7 @@ type Endpoint struct {
 
 func (x *Endpoint) Reset() {
 	*x = Endpoint{}
-	mi := &file_v1_starling_proto_msgTypes[113]
+	mi := &file_v1_starling_proto_msgTypes[114]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9518,7 +9589,7 @@ func (x *Endpoint) String() string {
 func (*Endpoint) ProtoMessage() {}
 
 func (x *Endpoint) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[113]
+	mi := &file_v1_starling_proto_msgTypes[114]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9531,7 +9602,7 @@ func (x *Endpoint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Endpoint.ProtoReflect.Descriptor instead.
 func (*Endpoint) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{113}
+	return file_v1_starling_proto_rawDescGZIP(), []int{114}
 }
 
 func (x *Endpoint) GetJob() string {
@@ -9618,7 +9689,7 @@ type TailJournalRequest struct {
 
 func (x *TailJournalRequest) Reset() {
 	*x = TailJournalRequest{}
-	mi := &file_v1_starling_proto_msgTypes[114]
+	mi := &file_v1_starling_proto_msgTypes[115]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9630,7 +9701,7 @@ func (x *TailJournalRequest) String() string {
 func (*TailJournalRequest) ProtoMessage() {}
 
 func (x *TailJournalRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[114]
+	mi := &file_v1_starling_proto_msgTypes[115]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9643,7 +9714,7 @@ func (x *TailJournalRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TailJournalRequest.ProtoReflect.Descriptor instead.
 func (*TailJournalRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{114}
+	return file_v1_starling_proto_rawDescGZIP(), []int{115}
 }
 
 func (x *TailJournalRequest) GetMinIndex() uint64 {
@@ -9686,7 +9757,7 @@ type TailJournalResponse struct {
 
 func (x *TailJournalResponse) Reset() {
 	*x = TailJournalResponse{}
-	mi := &file_v1_starling_proto_msgTypes[115]
+	mi := &file_v1_starling_proto_msgTypes[116]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9698,7 +9769,7 @@ func (x *TailJournalResponse) String() string {
 func (*TailJournalResponse) ProtoMessage() {}
 
 func (x *TailJournalResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[115]
+	mi := &file_v1_starling_proto_msgTypes[116]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9711,7 +9782,7 @@ func (x *TailJournalResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TailJournalResponse.ProtoReflect.Descriptor instead.
 func (*TailJournalResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{115}
+	return file_v1_starling_proto_rawDescGZIP(), []int{116}
 }
 
 func (x *TailJournalResponse) GetIndex() uint64 {
@@ -9749,7 +9820,7 @@ type ExportRequest struct {
 
 func (x *ExportRequest) Reset() {
 	*x = ExportRequest{}
-	mi := &file_v1_starling_proto_msgTypes[116]
+	mi := &file_v1_starling_proto_msgTypes[117]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9761,7 +9832,7 @@ func (x *ExportRequest) String() string {
 func (*ExportRequest) ProtoMessage() {}
 
 func (x *ExportRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[116]
+	mi := &file_v1_starling_proto_msgTypes[117]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9774,7 +9845,7 @@ func (x *ExportRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportRequest.ProtoReflect.Descriptor instead.
 func (*ExportRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{116}
+	return file_v1_starling_proto_rawDescGZIP(), []int{117}
 }
 
 func (x *ExportRequest) GetFrom() string {
@@ -9810,7 +9881,7 @@ type ExportResponse struct {
 
 func (x *ExportResponse) Reset() {
 	*x = ExportResponse{}
-	mi := &file_v1_starling_proto_msgTypes[117]
+	mi := &file_v1_starling_proto_msgTypes[118]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9822,7 +9893,7 @@ func (x *ExportResponse) String() string {
 func (*ExportResponse) ProtoMessage() {}
 
 func (x *ExportResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[117]
+	mi := &file_v1_starling_proto_msgTypes[118]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9835,7 +9906,7 @@ func (x *ExportResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportResponse.ProtoReflect.Descriptor instead.
 func (*ExportResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{117}
+	return file_v1_starling_proto_rawDescGZIP(), []int{118}
 }
 
 func (x *ExportResponse) GetFrom() uint64 {
@@ -9870,7 +9941,7 @@ type DiffRequest struct {
 
 func (x *DiffRequest) Reset() {
 	*x = DiffRequest{}
-	mi := &file_v1_starling_proto_msgTypes[118]
+	mi := &file_v1_starling_proto_msgTypes[119]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9882,7 +9953,7 @@ func (x *DiffRequest) String() string {
 func (*DiffRequest) ProtoMessage() {}
 
 func (x *DiffRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[118]
+	mi := &file_v1_starling_proto_msgTypes[119]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9895,7 +9966,7 @@ func (x *DiffRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiffRequest.ProtoReflect.Descriptor instead.
 func (*DiffRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{118}
+	return file_v1_starling_proto_rawDescGZIP(), []int{119}
 }
 
 func (x *DiffRequest) GetFrom() string {
@@ -9926,7 +9997,7 @@ type DiffResponse struct {
 
 func (x *DiffResponse) Reset() {
 	*x = DiffResponse{}
-	mi := &file_v1_starling_proto_msgTypes[119]
+	mi := &file_v1_starling_proto_msgTypes[120]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9938,7 +10009,7 @@ func (x *DiffResponse) String() string {
 func (*DiffResponse) ProtoMessage() {}
 
 func (x *DiffResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[119]
+	mi := &file_v1_starling_proto_msgTypes[120]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9951,7 +10022,7 @@ func (x *DiffResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiffResponse.ProtoReflect.Descriptor instead.
 func (*DiffResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{119}
+	return file_v1_starling_proto_rawDescGZIP(), []int{120}
 }
 
 func (x *DiffResponse) GetFrom() uint64 {
@@ -10007,7 +10078,7 @@ type Changed struct {
 
 func (x *Changed) Reset() {
 	*x = Changed{}
-	mi := &file_v1_starling_proto_msgTypes[120]
+	mi := &file_v1_starling_proto_msgTypes[121]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10019,7 +10090,7 @@ func (x *Changed) String() string {
 func (*Changed) ProtoMessage() {}
 
 func (x *Changed) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[120]
+	mi := &file_v1_starling_proto_msgTypes[121]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10032,7 +10103,7 @@ func (x *Changed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Changed.ProtoReflect.Descriptor instead.
 func (*Changed) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{120}
+	return file_v1_starling_proto_rawDescGZIP(), []int{121}
 }
 
 func (x *Changed) GetKind() string {
@@ -10082,7 +10153,7 @@ type ChangeCause struct {
 
 func (x *ChangeCause) Reset() {
 	*x = ChangeCause{}
-	mi := &file_v1_starling_proto_msgTypes[121]
+	mi := &file_v1_starling_proto_msgTypes[122]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10094,7 +10165,7 @@ func (x *ChangeCause) String() string {
 func (*ChangeCause) ProtoMessage() {}
 
 func (x *ChangeCause) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[121]
+	mi := &file_v1_starling_proto_msgTypes[122]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10107,7 +10178,7 @@ func (x *ChangeCause) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangeCause.ProtoReflect.Descriptor instead.
 func (*ChangeCause) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{121}
+	return file_v1_starling_proto_rawDescGZIP(), []int{122}
 }
 
 func (x *ChangeCause) GetIndex() uint64 {
@@ -10146,7 +10217,7 @@ type BlameRequest struct {
 
 func (x *BlameRequest) Reset() {
 	*x = BlameRequest{}
-	mi := &file_v1_starling_proto_msgTypes[122]
+	mi := &file_v1_starling_proto_msgTypes[123]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10158,7 +10229,7 @@ func (x *BlameRequest) String() string {
 func (*BlameRequest) ProtoMessage() {}
 
 func (x *BlameRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[122]
+	mi := &file_v1_starling_proto_msgTypes[123]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10171,7 +10242,7 @@ func (x *BlameRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BlameRequest.ProtoReflect.Descriptor instead.
 func (*BlameRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{122}
+	return file_v1_starling_proto_rawDescGZIP(), []int{123}
 }
 
 func (x *BlameRequest) GetJob() string {
@@ -10216,7 +10287,7 @@ type UsageRequest struct {
 
 func (x *UsageRequest) Reset() {
 	*x = UsageRequest{}
-	mi := &file_v1_starling_proto_msgTypes[123]
+	mi := &file_v1_starling_proto_msgTypes[124]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10228,7 +10299,7 @@ func (x *UsageRequest) String() string {
 func (*UsageRequest) ProtoMessage() {}
 
 func (x *UsageRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[123]
+	mi := &file_v1_starling_proto_msgTypes[124]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10241,7 +10312,7 @@ func (x *UsageRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UsageRequest.ProtoReflect.Descriptor instead.
 func (*UsageRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{123}
+	return file_v1_starling_proto_rawDescGZIP(), []int{124}
 }
 
 func (x *UsageRequest) GetBy() []string {
@@ -10276,7 +10347,7 @@ type UsageResponse struct {
 
 func (x *UsageResponse) Reset() {
 	*x = UsageResponse{}
-	mi := &file_v1_starling_proto_msgTypes[124]
+	mi := &file_v1_starling_proto_msgTypes[125]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10288,7 +10359,7 @@ func (x *UsageResponse) String() string {
 func (*UsageResponse) ProtoMessage() {}
 
 func (x *UsageResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[124]
+	mi := &file_v1_starling_proto_msgTypes[125]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10301,7 +10372,7 @@ func (x *UsageResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UsageResponse.ProtoReflect.Descriptor instead.
 func (*UsageResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{124}
+	return file_v1_starling_proto_rawDescGZIP(), []int{125}
 }
 
 func (x *UsageResponse) GetSince() *timestamppb.Timestamp {
@@ -10342,7 +10413,7 @@ type UsageRow struct {
 
 func (x *UsageRow) Reset() {
 	*x = UsageRow{}
-	mi := &file_v1_starling_proto_msgTypes[125]
+	mi := &file_v1_starling_proto_msgTypes[126]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10354,7 +10425,7 @@ func (x *UsageRow) String() string {
 func (*UsageRow) ProtoMessage() {}
 
 func (x *UsageRow) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[125]
+	mi := &file_v1_starling_proto_msgTypes[126]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10367,7 +10438,7 @@ func (x *UsageRow) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UsageRow.ProtoReflect.Descriptor instead.
 func (*UsageRow) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{125}
+	return file_v1_starling_proto_rawDescGZIP(), []int{126}
 }
 
 func (x *UsageRow) GetKeys() []string {
@@ -10415,7 +10486,7 @@ type DeviceHours struct {
 
 func (x *DeviceHours) Reset() {
 	*x = DeviceHours{}
-	mi := &file_v1_starling_proto_msgTypes[126]
+	mi := &file_v1_starling_proto_msgTypes[127]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10427,7 +10498,7 @@ func (x *DeviceHours) String() string {
 func (*DeviceHours) ProtoMessage() {}
 
 func (x *DeviceHours) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[126]
+	mi := &file_v1_starling_proto_msgTypes[127]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10440,7 +10511,7 @@ func (x *DeviceHours) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeviceHours.ProtoReflect.Descriptor instead.
 func (*DeviceHours) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{126}
+	return file_v1_starling_proto_rawDescGZIP(), []int{127}
 }
 
 func (x *DeviceHours) GetKind() string {
@@ -10470,7 +10541,7 @@ type NodeStatsRequest struct {
 
 func (x *NodeStatsRequest) Reset() {
 	*x = NodeStatsRequest{}
-	mi := &file_v1_starling_proto_msgTypes[127]
+	mi := &file_v1_starling_proto_msgTypes[128]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10482,7 +10553,7 @@ func (x *NodeStatsRequest) String() string {
 func (*NodeStatsRequest) ProtoMessage() {}
 
 func (x *NodeStatsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[127]
+	mi := &file_v1_starling_proto_msgTypes[128]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10495,7 +10566,7 @@ func (x *NodeStatsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeStatsRequest.ProtoReflect.Descriptor instead.
 func (*NodeStatsRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{127}
+	return file_v1_starling_proto_rawDescGZIP(), []int{128}
 }
 
 func (x *NodeStatsRequest) GetMinIndex() uint64 {
@@ -10531,7 +10602,7 @@ type NodeStatsResponse struct {
 
 func (x *NodeStatsResponse) Reset() {
 	*x = NodeStatsResponse{}
-	mi := &file_v1_starling_proto_msgTypes[128]
+	mi := &file_v1_starling_proto_msgTypes[129]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10543,7 +10614,7 @@ func (x *NodeStatsResponse) String() string {
 func (*NodeStatsResponse) ProtoMessage() {}
 
 func (x *NodeStatsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[128]
+	mi := &file_v1_starling_proto_msgTypes[129]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10556,7 +10627,7 @@ func (x *NodeStatsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeStatsResponse.ProtoReflect.Descriptor instead.
 func (*NodeStatsResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{128}
+	return file_v1_starling_proto_rawDescGZIP(), []int{129}
 }
 
 func (x *NodeStatsResponse) GetIndex() uint64 {
@@ -10601,7 +10672,7 @@ type NodeUse struct {
 
 func (x *NodeUse) Reset() {
 	*x = NodeUse{}
-	mi := &file_v1_starling_proto_msgTypes[129]
+	mi := &file_v1_starling_proto_msgTypes[130]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10613,7 +10684,7 @@ func (x *NodeUse) String() string {
 func (*NodeUse) ProtoMessage() {}
 
 func (x *NodeUse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[129]
+	mi := &file_v1_starling_proto_msgTypes[130]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10626,7 +10697,7 @@ func (x *NodeUse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeUse.ProtoReflect.Descriptor instead.
 func (*NodeUse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{129}
+	return file_v1_starling_proto_rawDescGZIP(), []int{130}
 }
 
 func (x *NodeUse) GetNode() string {
@@ -10694,7 +10765,7 @@ type Use struct {
 
 func (x *Use) Reset() {
 	*x = Use{}
-	mi := &file_v1_starling_proto_msgTypes[130]
+	mi := &file_v1_starling_proto_msgTypes[131]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10706,7 +10777,7 @@ func (x *Use) String() string {
 func (*Use) ProtoMessage() {}
 
 func (x *Use) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[130]
+	mi := &file_v1_starling_proto_msgTypes[131]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10719,7 +10790,7 @@ func (x *Use) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Use.ProtoReflect.Descriptor instead.
 func (*Use) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{130}
+	return file_v1_starling_proto_rawDescGZIP(), []int{131}
 }
 
 func (x *Use) GetCpuMillicores() int64 {
@@ -10765,7 +10836,7 @@ type GPUUse struct {
 
 func (x *GPUUse) Reset() {
 	*x = GPUUse{}
-	mi := &file_v1_starling_proto_msgTypes[131]
+	mi := &file_v1_starling_proto_msgTypes[132]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10777,7 +10848,7 @@ func (x *GPUUse) String() string {
 func (*GPUUse) ProtoMessage() {}
 
 func (x *GPUUse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[131]
+	mi := &file_v1_starling_proto_msgTypes[132]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10790,7 +10861,7 @@ func (x *GPUUse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GPUUse.ProtoReflect.Descriptor instead.
 func (*GPUUse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{131}
+	return file_v1_starling_proto_rawDescGZIP(), []int{132}
 }
 
 func (x *GPUUse) GetNumber() uint32 {
@@ -10837,7 +10908,7 @@ type InstanceStatsRequest struct {
 
 func (x *InstanceStatsRequest) Reset() {
 	*x = InstanceStatsRequest{}
-	mi := &file_v1_starling_proto_msgTypes[132]
+	mi := &file_v1_starling_proto_msgTypes[133]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10849,7 +10920,7 @@ func (x *InstanceStatsRequest) String() string {
 func (*InstanceStatsRequest) ProtoMessage() {}
 
 func (x *InstanceStatsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[132]
+	mi := &file_v1_starling_proto_msgTypes[133]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10862,7 +10933,7 @@ func (x *InstanceStatsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InstanceStatsRequest.ProtoReflect.Descriptor instead.
 func (*InstanceStatsRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{132}
+	return file_v1_starling_proto_rawDescGZIP(), []int{133}
 }
 
 func (x *InstanceStatsRequest) GetMinIndex() uint64 {
@@ -10914,7 +10985,7 @@ type InstanceStatsResponse struct {
 
 func (x *InstanceStatsResponse) Reset() {
 	*x = InstanceStatsResponse{}
-	mi := &file_v1_starling_proto_msgTypes[133]
+	mi := &file_v1_starling_proto_msgTypes[134]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10926,7 +10997,7 @@ func (x *InstanceStatsResponse) String() string {
 func (*InstanceStatsResponse) ProtoMessage() {}
 
 func (x *InstanceStatsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[133]
+	mi := &file_v1_starling_proto_msgTypes[134]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10939,7 +11010,7 @@ func (x *InstanceStatsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InstanceStatsResponse.ProtoReflect.Descriptor instead.
 func (*InstanceStatsResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{133}
+	return file_v1_starling_proto_rawDescGZIP(), []int{134}
 }
 
 func (x *InstanceStatsResponse) GetIndex() uint64 {
@@ -10994,7 +11065,7 @@ type InstanceUse struct {
 
 func (x *InstanceUse) Reset() {
 	*x = InstanceUse{}
-	mi := &file_v1_starling_proto_msgTypes[134]
+	mi := &file_v1_starling_proto_msgTypes[135]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11006,7 +11077,7 @@ func (x *InstanceUse) String() string {
 func (*InstanceUse) ProtoMessage() {}
 
 func (x *InstanceUse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[134]
+	mi := &file_v1_starling_proto_msgTypes[135]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11019,7 +11090,7 @@ func (x *InstanceUse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InstanceUse.ProtoReflect.Descriptor instead.
 func (*InstanceUse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{134}
+	return file_v1_starling_proto_rawDescGZIP(), []int{135}
 }
 
 func (x *InstanceUse) GetTask() string {
@@ -11110,7 +11181,7 @@ type JournalEntry struct {
 
 func (x *JournalEntry) Reset() {
 	*x = JournalEntry{}
-	mi := &file_v1_starling_proto_msgTypes[135]
+	mi := &file_v1_starling_proto_msgTypes[136]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11122,7 +11193,7 @@ func (x *JournalEntry) String() string {
 func (*JournalEntry) ProtoMessage() {}
 
 func (x *JournalEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[135]
+	mi := &file_v1_starling_proto_msgTypes[136]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11135,7 +11206,7 @@ func (x *JournalEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JournalEntry.ProtoReflect.Descriptor instead.
 func (*JournalEntry) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{135}
+	return file_v1_starling_proto_rawDescGZIP(), []int{136}
 }
 
 func (x *JournalEntry) GetIndex() uint64 {
@@ -11228,7 +11299,7 @@ type CommandWords struct {
 
 func (x *CommandWords) Reset() {
 	*x = CommandWords{}
-	mi := &file_v1_starling_proto_msgTypes[136]
+	mi := &file_v1_starling_proto_msgTypes[137]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11240,7 +11311,7 @@ func (x *CommandWords) String() string {
 func (*CommandWords) ProtoMessage() {}
 
 func (x *CommandWords) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[136]
+	mi := &file_v1_starling_proto_msgTypes[137]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11253,7 +11324,7 @@ func (x *CommandWords) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CommandWords.ProtoReflect.Descriptor instead.
 func (*CommandWords) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{136}
+	return file_v1_starling_proto_rawDescGZIP(), []int{137}
 }
 
 func (x *CommandWords) GetKind() string {
@@ -11316,7 +11387,7 @@ type EffectWords struct {
 
 func (x *EffectWords) Reset() {
 	*x = EffectWords{}
-	mi := &file_v1_starling_proto_msgTypes[137]
+	mi := &file_v1_starling_proto_msgTypes[138]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11328,7 +11399,7 @@ func (x *EffectWords) String() string {
 func (*EffectWords) ProtoMessage() {}
 
 func (x *EffectWords) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[137]
+	mi := &file_v1_starling_proto_msgTypes[138]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11341,7 +11412,7 @@ func (x *EffectWords) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EffectWords.ProtoReflect.Descriptor instead.
 func (*EffectWords) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{137}
+	return file_v1_starling_proto_rawDescGZIP(), []int{138}
 }
 
 func (x *EffectWords) GetKind() string {
@@ -11411,7 +11482,7 @@ type LogsRequest struct {
 
 func (x *LogsRequest) Reset() {
 	*x = LogsRequest{}
-	mi := &file_v1_starling_proto_msgTypes[138]
+	mi := &file_v1_starling_proto_msgTypes[139]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11423,7 +11494,7 @@ func (x *LogsRequest) String() string {
 func (*LogsRequest) ProtoMessage() {}
 
 func (x *LogsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[138]
+	mi := &file_v1_starling_proto_msgTypes[139]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11436,7 +11507,7 @@ func (x *LogsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogsRequest.ProtoReflect.Descriptor instead.
 func (*LogsRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{138}
+	return file_v1_starling_proto_rawDescGZIP(), []int{139}
 }
 
 func (x *LogsRequest) GetMinIndex() uint64 {
@@ -11515,7 +11586,7 @@ type LogsResponse struct {
 
 func (x *LogsResponse) Reset() {
 	*x = LogsResponse{}
-	mi := &file_v1_starling_proto_msgTypes[139]
+	mi := &file_v1_starling_proto_msgTypes[140]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11527,7 +11598,7 @@ func (x *LogsResponse) String() string {
 func (*LogsResponse) ProtoMessage() {}
 
 func (x *LogsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[139]
+	mi := &file_v1_starling_proto_msgTypes[140]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11540,7 +11611,7 @@ func (x *LogsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogsResponse.ProtoReflect.Descriptor instead.
 func (*LogsResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{139}
+	return file_v1_starling_proto_rawDescGZIP(), []int{140}
 }
 
 func (x *LogsResponse) GetIndex() uint64 {
@@ -11590,7 +11661,7 @@ type FilesRequest struct {
 
 func (x *FilesRequest) Reset() {
 	*x = FilesRequest{}
-	mi := &file_v1_starling_proto_msgTypes[140]
+	mi := &file_v1_starling_proto_msgTypes[141]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11602,7 +11673,7 @@ func (x *FilesRequest) String() string {
 func (*FilesRequest) ProtoMessage() {}
 
 func (x *FilesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[140]
+	mi := &file_v1_starling_proto_msgTypes[141]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11615,7 +11686,7 @@ func (x *FilesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FilesRequest.ProtoReflect.Descriptor instead.
 func (*FilesRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{140}
+	return file_v1_starling_proto_rawDescGZIP(), []int{141}
 }
 
 func (x *FilesRequest) GetMinIndex() uint64 {
@@ -11685,7 +11756,7 @@ type FilesResponse struct {
 
 func (x *FilesResponse) Reset() {
 	*x = FilesResponse{}
-	mi := &file_v1_starling_proto_msgTypes[141]
+	mi := &file_v1_starling_proto_msgTypes[142]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11697,7 +11768,7 @@ func (x *FilesResponse) String() string {
 func (*FilesResponse) ProtoMessage() {}
 
 func (x *FilesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[141]
+	mi := &file_v1_starling_proto_msgTypes[142]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11710,7 +11781,7 @@ func (x *FilesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FilesResponse.ProtoReflect.Descriptor instead.
 func (*FilesResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{141}
+	return file_v1_starling_proto_rawDescGZIP(), []int{142}
 }
 
 func (x *FilesResponse) GetIndex() uint64 {
@@ -11779,7 +11850,7 @@ type FileInfo struct {
 
 func (x *FileInfo) Reset() {
 	*x = FileInfo{}
-	mi := &file_v1_starling_proto_msgTypes[142]
+	mi := &file_v1_starling_proto_msgTypes[143]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11791,7 +11862,7 @@ func (x *FileInfo) String() string {
 func (*FileInfo) ProtoMessage() {}
 
 func (x *FileInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[142]
+	mi := &file_v1_starling_proto_msgTypes[143]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11804,7 +11875,7 @@ func (x *FileInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FileInfo.ProtoReflect.Descriptor instead.
 func (*FileInfo) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{142}
+	return file_v1_starling_proto_rawDescGZIP(), []int{143}
 }
 
 func (x *FileInfo) GetName() string {
@@ -11881,7 +11952,7 @@ type ExecRequest struct {
 
 func (x *ExecRequest) Reset() {
 	*x = ExecRequest{}
-	mi := &file_v1_starling_proto_msgTypes[143]
+	mi := &file_v1_starling_proto_msgTypes[144]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11893,7 +11964,7 @@ func (x *ExecRequest) String() string {
 func (*ExecRequest) ProtoMessage() {}
 
 func (x *ExecRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[143]
+	mi := &file_v1_starling_proto_msgTypes[144]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11906,7 +11977,7 @@ func (x *ExecRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecRequest.ProtoReflect.Descriptor instead.
 func (*ExecRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{143}
+	return file_v1_starling_proto_rawDescGZIP(), []int{144}
 }
 
 func (x *ExecRequest) GetMinIndex() uint64 {
@@ -12023,7 +12094,7 @@ type ExecResponse struct {
 
 func (x *ExecResponse) Reset() {
 	*x = ExecResponse{}
-	mi := &file_v1_starling_proto_msgTypes[144]
+	mi := &file_v1_starling_proto_msgTypes[145]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12035,7 +12106,7 @@ func (x *ExecResponse) String() string {
 func (*ExecResponse) ProtoMessage() {}
 
 func (x *ExecResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[144]
+	mi := &file_v1_starling_proto_msgTypes[145]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12048,7 +12119,7 @@ func (x *ExecResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecResponse.ProtoReflect.Descriptor instead.
 func (*ExecResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{144}
+	return file_v1_starling_proto_rawDescGZIP(), []int{145}
 }
 
 func (x *ExecResponse) GetIndex() uint64 {
@@ -12109,7 +12180,7 @@ type OutputRequest struct {
 
 func (x *OutputRequest) Reset() {
 	*x = OutputRequest{}
-	mi := &file_v1_starling_proto_msgTypes[145]
+	mi := &file_v1_starling_proto_msgTypes[146]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12121,7 +12192,7 @@ func (x *OutputRequest) String() string {
 func (*OutputRequest) ProtoMessage() {}
 
 func (x *OutputRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[145]
+	mi := &file_v1_starling_proto_msgTypes[146]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12134,7 +12205,7 @@ func (x *OutputRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutputRequest.ProtoReflect.Descriptor instead.
 func (*OutputRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{145}
+	return file_v1_starling_proto_rawDescGZIP(), []int{146}
 }
 
 func (x *OutputRequest) GetOutput() string {
@@ -12182,7 +12253,7 @@ type OutputResponse struct {
 
 func (x *OutputResponse) Reset() {
 	*x = OutputResponse{}
-	mi := &file_v1_starling_proto_msgTypes[146]
+	mi := &file_v1_starling_proto_msgTypes[147]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12194,7 +12265,7 @@ func (x *OutputResponse) String() string {
 func (*OutputResponse) ProtoMessage() {}
 
 func (x *OutputResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[146]
+	mi := &file_v1_starling_proto_msgTypes[147]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12207,7 +12278,7 @@ func (x *OutputResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutputResponse.ProtoReflect.Descriptor instead.
 func (*OutputResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{146}
+	return file_v1_starling_proto_rawDescGZIP(), []int{147}
 }
 
 func (x *OutputResponse) GetData() []byte {
@@ -12226,7 +12297,7 @@ type RulesRequest struct {
 
 func (x *RulesRequest) Reset() {
 	*x = RulesRequest{}
-	mi := &file_v1_starling_proto_msgTypes[147]
+	mi := &file_v1_starling_proto_msgTypes[148]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12238,7 +12309,7 @@ func (x *RulesRequest) String() string {
 func (*RulesRequest) ProtoMessage() {}
 
 func (x *RulesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[147]
+	mi := &file_v1_starling_proto_msgTypes[148]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12251,7 +12322,7 @@ func (x *RulesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RulesRequest.ProtoReflect.Descriptor instead.
 func (*RulesRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{147}
+	return file_v1_starling_proto_rawDescGZIP(), []int{148}
 }
 
 func (x *RulesRequest) GetMinIndex() uint64 {
@@ -12276,7 +12347,7 @@ type RulesResponse struct {
 
 func (x *RulesResponse) Reset() {
 	*x = RulesResponse{}
-	mi := &file_v1_starling_proto_msgTypes[148]
+	mi := &file_v1_starling_proto_msgTypes[149]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12288,7 +12359,7 @@ func (x *RulesResponse) String() string {
 func (*RulesResponse) ProtoMessage() {}
 
 func (x *RulesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[148]
+	mi := &file_v1_starling_proto_msgTypes[149]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12301,7 +12372,7 @@ func (x *RulesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RulesResponse.ProtoReflect.Descriptor instead.
 func (*RulesResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{148}
+	return file_v1_starling_proto_rawDescGZIP(), []int{149}
 }
 
 func (x *RulesResponse) GetIndex() uint64 {
@@ -12345,7 +12416,7 @@ type RulesOfMember struct {
 
 func (x *RulesOfMember) Reset() {
 	*x = RulesOfMember{}
-	mi := &file_v1_starling_proto_msgTypes[149]
+	mi := &file_v1_starling_proto_msgTypes[150]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12357,7 +12428,7 @@ func (x *RulesOfMember) String() string {
 func (*RulesOfMember) ProtoMessage() {}
 
 func (x *RulesOfMember) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[149]
+	mi := &file_v1_starling_proto_msgTypes[150]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12370,7 +12441,7 @@ func (x *RulesOfMember) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RulesOfMember.ProtoReflect.Descriptor instead.
 func (*RulesOfMember) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{149}
+	return file_v1_starling_proto_rawDescGZIP(), []int{150}
 }
 
 func (x *RulesOfMember) GetPeer() string {
@@ -12397,7 +12468,7 @@ type RaiseRulesRequest struct {
 
 func (x *RaiseRulesRequest) Reset() {
 	*x = RaiseRulesRequest{}
-	mi := &file_v1_starling_proto_msgTypes[150]
+	mi := &file_v1_starling_proto_msgTypes[151]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12409,7 +12480,7 @@ func (x *RaiseRulesRequest) String() string {
 func (*RaiseRulesRequest) ProtoMessage() {}
 
 func (x *RaiseRulesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[150]
+	mi := &file_v1_starling_proto_msgTypes[151]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12422,7 +12493,7 @@ func (x *RaiseRulesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RaiseRulesRequest.ProtoReflect.Descriptor instead.
 func (*RaiseRulesRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{150}
+	return file_v1_starling_proto_rawDescGZIP(), []int{151}
 }
 
 func (x *RaiseRulesRequest) GetVersion() uint32 {
@@ -12441,7 +12512,7 @@ type RaiseRulesResponse struct {
 
 func (x *RaiseRulesResponse) Reset() {
 	*x = RaiseRulesResponse{}
-	mi := &file_v1_starling_proto_msgTypes[151]
+	mi := &file_v1_starling_proto_msgTypes[152]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12453,7 +12524,7 @@ func (x *RaiseRulesResponse) String() string {
 func (*RaiseRulesResponse) ProtoMessage() {}
 
 func (x *RaiseRulesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[151]
+	mi := &file_v1_starling_proto_msgTypes[152]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12466,7 +12537,7 @@ func (x *RaiseRulesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RaiseRulesResponse.ProtoReflect.Descriptor instead.
 func (*RaiseRulesResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{151}
+	return file_v1_starling_proto_rawDescGZIP(), []int{152}
 }
 
 func (x *RaiseRulesResponse) GetIndex() uint64 {
@@ -12484,7 +12555,7 @@ type QuorumRequest struct {
 
 func (x *QuorumRequest) Reset() {
 	*x = QuorumRequest{}
-	mi := &file_v1_starling_proto_msgTypes[152]
+	mi := &file_v1_starling_proto_msgTypes[153]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12496,7 +12567,7 @@ func (x *QuorumRequest) String() string {
 func (*QuorumRequest) ProtoMessage() {}
 
 func (x *QuorumRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[152]
+	mi := &file_v1_starling_proto_msgTypes[153]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12509,7 +12580,7 @@ func (x *QuorumRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuorumRequest.ProtoReflect.Descriptor instead.
 func (*QuorumRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{152}
+	return file_v1_starling_proto_rawDescGZIP(), []int{153}
 }
 
 type QuorumResponse struct {
@@ -12529,7 +12600,7 @@ type QuorumResponse struct {
 
 func (x *QuorumResponse) Reset() {
 	*x = QuorumResponse{}
-	mi := &file_v1_starling_proto_msgTypes[153]
+	mi := &file_v1_starling_proto_msgTypes[154]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12541,7 +12612,7 @@ func (x *QuorumResponse) String() string {
 func (*QuorumResponse) ProtoMessage() {}
 
 func (x *QuorumResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[153]
+	mi := &file_v1_starling_proto_msgTypes[154]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12554,7 +12625,7 @@ func (x *QuorumResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuorumResponse.ProtoReflect.Descriptor instead.
 func (*QuorumResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{153}
+	return file_v1_starling_proto_rawDescGZIP(), []int{154}
 }
 
 func (x *QuorumResponse) GetEndpoints() []string {
@@ -12616,7 +12687,7 @@ type QuorumMember struct {
 
 func (x *QuorumMember) Reset() {
 	*x = QuorumMember{}
-	mi := &file_v1_starling_proto_msgTypes[154]
+	mi := &file_v1_starling_proto_msgTypes[155]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12628,7 +12699,7 @@ func (x *QuorumMember) String() string {
 func (*QuorumMember) ProtoMessage() {}
 
 func (x *QuorumMember) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[154]
+	mi := &file_v1_starling_proto_msgTypes[155]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12641,7 +12712,7 @@ func (x *QuorumMember) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuorumMember.ProtoReflect.Descriptor instead.
 func (*QuorumMember) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{154}
+	return file_v1_starling_proto_rawDescGZIP(), []int{155}
 }
 
 func (x *QuorumMember) GetNode() string {
@@ -12727,7 +12798,7 @@ type QuorumMachine struct {
 
 func (x *QuorumMachine) Reset() {
 	*x = QuorumMachine{}
-	mi := &file_v1_starling_proto_msgTypes[155]
+	mi := &file_v1_starling_proto_msgTypes[156]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12739,7 +12810,7 @@ func (x *QuorumMachine) String() string {
 func (*QuorumMachine) ProtoMessage() {}
 
 func (x *QuorumMachine) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[155]
+	mi := &file_v1_starling_proto_msgTypes[156]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12752,7 +12823,7 @@ func (x *QuorumMachine) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuorumMachine.ProtoReflect.Descriptor instead.
 func (*QuorumMachine) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{155}
+	return file_v1_starling_proto_rawDescGZIP(), []int{156}
 }
 
 func (x *QuorumMachine) GetNode() string {
@@ -12787,7 +12858,7 @@ type ChangeQuorumRequest struct {
 
 func (x *ChangeQuorumRequest) Reset() {
 	*x = ChangeQuorumRequest{}
-	mi := &file_v1_starling_proto_msgTypes[156]
+	mi := &file_v1_starling_proto_msgTypes[157]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12799,7 +12870,7 @@ func (x *ChangeQuorumRequest) String() string {
 func (*ChangeQuorumRequest) ProtoMessage() {}
 
 func (x *ChangeQuorumRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[156]
+	mi := &file_v1_starling_proto_msgTypes[157]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12812,7 +12883,7 @@ func (x *ChangeQuorumRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangeQuorumRequest.ProtoReflect.Descriptor instead.
 func (*ChangeQuorumRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{156}
+	return file_v1_starling_proto_rawDescGZIP(), []int{157}
 }
 
 func (x *ChangeQuorumRequest) GetAction() string {
@@ -12837,7 +12908,7 @@ type ChangeQuorumResponse struct {
 
 func (x *ChangeQuorumResponse) Reset() {
 	*x = ChangeQuorumResponse{}
-	mi := &file_v1_starling_proto_msgTypes[157]
+	mi := &file_v1_starling_proto_msgTypes[158]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12849,7 +12920,7 @@ func (x *ChangeQuorumResponse) String() string {
 func (*ChangeQuorumResponse) ProtoMessage() {}
 
 func (x *ChangeQuorumResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[157]
+	mi := &file_v1_starling_proto_msgTypes[158]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12862,7 +12933,7 @@ func (x *ChangeQuorumResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangeQuorumResponse.ProtoReflect.Descriptor instead.
 func (*ChangeQuorumResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{157}
+	return file_v1_starling_proto_rawDescGZIP(), []int{158}
 }
 
 type InfoRequest struct {
@@ -12874,7 +12945,7 @@ type InfoRequest struct {
 
 func (x *InfoRequest) Reset() {
 	*x = InfoRequest{}
-	mi := &file_v1_starling_proto_msgTypes[158]
+	mi := &file_v1_starling_proto_msgTypes[159]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12886,7 +12957,7 @@ func (x *InfoRequest) String() string {
 func (*InfoRequest) ProtoMessage() {}
 
 func (x *InfoRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[158]
+	mi := &file_v1_starling_proto_msgTypes[159]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12899,7 +12970,7 @@ func (x *InfoRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InfoRequest.ProtoReflect.Descriptor instead.
 func (*InfoRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{158}
+	return file_v1_starling_proto_rawDescGZIP(), []int{159}
 }
 
 func (x *InfoRequest) GetMinIndex() uint64 {
@@ -12932,7 +13003,7 @@ type InfoResponse struct {
 
 func (x *InfoResponse) Reset() {
 	*x = InfoResponse{}
-	mi := &file_v1_starling_proto_msgTypes[159]
+	mi := &file_v1_starling_proto_msgTypes[160]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12944,7 +13015,7 @@ func (x *InfoResponse) String() string {
 func (*InfoResponse) ProtoMessage() {}
 
 func (x *InfoResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[159]
+	mi := &file_v1_starling_proto_msgTypes[160]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12957,7 +13028,7 @@ func (x *InfoResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InfoResponse.ProtoReflect.Descriptor instead.
 func (*InfoResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{159}
+	return file_v1_starling_proto_rawDescGZIP(), []int{160}
 }
 
 func (x *InfoResponse) GetIndex() uint64 {
@@ -13029,7 +13100,7 @@ type Wait struct {
 
 func (x *Wait) Reset() {
 	*x = Wait{}
-	mi := &file_v1_starling_proto_msgTypes[160]
+	mi := &file_v1_starling_proto_msgTypes[161]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13041,7 +13112,7 @@ func (x *Wait) String() string {
 func (*Wait) ProtoMessage() {}
 
 func (x *Wait) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[160]
+	mi := &file_v1_starling_proto_msgTypes[161]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13054,7 +13125,7 @@ func (x *Wait) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Wait.ProtoReflect.Descriptor instead.
 func (*Wait) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{160}
+	return file_v1_starling_proto_rawDescGZIP(), []int{161}
 }
 
 func (x *Wait) GetAllocation() string {
@@ -13476,13 +13547,18 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\x13ListSecretsResponse\x12\x14\n" +
 	"\x05index\x18\x01 \x01(\x04R\x05index\x12.\n" +
 	"\x04time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12-\n" +
-	"\asecrets\x18\x03 \x03(\v2\x13.starling.v1.SecretR\asecrets\"\x91\x01\n" +
+	"\asecrets\x18\x03 \x03(\v2\x13.starling.v1.SecretR\asecrets\"\xc9\x01\n" +
 	"\x06Secret\x12\x12\n" +
 	"\x04pool\x18\x01 \x01(\tR\x04pool\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x18\n" +
 	"\aversion\x18\x03 \x01(\rR\aversion\x121\n" +
 	"\x06put_at\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x05putAt\x12\x12\n" +
-	"\x04jobs\x18\x05 \x03(\tR\x04jobs\"\\\n" +
+	"\x04jobs\x18\x05 \x03(\tR\x04jobs\x126\n" +
+	"\bversions\x18\x06 \x03(\v2\x1a.starling.v1.SecretVersionR\bversions\"p\n" +
+	"\rSecretVersion\x12\x18\n" +
+	"\aversion\x18\x01 \x01(\rR\aversion\x121\n" +
+	"\x06put_at\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x05putAt\x12\x12\n" +
+	"\x04jobs\x18\x03 \x03(\tR\x04jobs\"\\\n" +
 	"\x13RemoveSecretRequest\x12\x1d\n" +
 	"\n" +
 	"request_id\x18\x01 \x01(\tR\trequestId\x12\x12\n" +
@@ -14274,7 +14350,7 @@ func file_v1_starling_proto_rawDescGZIP() []byte {
 	return file_v1_starling_proto_rawDescData
 }
 
-var file_v1_starling_proto_msgTypes = make([]protoimpl.MessageInfo, 161)
+var file_v1_starling_proto_msgTypes = make([]protoimpl.MessageInfo, 162)
 var file_v1_starling_proto_goTypes = []any{
 	(*ErrorDetail)(nil),             // 0: starling.v1.ErrorDetail
 	(*Problem)(nil),                 // 1: starling.v1.Problem
@@ -14334,110 +14410,111 @@ var file_v1_starling_proto_goTypes = []any{
 	(*ListSecretsRequest)(nil),      // 55: starling.v1.ListSecretsRequest
 	(*ListSecretsResponse)(nil),     // 56: starling.v1.ListSecretsResponse
 	(*Secret)(nil),                  // 57: starling.v1.Secret
-	(*RemoveSecretRequest)(nil),     // 58: starling.v1.RemoveSecretRequest
-	(*RemoveSecretResponse)(nil),    // 59: starling.v1.RemoveSecretResponse
-	(*RemoveVolumesRequest)(nil),    // 60: starling.v1.RemoveVolumesRequest
-	(*RemoveVolumesResponse)(nil),   // 61: starling.v1.RemoveVolumesResponse
-	(*ReadVolumesRequest)(nil),      // 62: starling.v1.ReadVolumesRequest
-	(*ReadVolumesResponse)(nil),     // 63: starling.v1.ReadVolumesResponse
-	(*RelocateVolumesRequest)(nil),  // 64: starling.v1.RelocateVolumesRequest
-	(*RelocateVolumesResponse)(nil), // 65: starling.v1.RelocateVolumesResponse
-	(*DrainNodeRequest)(nil),        // 66: starling.v1.DrainNodeRequest
-	(*DrainNodeResponse)(nil),       // 67: starling.v1.DrainNodeResponse
-	(*PoolSpec)(nil),                // 68: starling.v1.PoolSpec
-	(*Quota)(nil),                   // 69: starling.v1.Quota
-	(*ChangePoolsRequest)(nil),      // 70: starling.v1.ChangePoolsRequest
-	(*ChangePoolsResponse)(nil),     // 71: starling.v1.ChangePoolsResponse
-	(*PlanPoolsRequest)(nil),        // 72: starling.v1.PlanPoolsRequest
-	(*PlanPoolsResponse)(nil),       // 73: starling.v1.PlanPoolsResponse
-	(*PoolChange)(nil),              // 74: starling.v1.PoolChange
-	(*EntitlementChange)(nil),       // 75: starling.v1.EntitlementChange
-	(*ListPoolsRequest)(nil),        // 76: starling.v1.ListPoolsRequest
-	(*ListPoolsResponse)(nil),       // 77: starling.v1.ListPoolsResponse
-	(*Amount)(nil),                  // 78: starling.v1.Amount
-	(*Pool)(nil),                    // 79: starling.v1.Pool
-	(*PoolUse)(nil),                 // 80: starling.v1.PoolUse
-	(*PoolStatusRequest)(nil),       // 81: starling.v1.PoolStatusRequest
-	(*PoolStatusResponse)(nil),      // 82: starling.v1.PoolStatusResponse
-	(*PoolExplanation)(nil),         // 83: starling.v1.PoolExplanation
-	(*Part)(nil),                    // 84: starling.v1.Part
-	(*JobHistoryRequest)(nil),       // 85: starling.v1.JobHistoryRequest
-	(*JobHistoryResponse)(nil),      // 86: starling.v1.JobHistoryResponse
-	(*JobVersion)(nil),              // 87: starling.v1.JobVersion
-	(*JobDiffRequest)(nil),          // 88: starling.v1.JobDiffRequest
-	(*JobDiffResponse)(nil),         // 89: starling.v1.JobDiffResponse
-	(*ListJobsRequest)(nil),         // 90: starling.v1.ListJobsRequest
-	(*ListJobsResponse)(nil),        // 91: starling.v1.ListJobsResponse
-	(*Job)(nil),                     // 92: starling.v1.Job
-	(*PolicyAction)(nil),            // 93: starling.v1.PolicyAction
-	(*Update)(nil),                  // 94: starling.v1.Update
-	(*Counts)(nil),                  // 95: starling.v1.Counts
-	(*JobStatusRequest)(nil),        // 96: starling.v1.JobStatusRequest
-	(*JobStatusResponse)(nil),       // 97: starling.v1.JobStatusResponse
-	(*Task)(nil),                    // 98: starling.v1.Task
-	(*TaskChanges)(nil),             // 99: starling.v1.TaskChanges
-	(*Preemption)(nil),              // 100: starling.v1.Preemption
-	(*Slot)(nil),                    // 101: starling.v1.Slot
-	(*Port)(nil),                    // 102: starling.v1.Port
-	(*WhyRequest)(nil),              // 103: starling.v1.WhyRequest
-	(*WhyResponse)(nil),             // 104: starling.v1.WhyResponse
-	(*Finding)(nil),                 // 105: starling.v1.Finding
-	(*ListPeersRequest)(nil),        // 106: starling.v1.ListPeersRequest
-	(*ListPeersResponse)(nil),       // 107: starling.v1.ListPeersResponse
-	(*Peer)(nil),                    // 108: starling.v1.Peer
-	(*WatchRequest)(nil),            // 109: starling.v1.WatchRequest
-	(*WatchResponse)(nil),           // 110: starling.v1.WatchResponse
-	(*Node)(nil),                    // 111: starling.v1.Node
-	(*Instance)(nil),                // 112: starling.v1.Instance
-	(*Endpoint)(nil),                // 113: starling.v1.Endpoint
-	(*TailJournalRequest)(nil),      // 114: starling.v1.TailJournalRequest
-	(*TailJournalResponse)(nil),     // 115: starling.v1.TailJournalResponse
-	(*ExportRequest)(nil),           // 116: starling.v1.ExportRequest
-	(*ExportResponse)(nil),          // 117: starling.v1.ExportResponse
-	(*DiffRequest)(nil),             // 118: starling.v1.DiffRequest
-	(*DiffResponse)(nil),            // 119: starling.v1.DiffResponse
-	(*Changed)(nil),                 // 120: starling.v1.Changed
-	(*ChangeCause)(nil),             // 121: starling.v1.ChangeCause
-	(*BlameRequest)(nil),            // 122: starling.v1.BlameRequest
-	(*UsageRequest)(nil),            // 123: starling.v1.UsageRequest
-	(*UsageResponse)(nil),           // 124: starling.v1.UsageResponse
-	(*UsageRow)(nil),                // 125: starling.v1.UsageRow
-	(*DeviceHours)(nil),             // 126: starling.v1.DeviceHours
-	(*NodeStatsRequest)(nil),        // 127: starling.v1.NodeStatsRequest
-	(*NodeStatsResponse)(nil),       // 128: starling.v1.NodeStatsResponse
-	(*NodeUse)(nil),                 // 129: starling.v1.NodeUse
-	(*Use)(nil),                     // 130: starling.v1.Use
-	(*GPUUse)(nil),                  // 131: starling.v1.GPUUse
-	(*InstanceStatsRequest)(nil),    // 132: starling.v1.InstanceStatsRequest
-	(*InstanceStatsResponse)(nil),   // 133: starling.v1.InstanceStatsResponse
-	(*InstanceUse)(nil),             // 134: starling.v1.InstanceUse
-	(*JournalEntry)(nil),            // 135: starling.v1.JournalEntry
-	(*CommandWords)(nil),            // 136: starling.v1.CommandWords
-	(*EffectWords)(nil),             // 137: starling.v1.EffectWords
-	(*LogsRequest)(nil),             // 138: starling.v1.LogsRequest
-	(*LogsResponse)(nil),            // 139: starling.v1.LogsResponse
-	(*FilesRequest)(nil),            // 140: starling.v1.FilesRequest
-	(*FilesResponse)(nil),           // 141: starling.v1.FilesResponse
-	(*FileInfo)(nil),                // 142: starling.v1.FileInfo
-	(*ExecRequest)(nil),             // 143: starling.v1.ExecRequest
-	(*ExecResponse)(nil),            // 144: starling.v1.ExecResponse
-	(*OutputRequest)(nil),           // 145: starling.v1.OutputRequest
-	(*OutputResponse)(nil),          // 146: starling.v1.OutputResponse
-	(*RulesRequest)(nil),            // 147: starling.v1.RulesRequest
-	(*RulesResponse)(nil),           // 148: starling.v1.RulesResponse
-	(*RulesOfMember)(nil),           // 149: starling.v1.RulesOfMember
-	(*RaiseRulesRequest)(nil),       // 150: starling.v1.RaiseRulesRequest
-	(*RaiseRulesResponse)(nil),      // 151: starling.v1.RaiseRulesResponse
-	(*QuorumRequest)(nil),           // 152: starling.v1.QuorumRequest
-	(*QuorumResponse)(nil),          // 153: starling.v1.QuorumResponse
-	(*QuorumMember)(nil),            // 154: starling.v1.QuorumMember
-	(*QuorumMachine)(nil),           // 155: starling.v1.QuorumMachine
-	(*ChangeQuorumRequest)(nil),     // 156: starling.v1.ChangeQuorumRequest
-	(*ChangeQuorumResponse)(nil),    // 157: starling.v1.ChangeQuorumResponse
-	(*InfoRequest)(nil),             // 158: starling.v1.InfoRequest
-	(*InfoResponse)(nil),            // 159: starling.v1.InfoResponse
-	(*Wait)(nil),                    // 160: starling.v1.Wait
-	(*timestamppb.Timestamp)(nil),   // 161: google.protobuf.Timestamp
+	(*SecretVersion)(nil),           // 58: starling.v1.SecretVersion
+	(*RemoveSecretRequest)(nil),     // 59: starling.v1.RemoveSecretRequest
+	(*RemoveSecretResponse)(nil),    // 60: starling.v1.RemoveSecretResponse
+	(*RemoveVolumesRequest)(nil),    // 61: starling.v1.RemoveVolumesRequest
+	(*RemoveVolumesResponse)(nil),   // 62: starling.v1.RemoveVolumesResponse
+	(*ReadVolumesRequest)(nil),      // 63: starling.v1.ReadVolumesRequest
+	(*ReadVolumesResponse)(nil),     // 64: starling.v1.ReadVolumesResponse
+	(*RelocateVolumesRequest)(nil),  // 65: starling.v1.RelocateVolumesRequest
+	(*RelocateVolumesResponse)(nil), // 66: starling.v1.RelocateVolumesResponse
+	(*DrainNodeRequest)(nil),        // 67: starling.v1.DrainNodeRequest
+	(*DrainNodeResponse)(nil),       // 68: starling.v1.DrainNodeResponse
+	(*PoolSpec)(nil),                // 69: starling.v1.PoolSpec
+	(*Quota)(nil),                   // 70: starling.v1.Quota
+	(*ChangePoolsRequest)(nil),      // 71: starling.v1.ChangePoolsRequest
+	(*ChangePoolsResponse)(nil),     // 72: starling.v1.ChangePoolsResponse
+	(*PlanPoolsRequest)(nil),        // 73: starling.v1.PlanPoolsRequest
+	(*PlanPoolsResponse)(nil),       // 74: starling.v1.PlanPoolsResponse
+	(*PoolChange)(nil),              // 75: starling.v1.PoolChange
+	(*EntitlementChange)(nil),       // 76: starling.v1.EntitlementChange
+	(*ListPoolsRequest)(nil),        // 77: starling.v1.ListPoolsRequest
+	(*ListPoolsResponse)(nil),       // 78: starling.v1.ListPoolsResponse
+	(*Amount)(nil),                  // 79: starling.v1.Amount
+	(*Pool)(nil),                    // 80: starling.v1.Pool
+	(*PoolUse)(nil),                 // 81: starling.v1.PoolUse
+	(*PoolStatusRequest)(nil),       // 82: starling.v1.PoolStatusRequest
+	(*PoolStatusResponse)(nil),      // 83: starling.v1.PoolStatusResponse
+	(*PoolExplanation)(nil),         // 84: starling.v1.PoolExplanation
+	(*Part)(nil),                    // 85: starling.v1.Part
+	(*JobHistoryRequest)(nil),       // 86: starling.v1.JobHistoryRequest
+	(*JobHistoryResponse)(nil),      // 87: starling.v1.JobHistoryResponse
+	(*JobVersion)(nil),              // 88: starling.v1.JobVersion
+	(*JobDiffRequest)(nil),          // 89: starling.v1.JobDiffRequest
+	(*JobDiffResponse)(nil),         // 90: starling.v1.JobDiffResponse
+	(*ListJobsRequest)(nil),         // 91: starling.v1.ListJobsRequest
+	(*ListJobsResponse)(nil),        // 92: starling.v1.ListJobsResponse
+	(*Job)(nil),                     // 93: starling.v1.Job
+	(*PolicyAction)(nil),            // 94: starling.v1.PolicyAction
+	(*Update)(nil),                  // 95: starling.v1.Update
+	(*Counts)(nil),                  // 96: starling.v1.Counts
+	(*JobStatusRequest)(nil),        // 97: starling.v1.JobStatusRequest
+	(*JobStatusResponse)(nil),       // 98: starling.v1.JobStatusResponse
+	(*Task)(nil),                    // 99: starling.v1.Task
+	(*TaskChanges)(nil),             // 100: starling.v1.TaskChanges
+	(*Preemption)(nil),              // 101: starling.v1.Preemption
+	(*Slot)(nil),                    // 102: starling.v1.Slot
+	(*Port)(nil),                    // 103: starling.v1.Port
+	(*WhyRequest)(nil),              // 104: starling.v1.WhyRequest
+	(*WhyResponse)(nil),             // 105: starling.v1.WhyResponse
+	(*Finding)(nil),                 // 106: starling.v1.Finding
+	(*ListPeersRequest)(nil),        // 107: starling.v1.ListPeersRequest
+	(*ListPeersResponse)(nil),       // 108: starling.v1.ListPeersResponse
+	(*Peer)(nil),                    // 109: starling.v1.Peer
+	(*WatchRequest)(nil),            // 110: starling.v1.WatchRequest
+	(*WatchResponse)(nil),           // 111: starling.v1.WatchResponse
+	(*Node)(nil),                    // 112: starling.v1.Node
+	(*Instance)(nil),                // 113: starling.v1.Instance
+	(*Endpoint)(nil),                // 114: starling.v1.Endpoint
+	(*TailJournalRequest)(nil),      // 115: starling.v1.TailJournalRequest
+	(*TailJournalResponse)(nil),     // 116: starling.v1.TailJournalResponse
+	(*ExportRequest)(nil),           // 117: starling.v1.ExportRequest
+	(*ExportResponse)(nil),          // 118: starling.v1.ExportResponse
+	(*DiffRequest)(nil),             // 119: starling.v1.DiffRequest
+	(*DiffResponse)(nil),            // 120: starling.v1.DiffResponse
+	(*Changed)(nil),                 // 121: starling.v1.Changed
+	(*ChangeCause)(nil),             // 122: starling.v1.ChangeCause
+	(*BlameRequest)(nil),            // 123: starling.v1.BlameRequest
+	(*UsageRequest)(nil),            // 124: starling.v1.UsageRequest
+	(*UsageResponse)(nil),           // 125: starling.v1.UsageResponse
+	(*UsageRow)(nil),                // 126: starling.v1.UsageRow
+	(*DeviceHours)(nil),             // 127: starling.v1.DeviceHours
+	(*NodeStatsRequest)(nil),        // 128: starling.v1.NodeStatsRequest
+	(*NodeStatsResponse)(nil),       // 129: starling.v1.NodeStatsResponse
+	(*NodeUse)(nil),                 // 130: starling.v1.NodeUse
+	(*Use)(nil),                     // 131: starling.v1.Use
+	(*GPUUse)(nil),                  // 132: starling.v1.GPUUse
+	(*InstanceStatsRequest)(nil),    // 133: starling.v1.InstanceStatsRequest
+	(*InstanceStatsResponse)(nil),   // 134: starling.v1.InstanceStatsResponse
+	(*InstanceUse)(nil),             // 135: starling.v1.InstanceUse
+	(*JournalEntry)(nil),            // 136: starling.v1.JournalEntry
+	(*CommandWords)(nil),            // 137: starling.v1.CommandWords
+	(*EffectWords)(nil),             // 138: starling.v1.EffectWords
+	(*LogsRequest)(nil),             // 139: starling.v1.LogsRequest
+	(*LogsResponse)(nil),            // 140: starling.v1.LogsResponse
+	(*FilesRequest)(nil),            // 141: starling.v1.FilesRequest
+	(*FilesResponse)(nil),           // 142: starling.v1.FilesResponse
+	(*FileInfo)(nil),                // 143: starling.v1.FileInfo
+	(*ExecRequest)(nil),             // 144: starling.v1.ExecRequest
+	(*ExecResponse)(nil),            // 145: starling.v1.ExecResponse
+	(*OutputRequest)(nil),           // 146: starling.v1.OutputRequest
+	(*OutputResponse)(nil),          // 147: starling.v1.OutputResponse
+	(*RulesRequest)(nil),            // 148: starling.v1.RulesRequest
+	(*RulesResponse)(nil),           // 149: starling.v1.RulesResponse
+	(*RulesOfMember)(nil),           // 150: starling.v1.RulesOfMember
+	(*RaiseRulesRequest)(nil),       // 151: starling.v1.RaiseRulesRequest
+	(*RaiseRulesResponse)(nil),      // 152: starling.v1.RaiseRulesResponse
+	(*QuorumRequest)(nil),           // 153: starling.v1.QuorumRequest
+	(*QuorumResponse)(nil),          // 154: starling.v1.QuorumResponse
+	(*QuorumMember)(nil),            // 155: starling.v1.QuorumMember
+	(*QuorumMachine)(nil),           // 156: starling.v1.QuorumMachine
+	(*ChangeQuorumRequest)(nil),     // 157: starling.v1.ChangeQuorumRequest
+	(*ChangeQuorumResponse)(nil),    // 158: starling.v1.ChangeQuorumResponse
+	(*InfoRequest)(nil),             // 159: starling.v1.InfoRequest
+	(*InfoResponse)(nil),            // 160: starling.v1.InfoResponse
+	(*Wait)(nil),                    // 161: starling.v1.Wait
+	(*timestamppb.Timestamp)(nil),   // 162: google.protobuf.Timestamp
 }
 var file_v1_starling_proto_depIdxs = []int32{
 	1,   // 0: starling.v1.ErrorDetail.problems:type_name -> starling.v1.Problem
@@ -14470,233 +14547,235 @@ var file_v1_starling_proto_depIdxs = []int32{
 	28,  // 27: starling.v1.PlanJobResponse.changes:type_name -> starling.v1.Change
 	29,  // 28: starling.v1.PlanJobResponse.tasks:type_name -> starling.v1.TaskPlan
 	30,  // 29: starling.v1.PlanJobResponse.waves:type_name -> starling.v1.Wave
-	105, // 30: starling.v1.PlanJobResponse.findings:type_name -> starling.v1.Finding
-	94,  // 31: starling.v1.PlanJobResponse.update:type_name -> starling.v1.Update
+	106, // 30: starling.v1.PlanJobResponse.findings:type_name -> starling.v1.Finding
+	95,  // 31: starling.v1.PlanJobResponse.update:type_name -> starling.v1.Update
 	31,  // 32: starling.v1.Wave.steps:type_name -> starling.v1.Step
 	33,  // 33: starling.v1.WhatIfRequest.add:type_name -> starling.v1.ImaginedNodes
 	2,   // 34: starling.v1.WhatIfRequest.run:type_name -> starling.v1.JobSpec
-	68,  // 35: starling.v1.WhatIfRequest.pools:type_name -> starling.v1.PoolSpec
+	69,  // 35: starling.v1.WhatIfRequest.pools:type_name -> starling.v1.PoolSpec
 	8,   // 36: starling.v1.ImaginedNodes.capacity:type_name -> starling.v1.Resources
 	10,  // 37: starling.v1.ImaginedNodes.devices:type_name -> starling.v1.Device
 	7,   // 38: starling.v1.ImaginedNodes.attributes:type_name -> starling.v1.Variable
 	35,  // 39: starling.v1.WhatIfResponse.differences:type_name -> starling.v1.Difference
 	36,  // 40: starling.v1.WhatIfResponse.counts:type_name -> starling.v1.DifferenceCount
-	78,  // 41: starling.v1.WhatIfResponse.capacity_before:type_name -> starling.v1.Amount
-	78,  // 42: starling.v1.WhatIfResponse.capacity_after:type_name -> starling.v1.Amount
+	79,  // 41: starling.v1.WhatIfResponse.capacity_before:type_name -> starling.v1.Amount
+	79,  // 42: starling.v1.WhatIfResponse.capacity_after:type_name -> starling.v1.Amount
 	37,  // 43: starling.v1.WhatIfResponse.findings:type_name -> starling.v1.JobFinding
-	105, // 44: starling.v1.JobFinding.finding:type_name -> starling.v1.Finding
-	161, // 45: starling.v1.ListVolumesResponse.time:type_name -> google.protobuf.Timestamp
+	106, // 44: starling.v1.JobFinding.finding:type_name -> starling.v1.Finding
+	162, // 45: starling.v1.ListVolumesResponse.time:type_name -> google.protobuf.Timestamp
 	52,  // 46: starling.v1.ListVolumesResponse.volumes:type_name -> starling.v1.Volumes
-	161, // 47: starling.v1.Volumes.since:type_name -> google.protobuf.Timestamp
-	161, // 48: starling.v1.ListSecretsResponse.time:type_name -> google.protobuf.Timestamp
+	162, // 47: starling.v1.Volumes.since:type_name -> google.protobuf.Timestamp
+	162, // 48: starling.v1.ListSecretsResponse.time:type_name -> google.protobuf.Timestamp
 	57,  // 49: starling.v1.ListSecretsResponse.secrets:type_name -> starling.v1.Secret
-	161, // 50: starling.v1.Secret.put_at:type_name -> google.protobuf.Timestamp
-	69,  // 51: starling.v1.PoolSpec.quotas:type_name -> starling.v1.Quota
-	68,  // 52: starling.v1.ChangePoolsRequest.pools:type_name -> starling.v1.PoolSpec
-	68,  // 53: starling.v1.PlanPoolsRequest.pools:type_name -> starling.v1.PoolSpec
-	74,  // 54: starling.v1.PlanPoolsResponse.changes:type_name -> starling.v1.PoolChange
-	75,  // 55: starling.v1.PlanPoolsResponse.entitlements:type_name -> starling.v1.EntitlementChange
-	1,   // 56: starling.v1.PlanPoolsResponse.warnings:type_name -> starling.v1.Problem
-	28,  // 57: starling.v1.PoolChange.changes:type_name -> starling.v1.Change
-	161, // 58: starling.v1.ListPoolsResponse.time:type_name -> google.protobuf.Timestamp
-	78,  // 59: starling.v1.ListPoolsResponse.capacity:type_name -> starling.v1.Amount
-	79,  // 60: starling.v1.ListPoolsResponse.pools:type_name -> starling.v1.Pool
-	1,   // 61: starling.v1.ListPoolsResponse.warnings:type_name -> starling.v1.Problem
-	68,  // 62: starling.v1.Pool.spec:type_name -> starling.v1.PoolSpec
-	80,  // 63: starling.v1.Pool.uses:type_name -> starling.v1.PoolUse
-	161, // 64: starling.v1.PoolStatusResponse.time:type_name -> google.protobuf.Timestamp
-	79,  // 65: starling.v1.PoolStatusResponse.pool:type_name -> starling.v1.Pool
-	83,  // 66: starling.v1.PoolStatusResponse.explanations:type_name -> starling.v1.PoolExplanation
-	84,  // 67: starling.v1.PoolExplanation.parts:type_name -> starling.v1.Part
-	161, // 68: starling.v1.JobHistoryResponse.time:type_name -> google.protobuf.Timestamp
-	92,  // 69: starling.v1.JobHistoryResponse.job:type_name -> starling.v1.Job
-	87,  // 70: starling.v1.JobHistoryResponse.versions:type_name -> starling.v1.JobVersion
-	161, // 71: starling.v1.JobVersion.brought_at:type_name -> google.protobuf.Timestamp
-	2,   // 72: starling.v1.JobVersion.spec:type_name -> starling.v1.JobSpec
-	28,  // 73: starling.v1.JobDiffResponse.changes:type_name -> starling.v1.Change
-	161, // 74: starling.v1.ListJobsResponse.time:type_name -> google.protobuf.Timestamp
-	92,  // 75: starling.v1.ListJobsResponse.jobs:type_name -> starling.v1.Job
-	95,  // 76: starling.v1.Job.counts:type_name -> starling.v1.Counts
-	161, // 77: starling.v1.Job.submitted_at:type_name -> google.protobuf.Timestamp
-	161, // 78: starling.v1.Job.finished_at:type_name -> google.protobuf.Timestamp
-	94,  // 79: starling.v1.Job.update:type_name -> starling.v1.Update
-	93,  // 80: starling.v1.Job.policy_action:type_name -> starling.v1.PolicyAction
-	161, // 81: starling.v1.PolicyAction.at:type_name -> google.protobuf.Timestamp
-	161, // 82: starling.v1.Update.began_at:type_name -> google.protobuf.Timestamp
-	161, // 83: starling.v1.Update.progress_at:type_name -> google.protobuf.Timestamp
-	161, // 84: starling.v1.Update.ended_at:type_name -> google.protobuf.Timestamp
-	161, // 85: starling.v1.JobStatusResponse.time:type_name -> google.protobuf.Timestamp
-	92,  // 86: starling.v1.JobStatusResponse.job:type_name -> starling.v1.Job
-	2,   // 87: starling.v1.JobStatusResponse.spec:type_name -> starling.v1.JobSpec
-	98,  // 88: starling.v1.JobStatusResponse.tasks:type_name -> starling.v1.Task
-	101, // 89: starling.v1.JobStatusResponse.slots:type_name -> starling.v1.Slot
-	95,  // 90: starling.v1.Task.counts:type_name -> starling.v1.Counts
-	100, // 91: starling.v1.Task.preemption:type_name -> starling.v1.Preemption
-	99,  // 92: starling.v1.Task.changes:type_name -> starling.v1.TaskChanges
-	161, // 93: starling.v1.Preemption.at:type_name -> google.protobuf.Timestamp
-	161, // 94: starling.v1.Slot.since:type_name -> google.protobuf.Timestamp
-	161, // 95: starling.v1.Slot.deadline:type_name -> google.protobuf.Timestamp
-	102, // 96: starling.v1.Slot.ports:type_name -> starling.v1.Port
-	161, // 97: starling.v1.WhyResponse.time:type_name -> google.protobuf.Timestamp
-	92,  // 98: starling.v1.WhyResponse.job:type_name -> starling.v1.Job
-	105, // 99: starling.v1.WhyResponse.findings:type_name -> starling.v1.Finding
-	161, // 100: starling.v1.Finding.since:type_name -> google.protobuf.Timestamp
-	161, // 101: starling.v1.Finding.until:type_name -> google.protobuf.Timestamp
-	161, // 102: starling.v1.ListPeersResponse.time:type_name -> google.protobuf.Timestamp
-	108, // 103: starling.v1.ListPeersResponse.peers:type_name -> starling.v1.Peer
-	8,   // 104: starling.v1.Peer.capacity:type_name -> starling.v1.Resources
-	8,   // 105: starling.v1.Peer.free:type_name -> starling.v1.Resources
-	10,  // 106: starling.v1.Peer.devices:type_name -> starling.v1.Device
-	7,   // 107: starling.v1.Peer.attributes:type_name -> starling.v1.Variable
-	161, // 108: starling.v1.Peer.drain_deadline:type_name -> google.protobuf.Timestamp
-	8,   // 109: starling.v1.Peer.kept:type_name -> starling.v1.Resources
-	161, // 110: starling.v1.Peer.away_until:type_name -> google.protobuf.Timestamp
-	7,   // 111: starling.v1.WatchRequest.labels:type_name -> starling.v1.Variable
-	161, // 112: starling.v1.WatchResponse.time:type_name -> google.protobuf.Timestamp
-	68,  // 113: starling.v1.WatchResponse.pool:type_name -> starling.v1.PoolSpec
-	111, // 114: starling.v1.WatchResponse.node:type_name -> starling.v1.Node
-	92,  // 115: starling.v1.WatchResponse.job:type_name -> starling.v1.Job
-	94,  // 116: starling.v1.WatchResponse.update:type_name -> starling.v1.Update
-	112, // 117: starling.v1.WatchResponse.instance:type_name -> starling.v1.Instance
-	113, // 118: starling.v1.WatchResponse.endpoint:type_name -> starling.v1.Endpoint
-	8,   // 119: starling.v1.Node.capacity:type_name -> starling.v1.Resources
-	8,   // 120: starling.v1.Node.free:type_name -> starling.v1.Resources
-	10,  // 121: starling.v1.Node.devices:type_name -> starling.v1.Device
-	7,   // 122: starling.v1.Node.attributes:type_name -> starling.v1.Variable
-	161, // 123: starling.v1.Node.drain_deadline:type_name -> google.protobuf.Timestamp
-	161, // 124: starling.v1.Node.away_until:type_name -> google.protobuf.Timestamp
-	7,   // 125: starling.v1.Instance.labels:type_name -> starling.v1.Variable
-	101, // 126: starling.v1.Instance.slot:type_name -> starling.v1.Slot
-	102, // 127: starling.v1.Endpoint.ports:type_name -> starling.v1.Port
-	7,   // 128: starling.v1.Endpoint.labels:type_name -> starling.v1.Variable
-	135, // 129: starling.v1.TailJournalResponse.entry:type_name -> starling.v1.JournalEntry
-	161, // 130: starling.v1.DiffResponse.from_time:type_name -> google.protobuf.Timestamp
-	161, // 131: starling.v1.DiffResponse.to_time:type_name -> google.protobuf.Timestamp
-	120, // 132: starling.v1.DiffResponse.changes:type_name -> starling.v1.Changed
-	121, // 133: starling.v1.Changed.causes:type_name -> starling.v1.ChangeCause
-	161, // 134: starling.v1.ChangeCause.time:type_name -> google.protobuf.Timestamp
-	161, // 135: starling.v1.UsageResponse.since:type_name -> google.protobuf.Timestamp
-	161, // 136: starling.v1.UsageResponse.until:type_name -> google.protobuf.Timestamp
-	125, // 137: starling.v1.UsageResponse.rows:type_name -> starling.v1.UsageRow
-	126, // 138: starling.v1.UsageRow.devices:type_name -> starling.v1.DeviceHours
-	161, // 139: starling.v1.NodeStatsResponse.time:type_name -> google.protobuf.Timestamp
-	129, // 140: starling.v1.NodeStatsResponse.nodes:type_name -> starling.v1.NodeUse
-	8,   // 141: starling.v1.NodeUse.capacity:type_name -> starling.v1.Resources
-	8,   // 142: starling.v1.NodeUse.allocated:type_name -> starling.v1.Resources
-	130, // 143: starling.v1.NodeUse.use:type_name -> starling.v1.Use
-	131, // 144: starling.v1.NodeUse.gpus:type_name -> starling.v1.GPUUse
-	161, // 145: starling.v1.InstanceStatsResponse.time:type_name -> google.protobuf.Timestamp
-	134, // 146: starling.v1.InstanceStatsResponse.instances:type_name -> starling.v1.InstanceUse
-	8,   // 147: starling.v1.InstanceUse.limits:type_name -> starling.v1.Resources
-	130, // 148: starling.v1.InstanceUse.use:type_name -> starling.v1.Use
-	131, // 149: starling.v1.InstanceUse.gpus:type_name -> starling.v1.GPUUse
-	161, // 150: starling.v1.JournalEntry.time:type_name -> google.protobuf.Timestamp
-	136, // 151: starling.v1.JournalEntry.commands:type_name -> starling.v1.CommandWords
-	137, // 152: starling.v1.JournalEntry.effects:type_name -> starling.v1.EffectWords
-	142, // 153: starling.v1.FilesResponse.files:type_name -> starling.v1.FileInfo
-	142, // 154: starling.v1.FilesResponse.file:type_name -> starling.v1.FileInfo
-	161, // 155: starling.v1.FileInfo.modified:type_name -> google.protobuf.Timestamp
-	149, // 156: starling.v1.RulesResponse.members:type_name -> starling.v1.RulesOfMember
-	154, // 157: starling.v1.QuorumResponse.members:type_name -> starling.v1.QuorumMember
-	155, // 158: starling.v1.QuorumResponse.spare:type_name -> starling.v1.QuorumMachine
-	161, // 159: starling.v1.QuorumMember.away_since:type_name -> google.protobuf.Timestamp
-	161, // 160: starling.v1.InfoResponse.time:type_name -> google.protobuf.Timestamp
-	160, // 161: starling.v1.InfoResponse.waits:type_name -> starling.v1.Wait
-	22,  // 162: starling.v1.Starling.SubmitJob:input_type -> starling.v1.SubmitJobRequest
-	24,  // 163: starling.v1.Starling.KillJob:input_type -> starling.v1.KillJobRequest
-	26,  // 164: starling.v1.Starling.PlanJob:input_type -> starling.v1.PlanJobRequest
-	32,  // 165: starling.v1.Starling.WhatIf:input_type -> starling.v1.WhatIfRequest
-	38,  // 166: starling.v1.Starling.SteerUpdate:input_type -> starling.v1.SteerUpdateRequest
-	40,  // 167: starling.v1.Starling.RevertJob:input_type -> starling.v1.RevertJobRequest
-	42,  // 168: starling.v1.Starling.RestartJob:input_type -> starling.v1.RestartJobRequest
-	44,  // 169: starling.v1.Starling.SuspendJob:input_type -> starling.v1.SuspendJobRequest
-	46,  // 170: starling.v1.Starling.SealTask:input_type -> starling.v1.SealTaskRequest
-	48,  // 171: starling.v1.Starling.EndAllocation:input_type -> starling.v1.EndAllocationRequest
-	50,  // 172: starling.v1.Starling.ListVolumes:input_type -> starling.v1.ListVolumesRequest
-	53,  // 173: starling.v1.Starling.PutSecret:input_type -> starling.v1.PutSecretRequest
-	55,  // 174: starling.v1.Starling.ListSecrets:input_type -> starling.v1.ListSecretsRequest
-	58,  // 175: starling.v1.Starling.RemoveSecret:input_type -> starling.v1.RemoveSecretRequest
-	60,  // 176: starling.v1.Starling.RemoveVolumes:input_type -> starling.v1.RemoveVolumesRequest
-	62,  // 177: starling.v1.Starling.ReadVolumes:input_type -> starling.v1.ReadVolumesRequest
-	64,  // 178: starling.v1.Starling.RelocateVolumes:input_type -> starling.v1.RelocateVolumesRequest
-	143, // 179: starling.v1.Starling.Exec:input_type -> starling.v1.ExecRequest
-	66,  // 180: starling.v1.Starling.DrainNode:input_type -> starling.v1.DrainNodeRequest
-	70,  // 181: starling.v1.Starling.ChangePools:input_type -> starling.v1.ChangePoolsRequest
-	72,  // 182: starling.v1.Starling.PlanPools:input_type -> starling.v1.PlanPoolsRequest
-	76,  // 183: starling.v1.Starling.ListPools:input_type -> starling.v1.ListPoolsRequest
-	81,  // 184: starling.v1.Starling.PoolStatus:input_type -> starling.v1.PoolStatusRequest
-	85,  // 185: starling.v1.Starling.JobHistory:input_type -> starling.v1.JobHistoryRequest
-	88,  // 186: starling.v1.Starling.JobDiff:input_type -> starling.v1.JobDiffRequest
-	90,  // 187: starling.v1.Starling.ListJobs:input_type -> starling.v1.ListJobsRequest
-	96,  // 188: starling.v1.Starling.JobStatus:input_type -> starling.v1.JobStatusRequest
-	103, // 189: starling.v1.Starling.Why:input_type -> starling.v1.WhyRequest
-	106, // 190: starling.v1.Starling.ListPeers:input_type -> starling.v1.ListPeersRequest
-	109, // 191: starling.v1.Starling.Watch:input_type -> starling.v1.WatchRequest
-	114, // 192: starling.v1.Starling.TailJournal:input_type -> starling.v1.TailJournalRequest
-	116, // 193: starling.v1.Starling.Export:input_type -> starling.v1.ExportRequest
-	118, // 194: starling.v1.Starling.Diff:input_type -> starling.v1.DiffRequest
-	122, // 195: starling.v1.Starling.Blame:input_type -> starling.v1.BlameRequest
-	123, // 196: starling.v1.Starling.Usage:input_type -> starling.v1.UsageRequest
-	127, // 197: starling.v1.Starling.NodeStats:input_type -> starling.v1.NodeStatsRequest
-	132, // 198: starling.v1.Starling.InstanceStats:input_type -> starling.v1.InstanceStatsRequest
-	138, // 199: starling.v1.Starling.Logs:input_type -> starling.v1.LogsRequest
-	140, // 200: starling.v1.Starling.Files:input_type -> starling.v1.FilesRequest
-	145, // 201: starling.v1.Starling.Output:input_type -> starling.v1.OutputRequest
-	147, // 202: starling.v1.Starling.Rules:input_type -> starling.v1.RulesRequest
-	150, // 203: starling.v1.Starling.RaiseRules:input_type -> starling.v1.RaiseRulesRequest
-	152, // 204: starling.v1.Starling.Quorum:input_type -> starling.v1.QuorumRequest
-	156, // 205: starling.v1.Starling.ChangeQuorum:input_type -> starling.v1.ChangeQuorumRequest
-	158, // 206: starling.v1.Starling.Info:input_type -> starling.v1.InfoRequest
-	23,  // 207: starling.v1.Starling.SubmitJob:output_type -> starling.v1.SubmitJobResponse
-	25,  // 208: starling.v1.Starling.KillJob:output_type -> starling.v1.KillJobResponse
-	27,  // 209: starling.v1.Starling.PlanJob:output_type -> starling.v1.PlanJobResponse
-	34,  // 210: starling.v1.Starling.WhatIf:output_type -> starling.v1.WhatIfResponse
-	39,  // 211: starling.v1.Starling.SteerUpdate:output_type -> starling.v1.SteerUpdateResponse
-	41,  // 212: starling.v1.Starling.RevertJob:output_type -> starling.v1.RevertJobResponse
-	43,  // 213: starling.v1.Starling.RestartJob:output_type -> starling.v1.RestartJobResponse
-	45,  // 214: starling.v1.Starling.SuspendJob:output_type -> starling.v1.SuspendJobResponse
-	47,  // 215: starling.v1.Starling.SealTask:output_type -> starling.v1.SealTaskResponse
-	49,  // 216: starling.v1.Starling.EndAllocation:output_type -> starling.v1.EndAllocationResponse
-	51,  // 217: starling.v1.Starling.ListVolumes:output_type -> starling.v1.ListVolumesResponse
-	54,  // 218: starling.v1.Starling.PutSecret:output_type -> starling.v1.PutSecretResponse
-	56,  // 219: starling.v1.Starling.ListSecrets:output_type -> starling.v1.ListSecretsResponse
-	59,  // 220: starling.v1.Starling.RemoveSecret:output_type -> starling.v1.RemoveSecretResponse
-	61,  // 221: starling.v1.Starling.RemoveVolumes:output_type -> starling.v1.RemoveVolumesResponse
-	63,  // 222: starling.v1.Starling.ReadVolumes:output_type -> starling.v1.ReadVolumesResponse
-	65,  // 223: starling.v1.Starling.RelocateVolumes:output_type -> starling.v1.RelocateVolumesResponse
-	144, // 224: starling.v1.Starling.Exec:output_type -> starling.v1.ExecResponse
-	67,  // 225: starling.v1.Starling.DrainNode:output_type -> starling.v1.DrainNodeResponse
-	71,  // 226: starling.v1.Starling.ChangePools:output_type -> starling.v1.ChangePoolsResponse
-	73,  // 227: starling.v1.Starling.PlanPools:output_type -> starling.v1.PlanPoolsResponse
-	77,  // 228: starling.v1.Starling.ListPools:output_type -> starling.v1.ListPoolsResponse
-	82,  // 229: starling.v1.Starling.PoolStatus:output_type -> starling.v1.PoolStatusResponse
-	86,  // 230: starling.v1.Starling.JobHistory:output_type -> starling.v1.JobHistoryResponse
-	89,  // 231: starling.v1.Starling.JobDiff:output_type -> starling.v1.JobDiffResponse
-	91,  // 232: starling.v1.Starling.ListJobs:output_type -> starling.v1.ListJobsResponse
-	97,  // 233: starling.v1.Starling.JobStatus:output_type -> starling.v1.JobStatusResponse
-	104, // 234: starling.v1.Starling.Why:output_type -> starling.v1.WhyResponse
-	107, // 235: starling.v1.Starling.ListPeers:output_type -> starling.v1.ListPeersResponse
-	110, // 236: starling.v1.Starling.Watch:output_type -> starling.v1.WatchResponse
-	115, // 237: starling.v1.Starling.TailJournal:output_type -> starling.v1.TailJournalResponse
-	117, // 238: starling.v1.Starling.Export:output_type -> starling.v1.ExportResponse
-	119, // 239: starling.v1.Starling.Diff:output_type -> starling.v1.DiffResponse
-	115, // 240: starling.v1.Starling.Blame:output_type -> starling.v1.TailJournalResponse
-	124, // 241: starling.v1.Starling.Usage:output_type -> starling.v1.UsageResponse
-	128, // 242: starling.v1.Starling.NodeStats:output_type -> starling.v1.NodeStatsResponse
-	133, // 243: starling.v1.Starling.InstanceStats:output_type -> starling.v1.InstanceStatsResponse
-	139, // 244: starling.v1.Starling.Logs:output_type -> starling.v1.LogsResponse
-	141, // 245: starling.v1.Starling.Files:output_type -> starling.v1.FilesResponse
-	146, // 246: starling.v1.Starling.Output:output_type -> starling.v1.OutputResponse
-	148, // 247: starling.v1.Starling.Rules:output_type -> starling.v1.RulesResponse
-	151, // 248: starling.v1.Starling.RaiseRules:output_type -> starling.v1.RaiseRulesResponse
-	153, // 249: starling.v1.Starling.Quorum:output_type -> starling.v1.QuorumResponse
-	157, // 250: starling.v1.Starling.ChangeQuorum:output_type -> starling.v1.ChangeQuorumResponse
-	159, // 251: starling.v1.Starling.Info:output_type -> starling.v1.InfoResponse
-	207, // [207:252] is the sub-list for method output_type
-	162, // [162:207] is the sub-list for method input_type
-	162, // [162:162] is the sub-list for extension type_name
-	162, // [162:162] is the sub-list for extension extendee
-	0,   // [0:162] is the sub-list for field type_name
+	162, // 50: starling.v1.Secret.put_at:type_name -> google.protobuf.Timestamp
+	58,  // 51: starling.v1.Secret.versions:type_name -> starling.v1.SecretVersion
+	162, // 52: starling.v1.SecretVersion.put_at:type_name -> google.protobuf.Timestamp
+	70,  // 53: starling.v1.PoolSpec.quotas:type_name -> starling.v1.Quota
+	69,  // 54: starling.v1.ChangePoolsRequest.pools:type_name -> starling.v1.PoolSpec
+	69,  // 55: starling.v1.PlanPoolsRequest.pools:type_name -> starling.v1.PoolSpec
+	75,  // 56: starling.v1.PlanPoolsResponse.changes:type_name -> starling.v1.PoolChange
+	76,  // 57: starling.v1.PlanPoolsResponse.entitlements:type_name -> starling.v1.EntitlementChange
+	1,   // 58: starling.v1.PlanPoolsResponse.warnings:type_name -> starling.v1.Problem
+	28,  // 59: starling.v1.PoolChange.changes:type_name -> starling.v1.Change
+	162, // 60: starling.v1.ListPoolsResponse.time:type_name -> google.protobuf.Timestamp
+	79,  // 61: starling.v1.ListPoolsResponse.capacity:type_name -> starling.v1.Amount
+	80,  // 62: starling.v1.ListPoolsResponse.pools:type_name -> starling.v1.Pool
+	1,   // 63: starling.v1.ListPoolsResponse.warnings:type_name -> starling.v1.Problem
+	69,  // 64: starling.v1.Pool.spec:type_name -> starling.v1.PoolSpec
+	81,  // 65: starling.v1.Pool.uses:type_name -> starling.v1.PoolUse
+	162, // 66: starling.v1.PoolStatusResponse.time:type_name -> google.protobuf.Timestamp
+	80,  // 67: starling.v1.PoolStatusResponse.pool:type_name -> starling.v1.Pool
+	84,  // 68: starling.v1.PoolStatusResponse.explanations:type_name -> starling.v1.PoolExplanation
+	85,  // 69: starling.v1.PoolExplanation.parts:type_name -> starling.v1.Part
+	162, // 70: starling.v1.JobHistoryResponse.time:type_name -> google.protobuf.Timestamp
+	93,  // 71: starling.v1.JobHistoryResponse.job:type_name -> starling.v1.Job
+	88,  // 72: starling.v1.JobHistoryResponse.versions:type_name -> starling.v1.JobVersion
+	162, // 73: starling.v1.JobVersion.brought_at:type_name -> google.protobuf.Timestamp
+	2,   // 74: starling.v1.JobVersion.spec:type_name -> starling.v1.JobSpec
+	28,  // 75: starling.v1.JobDiffResponse.changes:type_name -> starling.v1.Change
+	162, // 76: starling.v1.ListJobsResponse.time:type_name -> google.protobuf.Timestamp
+	93,  // 77: starling.v1.ListJobsResponse.jobs:type_name -> starling.v1.Job
+	96,  // 78: starling.v1.Job.counts:type_name -> starling.v1.Counts
+	162, // 79: starling.v1.Job.submitted_at:type_name -> google.protobuf.Timestamp
+	162, // 80: starling.v1.Job.finished_at:type_name -> google.protobuf.Timestamp
+	95,  // 81: starling.v1.Job.update:type_name -> starling.v1.Update
+	94,  // 82: starling.v1.Job.policy_action:type_name -> starling.v1.PolicyAction
+	162, // 83: starling.v1.PolicyAction.at:type_name -> google.protobuf.Timestamp
+	162, // 84: starling.v1.Update.began_at:type_name -> google.protobuf.Timestamp
+	162, // 85: starling.v1.Update.progress_at:type_name -> google.protobuf.Timestamp
+	162, // 86: starling.v1.Update.ended_at:type_name -> google.protobuf.Timestamp
+	162, // 87: starling.v1.JobStatusResponse.time:type_name -> google.protobuf.Timestamp
+	93,  // 88: starling.v1.JobStatusResponse.job:type_name -> starling.v1.Job
+	2,   // 89: starling.v1.JobStatusResponse.spec:type_name -> starling.v1.JobSpec
+	99,  // 90: starling.v1.JobStatusResponse.tasks:type_name -> starling.v1.Task
+	102, // 91: starling.v1.JobStatusResponse.slots:type_name -> starling.v1.Slot
+	96,  // 92: starling.v1.Task.counts:type_name -> starling.v1.Counts
+	101, // 93: starling.v1.Task.preemption:type_name -> starling.v1.Preemption
+	100, // 94: starling.v1.Task.changes:type_name -> starling.v1.TaskChanges
+	162, // 95: starling.v1.Preemption.at:type_name -> google.protobuf.Timestamp
+	162, // 96: starling.v1.Slot.since:type_name -> google.protobuf.Timestamp
+	162, // 97: starling.v1.Slot.deadline:type_name -> google.protobuf.Timestamp
+	103, // 98: starling.v1.Slot.ports:type_name -> starling.v1.Port
+	162, // 99: starling.v1.WhyResponse.time:type_name -> google.protobuf.Timestamp
+	93,  // 100: starling.v1.WhyResponse.job:type_name -> starling.v1.Job
+	106, // 101: starling.v1.WhyResponse.findings:type_name -> starling.v1.Finding
+	162, // 102: starling.v1.Finding.since:type_name -> google.protobuf.Timestamp
+	162, // 103: starling.v1.Finding.until:type_name -> google.protobuf.Timestamp
+	162, // 104: starling.v1.ListPeersResponse.time:type_name -> google.protobuf.Timestamp
+	109, // 105: starling.v1.ListPeersResponse.peers:type_name -> starling.v1.Peer
+	8,   // 106: starling.v1.Peer.capacity:type_name -> starling.v1.Resources
+	8,   // 107: starling.v1.Peer.free:type_name -> starling.v1.Resources
+	10,  // 108: starling.v1.Peer.devices:type_name -> starling.v1.Device
+	7,   // 109: starling.v1.Peer.attributes:type_name -> starling.v1.Variable
+	162, // 110: starling.v1.Peer.drain_deadline:type_name -> google.protobuf.Timestamp
+	8,   // 111: starling.v1.Peer.kept:type_name -> starling.v1.Resources
+	162, // 112: starling.v1.Peer.away_until:type_name -> google.protobuf.Timestamp
+	7,   // 113: starling.v1.WatchRequest.labels:type_name -> starling.v1.Variable
+	162, // 114: starling.v1.WatchResponse.time:type_name -> google.protobuf.Timestamp
+	69,  // 115: starling.v1.WatchResponse.pool:type_name -> starling.v1.PoolSpec
+	112, // 116: starling.v1.WatchResponse.node:type_name -> starling.v1.Node
+	93,  // 117: starling.v1.WatchResponse.job:type_name -> starling.v1.Job
+	95,  // 118: starling.v1.WatchResponse.update:type_name -> starling.v1.Update
+	113, // 119: starling.v1.WatchResponse.instance:type_name -> starling.v1.Instance
+	114, // 120: starling.v1.WatchResponse.endpoint:type_name -> starling.v1.Endpoint
+	8,   // 121: starling.v1.Node.capacity:type_name -> starling.v1.Resources
+	8,   // 122: starling.v1.Node.free:type_name -> starling.v1.Resources
+	10,  // 123: starling.v1.Node.devices:type_name -> starling.v1.Device
+	7,   // 124: starling.v1.Node.attributes:type_name -> starling.v1.Variable
+	162, // 125: starling.v1.Node.drain_deadline:type_name -> google.protobuf.Timestamp
+	162, // 126: starling.v1.Node.away_until:type_name -> google.protobuf.Timestamp
+	7,   // 127: starling.v1.Instance.labels:type_name -> starling.v1.Variable
+	102, // 128: starling.v1.Instance.slot:type_name -> starling.v1.Slot
+	103, // 129: starling.v1.Endpoint.ports:type_name -> starling.v1.Port
+	7,   // 130: starling.v1.Endpoint.labels:type_name -> starling.v1.Variable
+	136, // 131: starling.v1.TailJournalResponse.entry:type_name -> starling.v1.JournalEntry
+	162, // 132: starling.v1.DiffResponse.from_time:type_name -> google.protobuf.Timestamp
+	162, // 133: starling.v1.DiffResponse.to_time:type_name -> google.protobuf.Timestamp
+	121, // 134: starling.v1.DiffResponse.changes:type_name -> starling.v1.Changed
+	122, // 135: starling.v1.Changed.causes:type_name -> starling.v1.ChangeCause
+	162, // 136: starling.v1.ChangeCause.time:type_name -> google.protobuf.Timestamp
+	162, // 137: starling.v1.UsageResponse.since:type_name -> google.protobuf.Timestamp
+	162, // 138: starling.v1.UsageResponse.until:type_name -> google.protobuf.Timestamp
+	126, // 139: starling.v1.UsageResponse.rows:type_name -> starling.v1.UsageRow
+	127, // 140: starling.v1.UsageRow.devices:type_name -> starling.v1.DeviceHours
+	162, // 141: starling.v1.NodeStatsResponse.time:type_name -> google.protobuf.Timestamp
+	130, // 142: starling.v1.NodeStatsResponse.nodes:type_name -> starling.v1.NodeUse
+	8,   // 143: starling.v1.NodeUse.capacity:type_name -> starling.v1.Resources
+	8,   // 144: starling.v1.NodeUse.allocated:type_name -> starling.v1.Resources
+	131, // 145: starling.v1.NodeUse.use:type_name -> starling.v1.Use
+	132, // 146: starling.v1.NodeUse.gpus:type_name -> starling.v1.GPUUse
+	162, // 147: starling.v1.InstanceStatsResponse.time:type_name -> google.protobuf.Timestamp
+	135, // 148: starling.v1.InstanceStatsResponse.instances:type_name -> starling.v1.InstanceUse
+	8,   // 149: starling.v1.InstanceUse.limits:type_name -> starling.v1.Resources
+	131, // 150: starling.v1.InstanceUse.use:type_name -> starling.v1.Use
+	132, // 151: starling.v1.InstanceUse.gpus:type_name -> starling.v1.GPUUse
+	162, // 152: starling.v1.JournalEntry.time:type_name -> google.protobuf.Timestamp
+	137, // 153: starling.v1.JournalEntry.commands:type_name -> starling.v1.CommandWords
+	138, // 154: starling.v1.JournalEntry.effects:type_name -> starling.v1.EffectWords
+	143, // 155: starling.v1.FilesResponse.files:type_name -> starling.v1.FileInfo
+	143, // 156: starling.v1.FilesResponse.file:type_name -> starling.v1.FileInfo
+	162, // 157: starling.v1.FileInfo.modified:type_name -> google.protobuf.Timestamp
+	150, // 158: starling.v1.RulesResponse.members:type_name -> starling.v1.RulesOfMember
+	155, // 159: starling.v1.QuorumResponse.members:type_name -> starling.v1.QuorumMember
+	156, // 160: starling.v1.QuorumResponse.spare:type_name -> starling.v1.QuorumMachine
+	162, // 161: starling.v1.QuorumMember.away_since:type_name -> google.protobuf.Timestamp
+	162, // 162: starling.v1.InfoResponse.time:type_name -> google.protobuf.Timestamp
+	161, // 163: starling.v1.InfoResponse.waits:type_name -> starling.v1.Wait
+	22,  // 164: starling.v1.Starling.SubmitJob:input_type -> starling.v1.SubmitJobRequest
+	24,  // 165: starling.v1.Starling.KillJob:input_type -> starling.v1.KillJobRequest
+	26,  // 166: starling.v1.Starling.PlanJob:input_type -> starling.v1.PlanJobRequest
+	32,  // 167: starling.v1.Starling.WhatIf:input_type -> starling.v1.WhatIfRequest
+	38,  // 168: starling.v1.Starling.SteerUpdate:input_type -> starling.v1.SteerUpdateRequest
+	40,  // 169: starling.v1.Starling.RevertJob:input_type -> starling.v1.RevertJobRequest
+	42,  // 170: starling.v1.Starling.RestartJob:input_type -> starling.v1.RestartJobRequest
+	44,  // 171: starling.v1.Starling.SuspendJob:input_type -> starling.v1.SuspendJobRequest
+	46,  // 172: starling.v1.Starling.SealTask:input_type -> starling.v1.SealTaskRequest
+	48,  // 173: starling.v1.Starling.EndAllocation:input_type -> starling.v1.EndAllocationRequest
+	50,  // 174: starling.v1.Starling.ListVolumes:input_type -> starling.v1.ListVolumesRequest
+	53,  // 175: starling.v1.Starling.PutSecret:input_type -> starling.v1.PutSecretRequest
+	55,  // 176: starling.v1.Starling.ListSecrets:input_type -> starling.v1.ListSecretsRequest
+	59,  // 177: starling.v1.Starling.RemoveSecret:input_type -> starling.v1.RemoveSecretRequest
+	61,  // 178: starling.v1.Starling.RemoveVolumes:input_type -> starling.v1.RemoveVolumesRequest
+	63,  // 179: starling.v1.Starling.ReadVolumes:input_type -> starling.v1.ReadVolumesRequest
+	65,  // 180: starling.v1.Starling.RelocateVolumes:input_type -> starling.v1.RelocateVolumesRequest
+	144, // 181: starling.v1.Starling.Exec:input_type -> starling.v1.ExecRequest
+	67,  // 182: starling.v1.Starling.DrainNode:input_type -> starling.v1.DrainNodeRequest
+	71,  // 183: starling.v1.Starling.ChangePools:input_type -> starling.v1.ChangePoolsRequest
+	73,  // 184: starling.v1.Starling.PlanPools:input_type -> starling.v1.PlanPoolsRequest
+	77,  // 185: starling.v1.Starling.ListPools:input_type -> starling.v1.ListPoolsRequest
+	82,  // 186: starling.v1.Starling.PoolStatus:input_type -> starling.v1.PoolStatusRequest
+	86,  // 187: starling.v1.Starling.JobHistory:input_type -> starling.v1.JobHistoryRequest
+	89,  // 188: starling.v1.Starling.JobDiff:input_type -> starling.v1.JobDiffRequest
+	91,  // 189: starling.v1.Starling.ListJobs:input_type -> starling.v1.ListJobsRequest
+	97,  // 190: starling.v1.Starling.JobStatus:input_type -> starling.v1.JobStatusRequest
+	104, // 191: starling.v1.Starling.Why:input_type -> starling.v1.WhyRequest
+	107, // 192: starling.v1.Starling.ListPeers:input_type -> starling.v1.ListPeersRequest
+	110, // 193: starling.v1.Starling.Watch:input_type -> starling.v1.WatchRequest
+	115, // 194: starling.v1.Starling.TailJournal:input_type -> starling.v1.TailJournalRequest
+	117, // 195: starling.v1.Starling.Export:input_type -> starling.v1.ExportRequest
+	119, // 196: starling.v1.Starling.Diff:input_type -> starling.v1.DiffRequest
+	123, // 197: starling.v1.Starling.Blame:input_type -> starling.v1.BlameRequest
+	124, // 198: starling.v1.Starling.Usage:input_type -> starling.v1.UsageRequest
+	128, // 199: starling.v1.Starling.NodeStats:input_type -> starling.v1.NodeStatsRequest
+	133, // 200: starling.v1.Starling.InstanceStats:input_type -> starling.v1.InstanceStatsRequest
+	139, // 201: starling.v1.Starling.Logs:input_type -> starling.v1.LogsRequest
+	141, // 202: starling.v1.Starling.Files:input_type -> starling.v1.FilesRequest
+	146, // 203: starling.v1.Starling.Output:input_type -> starling.v1.OutputRequest
+	148, // 204: starling.v1.Starling.Rules:input_type -> starling.v1.RulesRequest
+	151, // 205: starling.v1.Starling.RaiseRules:input_type -> starling.v1.RaiseRulesRequest
+	153, // 206: starling.v1.Starling.Quorum:input_type -> starling.v1.QuorumRequest
+	157, // 207: starling.v1.Starling.ChangeQuorum:input_type -> starling.v1.ChangeQuorumRequest
+	159, // 208: starling.v1.Starling.Info:input_type -> starling.v1.InfoRequest
+	23,  // 209: starling.v1.Starling.SubmitJob:output_type -> starling.v1.SubmitJobResponse
+	25,  // 210: starling.v1.Starling.KillJob:output_type -> starling.v1.KillJobResponse
+	27,  // 211: starling.v1.Starling.PlanJob:output_type -> starling.v1.PlanJobResponse
+	34,  // 212: starling.v1.Starling.WhatIf:output_type -> starling.v1.WhatIfResponse
+	39,  // 213: starling.v1.Starling.SteerUpdate:output_type -> starling.v1.SteerUpdateResponse
+	41,  // 214: starling.v1.Starling.RevertJob:output_type -> starling.v1.RevertJobResponse
+	43,  // 215: starling.v1.Starling.RestartJob:output_type -> starling.v1.RestartJobResponse
+	45,  // 216: starling.v1.Starling.SuspendJob:output_type -> starling.v1.SuspendJobResponse
+	47,  // 217: starling.v1.Starling.SealTask:output_type -> starling.v1.SealTaskResponse
+	49,  // 218: starling.v1.Starling.EndAllocation:output_type -> starling.v1.EndAllocationResponse
+	51,  // 219: starling.v1.Starling.ListVolumes:output_type -> starling.v1.ListVolumesResponse
+	54,  // 220: starling.v1.Starling.PutSecret:output_type -> starling.v1.PutSecretResponse
+	56,  // 221: starling.v1.Starling.ListSecrets:output_type -> starling.v1.ListSecretsResponse
+	60,  // 222: starling.v1.Starling.RemoveSecret:output_type -> starling.v1.RemoveSecretResponse
+	62,  // 223: starling.v1.Starling.RemoveVolumes:output_type -> starling.v1.RemoveVolumesResponse
+	64,  // 224: starling.v1.Starling.ReadVolumes:output_type -> starling.v1.ReadVolumesResponse
+	66,  // 225: starling.v1.Starling.RelocateVolumes:output_type -> starling.v1.RelocateVolumesResponse
+	145, // 226: starling.v1.Starling.Exec:output_type -> starling.v1.ExecResponse
+	68,  // 227: starling.v1.Starling.DrainNode:output_type -> starling.v1.DrainNodeResponse
+	72,  // 228: starling.v1.Starling.ChangePools:output_type -> starling.v1.ChangePoolsResponse
+	74,  // 229: starling.v1.Starling.PlanPools:output_type -> starling.v1.PlanPoolsResponse
+	78,  // 230: starling.v1.Starling.ListPools:output_type -> starling.v1.ListPoolsResponse
+	83,  // 231: starling.v1.Starling.PoolStatus:output_type -> starling.v1.PoolStatusResponse
+	87,  // 232: starling.v1.Starling.JobHistory:output_type -> starling.v1.JobHistoryResponse
+	90,  // 233: starling.v1.Starling.JobDiff:output_type -> starling.v1.JobDiffResponse
+	92,  // 234: starling.v1.Starling.ListJobs:output_type -> starling.v1.ListJobsResponse
+	98,  // 235: starling.v1.Starling.JobStatus:output_type -> starling.v1.JobStatusResponse
+	105, // 236: starling.v1.Starling.Why:output_type -> starling.v1.WhyResponse
+	108, // 237: starling.v1.Starling.ListPeers:output_type -> starling.v1.ListPeersResponse
+	111, // 238: starling.v1.Starling.Watch:output_type -> starling.v1.WatchResponse
+	116, // 239: starling.v1.Starling.TailJournal:output_type -> starling.v1.TailJournalResponse
+	118, // 240: starling.v1.Starling.Export:output_type -> starling.v1.ExportResponse
+	120, // 241: starling.v1.Starling.Diff:output_type -> starling.v1.DiffResponse
+	116, // 242: starling.v1.Starling.Blame:output_type -> starling.v1.TailJournalResponse
+	125, // 243: starling.v1.Starling.Usage:output_type -> starling.v1.UsageResponse
+	129, // 244: starling.v1.Starling.NodeStats:output_type -> starling.v1.NodeStatsResponse
+	134, // 245: starling.v1.Starling.InstanceStats:output_type -> starling.v1.InstanceStatsResponse
+	140, // 246: starling.v1.Starling.Logs:output_type -> starling.v1.LogsResponse
+	142, // 247: starling.v1.Starling.Files:output_type -> starling.v1.FilesResponse
+	147, // 248: starling.v1.Starling.Output:output_type -> starling.v1.OutputResponse
+	149, // 249: starling.v1.Starling.Rules:output_type -> starling.v1.RulesResponse
+	152, // 250: starling.v1.Starling.RaiseRules:output_type -> starling.v1.RaiseRulesResponse
+	154, // 251: starling.v1.Starling.Quorum:output_type -> starling.v1.QuorumResponse
+	158, // 252: starling.v1.Starling.ChangeQuorum:output_type -> starling.v1.ChangeQuorumResponse
+	160, // 253: starling.v1.Starling.Info:output_type -> starling.v1.InfoResponse
+	209, // [209:254] is the sub-list for method output_type
+	164, // [164:209] is the sub-list for method input_type
+	164, // [164:164] is the sub-list for extension type_name
+	164, // [164:164] is the sub-list for extension extendee
+	0,   // [0:164] is the sub-list for field type_name
 }
 
 func init() { file_v1_starling_proto_init() }
@@ -14706,13 +14785,13 @@ func file_v1_starling_proto_init() {
 	}
 	file_v1_starling_proto_msgTypes[2].OneofWrappers = []any{}
 	file_v1_starling_proto_msgTypes[6].OneofWrappers = []any{}
-	file_v1_starling_proto_msgTypes[68].OneofWrappers = []any{}
 	file_v1_starling_proto_msgTypes[69].OneofWrappers = []any{}
-	file_v1_starling_proto_msgTypes[84].OneofWrappers = []any{}
-	file_v1_starling_proto_msgTypes[98].OneofWrappers = []any{}
-	file_v1_starling_proto_msgTypes[108].OneofWrappers = []any{}
+	file_v1_starling_proto_msgTypes[70].OneofWrappers = []any{}
+	file_v1_starling_proto_msgTypes[85].OneofWrappers = []any{}
+	file_v1_starling_proto_msgTypes[99].OneofWrappers = []any{}
 	file_v1_starling_proto_msgTypes[109].OneofWrappers = []any{}
-	file_v1_starling_proto_msgTypes[110].OneofWrappers = []any{
+	file_v1_starling_proto_msgTypes[110].OneofWrappers = []any{}
+	file_v1_starling_proto_msgTypes[111].OneofWrappers = []any{
 		(*WatchResponse_Pool)(nil),
 		(*WatchResponse_Node)(nil),
 		(*WatchResponse_Job)(nil),
@@ -14720,16 +14799,16 @@ func file_v1_starling_proto_init() {
 		(*WatchResponse_Instance)(nil),
 		(*WatchResponse_Endpoint)(nil),
 	}
-	file_v1_starling_proto_msgTypes[122].OneofWrappers = []any{}
-	file_v1_starling_proto_msgTypes[138].OneofWrappers = []any{}
-	file_v1_starling_proto_msgTypes[144].OneofWrappers = []any{}
+	file_v1_starling_proto_msgTypes[123].OneofWrappers = []any{}
+	file_v1_starling_proto_msgTypes[139].OneofWrappers = []any{}
+	file_v1_starling_proto_msgTypes[145].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_v1_starling_proto_rawDesc), len(file_v1_starling_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   161,
+			NumMessages:   162,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -172,18 +172,62 @@ func TestWritingChangesNothing(t *testing.T) {
 	}
 }
 
+// one keeps one version of each secret, as the rules before rules.SecretVersions did.
+var one = Kept{Most: 1}
+
+// TestSecretVersions keeps the newest versions of a secret, and older ones that jobs name.
+func TestSecretVersions(t *testing.T) {
+	var r *Registry
+	named, refusal := map[uint32]bool{2: true}, ""
+	kept := Kept{Most: 3, Named: func(version uint32) bool { return named[version] }}
+	put := func(want string) {
+		t.Helper()
+		r, refusal = r.PutSecret(access.Secret{Pool: "a", Name: "b", Sealed: "x"}, kept, 1)
+		var got []string
+		for _, s := range r.Secrets {
+			got = append(got, fmt.Sprintf("%s%d", s.Name, s.Version))
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("got %s (%s), want %s", got, refusal, want)
+		}
+		fresh := r.copy(1)
+		if fresh.hash(); fresh.Hash != r.Hash {
+			t.Error("the hash is not that of what there is")
+		}
+	}
+	for _, name := range []string{"a", "c"} {
+		r, _ = r.PutSecret(access.Secret{Pool: "a", Name: name, Sealed: "x"}, kept, 1)
+	}
+	put("a1 b1 c1")
+	put("a1 b1 b2 c1")
+	put("a1 b1 b2 b3 c1")
+	put("a1 b2 b3 b4 c1")
+	put("a1 b2 b4 b5 c1")
+	named[4], named[5] = true, true
+	put("a1 b2 b4 b5 c1")
+	if want := "jobs name all 3 versions of it that are kept"; !strings.HasPrefix(refusal, want) {
+		t.Errorf("got %q, want that %s", refusal, want)
+	}
+	named = nil
+	kept.Most = 1
+	put("a1 b6 c1")
+	if r.Secret("a", "b", 0).Version != 6 || r.Secret("a", "b", 5) != nil || r.Secret("a", "b", 6) == nil {
+		t.Error("another version than 6 is found")
+	}
+}
+
 // TestSecretsAreBounded puts secrets until there is no room for more.
 func TestSecretsAreBounded(t *testing.T) {
 	var r *Registry
 	large, refusal := strings.Repeat("x", access.SealedBytesMax), ""
 	for n := 0; refusal == ""; n++ {
-		r, refusal = r.PutSecret(access.Secret{Pool: "a", Name: fmt.Sprint(n), Sealed: large}, 1)
+		r, refusal = r.PutSecret(access.Secret{Pool: "a", Name: fmt.Sprint(n), Sealed: large}, one, 1)
 	}
 	most := secretsBytesMax / access.SealedBytesMax
 	if len(r.Secrets) != most || !strings.Contains(refusal, "at most 16777216: remove some") {
 		t.Errorf("%d secrets, want %d: %s", len(r.Secrets), most, refusal)
 	}
-	if r, refusal = r.PutSecret(access.Secret{Pool: "a", Name: "0", Sealed: large}, 2); refusal != "" {
+	if r, refusal = r.PutSecret(access.Secret{Pool: "a", Name: "0", Sealed: large}, one, 2); refusal != "" {
 		t.Errorf("one in the place of another: %s", refusal)
 	}
 	if s := r.Secret("a", "0", 0); s.Version != 2 || s.At != 2 {

@@ -3,6 +3,7 @@ package registry
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 
 	"starling/terms"
@@ -12,9 +13,11 @@ import (
 
 // Limits of secrets.
 const (
-	// SecretsMax bounds how many there are, secretsBytesMax what is sealed of all together.
+	// SecretsMax bounds how many there are, each version counted, secretsBytesMax what is sealed of all together.
 	SecretsMax      = 10_000
 	secretsBytesMax = 16 << 20
+	// SecretVersionsMax bounds the versions of a secret.
+	SecretVersionsMax = 5
 )
 
 func hashOfSecret(s *access.Secret) uint64 {
@@ -22,10 +25,20 @@ func hashOfSecret(s *access.Secret) uint64 {
 		fingerprint.Words(tag, uint64(s.At))
 }
 
-func (r *Registry) findSecret(pool terms.PoolPath, name string) (int, bool) {
+func (r *Registry) findSecret(pool terms.PoolPath, name string, version uint32) (int, bool) {
 	return slices.BinarySearchFunc(r.Secrets, name, func(s access.Secret, name string) int {
-		return cmp.Or(s.Pool.Compare(pool), cmp.Compare(s.Name, name))
+		return cmp.Or(s.Pool.Compare(pool), cmp.Compare(s.Name, name), cmp.Compare(s.Version, version))
 	})
+}
+
+// versionsOf returns the versions of a secret, oldest first.
+func (r *Registry) versionsOf(pool terms.PoolPath, name string) []access.Secret {
+	first, _ := r.findSecret(pool, name, 0)
+	last, found := r.findSecret(pool, name, math.MaxUint32)
+	if found {
+		last++
+	}
+	return r.Secrets[first:last]
 }
 
 // Secret returns a version of a secret, 0 for the newest; nil if there is none.
@@ -33,14 +46,21 @@ func (r *Registry) Secret(pool terms.PoolPath, name string, version uint32) *acc
 	if r == nil {
 		return nil
 	}
-	at, found := r.findSecret(pool, name)
-	if !found || version != 0 && r.Secrets[at].Version != version {
+	if version != 0 {
+		if at, found := r.findSecret(pool, name, version); found {
+			return &r.Secrets[at]
+		}
 		return nil
 	}
-	return &r.Secrets[at]
+	all := r.versionsOf(pool, name)
+	if len(all) == 0 {
+		return nil
+	}
+	return &all[len(all)-1]
 }
 
-// SecretsOf returns the secrets of a pool, "" for those of all.
+// SecretsOf returns all versions of the secrets of a pool, "" for those of all pools, those of each side by side and
+// oldest first.
 func (r *Registry) SecretsOf(pool terms.PoolPath) (all []access.Secret) {
 	if r == nil {
 		return nil
@@ -68,45 +88,78 @@ func (r *Registry) counts(id access.Key) bool {
 		slices.ContainsFunc(r.Authorities, func(a access.Authority) bool { return !a.Former && a.ID() == id })
 }
 
-// PutSecret returns the registry with the next version of a secret, or why there is none.
-func (r *Registry) PutSecret(s access.Secret, now terms.Time) (*Registry, string) {
+// Kept says which versions of a secret stay when another is put.
+type Kept struct {
+	// Most is how many there may be, with the new one.
+	Most int
+	// Named tells whether a job needs one, nil if none does.
+	Named func(version uint32) bool
+}
+
+// PutSecret returns the registry with the next version of a secret, or why there is none. Where there is no room, the
+// oldest versions that no job needs go.
+func (r *Registry) PutSecret(s access.Secret, kept Kept, now terms.Time) (*Registry, string) {
 	next := r.copy(now)
-	at, found := next.findSecret(s.Pool, s.Name)
-	bytes := len(s.Sealed)
-	for i := range next.Secrets {
-		bytes += len(next.Secrets[i].Sealed)
-	}
 	s.Version, s.At = 1, now
-	if found {
-		s.Version = next.Secrets[at].Version + 1
-		bytes -= len(next.Secrets[at].Sealed)
+	if newest := next.Secret(s.Pool, s.Name, 0); newest != nil {
+		s.Version = newest.Version + 1
 	}
 	switch {
 	case terms.NameProblem(s.Name, false) != "":
 		return r, fmt.Sprintf("the name of a secret %s", terms.NameProblem(s.Name, false))
 	case s.Sealed == "" || !next.counts(s.Key):
 		return r, "it is not sealed with the key of an authority that counts: try again"
-	case !found && len(next.Secrets) >= SecretsMax:
-		return r, fmt.Sprintf("there are %d secrets, at most %[1]d: remove some, see \"starling secret ls\"", SecretsMax)
-	case bytes > secretsBytesMax:
-		return r, fmt.Sprintf("the secrets of the cluster would take %d bytes, at most %d: remove some, see \"starling secret ls\"",
-			bytes, secretsBytesMax)
-	case found:
-		next.Hash -= hashOfSecret(&next.Secrets[at])
-		next.Secrets[at] = s
-	default:
-		next.Secrets = slices.Insert(next.Secrets, at, s)
 	}
+	for {
+		refusal := next.noRoom(&s, kept.Most)
+		if refusal == "" {
+			break
+		}
+		all := next.versionsOf(s.Pool, s.Name)
+		old := slices.IndexFunc(all, func(v access.Secret) bool { return kept.Named == nil || !kept.Named(v.Version) })
+		if old < 0 {
+			return r, refusal
+		}
+		next.dropSecret(&all[old])
+	}
+	at, _ := next.findSecret(s.Pool, s.Name, s.Version)
+	next.Secrets = slices.Insert(next.Secrets, at, s)
 	next.Hash += hashOfSecret(&s)
 	return next, ""
+}
+
+// noRoom tells why a version of a secret cannot be added, "" if it can.
+func (r *Registry) noRoom(s *access.Secret, most int) string {
+	bytes := len(s.Sealed)
+	for i := range r.Secrets {
+		bytes += len(r.Secrets[i].Sealed)
+	}
+	switch versions := len(r.versionsOf(s.Pool, s.Name)); {
+	case versions >= most:
+		return fmt.Sprintf("jobs name all %d versions of it that are kept: have them name newer ones, see \"starling secret ls\"",
+			versions)
+	case len(r.Secrets) >= SecretsMax:
+		return fmt.Sprintf("there are %d secrets, at most %[1]d: remove some, see \"starling secret ls\"", SecretsMax)
+	case bytes > secretsBytesMax:
+		return fmt.Sprintf("the secrets of the cluster would take %d bytes, at most %d: remove some, see \"starling secret ls\"",
+			bytes, secretsBytesMax)
+	}
+	return ""
+}
+
+// dropSecret takes a version of a secret out.
+func (r *Registry) dropSecret(s *access.Secret) {
+	r.Hash -= hashOfSecret(s)
+	at, _ := r.findSecret(s.Pool, s.Name, s.Version)
+	r.Secrets = slices.Delete(r.Secrets, at, at+1)
 }
 
 // SealSecret returns the registry in which a version of a secret is sealed with another key, or why it is not.
 func (r *Registry) SealSecret(s access.Secret, now terms.Time) (*Registry, string) {
 	next := r.copy(now)
-	at, found := next.findSecret(s.Pool, s.Name)
+	at, found := next.findSecret(s.Pool, s.Name, s.Version)
 	switch {
-	case !found || next.Secrets[at].Version != s.Version:
+	case !found:
 		return r, fmt.Sprintf("secret %s/%s has no version %d any more", s.Pool, s.Name, s.Version)
 	case s.Sealed == "" || !next.counts(s.Key):
 		return r, "it is not sealed with the key of an authority that counts"
@@ -117,14 +170,16 @@ func (r *Registry) SealSecret(s access.Secret, now terms.Time) (*Registry, strin
 	return next, ""
 }
 
-// RemoveSecret returns the registry without a secret; ok is false if there is none.
+// RemoveSecret returns the registry without a secret, of which all versions go; ok is false if there is none.
 func (r *Registry) RemoveSecret(pool terms.PoolPath, name string, now terms.Time) (next *Registry, ok bool) {
 	next = r.copy(now)
-	at, ok := next.findSecret(pool, name)
-	if !ok {
+	all := next.versionsOf(pool, name)
+	if len(all) == 0 {
 		return r, false
 	}
-	next.Hash -= hashOfSecret(&next.Secrets[at])
-	next.Secrets = slices.Delete(next.Secrets, at, at+1)
+	for len(all) > 0 {
+		next.dropSecret(&all[0])
+		all = next.versionsOf(pool, name)
+	}
 	return next, true
 }

@@ -36,7 +36,8 @@ type bench struct {
 // put puts the secret.
 func (b *bench) put(value string) {
 	b.secret = []byte(value)
-	b.known, _ = b.known.PutSecret(access.Secret{Pool: "default", Name: "db", Sealed: "sealed"}, b.now)
+	b.known, _ = b.known.PutSecret(access.Secret{Pool: "default", Name: "db", Sealed: "sealed"},
+		registry.Kept{Most: registry.SecretVersionsMax}, b.now)
 }
 
 func (b *bench) version() (v access.SecretVersion) {

@@ -95,33 +95,6 @@ func removeAuthority(s *cluster.State, c *command.RemoveAuthority) report.Result
 	return set(s, next, refusal)
 }
 
-// putSecret makes a secret, or its next version, in a pool that exists.
-func putSecret(s *cluster.State, c *command.PutSecret) report.Result {
-	if _, found := s.PoolNumber(c.Secret.Pool); !found {
-		return report.Refuse(facts.NotFound, "there is no pool %s: see \"starling pool ls\"", c.Secret.Pool)
-	}
-	next, refusal := s.Registry().PutSecret(c.Secret, s.Time)
-	return set(s, next, refusal)
-}
-
-// sealSecret seals a version of a secret anew, at the word of a member.
-func sealSecret(s *cluster.State, author terms.PeerID, c *command.SealSecret) report.Result {
-	if !s.IsMember(author) {
-		return report.Refuse(facts.Denied, "%s is not a member", author)
-	}
-	next, refusal := s.Registry().SealSecret(c.Secret, s.Time)
-	return set(s, next, refusal)
-}
-
-// removeSecret ends a secret. What was started with it keeps it.
-func removeSecret(s *cluster.State, c *command.RemoveSecret) report.Result {
-	next, found := s.Registry().RemoveSecret(c.Pool, c.Name, s.Time)
-	if !found {
-		return report.Refuse(facts.NotFound, "pool %s has no secret %s: see \"starling secret ls\"", c.Pool, c.Name)
-	}
-	return set(s, next, "")
-}
-
 // admitNode makes a key that of a node, at the word of a member.
 func admitNode(s *cluster.State, author terms.PeerID, c *command.AdmitNode) report.Result {
 	node := s.NodeOf(c.Node)

@@ -6,7 +6,6 @@ import (
 	"starling/sim/model/known"
 	"starling/terms"
 	"starling/terms/access"
-	"starling/terms/rules"
 )
 
 // may tells whether somebody may have a command obeyed.
@@ -33,8 +32,18 @@ func (m *Model) askAccess(author terms.PeerID, c command.Command) bool {
 		}
 		admitted := m.nodeOf(node)
 		return m.known.Obey(c, known.Around{Author: author, Members: m.Ring, Pools: m.pools, Time: m.time,
-			IsMember: admitted != nil && admitted.Peer != ""})
+			IsMember: admitted != nil && admitted.Peer != "", Rules: m.rules, Open: m.open})
 	})
+}
+
+// open lists the versions to which instances may come back, of all jobs that have not finished.
+func (m *Model) open() (all []facts.JobVersion) {
+	for _, j := range m.Jobs {
+		if j.finished == 0 {
+			all = append(all, j.versions...)
+		}
+	}
+	return all
 }
 
 // remove takes a node out, with all of its lives.
@@ -51,12 +60,4 @@ func (m *Model) remove(name terms.NodeName) bool {
 	}
 	m.known.Remove(name)
 	return true
-}
-
-// timeAt is the time at an entry. Under rules.Next it is never that of the entry before.
-func (m *Model) timeAt(e *command.Entry) terms.Time {
-	if m.rules < rules.Next || e.Time > m.time {
-		return max(m.time, e.Time)
-	}
-	return m.time + 1
 }

@@ -18,6 +18,7 @@ import (
 	"starling/replica/report"
 	"starling/sim/model/keeping"
 	"starling/sim/model/known"
+	"starling/sim/model/reading"
 	"starling/terms"
 	"starling/terms/rules"
 )
@@ -122,7 +123,7 @@ func (m *Model) Apply(folded *report.Folded, fold *cluster.State) {
 	if m.dropped {
 		return
 	}
-	m.time, m.number = m.timeAt(e), e.Seq
+	m.time, m.number = reading.TimeAt(e, m.time, m.rules), e.Seq
 	m.volumes.On, m.volumes.Now = m.rules >= rules.Volumes, m.time
 	for _, j := range m.Jobs {
 		j.touched = false
@@ -365,8 +366,7 @@ func (m *Model) finish(j *Job) {
 	m.endUpdate(j)
 }
 
-func (m *Model) endedSlots() int {
-	count := 0
+func (m *Model) endedSlots() (count int) {
 	for _, j := range m.ended {
 		for _, t := range j.tasks {
 			count += len(t.slots)
@@ -398,8 +398,7 @@ type Seat struct {
 }
 
 // Seats returns all that was ever ordered and is remembered.
-func (m *Model) Seats() []Seat {
-	var all []Seat
+func (m *Model) Seats() (all []Seat) {
 	for _, j := range m.Jobs {
 		j.each(func(s *seat) {
 			if s.Order > 0 {

@@ -16,7 +16,7 @@ var undrawn = map[string]string{
 	"Task.HostPaths":       "registrars draw it",
 	"Task.OnMembersChange": "only a driver sees it", "Task.ProcessesMax": "only a driver sees it",
 	"Task.DiskBytesMax":    "only a driver sees it",
-	"Task.Secrets":         "only a driver sees it",
+	"Task.Secrets":         "registrars draw it",
 	"Container.PullSecret": "only a driver sees it",
 	"Task.IDTokens":        "only a driver sees it",
 	"Check.Service":        "only a driver sees it",

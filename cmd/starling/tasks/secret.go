@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"starling/api/client"
 	starlingv1 "starling/api/v1"
@@ -22,7 +24,7 @@ import (
 
 func newSecret(r *remote.Remote) *cobra.Command {
 	return usage.Group("secret", "Keep secrets that instances may read", r.Writes(newSecretPut(r)), newSecretList(r),
-		r.Writes(newSecretRemove(r)))
+		newSecretShow(r), r.Writes(newSecretRemove(r)))
 }
 
 // whichSecret says how secrets are named.
@@ -37,13 +39,14 @@ func newSecretPut(r *remote.Remote) *cobra.Command {
 at most 64 KiB. A machine that holds the key of the cluster's authority seals it before it enters the journal, and opens it only for machines on
 which an instance runs whose task names it under "secrets". Nobody else gets it back.
 
-Instances that run and have it get the new version within seconds, and the signal that their task says.
+Instances that run and have it get the new version within seconds, and the signal that their task says. The last five versions are
+kept, so that a task may name one: a version that a job names which has not finished stays, and older ones go in its place.
 
 ` + whichSecret,
 		Example: "  printf %s \"$PASSWORD\" | starling secret put team/db-password\n  starling secret put tls-key server.key",
 		Args:    cobra.RangeArgs(1, 2),
 		RunE: func(command *cobra.Command, args []string) error {
-			value, err := secretIn(command.InOrStdin(), args[1:])
+			value, err := valueIn(command.InOrStdin(), args[1:])
 			if err != nil {
 				return err
 			}
@@ -70,8 +73,8 @@ func secretNamed(text string) (pool, name string) {
 	return text[:at], text[at+1:]
 }
 
-// secretIn reads what is to be kept.
-func secretIn(from io.Reader, path []string) ([]byte, error) {
+// valueIn reads what is to be kept.
+func valueIn(from io.Reader, path []string) ([]byte, error) {
 	if len(path) > 0 && path[0] != "-" {
 		file, err := os.Open(path[0])
 		if err != nil {
@@ -108,8 +111,45 @@ func newSecretList(r *remote.Remote) *cobra.Command {
 			return r.Show(answer, func() *console.Table {
 				t := console.NewTable("SECRET", "VERSION", "PUT", "JOBS")
 				for _, s := range answer.GetSecrets() {
-					age := r.Now(answer.GetTime()).Sub(s.GetPutAt().AsTime()).Round(time.Second).String() + " ago"
-					t.Row(s.GetPool()+"/"+s.GetName(), fmt.Sprint(s.GetVersion()), age, console.Dash(strings.Join(s.GetJobs(), ", ")))
+					t.Row(s.GetPool()+"/"+s.GetName(), fmt.Sprint(s.GetVersion()), age(r, answer, s.GetPutAt()),
+						console.Dash(strings.Join(s.GetJobs(), ", ")))
+				}
+				return t
+			})
+		}),
+	})
+}
+
+// age is how long ago something was put.
+func age(r *remote.Remote, answer *starlingv1.ListSecretsResponse, at *timestamppb.Timestamp) string {
+	return r.Now(answer.GetTime()).Sub(at.AsTime()).Round(time.Second).String() + " ago"
+}
+
+func newSecretShow(r *remote.Remote) *cobra.Command {
+	return remote.Past(&cobra.Command{
+		Use:   "show SECRET",
+		Short: "List the versions of a secret that are kept, and which jobs name each",
+		Long: `List the versions of a secret that are kept, oldest first, and which jobs name each, not what they hold. Jobs that name none read the
+newest, "starling secret ls" has them.
+
+` + whichSecret,
+		Example:           "  starling secret show team/db-password",
+		Args:              usage.OneArgument("SECRET"),
+		ValidArgsFunction: completeSecrets(r),
+		RunE: r.Asking(func(ctx context.Context, peer *client.Client, args []string) error {
+			pool, name := secretNamed(args[0])
+			answer, err := peer.Secrets(ctx, pool)
+			if err != nil {
+				return err
+			}
+			one := secretIn(answer, name)
+			if one == nil {
+				return exit.Fail(exit.Failed, "pool %s has no secret %s: see \"starling secret ls\"", pool, name)
+			}
+			return r.Show(one, func() *console.Table {
+				t := console.NewTable("VERSION", "PUT", "JOBS")
+				for _, v := range one.GetVersions() {
+					t.Row(fmt.Sprint(v.GetVersion()), age(r, answer, v.GetPutAt()), console.Dash(strings.Join(v.GetJobs(), ", ")))
 				}
 				return t
 			})
@@ -121,8 +161,8 @@ func newSecretRemove(r *remote.Remote) *cobra.Command {
 	yes := false
 	remove := &cobra.Command{
 		Use:   "rm SECRET",
-		Short: "Remove a secret",
-		Long: `Remove a secret. Instances that run keep what they have; others that name it do not start any more.
+		Short: "Remove a secret with all its versions",
+		Long: `Remove a secret with all its versions. Instances that run keep what they have; others that name it do not start any more.
 
 ` + whichSecret,
 		Example:           "  starling secret rm team/db-password",
@@ -135,7 +175,7 @@ func newSecretRemove(r *remote.Remote) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				if jobs := jobsNaming(answer, name); !yes && len(jobs) > 0 {
+				if jobs := secretIn(answer, name).GetJobs(); !yes && len(jobs) > 0 {
 					err := r.Confirm(fmt.Sprintf("remove %s/%s, which %s name: their instances do not start without it", pool, name,
 						strings.Join(jobs, ", ")))
 					if err != nil {
@@ -154,13 +194,13 @@ func newSecretRemove(r *remote.Remote) *cobra.Command {
 	return remove
 }
 
-func jobsNaming(answer *starlingv1.ListSecretsResponse, name string) []string {
-	for _, s := range answer.GetSecrets() {
-		if s.GetName() == name {
-			return s.GetJobs()
-		}
+// secretIn finds a secret among those of one pool, nil if it is not there.
+func secretIn(answer *starlingv1.ListSecretsResponse, name string) *starlingv1.Secret {
+	at := slices.IndexFunc(answer.GetSecrets(), func(s *starlingv1.Secret) bool { return s.GetName() == name })
+	if at < 0 {
+		return nil
 	}
-	return nil
+	return answer.GetSecrets()[at]
 }
 
 func completeSecrets(r *remote.Remote) cobra.CompletionFunc {

@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"slices"
 
+	"starling/cluster/facts"
 	"starling/cluster/registry"
 	"starling/command"
 	"starling/terms"
 	"starling/terms/access"
+	"starling/terms/rules"
 )
 
 // Twin is who is known. No token is deleted from it because its time is over: it counts no more.
@@ -19,14 +21,14 @@ type Twin struct {
 	gone   map[terms.NodeName]bool
 	// signed are the authorities in their order, with those that count no more.
 	signed []access.Authority
-	// secrets are sealed by a name; their versions and texts.
-	secrets map[string]access.Secret
+	// secrets are sealed by a name: all versions, oldest first.
+	secrets map[string][]access.Secret
 }
 
 // New knows nobody.
 func New() *Twin {
 	return &Twin{nodes: map[terms.NodeName]access.Key{}, gone: map[terms.NodeName]bool{},
-		secrets: map[string]access.Secret{}}
+		secrets: map[string][]access.Secret{}}
 }
 
 // IsGone tells whether a node was removed.
@@ -84,6 +86,9 @@ type Around struct {
 	Time    terms.Time
 	// IsMember tells that the node which the request admits has a member.
 	IsMember bool
+	Rules    rules.Number
+	// Open lists the versions to which instances may come back, of all jobs that have not finished.
+	Open func() []facts.JobVersion
 }
 
 // Obey applies such a request.

@@ -1,4 +1,4 @@
-// Package reading tells what the text of a job says by itself.
+// Package reading tells what the text of a job or an entry says by itself.
 package reading
 
 import (
@@ -8,8 +8,10 @@ import (
 
 	"starling/cluster/facts"
 	"starling/cluster/membership"
+	"starling/command"
 	"starling/terms"
 	"starling/terms/constraint"
+	"starling/terms/rules"
 )
 
 // Lasts tells whether a version leaves as it is what cannot change.
@@ -169,4 +171,12 @@ func Choose(some []terms.PeerID, number uint64, offer func(terms.PeerID) *terms.
 		}
 	}
 	return some[first]
+}
+
+// TimeAt is the time at an entry, after that of the one before. Under rules.Next it is never the same.
+func TimeAt(e *command.Entry, before terms.Time, in rules.Number) terms.Time {
+	if in < rules.Next || e.Time > before {
+		return max(before, e.Time)
+	}
+	return before + 1
 }
