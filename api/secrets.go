@@ -20,9 +20,12 @@ func (s *server) PutSecret(ctx context.Context,
 	request *starlingv1.PutSecretRequest) (*starlingv1.PutSecretResponse, error) {
 	problems := append(requestIDProblems(request.GetRequestId()),
 		secretProblems(request.GetPool(), request.GetName())...)
-	if size := len(request.GetValue()); size == 0 || size > access.SecretBytesMax {
+	switch size := len(request.GetValue()); {
+	case request.GetFromVersion() == 0 && (size == 0 || size > access.SecretBytesMax):
 		problems = append(problems, terms.Problem{Path: "value",
 			Reason: fmt.Sprintf("must have 1 to %d bytes, has %d", access.SecretBytesMax, size)})
+	case request.GetFromVersion() != 0 && size != 0:
+		problems = append(problems, terms.Problem{Path: "value", Reason: "must be empty where an earlier version is put again"})
 	}
 	if len(problems) > 0 {
 		return nil, invalid("the request", problems...)
@@ -37,8 +40,8 @@ func (s *server) PutSecret(ctx context.Context,
 	if refusal := rights.OfCommand(state, door.CallerOf(ctx).Subject(), put); refusal != "" {
 		return nil, &wire.Failure{Code: wire.Denied, Decided: true, Reason: refusal}
 	}
-	if put.Secret, err = s.backend.SealSecret(ctx, pool, request.GetName(), request.GetValue()); err != nil {
-		return nil, fmt.Errorf("have the secret sealed: %w", err)
+	if put.Secret, err = s.sealed(ctx, state, request); err != nil {
+		return nil, err
 	}
 	receipt, err := s.submit(ctx, put)
 	if err != nil {
@@ -52,6 +55,24 @@ func (s *server) PutSecret(ctx context.Context,
 		answer.Version = kept.Version
 	}
 	return answer, nil
+}
+
+// sealed has what is put sealed; what is put again is sealed already.
+func (s *server) sealed(ctx context.Context, state *cluster.State,
+	request *starlingv1.PutSecretRequest) (access.Secret, error) {
+	pool, from := terms.PoolPath(request.GetPool()), request.GetFromVersion()
+	if from != 0 {
+		if kept := state.Registry().Secret(pool, request.GetName(), from); kept != nil {
+			return *kept, nil
+		}
+		return access.Secret{}, &wire.Failure{Code: wire.NotFound, Decided: true, Reason: fmt.Sprintf(
+			"pool %s has no version %d of secret %s: see \"starling secret ls\"", pool, from, request.GetName())}
+	}
+	sealed, err := s.backend.SealSecret(ctx, pool, request.GetName(), request.GetValue())
+	if err != nil {
+		err = fmt.Errorf("have the secret sealed: %w", err)
+	}
+	return sealed, err
 }
 
 func secretProblems(pool, name string) (problems []terms.Problem) {

@@ -24,6 +24,11 @@ func (p *peer) Usage(ids []string) (driver.Usage, error) {
 	return usage, p.failure
 }
 
+// SecretVersions has every instance have version 2 of db.
+func (p *peer) SecretVersions(terms.AllocationID) map[string]uint32 {
+	return map[string]uint32{"db": 2}
+}
+
 func (p *peer) GPUs(context.Context) []driver.GPUUse {
 	return []driver.GPUUse{{Number: 0, MemoryBytes: 5, MemoryTotalBytes: 9, BusyPercent: 40}, {Number: 7}}
 }
@@ -37,6 +42,7 @@ func statsPair(t *testing.T) (c *client.Client, b *peer) {
 	}
 	job := jobOn("web", 2, "b")
 	job.Tasks[0].Resources[terms.Memory] = 2 << 20
+	job.Tasks[0].Secrets = []terms.SecretUse{{Name: "db", OnChange: terms.SignalHangUp}, {Name: "other", Version: 7}}
 	a.add("a~1", &command.SubmitJob{Spec: *job})
 	gpu := jobOn("train", 1, "b")
 	gpu.Tasks[0].Devices = []terms.DeviceRequest{{Kind: "gpu", Amount: terms.WholeDevice}}
@@ -96,6 +102,25 @@ func TestInstanceStats(t *testing.T) {
 	if one := answer.GetInstances()[0]; err != nil || one.Use != nil ||
 		!strings.Contains(one.GetProblem(), "the peer of node b does not tell") {
 		t.Errorf("got %v, %v, want a problem", answer, err)
+	}
+}
+
+// TestSecretVersions has the node of an instance tell which versions of its secrets it has.
+func TestSecretVersions(t *testing.T) {
+	c, b := statsPair(t)
+	web := &starlingv1.InstanceStatsRequest{Job: "web", WindowMillis: 50}
+	answer, err := c.InstanceStats(within(t), web)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s := answer.GetInstances()[0].GetSecrets(); len(s) != 2 || s[0].GetVersion() != 2 || s[1].GetVersion() != 0 ||
+		s[0].GetUse().GetOnChange() != "SIGHUP" || s[1].GetUse().GetVersion() != 7 {
+		t.Errorf("got the secrets %v, want version 2 of db, and of other what is not known", s)
+	}
+	b.volunteer("127.0.0.1:1") // where nothing answers
+	answer, err = c.InstanceStats(within(t), web)
+	if s := answer.GetInstances()[0].GetSecrets(); err != nil || len(s) != 2 || s[0].GetVersion() != 0 {
+		t.Errorf("got the secrets %v, %v, want that no version is known", s, err)
 	}
 }
 

@@ -111,6 +111,14 @@ func (c *Client) PutSecret(ctx context.Context, pool, name string,
 	return write(ctx, c, request, starlingv1connect.StarlingClient.PutSecret)
 }
 
+// PutSecretAgain keeps what a version of a secret holds as its next version.
+func (c *Client) PutSecretAgain(ctx context.Context, pool, name string,
+	version uint32) (*starlingv1.PutSecretResponse, error) {
+	request := &starlingv1.PutSecretRequest{RequestId: c.requestID("PutSecret", pool, name), Pool: pool, Name: name,
+		FromVersion: version}
+	return write(ctx, c, request, starlingv1connect.StarlingClient.PutSecret)
+}
+
 // RemoveSecret ends a secret of a pool.
 func (c *Client) RemoveSecret(ctx context.Context, pool, name string) (*starlingv1.RemoveSecretResponse, error) {
 	request := &starlingv1.RemoveSecretRequest{RequestId: c.requestID("RemoveSecret", pool, name), Pool: pool, Name: name}

@@ -43,6 +43,8 @@ type Backend interface {
 	Usage(ids []string) (driver.Usage, error)
 	// GPUs reads what is used of the machine's GPUs.
 	GPUs(ctx context.Context) []driver.GPUUse
+	// SecretVersions returns which versions of its secrets an instance has that runs here, by their names.
+	SecretVersions(id terms.AllocationID) map[string]uint32
 }
 
 // Reader answers for one peer.
@@ -141,6 +143,9 @@ func (r *Reader) InstanceStats(ctx context.Context,
 			for _, one := range told.GetInstances() {
 				if own := all[one.GetAllocation()]; own != nil {
 					own.Use, own.Gpus, own.Problem = one.GetUse(), one.GetGpus(), one.GetProblem()
+					if len(one.GetSecrets()) == len(own.Secrets) { // as programs tell that know of them
+						own.Secrets = one.GetSecrets()
+					}
 				}
 			}
 			return err
@@ -181,7 +186,7 @@ func (r *Reader) instances(state *cluster.State, job *workload.Job, request *sta
 				one := &starlingv1.InstanceUse{Task: string(task.Name), Number: ref.Index, Seat: ref.Seat.String(),
 					Allocation: terms.AllocationID{Slot: state.NameOf(ref), Order: slot.Order}.String(), Node: string(node.Name)}
 				if spec := job.TaskSpecOf(number, slot.Version); spec != nil {
-					one.Limits = wire.Resources(spec.Resources)
+					one.Limits, one.Secrets = wire.Resources(spec.Resources), secretsOf(spec)
 				}
 				if placed[slot.Node] == nil {
 					placed[slot.Node] = instances{}
@@ -199,6 +204,15 @@ func (r *Reader) instances(state *cluster.State, job *workload.Job, request *sta
 	return placed, nil
 }
 
+// secretsOf are the secrets that an instance of a task reads, in versions that are not known yet.
+func secretsOf(spec *terms.Task) (all []*starlingv1.InstanceSecret) {
+	for _, s := range spec.Secrets {
+		use := &starlingv1.SecretUse{Name: s.Name, OnChange: s.OnChange.String(), Path: s.Path, Version: s.Version}
+		all = append(all, &starlingv1.InstanceSecret{Use: use})
+	}
+	return all
+}
+
 // readInstances reads what instances of this machine use.
 func (r *Reader) readInstances(ctx context.Context, state *cluster.State, node *cluster.Node, all instances,
 	window time.Duration) error {
@@ -208,6 +222,13 @@ func (r *Reader) readInstances(ctx context.Context, state *cluster.State, node *
 	}
 	for id, use := range uses {
 		all[id].Use = use
+	}
+	for name, one := range all {
+		id, _ := terms.ParseAllocationID(name)
+		versions := r.Backend.SecretVersions(id)
+		for _, s := range one.Secrets {
+			s.Version = versions[s.GetUse().GetName()]
+		}
 	}
 	r.giveGPUs(ctx, state, node, all)
 	return nil

@@ -4395,8 +4395,10 @@ type PutSecretRequest struct {
 	RequestId string                 `protobuf:"bytes,1,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	Pool      string                 `protobuf:"bytes,2,opt,name=pool,proto3" json:"pool,omitempty"`
 	Name      string                 `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
-	// At most 64 KiB.
-	Value         []byte `protobuf:"bytes,4,opt,name=value,proto3" json:"value,omitempty"`
+	// At most 64 KiB. Empty with a version.
+	Value []byte `protobuf:"bytes,4,opt,name=value,proto3" json:"value,omitempty"`
+	// The version that is put again, as it was; 0 for none.
+	FromVersion   uint32 `protobuf:"varint,5,opt,name=from_version,json=fromVersion,proto3" json:"from_version,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -4457,6 +4459,13 @@ func (x *PutSecretRequest) GetValue() []byte {
 		return x.Value
 	}
 	return nil
+}
+
+func (x *PutSecretRequest) GetFromVersion() uint32 {
+	if x != nil {
+		return x.FromVersion
+	}
+	return 0
 }
 
 type PutSecretResponse struct {
@@ -11058,7 +11067,9 @@ type InstanceUse struct {
 	// The GPUs that it has for itself, as far as something tells about them.
 	Gpus []*GPUUse `protobuf:"bytes,8,rep,name=gpus,proto3" json:"gpus,omitempty"`
 	// Why it could not be read; empty if it was.
-	Problem       string `protobuf:"bytes,9,opt,name=problem,proto3" json:"problem,omitempty"`
+	Problem string `protobuf:"bytes,9,opt,name=problem,proto3" json:"problem,omitempty"`
+	// The secrets that it reads.
+	Secrets       []*InstanceSecret `protobuf:"bytes,10,rep,name=secrets,proto3" json:"secrets,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -11156,6 +11167,67 @@ func (x *InstanceUse) GetProblem() string {
 	return ""
 }
 
+func (x *InstanceUse) GetSecrets() []*InstanceSecret {
+	if x != nil {
+		return x.Secrets
+	}
+	return nil
+}
+
+// InstanceSecret is a secret that an instance reads.
+type InstanceSecret struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Use   *SecretUse             `protobuf:"bytes,1,opt,name=use,proto3" json:"use,omitempty"`
+	// The version that it has, 0 if that is not known.
+	Version       uint32 `protobuf:"varint,2,opt,name=version,proto3" json:"version,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *InstanceSecret) Reset() {
+	*x = InstanceSecret{}
+	mi := &file_v1_starling_proto_msgTypes[136]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *InstanceSecret) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*InstanceSecret) ProtoMessage() {}
+
+func (x *InstanceSecret) ProtoReflect() protoreflect.Message {
+	mi := &file_v1_starling_proto_msgTypes[136]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use InstanceSecret.ProtoReflect.Descriptor instead.
+func (*InstanceSecret) Descriptor() ([]byte, []int) {
+	return file_v1_starling_proto_rawDescGZIP(), []int{136}
+}
+
+func (x *InstanceSecret) GetUse() *SecretUse {
+	if x != nil {
+		return x.Use
+	}
+	return nil
+}
+
+func (x *InstanceSecret) GetVersion() uint32 {
+	if x != nil {
+		return x.Version
+	}
+	return 0
+}
+
 // JournalEntry is one entry and what it did.
 type JournalEntry struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -11181,7 +11253,7 @@ type JournalEntry struct {
 
 func (x *JournalEntry) Reset() {
 	*x = JournalEntry{}
-	mi := &file_v1_starling_proto_msgTypes[136]
+	mi := &file_v1_starling_proto_msgTypes[137]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11193,7 +11265,7 @@ func (x *JournalEntry) String() string {
 func (*JournalEntry) ProtoMessage() {}
 
 func (x *JournalEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[136]
+	mi := &file_v1_starling_proto_msgTypes[137]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11206,7 +11278,7 @@ func (x *JournalEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JournalEntry.ProtoReflect.Descriptor instead.
 func (*JournalEntry) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{136}
+	return file_v1_starling_proto_rawDescGZIP(), []int{137}
 }
 
 func (x *JournalEntry) GetIndex() uint64 {
@@ -11299,7 +11371,7 @@ type CommandWords struct {
 
 func (x *CommandWords) Reset() {
 	*x = CommandWords{}
-	mi := &file_v1_starling_proto_msgTypes[137]
+	mi := &file_v1_starling_proto_msgTypes[138]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11311,7 +11383,7 @@ func (x *CommandWords) String() string {
 func (*CommandWords) ProtoMessage() {}
 
 func (x *CommandWords) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[137]
+	mi := &file_v1_starling_proto_msgTypes[138]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11324,7 +11396,7 @@ func (x *CommandWords) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CommandWords.ProtoReflect.Descriptor instead.
 func (*CommandWords) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{137}
+	return file_v1_starling_proto_rawDescGZIP(), []int{138}
 }
 
 func (x *CommandWords) GetKind() string {
@@ -11387,7 +11459,7 @@ type EffectWords struct {
 
 func (x *EffectWords) Reset() {
 	*x = EffectWords{}
-	mi := &file_v1_starling_proto_msgTypes[138]
+	mi := &file_v1_starling_proto_msgTypes[139]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11399,7 +11471,7 @@ func (x *EffectWords) String() string {
 func (*EffectWords) ProtoMessage() {}
 
 func (x *EffectWords) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[138]
+	mi := &file_v1_starling_proto_msgTypes[139]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11412,7 +11484,7 @@ func (x *EffectWords) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EffectWords.ProtoReflect.Descriptor instead.
 func (*EffectWords) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{138}
+	return file_v1_starling_proto_rawDescGZIP(), []int{139}
 }
 
 func (x *EffectWords) GetKind() string {
@@ -11482,7 +11554,7 @@ type LogsRequest struct {
 
 func (x *LogsRequest) Reset() {
 	*x = LogsRequest{}
-	mi := &file_v1_starling_proto_msgTypes[139]
+	mi := &file_v1_starling_proto_msgTypes[140]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11494,7 +11566,7 @@ func (x *LogsRequest) String() string {
 func (*LogsRequest) ProtoMessage() {}
 
 func (x *LogsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[139]
+	mi := &file_v1_starling_proto_msgTypes[140]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11507,7 +11579,7 @@ func (x *LogsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogsRequest.ProtoReflect.Descriptor instead.
 func (*LogsRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{139}
+	return file_v1_starling_proto_rawDescGZIP(), []int{140}
 }
 
 func (x *LogsRequest) GetMinIndex() uint64 {
@@ -11586,7 +11658,7 @@ type LogsResponse struct {
 
 func (x *LogsResponse) Reset() {
 	*x = LogsResponse{}
-	mi := &file_v1_starling_proto_msgTypes[140]
+	mi := &file_v1_starling_proto_msgTypes[141]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11598,7 +11670,7 @@ func (x *LogsResponse) String() string {
 func (*LogsResponse) ProtoMessage() {}
 
 func (x *LogsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[140]
+	mi := &file_v1_starling_proto_msgTypes[141]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11611,7 +11683,7 @@ func (x *LogsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogsResponse.ProtoReflect.Descriptor instead.
 func (*LogsResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{140}
+	return file_v1_starling_proto_rawDescGZIP(), []int{141}
 }
 
 func (x *LogsResponse) GetIndex() uint64 {
@@ -11661,7 +11733,7 @@ type FilesRequest struct {
 
 func (x *FilesRequest) Reset() {
 	*x = FilesRequest{}
-	mi := &file_v1_starling_proto_msgTypes[141]
+	mi := &file_v1_starling_proto_msgTypes[142]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11673,7 +11745,7 @@ func (x *FilesRequest) String() string {
 func (*FilesRequest) ProtoMessage() {}
 
 func (x *FilesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[141]
+	mi := &file_v1_starling_proto_msgTypes[142]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11686,7 +11758,7 @@ func (x *FilesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FilesRequest.ProtoReflect.Descriptor instead.
 func (*FilesRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{141}
+	return file_v1_starling_proto_rawDescGZIP(), []int{142}
 }
 
 func (x *FilesRequest) GetMinIndex() uint64 {
@@ -11756,7 +11828,7 @@ type FilesResponse struct {
 
 func (x *FilesResponse) Reset() {
 	*x = FilesResponse{}
-	mi := &file_v1_starling_proto_msgTypes[142]
+	mi := &file_v1_starling_proto_msgTypes[143]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11768,7 +11840,7 @@ func (x *FilesResponse) String() string {
 func (*FilesResponse) ProtoMessage() {}
 
 func (x *FilesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[142]
+	mi := &file_v1_starling_proto_msgTypes[143]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11781,7 +11853,7 @@ func (x *FilesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FilesResponse.ProtoReflect.Descriptor instead.
 func (*FilesResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{142}
+	return file_v1_starling_proto_rawDescGZIP(), []int{143}
 }
 
 func (x *FilesResponse) GetIndex() uint64 {
@@ -11850,7 +11922,7 @@ type FileInfo struct {
 
 func (x *FileInfo) Reset() {
 	*x = FileInfo{}
-	mi := &file_v1_starling_proto_msgTypes[143]
+	mi := &file_v1_starling_proto_msgTypes[144]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11862,7 +11934,7 @@ func (x *FileInfo) String() string {
 func (*FileInfo) ProtoMessage() {}
 
 func (x *FileInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[143]
+	mi := &file_v1_starling_proto_msgTypes[144]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11875,7 +11947,7 @@ func (x *FileInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FileInfo.ProtoReflect.Descriptor instead.
 func (*FileInfo) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{143}
+	return file_v1_starling_proto_rawDescGZIP(), []int{144}
 }
 
 func (x *FileInfo) GetName() string {
@@ -11952,7 +12024,7 @@ type ExecRequest struct {
 
 func (x *ExecRequest) Reset() {
 	*x = ExecRequest{}
-	mi := &file_v1_starling_proto_msgTypes[144]
+	mi := &file_v1_starling_proto_msgTypes[145]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11964,7 +12036,7 @@ func (x *ExecRequest) String() string {
 func (*ExecRequest) ProtoMessage() {}
 
 func (x *ExecRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[144]
+	mi := &file_v1_starling_proto_msgTypes[145]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11977,7 +12049,7 @@ func (x *ExecRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecRequest.ProtoReflect.Descriptor instead.
 func (*ExecRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{144}
+	return file_v1_starling_proto_rawDescGZIP(), []int{145}
 }
 
 func (x *ExecRequest) GetMinIndex() uint64 {
@@ -12094,7 +12166,7 @@ type ExecResponse struct {
 
 func (x *ExecResponse) Reset() {
 	*x = ExecResponse{}
-	mi := &file_v1_starling_proto_msgTypes[145]
+	mi := &file_v1_starling_proto_msgTypes[146]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12106,7 +12178,7 @@ func (x *ExecResponse) String() string {
 func (*ExecResponse) ProtoMessage() {}
 
 func (x *ExecResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[145]
+	mi := &file_v1_starling_proto_msgTypes[146]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12119,7 +12191,7 @@ func (x *ExecResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecResponse.ProtoReflect.Descriptor instead.
 func (*ExecResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{145}
+	return file_v1_starling_proto_rawDescGZIP(), []int{146}
 }
 
 func (x *ExecResponse) GetIndex() uint64 {
@@ -12180,7 +12252,7 @@ type OutputRequest struct {
 
 func (x *OutputRequest) Reset() {
 	*x = OutputRequest{}
-	mi := &file_v1_starling_proto_msgTypes[146]
+	mi := &file_v1_starling_proto_msgTypes[147]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12192,7 +12264,7 @@ func (x *OutputRequest) String() string {
 func (*OutputRequest) ProtoMessage() {}
 
 func (x *OutputRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[146]
+	mi := &file_v1_starling_proto_msgTypes[147]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12205,7 +12277,7 @@ func (x *OutputRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutputRequest.ProtoReflect.Descriptor instead.
 func (*OutputRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{146}
+	return file_v1_starling_proto_rawDescGZIP(), []int{147}
 }
 
 func (x *OutputRequest) GetOutput() string {
@@ -12253,7 +12325,7 @@ type OutputResponse struct {
 
 func (x *OutputResponse) Reset() {
 	*x = OutputResponse{}
-	mi := &file_v1_starling_proto_msgTypes[147]
+	mi := &file_v1_starling_proto_msgTypes[148]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12265,7 +12337,7 @@ func (x *OutputResponse) String() string {
 func (*OutputResponse) ProtoMessage() {}
 
 func (x *OutputResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[147]
+	mi := &file_v1_starling_proto_msgTypes[148]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12278,7 +12350,7 @@ func (x *OutputResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutputResponse.ProtoReflect.Descriptor instead.
 func (*OutputResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{147}
+	return file_v1_starling_proto_rawDescGZIP(), []int{148}
 }
 
 func (x *OutputResponse) GetData() []byte {
@@ -12297,7 +12369,7 @@ type RulesRequest struct {
 
 func (x *RulesRequest) Reset() {
 	*x = RulesRequest{}
-	mi := &file_v1_starling_proto_msgTypes[148]
+	mi := &file_v1_starling_proto_msgTypes[149]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12309,7 +12381,7 @@ func (x *RulesRequest) String() string {
 func (*RulesRequest) ProtoMessage() {}
 
 func (x *RulesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[148]
+	mi := &file_v1_starling_proto_msgTypes[149]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12322,7 +12394,7 @@ func (x *RulesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RulesRequest.ProtoReflect.Descriptor instead.
 func (*RulesRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{148}
+	return file_v1_starling_proto_rawDescGZIP(), []int{149}
 }
 
 func (x *RulesRequest) GetMinIndex() uint64 {
@@ -12347,7 +12419,7 @@ type RulesResponse struct {
 
 func (x *RulesResponse) Reset() {
 	*x = RulesResponse{}
-	mi := &file_v1_starling_proto_msgTypes[149]
+	mi := &file_v1_starling_proto_msgTypes[150]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12359,7 +12431,7 @@ func (x *RulesResponse) String() string {
 func (*RulesResponse) ProtoMessage() {}
 
 func (x *RulesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[149]
+	mi := &file_v1_starling_proto_msgTypes[150]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12372,7 +12444,7 @@ func (x *RulesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RulesResponse.ProtoReflect.Descriptor instead.
 func (*RulesResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{149}
+	return file_v1_starling_proto_rawDescGZIP(), []int{150}
 }
 
 func (x *RulesResponse) GetIndex() uint64 {
@@ -12416,7 +12488,7 @@ type RulesOfMember struct {
 
 func (x *RulesOfMember) Reset() {
 	*x = RulesOfMember{}
-	mi := &file_v1_starling_proto_msgTypes[150]
+	mi := &file_v1_starling_proto_msgTypes[151]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12428,7 +12500,7 @@ func (x *RulesOfMember) String() string {
 func (*RulesOfMember) ProtoMessage() {}
 
 func (x *RulesOfMember) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[150]
+	mi := &file_v1_starling_proto_msgTypes[151]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12441,7 +12513,7 @@ func (x *RulesOfMember) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RulesOfMember.ProtoReflect.Descriptor instead.
 func (*RulesOfMember) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{150}
+	return file_v1_starling_proto_rawDescGZIP(), []int{151}
 }
 
 func (x *RulesOfMember) GetPeer() string {
@@ -12468,7 +12540,7 @@ type RaiseRulesRequest struct {
 
 func (x *RaiseRulesRequest) Reset() {
 	*x = RaiseRulesRequest{}
-	mi := &file_v1_starling_proto_msgTypes[151]
+	mi := &file_v1_starling_proto_msgTypes[152]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12480,7 +12552,7 @@ func (x *RaiseRulesRequest) String() string {
 func (*RaiseRulesRequest) ProtoMessage() {}
 
 func (x *RaiseRulesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[151]
+	mi := &file_v1_starling_proto_msgTypes[152]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12493,7 +12565,7 @@ func (x *RaiseRulesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RaiseRulesRequest.ProtoReflect.Descriptor instead.
 func (*RaiseRulesRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{151}
+	return file_v1_starling_proto_rawDescGZIP(), []int{152}
 }
 
 func (x *RaiseRulesRequest) GetVersion() uint32 {
@@ -12512,7 +12584,7 @@ type RaiseRulesResponse struct {
 
 func (x *RaiseRulesResponse) Reset() {
 	*x = RaiseRulesResponse{}
-	mi := &file_v1_starling_proto_msgTypes[152]
+	mi := &file_v1_starling_proto_msgTypes[153]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12524,7 +12596,7 @@ func (x *RaiseRulesResponse) String() string {
 func (*RaiseRulesResponse) ProtoMessage() {}
 
 func (x *RaiseRulesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[152]
+	mi := &file_v1_starling_proto_msgTypes[153]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12537,7 +12609,7 @@ func (x *RaiseRulesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RaiseRulesResponse.ProtoReflect.Descriptor instead.
 func (*RaiseRulesResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{152}
+	return file_v1_starling_proto_rawDescGZIP(), []int{153}
 }
 
 func (x *RaiseRulesResponse) GetIndex() uint64 {
@@ -12555,7 +12627,7 @@ type QuorumRequest struct {
 
 func (x *QuorumRequest) Reset() {
 	*x = QuorumRequest{}
-	mi := &file_v1_starling_proto_msgTypes[153]
+	mi := &file_v1_starling_proto_msgTypes[154]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12567,7 +12639,7 @@ func (x *QuorumRequest) String() string {
 func (*QuorumRequest) ProtoMessage() {}
 
 func (x *QuorumRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[153]
+	mi := &file_v1_starling_proto_msgTypes[154]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12580,7 +12652,7 @@ func (x *QuorumRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuorumRequest.ProtoReflect.Descriptor instead.
 func (*QuorumRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{153}
+	return file_v1_starling_proto_rawDescGZIP(), []int{154}
 }
 
 type QuorumResponse struct {
@@ -12600,7 +12672,7 @@ type QuorumResponse struct {
 
 func (x *QuorumResponse) Reset() {
 	*x = QuorumResponse{}
-	mi := &file_v1_starling_proto_msgTypes[154]
+	mi := &file_v1_starling_proto_msgTypes[155]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12612,7 +12684,7 @@ func (x *QuorumResponse) String() string {
 func (*QuorumResponse) ProtoMessage() {}
 
 func (x *QuorumResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[154]
+	mi := &file_v1_starling_proto_msgTypes[155]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12625,7 +12697,7 @@ func (x *QuorumResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuorumResponse.ProtoReflect.Descriptor instead.
 func (*QuorumResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{154}
+	return file_v1_starling_proto_rawDescGZIP(), []int{155}
 }
 
 func (x *QuorumResponse) GetEndpoints() []string {
@@ -12687,7 +12759,7 @@ type QuorumMember struct {
 
 func (x *QuorumMember) Reset() {
 	*x = QuorumMember{}
-	mi := &file_v1_starling_proto_msgTypes[155]
+	mi := &file_v1_starling_proto_msgTypes[156]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12699,7 +12771,7 @@ func (x *QuorumMember) String() string {
 func (*QuorumMember) ProtoMessage() {}
 
 func (x *QuorumMember) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[155]
+	mi := &file_v1_starling_proto_msgTypes[156]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12712,7 +12784,7 @@ func (x *QuorumMember) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuorumMember.ProtoReflect.Descriptor instead.
 func (*QuorumMember) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{155}
+	return file_v1_starling_proto_rawDescGZIP(), []int{156}
 }
 
 func (x *QuorumMember) GetNode() string {
@@ -12798,7 +12870,7 @@ type QuorumMachine struct {
 
 func (x *QuorumMachine) Reset() {
 	*x = QuorumMachine{}
-	mi := &file_v1_starling_proto_msgTypes[156]
+	mi := &file_v1_starling_proto_msgTypes[157]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12810,7 +12882,7 @@ func (x *QuorumMachine) String() string {
 func (*QuorumMachine) ProtoMessage() {}
 
 func (x *QuorumMachine) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[156]
+	mi := &file_v1_starling_proto_msgTypes[157]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12823,7 +12895,7 @@ func (x *QuorumMachine) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuorumMachine.ProtoReflect.Descriptor instead.
 func (*QuorumMachine) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{156}
+	return file_v1_starling_proto_rawDescGZIP(), []int{157}
 }
 
 func (x *QuorumMachine) GetNode() string {
@@ -12858,7 +12930,7 @@ type ChangeQuorumRequest struct {
 
 func (x *ChangeQuorumRequest) Reset() {
 	*x = ChangeQuorumRequest{}
-	mi := &file_v1_starling_proto_msgTypes[157]
+	mi := &file_v1_starling_proto_msgTypes[158]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12870,7 +12942,7 @@ func (x *ChangeQuorumRequest) String() string {
 func (*ChangeQuorumRequest) ProtoMessage() {}
 
 func (x *ChangeQuorumRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[157]
+	mi := &file_v1_starling_proto_msgTypes[158]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12883,7 +12955,7 @@ func (x *ChangeQuorumRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangeQuorumRequest.ProtoReflect.Descriptor instead.
 func (*ChangeQuorumRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{157}
+	return file_v1_starling_proto_rawDescGZIP(), []int{158}
 }
 
 func (x *ChangeQuorumRequest) GetAction() string {
@@ -12908,7 +12980,7 @@ type ChangeQuorumResponse struct {
 
 func (x *ChangeQuorumResponse) Reset() {
 	*x = ChangeQuorumResponse{}
-	mi := &file_v1_starling_proto_msgTypes[158]
+	mi := &file_v1_starling_proto_msgTypes[159]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12920,7 +12992,7 @@ func (x *ChangeQuorumResponse) String() string {
 func (*ChangeQuorumResponse) ProtoMessage() {}
 
 func (x *ChangeQuorumResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[158]
+	mi := &file_v1_starling_proto_msgTypes[159]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12933,7 +13005,7 @@ func (x *ChangeQuorumResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangeQuorumResponse.ProtoReflect.Descriptor instead.
 func (*ChangeQuorumResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{158}
+	return file_v1_starling_proto_rawDescGZIP(), []int{159}
 }
 
 type InfoRequest struct {
@@ -12945,7 +13017,7 @@ type InfoRequest struct {
 
 func (x *InfoRequest) Reset() {
 	*x = InfoRequest{}
-	mi := &file_v1_starling_proto_msgTypes[159]
+	mi := &file_v1_starling_proto_msgTypes[160]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12957,7 +13029,7 @@ func (x *InfoRequest) String() string {
 func (*InfoRequest) ProtoMessage() {}
 
 func (x *InfoRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[159]
+	mi := &file_v1_starling_proto_msgTypes[160]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12970,7 +13042,7 @@ func (x *InfoRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InfoRequest.ProtoReflect.Descriptor instead.
 func (*InfoRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{159}
+	return file_v1_starling_proto_rawDescGZIP(), []int{160}
 }
 
 func (x *InfoRequest) GetMinIndex() uint64 {
@@ -13003,7 +13075,7 @@ type InfoResponse struct {
 
 func (x *InfoResponse) Reset() {
 	*x = InfoResponse{}
-	mi := &file_v1_starling_proto_msgTypes[160]
+	mi := &file_v1_starling_proto_msgTypes[161]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13015,7 +13087,7 @@ func (x *InfoResponse) String() string {
 func (*InfoResponse) ProtoMessage() {}
 
 func (x *InfoResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[160]
+	mi := &file_v1_starling_proto_msgTypes[161]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13028,7 +13100,7 @@ func (x *InfoResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InfoResponse.ProtoReflect.Descriptor instead.
 func (*InfoResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{160}
+	return file_v1_starling_proto_rawDescGZIP(), []int{161}
 }
 
 func (x *InfoResponse) GetIndex() uint64 {
@@ -13100,7 +13172,7 @@ type Wait struct {
 
 func (x *Wait) Reset() {
 	*x = Wait{}
-	mi := &file_v1_starling_proto_msgTypes[161]
+	mi := &file_v1_starling_proto_msgTypes[162]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13112,7 +13184,7 @@ func (x *Wait) String() string {
 func (*Wait) ProtoMessage() {}
 
 func (x *Wait) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[161]
+	mi := &file_v1_starling_proto_msgTypes[162]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13125,7 +13197,7 @@ func (x *Wait) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Wait.ProtoReflect.Descriptor instead.
 func (*Wait) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{161}
+	return file_v1_starling_proto_rawDescGZIP(), []int{162}
 }
 
 func (x *Wait) GetAllocation() string {
@@ -13532,13 +13604,14 @@ const file_v1_starling_proto_rawDesc = "" +
 	"allocation\x18\a \x01(\tR\n" +
 	"allocation\x120\n" +
 	"\x05since\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x12\x14\n" +
-	"\x05names\x18\t \x03(\tR\x05names\"o\n" +
+	"\x05names\x18\t \x03(\tR\x05names\"\x92\x01\n" +
 	"\x10PutSecretRequest\x12\x1d\n" +
 	"\n" +
 	"request_id\x18\x01 \x01(\tR\trequestId\x12\x12\n" +
 	"\x04pool\x18\x02 \x01(\tR\x04pool\x12\x12\n" +
 	"\x04name\x18\x03 \x01(\tR\x04name\x12\x14\n" +
-	"\x05value\x18\x04 \x01(\fR\x05value\"C\n" +
+	"\x05value\x18\x04 \x01(\fR\x05value\x12!\n" +
+	"\ffrom_version\x18\x05 \x01(\rR\vfromVersion\"C\n" +
 	"\x11PutSecretResponse\x12\x14\n" +
 	"\x05index\x18\x01 \x01(\x04R\x05index\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\rR\aversion\"(\n" +
@@ -14098,7 +14171,7 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\x05index\x18\x01 \x01(\x04R\x05index\x12.\n" +
 	"\x04time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x126\n" +
 	"\tinstances\x18\x03 \x03(\v2\x18.starling.v1.InstanceUseR\tinstances\x12\x19\n" +
-	"\bleft_out\x18\x04 \x01(\rR\aleftOut\"\x98\x02\n" +
+	"\bleft_out\x18\x04 \x01(\rR\aleftOut\"\xcf\x02\n" +
 	"\vInstanceUse\x12\x12\n" +
 	"\x04task\x18\x01 \x01(\tR\x04task\x12\x16\n" +
 	"\x06number\x18\x02 \x01(\rR\x06number\x12\x12\n" +
@@ -14110,7 +14183,12 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\x06limits\x18\x06 \x01(\v2\x16.starling.v1.ResourcesR\x06limits\x12\"\n" +
 	"\x03use\x18\a \x01(\v2\x10.starling.v1.UseR\x03use\x12'\n" +
 	"\x04gpus\x18\b \x03(\v2\x13.starling.v1.GPUUseR\x04gpus\x12\x18\n" +
-	"\aproblem\x18\t \x01(\tR\aproblem\"\xc7\x02\n" +
+	"\aproblem\x18\t \x01(\tR\aproblem\x125\n" +
+	"\asecrets\x18\n" +
+	" \x03(\v2\x1b.starling.v1.InstanceSecretR\asecrets\"T\n" +
+	"\x0eInstanceSecret\x12(\n" +
+	"\x03use\x18\x01 \x01(\v2\x16.starling.v1.SecretUseR\x03use\x12\x18\n" +
+	"\aversion\x18\x02 \x01(\rR\aversion\"\xc7\x02\n" +
 	"\fJournalEntry\x12\x14\n" +
 	"\x05index\x18\x01 \x01(\x04R\x05index\x12.\n" +
 	"\x04time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12\x16\n" +
@@ -14350,7 +14428,7 @@ func file_v1_starling_proto_rawDescGZIP() []byte {
 	return file_v1_starling_proto_rawDescData
 }
 
-var file_v1_starling_proto_msgTypes = make([]protoimpl.MessageInfo, 162)
+var file_v1_starling_proto_msgTypes = make([]protoimpl.MessageInfo, 163)
 var file_v1_starling_proto_goTypes = []any{
 	(*ErrorDetail)(nil),             // 0: starling.v1.ErrorDetail
 	(*Problem)(nil),                 // 1: starling.v1.Problem
@@ -14488,33 +14566,34 @@ var file_v1_starling_proto_goTypes = []any{
 	(*InstanceStatsRequest)(nil),    // 133: starling.v1.InstanceStatsRequest
 	(*InstanceStatsResponse)(nil),   // 134: starling.v1.InstanceStatsResponse
 	(*InstanceUse)(nil),             // 135: starling.v1.InstanceUse
-	(*JournalEntry)(nil),            // 136: starling.v1.JournalEntry
-	(*CommandWords)(nil),            // 137: starling.v1.CommandWords
-	(*EffectWords)(nil),             // 138: starling.v1.EffectWords
-	(*LogsRequest)(nil),             // 139: starling.v1.LogsRequest
-	(*LogsResponse)(nil),            // 140: starling.v1.LogsResponse
-	(*FilesRequest)(nil),            // 141: starling.v1.FilesRequest
-	(*FilesResponse)(nil),           // 142: starling.v1.FilesResponse
-	(*FileInfo)(nil),                // 143: starling.v1.FileInfo
-	(*ExecRequest)(nil),             // 144: starling.v1.ExecRequest
-	(*ExecResponse)(nil),            // 145: starling.v1.ExecResponse
-	(*OutputRequest)(nil),           // 146: starling.v1.OutputRequest
-	(*OutputResponse)(nil),          // 147: starling.v1.OutputResponse
-	(*RulesRequest)(nil),            // 148: starling.v1.RulesRequest
-	(*RulesResponse)(nil),           // 149: starling.v1.RulesResponse
-	(*RulesOfMember)(nil),           // 150: starling.v1.RulesOfMember
-	(*RaiseRulesRequest)(nil),       // 151: starling.v1.RaiseRulesRequest
-	(*RaiseRulesResponse)(nil),      // 152: starling.v1.RaiseRulesResponse
-	(*QuorumRequest)(nil),           // 153: starling.v1.QuorumRequest
-	(*QuorumResponse)(nil),          // 154: starling.v1.QuorumResponse
-	(*QuorumMember)(nil),            // 155: starling.v1.QuorumMember
-	(*QuorumMachine)(nil),           // 156: starling.v1.QuorumMachine
-	(*ChangeQuorumRequest)(nil),     // 157: starling.v1.ChangeQuorumRequest
-	(*ChangeQuorumResponse)(nil),    // 158: starling.v1.ChangeQuorumResponse
-	(*InfoRequest)(nil),             // 159: starling.v1.InfoRequest
-	(*InfoResponse)(nil),            // 160: starling.v1.InfoResponse
-	(*Wait)(nil),                    // 161: starling.v1.Wait
-	(*timestamppb.Timestamp)(nil),   // 162: google.protobuf.Timestamp
+	(*InstanceSecret)(nil),          // 136: starling.v1.InstanceSecret
+	(*JournalEntry)(nil),            // 137: starling.v1.JournalEntry
+	(*CommandWords)(nil),            // 138: starling.v1.CommandWords
+	(*EffectWords)(nil),             // 139: starling.v1.EffectWords
+	(*LogsRequest)(nil),             // 140: starling.v1.LogsRequest
+	(*LogsResponse)(nil),            // 141: starling.v1.LogsResponse
+	(*FilesRequest)(nil),            // 142: starling.v1.FilesRequest
+	(*FilesResponse)(nil),           // 143: starling.v1.FilesResponse
+	(*FileInfo)(nil),                // 144: starling.v1.FileInfo
+	(*ExecRequest)(nil),             // 145: starling.v1.ExecRequest
+	(*ExecResponse)(nil),            // 146: starling.v1.ExecResponse
+	(*OutputRequest)(nil),           // 147: starling.v1.OutputRequest
+	(*OutputResponse)(nil),          // 148: starling.v1.OutputResponse
+	(*RulesRequest)(nil),            // 149: starling.v1.RulesRequest
+	(*RulesResponse)(nil),           // 150: starling.v1.RulesResponse
+	(*RulesOfMember)(nil),           // 151: starling.v1.RulesOfMember
+	(*RaiseRulesRequest)(nil),       // 152: starling.v1.RaiseRulesRequest
+	(*RaiseRulesResponse)(nil),      // 153: starling.v1.RaiseRulesResponse
+	(*QuorumRequest)(nil),           // 154: starling.v1.QuorumRequest
+	(*QuorumResponse)(nil),          // 155: starling.v1.QuorumResponse
+	(*QuorumMember)(nil),            // 156: starling.v1.QuorumMember
+	(*QuorumMachine)(nil),           // 157: starling.v1.QuorumMachine
+	(*ChangeQuorumRequest)(nil),     // 158: starling.v1.ChangeQuorumRequest
+	(*ChangeQuorumResponse)(nil),    // 159: starling.v1.ChangeQuorumResponse
+	(*InfoRequest)(nil),             // 160: starling.v1.InfoRequest
+	(*InfoResponse)(nil),            // 161: starling.v1.InfoResponse
+	(*Wait)(nil),                    // 162: starling.v1.Wait
+	(*timestamppb.Timestamp)(nil),   // 163: google.protobuf.Timestamp
 }
 var file_v1_starling_proto_depIdxs = []int32{
 	1,   // 0: starling.v1.ErrorDetail.problems:type_name -> starling.v1.Problem
@@ -14562,14 +14641,14 @@ var file_v1_starling_proto_depIdxs = []int32{
 	79,  // 42: starling.v1.WhatIfResponse.capacity_after:type_name -> starling.v1.Amount
 	37,  // 43: starling.v1.WhatIfResponse.findings:type_name -> starling.v1.JobFinding
 	106, // 44: starling.v1.JobFinding.finding:type_name -> starling.v1.Finding
-	162, // 45: starling.v1.ListVolumesResponse.time:type_name -> google.protobuf.Timestamp
+	163, // 45: starling.v1.ListVolumesResponse.time:type_name -> google.protobuf.Timestamp
 	52,  // 46: starling.v1.ListVolumesResponse.volumes:type_name -> starling.v1.Volumes
-	162, // 47: starling.v1.Volumes.since:type_name -> google.protobuf.Timestamp
-	162, // 48: starling.v1.ListSecretsResponse.time:type_name -> google.protobuf.Timestamp
+	163, // 47: starling.v1.Volumes.since:type_name -> google.protobuf.Timestamp
+	163, // 48: starling.v1.ListSecretsResponse.time:type_name -> google.protobuf.Timestamp
 	57,  // 49: starling.v1.ListSecretsResponse.secrets:type_name -> starling.v1.Secret
-	162, // 50: starling.v1.Secret.put_at:type_name -> google.protobuf.Timestamp
+	163, // 50: starling.v1.Secret.put_at:type_name -> google.protobuf.Timestamp
 	58,  // 51: starling.v1.Secret.versions:type_name -> starling.v1.SecretVersion
-	162, // 52: starling.v1.SecretVersion.put_at:type_name -> google.protobuf.Timestamp
+	163, // 52: starling.v1.SecretVersion.put_at:type_name -> google.protobuf.Timestamp
 	70,  // 53: starling.v1.PoolSpec.quotas:type_name -> starling.v1.Quota
 	69,  // 54: starling.v1.ChangePoolsRequest.pools:type_name -> starling.v1.PoolSpec
 	69,  // 55: starling.v1.PlanPoolsRequest.pools:type_name -> starling.v1.PoolSpec
@@ -14577,34 +14656,34 @@ var file_v1_starling_proto_depIdxs = []int32{
 	76,  // 57: starling.v1.PlanPoolsResponse.entitlements:type_name -> starling.v1.EntitlementChange
 	1,   // 58: starling.v1.PlanPoolsResponse.warnings:type_name -> starling.v1.Problem
 	28,  // 59: starling.v1.PoolChange.changes:type_name -> starling.v1.Change
-	162, // 60: starling.v1.ListPoolsResponse.time:type_name -> google.protobuf.Timestamp
+	163, // 60: starling.v1.ListPoolsResponse.time:type_name -> google.protobuf.Timestamp
 	79,  // 61: starling.v1.ListPoolsResponse.capacity:type_name -> starling.v1.Amount
 	80,  // 62: starling.v1.ListPoolsResponse.pools:type_name -> starling.v1.Pool
 	1,   // 63: starling.v1.ListPoolsResponse.warnings:type_name -> starling.v1.Problem
 	69,  // 64: starling.v1.Pool.spec:type_name -> starling.v1.PoolSpec
 	81,  // 65: starling.v1.Pool.uses:type_name -> starling.v1.PoolUse
-	162, // 66: starling.v1.PoolStatusResponse.time:type_name -> google.protobuf.Timestamp
+	163, // 66: starling.v1.PoolStatusResponse.time:type_name -> google.protobuf.Timestamp
 	80,  // 67: starling.v1.PoolStatusResponse.pool:type_name -> starling.v1.Pool
 	84,  // 68: starling.v1.PoolStatusResponse.explanations:type_name -> starling.v1.PoolExplanation
 	85,  // 69: starling.v1.PoolExplanation.parts:type_name -> starling.v1.Part
-	162, // 70: starling.v1.JobHistoryResponse.time:type_name -> google.protobuf.Timestamp
+	163, // 70: starling.v1.JobHistoryResponse.time:type_name -> google.protobuf.Timestamp
 	93,  // 71: starling.v1.JobHistoryResponse.job:type_name -> starling.v1.Job
 	88,  // 72: starling.v1.JobHistoryResponse.versions:type_name -> starling.v1.JobVersion
-	162, // 73: starling.v1.JobVersion.brought_at:type_name -> google.protobuf.Timestamp
+	163, // 73: starling.v1.JobVersion.brought_at:type_name -> google.protobuf.Timestamp
 	2,   // 74: starling.v1.JobVersion.spec:type_name -> starling.v1.JobSpec
 	28,  // 75: starling.v1.JobDiffResponse.changes:type_name -> starling.v1.Change
-	162, // 76: starling.v1.ListJobsResponse.time:type_name -> google.protobuf.Timestamp
+	163, // 76: starling.v1.ListJobsResponse.time:type_name -> google.protobuf.Timestamp
 	93,  // 77: starling.v1.ListJobsResponse.jobs:type_name -> starling.v1.Job
 	96,  // 78: starling.v1.Job.counts:type_name -> starling.v1.Counts
-	162, // 79: starling.v1.Job.submitted_at:type_name -> google.protobuf.Timestamp
-	162, // 80: starling.v1.Job.finished_at:type_name -> google.protobuf.Timestamp
+	163, // 79: starling.v1.Job.submitted_at:type_name -> google.protobuf.Timestamp
+	163, // 80: starling.v1.Job.finished_at:type_name -> google.protobuf.Timestamp
 	95,  // 81: starling.v1.Job.update:type_name -> starling.v1.Update
 	94,  // 82: starling.v1.Job.policy_action:type_name -> starling.v1.PolicyAction
-	162, // 83: starling.v1.PolicyAction.at:type_name -> google.protobuf.Timestamp
-	162, // 84: starling.v1.Update.began_at:type_name -> google.protobuf.Timestamp
-	162, // 85: starling.v1.Update.progress_at:type_name -> google.protobuf.Timestamp
-	162, // 86: starling.v1.Update.ended_at:type_name -> google.protobuf.Timestamp
-	162, // 87: starling.v1.JobStatusResponse.time:type_name -> google.protobuf.Timestamp
+	163, // 83: starling.v1.PolicyAction.at:type_name -> google.protobuf.Timestamp
+	163, // 84: starling.v1.Update.began_at:type_name -> google.protobuf.Timestamp
+	163, // 85: starling.v1.Update.progress_at:type_name -> google.protobuf.Timestamp
+	163, // 86: starling.v1.Update.ended_at:type_name -> google.protobuf.Timestamp
+	163, // 87: starling.v1.JobStatusResponse.time:type_name -> google.protobuf.Timestamp
 	93,  // 88: starling.v1.JobStatusResponse.job:type_name -> starling.v1.Job
 	2,   // 89: starling.v1.JobStatusResponse.spec:type_name -> starling.v1.JobSpec
 	99,  // 90: starling.v1.JobStatusResponse.tasks:type_name -> starling.v1.Task
@@ -14612,26 +14691,26 @@ var file_v1_starling_proto_depIdxs = []int32{
 	96,  // 92: starling.v1.Task.counts:type_name -> starling.v1.Counts
 	101, // 93: starling.v1.Task.preemption:type_name -> starling.v1.Preemption
 	100, // 94: starling.v1.Task.changes:type_name -> starling.v1.TaskChanges
-	162, // 95: starling.v1.Preemption.at:type_name -> google.protobuf.Timestamp
-	162, // 96: starling.v1.Slot.since:type_name -> google.protobuf.Timestamp
-	162, // 97: starling.v1.Slot.deadline:type_name -> google.protobuf.Timestamp
+	163, // 95: starling.v1.Preemption.at:type_name -> google.protobuf.Timestamp
+	163, // 96: starling.v1.Slot.since:type_name -> google.protobuf.Timestamp
+	163, // 97: starling.v1.Slot.deadline:type_name -> google.protobuf.Timestamp
 	103, // 98: starling.v1.Slot.ports:type_name -> starling.v1.Port
-	162, // 99: starling.v1.WhyResponse.time:type_name -> google.protobuf.Timestamp
+	163, // 99: starling.v1.WhyResponse.time:type_name -> google.protobuf.Timestamp
 	93,  // 100: starling.v1.WhyResponse.job:type_name -> starling.v1.Job
 	106, // 101: starling.v1.WhyResponse.findings:type_name -> starling.v1.Finding
-	162, // 102: starling.v1.Finding.since:type_name -> google.protobuf.Timestamp
-	162, // 103: starling.v1.Finding.until:type_name -> google.protobuf.Timestamp
-	162, // 104: starling.v1.ListPeersResponse.time:type_name -> google.protobuf.Timestamp
+	163, // 102: starling.v1.Finding.since:type_name -> google.protobuf.Timestamp
+	163, // 103: starling.v1.Finding.until:type_name -> google.protobuf.Timestamp
+	163, // 104: starling.v1.ListPeersResponse.time:type_name -> google.protobuf.Timestamp
 	109, // 105: starling.v1.ListPeersResponse.peers:type_name -> starling.v1.Peer
 	8,   // 106: starling.v1.Peer.capacity:type_name -> starling.v1.Resources
 	8,   // 107: starling.v1.Peer.free:type_name -> starling.v1.Resources
 	10,  // 108: starling.v1.Peer.devices:type_name -> starling.v1.Device
 	7,   // 109: starling.v1.Peer.attributes:type_name -> starling.v1.Variable
-	162, // 110: starling.v1.Peer.drain_deadline:type_name -> google.protobuf.Timestamp
+	163, // 110: starling.v1.Peer.drain_deadline:type_name -> google.protobuf.Timestamp
 	8,   // 111: starling.v1.Peer.kept:type_name -> starling.v1.Resources
-	162, // 112: starling.v1.Peer.away_until:type_name -> google.protobuf.Timestamp
+	163, // 112: starling.v1.Peer.away_until:type_name -> google.protobuf.Timestamp
 	7,   // 113: starling.v1.WatchRequest.labels:type_name -> starling.v1.Variable
-	162, // 114: starling.v1.WatchResponse.time:type_name -> google.protobuf.Timestamp
+	163, // 114: starling.v1.WatchResponse.time:type_name -> google.protobuf.Timestamp
 	69,  // 115: starling.v1.WatchResponse.pool:type_name -> starling.v1.PoolSpec
 	112, // 116: starling.v1.WatchResponse.node:type_name -> starling.v1.Node
 	93,  // 117: starling.v1.WatchResponse.job:type_name -> starling.v1.Job
@@ -14642,140 +14721,142 @@ var file_v1_starling_proto_depIdxs = []int32{
 	8,   // 122: starling.v1.Node.free:type_name -> starling.v1.Resources
 	10,  // 123: starling.v1.Node.devices:type_name -> starling.v1.Device
 	7,   // 124: starling.v1.Node.attributes:type_name -> starling.v1.Variable
-	162, // 125: starling.v1.Node.drain_deadline:type_name -> google.protobuf.Timestamp
-	162, // 126: starling.v1.Node.away_until:type_name -> google.protobuf.Timestamp
+	163, // 125: starling.v1.Node.drain_deadline:type_name -> google.protobuf.Timestamp
+	163, // 126: starling.v1.Node.away_until:type_name -> google.protobuf.Timestamp
 	7,   // 127: starling.v1.Instance.labels:type_name -> starling.v1.Variable
 	102, // 128: starling.v1.Instance.slot:type_name -> starling.v1.Slot
 	103, // 129: starling.v1.Endpoint.ports:type_name -> starling.v1.Port
 	7,   // 130: starling.v1.Endpoint.labels:type_name -> starling.v1.Variable
-	136, // 131: starling.v1.TailJournalResponse.entry:type_name -> starling.v1.JournalEntry
-	162, // 132: starling.v1.DiffResponse.from_time:type_name -> google.protobuf.Timestamp
-	162, // 133: starling.v1.DiffResponse.to_time:type_name -> google.protobuf.Timestamp
+	137, // 131: starling.v1.TailJournalResponse.entry:type_name -> starling.v1.JournalEntry
+	163, // 132: starling.v1.DiffResponse.from_time:type_name -> google.protobuf.Timestamp
+	163, // 133: starling.v1.DiffResponse.to_time:type_name -> google.protobuf.Timestamp
 	121, // 134: starling.v1.DiffResponse.changes:type_name -> starling.v1.Changed
 	122, // 135: starling.v1.Changed.causes:type_name -> starling.v1.ChangeCause
-	162, // 136: starling.v1.ChangeCause.time:type_name -> google.protobuf.Timestamp
-	162, // 137: starling.v1.UsageResponse.since:type_name -> google.protobuf.Timestamp
-	162, // 138: starling.v1.UsageResponse.until:type_name -> google.protobuf.Timestamp
+	163, // 136: starling.v1.ChangeCause.time:type_name -> google.protobuf.Timestamp
+	163, // 137: starling.v1.UsageResponse.since:type_name -> google.protobuf.Timestamp
+	163, // 138: starling.v1.UsageResponse.until:type_name -> google.protobuf.Timestamp
 	126, // 139: starling.v1.UsageResponse.rows:type_name -> starling.v1.UsageRow
 	127, // 140: starling.v1.UsageRow.devices:type_name -> starling.v1.DeviceHours
-	162, // 141: starling.v1.NodeStatsResponse.time:type_name -> google.protobuf.Timestamp
+	163, // 141: starling.v1.NodeStatsResponse.time:type_name -> google.protobuf.Timestamp
 	130, // 142: starling.v1.NodeStatsResponse.nodes:type_name -> starling.v1.NodeUse
 	8,   // 143: starling.v1.NodeUse.capacity:type_name -> starling.v1.Resources
 	8,   // 144: starling.v1.NodeUse.allocated:type_name -> starling.v1.Resources
 	131, // 145: starling.v1.NodeUse.use:type_name -> starling.v1.Use
 	132, // 146: starling.v1.NodeUse.gpus:type_name -> starling.v1.GPUUse
-	162, // 147: starling.v1.InstanceStatsResponse.time:type_name -> google.protobuf.Timestamp
+	163, // 147: starling.v1.InstanceStatsResponse.time:type_name -> google.protobuf.Timestamp
 	135, // 148: starling.v1.InstanceStatsResponse.instances:type_name -> starling.v1.InstanceUse
 	8,   // 149: starling.v1.InstanceUse.limits:type_name -> starling.v1.Resources
 	131, // 150: starling.v1.InstanceUse.use:type_name -> starling.v1.Use
 	132, // 151: starling.v1.InstanceUse.gpus:type_name -> starling.v1.GPUUse
-	162, // 152: starling.v1.JournalEntry.time:type_name -> google.protobuf.Timestamp
-	137, // 153: starling.v1.JournalEntry.commands:type_name -> starling.v1.CommandWords
-	138, // 154: starling.v1.JournalEntry.effects:type_name -> starling.v1.EffectWords
-	143, // 155: starling.v1.FilesResponse.files:type_name -> starling.v1.FileInfo
-	143, // 156: starling.v1.FilesResponse.file:type_name -> starling.v1.FileInfo
-	162, // 157: starling.v1.FileInfo.modified:type_name -> google.protobuf.Timestamp
-	150, // 158: starling.v1.RulesResponse.members:type_name -> starling.v1.RulesOfMember
-	155, // 159: starling.v1.QuorumResponse.members:type_name -> starling.v1.QuorumMember
-	156, // 160: starling.v1.QuorumResponse.spare:type_name -> starling.v1.QuorumMachine
-	162, // 161: starling.v1.QuorumMember.away_since:type_name -> google.protobuf.Timestamp
-	162, // 162: starling.v1.InfoResponse.time:type_name -> google.protobuf.Timestamp
-	161, // 163: starling.v1.InfoResponse.waits:type_name -> starling.v1.Wait
-	22,  // 164: starling.v1.Starling.SubmitJob:input_type -> starling.v1.SubmitJobRequest
-	24,  // 165: starling.v1.Starling.KillJob:input_type -> starling.v1.KillJobRequest
-	26,  // 166: starling.v1.Starling.PlanJob:input_type -> starling.v1.PlanJobRequest
-	32,  // 167: starling.v1.Starling.WhatIf:input_type -> starling.v1.WhatIfRequest
-	38,  // 168: starling.v1.Starling.SteerUpdate:input_type -> starling.v1.SteerUpdateRequest
-	40,  // 169: starling.v1.Starling.RevertJob:input_type -> starling.v1.RevertJobRequest
-	42,  // 170: starling.v1.Starling.RestartJob:input_type -> starling.v1.RestartJobRequest
-	44,  // 171: starling.v1.Starling.SuspendJob:input_type -> starling.v1.SuspendJobRequest
-	46,  // 172: starling.v1.Starling.SealTask:input_type -> starling.v1.SealTaskRequest
-	48,  // 173: starling.v1.Starling.EndAllocation:input_type -> starling.v1.EndAllocationRequest
-	50,  // 174: starling.v1.Starling.ListVolumes:input_type -> starling.v1.ListVolumesRequest
-	53,  // 175: starling.v1.Starling.PutSecret:input_type -> starling.v1.PutSecretRequest
-	55,  // 176: starling.v1.Starling.ListSecrets:input_type -> starling.v1.ListSecretsRequest
-	59,  // 177: starling.v1.Starling.RemoveSecret:input_type -> starling.v1.RemoveSecretRequest
-	61,  // 178: starling.v1.Starling.RemoveVolumes:input_type -> starling.v1.RemoveVolumesRequest
-	63,  // 179: starling.v1.Starling.ReadVolumes:input_type -> starling.v1.ReadVolumesRequest
-	65,  // 180: starling.v1.Starling.RelocateVolumes:input_type -> starling.v1.RelocateVolumesRequest
-	144, // 181: starling.v1.Starling.Exec:input_type -> starling.v1.ExecRequest
-	67,  // 182: starling.v1.Starling.DrainNode:input_type -> starling.v1.DrainNodeRequest
-	71,  // 183: starling.v1.Starling.ChangePools:input_type -> starling.v1.ChangePoolsRequest
-	73,  // 184: starling.v1.Starling.PlanPools:input_type -> starling.v1.PlanPoolsRequest
-	77,  // 185: starling.v1.Starling.ListPools:input_type -> starling.v1.ListPoolsRequest
-	82,  // 186: starling.v1.Starling.PoolStatus:input_type -> starling.v1.PoolStatusRequest
-	86,  // 187: starling.v1.Starling.JobHistory:input_type -> starling.v1.JobHistoryRequest
-	89,  // 188: starling.v1.Starling.JobDiff:input_type -> starling.v1.JobDiffRequest
-	91,  // 189: starling.v1.Starling.ListJobs:input_type -> starling.v1.ListJobsRequest
-	97,  // 190: starling.v1.Starling.JobStatus:input_type -> starling.v1.JobStatusRequest
-	104, // 191: starling.v1.Starling.Why:input_type -> starling.v1.WhyRequest
-	107, // 192: starling.v1.Starling.ListPeers:input_type -> starling.v1.ListPeersRequest
-	110, // 193: starling.v1.Starling.Watch:input_type -> starling.v1.WatchRequest
-	115, // 194: starling.v1.Starling.TailJournal:input_type -> starling.v1.TailJournalRequest
-	117, // 195: starling.v1.Starling.Export:input_type -> starling.v1.ExportRequest
-	119, // 196: starling.v1.Starling.Diff:input_type -> starling.v1.DiffRequest
-	123, // 197: starling.v1.Starling.Blame:input_type -> starling.v1.BlameRequest
-	124, // 198: starling.v1.Starling.Usage:input_type -> starling.v1.UsageRequest
-	128, // 199: starling.v1.Starling.NodeStats:input_type -> starling.v1.NodeStatsRequest
-	133, // 200: starling.v1.Starling.InstanceStats:input_type -> starling.v1.InstanceStatsRequest
-	139, // 201: starling.v1.Starling.Logs:input_type -> starling.v1.LogsRequest
-	141, // 202: starling.v1.Starling.Files:input_type -> starling.v1.FilesRequest
-	146, // 203: starling.v1.Starling.Output:input_type -> starling.v1.OutputRequest
-	148, // 204: starling.v1.Starling.Rules:input_type -> starling.v1.RulesRequest
-	151, // 205: starling.v1.Starling.RaiseRules:input_type -> starling.v1.RaiseRulesRequest
-	153, // 206: starling.v1.Starling.Quorum:input_type -> starling.v1.QuorumRequest
-	157, // 207: starling.v1.Starling.ChangeQuorum:input_type -> starling.v1.ChangeQuorumRequest
-	159, // 208: starling.v1.Starling.Info:input_type -> starling.v1.InfoRequest
-	23,  // 209: starling.v1.Starling.SubmitJob:output_type -> starling.v1.SubmitJobResponse
-	25,  // 210: starling.v1.Starling.KillJob:output_type -> starling.v1.KillJobResponse
-	27,  // 211: starling.v1.Starling.PlanJob:output_type -> starling.v1.PlanJobResponse
-	34,  // 212: starling.v1.Starling.WhatIf:output_type -> starling.v1.WhatIfResponse
-	39,  // 213: starling.v1.Starling.SteerUpdate:output_type -> starling.v1.SteerUpdateResponse
-	41,  // 214: starling.v1.Starling.RevertJob:output_type -> starling.v1.RevertJobResponse
-	43,  // 215: starling.v1.Starling.RestartJob:output_type -> starling.v1.RestartJobResponse
-	45,  // 216: starling.v1.Starling.SuspendJob:output_type -> starling.v1.SuspendJobResponse
-	47,  // 217: starling.v1.Starling.SealTask:output_type -> starling.v1.SealTaskResponse
-	49,  // 218: starling.v1.Starling.EndAllocation:output_type -> starling.v1.EndAllocationResponse
-	51,  // 219: starling.v1.Starling.ListVolumes:output_type -> starling.v1.ListVolumesResponse
-	54,  // 220: starling.v1.Starling.PutSecret:output_type -> starling.v1.PutSecretResponse
-	56,  // 221: starling.v1.Starling.ListSecrets:output_type -> starling.v1.ListSecretsResponse
-	60,  // 222: starling.v1.Starling.RemoveSecret:output_type -> starling.v1.RemoveSecretResponse
-	62,  // 223: starling.v1.Starling.RemoveVolumes:output_type -> starling.v1.RemoveVolumesResponse
-	64,  // 224: starling.v1.Starling.ReadVolumes:output_type -> starling.v1.ReadVolumesResponse
-	66,  // 225: starling.v1.Starling.RelocateVolumes:output_type -> starling.v1.RelocateVolumesResponse
-	145, // 226: starling.v1.Starling.Exec:output_type -> starling.v1.ExecResponse
-	68,  // 227: starling.v1.Starling.DrainNode:output_type -> starling.v1.DrainNodeResponse
-	72,  // 228: starling.v1.Starling.ChangePools:output_type -> starling.v1.ChangePoolsResponse
-	74,  // 229: starling.v1.Starling.PlanPools:output_type -> starling.v1.PlanPoolsResponse
-	78,  // 230: starling.v1.Starling.ListPools:output_type -> starling.v1.ListPoolsResponse
-	83,  // 231: starling.v1.Starling.PoolStatus:output_type -> starling.v1.PoolStatusResponse
-	87,  // 232: starling.v1.Starling.JobHistory:output_type -> starling.v1.JobHistoryResponse
-	90,  // 233: starling.v1.Starling.JobDiff:output_type -> starling.v1.JobDiffResponse
-	92,  // 234: starling.v1.Starling.ListJobs:output_type -> starling.v1.ListJobsResponse
-	98,  // 235: starling.v1.Starling.JobStatus:output_type -> starling.v1.JobStatusResponse
-	105, // 236: starling.v1.Starling.Why:output_type -> starling.v1.WhyResponse
-	108, // 237: starling.v1.Starling.ListPeers:output_type -> starling.v1.ListPeersResponse
-	111, // 238: starling.v1.Starling.Watch:output_type -> starling.v1.WatchResponse
-	116, // 239: starling.v1.Starling.TailJournal:output_type -> starling.v1.TailJournalResponse
-	118, // 240: starling.v1.Starling.Export:output_type -> starling.v1.ExportResponse
-	120, // 241: starling.v1.Starling.Diff:output_type -> starling.v1.DiffResponse
-	116, // 242: starling.v1.Starling.Blame:output_type -> starling.v1.TailJournalResponse
-	125, // 243: starling.v1.Starling.Usage:output_type -> starling.v1.UsageResponse
-	129, // 244: starling.v1.Starling.NodeStats:output_type -> starling.v1.NodeStatsResponse
-	134, // 245: starling.v1.Starling.InstanceStats:output_type -> starling.v1.InstanceStatsResponse
-	140, // 246: starling.v1.Starling.Logs:output_type -> starling.v1.LogsResponse
-	142, // 247: starling.v1.Starling.Files:output_type -> starling.v1.FilesResponse
-	147, // 248: starling.v1.Starling.Output:output_type -> starling.v1.OutputResponse
-	149, // 249: starling.v1.Starling.Rules:output_type -> starling.v1.RulesResponse
-	152, // 250: starling.v1.Starling.RaiseRules:output_type -> starling.v1.RaiseRulesResponse
-	154, // 251: starling.v1.Starling.Quorum:output_type -> starling.v1.QuorumResponse
-	158, // 252: starling.v1.Starling.ChangeQuorum:output_type -> starling.v1.ChangeQuorumResponse
-	160, // 253: starling.v1.Starling.Info:output_type -> starling.v1.InfoResponse
-	209, // [209:254] is the sub-list for method output_type
-	164, // [164:209] is the sub-list for method input_type
-	164, // [164:164] is the sub-list for extension type_name
-	164, // [164:164] is the sub-list for extension extendee
-	0,   // [0:164] is the sub-list for field type_name
+	136, // 152: starling.v1.InstanceUse.secrets:type_name -> starling.v1.InstanceSecret
+	18,  // 153: starling.v1.InstanceSecret.use:type_name -> starling.v1.SecretUse
+	163, // 154: starling.v1.JournalEntry.time:type_name -> google.protobuf.Timestamp
+	138, // 155: starling.v1.JournalEntry.commands:type_name -> starling.v1.CommandWords
+	139, // 156: starling.v1.JournalEntry.effects:type_name -> starling.v1.EffectWords
+	144, // 157: starling.v1.FilesResponse.files:type_name -> starling.v1.FileInfo
+	144, // 158: starling.v1.FilesResponse.file:type_name -> starling.v1.FileInfo
+	163, // 159: starling.v1.FileInfo.modified:type_name -> google.protobuf.Timestamp
+	151, // 160: starling.v1.RulesResponse.members:type_name -> starling.v1.RulesOfMember
+	156, // 161: starling.v1.QuorumResponse.members:type_name -> starling.v1.QuorumMember
+	157, // 162: starling.v1.QuorumResponse.spare:type_name -> starling.v1.QuorumMachine
+	163, // 163: starling.v1.QuorumMember.away_since:type_name -> google.protobuf.Timestamp
+	163, // 164: starling.v1.InfoResponse.time:type_name -> google.protobuf.Timestamp
+	162, // 165: starling.v1.InfoResponse.waits:type_name -> starling.v1.Wait
+	22,  // 166: starling.v1.Starling.SubmitJob:input_type -> starling.v1.SubmitJobRequest
+	24,  // 167: starling.v1.Starling.KillJob:input_type -> starling.v1.KillJobRequest
+	26,  // 168: starling.v1.Starling.PlanJob:input_type -> starling.v1.PlanJobRequest
+	32,  // 169: starling.v1.Starling.WhatIf:input_type -> starling.v1.WhatIfRequest
+	38,  // 170: starling.v1.Starling.SteerUpdate:input_type -> starling.v1.SteerUpdateRequest
+	40,  // 171: starling.v1.Starling.RevertJob:input_type -> starling.v1.RevertJobRequest
+	42,  // 172: starling.v1.Starling.RestartJob:input_type -> starling.v1.RestartJobRequest
+	44,  // 173: starling.v1.Starling.SuspendJob:input_type -> starling.v1.SuspendJobRequest
+	46,  // 174: starling.v1.Starling.SealTask:input_type -> starling.v1.SealTaskRequest
+	48,  // 175: starling.v1.Starling.EndAllocation:input_type -> starling.v1.EndAllocationRequest
+	50,  // 176: starling.v1.Starling.ListVolumes:input_type -> starling.v1.ListVolumesRequest
+	53,  // 177: starling.v1.Starling.PutSecret:input_type -> starling.v1.PutSecretRequest
+	55,  // 178: starling.v1.Starling.ListSecrets:input_type -> starling.v1.ListSecretsRequest
+	59,  // 179: starling.v1.Starling.RemoveSecret:input_type -> starling.v1.RemoveSecretRequest
+	61,  // 180: starling.v1.Starling.RemoveVolumes:input_type -> starling.v1.RemoveVolumesRequest
+	63,  // 181: starling.v1.Starling.ReadVolumes:input_type -> starling.v1.ReadVolumesRequest
+	65,  // 182: starling.v1.Starling.RelocateVolumes:input_type -> starling.v1.RelocateVolumesRequest
+	145, // 183: starling.v1.Starling.Exec:input_type -> starling.v1.ExecRequest
+	67,  // 184: starling.v1.Starling.DrainNode:input_type -> starling.v1.DrainNodeRequest
+	71,  // 185: starling.v1.Starling.ChangePools:input_type -> starling.v1.ChangePoolsRequest
+	73,  // 186: starling.v1.Starling.PlanPools:input_type -> starling.v1.PlanPoolsRequest
+	77,  // 187: starling.v1.Starling.ListPools:input_type -> starling.v1.ListPoolsRequest
+	82,  // 188: starling.v1.Starling.PoolStatus:input_type -> starling.v1.PoolStatusRequest
+	86,  // 189: starling.v1.Starling.JobHistory:input_type -> starling.v1.JobHistoryRequest
+	89,  // 190: starling.v1.Starling.JobDiff:input_type -> starling.v1.JobDiffRequest
+	91,  // 191: starling.v1.Starling.ListJobs:input_type -> starling.v1.ListJobsRequest
+	97,  // 192: starling.v1.Starling.JobStatus:input_type -> starling.v1.JobStatusRequest
+	104, // 193: starling.v1.Starling.Why:input_type -> starling.v1.WhyRequest
+	107, // 194: starling.v1.Starling.ListPeers:input_type -> starling.v1.ListPeersRequest
+	110, // 195: starling.v1.Starling.Watch:input_type -> starling.v1.WatchRequest
+	115, // 196: starling.v1.Starling.TailJournal:input_type -> starling.v1.TailJournalRequest
+	117, // 197: starling.v1.Starling.Export:input_type -> starling.v1.ExportRequest
+	119, // 198: starling.v1.Starling.Diff:input_type -> starling.v1.DiffRequest
+	123, // 199: starling.v1.Starling.Blame:input_type -> starling.v1.BlameRequest
+	124, // 200: starling.v1.Starling.Usage:input_type -> starling.v1.UsageRequest
+	128, // 201: starling.v1.Starling.NodeStats:input_type -> starling.v1.NodeStatsRequest
+	133, // 202: starling.v1.Starling.InstanceStats:input_type -> starling.v1.InstanceStatsRequest
+	140, // 203: starling.v1.Starling.Logs:input_type -> starling.v1.LogsRequest
+	142, // 204: starling.v1.Starling.Files:input_type -> starling.v1.FilesRequest
+	147, // 205: starling.v1.Starling.Output:input_type -> starling.v1.OutputRequest
+	149, // 206: starling.v1.Starling.Rules:input_type -> starling.v1.RulesRequest
+	152, // 207: starling.v1.Starling.RaiseRules:input_type -> starling.v1.RaiseRulesRequest
+	154, // 208: starling.v1.Starling.Quorum:input_type -> starling.v1.QuorumRequest
+	158, // 209: starling.v1.Starling.ChangeQuorum:input_type -> starling.v1.ChangeQuorumRequest
+	160, // 210: starling.v1.Starling.Info:input_type -> starling.v1.InfoRequest
+	23,  // 211: starling.v1.Starling.SubmitJob:output_type -> starling.v1.SubmitJobResponse
+	25,  // 212: starling.v1.Starling.KillJob:output_type -> starling.v1.KillJobResponse
+	27,  // 213: starling.v1.Starling.PlanJob:output_type -> starling.v1.PlanJobResponse
+	34,  // 214: starling.v1.Starling.WhatIf:output_type -> starling.v1.WhatIfResponse
+	39,  // 215: starling.v1.Starling.SteerUpdate:output_type -> starling.v1.SteerUpdateResponse
+	41,  // 216: starling.v1.Starling.RevertJob:output_type -> starling.v1.RevertJobResponse
+	43,  // 217: starling.v1.Starling.RestartJob:output_type -> starling.v1.RestartJobResponse
+	45,  // 218: starling.v1.Starling.SuspendJob:output_type -> starling.v1.SuspendJobResponse
+	47,  // 219: starling.v1.Starling.SealTask:output_type -> starling.v1.SealTaskResponse
+	49,  // 220: starling.v1.Starling.EndAllocation:output_type -> starling.v1.EndAllocationResponse
+	51,  // 221: starling.v1.Starling.ListVolumes:output_type -> starling.v1.ListVolumesResponse
+	54,  // 222: starling.v1.Starling.PutSecret:output_type -> starling.v1.PutSecretResponse
+	56,  // 223: starling.v1.Starling.ListSecrets:output_type -> starling.v1.ListSecretsResponse
+	60,  // 224: starling.v1.Starling.RemoveSecret:output_type -> starling.v1.RemoveSecretResponse
+	62,  // 225: starling.v1.Starling.RemoveVolumes:output_type -> starling.v1.RemoveVolumesResponse
+	64,  // 226: starling.v1.Starling.ReadVolumes:output_type -> starling.v1.ReadVolumesResponse
+	66,  // 227: starling.v1.Starling.RelocateVolumes:output_type -> starling.v1.RelocateVolumesResponse
+	146, // 228: starling.v1.Starling.Exec:output_type -> starling.v1.ExecResponse
+	68,  // 229: starling.v1.Starling.DrainNode:output_type -> starling.v1.DrainNodeResponse
+	72,  // 230: starling.v1.Starling.ChangePools:output_type -> starling.v1.ChangePoolsResponse
+	74,  // 231: starling.v1.Starling.PlanPools:output_type -> starling.v1.PlanPoolsResponse
+	78,  // 232: starling.v1.Starling.ListPools:output_type -> starling.v1.ListPoolsResponse
+	83,  // 233: starling.v1.Starling.PoolStatus:output_type -> starling.v1.PoolStatusResponse
+	87,  // 234: starling.v1.Starling.JobHistory:output_type -> starling.v1.JobHistoryResponse
+	90,  // 235: starling.v1.Starling.JobDiff:output_type -> starling.v1.JobDiffResponse
+	92,  // 236: starling.v1.Starling.ListJobs:output_type -> starling.v1.ListJobsResponse
+	98,  // 237: starling.v1.Starling.JobStatus:output_type -> starling.v1.JobStatusResponse
+	105, // 238: starling.v1.Starling.Why:output_type -> starling.v1.WhyResponse
+	108, // 239: starling.v1.Starling.ListPeers:output_type -> starling.v1.ListPeersResponse
+	111, // 240: starling.v1.Starling.Watch:output_type -> starling.v1.WatchResponse
+	116, // 241: starling.v1.Starling.TailJournal:output_type -> starling.v1.TailJournalResponse
+	118, // 242: starling.v1.Starling.Export:output_type -> starling.v1.ExportResponse
+	120, // 243: starling.v1.Starling.Diff:output_type -> starling.v1.DiffResponse
+	116, // 244: starling.v1.Starling.Blame:output_type -> starling.v1.TailJournalResponse
+	125, // 245: starling.v1.Starling.Usage:output_type -> starling.v1.UsageResponse
+	129, // 246: starling.v1.Starling.NodeStats:output_type -> starling.v1.NodeStatsResponse
+	134, // 247: starling.v1.Starling.InstanceStats:output_type -> starling.v1.InstanceStatsResponse
+	141, // 248: starling.v1.Starling.Logs:output_type -> starling.v1.LogsResponse
+	143, // 249: starling.v1.Starling.Files:output_type -> starling.v1.FilesResponse
+	148, // 250: starling.v1.Starling.Output:output_type -> starling.v1.OutputResponse
+	150, // 251: starling.v1.Starling.Rules:output_type -> starling.v1.RulesResponse
+	153, // 252: starling.v1.Starling.RaiseRules:output_type -> starling.v1.RaiseRulesResponse
+	155, // 253: starling.v1.Starling.Quorum:output_type -> starling.v1.QuorumResponse
+	159, // 254: starling.v1.Starling.ChangeQuorum:output_type -> starling.v1.ChangeQuorumResponse
+	161, // 255: starling.v1.Starling.Info:output_type -> starling.v1.InfoResponse
+	211, // [211:256] is the sub-list for method output_type
+	166, // [166:211] is the sub-list for method input_type
+	166, // [166:166] is the sub-list for extension type_name
+	166, // [166:166] is the sub-list for extension extendee
+	0,   // [0:166] is the sub-list for field type_name
 }
 
 func init() { file_v1_starling_proto_init() }
@@ -14800,15 +14881,15 @@ func file_v1_starling_proto_init() {
 		(*WatchResponse_Endpoint)(nil),
 	}
 	file_v1_starling_proto_msgTypes[123].OneofWrappers = []any{}
-	file_v1_starling_proto_msgTypes[139].OneofWrappers = []any{}
-	file_v1_starling_proto_msgTypes[145].OneofWrappers = []any{}
+	file_v1_starling_proto_msgTypes[140].OneofWrappers = []any{}
+	file_v1_starling_proto_msgTypes[146].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_v1_starling_proto_rawDesc), len(file_v1_starling_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   162,
+			NumMessages:   163,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

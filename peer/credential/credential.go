@@ -102,25 +102,46 @@ func New(config Config) *Credentials {
 
 // Make returns what an instance of the task begins with. An error says why it cannot begin yet.
 func (c *Credentials) Make(ctx context.Context, id terms.AllocationID, task *terms.Task) ([]driver.File, error) {
+	files, note, err := c.make(ctx, id, task)
+	if err == nil {
+		note()
+	}
+	return files, err
+}
+
+// Versions returns which versions of its secrets an instance has, by their names.
+func (c *Credentials) Versions(id terms.AllocationID) map[string]uint32 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	all := map[string]uint32{}
+	for _, had := range c.has[id] {
+		all[had.use.Name] = had.version.Version
+	}
+	return all
+}
+
+// make returns what an instance is to have, and what notes that it has it.
+func (c *Credentials) make(ctx context.Context, id terms.AllocationID, task *terms.Task) (files []driver.File,
+	note func(), err error) {
 	one, err := c.config.Keys.Instance(trust.InstanceName(id.Slot), id.String(), c.config.Address)
 	if err != nil {
-		return nil, fmt.Errorf("make credentials for %s: %w", id, err)
+		return nil, nil, fmt.Errorf("make credentials for %s: %w", id, err)
 	}
 	line, err := one.Line()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	files := []driver.File{{Path: File, Content: []byte(line + "\n")}}
+	files = []driver.File{{Path: File, Content: []byte(line + "\n")}}
 	due, given := never, Given{}
 	if len(task.IDTokens)+len(task.Secrets) > 0 {
 		ctx, cancel := context.WithTimeout(ctx, givenWithin)
 		defer cancel()
 		if given, err = c.config.Ask(ctx, id); err != nil {
-			return nil, fmt.Errorf("its id tokens and secrets: %w", err)
+			return nil, nil, fmt.Errorf("its id tokens and secrets: %w", err)
 		}
 		more, err := filesOf(task, &given)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		files, due = append(files, more...), time.Now().Add(pause(task))
 	}
@@ -128,10 +149,11 @@ func (c *Credentials) Make(ctx context.Context, id terms.AllocationID, task *ter
 	for _, s := range task.Secrets {
 		has = append(has, held{s, given.Versions[s.Name]})
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.due[id], c.has[id] = due, has
-	return files, nil
+	return files, func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.due[id], c.has[id] = due, has
+	}, nil
 }
 
 // filesOf returns the files of what an instance was given.
@@ -219,12 +241,16 @@ func (c *Credentials) isOld(id terms.AllocationID) bool {
 // renew gives an instance that runs other credentials.
 func (c *Credentials) renew(ctx context.Context, id terms.AllocationID) {
 	var files []driver.File
-	task, err := c.config.TaskOf(ctx, id), error(nil)
+	note, err := func() {}, error(nil)
+	task := c.config.TaskOf(ctx, id)
 	if task != nil {
-		files, err = c.Make(ctx, id, task)
+		files, note, err = c.make(ctx, id, task)
 	}
 	if err == nil && task != nil {
 		err = c.config.Driver.RenewPrivate(id.String(), files)
+	}
+	if task != nil && err == nil {
+		note()
 	}
 	if task != nil && err == nil || ctx.Err() != nil {
 		return

@@ -220,6 +220,9 @@ func TestSecretsFollow(t *testing.T) {
 		b.put("again")
 		b.run(t, 2*lookEvery)
 		holds("again")
+		if got := b.Versions(b.id); len(got) != 1 || got["db"] != 3 {
+			t.Errorf("it is said to have the versions %v, want 3 of db", got)
+		}
 	})
 }
 

@@ -379,6 +379,11 @@ func (h *Host) known() *registry.Registry {
 	return known
 }
 
+// SecretVersions returns which versions of its secrets an instance has that runs here.
+func (b backend) SecretVersions(id terms.AllocationID) map[string]uint32 {
+	return b.host.credentials.Versions(id)
+}
+
 // SealSecret has a machine that holds the authority's key seal what a secret holds.
 func (b backend) SealSecret(ctx context.Context, pool terms.PoolPath, name string,
 	value []byte) (access.Secret, error) {

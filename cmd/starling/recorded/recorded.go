@@ -141,6 +141,9 @@ func (p *Peer) TakeVolumes(*command.MoveVolumes, io.Reader) (report.Receipt, err
 	return report.Receipt{}, p.why
 }
 
+// SecretVersions knows of none: no instance runs here.
+func (*Peer) SecretVersions(terms.AllocationID) map[string]uint32 { return nil }
+
 // Exec refuses.
 func (p *Peer) Exec(context.Context, terms.AllocationID, []string, driver.Session) (int, error) {
 	return driver.NoExitCode, p.why

@@ -24,7 +24,7 @@ import (
 
 func newSecret(r *remote.Remote) *cobra.Command {
 	return usage.Group("secret", "Keep secrets that instances may read", r.Writes(newSecretPut(r)), newSecretList(r),
-		newSecretShow(r), r.Writes(newSecretRemove(r)))
+		newSecretShow(r), r.Writes(newSecretRotate(r)), r.Writes(newSecretRemove(r)))
 }
 
 // whichSecret says how secrets are named.
