@@ -1,7 +1,6 @@
 package browser
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -153,15 +152,5 @@ func TestPolicy(t *testing.T) {
 // answered waits until no question is left.
 func (b *tab) answered() {
 	b.Helper()
-	if !evaluate[bool](b, fmt.Sprintf(`new Promise((done) => {
-		const end = Date.now() + %d
-		const look = () => {
-			if (!document.querySelector('dialog')) done(true)
-			else if (Date.now() > end) done(false)
-			else setTimeout(look, 30)
-		}
-		look()
-	})`, (seeTimeout-5*time.Second).Milliseconds())) {
-		b.Fatalf("a question stays; the page shows:\n%s", b.text())
-	}
+	b.wait(`!document.querySelector('dialog')`)
 }

@@ -53,12 +53,18 @@ func TestMain(m *testing.M) {
 // starling starts the program, and returns what the expression finds in what it prints. It ends with the test.
 func starling(t testing.TB, wanted string, address string, args ...string) []string {
 	t.Helper()
+	return starlingWith(t, wanted, []string{"STARLING_ADDRESS=" + address}, args...)
+}
+
+// starlingWith does so with more variables.
+func starlingWith(t testing.TB, wanted string, variables []string, args ...string) []string {
+	t.Helper()
 	program, err := binary()
 	if err != nil {
 		t.Fatal(err)
 	}
 	command := exec.Command(program, args...)
-	command.Env = append(os.Environ(), "STARLING_ADDRESS="+address)
+	command.Env = append(os.Environ(), variables...)
 	command.Stderr = os.Stderr
 	out, err := command.StdoutPipe()
 	if err != nil {
@@ -89,12 +95,18 @@ func starling(t testing.TB, wanted string, address string, args ...string) []str
 // ask runs a command to its end.
 func ask(t testing.TB, address, input string, args ...string) string {
 	t.Helper()
+	return askWith(t, []string{"STARLING_ADDRESS=" + address}, input, args...)
+}
+
+// askWith does so with more variables.
+func askWith(t testing.TB, variables []string, input string, args ...string) string {
+	t.Helper()
 	program, err := binary()
 	if err != nil {
 		t.Fatal(err)
 	}
 	command := exec.Command(program, args...)
-	command.Env = append(os.Environ(), "STARLING_ADDRESS="+address)
+	command.Env = append(os.Environ(), variables...)
 	command.Stdin = strings.NewReader(input)
 	said, err := command.CombinedOutput()
 	if err != nil {
@@ -198,16 +210,22 @@ func (b *tab) unsee(expression string) { b.Helper(); b.await(expression, false) 
 
 func (b *tab) await(expression string, is bool) {
 	b.Helper()
+	b.wait(fmt.Sprintf(`new RegExp(%q, 'm').test(document.body.innerText) === %t`, expression, is))
+}
+
+// wait waits until an expression is true.
+func (b *tab) wait(expression string) {
+	b.Helper()
 	if !evaluate[bool](b, fmt.Sprintf(`new Promise((done) => {
 		const end = Date.now() + %d
 		const look = () => {
-			if (new RegExp(%q, 'm').test(document.body.innerText) === %t) done(true)
+			if (%s) done(true)
 			else if (Date.now() > end) done(false)
 			else setTimeout(look, 30)
 		}
 		look()
-	})`, (seeTimeout-5*time.Second).Milliseconds(), expression, is)) {
-		b.Fatalf("waiting for %q to be there (%t) the page shows:\n%s", expression, is, b.text())
+	})`, (seeTimeout-5*time.Second).Milliseconds(), expression)) {
+		b.Fatalf("waiting for %s the page shows:\n%s", expression, b.text())
 	}
 }
 
@@ -217,17 +235,15 @@ func (b *tab) visit(part string) {
 	evaluate[string](b, fmt.Sprintf(`location.hash = %q`, part))
 }
 
-// press clicks the button or link with a text, or a label.
+// press clicks the button or link with a text, or a label, as soon as there is one.
 func (b *tab) press(text string) {
 	b.Helper()
-	if !evaluate[bool](b, fmt.Sprintf(`(() => {
+	b.wait(fmt.Sprintf(`(() => {
 		const found = [...document.querySelectorAll('button, a, summary')].find((e) =>
 			e.textContent.trim() === %[1]q || e.getAttribute('aria-label') === %[1]q)
 		found?.click()
 		return found !== undefined
-	})()`, text)) {
-		b.Fatalf("nothing to press is called %q; the page shows:\n%s", text, b.text())
-	}
+	})()`, text))
 }
 
 // choose takes an option of the list with a label.
