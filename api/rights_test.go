@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"encoding/json"
 	"fmt"
 	"io"
 	"log/slog"
@@ -290,5 +291,44 @@ func TestInstancesHaveTheirOwn(t *testing.T) {
 				t.Errorf("got %s, want %s", got, c.want)
 			}
 		})
+	}
+}
+
+// TestWhoAmI asks users about themselves: what they are told is what a peer then refuses.
+func TestWhoAmI(t *testing.T) {
+	g := newGate(t)
+	acts := `{"acts":[{"verb":"see-cluster"},{"verb":"stop","object":"team/own"},{"verb":"stop","object":"own"},` +
+		`{"verb":"drain","object":"a"},{"verb":"change-pool","object":"team"}]}`
+	for who, want := range map[string]string{
+		"viewer":    "viewer viewer [] yes no no no no",
+		"submitter": "submitter submitter [] yes yes yes no no",
+		"operator":  "operator operator [] yes yes yes yes no",
+		"admin":     "admin admin [] yes yes yes yes yes",
+		"member":    "member  [{team submitter}] no yes no no no",
+	} {
+		var me door.WhoAmI
+		if err := json.Unmarshal([]byte(g.text(t, who, door.PathWhoAmI, acts)), &me); err != nil {
+			t.Fatal(err)
+		}
+		got := fmt.Sprintf("%s %s %v", me.Name, me.Role, me.Pools)
+		for _, answer := range me.Answers {
+			if answer.May {
+				got += " yes"
+			} else {
+				got += " no"
+			}
+		}
+		if got != want {
+			t.Errorf("%s: got %q, want %q", who, got, want)
+		}
+	}
+	many := strings.Repeat(`{"verb":"see-cluster"},`, door.ActsMax) + `{"verb":"see-cluster"}`
+	for body, want := range map[string]string{
+		`{"acts":[{"verb":"fly"}]}`: "nothing is known of",
+		`{"acts":[` + many + `]}`:   "at most 1000 acts",
+	} {
+		if got := g.text(t, "admin", door.PathWhoAmI, body); !strings.Contains(got, want) {
+			t.Errorf("got %s, want %q", got, want)
+		}
 	}
 }

@@ -35,6 +35,26 @@ func RoleIn(s *cluster.State, who access.Subject, path terms.PoolPath) access.Ro
 	return role
 }
 
+// InPool is a role that a pool gives.
+type InPool struct {
+	Pool terms.PoolPath `json:"pool"`
+	Role string         `json:"role"`
+}
+
+// InPools lists the roles that pools give to somebody, in the order of the tree.
+func InPools(s *cluster.State, who access.Subject) (all []InPool) {
+	if who.Kind != access.OfUser || len(s.Registry().Of(who)) == 0 {
+		return nil
+	}
+	pools := s.Pools()
+	for i := range pools {
+		if role := given(&pools[i], who.Name); role != access.NoRole {
+			all = append(all, InPool{pools[i].Path, role.String()})
+		}
+	}
+	return all
+}
+
 // given returns the role that a pool gives to a user.
 func given(p *terms.Pool, user string) access.Role {
 	switch {

@@ -78,6 +78,12 @@ func (c *Client) Can(ctx context.Context, q door.Question) (answer rights.Answer
 	return answer, err
 }
 
+// WhoAmI tells who this client is to the cluster, and whether that one may do some things.
+func (c *Client) WhoAmI(ctx context.Context, acts ...door.Act) (me *door.WhoAmI, err error) {
+	me = &door.WhoAmI{}
+	return me, c.post(ctx, door.PathWhoAmI, door.WhoAmIRequest{Acts: acts}, me)
+}
+
 // RemoveToken ends a token.
 func (c *Client) RemoveToken(ctx context.Context, id string) error {
 	return c.post(ctx, door.PathRemoveToken, door.Removal{Name: id}, &door.Done{})

@@ -196,6 +196,7 @@ func (d *Door) handler(within time.Duration) http.Handler {
 	mux.HandleFunc("POST "+PathRemoveUser, d.removeUser)
 	mux.HandleFunc("POST "+PathRemoveNode, d.removeNode)
 	mux.HandleFunc("POST "+PathCan, d.can)
+	mux.HandleFunc("POST "+PathWhoAmI, d.whoAmI)
 	mux.HandleFunc("POST "+PathSignIn, d.signIn)
 	mux.HandleFunc("POST "+PathSignedIn, d.signedIn)
 	mux.HandleFunc("POST "+PathAuthorities, d.authorities)

@@ -36,6 +36,7 @@ const (
 	PathRemoveUser  = "/v1/user/remove"
 	PathRemoveNode  = "/v1/node/remove"
 	PathCan         = "/v1/can"
+	PathWhoAmI      = "/v1/whoami"
 	PathSignIn      = "/v1/sign-in"
 	PathSignedIn    = "/v1/sign-in/finish"
 
@@ -118,7 +119,7 @@ func table() map[string]Right {
 		starlingv1connect.StarlingChangePoolsProcedure:  {Role: access.Admin, Pool: true},
 		starlingv1connect.StarlingRaiseRulesProcedure:   rule,
 		starlingv1connect.StarlingChangeQuorumProcedure: rule,
-		PathCan: read, PathToken: rule, PathUser: rule,
+		PathCan: read, PathWhoAmI: readJob, PathToken: rule, PathUser: rule,
 		PathTokens: rule, PathUsers: rule, PathRemoveToken: rule, PathRemoveUser: rule, PathRemoveNode: rule,
 
 		PathAuthorities: read, PathRotate: rule, PathRemoveAuthority: rule, PathAuthorityKey: {Node: true},

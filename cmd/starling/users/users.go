@@ -17,9 +17,10 @@ import (
 	"starling/jobspec"
 )
 
-// Commands returns "starling token", "starling user", "starling ca", "starling login" and "starling can".
+// Commands returns "starling token", "starling user", "starling ca", "starling login", "starling can" and
+// "starling whoami".
 func Commands(r *remote.Remote) []*cobra.Command {
-	return []*cobra.Command{newToken(r), newUser(r), newAuthority(r), newLogin(r), newCan(r)}
+	return []*cobra.Command{newToken(r), newUser(r), newAuthority(r), newLogin(r), newCan(r), newWhoAmI(r)}
 }
 
 // addressesMax bounds the addresses in a line, so that it can still be pasted.
