@@ -92,6 +92,7 @@ func newPage(address string, peer *client.Client, forwards http.RoundTripper) (*
 	mux.Handle("GET /", all)
 	mux.Handle("POST /session", p.fromPage(http.HandlerFunc(p.signIn)))
 	mux.Handle("POST /plan", p.fromPage(p.signedIn(answers(planner{peer}.file))))
+	mux.Handle("POST /whoami", p.fromPage(p.signedIn(answers(planner{peer}.whoAmI))))
 	mux.Handle("POST /scale", p.fromPage(p.signedIn(answers(planner{peer}.scale))))
 	mux.Handle("POST "+procedures, p.fromPage(p.signedIn(newForward(forwards))))
 	p.server = &http.Server{Handler: p.ours(secured(mux)), ReadHeaderTimeout: headTimeout, MaxHeaderBytes: 32 << 10}

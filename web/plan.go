@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"regexp"
+	"slices"
 
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
@@ -29,6 +30,8 @@ type plan struct {
 	Problems []problem    `json:"problems,omitempty"`
 	Jobs     []plannedJob `json:"jobs,omitempty"`
 	Pools    *plannedTree `json:"pools,omitempty"`
+	// Refusal is why the user may not have it done.
+	Refusal string `json:"refusal,omitempty"`
 }
 
 // problem is one thing wrong with the text, and where.
@@ -57,10 +60,46 @@ type plannedTree struct {
 	Against  uint32            `json:"against"`
 	Pools    []json.RawMessage `json:"pools,omitempty"`
 	Gone     []terms.PoolPath  `json:"gone,omitempty"`
+	// paths are the pools that change.
+	paths []terms.PoolPath
 }
 
 // planner answers what the page asks before something is done.
 type planner struct{ peer *client.Client }
+
+// whoAmI tells who looks at the page, and whether that one may do some things.
+func (p planner) whoAmI(ctx context.Context, r *http.Request) (any, error) {
+	asked := door.WhoAmIRequest{}
+	if err := json.NewDecoder(r.Body).Decode(&asked); err != nil {
+		return nil, &wire.Failure{Code: wire.Invalid, Reason: err.Error()}
+	}
+	return p.peer.WhoAmI(ctx, asked.Acts...)
+}
+
+// refusal is why the user may not have a plan done, as far as a peer tells: it decides again when that is asked for.
+func (p planner) refusal(ctx context.Context, planned *plan) string {
+	var acts []door.Act
+	for i := range planned.Jobs {
+		acts = append(acts, door.Act{Verb: "run", Object: planned.Jobs[i].Name})
+	}
+	if planned.Pools != nil {
+		for _, path := range planned.Pools.paths {
+			acts = append(acts, door.Act{Verb: "change-pool", Object: string(path)})
+		}
+	}
+	for some := range slices.Chunk(acts, door.ActsMax) {
+		me, err := p.peer.WhoAmI(ctx, some...)
+		if err != nil {
+			return ""
+		}
+		for _, answer := range me.Answers {
+			if !answer.May {
+				return answer.Why
+			}
+		}
+	}
+	return ""
+}
 
 // file plans the text of a job file or a pools file.
 func (p planner) file(ctx context.Context, r *http.Request) (any, error) {
@@ -85,6 +124,9 @@ func (p planner) file(ctx context.Context, r *http.Request) (any, error) {
 			answer.Problems = append(answer.Problems, where)
 		}
 		return answer, nil
+	}
+	if err == nil {
+		answer.Refusal = p.refusal(ctx, &answer)
 	}
 	return answer, err
 }
@@ -144,7 +186,10 @@ func (p planner) tree(ctx context.Context, text []byte) (*plannedTree, error) {
 		return nil, err
 	}
 	planned := &plannedTree{Words: draft.PoolsText(answer), Changes: true, Rows: draft.EntitlementRows(answer),
-		Against: answer.GetVersion(), Gone: gone}
+		Against: answer.GetVersion(), Gone: gone, paths: slices.Clone(gone)}
+	for i := range put {
+		planned.paths = append(planned.paths, put[i].Path)
+	}
 	for _, w := range answer.GetWarnings() {
 		planned.Warnings = append(planned.Warnings, w.GetPath()+": "+w.GetReason())
 	}

@@ -6,15 +6,18 @@ import (
 	"net"
 	"net/http"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"google.golang.org/protobuf/encoding/protojson"
 
 	"starling/api/client"
+	"starling/api/door"
 	starlingv1 "starling/api/v1"
 	"starling/api/v1/starlingv1connect"
 	"starling/api/wire"
+	"starling/rights"
 	"starling/terms"
 )
 
@@ -24,6 +27,21 @@ type peer struct {
 	status *starlingv1.JobStatusResponse
 	refuse *wire.Failure
 	put    []*starlingv1.PoolSpec
+	// not are the objects of acts that the user may not do.
+	not []string
+}
+
+func (p *peer) whoAmI(w http.ResponseWriter, r *http.Request) {
+	asked, me := door.WhoAmIRequest{}, door.WhoAmI{Name: "bob", Role: "viewer"}
+	if err := json.NewDecoder(r.Body).Decode(&asked); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	for _, act := range asked.Acts {
+		answer := rights.Answer{May: !slices.Contains(p.not, act.Object), Why: act.Verb + " " + act.Object}
+		me.Answers = append(me.Answers, answer)
+	}
+	_ = json.NewEncoder(w).Encode(me) // it fails only if who asked has gone
 }
 
 // beside returns a peer, and a browser that is signed in to a page which asks it.
@@ -32,6 +50,7 @@ func beside(t *testing.T) (*browser, *peer) {
 	p := &peer{}
 	mux := http.NewServeMux()
 	mux.Handle(starlingv1connect.NewStarlingHandler(p))
+	mux.HandleFunc("POST "+door.PathWhoAmI, p.whoAmI)
 	protocols := new(http.Protocols)
 	protocols.SetUnencryptedHTTP2(true)
 	server := &http.Server{Handler: mux, Protocols: protocols}
@@ -88,7 +107,7 @@ func (p *peer) JobStatus(_ context.Context,
 }
 
 // ask sends a question about what is planned, and reads its answer.
-func (b *browser) ask(path string, question map[string]any, answer any) (status int, said string) {
+func (b *browser) ask(path string, question, answer any) (status int, said string) {
 	b.Helper()
 	text, err := json.Marshal(question)
 	if err != nil {
@@ -159,6 +178,38 @@ func TestPlanOfPools(t *testing.T) {
 	b.ask("/plan", map[string]any{"text": "{\"pools\": []}\n"}, &got)
 	if p := got.Pools; p == nil || p.Changes || p.Words != "nothing would change: the tree keeps version 7" {
 		t.Errorf("the same again: got %+v", got.Pools)
+	}
+}
+
+func TestPlanOfWhatOneMayNot(t *testing.T) {
+	b, peer := beside(t)
+	for _, c := range []struct{ text, not, want string }{
+		{twoJobs, "none", ""},
+		{twoJobs, "second", "run second"},
+		{"pools:\n  - path: ml\n", "ml", "change-pool ml"},
+	} {
+		peer.not = []string{c.not}
+		got := plan{}
+		b.ask("/plan", map[string]any{"text": c.text}, &got)
+		if got.Refusal != c.want || got.Jobs == nil && got.Pools == nil {
+			t.Errorf("%q without %s: got %+v, want %q", c.text, c.not, got, c.want)
+		}
+	}
+}
+
+func TestWhoLooks(t *testing.T) {
+	b, peer := beside(t)
+	peer.not = []string{"web"}
+	got, asked := door.WhoAmI{}, door.WhoAmIRequest{}
+	asked.Acts = []door.Act{{Verb: "stop", Object: "web"}, {Verb: "drain", Object: "a"}}
+	out := &browser{T: t, page: b.page}
+	if status, said := out.ask("/whoami", asked, &got); status != http.StatusUnauthorized {
+		t.Errorf("signed out: got %d %s", status, said)
+	}
+	b.ask("/whoami", asked, &got)
+	want := []rights.Answer{{May: false, Why: "stop web"}, {May: true, Why: "drain a"}}
+	if got.Name != "bob" || got.Role != "viewer" || !slices.Equal(got.Answers, want) {
+		t.Errorf("got %+v", got)
 	}
 }
 

@@ -1,5 +1,8 @@
 // What a user may do with a job, in the words of the command line: package draft has those of updates.
 
+// jobVerbs are what may be asked for of a job, as starling can names it.
+export const jobVerbs = ['run', 'stop', 'restart', 'suspend', 'rollback', 'steer-update']
+
 // lower begins a sentence of the command line within another.
 const lower = (words) => words[0].toLowerCase() + words.slice(1)
 

@@ -60,8 +60,9 @@ export async function call(procedure, request = {}, options = {}) {
   return (await post(procedures + procedure, JSON.stringify(request), 'application/json', options)).json()
 }
 
-// plan asks the page's server what would come of something: /plan of a file, /scale of a number of instances.
-export async function plan(what, request, options = {}) {
+// local asks the page's own server: /plan what would come of a file, /scale of a number of instances, /whoami who looks
+// at the page.
+export async function local(what, request, options = {}) {
   return (await post('/' + what, JSON.stringify(request), 'application/json', options)).json()
 }
 

@@ -6,6 +6,7 @@ import {signIn} from './api.js'
 import {at, follow, head, known, line, link, route, shown} from './store.js'
 import {date} from './words.js'
 import {Empty, Failed, State, Title} from './parts.jsx'
+import {Refused, useMay, Viewer} from './me.jsx'
 import {Cluster} from './cluster.jsx'
 import {Jobs} from './jobs.jsx'
 import {Job} from './job.jsx'
@@ -16,14 +17,15 @@ import {Compare} from './compare.jsx'
 import {Plan} from './plan.jsx'
 import {Slider} from './slider.jsx'
 
+// pages are the parts by their paths, with what the viewer must be allowed to see.
 const pages = [
-  ['/', 'Cluster', Cluster],
+  ['/', 'Cluster', Cluster, 'see-cluster'],
   ['/jobs', 'Jobs', Jobs],
   ['/why', 'Why', Why],
-  ['/pools', 'Pools', Pools],
+  ['/pools', 'Pools', Pools, 'see-cluster'],
   ['/plan', 'Plan', Plan],
-  ['/journal', 'Journal', Journal],
-  ['/compare', 'Compare', Compare],
+  ['/journal', 'Journal', Journal, 'see-cluster'],
+  ['/compare', 'Compare', Compare, 'see-cluster'],
 ]
 
 // Line tells whether what is shown is up to date.
@@ -50,7 +52,10 @@ function Line() {
   )
 }
 
-function Part() {
+// hidden tells whether the viewer may not see something, once that is known.
+const hidden = (may, verb) => verb && may(verb).why && !may(verb).may
+
+function Part({may}) {
   const path = route.value.path
   if (path.startsWith('/job/')) return <Job name={decodeURIComponent(path.slice(5))} key={path} />
   const found = pages.find(([p]) => p === path)
@@ -63,7 +68,17 @@ function Part() {
         </Empty>
       </>
     )
-  const Page = found[2]
+  const [, name, Page, verb] = found
+  if (hidden(may, verb))
+    return (
+      <>
+        <Title>{name}</Title>
+        <Refused may={may} verbs={[verb]} what="see the whole cluster" />
+        <p>
+          <a href={link('/jobs')}>Show the jobs of your pools</a>
+        </p>
+      </>
+    )
   return <Page />
 }
 
@@ -84,6 +99,11 @@ function App() {
       </main>
     )
   }
+  return <SignedIn />
+}
+
+function SignedIn() {
+  const may = useMay(['see-cluster'])
   const path = route.value.path
   const current = path.startsWith('/job/') ? '/jobs' : path
   return (
@@ -95,11 +115,14 @@ function App() {
         <a class="brand" href={link('/')}>
           Starling
         </a>
-        {pages.map(([p, name]) => (
-          <a href={link(p)} aria-current={p === current ? 'page' : undefined}>
-            {name}
-          </a>
-        ))}
+        {pages
+          .filter(([, , , verb]) => !hidden(may, verb))
+          .map(([p, name]) => (
+            <a href={link(p)} aria-current={p === current ? 'page' : undefined}>
+              {name}
+            </a>
+          ))}
+        <Viewer />
         <Line />
       </nav>
       {line.value.state === 'lost' && (
@@ -108,7 +131,7 @@ function App() {
         </p>
       )}
       <main id="main" tabIndex={-1}>
-        {known.value ? <Part /> : <p class="empty">Asking a peer …</p>}
+        {known.value ? <Part may={may} /> : <p class="empty">Asking a peer …</p>}
       </main>
       <Slider />
     </>

@@ -5,6 +5,7 @@ import {call} from './api.js'
 import {at, route, set, shown, useAsk, useThings} from './store.js'
 import {bytes, counted, cpu, date} from './words.js'
 import {Confirm, Empty, Failed, State, Title} from './parts.jsx'
+import {Refused, useMay} from './me.jsx'
 import {Machine} from './machine.jsx'
 import {Ring} from './ring.jsx'
 
@@ -71,6 +72,7 @@ export function Cluster() {
   const quorum = useAsk('Quorum', {}, {past: 'once'})
   const {things, ready, failure: unread} = useThings(['instance'])
   const [asked, setAsked] = useState(null)
+  const may = useMay(['drain'], 'any') // it is the same of every machine
   if (!answer)
     return (
       <>
@@ -121,6 +123,7 @@ export function Cluster() {
           </li>
         )}
       </ul>
+      {at.value == null && <Refused may={may} verbs={['drain']} what="drain machines" />}
       {names.length > 0 && (
         <form class="filters" onSubmit={(e) => e.preventDefault()}>
           <label>
@@ -142,7 +145,7 @@ export function Cluster() {
               peer={p}
               jobs={jobs.get(p.node)}
               voter={at.value == null && voters.find((v) => v.node === p.node)?.state}
-              drain={() => setAsked(p)}
+              drain={may('drain').may && (() => setAsked(p))}
             />
           ))}
         </Group>

@@ -10,7 +10,8 @@ import {Logs} from './logs.jsx'
 import {Workflow} from './graph.jsx'
 import {Update, Versions} from './update.jsx'
 import {Scale} from './scale.jsx'
-import {restart, stop, suspend} from './acts.js'
+import {Refused, useMay} from './me.jsx'
+import {jobVerbs, restart, stop, suspend} from './acts.js'
 
 // stateOf is how an instance stands: its phase, and its health while it runs.
 function stateOf(slot) {
@@ -158,6 +159,7 @@ export function Job({name}) {
   const {things} = useThings(['instance'], name)
   const [asked, setAsked] = useState(null)
   const [sized, setSized] = useState(null)
+  const may = useMay(jobVerbs, name)
   if (!answer) {
     return (
       <>
@@ -174,7 +176,7 @@ export function Job({name}) {
   const chosen = route.value.query.get('instance')
   const slot = slots.find((s) => `${s.task}[${s.number}]` === chosen)
   const live = at.value == null && !job.final
-  const scalable = at.value == null && job.type !== 'daemon' && (!job.final || job.status === 'idle')
+  const scalable = may('run').may && at.value == null && job.type !== 'daemon' && (!job.final || job.status === 'idle')
   const show = (task) => document.getElementById('task ' + task).focus()
   const choose = (one) => set({instance: one === chosen ? null : one})
   return (
@@ -183,9 +185,11 @@ export function Job({name}) {
         aside={
           live && (
             <span class="buttons">
-              <button onClick={() => setAsked(suspend(job))}>{suspend(job).verb}</button>
-              {job.type !== 'batch' && <button onClick={() => setAsked(restart(job))}>Restart</button>}
-              <button onClick={() => setAsked(stop(job))}>Stop</button>
+              {may('suspend').may && <button onClick={() => setAsked(suspend(job))}>{suspend(job).verb}</button>}
+              {may('restart').may && job.type !== 'batch' && (
+                <button onClick={() => setAsked(restart(job))}>Restart</button>
+              )}
+              {may('stop').may && <button onClick={() => setAsked(stop(job))}>Stop</button>}
             </span>
           )
         }
@@ -193,6 +197,7 @@ export function Job({name}) {
         {name} <State word={job.status} />
       </Title>
       <Failed failure={failure} />
+      {live && <Refused may={may} verbs={jobVerbs} what="change it" />}
       <ul class="facts">
         <li>{job.type}</li>
         <li>
@@ -237,8 +242,8 @@ export function Job({name}) {
         </p>
       )}
       {slot && <Instance job={name} slot={slot} key={chosen} />}
-      <Update job={job} tasks={tasks} ask={setAsked} />
-      <Versions job={job} ask={setAsked} />
+      <Update job={job} tasks={tasks} ask={may('steer-update').may && setAsked} />
+      <Versions job={job} ask={may('rollback').may && setAsked} />
       <Usage job={name} />
       {asked && (
         <Confirm

@@ -15,7 +15,7 @@ function stateOf(peer) {
 
 const chipsMax = 12
 
-// Machine shows one machine; voter is how it keeps the journal, if it does.
+// Machine shows one machine; voter is how it keeps the journal, if it does; drain is there if the viewer may do that.
 export function Machine({peer, jobs, voter, drain}) {
   const state = stateOf(peer)
   const {capacity: has, free} = peer
@@ -24,7 +24,7 @@ export function Machine({peer, jobs, voter, drain}) {
   return (
     <li class="machine">
       <h3>{peer.node}</h3> <State word={state} />
-      {at.value == null && peer.state === 'member' && has && (
+      {drain && at.value == null && peer.state === 'member' && has && (
         <button class="quiet" onClick={drain} aria-label={(peer.draining ? 'Undrain ' : 'Drain ') + peer.node}>
           {peer.draining ? 'undrain' : 'drain'}
         </button>

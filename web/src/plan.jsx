@@ -2,7 +2,7 @@
 
 import {signal} from '@preact/signals'
 import {useRef, useState} from 'preact/hooks'
-import {call, plan, requestID} from './api.js'
+import {call, local, requestID} from './api.js'
 import {at, link} from './store.js'
 import {counted} from './words.js'
 import {Confirm, Empty, Failed, Title} from './parts.jsx'
@@ -116,7 +116,12 @@ function Result({answer, show, ask}) {
         <Job key={j.name} job={j} />
       ))}
       {pools && <Tree tree={pools} />}
-      {changes && (
+      {changes && answer.refusal && (
+        <p class="calm refused">
+          You may not {pools ? 'apply' : 'submit'} this: {answer.refusal}
+        </p>
+      )}
+      {changes && !answer.refusal && (
         <p>
           <button class="strong" onClick={ask}>
             {pools ? 'Apply' : 'Submit'}
@@ -149,7 +154,7 @@ export function Plan() {
     event?.preventDefault()
     setState({...none, busy: true})
     try {
-      const answer = await plan('plan', {text: written.value})
+      const answer = await local('plan', {text: written.value})
       answer.id = requestID() // sent again after a failure, it counts once
       answer.jobs?.forEach((j) => (j.id = requestID()))
       setState({...none, answer})

@@ -1,7 +1,7 @@
 // Another number of instances of a task: what would come of it, and then to have it done.
 
 import {useEffect, useState} from 'preact/hooks'
-import {call, plan} from './api.js'
+import {call, local} from './api.js'
 import {Words} from './plan.jsx'
 import {Confirm, Failed} from './parts.jsx'
 
@@ -16,7 +16,7 @@ export function Scale({job, task, close}) {
     const ask = async () => {
       try {
         const request = {job: job.name, task: task.name, instances: number}
-        setState({planned: await plan('scale', request, {signal: abort.signal}), failure: null})
+        setState({planned: await local('scale', request, {signal: abort.signal}), failure: null})
       } catch (failure) {
         if (!abort.signal.aborted) setState({planned: null, failure})
       }

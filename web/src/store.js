@@ -163,14 +163,16 @@ export function useThings(kinds, job = '') {
   return state
 }
 
-// useChanges counts the changes of some things of a kind, as they come in the present.
+// useChanges counts the changes of the things of a kind, or of some of them, as they come in the present.
 export function useChanges(kind, names) {
   const [count, setCount] = useState(0)
   useEffect(() => {
-    const tell = (message) => message.kind === kind && names.includes(message.name) && setCount((n) => n + 1)
+    const tell = (message) => {
+      if (message.kind === kind && (!names || names.includes(message.name))) setCount((n) => n + 1)
+    }
     listeners.add(tell)
     return () => listeners.delete(tell)
-  }, [kind, names.join()])
+  }, [kind, names?.join()])
   return `${epoch.value}.${count}`
 }
 

@@ -6,7 +6,8 @@ import {at, useAsk} from './store.js'
 import {date} from './words.js'
 import {Failed, State} from './parts.jsx'
 
-// Update shows how a job moves to its newest version; ask asks before the user does something with it.
+// Update shows how a job moves to its newest version; ask asks before the viewer does something with it, who may do
+// nothing if it is false.
 export function Update({job, tasks, ask}) {
   const {update} = job
   if (!update) return null
@@ -22,7 +23,7 @@ export function Update({job, tasks, ask}) {
         {update.ended_at && `, ended ${date(update.ended_at)}`}
         {update.reason && `: ${update.reason}`}
       </p>
-      {at.value == null && steeringsOf(update).length > 0 && (
+      {ask && at.value == null && steeringsOf(update).length > 0 && (
         <p class="buttons left">
           {steeringsOf(update).map((how) => (
             <button key={how} onClick={() => ask(steer(job, how))}>
@@ -85,7 +86,7 @@ export function Versions({job: now, ask}) {
               <td>{v.outcome.toLowerCase().replace('_', ' ') || '-'}</td>
               <td class="wide">{date(v.brought_at)}</td>
               <td class="num">
-                {at.value == null && !now.final && v.number < newest && (
+                {ask && at.value == null && !now.final && v.number < newest && (
                   <button
                     class="quiet"
                     aria-label={`Revert to version ${v.number}`}
