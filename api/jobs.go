@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -35,14 +36,13 @@ func (s *server) ListJobs(ctx context.Context,
 		return nil, err
 	}
 	answer := &starlingv1.ListJobsResponse{Index: uint64(state.Index), Time: timestamp(state.Time)}
-	caller := door.CallerOf(ctx)
-	who, sees := caller.Subject(), caller.Role >= access.Viewer
+	sees := seer(ctx, state)
 	from := terms.JobName(max(request.GetPrefix(), request.GetPageToken()))
 	state.EachJobByName(from, func(j *workload.Job) bool {
 		if !strings.HasPrefix(string(j.Name()), request.GetPrefix()) {
 			return false
 		}
-		if !sees && rights.RoleIn(state, who, j.Name().Pool()) < access.Viewer {
+		if !sees(j.Name()) {
 			return true
 		}
 		if len(answer.Jobs) == size {
@@ -97,7 +97,34 @@ func (s *server) JobStatus(ctx context.Context,
 		}
 	}
 	s.starting(ctx, state, j).Complete(answer.Slots)
+	if request.GetFollowers() {
+		answer.Followers = followers(ctx, state, j.Name())
+	}
 	return answer, nil
+}
+
+// followersMax bounds the jobs after one that an answer names.
+const followersMax = 100
+
+// followers lists the jobs that come after one, of those that the caller may see.
+func followers(ctx context.Context, state *cluster.State, name terms.JobName) (all []string) {
+	sees := seer(ctx, state)
+	state.EachJobByName("", func(j *workload.Job) bool {
+		if slices.Contains(j.Spec.After, name) && sees(j.Name()) {
+			all = append(all, string(j.Name()))
+		}
+		return len(all) < followersMax
+	})
+	return all
+}
+
+// seer tells which jobs the caller may see.
+func seer(ctx context.Context, state *cluster.State) func(terms.JobName) bool {
+	caller := door.CallerOf(ctx)
+	who, all := caller.Subject(), caller.Role >= access.Viewer
+	return func(job terms.JobName) bool {
+		return all || rights.RoleIn(state, who, job.Pool()) >= access.Viewer
+	}
 }
 
 // Why lists every reason why something of a job does not run yet.

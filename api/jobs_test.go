@@ -262,3 +262,28 @@ func TestWhatStartsWaitFor(t *testing.T) {
 		t.Errorf("got %q and %q, want that b does not answer", slot, why)
 	}
 }
+
+// TestFollowers asks for the jobs after one: all, whatever has become of them, that the caller may see.
+func TestFollowers(t *testing.T) {
+	g := newGate(t)
+	for _, name := range []terms.JobName{"later", "team/later", "other-later"} {
+		spec := jobOn(name, 1, "a")
+		spec.After = []terms.JobName{"team/own"}
+		if name == "other-later" {
+			spec.After = []terms.JobName{"own"}
+		}
+		g.peer.add("a~1", &command.SubmitJob{Spec: *spec})
+	}
+	g.peer.add("a~1", &command.KillJob{Job: "team/later"})
+	const method = "/starling.v1.Starling/JobStatus"
+	for _, c := range []struct{ who, body, want string }{
+		{"admin", `{"job":"team/own","followers":true}`, `"followers":["later","team/later"]`},
+		{"member", `{"job":"team/own","followers":true}`, `"followers":["team/later"]`},
+		{"admin", `{"job":"later","followers":true}`, `"followers":[]`},
+		{"admin", `{"job":"team/own"}`, `"followers":[]`},
+	} {
+		if got := g.text(t, c.who, method, c.body); !strings.Contains(got, c.want) {
+			t.Errorf("%s %s: got %s, want %s", c.who, c.body, got, c.want)
+		}
+	}
+}

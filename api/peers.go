@@ -7,6 +7,7 @@ import (
 	"time"
 
 	starlingv1 "starling/api/v1"
+	"starling/api/view"
 	"starling/api/wire"
 	"starling/cluster"
 	"starling/cluster/facts"
@@ -151,6 +152,7 @@ func (f *flock) peer(state *cluster.State, node *cluster.Node) *starlingv1.Peer 
 		m.AwayUntil = timestamp(o.AwayUntil)
 		m.Free, m.Kept = roomMessages(state, node.Index)
 		m.Devices, m.Attributes, m.Address = wire.Devices(o.Devices), wire.Variables(o.Attributes), o.Address
+		m.Held = view.Held(state, node)
 	}
 	m.Alive = f.past && m.State == "member"
 	pulse, ok := f.pulses[p]

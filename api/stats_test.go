@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/protobuf/proto"
+
 	"starling/api/client"
 	starlingv1 "starling/api/v1"
 	"starling/command"
@@ -134,5 +136,19 @@ func TestStatsRefuse(t *testing.T) {
 		if _, err := c.InstanceStats(within(t), request); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %q", err, want)
 		}
+	}
+}
+
+// TestHeldDevices lists which devices of a node instances have, and not its virtual peers.
+func TestHeldDevices(t *testing.T) {
+	c, _ := statsPair(t)
+	answer, err := c.AllPeers(within(t))
+	if err != nil || len(answer.GetPeers()) != 2 {
+		t.Fatalf("got %v, %v", answer, err)
+	}
+	want := &starlingv1.HeldDevice{Kind: "gpu", Milli: 1000, Job: "train", Instance: "main[0]"}
+	if got := answer.GetPeers()[1].GetHeld(); len(got) != 1 || !proto.Equal(got[0], want) ||
+		len(answer.GetPeers()[0].GetHeld()) > 0 {
+		t.Errorf("got %v, want %v", got, want)
 	}
 }

@@ -6,14 +6,11 @@ import (
 	"slices"
 	"strings"
 
-	"starling/api/door"
 	starlingv1 "starling/api/v1"
 	"starling/cluster"
 	"starling/command"
 	"starling/replica/storage"
-	"starling/rights"
 	"starling/terms"
-	"starling/terms/access"
 )
 
 // ListVolumes lists one page of volumes in the order of their names. The token of a page is its first id.
@@ -32,12 +29,10 @@ func (s *server) ListVolumes(ctx context.Context,
 		return nil, err
 	}
 	answer := &starlingv1.ListVolumesResponse{Index: uint64(state.Index), Time: timestamp(state.Time)}
-	caller := door.CallerOf(ctx)
-	who, sees := caller.Subject(), caller.Role >= access.Viewer
+	sees := seer(ctx, state)
 	for _, one := range storage.List(state) {
 		job := one.Set.Slot.Job
-		if one.Set.Compare(from) < 0 || !strings.HasPrefix(string(job), request.GetPrefix()) ||
-			!sees && rights.RoleIn(state, who, job.Pool()) < access.Viewer {
+		if one.Set.Compare(from) < 0 || !strings.HasPrefix(string(job), request.GetPrefix()) || !sees(job) {
 			continue
 		}
 		if len(answer.Volumes) == size {

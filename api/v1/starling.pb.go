@@ -7791,8 +7791,10 @@ type JobStatusRequest struct {
 	// Only slots of this task, if not empty.
 	Task string `protobuf:"bytes,3,opt,name=task,proto3" json:"task,omitempty"`
 	// The number of slots: 100 if 0; at most 1000.
-	PageSize      uint32 `protobuf:"varint,4,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
-	PageToken     string `protobuf:"bytes,5,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	PageSize  uint32 `protobuf:"varint,4,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
+	PageToken string `protobuf:"bytes,5,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	// Lists the jobs that come after it as well.
+	Followers     bool `protobuf:"varint,6,opt,name=followers,proto3" json:"followers,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -7862,6 +7864,13 @@ func (x *JobStatusRequest) GetPageToken() string {
 	return ""
 }
 
+func (x *JobStatusRequest) GetFollowers() bool {
+	if x != nil {
+		return x.Followers
+	}
+	return false
+}
+
 type JobStatusResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Index uint64                 `protobuf:"varint,1,opt,name=index,proto3" json:"index,omitempty"`
@@ -7872,6 +7881,8 @@ type JobStatusResponse struct {
 	// In the order of tasks and then of numbers.
 	Slots         []*Slot `protobuf:"bytes,6,rep,name=slots,proto3" json:"slots,omitempty"`
 	NextPageToken string  `protobuf:"bytes,7,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
+	// The jobs that name this one in "after", as far as they were asked for and the caller may see them: the first 100 by name.
+	Followers     []string `protobuf:"bytes,8,rep,name=followers,proto3" json:"followers,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -7953,6 +7964,13 @@ func (x *JobStatusResponse) GetNextPageToken() string {
 		return x.NextPageToken
 	}
 	return ""
+}
+
+func (x *JobStatusResponse) GetFollowers() []string {
+	if x != nil {
+		return x.Followers
+	}
+	return nil
 }
 
 type Task struct {
@@ -8865,7 +8883,9 @@ type Peer struct {
 	// What of it nothing holds, but is kept for work that waits, and so not free; absent if nothing is.
 	Kept *Resources `protobuf:"bytes,20,opt,name=kept,proto3" json:"kept,omitempty"`
 	// Its agent is away with notice: until then what runs there stays its own, and it is given nothing new.
-	AwayUntil     *timestamppb.Timestamp `protobuf:"bytes,21,opt,name=away_until,json=awayUntil,proto3" json:"away_until,omitempty"`
+	AwayUntil *timestamppb.Timestamp `protobuf:"bytes,21,opt,name=away_until,json=awayUntil,proto3" json:"away_until,omitempty"`
+	// Which of its devices instances have, in the order of kinds and numbers; without virtual peers, which have no number.
+	Held          []*HeldDevice `protobuf:"bytes,22,rep,name=held,proto3" json:"held,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -9047,6 +9067,93 @@ func (x *Peer) GetAwayUntil() *timestamppb.Timestamp {
 	return nil
 }
 
+func (x *Peer) GetHeld() []*HeldDevice {
+	if x != nil {
+		return x.Held
+	}
+	return nil
+}
+
+// HeldDevice is a device of a node that an instance has, or a share of it.
+type HeldDevice struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Kind  string                 `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"`
+	// From 0 on, among those of the kind.
+	Number uint32 `protobuf:"varint,2,opt,name=number,proto3" json:"number,omitempty"`
+	// In thousandths of the device.
+	Milli uint32 `protobuf:"varint,3,opt,name=milli,proto3" json:"milli,omitempty"`
+	// The job of the instance, and its name without that: "server[2]".
+	Job           string `protobuf:"bytes,4,opt,name=job,proto3" json:"job,omitempty"`
+	Instance      string `protobuf:"bytes,5,opt,name=instance,proto3" json:"instance,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *HeldDevice) Reset() {
+	*x = HeldDevice{}
+	mi := &file_v1_starling_proto_msgTypes[110]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *HeldDevice) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*HeldDevice) ProtoMessage() {}
+
+func (x *HeldDevice) ProtoReflect() protoreflect.Message {
+	mi := &file_v1_starling_proto_msgTypes[110]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use HeldDevice.ProtoReflect.Descriptor instead.
+func (*HeldDevice) Descriptor() ([]byte, []int) {
+	return file_v1_starling_proto_rawDescGZIP(), []int{110}
+}
+
+func (x *HeldDevice) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *HeldDevice) GetNumber() uint32 {
+	if x != nil {
+		return x.Number
+	}
+	return 0
+}
+
+func (x *HeldDevice) GetMilli() uint32 {
+	if x != nil {
+		return x.Milli
+	}
+	return 0
+}
+
+func (x *HeldDevice) GetJob() string {
+	if x != nil {
+		return x.Job
+	}
+	return ""
+}
+
+func (x *HeldDevice) GetInstance() string {
+	if x != nil {
+		return x.Instance
+	}
+	return ""
+}
+
 type WatchRequest struct {
 	state    protoimpl.MessageState `protogen:"open.v1"`
 	MinIndex uint64                 `protobuf:"varint,1,opt,name=min_index,json=minIndex,proto3" json:"min_index,omitempty"`
@@ -9070,7 +9177,7 @@ type WatchRequest struct {
 
 func (x *WatchRequest) Reset() {
 	*x = WatchRequest{}
-	mi := &file_v1_starling_proto_msgTypes[110]
+	mi := &file_v1_starling_proto_msgTypes[111]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9082,7 +9189,7 @@ func (x *WatchRequest) String() string {
 func (*WatchRequest) ProtoMessage() {}
 
 func (x *WatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[110]
+	mi := &file_v1_starling_proto_msgTypes[111]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9095,7 +9202,7 @@ func (x *WatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRequest.ProtoReflect.Descriptor instead.
 func (*WatchRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{110}
+	return file_v1_starling_proto_rawDescGZIP(), []int{111}
 }
 
 func (x *WatchRequest) GetMinIndex() uint64 {
@@ -9189,7 +9296,7 @@ type WatchResponse struct {
 
 func (x *WatchResponse) Reset() {
 	*x = WatchResponse{}
-	mi := &file_v1_starling_proto_msgTypes[111]
+	mi := &file_v1_starling_proto_msgTypes[112]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9201,7 +9308,7 @@ func (x *WatchResponse) String() string {
 func (*WatchResponse) ProtoMessage() {}
 
 func (x *WatchResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[111]
+	mi := &file_v1_starling_proto_msgTypes[112]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9214,7 +9321,7 @@ func (x *WatchResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchResponse.ProtoReflect.Descriptor instead.
 func (*WatchResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{111}
+	return file_v1_starling_proto_rawDescGZIP(), []int{112}
 }
 
 func (x *WatchResponse) GetIndex() uint64 {
@@ -9388,7 +9495,7 @@ type Node struct {
 
 func (x *Node) Reset() {
 	*x = Node{}
-	mi := &file_v1_starling_proto_msgTypes[112]
+	mi := &file_v1_starling_proto_msgTypes[113]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9400,7 +9507,7 @@ func (x *Node) String() string {
 func (*Node) ProtoMessage() {}
 
 func (x *Node) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[112]
+	mi := &file_v1_starling_proto_msgTypes[113]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9413,7 +9520,7 @@ func (x *Node) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Node.ProtoReflect.Descriptor instead.
 func (*Node) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{112}
+	return file_v1_starling_proto_rawDescGZIP(), []int{113}
 }
 
 func (x *Node) GetName() string {
@@ -9514,7 +9621,7 @@ type Instance struct {
 
 func (x *Instance) Reset() {
 	*x = Instance{}
-	mi := &file_v1_starling_proto_msgTypes[113]
+	mi := &file_v1_starling_proto_msgTypes[114]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9526,7 +9633,7 @@ func (x *Instance) String() string {
 func (*Instance) ProtoMessage() {}
 
 func (x *Instance) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[113]
+	mi := &file_v1_starling_proto_msgTypes[114]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9539,7 +9646,7 @@ func (x *Instance) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Instance.ProtoReflect.Descriptor instead.
 func (*Instance) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{113}
+	return file_v1_starling_proto_rawDescGZIP(), []int{114}
 }
 
 func (x *Instance) GetJob() string {
@@ -9586,7 +9693,7 @@ type Endpoint struct {
 
 func (x *Endpoint) Reset() {
 	*x = Endpoint{}
-	mi := &file_v1_starling_proto_msgTypes[114]
+	mi := &file_v1_starling_proto_msgTypes[115]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9598,7 +9705,7 @@ func (x *Endpoint) String() string {
 func (*Endpoint) ProtoMessage() {}
 
 func (x *Endpoint) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[114]
+	mi := &file_v1_starling_proto_msgTypes[115]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9611,7 +9718,7 @@ func (x *Endpoint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Endpoint.ProtoReflect.Descriptor instead.
 func (*Endpoint) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{114}
+	return file_v1_starling_proto_rawDescGZIP(), []int{115}
 }
 
 func (x *Endpoint) GetJob() string {
@@ -9698,7 +9805,7 @@ type TailJournalRequest struct {
 
 func (x *TailJournalRequest) Reset() {
 	*x = TailJournalRequest{}
-	mi := &file_v1_starling_proto_msgTypes[115]
+	mi := &file_v1_starling_proto_msgTypes[116]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9710,7 +9817,7 @@ func (x *TailJournalRequest) String() string {
 func (*TailJournalRequest) ProtoMessage() {}
 
 func (x *TailJournalRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[115]
+	mi := &file_v1_starling_proto_msgTypes[116]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9723,7 +9830,7 @@ func (x *TailJournalRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TailJournalRequest.ProtoReflect.Descriptor instead.
 func (*TailJournalRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{115}
+	return file_v1_starling_proto_rawDescGZIP(), []int{116}
 }
 
 func (x *TailJournalRequest) GetMinIndex() uint64 {
@@ -9766,7 +9873,7 @@ type TailJournalResponse struct {
 
 func (x *TailJournalResponse) Reset() {
 	*x = TailJournalResponse{}
-	mi := &file_v1_starling_proto_msgTypes[116]
+	mi := &file_v1_starling_proto_msgTypes[117]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9778,7 +9885,7 @@ func (x *TailJournalResponse) String() string {
 func (*TailJournalResponse) ProtoMessage() {}
 
 func (x *TailJournalResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[116]
+	mi := &file_v1_starling_proto_msgTypes[117]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9791,7 +9898,7 @@ func (x *TailJournalResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TailJournalResponse.ProtoReflect.Descriptor instead.
 func (*TailJournalResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{116}
+	return file_v1_starling_proto_rawDescGZIP(), []int{117}
 }
 
 func (x *TailJournalResponse) GetIndex() uint64 {
@@ -9829,7 +9936,7 @@ type ExportRequest struct {
 
 func (x *ExportRequest) Reset() {
 	*x = ExportRequest{}
-	mi := &file_v1_starling_proto_msgTypes[117]
+	mi := &file_v1_starling_proto_msgTypes[118]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9841,7 +9948,7 @@ func (x *ExportRequest) String() string {
 func (*ExportRequest) ProtoMessage() {}
 
 func (x *ExportRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[117]
+	mi := &file_v1_starling_proto_msgTypes[118]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9854,7 +9961,7 @@ func (x *ExportRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportRequest.ProtoReflect.Descriptor instead.
 func (*ExportRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{117}
+	return file_v1_starling_proto_rawDescGZIP(), []int{118}
 }
 
 func (x *ExportRequest) GetFrom() string {
@@ -9890,7 +9997,7 @@ type ExportResponse struct {
 
 func (x *ExportResponse) Reset() {
 	*x = ExportResponse{}
-	mi := &file_v1_starling_proto_msgTypes[118]
+	mi := &file_v1_starling_proto_msgTypes[119]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9902,7 +10009,7 @@ func (x *ExportResponse) String() string {
 func (*ExportResponse) ProtoMessage() {}
 
 func (x *ExportResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[118]
+	mi := &file_v1_starling_proto_msgTypes[119]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9915,7 +10022,7 @@ func (x *ExportResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportResponse.ProtoReflect.Descriptor instead.
 func (*ExportResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{118}
+	return file_v1_starling_proto_rawDescGZIP(), []int{119}
 }
 
 func (x *ExportResponse) GetFrom() uint64 {
@@ -9950,7 +10057,7 @@ type DiffRequest struct {
 
 func (x *DiffRequest) Reset() {
 	*x = DiffRequest{}
-	mi := &file_v1_starling_proto_msgTypes[119]
+	mi := &file_v1_starling_proto_msgTypes[120]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9962,7 +10069,7 @@ func (x *DiffRequest) String() string {
 func (*DiffRequest) ProtoMessage() {}
 
 func (x *DiffRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[119]
+	mi := &file_v1_starling_proto_msgTypes[120]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9975,7 +10082,7 @@ func (x *DiffRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiffRequest.ProtoReflect.Descriptor instead.
 func (*DiffRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{119}
+	return file_v1_starling_proto_rawDescGZIP(), []int{120}
 }
 
 func (x *DiffRequest) GetFrom() string {
@@ -10006,7 +10113,7 @@ type DiffResponse struct {
 
 func (x *DiffResponse) Reset() {
 	*x = DiffResponse{}
-	mi := &file_v1_starling_proto_msgTypes[120]
+	mi := &file_v1_starling_proto_msgTypes[121]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10018,7 +10125,7 @@ func (x *DiffResponse) String() string {
 func (*DiffResponse) ProtoMessage() {}
 
 func (x *DiffResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[120]
+	mi := &file_v1_starling_proto_msgTypes[121]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10031,7 +10138,7 @@ func (x *DiffResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiffResponse.ProtoReflect.Descriptor instead.
 func (*DiffResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{120}
+	return file_v1_starling_proto_rawDescGZIP(), []int{121}
 }
 
 func (x *DiffResponse) GetFrom() uint64 {
@@ -10087,7 +10194,7 @@ type Changed struct {
 
 func (x *Changed) Reset() {
 	*x = Changed{}
-	mi := &file_v1_starling_proto_msgTypes[121]
+	mi := &file_v1_starling_proto_msgTypes[122]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10099,7 +10206,7 @@ func (x *Changed) String() string {
 func (*Changed) ProtoMessage() {}
 
 func (x *Changed) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[121]
+	mi := &file_v1_starling_proto_msgTypes[122]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10112,7 +10219,7 @@ func (x *Changed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Changed.ProtoReflect.Descriptor instead.
 func (*Changed) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{121}
+	return file_v1_starling_proto_rawDescGZIP(), []int{122}
 }
 
 func (x *Changed) GetKind() string {
@@ -10162,7 +10269,7 @@ type ChangeCause struct {
 
 func (x *ChangeCause) Reset() {
 	*x = ChangeCause{}
-	mi := &file_v1_starling_proto_msgTypes[122]
+	mi := &file_v1_starling_proto_msgTypes[123]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10174,7 +10281,7 @@ func (x *ChangeCause) String() string {
 func (*ChangeCause) ProtoMessage() {}
 
 func (x *ChangeCause) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[122]
+	mi := &file_v1_starling_proto_msgTypes[123]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10187,7 +10294,7 @@ func (x *ChangeCause) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangeCause.ProtoReflect.Descriptor instead.
 func (*ChangeCause) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{122}
+	return file_v1_starling_proto_rawDescGZIP(), []int{123}
 }
 
 func (x *ChangeCause) GetIndex() uint64 {
@@ -10226,7 +10333,7 @@ type BlameRequest struct {
 
 func (x *BlameRequest) Reset() {
 	*x = BlameRequest{}
-	mi := &file_v1_starling_proto_msgTypes[123]
+	mi := &file_v1_starling_proto_msgTypes[124]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10238,7 +10345,7 @@ func (x *BlameRequest) String() string {
 func (*BlameRequest) ProtoMessage() {}
 
 func (x *BlameRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[123]
+	mi := &file_v1_starling_proto_msgTypes[124]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10251,7 +10358,7 @@ func (x *BlameRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BlameRequest.ProtoReflect.Descriptor instead.
 func (*BlameRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{123}
+	return file_v1_starling_proto_rawDescGZIP(), []int{124}
 }
 
 func (x *BlameRequest) GetJob() string {
@@ -10296,7 +10403,7 @@ type UsageRequest struct {
 
 func (x *UsageRequest) Reset() {
 	*x = UsageRequest{}
-	mi := &file_v1_starling_proto_msgTypes[124]
+	mi := &file_v1_starling_proto_msgTypes[125]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10308,7 +10415,7 @@ func (x *UsageRequest) String() string {
 func (*UsageRequest) ProtoMessage() {}
 
 func (x *UsageRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[124]
+	mi := &file_v1_starling_proto_msgTypes[125]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10321,7 +10428,7 @@ func (x *UsageRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UsageRequest.ProtoReflect.Descriptor instead.
 func (*UsageRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{124}
+	return file_v1_starling_proto_rawDescGZIP(), []int{125}
 }
 
 func (x *UsageRequest) GetBy() []string {
@@ -10356,7 +10463,7 @@ type UsageResponse struct {
 
 func (x *UsageResponse) Reset() {
 	*x = UsageResponse{}
-	mi := &file_v1_starling_proto_msgTypes[125]
+	mi := &file_v1_starling_proto_msgTypes[126]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10368,7 +10475,7 @@ func (x *UsageResponse) String() string {
 func (*UsageResponse) ProtoMessage() {}
 
 func (x *UsageResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[125]
+	mi := &file_v1_starling_proto_msgTypes[126]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10381,7 +10488,7 @@ func (x *UsageResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UsageResponse.ProtoReflect.Descriptor instead.
 func (*UsageResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{125}
+	return file_v1_starling_proto_rawDescGZIP(), []int{126}
 }
 
 func (x *UsageResponse) GetSince() *timestamppb.Timestamp {
@@ -10422,7 +10529,7 @@ type UsageRow struct {
 
 func (x *UsageRow) Reset() {
 	*x = UsageRow{}
-	mi := &file_v1_starling_proto_msgTypes[126]
+	mi := &file_v1_starling_proto_msgTypes[127]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10434,7 +10541,7 @@ func (x *UsageRow) String() string {
 func (*UsageRow) ProtoMessage() {}
 
 func (x *UsageRow) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[126]
+	mi := &file_v1_starling_proto_msgTypes[127]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10447,7 +10554,7 @@ func (x *UsageRow) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UsageRow.ProtoReflect.Descriptor instead.
 func (*UsageRow) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{126}
+	return file_v1_starling_proto_rawDescGZIP(), []int{127}
 }
 
 func (x *UsageRow) GetKeys() []string {
@@ -10495,7 +10602,7 @@ type DeviceHours struct {
 
 func (x *DeviceHours) Reset() {
 	*x = DeviceHours{}
-	mi := &file_v1_starling_proto_msgTypes[127]
+	mi := &file_v1_starling_proto_msgTypes[128]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10507,7 +10614,7 @@ func (x *DeviceHours) String() string {
 func (*DeviceHours) ProtoMessage() {}
 
 func (x *DeviceHours) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[127]
+	mi := &file_v1_starling_proto_msgTypes[128]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10520,7 +10627,7 @@ func (x *DeviceHours) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeviceHours.ProtoReflect.Descriptor instead.
 func (*DeviceHours) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{127}
+	return file_v1_starling_proto_rawDescGZIP(), []int{128}
 }
 
 func (x *DeviceHours) GetKind() string {
@@ -10550,7 +10657,7 @@ type NodeStatsRequest struct {
 
 func (x *NodeStatsRequest) Reset() {
 	*x = NodeStatsRequest{}
-	mi := &file_v1_starling_proto_msgTypes[128]
+	mi := &file_v1_starling_proto_msgTypes[129]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10562,7 +10669,7 @@ func (x *NodeStatsRequest) String() string {
 func (*NodeStatsRequest) ProtoMessage() {}
 
 func (x *NodeStatsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[128]
+	mi := &file_v1_starling_proto_msgTypes[129]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10575,7 +10682,7 @@ func (x *NodeStatsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeStatsRequest.ProtoReflect.Descriptor instead.
 func (*NodeStatsRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{128}
+	return file_v1_starling_proto_rawDescGZIP(), []int{129}
 }
 
 func (x *NodeStatsRequest) GetMinIndex() uint64 {
@@ -10611,7 +10718,7 @@ type NodeStatsResponse struct {
 
 func (x *NodeStatsResponse) Reset() {
 	*x = NodeStatsResponse{}
-	mi := &file_v1_starling_proto_msgTypes[129]
+	mi := &file_v1_starling_proto_msgTypes[130]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10623,7 +10730,7 @@ func (x *NodeStatsResponse) String() string {
 func (*NodeStatsResponse) ProtoMessage() {}
 
 func (x *NodeStatsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[129]
+	mi := &file_v1_starling_proto_msgTypes[130]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10636,7 +10743,7 @@ func (x *NodeStatsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeStatsResponse.ProtoReflect.Descriptor instead.
 func (*NodeStatsResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{129}
+	return file_v1_starling_proto_rawDescGZIP(), []int{130}
 }
 
 func (x *NodeStatsResponse) GetIndex() uint64 {
@@ -10681,7 +10788,7 @@ type NodeUse struct {
 
 func (x *NodeUse) Reset() {
 	*x = NodeUse{}
-	mi := &file_v1_starling_proto_msgTypes[130]
+	mi := &file_v1_starling_proto_msgTypes[131]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10693,7 +10800,7 @@ func (x *NodeUse) String() string {
 func (*NodeUse) ProtoMessage() {}
 
 func (x *NodeUse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[130]
+	mi := &file_v1_starling_proto_msgTypes[131]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10706,7 +10813,7 @@ func (x *NodeUse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeUse.ProtoReflect.Descriptor instead.
 func (*NodeUse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{130}
+	return file_v1_starling_proto_rawDescGZIP(), []int{131}
 }
 
 func (x *NodeUse) GetNode() string {
@@ -10774,7 +10881,7 @@ type Use struct {
 
 func (x *Use) Reset() {
 	*x = Use{}
-	mi := &file_v1_starling_proto_msgTypes[131]
+	mi := &file_v1_starling_proto_msgTypes[132]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10786,7 +10893,7 @@ func (x *Use) String() string {
 func (*Use) ProtoMessage() {}
 
 func (x *Use) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[131]
+	mi := &file_v1_starling_proto_msgTypes[132]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10799,7 +10906,7 @@ func (x *Use) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Use.ProtoReflect.Descriptor instead.
 func (*Use) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{131}
+	return file_v1_starling_proto_rawDescGZIP(), []int{132}
 }
 
 func (x *Use) GetCpuMillicores() int64 {
@@ -10845,7 +10952,7 @@ type GPUUse struct {
 
 func (x *GPUUse) Reset() {
 	*x = GPUUse{}
-	mi := &file_v1_starling_proto_msgTypes[132]
+	mi := &file_v1_starling_proto_msgTypes[133]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10857,7 +10964,7 @@ func (x *GPUUse) String() string {
 func (*GPUUse) ProtoMessage() {}
 
 func (x *GPUUse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[132]
+	mi := &file_v1_starling_proto_msgTypes[133]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10870,7 +10977,7 @@ func (x *GPUUse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GPUUse.ProtoReflect.Descriptor instead.
 func (*GPUUse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{132}
+	return file_v1_starling_proto_rawDescGZIP(), []int{133}
 }
 
 func (x *GPUUse) GetNumber() uint32 {
@@ -10917,7 +11024,7 @@ type InstanceStatsRequest struct {
 
 func (x *InstanceStatsRequest) Reset() {
 	*x = InstanceStatsRequest{}
-	mi := &file_v1_starling_proto_msgTypes[133]
+	mi := &file_v1_starling_proto_msgTypes[134]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10929,7 +11036,7 @@ func (x *InstanceStatsRequest) String() string {
 func (*InstanceStatsRequest) ProtoMessage() {}
 
 func (x *InstanceStatsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[133]
+	mi := &file_v1_starling_proto_msgTypes[134]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10942,7 +11049,7 @@ func (x *InstanceStatsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InstanceStatsRequest.ProtoReflect.Descriptor instead.
 func (*InstanceStatsRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{133}
+	return file_v1_starling_proto_rawDescGZIP(), []int{134}
 }
 
 func (x *InstanceStatsRequest) GetMinIndex() uint64 {
@@ -10994,7 +11101,7 @@ type InstanceStatsResponse struct {
 
 func (x *InstanceStatsResponse) Reset() {
 	*x = InstanceStatsResponse{}
-	mi := &file_v1_starling_proto_msgTypes[134]
+	mi := &file_v1_starling_proto_msgTypes[135]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11006,7 +11113,7 @@ func (x *InstanceStatsResponse) String() string {
 func (*InstanceStatsResponse) ProtoMessage() {}
 
 func (x *InstanceStatsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[134]
+	mi := &file_v1_starling_proto_msgTypes[135]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11019,7 +11126,7 @@ func (x *InstanceStatsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InstanceStatsResponse.ProtoReflect.Descriptor instead.
 func (*InstanceStatsResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{134}
+	return file_v1_starling_proto_rawDescGZIP(), []int{135}
 }
 
 func (x *InstanceStatsResponse) GetIndex() uint64 {
@@ -11076,7 +11183,7 @@ type InstanceUse struct {
 
 func (x *InstanceUse) Reset() {
 	*x = InstanceUse{}
-	mi := &file_v1_starling_proto_msgTypes[135]
+	mi := &file_v1_starling_proto_msgTypes[136]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11088,7 +11195,7 @@ func (x *InstanceUse) String() string {
 func (*InstanceUse) ProtoMessage() {}
 
 func (x *InstanceUse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[135]
+	mi := &file_v1_starling_proto_msgTypes[136]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11101,7 +11208,7 @@ func (x *InstanceUse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InstanceUse.ProtoReflect.Descriptor instead.
 func (*InstanceUse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{135}
+	return file_v1_starling_proto_rawDescGZIP(), []int{136}
 }
 
 func (x *InstanceUse) GetTask() string {
@@ -11186,7 +11293,7 @@ type InstanceSecret struct {
 
 func (x *InstanceSecret) Reset() {
 	*x = InstanceSecret{}
-	mi := &file_v1_starling_proto_msgTypes[136]
+	mi := &file_v1_starling_proto_msgTypes[137]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11198,7 +11305,7 @@ func (x *InstanceSecret) String() string {
 func (*InstanceSecret) ProtoMessage() {}
 
 func (x *InstanceSecret) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[136]
+	mi := &file_v1_starling_proto_msgTypes[137]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11211,7 +11318,7 @@ func (x *InstanceSecret) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InstanceSecret.ProtoReflect.Descriptor instead.
 func (*InstanceSecret) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{136}
+	return file_v1_starling_proto_rawDescGZIP(), []int{137}
 }
 
 func (x *InstanceSecret) GetUse() *SecretUse {
@@ -11253,7 +11360,7 @@ type JournalEntry struct {
 
 func (x *JournalEntry) Reset() {
 	*x = JournalEntry{}
-	mi := &file_v1_starling_proto_msgTypes[137]
+	mi := &file_v1_starling_proto_msgTypes[138]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11265,7 +11372,7 @@ func (x *JournalEntry) String() string {
 func (*JournalEntry) ProtoMessage() {}
 
 func (x *JournalEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[137]
+	mi := &file_v1_starling_proto_msgTypes[138]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11278,7 +11385,7 @@ func (x *JournalEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JournalEntry.ProtoReflect.Descriptor instead.
 func (*JournalEntry) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{137}
+	return file_v1_starling_proto_rawDescGZIP(), []int{138}
 }
 
 func (x *JournalEntry) GetIndex() uint64 {
@@ -11371,7 +11478,7 @@ type CommandWords struct {
 
 func (x *CommandWords) Reset() {
 	*x = CommandWords{}
-	mi := &file_v1_starling_proto_msgTypes[138]
+	mi := &file_v1_starling_proto_msgTypes[139]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11383,7 +11490,7 @@ func (x *CommandWords) String() string {
 func (*CommandWords) ProtoMessage() {}
 
 func (x *CommandWords) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[138]
+	mi := &file_v1_starling_proto_msgTypes[139]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11396,7 +11503,7 @@ func (x *CommandWords) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CommandWords.ProtoReflect.Descriptor instead.
 func (*CommandWords) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{138}
+	return file_v1_starling_proto_rawDescGZIP(), []int{139}
 }
 
 func (x *CommandWords) GetKind() string {
@@ -11459,7 +11566,7 @@ type EffectWords struct {
 
 func (x *EffectWords) Reset() {
 	*x = EffectWords{}
-	mi := &file_v1_starling_proto_msgTypes[139]
+	mi := &file_v1_starling_proto_msgTypes[140]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11471,7 +11578,7 @@ func (x *EffectWords) String() string {
 func (*EffectWords) ProtoMessage() {}
 
 func (x *EffectWords) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[139]
+	mi := &file_v1_starling_proto_msgTypes[140]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11484,7 +11591,7 @@ func (x *EffectWords) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EffectWords.ProtoReflect.Descriptor instead.
 func (*EffectWords) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{139}
+	return file_v1_starling_proto_rawDescGZIP(), []int{140}
 }
 
 func (x *EffectWords) GetKind() string {
@@ -11554,7 +11661,7 @@ type LogsRequest struct {
 
 func (x *LogsRequest) Reset() {
 	*x = LogsRequest{}
-	mi := &file_v1_starling_proto_msgTypes[140]
+	mi := &file_v1_starling_proto_msgTypes[141]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11566,7 +11673,7 @@ func (x *LogsRequest) String() string {
 func (*LogsRequest) ProtoMessage() {}
 
 func (x *LogsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[140]
+	mi := &file_v1_starling_proto_msgTypes[141]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11579,7 +11686,7 @@ func (x *LogsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogsRequest.ProtoReflect.Descriptor instead.
 func (*LogsRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{140}
+	return file_v1_starling_proto_rawDescGZIP(), []int{141}
 }
 
 func (x *LogsRequest) GetMinIndex() uint64 {
@@ -11658,7 +11765,7 @@ type LogsResponse struct {
 
 func (x *LogsResponse) Reset() {
 	*x = LogsResponse{}
-	mi := &file_v1_starling_proto_msgTypes[141]
+	mi := &file_v1_starling_proto_msgTypes[142]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11670,7 +11777,7 @@ func (x *LogsResponse) String() string {
 func (*LogsResponse) ProtoMessage() {}
 
 func (x *LogsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[141]
+	mi := &file_v1_starling_proto_msgTypes[142]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11683,7 +11790,7 @@ func (x *LogsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogsResponse.ProtoReflect.Descriptor instead.
 func (*LogsResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{141}
+	return file_v1_starling_proto_rawDescGZIP(), []int{142}
 }
 
 func (x *LogsResponse) GetIndex() uint64 {
@@ -11733,7 +11840,7 @@ type FilesRequest struct {
 
 func (x *FilesRequest) Reset() {
 	*x = FilesRequest{}
-	mi := &file_v1_starling_proto_msgTypes[142]
+	mi := &file_v1_starling_proto_msgTypes[143]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11745,7 +11852,7 @@ func (x *FilesRequest) String() string {
 func (*FilesRequest) ProtoMessage() {}
 
 func (x *FilesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[142]
+	mi := &file_v1_starling_proto_msgTypes[143]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11758,7 +11865,7 @@ func (x *FilesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FilesRequest.ProtoReflect.Descriptor instead.
 func (*FilesRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{142}
+	return file_v1_starling_proto_rawDescGZIP(), []int{143}
 }
 
 func (x *FilesRequest) GetMinIndex() uint64 {
@@ -11828,7 +11935,7 @@ type FilesResponse struct {
 
 func (x *FilesResponse) Reset() {
 	*x = FilesResponse{}
-	mi := &file_v1_starling_proto_msgTypes[143]
+	mi := &file_v1_starling_proto_msgTypes[144]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11840,7 +11947,7 @@ func (x *FilesResponse) String() string {
 func (*FilesResponse) ProtoMessage() {}
 
 func (x *FilesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[143]
+	mi := &file_v1_starling_proto_msgTypes[144]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11853,7 +11960,7 @@ func (x *FilesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FilesResponse.ProtoReflect.Descriptor instead.
 func (*FilesResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{143}
+	return file_v1_starling_proto_rawDescGZIP(), []int{144}
 }
 
 func (x *FilesResponse) GetIndex() uint64 {
@@ -11922,7 +12029,7 @@ type FileInfo struct {
 
 func (x *FileInfo) Reset() {
 	*x = FileInfo{}
-	mi := &file_v1_starling_proto_msgTypes[144]
+	mi := &file_v1_starling_proto_msgTypes[145]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11934,7 +12041,7 @@ func (x *FileInfo) String() string {
 func (*FileInfo) ProtoMessage() {}
 
 func (x *FileInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[144]
+	mi := &file_v1_starling_proto_msgTypes[145]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11947,7 +12054,7 @@ func (x *FileInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FileInfo.ProtoReflect.Descriptor instead.
 func (*FileInfo) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{144}
+	return file_v1_starling_proto_rawDescGZIP(), []int{145}
 }
 
 func (x *FileInfo) GetName() string {
@@ -12024,7 +12131,7 @@ type ExecRequest struct {
 
 func (x *ExecRequest) Reset() {
 	*x = ExecRequest{}
-	mi := &file_v1_starling_proto_msgTypes[145]
+	mi := &file_v1_starling_proto_msgTypes[146]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12036,7 +12143,7 @@ func (x *ExecRequest) String() string {
 func (*ExecRequest) ProtoMessage() {}
 
 func (x *ExecRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[145]
+	mi := &file_v1_starling_proto_msgTypes[146]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12049,7 +12156,7 @@ func (x *ExecRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecRequest.ProtoReflect.Descriptor instead.
 func (*ExecRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{145}
+	return file_v1_starling_proto_rawDescGZIP(), []int{146}
 }
 
 func (x *ExecRequest) GetMinIndex() uint64 {
@@ -12166,7 +12273,7 @@ type ExecResponse struct {
 
 func (x *ExecResponse) Reset() {
 	*x = ExecResponse{}
-	mi := &file_v1_starling_proto_msgTypes[146]
+	mi := &file_v1_starling_proto_msgTypes[147]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12178,7 +12285,7 @@ func (x *ExecResponse) String() string {
 func (*ExecResponse) ProtoMessage() {}
 
 func (x *ExecResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[146]
+	mi := &file_v1_starling_proto_msgTypes[147]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12191,7 +12298,7 @@ func (x *ExecResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecResponse.ProtoReflect.Descriptor instead.
 func (*ExecResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{146}
+	return file_v1_starling_proto_rawDescGZIP(), []int{147}
 }
 
 func (x *ExecResponse) GetIndex() uint64 {
@@ -12252,7 +12359,7 @@ type OutputRequest struct {
 
 func (x *OutputRequest) Reset() {
 	*x = OutputRequest{}
-	mi := &file_v1_starling_proto_msgTypes[147]
+	mi := &file_v1_starling_proto_msgTypes[148]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12264,7 +12371,7 @@ func (x *OutputRequest) String() string {
 func (*OutputRequest) ProtoMessage() {}
 
 func (x *OutputRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[147]
+	mi := &file_v1_starling_proto_msgTypes[148]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12277,7 +12384,7 @@ func (x *OutputRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutputRequest.ProtoReflect.Descriptor instead.
 func (*OutputRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{147}
+	return file_v1_starling_proto_rawDescGZIP(), []int{148}
 }
 
 func (x *OutputRequest) GetOutput() string {
@@ -12325,7 +12432,7 @@ type OutputResponse struct {
 
 func (x *OutputResponse) Reset() {
 	*x = OutputResponse{}
-	mi := &file_v1_starling_proto_msgTypes[148]
+	mi := &file_v1_starling_proto_msgTypes[149]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12337,7 +12444,7 @@ func (x *OutputResponse) String() string {
 func (*OutputResponse) ProtoMessage() {}
 
 func (x *OutputResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[148]
+	mi := &file_v1_starling_proto_msgTypes[149]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12350,7 +12457,7 @@ func (x *OutputResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutputResponse.ProtoReflect.Descriptor instead.
 func (*OutputResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{148}
+	return file_v1_starling_proto_rawDescGZIP(), []int{149}
 }
 
 func (x *OutputResponse) GetData() []byte {
@@ -12369,7 +12476,7 @@ type RulesRequest struct {
 
 func (x *RulesRequest) Reset() {
 	*x = RulesRequest{}
-	mi := &file_v1_starling_proto_msgTypes[149]
+	mi := &file_v1_starling_proto_msgTypes[150]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12381,7 +12488,7 @@ func (x *RulesRequest) String() string {
 func (*RulesRequest) ProtoMessage() {}
 
 func (x *RulesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[149]
+	mi := &file_v1_starling_proto_msgTypes[150]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12394,7 +12501,7 @@ func (x *RulesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RulesRequest.ProtoReflect.Descriptor instead.
 func (*RulesRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{149}
+	return file_v1_starling_proto_rawDescGZIP(), []int{150}
 }
 
 func (x *RulesRequest) GetMinIndex() uint64 {
@@ -12419,7 +12526,7 @@ type RulesResponse struct {
 
 func (x *RulesResponse) Reset() {
 	*x = RulesResponse{}
-	mi := &file_v1_starling_proto_msgTypes[150]
+	mi := &file_v1_starling_proto_msgTypes[151]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12431,7 +12538,7 @@ func (x *RulesResponse) String() string {
 func (*RulesResponse) ProtoMessage() {}
 
 func (x *RulesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[150]
+	mi := &file_v1_starling_proto_msgTypes[151]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12444,7 +12551,7 @@ func (x *RulesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RulesResponse.ProtoReflect.Descriptor instead.
 func (*RulesResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{150}
+	return file_v1_starling_proto_rawDescGZIP(), []int{151}
 }
 
 func (x *RulesResponse) GetIndex() uint64 {
@@ -12488,7 +12595,7 @@ type RulesOfMember struct {
 
 func (x *RulesOfMember) Reset() {
 	*x = RulesOfMember{}
-	mi := &file_v1_starling_proto_msgTypes[151]
+	mi := &file_v1_starling_proto_msgTypes[152]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12500,7 +12607,7 @@ func (x *RulesOfMember) String() string {
 func (*RulesOfMember) ProtoMessage() {}
 
 func (x *RulesOfMember) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[151]
+	mi := &file_v1_starling_proto_msgTypes[152]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12513,7 +12620,7 @@ func (x *RulesOfMember) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RulesOfMember.ProtoReflect.Descriptor instead.
 func (*RulesOfMember) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{151}
+	return file_v1_starling_proto_rawDescGZIP(), []int{152}
 }
 
 func (x *RulesOfMember) GetPeer() string {
@@ -12540,7 +12647,7 @@ type RaiseRulesRequest struct {
 
 func (x *RaiseRulesRequest) Reset() {
 	*x = RaiseRulesRequest{}
-	mi := &file_v1_starling_proto_msgTypes[152]
+	mi := &file_v1_starling_proto_msgTypes[153]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12552,7 +12659,7 @@ func (x *RaiseRulesRequest) String() string {
 func (*RaiseRulesRequest) ProtoMessage() {}
 
 func (x *RaiseRulesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[152]
+	mi := &file_v1_starling_proto_msgTypes[153]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12565,7 +12672,7 @@ func (x *RaiseRulesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RaiseRulesRequest.ProtoReflect.Descriptor instead.
 func (*RaiseRulesRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{152}
+	return file_v1_starling_proto_rawDescGZIP(), []int{153}
 }
 
 func (x *RaiseRulesRequest) GetVersion() uint32 {
@@ -12584,7 +12691,7 @@ type RaiseRulesResponse struct {
 
 func (x *RaiseRulesResponse) Reset() {
 	*x = RaiseRulesResponse{}
-	mi := &file_v1_starling_proto_msgTypes[153]
+	mi := &file_v1_starling_proto_msgTypes[154]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12596,7 +12703,7 @@ func (x *RaiseRulesResponse) String() string {
 func (*RaiseRulesResponse) ProtoMessage() {}
 
 func (x *RaiseRulesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[153]
+	mi := &file_v1_starling_proto_msgTypes[154]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12609,7 +12716,7 @@ func (x *RaiseRulesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RaiseRulesResponse.ProtoReflect.Descriptor instead.
 func (*RaiseRulesResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{153}
+	return file_v1_starling_proto_rawDescGZIP(), []int{154}
 }
 
 func (x *RaiseRulesResponse) GetIndex() uint64 {
@@ -12627,7 +12734,7 @@ type QuorumRequest struct {
 
 func (x *QuorumRequest) Reset() {
 	*x = QuorumRequest{}
-	mi := &file_v1_starling_proto_msgTypes[154]
+	mi := &file_v1_starling_proto_msgTypes[155]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12639,7 +12746,7 @@ func (x *QuorumRequest) String() string {
 func (*QuorumRequest) ProtoMessage() {}
 
 func (x *QuorumRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[154]
+	mi := &file_v1_starling_proto_msgTypes[155]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12652,7 +12759,7 @@ func (x *QuorumRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuorumRequest.ProtoReflect.Descriptor instead.
 func (*QuorumRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{154}
+	return file_v1_starling_proto_rawDescGZIP(), []int{155}
 }
 
 type QuorumResponse struct {
@@ -12672,7 +12779,7 @@ type QuorumResponse struct {
 
 func (x *QuorumResponse) Reset() {
 	*x = QuorumResponse{}
-	mi := &file_v1_starling_proto_msgTypes[155]
+	mi := &file_v1_starling_proto_msgTypes[156]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12684,7 +12791,7 @@ func (x *QuorumResponse) String() string {
 func (*QuorumResponse) ProtoMessage() {}
 
 func (x *QuorumResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[155]
+	mi := &file_v1_starling_proto_msgTypes[156]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12697,7 +12804,7 @@ func (x *QuorumResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuorumResponse.ProtoReflect.Descriptor instead.
 func (*QuorumResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{155}
+	return file_v1_starling_proto_rawDescGZIP(), []int{156}
 }
 
 func (x *QuorumResponse) GetEndpoints() []string {
@@ -12759,7 +12866,7 @@ type QuorumMember struct {
 
 func (x *QuorumMember) Reset() {
 	*x = QuorumMember{}
-	mi := &file_v1_starling_proto_msgTypes[156]
+	mi := &file_v1_starling_proto_msgTypes[157]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12771,7 +12878,7 @@ func (x *QuorumMember) String() string {
 func (*QuorumMember) ProtoMessage() {}
 
 func (x *QuorumMember) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[156]
+	mi := &file_v1_starling_proto_msgTypes[157]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12784,7 +12891,7 @@ func (x *QuorumMember) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuorumMember.ProtoReflect.Descriptor instead.
 func (*QuorumMember) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{156}
+	return file_v1_starling_proto_rawDescGZIP(), []int{157}
 }
 
 func (x *QuorumMember) GetNode() string {
@@ -12870,7 +12977,7 @@ type QuorumMachine struct {
 
 func (x *QuorumMachine) Reset() {
 	*x = QuorumMachine{}
-	mi := &file_v1_starling_proto_msgTypes[157]
+	mi := &file_v1_starling_proto_msgTypes[158]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12882,7 +12989,7 @@ func (x *QuorumMachine) String() string {
 func (*QuorumMachine) ProtoMessage() {}
 
 func (x *QuorumMachine) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[157]
+	mi := &file_v1_starling_proto_msgTypes[158]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12895,7 +13002,7 @@ func (x *QuorumMachine) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuorumMachine.ProtoReflect.Descriptor instead.
 func (*QuorumMachine) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{157}
+	return file_v1_starling_proto_rawDescGZIP(), []int{158}
 }
 
 func (x *QuorumMachine) GetNode() string {
@@ -12930,7 +13037,7 @@ type ChangeQuorumRequest struct {
 
 func (x *ChangeQuorumRequest) Reset() {
 	*x = ChangeQuorumRequest{}
-	mi := &file_v1_starling_proto_msgTypes[158]
+	mi := &file_v1_starling_proto_msgTypes[159]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12942,7 +13049,7 @@ func (x *ChangeQuorumRequest) String() string {
 func (*ChangeQuorumRequest) ProtoMessage() {}
 
 func (x *ChangeQuorumRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[158]
+	mi := &file_v1_starling_proto_msgTypes[159]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12955,7 +13062,7 @@ func (x *ChangeQuorumRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangeQuorumRequest.ProtoReflect.Descriptor instead.
 func (*ChangeQuorumRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{158}
+	return file_v1_starling_proto_rawDescGZIP(), []int{159}
 }
 
 func (x *ChangeQuorumRequest) GetAction() string {
@@ -12980,7 +13087,7 @@ type ChangeQuorumResponse struct {
 
 func (x *ChangeQuorumResponse) Reset() {
 	*x = ChangeQuorumResponse{}
-	mi := &file_v1_starling_proto_msgTypes[159]
+	mi := &file_v1_starling_proto_msgTypes[160]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12992,7 +13099,7 @@ func (x *ChangeQuorumResponse) String() string {
 func (*ChangeQuorumResponse) ProtoMessage() {}
 
 func (x *ChangeQuorumResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[159]
+	mi := &file_v1_starling_proto_msgTypes[160]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13005,7 +13112,7 @@ func (x *ChangeQuorumResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangeQuorumResponse.ProtoReflect.Descriptor instead.
 func (*ChangeQuorumResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{159}
+	return file_v1_starling_proto_rawDescGZIP(), []int{160}
 }
 
 type InfoRequest struct {
@@ -13017,7 +13124,7 @@ type InfoRequest struct {
 
 func (x *InfoRequest) Reset() {
 	*x = InfoRequest{}
-	mi := &file_v1_starling_proto_msgTypes[160]
+	mi := &file_v1_starling_proto_msgTypes[161]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13029,7 +13136,7 @@ func (x *InfoRequest) String() string {
 func (*InfoRequest) ProtoMessage() {}
 
 func (x *InfoRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[160]
+	mi := &file_v1_starling_proto_msgTypes[161]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13042,7 +13149,7 @@ func (x *InfoRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InfoRequest.ProtoReflect.Descriptor instead.
 func (*InfoRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{160}
+	return file_v1_starling_proto_rawDescGZIP(), []int{161}
 }
 
 func (x *InfoRequest) GetMinIndex() uint64 {
@@ -13075,7 +13182,7 @@ type InfoResponse struct {
 
 func (x *InfoResponse) Reset() {
 	*x = InfoResponse{}
-	mi := &file_v1_starling_proto_msgTypes[161]
+	mi := &file_v1_starling_proto_msgTypes[162]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13087,7 +13194,7 @@ func (x *InfoResponse) String() string {
 func (*InfoResponse) ProtoMessage() {}
 
 func (x *InfoResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[161]
+	mi := &file_v1_starling_proto_msgTypes[162]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13100,7 +13207,7 @@ func (x *InfoResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InfoResponse.ProtoReflect.Descriptor instead.
 func (*InfoResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{161}
+	return file_v1_starling_proto_rawDescGZIP(), []int{162}
 }
 
 func (x *InfoResponse) GetIndex() uint64 {
@@ -13172,7 +13279,7 @@ type Wait struct {
 
 func (x *Wait) Reset() {
 	*x = Wait{}
-	mi := &file_v1_starling_proto_msgTypes[162]
+	mi := &file_v1_starling_proto_msgTypes[163]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13184,7 +13291,7 @@ func (x *Wait) String() string {
 func (*Wait) ProtoMessage() {}
 
 func (x *Wait) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[162]
+	mi := &file_v1_starling_proto_msgTypes[163]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13197,7 +13304,7 @@ func (x *Wait) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Wait.ProtoReflect.Descriptor instead.
 func (*Wait) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{162}
+	return file_v1_starling_proto_rawDescGZIP(), []int{163}
 }
 
 func (x *Wait) GetAllocation() string {
@@ -13893,14 +14000,15 @@ const file_v1_starling_proto_rawDesc = "" +
 	" \x01(\rR\frescheduling\x12\x18\n" +
 	"\aunknown\x18\v \x01(\rR\aunknown\x12\x1f\n" +
 	"\vnot_healthy\x18\f \x01(\rR\n" +
-	"notHealthy\"\x91\x01\n" +
+	"notHealthy\"\xaf\x01\n" +
 	"\x10JobStatusRequest\x12\x1b\n" +
 	"\tmin_index\x18\x01 \x01(\x04R\bminIndex\x12\x10\n" +
 	"\x03job\x18\x02 \x01(\tR\x03job\x12\x12\n" +
 	"\x04task\x18\x03 \x01(\tR\x04task\x12\x1b\n" +
 	"\tpage_size\x18\x04 \x01(\rR\bpageSize\x12\x1d\n" +
 	"\n" +
-	"page_token\x18\x05 \x01(\tR\tpageToken\"\xa1\x02\n" +
+	"page_token\x18\x05 \x01(\tR\tpageToken\x12\x1c\n" +
+	"\tfollowers\x18\x06 \x01(\bR\tfollowers\"\xbf\x02\n" +
 	"\x11JobStatusResponse\x12\x14\n" +
 	"\x05index\x18\x01 \x01(\x04R\x05index\x12.\n" +
 	"\x04time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12\"\n" +
@@ -13908,7 +14016,8 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\x04spec\x18\x04 \x01(\v2\x14.starling.v1.JobSpecR\x04spec\x12'\n" +
 	"\x05tasks\x18\x05 \x03(\v2\x11.starling.v1.TaskR\x05tasks\x12'\n" +
 	"\x05slots\x18\x06 \x03(\v2\x11.starling.v1.SlotR\x05slots\x12&\n" +
-	"\x0fnext_page_token\x18\a \x01(\tR\rnextPageToken\"\xbf\x02\n" +
+	"\x0fnext_page_token\x18\a \x01(\tR\rnextPageToken\x12\x1c\n" +
+	"\tfollowers\x18\b \x03(\tR\tfollowers\"\xbf\x02\n" +
 	"\x04Task\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12+\n" +
 	"\x06counts\x18\x02 \x01(\v2\x13.starling.v1.CountsR\x06counts\x127\n" +
@@ -13986,7 +14095,7 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\x04time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12\x12\n" +
 	"\x04self\x18\x03 \x01(\tR\x04self\x12'\n" +
 	"\x05peers\x18\x04 \x03(\v2\x11.starling.v1.PeerR\x05peers\x12&\n" +
-	"\x0fnext_page_token\x18\x05 \x01(\tR\rnextPageToken\"\xfe\x05\n" +
+	"\x0fnext_page_token\x18\x05 \x01(\tR\rnextPageToken\"\xab\x06\n" +
 	"\x04Peer\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\tR\x04node\x12\x12\n" +
 	"\x04peer\x18\x02 \x01(\tR\x04peer\x12\x14\n" +
@@ -14013,8 +14122,16 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\x0edrain_deadline\x18\x13 \x01(\v2\x1a.google.protobuf.TimestampR\rdrainDeadline\x12*\n" +
 	"\x04kept\x18\x14 \x01(\v2\x16.starling.v1.ResourcesR\x04kept\x129\n" +
 	"\n" +
-	"away_until\x18\x15 \x01(\v2\x1a.google.protobuf.TimestampR\tawayUntilB\x10\n" +
-	"\x0e_digest_agrees\"\xe3\x01\n" +
+	"away_until\x18\x15 \x01(\v2\x1a.google.protobuf.TimestampR\tawayUntil\x12+\n" +
+	"\x04held\x18\x16 \x03(\v2\x17.starling.v1.HeldDeviceR\x04heldB\x10\n" +
+	"\x0e_digest_agrees\"|\n" +
+	"\n" +
+	"HeldDevice\x12\x12\n" +
+	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x16\n" +
+	"\x06number\x18\x02 \x01(\rR\x06number\x12\x14\n" +
+	"\x05milli\x18\x03 \x01(\rR\x05milli\x12\x10\n" +
+	"\x03job\x18\x04 \x01(\tR\x03job\x12\x1a\n" +
+	"\binstance\x18\x05 \x01(\tR\binstance\"\xe3\x01\n" +
 	"\fWatchRequest\x12\x1b\n" +
 	"\tmin_index\x18\x01 \x01(\x04R\bminIndex\x12\x19\n" +
 	"\x05after\x18\x02 \x01(\x04H\x00R\x05after\x88\x01\x01\x12\x14\n" +
@@ -14428,7 +14545,7 @@ func file_v1_starling_proto_rawDescGZIP() []byte {
 	return file_v1_starling_proto_rawDescData
 }
 
-var file_v1_starling_proto_msgTypes = make([]protoimpl.MessageInfo, 163)
+var file_v1_starling_proto_msgTypes = make([]protoimpl.MessageInfo, 164)
 var file_v1_starling_proto_goTypes = []any{
 	(*ErrorDetail)(nil),             // 0: starling.v1.ErrorDetail
 	(*Problem)(nil),                 // 1: starling.v1.Problem
@@ -14540,60 +14657,61 @@ var file_v1_starling_proto_goTypes = []any{
 	(*ListPeersRequest)(nil),        // 107: starling.v1.ListPeersRequest
 	(*ListPeersResponse)(nil),       // 108: starling.v1.ListPeersResponse
 	(*Peer)(nil),                    // 109: starling.v1.Peer
-	(*WatchRequest)(nil),            // 110: starling.v1.WatchRequest
-	(*WatchResponse)(nil),           // 111: starling.v1.WatchResponse
-	(*Node)(nil),                    // 112: starling.v1.Node
-	(*Instance)(nil),                // 113: starling.v1.Instance
-	(*Endpoint)(nil),                // 114: starling.v1.Endpoint
-	(*TailJournalRequest)(nil),      // 115: starling.v1.TailJournalRequest
-	(*TailJournalResponse)(nil),     // 116: starling.v1.TailJournalResponse
-	(*ExportRequest)(nil),           // 117: starling.v1.ExportRequest
-	(*ExportResponse)(nil),          // 118: starling.v1.ExportResponse
-	(*DiffRequest)(nil),             // 119: starling.v1.DiffRequest
-	(*DiffResponse)(nil),            // 120: starling.v1.DiffResponse
-	(*Changed)(nil),                 // 121: starling.v1.Changed
-	(*ChangeCause)(nil),             // 122: starling.v1.ChangeCause
-	(*BlameRequest)(nil),            // 123: starling.v1.BlameRequest
-	(*UsageRequest)(nil),            // 124: starling.v1.UsageRequest
-	(*UsageResponse)(nil),           // 125: starling.v1.UsageResponse
-	(*UsageRow)(nil),                // 126: starling.v1.UsageRow
-	(*DeviceHours)(nil),             // 127: starling.v1.DeviceHours
-	(*NodeStatsRequest)(nil),        // 128: starling.v1.NodeStatsRequest
-	(*NodeStatsResponse)(nil),       // 129: starling.v1.NodeStatsResponse
-	(*NodeUse)(nil),                 // 130: starling.v1.NodeUse
-	(*Use)(nil),                     // 131: starling.v1.Use
-	(*GPUUse)(nil),                  // 132: starling.v1.GPUUse
-	(*InstanceStatsRequest)(nil),    // 133: starling.v1.InstanceStatsRequest
-	(*InstanceStatsResponse)(nil),   // 134: starling.v1.InstanceStatsResponse
-	(*InstanceUse)(nil),             // 135: starling.v1.InstanceUse
-	(*InstanceSecret)(nil),          // 136: starling.v1.InstanceSecret
-	(*JournalEntry)(nil),            // 137: starling.v1.JournalEntry
-	(*CommandWords)(nil),            // 138: starling.v1.CommandWords
-	(*EffectWords)(nil),             // 139: starling.v1.EffectWords
-	(*LogsRequest)(nil),             // 140: starling.v1.LogsRequest
-	(*LogsResponse)(nil),            // 141: starling.v1.LogsResponse
-	(*FilesRequest)(nil),            // 142: starling.v1.FilesRequest
-	(*FilesResponse)(nil),           // 143: starling.v1.FilesResponse
-	(*FileInfo)(nil),                // 144: starling.v1.FileInfo
-	(*ExecRequest)(nil),             // 145: starling.v1.ExecRequest
-	(*ExecResponse)(nil),            // 146: starling.v1.ExecResponse
-	(*OutputRequest)(nil),           // 147: starling.v1.OutputRequest
-	(*OutputResponse)(nil),          // 148: starling.v1.OutputResponse
-	(*RulesRequest)(nil),            // 149: starling.v1.RulesRequest
-	(*RulesResponse)(nil),           // 150: starling.v1.RulesResponse
-	(*RulesOfMember)(nil),           // 151: starling.v1.RulesOfMember
-	(*RaiseRulesRequest)(nil),       // 152: starling.v1.RaiseRulesRequest
-	(*RaiseRulesResponse)(nil),      // 153: starling.v1.RaiseRulesResponse
-	(*QuorumRequest)(nil),           // 154: starling.v1.QuorumRequest
-	(*QuorumResponse)(nil),          // 155: starling.v1.QuorumResponse
-	(*QuorumMember)(nil),            // 156: starling.v1.QuorumMember
-	(*QuorumMachine)(nil),           // 157: starling.v1.QuorumMachine
-	(*ChangeQuorumRequest)(nil),     // 158: starling.v1.ChangeQuorumRequest
-	(*ChangeQuorumResponse)(nil),    // 159: starling.v1.ChangeQuorumResponse
-	(*InfoRequest)(nil),             // 160: starling.v1.InfoRequest
-	(*InfoResponse)(nil),            // 161: starling.v1.InfoResponse
-	(*Wait)(nil),                    // 162: starling.v1.Wait
-	(*timestamppb.Timestamp)(nil),   // 163: google.protobuf.Timestamp
+	(*HeldDevice)(nil),              // 110: starling.v1.HeldDevice
+	(*WatchRequest)(nil),            // 111: starling.v1.WatchRequest
+	(*WatchResponse)(nil),           // 112: starling.v1.WatchResponse
+	(*Node)(nil),                    // 113: starling.v1.Node
+	(*Instance)(nil),                // 114: starling.v1.Instance
+	(*Endpoint)(nil),                // 115: starling.v1.Endpoint
+	(*TailJournalRequest)(nil),      // 116: starling.v1.TailJournalRequest
+	(*TailJournalResponse)(nil),     // 117: starling.v1.TailJournalResponse
+	(*ExportRequest)(nil),           // 118: starling.v1.ExportRequest
+	(*ExportResponse)(nil),          // 119: starling.v1.ExportResponse
+	(*DiffRequest)(nil),             // 120: starling.v1.DiffRequest
+	(*DiffResponse)(nil),            // 121: starling.v1.DiffResponse
+	(*Changed)(nil),                 // 122: starling.v1.Changed
+	(*ChangeCause)(nil),             // 123: starling.v1.ChangeCause
+	(*BlameRequest)(nil),            // 124: starling.v1.BlameRequest
+	(*UsageRequest)(nil),            // 125: starling.v1.UsageRequest
+	(*UsageResponse)(nil),           // 126: starling.v1.UsageResponse
+	(*UsageRow)(nil),                // 127: starling.v1.UsageRow
+	(*DeviceHours)(nil),             // 128: starling.v1.DeviceHours
+	(*NodeStatsRequest)(nil),        // 129: starling.v1.NodeStatsRequest
+	(*NodeStatsResponse)(nil),       // 130: starling.v1.NodeStatsResponse
+	(*NodeUse)(nil),                 // 131: starling.v1.NodeUse
+	(*Use)(nil),                     // 132: starling.v1.Use
+	(*GPUUse)(nil),                  // 133: starling.v1.GPUUse
+	(*InstanceStatsRequest)(nil),    // 134: starling.v1.InstanceStatsRequest
+	(*InstanceStatsResponse)(nil),   // 135: starling.v1.InstanceStatsResponse
+	(*InstanceUse)(nil),             // 136: starling.v1.InstanceUse
+	(*InstanceSecret)(nil),          // 137: starling.v1.InstanceSecret
+	(*JournalEntry)(nil),            // 138: starling.v1.JournalEntry
+	(*CommandWords)(nil),            // 139: starling.v1.CommandWords
+	(*EffectWords)(nil),             // 140: starling.v1.EffectWords
+	(*LogsRequest)(nil),             // 141: starling.v1.LogsRequest
+	(*LogsResponse)(nil),            // 142: starling.v1.LogsResponse
+	(*FilesRequest)(nil),            // 143: starling.v1.FilesRequest
+	(*FilesResponse)(nil),           // 144: starling.v1.FilesResponse
+	(*FileInfo)(nil),                // 145: starling.v1.FileInfo
+	(*ExecRequest)(nil),             // 146: starling.v1.ExecRequest
+	(*ExecResponse)(nil),            // 147: starling.v1.ExecResponse
+	(*OutputRequest)(nil),           // 148: starling.v1.OutputRequest
+	(*OutputResponse)(nil),          // 149: starling.v1.OutputResponse
+	(*RulesRequest)(nil),            // 150: starling.v1.RulesRequest
+	(*RulesResponse)(nil),           // 151: starling.v1.RulesResponse
+	(*RulesOfMember)(nil),           // 152: starling.v1.RulesOfMember
+	(*RaiseRulesRequest)(nil),       // 153: starling.v1.RaiseRulesRequest
+	(*RaiseRulesResponse)(nil),      // 154: starling.v1.RaiseRulesResponse
+	(*QuorumRequest)(nil),           // 155: starling.v1.QuorumRequest
+	(*QuorumResponse)(nil),          // 156: starling.v1.QuorumResponse
+	(*QuorumMember)(nil),            // 157: starling.v1.QuorumMember
+	(*QuorumMachine)(nil),           // 158: starling.v1.QuorumMachine
+	(*ChangeQuorumRequest)(nil),     // 159: starling.v1.ChangeQuorumRequest
+	(*ChangeQuorumResponse)(nil),    // 160: starling.v1.ChangeQuorumResponse
+	(*InfoRequest)(nil),             // 161: starling.v1.InfoRequest
+	(*InfoResponse)(nil),            // 162: starling.v1.InfoResponse
+	(*Wait)(nil),                    // 163: starling.v1.Wait
+	(*timestamppb.Timestamp)(nil),   // 164: google.protobuf.Timestamp
 }
 var file_v1_starling_proto_depIdxs = []int32{
 	1,   // 0: starling.v1.ErrorDetail.problems:type_name -> starling.v1.Problem
@@ -14641,14 +14759,14 @@ var file_v1_starling_proto_depIdxs = []int32{
 	79,  // 42: starling.v1.WhatIfResponse.capacity_after:type_name -> starling.v1.Amount
 	37,  // 43: starling.v1.WhatIfResponse.findings:type_name -> starling.v1.JobFinding
 	106, // 44: starling.v1.JobFinding.finding:type_name -> starling.v1.Finding
-	163, // 45: starling.v1.ListVolumesResponse.time:type_name -> google.protobuf.Timestamp
+	164, // 45: starling.v1.ListVolumesResponse.time:type_name -> google.protobuf.Timestamp
 	52,  // 46: starling.v1.ListVolumesResponse.volumes:type_name -> starling.v1.Volumes
-	163, // 47: starling.v1.Volumes.since:type_name -> google.protobuf.Timestamp
-	163, // 48: starling.v1.ListSecretsResponse.time:type_name -> google.protobuf.Timestamp
+	164, // 47: starling.v1.Volumes.since:type_name -> google.protobuf.Timestamp
+	164, // 48: starling.v1.ListSecretsResponse.time:type_name -> google.protobuf.Timestamp
 	57,  // 49: starling.v1.ListSecretsResponse.secrets:type_name -> starling.v1.Secret
-	163, // 50: starling.v1.Secret.put_at:type_name -> google.protobuf.Timestamp
+	164, // 50: starling.v1.Secret.put_at:type_name -> google.protobuf.Timestamp
 	58,  // 51: starling.v1.Secret.versions:type_name -> starling.v1.SecretVersion
-	163, // 52: starling.v1.SecretVersion.put_at:type_name -> google.protobuf.Timestamp
+	164, // 52: starling.v1.SecretVersion.put_at:type_name -> google.protobuf.Timestamp
 	70,  // 53: starling.v1.PoolSpec.quotas:type_name -> starling.v1.Quota
 	69,  // 54: starling.v1.ChangePoolsRequest.pools:type_name -> starling.v1.PoolSpec
 	69,  // 55: starling.v1.PlanPoolsRequest.pools:type_name -> starling.v1.PoolSpec
@@ -14656,34 +14774,34 @@ var file_v1_starling_proto_depIdxs = []int32{
 	76,  // 57: starling.v1.PlanPoolsResponse.entitlements:type_name -> starling.v1.EntitlementChange
 	1,   // 58: starling.v1.PlanPoolsResponse.warnings:type_name -> starling.v1.Problem
 	28,  // 59: starling.v1.PoolChange.changes:type_name -> starling.v1.Change
-	163, // 60: starling.v1.ListPoolsResponse.time:type_name -> google.protobuf.Timestamp
+	164, // 60: starling.v1.ListPoolsResponse.time:type_name -> google.protobuf.Timestamp
 	79,  // 61: starling.v1.ListPoolsResponse.capacity:type_name -> starling.v1.Amount
 	80,  // 62: starling.v1.ListPoolsResponse.pools:type_name -> starling.v1.Pool
 	1,   // 63: starling.v1.ListPoolsResponse.warnings:type_name -> starling.v1.Problem
 	69,  // 64: starling.v1.Pool.spec:type_name -> starling.v1.PoolSpec
 	81,  // 65: starling.v1.Pool.uses:type_name -> starling.v1.PoolUse
-	163, // 66: starling.v1.PoolStatusResponse.time:type_name -> google.protobuf.Timestamp
+	164, // 66: starling.v1.PoolStatusResponse.time:type_name -> google.protobuf.Timestamp
 	80,  // 67: starling.v1.PoolStatusResponse.pool:type_name -> starling.v1.Pool
 	84,  // 68: starling.v1.PoolStatusResponse.explanations:type_name -> starling.v1.PoolExplanation
 	85,  // 69: starling.v1.PoolExplanation.parts:type_name -> starling.v1.Part
-	163, // 70: starling.v1.JobHistoryResponse.time:type_name -> google.protobuf.Timestamp
+	164, // 70: starling.v1.JobHistoryResponse.time:type_name -> google.protobuf.Timestamp
 	93,  // 71: starling.v1.JobHistoryResponse.job:type_name -> starling.v1.Job
 	88,  // 72: starling.v1.JobHistoryResponse.versions:type_name -> starling.v1.JobVersion
-	163, // 73: starling.v1.JobVersion.brought_at:type_name -> google.protobuf.Timestamp
+	164, // 73: starling.v1.JobVersion.brought_at:type_name -> google.protobuf.Timestamp
 	2,   // 74: starling.v1.JobVersion.spec:type_name -> starling.v1.JobSpec
 	28,  // 75: starling.v1.JobDiffResponse.changes:type_name -> starling.v1.Change
-	163, // 76: starling.v1.ListJobsResponse.time:type_name -> google.protobuf.Timestamp
+	164, // 76: starling.v1.ListJobsResponse.time:type_name -> google.protobuf.Timestamp
 	93,  // 77: starling.v1.ListJobsResponse.jobs:type_name -> starling.v1.Job
 	96,  // 78: starling.v1.Job.counts:type_name -> starling.v1.Counts
-	163, // 79: starling.v1.Job.submitted_at:type_name -> google.protobuf.Timestamp
-	163, // 80: starling.v1.Job.finished_at:type_name -> google.protobuf.Timestamp
+	164, // 79: starling.v1.Job.submitted_at:type_name -> google.protobuf.Timestamp
+	164, // 80: starling.v1.Job.finished_at:type_name -> google.protobuf.Timestamp
 	95,  // 81: starling.v1.Job.update:type_name -> starling.v1.Update
 	94,  // 82: starling.v1.Job.policy_action:type_name -> starling.v1.PolicyAction
-	163, // 83: starling.v1.PolicyAction.at:type_name -> google.protobuf.Timestamp
-	163, // 84: starling.v1.Update.began_at:type_name -> google.protobuf.Timestamp
-	163, // 85: starling.v1.Update.progress_at:type_name -> google.protobuf.Timestamp
-	163, // 86: starling.v1.Update.ended_at:type_name -> google.protobuf.Timestamp
-	163, // 87: starling.v1.JobStatusResponse.time:type_name -> google.protobuf.Timestamp
+	164, // 83: starling.v1.PolicyAction.at:type_name -> google.protobuf.Timestamp
+	164, // 84: starling.v1.Update.began_at:type_name -> google.protobuf.Timestamp
+	164, // 85: starling.v1.Update.progress_at:type_name -> google.protobuf.Timestamp
+	164, // 86: starling.v1.Update.ended_at:type_name -> google.protobuf.Timestamp
+	164, // 87: starling.v1.JobStatusResponse.time:type_name -> google.protobuf.Timestamp
 	93,  // 88: starling.v1.JobStatusResponse.job:type_name -> starling.v1.Job
 	2,   // 89: starling.v1.JobStatusResponse.spec:type_name -> starling.v1.JobSpec
 	99,  // 90: starling.v1.JobStatusResponse.tasks:type_name -> starling.v1.Task
@@ -14691,172 +14809,173 @@ var file_v1_starling_proto_depIdxs = []int32{
 	96,  // 92: starling.v1.Task.counts:type_name -> starling.v1.Counts
 	101, // 93: starling.v1.Task.preemption:type_name -> starling.v1.Preemption
 	100, // 94: starling.v1.Task.changes:type_name -> starling.v1.TaskChanges
-	163, // 95: starling.v1.Preemption.at:type_name -> google.protobuf.Timestamp
-	163, // 96: starling.v1.Slot.since:type_name -> google.protobuf.Timestamp
-	163, // 97: starling.v1.Slot.deadline:type_name -> google.protobuf.Timestamp
+	164, // 95: starling.v1.Preemption.at:type_name -> google.protobuf.Timestamp
+	164, // 96: starling.v1.Slot.since:type_name -> google.protobuf.Timestamp
+	164, // 97: starling.v1.Slot.deadline:type_name -> google.protobuf.Timestamp
 	103, // 98: starling.v1.Slot.ports:type_name -> starling.v1.Port
-	163, // 99: starling.v1.WhyResponse.time:type_name -> google.protobuf.Timestamp
+	164, // 99: starling.v1.WhyResponse.time:type_name -> google.protobuf.Timestamp
 	93,  // 100: starling.v1.WhyResponse.job:type_name -> starling.v1.Job
 	106, // 101: starling.v1.WhyResponse.findings:type_name -> starling.v1.Finding
-	163, // 102: starling.v1.Finding.since:type_name -> google.protobuf.Timestamp
-	163, // 103: starling.v1.Finding.until:type_name -> google.protobuf.Timestamp
-	163, // 104: starling.v1.ListPeersResponse.time:type_name -> google.protobuf.Timestamp
+	164, // 102: starling.v1.Finding.since:type_name -> google.protobuf.Timestamp
+	164, // 103: starling.v1.Finding.until:type_name -> google.protobuf.Timestamp
+	164, // 104: starling.v1.ListPeersResponse.time:type_name -> google.protobuf.Timestamp
 	109, // 105: starling.v1.ListPeersResponse.peers:type_name -> starling.v1.Peer
 	8,   // 106: starling.v1.Peer.capacity:type_name -> starling.v1.Resources
 	8,   // 107: starling.v1.Peer.free:type_name -> starling.v1.Resources
 	10,  // 108: starling.v1.Peer.devices:type_name -> starling.v1.Device
 	7,   // 109: starling.v1.Peer.attributes:type_name -> starling.v1.Variable
-	163, // 110: starling.v1.Peer.drain_deadline:type_name -> google.protobuf.Timestamp
+	164, // 110: starling.v1.Peer.drain_deadline:type_name -> google.protobuf.Timestamp
 	8,   // 111: starling.v1.Peer.kept:type_name -> starling.v1.Resources
-	163, // 112: starling.v1.Peer.away_until:type_name -> google.protobuf.Timestamp
-	7,   // 113: starling.v1.WatchRequest.labels:type_name -> starling.v1.Variable
-	163, // 114: starling.v1.WatchResponse.time:type_name -> google.protobuf.Timestamp
-	69,  // 115: starling.v1.WatchResponse.pool:type_name -> starling.v1.PoolSpec
-	112, // 116: starling.v1.WatchResponse.node:type_name -> starling.v1.Node
-	93,  // 117: starling.v1.WatchResponse.job:type_name -> starling.v1.Job
-	95,  // 118: starling.v1.WatchResponse.update:type_name -> starling.v1.Update
-	113, // 119: starling.v1.WatchResponse.instance:type_name -> starling.v1.Instance
-	114, // 120: starling.v1.WatchResponse.endpoint:type_name -> starling.v1.Endpoint
-	8,   // 121: starling.v1.Node.capacity:type_name -> starling.v1.Resources
-	8,   // 122: starling.v1.Node.free:type_name -> starling.v1.Resources
-	10,  // 123: starling.v1.Node.devices:type_name -> starling.v1.Device
-	7,   // 124: starling.v1.Node.attributes:type_name -> starling.v1.Variable
-	163, // 125: starling.v1.Node.drain_deadline:type_name -> google.protobuf.Timestamp
-	163, // 126: starling.v1.Node.away_until:type_name -> google.protobuf.Timestamp
-	7,   // 127: starling.v1.Instance.labels:type_name -> starling.v1.Variable
-	102, // 128: starling.v1.Instance.slot:type_name -> starling.v1.Slot
-	103, // 129: starling.v1.Endpoint.ports:type_name -> starling.v1.Port
-	7,   // 130: starling.v1.Endpoint.labels:type_name -> starling.v1.Variable
-	137, // 131: starling.v1.TailJournalResponse.entry:type_name -> starling.v1.JournalEntry
-	163, // 132: starling.v1.DiffResponse.from_time:type_name -> google.protobuf.Timestamp
-	163, // 133: starling.v1.DiffResponse.to_time:type_name -> google.protobuf.Timestamp
-	121, // 134: starling.v1.DiffResponse.changes:type_name -> starling.v1.Changed
-	122, // 135: starling.v1.Changed.causes:type_name -> starling.v1.ChangeCause
-	163, // 136: starling.v1.ChangeCause.time:type_name -> google.protobuf.Timestamp
-	163, // 137: starling.v1.UsageResponse.since:type_name -> google.protobuf.Timestamp
-	163, // 138: starling.v1.UsageResponse.until:type_name -> google.protobuf.Timestamp
-	126, // 139: starling.v1.UsageResponse.rows:type_name -> starling.v1.UsageRow
-	127, // 140: starling.v1.UsageRow.devices:type_name -> starling.v1.DeviceHours
-	163, // 141: starling.v1.NodeStatsResponse.time:type_name -> google.protobuf.Timestamp
-	130, // 142: starling.v1.NodeStatsResponse.nodes:type_name -> starling.v1.NodeUse
-	8,   // 143: starling.v1.NodeUse.capacity:type_name -> starling.v1.Resources
-	8,   // 144: starling.v1.NodeUse.allocated:type_name -> starling.v1.Resources
-	131, // 145: starling.v1.NodeUse.use:type_name -> starling.v1.Use
-	132, // 146: starling.v1.NodeUse.gpus:type_name -> starling.v1.GPUUse
-	163, // 147: starling.v1.InstanceStatsResponse.time:type_name -> google.protobuf.Timestamp
-	135, // 148: starling.v1.InstanceStatsResponse.instances:type_name -> starling.v1.InstanceUse
-	8,   // 149: starling.v1.InstanceUse.limits:type_name -> starling.v1.Resources
-	131, // 150: starling.v1.InstanceUse.use:type_name -> starling.v1.Use
-	132, // 151: starling.v1.InstanceUse.gpus:type_name -> starling.v1.GPUUse
-	136, // 152: starling.v1.InstanceUse.secrets:type_name -> starling.v1.InstanceSecret
-	18,  // 153: starling.v1.InstanceSecret.use:type_name -> starling.v1.SecretUse
-	163, // 154: starling.v1.JournalEntry.time:type_name -> google.protobuf.Timestamp
-	138, // 155: starling.v1.JournalEntry.commands:type_name -> starling.v1.CommandWords
-	139, // 156: starling.v1.JournalEntry.effects:type_name -> starling.v1.EffectWords
-	144, // 157: starling.v1.FilesResponse.files:type_name -> starling.v1.FileInfo
-	144, // 158: starling.v1.FilesResponse.file:type_name -> starling.v1.FileInfo
-	163, // 159: starling.v1.FileInfo.modified:type_name -> google.protobuf.Timestamp
-	151, // 160: starling.v1.RulesResponse.members:type_name -> starling.v1.RulesOfMember
-	156, // 161: starling.v1.QuorumResponse.members:type_name -> starling.v1.QuorumMember
-	157, // 162: starling.v1.QuorumResponse.spare:type_name -> starling.v1.QuorumMachine
-	163, // 163: starling.v1.QuorumMember.away_since:type_name -> google.protobuf.Timestamp
-	163, // 164: starling.v1.InfoResponse.time:type_name -> google.protobuf.Timestamp
-	162, // 165: starling.v1.InfoResponse.waits:type_name -> starling.v1.Wait
-	22,  // 166: starling.v1.Starling.SubmitJob:input_type -> starling.v1.SubmitJobRequest
-	24,  // 167: starling.v1.Starling.KillJob:input_type -> starling.v1.KillJobRequest
-	26,  // 168: starling.v1.Starling.PlanJob:input_type -> starling.v1.PlanJobRequest
-	32,  // 169: starling.v1.Starling.WhatIf:input_type -> starling.v1.WhatIfRequest
-	38,  // 170: starling.v1.Starling.SteerUpdate:input_type -> starling.v1.SteerUpdateRequest
-	40,  // 171: starling.v1.Starling.RevertJob:input_type -> starling.v1.RevertJobRequest
-	42,  // 172: starling.v1.Starling.RestartJob:input_type -> starling.v1.RestartJobRequest
-	44,  // 173: starling.v1.Starling.SuspendJob:input_type -> starling.v1.SuspendJobRequest
-	46,  // 174: starling.v1.Starling.SealTask:input_type -> starling.v1.SealTaskRequest
-	48,  // 175: starling.v1.Starling.EndAllocation:input_type -> starling.v1.EndAllocationRequest
-	50,  // 176: starling.v1.Starling.ListVolumes:input_type -> starling.v1.ListVolumesRequest
-	53,  // 177: starling.v1.Starling.PutSecret:input_type -> starling.v1.PutSecretRequest
-	55,  // 178: starling.v1.Starling.ListSecrets:input_type -> starling.v1.ListSecretsRequest
-	59,  // 179: starling.v1.Starling.RemoveSecret:input_type -> starling.v1.RemoveSecretRequest
-	61,  // 180: starling.v1.Starling.RemoveVolumes:input_type -> starling.v1.RemoveVolumesRequest
-	63,  // 181: starling.v1.Starling.ReadVolumes:input_type -> starling.v1.ReadVolumesRequest
-	65,  // 182: starling.v1.Starling.RelocateVolumes:input_type -> starling.v1.RelocateVolumesRequest
-	145, // 183: starling.v1.Starling.Exec:input_type -> starling.v1.ExecRequest
-	67,  // 184: starling.v1.Starling.DrainNode:input_type -> starling.v1.DrainNodeRequest
-	71,  // 185: starling.v1.Starling.ChangePools:input_type -> starling.v1.ChangePoolsRequest
-	73,  // 186: starling.v1.Starling.PlanPools:input_type -> starling.v1.PlanPoolsRequest
-	77,  // 187: starling.v1.Starling.ListPools:input_type -> starling.v1.ListPoolsRequest
-	82,  // 188: starling.v1.Starling.PoolStatus:input_type -> starling.v1.PoolStatusRequest
-	86,  // 189: starling.v1.Starling.JobHistory:input_type -> starling.v1.JobHistoryRequest
-	89,  // 190: starling.v1.Starling.JobDiff:input_type -> starling.v1.JobDiffRequest
-	91,  // 191: starling.v1.Starling.ListJobs:input_type -> starling.v1.ListJobsRequest
-	97,  // 192: starling.v1.Starling.JobStatus:input_type -> starling.v1.JobStatusRequest
-	104, // 193: starling.v1.Starling.Why:input_type -> starling.v1.WhyRequest
-	107, // 194: starling.v1.Starling.ListPeers:input_type -> starling.v1.ListPeersRequest
-	110, // 195: starling.v1.Starling.Watch:input_type -> starling.v1.WatchRequest
-	115, // 196: starling.v1.Starling.TailJournal:input_type -> starling.v1.TailJournalRequest
-	117, // 197: starling.v1.Starling.Export:input_type -> starling.v1.ExportRequest
-	119, // 198: starling.v1.Starling.Diff:input_type -> starling.v1.DiffRequest
-	123, // 199: starling.v1.Starling.Blame:input_type -> starling.v1.BlameRequest
-	124, // 200: starling.v1.Starling.Usage:input_type -> starling.v1.UsageRequest
-	128, // 201: starling.v1.Starling.NodeStats:input_type -> starling.v1.NodeStatsRequest
-	133, // 202: starling.v1.Starling.InstanceStats:input_type -> starling.v1.InstanceStatsRequest
-	140, // 203: starling.v1.Starling.Logs:input_type -> starling.v1.LogsRequest
-	142, // 204: starling.v1.Starling.Files:input_type -> starling.v1.FilesRequest
-	147, // 205: starling.v1.Starling.Output:input_type -> starling.v1.OutputRequest
-	149, // 206: starling.v1.Starling.Rules:input_type -> starling.v1.RulesRequest
-	152, // 207: starling.v1.Starling.RaiseRules:input_type -> starling.v1.RaiseRulesRequest
-	154, // 208: starling.v1.Starling.Quorum:input_type -> starling.v1.QuorumRequest
-	158, // 209: starling.v1.Starling.ChangeQuorum:input_type -> starling.v1.ChangeQuorumRequest
-	160, // 210: starling.v1.Starling.Info:input_type -> starling.v1.InfoRequest
-	23,  // 211: starling.v1.Starling.SubmitJob:output_type -> starling.v1.SubmitJobResponse
-	25,  // 212: starling.v1.Starling.KillJob:output_type -> starling.v1.KillJobResponse
-	27,  // 213: starling.v1.Starling.PlanJob:output_type -> starling.v1.PlanJobResponse
-	34,  // 214: starling.v1.Starling.WhatIf:output_type -> starling.v1.WhatIfResponse
-	39,  // 215: starling.v1.Starling.SteerUpdate:output_type -> starling.v1.SteerUpdateResponse
-	41,  // 216: starling.v1.Starling.RevertJob:output_type -> starling.v1.RevertJobResponse
-	43,  // 217: starling.v1.Starling.RestartJob:output_type -> starling.v1.RestartJobResponse
-	45,  // 218: starling.v1.Starling.SuspendJob:output_type -> starling.v1.SuspendJobResponse
-	47,  // 219: starling.v1.Starling.SealTask:output_type -> starling.v1.SealTaskResponse
-	49,  // 220: starling.v1.Starling.EndAllocation:output_type -> starling.v1.EndAllocationResponse
-	51,  // 221: starling.v1.Starling.ListVolumes:output_type -> starling.v1.ListVolumesResponse
-	54,  // 222: starling.v1.Starling.PutSecret:output_type -> starling.v1.PutSecretResponse
-	56,  // 223: starling.v1.Starling.ListSecrets:output_type -> starling.v1.ListSecretsResponse
-	60,  // 224: starling.v1.Starling.RemoveSecret:output_type -> starling.v1.RemoveSecretResponse
-	62,  // 225: starling.v1.Starling.RemoveVolumes:output_type -> starling.v1.RemoveVolumesResponse
-	64,  // 226: starling.v1.Starling.ReadVolumes:output_type -> starling.v1.ReadVolumesResponse
-	66,  // 227: starling.v1.Starling.RelocateVolumes:output_type -> starling.v1.RelocateVolumesResponse
-	146, // 228: starling.v1.Starling.Exec:output_type -> starling.v1.ExecResponse
-	68,  // 229: starling.v1.Starling.DrainNode:output_type -> starling.v1.DrainNodeResponse
-	72,  // 230: starling.v1.Starling.ChangePools:output_type -> starling.v1.ChangePoolsResponse
-	74,  // 231: starling.v1.Starling.PlanPools:output_type -> starling.v1.PlanPoolsResponse
-	78,  // 232: starling.v1.Starling.ListPools:output_type -> starling.v1.ListPoolsResponse
-	83,  // 233: starling.v1.Starling.PoolStatus:output_type -> starling.v1.PoolStatusResponse
-	87,  // 234: starling.v1.Starling.JobHistory:output_type -> starling.v1.JobHistoryResponse
-	90,  // 235: starling.v1.Starling.JobDiff:output_type -> starling.v1.JobDiffResponse
-	92,  // 236: starling.v1.Starling.ListJobs:output_type -> starling.v1.ListJobsResponse
-	98,  // 237: starling.v1.Starling.JobStatus:output_type -> starling.v1.JobStatusResponse
-	105, // 238: starling.v1.Starling.Why:output_type -> starling.v1.WhyResponse
-	108, // 239: starling.v1.Starling.ListPeers:output_type -> starling.v1.ListPeersResponse
-	111, // 240: starling.v1.Starling.Watch:output_type -> starling.v1.WatchResponse
-	116, // 241: starling.v1.Starling.TailJournal:output_type -> starling.v1.TailJournalResponse
-	118, // 242: starling.v1.Starling.Export:output_type -> starling.v1.ExportResponse
-	120, // 243: starling.v1.Starling.Diff:output_type -> starling.v1.DiffResponse
-	116, // 244: starling.v1.Starling.Blame:output_type -> starling.v1.TailJournalResponse
-	125, // 245: starling.v1.Starling.Usage:output_type -> starling.v1.UsageResponse
-	129, // 246: starling.v1.Starling.NodeStats:output_type -> starling.v1.NodeStatsResponse
-	134, // 247: starling.v1.Starling.InstanceStats:output_type -> starling.v1.InstanceStatsResponse
-	141, // 248: starling.v1.Starling.Logs:output_type -> starling.v1.LogsResponse
-	143, // 249: starling.v1.Starling.Files:output_type -> starling.v1.FilesResponse
-	148, // 250: starling.v1.Starling.Output:output_type -> starling.v1.OutputResponse
-	150, // 251: starling.v1.Starling.Rules:output_type -> starling.v1.RulesResponse
-	153, // 252: starling.v1.Starling.RaiseRules:output_type -> starling.v1.RaiseRulesResponse
-	155, // 253: starling.v1.Starling.Quorum:output_type -> starling.v1.QuorumResponse
-	159, // 254: starling.v1.Starling.ChangeQuorum:output_type -> starling.v1.ChangeQuorumResponse
-	161, // 255: starling.v1.Starling.Info:output_type -> starling.v1.InfoResponse
-	211, // [211:256] is the sub-list for method output_type
-	166, // [166:211] is the sub-list for method input_type
-	166, // [166:166] is the sub-list for extension type_name
-	166, // [166:166] is the sub-list for extension extendee
-	0,   // [0:166] is the sub-list for field type_name
+	164, // 112: starling.v1.Peer.away_until:type_name -> google.protobuf.Timestamp
+	110, // 113: starling.v1.Peer.held:type_name -> starling.v1.HeldDevice
+	7,   // 114: starling.v1.WatchRequest.labels:type_name -> starling.v1.Variable
+	164, // 115: starling.v1.WatchResponse.time:type_name -> google.protobuf.Timestamp
+	69,  // 116: starling.v1.WatchResponse.pool:type_name -> starling.v1.PoolSpec
+	113, // 117: starling.v1.WatchResponse.node:type_name -> starling.v1.Node
+	93,  // 118: starling.v1.WatchResponse.job:type_name -> starling.v1.Job
+	95,  // 119: starling.v1.WatchResponse.update:type_name -> starling.v1.Update
+	114, // 120: starling.v1.WatchResponse.instance:type_name -> starling.v1.Instance
+	115, // 121: starling.v1.WatchResponse.endpoint:type_name -> starling.v1.Endpoint
+	8,   // 122: starling.v1.Node.capacity:type_name -> starling.v1.Resources
+	8,   // 123: starling.v1.Node.free:type_name -> starling.v1.Resources
+	10,  // 124: starling.v1.Node.devices:type_name -> starling.v1.Device
+	7,   // 125: starling.v1.Node.attributes:type_name -> starling.v1.Variable
+	164, // 126: starling.v1.Node.drain_deadline:type_name -> google.protobuf.Timestamp
+	164, // 127: starling.v1.Node.away_until:type_name -> google.protobuf.Timestamp
+	7,   // 128: starling.v1.Instance.labels:type_name -> starling.v1.Variable
+	102, // 129: starling.v1.Instance.slot:type_name -> starling.v1.Slot
+	103, // 130: starling.v1.Endpoint.ports:type_name -> starling.v1.Port
+	7,   // 131: starling.v1.Endpoint.labels:type_name -> starling.v1.Variable
+	138, // 132: starling.v1.TailJournalResponse.entry:type_name -> starling.v1.JournalEntry
+	164, // 133: starling.v1.DiffResponse.from_time:type_name -> google.protobuf.Timestamp
+	164, // 134: starling.v1.DiffResponse.to_time:type_name -> google.protobuf.Timestamp
+	122, // 135: starling.v1.DiffResponse.changes:type_name -> starling.v1.Changed
+	123, // 136: starling.v1.Changed.causes:type_name -> starling.v1.ChangeCause
+	164, // 137: starling.v1.ChangeCause.time:type_name -> google.protobuf.Timestamp
+	164, // 138: starling.v1.UsageResponse.since:type_name -> google.protobuf.Timestamp
+	164, // 139: starling.v1.UsageResponse.until:type_name -> google.protobuf.Timestamp
+	127, // 140: starling.v1.UsageResponse.rows:type_name -> starling.v1.UsageRow
+	128, // 141: starling.v1.UsageRow.devices:type_name -> starling.v1.DeviceHours
+	164, // 142: starling.v1.NodeStatsResponse.time:type_name -> google.protobuf.Timestamp
+	131, // 143: starling.v1.NodeStatsResponse.nodes:type_name -> starling.v1.NodeUse
+	8,   // 144: starling.v1.NodeUse.capacity:type_name -> starling.v1.Resources
+	8,   // 145: starling.v1.NodeUse.allocated:type_name -> starling.v1.Resources
+	132, // 146: starling.v1.NodeUse.use:type_name -> starling.v1.Use
+	133, // 147: starling.v1.NodeUse.gpus:type_name -> starling.v1.GPUUse
+	164, // 148: starling.v1.InstanceStatsResponse.time:type_name -> google.protobuf.Timestamp
+	136, // 149: starling.v1.InstanceStatsResponse.instances:type_name -> starling.v1.InstanceUse
+	8,   // 150: starling.v1.InstanceUse.limits:type_name -> starling.v1.Resources
+	132, // 151: starling.v1.InstanceUse.use:type_name -> starling.v1.Use
+	133, // 152: starling.v1.InstanceUse.gpus:type_name -> starling.v1.GPUUse
+	137, // 153: starling.v1.InstanceUse.secrets:type_name -> starling.v1.InstanceSecret
+	18,  // 154: starling.v1.InstanceSecret.use:type_name -> starling.v1.SecretUse
+	164, // 155: starling.v1.JournalEntry.time:type_name -> google.protobuf.Timestamp
+	139, // 156: starling.v1.JournalEntry.commands:type_name -> starling.v1.CommandWords
+	140, // 157: starling.v1.JournalEntry.effects:type_name -> starling.v1.EffectWords
+	145, // 158: starling.v1.FilesResponse.files:type_name -> starling.v1.FileInfo
+	145, // 159: starling.v1.FilesResponse.file:type_name -> starling.v1.FileInfo
+	164, // 160: starling.v1.FileInfo.modified:type_name -> google.protobuf.Timestamp
+	152, // 161: starling.v1.RulesResponse.members:type_name -> starling.v1.RulesOfMember
+	157, // 162: starling.v1.QuorumResponse.members:type_name -> starling.v1.QuorumMember
+	158, // 163: starling.v1.QuorumResponse.spare:type_name -> starling.v1.QuorumMachine
+	164, // 164: starling.v1.QuorumMember.away_since:type_name -> google.protobuf.Timestamp
+	164, // 165: starling.v1.InfoResponse.time:type_name -> google.protobuf.Timestamp
+	163, // 166: starling.v1.InfoResponse.waits:type_name -> starling.v1.Wait
+	22,  // 167: starling.v1.Starling.SubmitJob:input_type -> starling.v1.SubmitJobRequest
+	24,  // 168: starling.v1.Starling.KillJob:input_type -> starling.v1.KillJobRequest
+	26,  // 169: starling.v1.Starling.PlanJob:input_type -> starling.v1.PlanJobRequest
+	32,  // 170: starling.v1.Starling.WhatIf:input_type -> starling.v1.WhatIfRequest
+	38,  // 171: starling.v1.Starling.SteerUpdate:input_type -> starling.v1.SteerUpdateRequest
+	40,  // 172: starling.v1.Starling.RevertJob:input_type -> starling.v1.RevertJobRequest
+	42,  // 173: starling.v1.Starling.RestartJob:input_type -> starling.v1.RestartJobRequest
+	44,  // 174: starling.v1.Starling.SuspendJob:input_type -> starling.v1.SuspendJobRequest
+	46,  // 175: starling.v1.Starling.SealTask:input_type -> starling.v1.SealTaskRequest
+	48,  // 176: starling.v1.Starling.EndAllocation:input_type -> starling.v1.EndAllocationRequest
+	50,  // 177: starling.v1.Starling.ListVolumes:input_type -> starling.v1.ListVolumesRequest
+	53,  // 178: starling.v1.Starling.PutSecret:input_type -> starling.v1.PutSecretRequest
+	55,  // 179: starling.v1.Starling.ListSecrets:input_type -> starling.v1.ListSecretsRequest
+	59,  // 180: starling.v1.Starling.RemoveSecret:input_type -> starling.v1.RemoveSecretRequest
+	61,  // 181: starling.v1.Starling.RemoveVolumes:input_type -> starling.v1.RemoveVolumesRequest
+	63,  // 182: starling.v1.Starling.ReadVolumes:input_type -> starling.v1.ReadVolumesRequest
+	65,  // 183: starling.v1.Starling.RelocateVolumes:input_type -> starling.v1.RelocateVolumesRequest
+	146, // 184: starling.v1.Starling.Exec:input_type -> starling.v1.ExecRequest
+	67,  // 185: starling.v1.Starling.DrainNode:input_type -> starling.v1.DrainNodeRequest
+	71,  // 186: starling.v1.Starling.ChangePools:input_type -> starling.v1.ChangePoolsRequest
+	73,  // 187: starling.v1.Starling.PlanPools:input_type -> starling.v1.PlanPoolsRequest
+	77,  // 188: starling.v1.Starling.ListPools:input_type -> starling.v1.ListPoolsRequest
+	82,  // 189: starling.v1.Starling.PoolStatus:input_type -> starling.v1.PoolStatusRequest
+	86,  // 190: starling.v1.Starling.JobHistory:input_type -> starling.v1.JobHistoryRequest
+	89,  // 191: starling.v1.Starling.JobDiff:input_type -> starling.v1.JobDiffRequest
+	91,  // 192: starling.v1.Starling.ListJobs:input_type -> starling.v1.ListJobsRequest
+	97,  // 193: starling.v1.Starling.JobStatus:input_type -> starling.v1.JobStatusRequest
+	104, // 194: starling.v1.Starling.Why:input_type -> starling.v1.WhyRequest
+	107, // 195: starling.v1.Starling.ListPeers:input_type -> starling.v1.ListPeersRequest
+	111, // 196: starling.v1.Starling.Watch:input_type -> starling.v1.WatchRequest
+	116, // 197: starling.v1.Starling.TailJournal:input_type -> starling.v1.TailJournalRequest
+	118, // 198: starling.v1.Starling.Export:input_type -> starling.v1.ExportRequest
+	120, // 199: starling.v1.Starling.Diff:input_type -> starling.v1.DiffRequest
+	124, // 200: starling.v1.Starling.Blame:input_type -> starling.v1.BlameRequest
+	125, // 201: starling.v1.Starling.Usage:input_type -> starling.v1.UsageRequest
+	129, // 202: starling.v1.Starling.NodeStats:input_type -> starling.v1.NodeStatsRequest
+	134, // 203: starling.v1.Starling.InstanceStats:input_type -> starling.v1.InstanceStatsRequest
+	141, // 204: starling.v1.Starling.Logs:input_type -> starling.v1.LogsRequest
+	143, // 205: starling.v1.Starling.Files:input_type -> starling.v1.FilesRequest
+	148, // 206: starling.v1.Starling.Output:input_type -> starling.v1.OutputRequest
+	150, // 207: starling.v1.Starling.Rules:input_type -> starling.v1.RulesRequest
+	153, // 208: starling.v1.Starling.RaiseRules:input_type -> starling.v1.RaiseRulesRequest
+	155, // 209: starling.v1.Starling.Quorum:input_type -> starling.v1.QuorumRequest
+	159, // 210: starling.v1.Starling.ChangeQuorum:input_type -> starling.v1.ChangeQuorumRequest
+	161, // 211: starling.v1.Starling.Info:input_type -> starling.v1.InfoRequest
+	23,  // 212: starling.v1.Starling.SubmitJob:output_type -> starling.v1.SubmitJobResponse
+	25,  // 213: starling.v1.Starling.KillJob:output_type -> starling.v1.KillJobResponse
+	27,  // 214: starling.v1.Starling.PlanJob:output_type -> starling.v1.PlanJobResponse
+	34,  // 215: starling.v1.Starling.WhatIf:output_type -> starling.v1.WhatIfResponse
+	39,  // 216: starling.v1.Starling.SteerUpdate:output_type -> starling.v1.SteerUpdateResponse
+	41,  // 217: starling.v1.Starling.RevertJob:output_type -> starling.v1.RevertJobResponse
+	43,  // 218: starling.v1.Starling.RestartJob:output_type -> starling.v1.RestartJobResponse
+	45,  // 219: starling.v1.Starling.SuspendJob:output_type -> starling.v1.SuspendJobResponse
+	47,  // 220: starling.v1.Starling.SealTask:output_type -> starling.v1.SealTaskResponse
+	49,  // 221: starling.v1.Starling.EndAllocation:output_type -> starling.v1.EndAllocationResponse
+	51,  // 222: starling.v1.Starling.ListVolumes:output_type -> starling.v1.ListVolumesResponse
+	54,  // 223: starling.v1.Starling.PutSecret:output_type -> starling.v1.PutSecretResponse
+	56,  // 224: starling.v1.Starling.ListSecrets:output_type -> starling.v1.ListSecretsResponse
+	60,  // 225: starling.v1.Starling.RemoveSecret:output_type -> starling.v1.RemoveSecretResponse
+	62,  // 226: starling.v1.Starling.RemoveVolumes:output_type -> starling.v1.RemoveVolumesResponse
+	64,  // 227: starling.v1.Starling.ReadVolumes:output_type -> starling.v1.ReadVolumesResponse
+	66,  // 228: starling.v1.Starling.RelocateVolumes:output_type -> starling.v1.RelocateVolumesResponse
+	147, // 229: starling.v1.Starling.Exec:output_type -> starling.v1.ExecResponse
+	68,  // 230: starling.v1.Starling.DrainNode:output_type -> starling.v1.DrainNodeResponse
+	72,  // 231: starling.v1.Starling.ChangePools:output_type -> starling.v1.ChangePoolsResponse
+	74,  // 232: starling.v1.Starling.PlanPools:output_type -> starling.v1.PlanPoolsResponse
+	78,  // 233: starling.v1.Starling.ListPools:output_type -> starling.v1.ListPoolsResponse
+	83,  // 234: starling.v1.Starling.PoolStatus:output_type -> starling.v1.PoolStatusResponse
+	87,  // 235: starling.v1.Starling.JobHistory:output_type -> starling.v1.JobHistoryResponse
+	90,  // 236: starling.v1.Starling.JobDiff:output_type -> starling.v1.JobDiffResponse
+	92,  // 237: starling.v1.Starling.ListJobs:output_type -> starling.v1.ListJobsResponse
+	98,  // 238: starling.v1.Starling.JobStatus:output_type -> starling.v1.JobStatusResponse
+	105, // 239: starling.v1.Starling.Why:output_type -> starling.v1.WhyResponse
+	108, // 240: starling.v1.Starling.ListPeers:output_type -> starling.v1.ListPeersResponse
+	112, // 241: starling.v1.Starling.Watch:output_type -> starling.v1.WatchResponse
+	117, // 242: starling.v1.Starling.TailJournal:output_type -> starling.v1.TailJournalResponse
+	119, // 243: starling.v1.Starling.Export:output_type -> starling.v1.ExportResponse
+	121, // 244: starling.v1.Starling.Diff:output_type -> starling.v1.DiffResponse
+	117, // 245: starling.v1.Starling.Blame:output_type -> starling.v1.TailJournalResponse
+	126, // 246: starling.v1.Starling.Usage:output_type -> starling.v1.UsageResponse
+	130, // 247: starling.v1.Starling.NodeStats:output_type -> starling.v1.NodeStatsResponse
+	135, // 248: starling.v1.Starling.InstanceStats:output_type -> starling.v1.InstanceStatsResponse
+	142, // 249: starling.v1.Starling.Logs:output_type -> starling.v1.LogsResponse
+	144, // 250: starling.v1.Starling.Files:output_type -> starling.v1.FilesResponse
+	149, // 251: starling.v1.Starling.Output:output_type -> starling.v1.OutputResponse
+	151, // 252: starling.v1.Starling.Rules:output_type -> starling.v1.RulesResponse
+	154, // 253: starling.v1.Starling.RaiseRules:output_type -> starling.v1.RaiseRulesResponse
+	156, // 254: starling.v1.Starling.Quorum:output_type -> starling.v1.QuorumResponse
+	160, // 255: starling.v1.Starling.ChangeQuorum:output_type -> starling.v1.ChangeQuorumResponse
+	162, // 256: starling.v1.Starling.Info:output_type -> starling.v1.InfoResponse
+	212, // [212:257] is the sub-list for method output_type
+	167, // [167:212] is the sub-list for method input_type
+	167, // [167:167] is the sub-list for extension type_name
+	167, // [167:167] is the sub-list for extension extendee
+	0,   // [0:167] is the sub-list for field type_name
 }
 
 func init() { file_v1_starling_proto_init() }
@@ -14871,8 +14990,8 @@ func file_v1_starling_proto_init() {
 	file_v1_starling_proto_msgTypes[85].OneofWrappers = []any{}
 	file_v1_starling_proto_msgTypes[99].OneofWrappers = []any{}
 	file_v1_starling_proto_msgTypes[109].OneofWrappers = []any{}
-	file_v1_starling_proto_msgTypes[110].OneofWrappers = []any{}
-	file_v1_starling_proto_msgTypes[111].OneofWrappers = []any{
+	file_v1_starling_proto_msgTypes[111].OneofWrappers = []any{}
+	file_v1_starling_proto_msgTypes[112].OneofWrappers = []any{
 		(*WatchResponse_Pool)(nil),
 		(*WatchResponse_Node)(nil),
 		(*WatchResponse_Job)(nil),
@@ -14880,16 +14999,16 @@ func file_v1_starling_proto_init() {
 		(*WatchResponse_Instance)(nil),
 		(*WatchResponse_Endpoint)(nil),
 	}
-	file_v1_starling_proto_msgTypes[123].OneofWrappers = []any{}
-	file_v1_starling_proto_msgTypes[140].OneofWrappers = []any{}
-	file_v1_starling_proto_msgTypes[146].OneofWrappers = []any{}
+	file_v1_starling_proto_msgTypes[124].OneofWrappers = []any{}
+	file_v1_starling_proto_msgTypes[141].OneofWrappers = []any{}
+	file_v1_starling_proto_msgTypes[147].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_v1_starling_proto_rawDesc), len(file_v1_starling_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   163,
+			NumMessages:   164,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

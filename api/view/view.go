@@ -2,6 +2,7 @@
 package view
 
 import (
+	"fmt"
 	"slices"
 
 	starlingv1 "starling/api/v1"
@@ -195,4 +196,17 @@ func Seat(state *cluster.State, r facts.SlotRef) *starlingv1.Slot {
 		}
 	}
 	return m
+}
+
+// Held lists the devices of a node that instances have.
+func Held(s *cluster.State, node *cluster.Node) (all []*starlingv1.HeldDevice) {
+	for _, d := range node.Devices {
+		if d.Kind == terms.VirtualPeers.String() {
+			continue
+		}
+		name := s.NameOf(d.Slot)
+		all = append(all, &starlingv1.HeldDevice{Kind: d.Kind, Number: d.Number, Milli: uint32(d.Amount),
+			Job: string(name.Job), Instance: fmt.Sprintf("%s[%d]", name.Task, name.Index)})
+	}
+	return all
 }

@@ -23,11 +23,12 @@ func newJobGraph(r *remote.Remote) *cobra.Command {
 		Use:   "graph NAME",
 		Short: "Draw the tasks of a job in their order, with how far each is",
 		Long: `Draw the tasks of a job, each below one that it comes after, with how far it is: how many of its instances have
-succeeded, and for a service how many run. Other tasks that it comes after stand behind it, and the jobs behind the job.`,
+succeeded, and for a service how many run. Other tasks that it comes after stand behind it, and the jobs before and after
+it behind the job.`,
 		Args:              usage.OneArgument("job's NAME"),
 		ValidArgsFunction: target.CompleteJob(r),
 		RunE: func(command *cobra.Command, args []string) error {
-			question := &starlingv1.JobStatusRequest{Job: target.JobName(args[0]), PageSize: 1}
+			question := &starlingv1.JobStatusRequest{Job: target.JobName(args[0]), PageSize: 1, Followers: true}
 			if watch {
 				return watchGraph(command, r, question)
 			}
@@ -123,6 +124,9 @@ func (g *grove) draw(e extent) *console.Table {
 	if len(g.jobs) > 0 {
 		head = append(head, "after "+strings.Join(g.jobs, ", "))
 	}
+	if len(g.followers) > 0 {
+		head = append(head, "before "+strings.Join(g.followers, ", "))
+	}
 	t := console.NewTable(head...)
 	var draw func(tasks []*starlingv1.TaskSpec, indent string, depth int)
 	draw = func(tasks []*starlingv1.TaskSpec, indent string, depth int) {
@@ -176,17 +180,20 @@ func shortened(text string, charactersMax int) string {
 
 // grove is the tasks of a job as trees; below "" are the roots.
 type grove struct {
-	job   *starlingv1.Job
-	jobs  []string // that come before it
-	tasks map[string]*starlingv1.Task
-	specs map[string]*starlingv1.TaskSpec
-	below map[string][]*starlingv1.TaskSpec
-	depth map[string]int
+	job  *starlingv1.Job
+	jobs []string // that come before it
+	// followers are the jobs that come after it.
+	followers []string
+	tasks     map[string]*starlingv1.Task
+	specs     map[string]*starlingv1.TaskSpec
+	below     map[string][]*starlingv1.TaskSpec
+	depth     map[string]int
 }
 
 func newGrove(answer *starlingv1.JobStatusResponse) *grove {
 	g := &grove{
-		job: answer.GetJob(), jobs: answer.GetSpec().GetAfter(), tasks: map[string]*starlingv1.Task{},
+		job: answer.GetJob(), jobs: answer.GetSpec().GetAfter(), followers: answer.GetFollowers(),
+		tasks: map[string]*starlingv1.Task{},
 		specs: map[string]*starlingv1.TaskSpec{},
 		below: map[string][]*starlingv1.TaskSpec{}, depth: map[string]int{},
 	}
