@@ -51,17 +51,18 @@ func TestDeath(t *testing.T) {
 	address := strings.Join(all, ",")
 	spread := strings.Replace(work, "instances: 6", "instances: 8\n    placement: spread", 1)
 	ask(t, address, spread, "run", "--detach", "-")
+	ask(t, address, flashed, "run", "--detach", "-")
 	link := starling(t, `(http://\S+)`, address, "ui", "--print")[1]
 	b.do(chromedp.Navigate(link))
 	b.see(`4 machines`)
-	b.see(`8 instances running`)
+	b.see(`11 instances running`)
 	b.see(`quorum of 3`)
 	b.seeRacks()
 	before := b.index()
 
 	must(flock.Agents[3].Crash(soon))
 	b.see(`3 machines`)
-	b.see(`8 instances running`) // those of the dead machine run elsewhere
+	b.see(`11 instances running`) // those of the dead machine run elsewhere
 	b.see(`^rack r2 1 machine, `)
 	b.shoot("death")
 	b.slide(before)
@@ -80,12 +81,37 @@ func TestDeath(t *testing.T) {
 	must(flock.Agents[0].Ready(soon))
 }
 
+// flashed is work on the devices of one machine.
+const flashed = `
+job: flash
+type: stateless
+tasks:
+  - name: half
+    instances: 2
+    command: sleep 6000
+    resources: {cpu: 10m, memory: 10Mi}
+    devices: {fpga: 0.5}
+    constraints: [{attribute: node, operator: "=", value: b}]
+  - name: whole
+    command: sleep 6000
+    resources: {cpu: 10m, memory: 10Mi}
+    devices: {fpga: 1}
+    constraints: [{attribute: node, operator: "=", value: b}]
+`
+
 // seeRacks looks at four machines by their racks and by another attribute, at what they have, and at the ring.
 func (b *tab) seeRacks() {
 	b.Helper()
 	b.see(`^rack r1 2 machines, cpu `)
 	b.see(`^rack r2 2 machines, cpu `)
 	b.see(`fpga\s+2 U250`)
+	held := []string{"fpga 0: flash.half[0] 50 %, flash.half[1] 50 %", "fpga 1: flash.whole[0]"}
+	b.wait(fmt.Sprintf(`[...document.querySelectorAll('.cells')].some((e) => [...e.children].map((c) => c.title).join('; ') === %q)`,
+		strings.Join(held, "; ")))
+	if leads := evaluate[string](b, `decodeURIComponent(document.querySelectorAll('.cells a')[1].hash)`); leads !=
+		"#/job/flash?instance=whole[0]" {
+		b.Errorf("a device leads to %q", leads)
+	}
 	if got := evaluate[[]string](b, `[...document.querySelectorAll('.ring li')].map((li) => li.firstChild.data)`); len(
 		got) != 4 || slices.Compare(slices.Sorted(slices.Values(got)), []string{"a", "b", "c", "d"}) != 0 {
 		b.Errorf("the ring has %q", got)

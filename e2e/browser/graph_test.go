@@ -36,6 +36,7 @@ func TestWorkflow(t *testing.T) {
 	b.see(`^Workflow$`)
 	b.see(`^split\s+. complete\s+1 of 1`)
 	b.see(`^count\s+. running\s+0 of 2`)
+	b.see(`^publish\s+. pending\s+job`)
 	b.shoot("workflow")
 
 	heard := evaluate[[]string](b, `[...document.querySelectorAll('.graph li')].map((li) => li.firstChild.ariaLabel)`)
@@ -43,7 +44,8 @@ func TestWorkflow(t *testing.T) {
 	for i, want := range []string{"split, complete, 1 of 1", "count, running, 0 of 2, comes after split",
 		long + ", running, 0 of 1, comes after split",
 		"merge, waiting, 0 of 1, waiting for count, " + long + ", comes after count, " + long + ", split",
-		"report, waiting, 0 of 1, waiting for merge, comes after merge"} {
+		"report, waiting, 0 of 1, waiting for merge, comes after merge",
+		"publish, pending, job, 1 waiting, comes after report"} {
 		if i >= len(heard) || heard[i] != want {
 			t.Errorf("a screen reader hears %q, want as number %d %q", heard, i, want)
 		}
@@ -51,12 +53,12 @@ func TestWorkflow(t *testing.T) {
 	// Each to the right of what it comes after, none on another, all within the drawing.
 	if wrong := evaluate[string](b, `(() => {
 		const boxes = [...document.querySelectorAll('.graph li')].map((li) => li.getBoundingClientRect())
-		const [split, count, spell, merge, report] = boxes
-		if (!(split.right < count.left && count.right < merge.left && merge.right < report.left)) return 'not in order'
+		const [split, count, spell, merge, report, publish] = boxes
+		if (!(split.right < count.left && count.right < merge.left && merge.right < report.left && report.right < publish.left)) return 'not in order'
 		if (count.left !== spell.left) return 'count and spell are not below each other'
 		for (const a of boxes) for (const o of boxes)
 			if (a !== o && a.left < o.right && o.left < a.right && a.top < o.bottom && o.top < a.bottom) return 'overlap'
-		return document.querySelectorAll('.graph svg > path').length === 6 ? '' : 'not 6 edges'
+		return document.querySelectorAll('.graph svg > path').length === 7 ? '' : 'not 7 edges'
 	})()`); wrong != "" {
 		t.Error(wrong)
 	}

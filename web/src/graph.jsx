@@ -1,4 +1,4 @@
-// The workflow of a job: its tasks, and the jobs before it, in their order.
+// The workflow of a job: its tasks, and the jobs before and after it, in their order.
 
 import {useEffect, useMemo, useState} from 'preact/hooks'
 import {call} from './api.js'
@@ -10,8 +10,10 @@ import {box, layout} from './layout.js'
 const jobsMax = 40
 const nodesMax = 400
 
-// useJobsBefore asks for the jobs that come before one, and for those before them.
-function useJobsBefore(names) {
+const ask = (job, options) => call('JobStatus', {job, page_size: 1, followers: true}, options).catch(() => null)
+
+// useJobs asks for jobs beside one, and by those for more: the jobs before it, or after it.
+function useJobs(names, more) {
   const [found, setFound] = useState(new Map())
   const changes = useChanges('job', [...names, ...found.keys()])
   useEffect(() => {
@@ -19,22 +21,22 @@ function useJobsBefore(names) {
     const read = async () => {
       const all = new Map()
       for (let next = names; next.length > 0 && all.size < jobsMax; ) {
-        const answers = await Promise.all(
-          next.map((job) =>
-            call('JobStatus', {job, page_size: 1}, {at: at.value, signal: abort.signal}).catch(() => null),
-          ),
-        )
+        const answers = await Promise.all(next.map((job) => ask(job, {at: at.value, signal: abort.signal})))
         next.forEach((name, i) => all.set(name, answers[i]))
-        const more = answers.flatMap((a) => a?.spec.after || []).filter((name) => !all.has(name))
-        next = [...new Set(more)].slice(0, jobsMax - all.size)
+        const found = answers.flatMap((a) => (a ? more(a) : [])).filter((name) => !all.has(name))
+        next = [...new Set(found)].slice(0, jobsMax - all.size)
       }
       if (!abort.signal.aborted) setFound(all)
     }
     if (names.length > 0) read()
+    else setFound((was) => (was.size > 0 ? new Map() : was))
     return () => abort.abort()
   }, [names.join(), at.value, changes])
   return found
 }
+
+const before = (status) => status.spec.after
+const after = (status) => status.followers
 
 // stateText says how far a task is, as starling job graph does.
 function stateText(task) {
@@ -49,13 +51,15 @@ function done(job, spec, task) {
   return `${job.type === 'batch' ? c.succeeded : c.running} of ${wanted}`
 }
 
-function nodesOf({job, spec, tasks}, before) {
+// nodesOf are the boxes: jobs before, tasks, and jobs after, which come after all tasks that none comes after.
+function nodesOf({job, spec, tasks}, earlier, later) {
   const nodes = []
-  for (const [name, status] of before) {
+  const last = spec.tasks.filter((t) => !spec.tasks.some((o) => o.after.includes(t.name))).map((t) => 'task ' + t.name)
+  for (const [name, status] of [...earlier, ...later]) {
     nodes.push({
       id: 'job ' + name,
       name,
-      after: (status?.spec.after || []).map((a) => 'job ' + a),
+      after: (status?.spec.after || []).flatMap((a) => (a === job.name ? last : ['job ' + a])),
       state: status?.job.status || 'not there',
       count: status ? counts(status.job.counts) : '',
       job: true,
@@ -107,10 +111,12 @@ function Node({node, show, names}) {
   )
 }
 
-// Workflow draws the tasks of a job that come after others, and the jobs that come before it, if there are any.
+// Workflow draws the tasks of a job that come after others, and the jobs that come before and after it, if there are
+// any.
 export function Workflow({status, show}) {
-  const before = useJobsBefore(status.spec.after)
-  const nodes = nodesOf(status, before)
+  const earlier = useJobs(status.spec.after, before)
+  const later = useJobs(status.followers || [], after)
+  const nodes = nodesOf(status, earlier, new Map([...later].filter(([name]) => !earlier.has(name))))
   const key = JSON.stringify(nodes.map((n) => [n.id, n.after]))
   const drawn = useMemo(() => (nodes.length > nodesMax ? null : layout(nodes)), [key])
   if (nodes.every((n) => n.after.length === 0)) return null

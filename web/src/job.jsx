@@ -155,7 +155,7 @@ function Usage({job}) {
 }
 
 export function Job({name}) {
-  const {answer, failure} = useAsk('JobStatus', {job: name, page_size: 1})
+  const {answer, failure} = useAsk('JobStatus', {job: name, page_size: 1, followers: true})
   const {things} = useThings(['instance'], name)
   const [asked, setAsked] = useState(null)
   const [sized, setSized] = useState(null)

@@ -1,7 +1,7 @@
 // One machine: how it stands, what it has and holds, and what runs on it.
 
 import {at, link} from './store.js'
-import {bytes, clock, counted, cpu} from './words.js'
+import {bytes, clock, counted, cpu, shapeOf} from './words.js'
 import {Bar, State} from './parts.jsx'
 
 // stateOf is how a machine stands, in the words of starling peers.
@@ -15,10 +15,60 @@ function stateOf(peer) {
 
 const chipsMax = 12
 
+// devicesMax bounds the devices of a kind that are drawn.
+const devicesMax = 64
+
+// byKind sorts the devices that instances have by kind, and then by number.
+function byKind(held) {
+  const kinds = new Map()
+  for (const h of held || []) {
+    if (!kinds.has(h.kind)) kinds.set(h.kind, new Map())
+    const numbers = kinds.get(h.kind)
+    numbers.set(h.number, [...(numbers.get(h.number) || []), h])
+  }
+  return kinds
+}
+
+// Devices shows which devices of a kind are free, held as a whole or by shares, and by which instances.
+function Devices({of, held}) {
+  if (!held) return null // all are free, or they have no numbers
+  const shown = Math.min(of.count, devicesMax)
+  return (
+    <span class="cells">
+      {Array.from({length: shown}, (_, number) => {
+        const by = held.get(number) || []
+        const part = by.reduce((sum, h) => sum + h.milli, 0)
+        const looks = part === 0 ? 'calm' : part < 1000 ? 'busy' : 'good'
+        const who = by.map((h) => `${h.job}.${h.instance}${h.milli < 1000 ? ` ${h.milli / 10} %` : ''}`).join(', ')
+        const words = `${of.kind} ${number}: ${who || 'free'}`
+        const inside = (
+          <>
+            {shapeOf(looks)} <span>{number}</span>
+          </>
+        )
+        if (by.length === 0)
+          return (
+            <span class="cell calm" role="img" title={words} aria-label={words}>
+              {inside}
+            </span>
+          )
+        const href = link('/job/' + encodeURIComponent(by[0].job), {instance: by[0].instance})
+        return (
+          <a class={'cell ' + looks} href={href} title={words} aria-label={words}>
+            {inside}
+          </a>
+        )
+      })}
+      {of.count > shown && <span class="calm">and {of.count - shown} more</span>}
+    </span>
+  )
+}
+
 // Machine shows one machine; voter is how it keeps the journal, if it does; drain is there if the viewer may do that.
 export function Machine({peer, jobs, voter, drain}) {
   const state = stateOf(peer)
   const {capacity: has, free} = peer
+  const held = byKind(peer.held)
   const used = (what) => Number(has[what]) - Number(free?.[what] || 0)
   const all = [...(jobs || [])].sort((a, b) => (a[0] < b[0] ? -1 : 1))
   return (
@@ -50,6 +100,7 @@ export function Machine({peer, jobs, voter, drain}) {
               <dt>{d.kind}</dt>
               <dd class="devices">
                 {d.count} {d.model}
+                <Devices of={d} held={held.get(d.kind)} />
               </dd>
             </>
           ))}
