@@ -7,8 +7,6 @@ package client
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"slices"
@@ -23,12 +21,6 @@ import (
 	"starling/api/wire"
 	"starling/terms"
 	"starling/trust"
-)
-
-// pollPause is the least time between two looks of FollowJob; pollMax is how long it trusts that nothing has changed.
-const (
-	pollPause = 20 * time.Millisecond
-	pollMax   = 5 * time.Second
 )
 
 // Client asks peers of one cluster. It is safe for concurrent use.
@@ -152,55 +144,6 @@ func (c *Client) JobStatus(ctx context.Context,
 	request *starlingv1.JobStatusRequest) (*starlingv1.JobStatusResponse, error) {
 	request.MinIndex = c.least(request.MinIndex)
 	return unary(ctx, c, request, starlingv1connect.StarlingClient.JobStatus)
-}
-
-// FollowJob visits how a job stands, now and whenever that may have changed, until visit returns true or an error.
-func (c *Client) FollowJob(
-	ctx context.Context, request *starlingv1.JobStatusRequest,
-	visit func(*starlingv1.JobStatusResponse) (done bool, err error),
-) error {
-	return follow(ctx, "job "+request.GetJob(), visit,
-		func(ctx context.Context, least uint64) (*starlingv1.JobStatusResponse, error) {
-			request.MinIndex = least
-			return c.JobStatus(ctx, request)
-		})
-}
-
-// FollowPeers visits all nodes, now and whenever they may have changed, until visit returns true or an error.
-func (c *Client) FollowPeers(ctx context.Context,
-	visit func(*starlingv1.ListPeersResponse) (done bool, err error)) error {
-	return follow(ctx, "the peers", visit, c.allPeers)
-}
-
-// follow asks again and again, each time for what comes after the last answer.
-func follow[A indexed](
-	ctx context.Context, what string, visit func(A) (bool, error), ask func(ctx context.Context, least uint64) (A, error),
-) error {
-	least := uint64(0)
-	for {
-		wait, cancel := context.WithTimeout(ctx, pollMax)
-		answer, err := ask(wait, least)
-		cancel()
-		// Either side may notice first that the time is up.
-		failure := (*wire.Failure)(nil)
-		quiet := errors.As(err, &failure) && failure.Code == wire.Canceled && ctx.Err() == nil
-		switch {
-		case quiet && least > 0: // nothing was written; look whether the peer is still there
-			least = 0
-			continue
-		case err != nil:
-			return err
-		}
-		if done, err := visit(answer); done || err != nil {
-			return err
-		}
-		least = answer.GetIndex() + 1
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("following %s: %w", what, ctx.Err())
-		case <-time.After(pollPause):
-		}
-	}
 }
 
 // Why lists every reason why something of a job does not run yet.

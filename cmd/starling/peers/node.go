@@ -145,7 +145,7 @@ func watchDrain(ctx context.Context, r *remote.Remote, peer *client.Client, node
 	following, interrupted, release := console.Attached(ctx, 0)
 	defer release()
 	p := console.NewProgress(r.Console, []string{node})
-	err := peer.FollowPeers(following, func(answer *starlingv1.ListPeersResponse) (bool, error) {
+	err := peer.FollowPeers(following, node, func(answer *starlingv1.ListPeersResponse) (bool, error) {
 		for _, one := range answer.GetPeers() {
 			if one.GetNode() == node {
 				p.Set(node, words.Counted(one.GetAllocations(), "instance")+" left")
