@@ -14,6 +14,7 @@ import (
 	"starling/api/metrics"
 	"starling/api/openapi"
 	"starling/api/relocation"
+	"starling/api/series"
 	"starling/api/session"
 	"starling/api/silence"
 	"starling/api/stats"
@@ -33,6 +34,7 @@ type server struct {
 	*session.Server
 	*stats.Reader
 	*relocation.Mover
+	*series.Charts
 	backend Backend
 	options Options
 	// peers is how other peers are reached.
@@ -65,6 +67,12 @@ func newServer(backend Backend, options Options) *server {
 	s.Server = &session.Server{Backend: backend, State: s.stateAt, Slot: slotOf[*starlingv1.ExecRequest], Peers: s.peers,
 		Log: options.Log}
 	s.Mover = &relocation.Mover{Backend: backend, State: s.stateAt, Peers: s.peers, Log: options.Log}
+	s.Charts = series.New(s.stateAt, func() series.Archive {
+		if archive := backend.Archive(); archive != nil {
+			return archive
+		}
+		return nil
+	})
 	s.Reader = &stats.Reader{Backend: backend, State: s.stateAt, Job: jobOf, Peers: s.peers}
 	return s
 }

@@ -10644,6 +10644,262 @@ func (x *DeviceHours) GetHours() float64 {
 	return 0
 }
 
+type SeriesRequest struct {
+	state    protoimpl.MessageState `protogen:"open.v1"`
+	MinIndex uint64                 `protobuf:"varint,1,opt,name=min_index,json=minIndex,proto3" json:"min_index,omitempty"`
+	// Empty for the whole cluster.
+	Pool string `protobuf:"bytes,2,opt,name=pool,proto3" json:"pool,omitempty"`
+	// "cpu", "memory", "disk", "gpu" or "peers"; cpu if empty.
+	Kind string `protobuf:"bytes,3,opt,name=kind,proto3" json:"kind,omitempty"`
+	// The indexes between which it is told; 0 for the oldest that the peer knows, and for the newest.
+	From uint64 `protobuf:"varint,4,opt,name=from,proto3" json:"from,omitempty"`
+	To   uint64 `protobuf:"varint,5,opt,name=to,proto3" json:"to,omitempty"`
+	// How many points at most: 100 if 0; at most 200.
+	Points        uint32 `protobuf:"varint,6,opt,name=points,proto3" json:"points,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SeriesRequest) Reset() {
+	*x = SeriesRequest{}
+	mi := &file_v1_starling_proto_msgTypes[129]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SeriesRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SeriesRequest) ProtoMessage() {}
+
+func (x *SeriesRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_v1_starling_proto_msgTypes[129]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SeriesRequest.ProtoReflect.Descriptor instead.
+func (*SeriesRequest) Descriptor() ([]byte, []int) {
+	return file_v1_starling_proto_rawDescGZIP(), []int{129}
+}
+
+func (x *SeriesRequest) GetMinIndex() uint64 {
+	if x != nil {
+		return x.MinIndex
+	}
+	return 0
+}
+
+func (x *SeriesRequest) GetPool() string {
+	if x != nil {
+		return x.Pool
+	}
+	return ""
+}
+
+func (x *SeriesRequest) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *SeriesRequest) GetFrom() uint64 {
+	if x != nil {
+		return x.From
+	}
+	return 0
+}
+
+func (x *SeriesRequest) GetTo() uint64 {
+	if x != nil {
+		return x.To
+	}
+	return 0
+}
+
+func (x *SeriesRequest) GetPoints() uint32 {
+	if x != nil {
+		return x.Points
+	}
+	return 0
+}
+
+type SeriesResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Index uint64                 `protobuf:"varint,1,opt,name=index,proto3" json:"index,omitempty"`
+	Time  *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=time,proto3" json:"time,omitempty"`
+	// The oldest index that the peer knows.
+	Oldest uint64 `protobuf:"varint,3,opt,name=oldest,proto3" json:"oldest,omitempty"`
+	// In the order of their indexes, which are about as far from each other as entries are told of; moments that the peer does not
+	// know, or at which there was no such pool, are left out.
+	Points []*SeriesPoint `protobuf:"bytes,4,rep,name=points,proto3" json:"points,omitempty"`
+	// The time was up: asked again, the peer goes on from what it has told.
+	More          bool `protobuf:"varint,5,opt,name=more,proto3" json:"more,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SeriesResponse) Reset() {
+	*x = SeriesResponse{}
+	mi := &file_v1_starling_proto_msgTypes[130]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SeriesResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SeriesResponse) ProtoMessage() {}
+
+func (x *SeriesResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_v1_starling_proto_msgTypes[130]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SeriesResponse.ProtoReflect.Descriptor instead.
+func (*SeriesResponse) Descriptor() ([]byte, []int) {
+	return file_v1_starling_proto_rawDescGZIP(), []int{130}
+}
+
+func (x *SeriesResponse) GetIndex() uint64 {
+	if x != nil {
+		return x.Index
+	}
+	return 0
+}
+
+func (x *SeriesResponse) GetTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Time
+	}
+	return nil
+}
+
+func (x *SeriesResponse) GetOldest() uint64 {
+	if x != nil {
+		return x.Oldest
+	}
+	return 0
+}
+
+func (x *SeriesResponse) GetPoints() []*SeriesPoint {
+	if x != nil {
+		return x.Points
+	}
+	return nil
+}
+
+func (x *SeriesResponse) GetMore() bool {
+	if x != nil {
+		return x.More
+	}
+	return false
+}
+
+// SeriesPoint is how much of the kind there was at a moment, in the units of pools.
+type SeriesPoint struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Index uint64                 `protobuf:"varint,1,opt,name=index,proto3" json:"index,omitempty"`
+	Time  *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=time,proto3" json:"time,omitempty"`
+	// What all machines have.
+	Capacity int64 `protobuf:"varint,3,opt,name=capacity,proto3" json:"capacity,omitempty"`
+	// Held by jobs, and asked for beside that: what waits.
+	Allocated int64 `protobuf:"varint,4,opt,name=allocated,proto3" json:"allocated,omitempty"`
+	Demand    int64 `protobuf:"varint,5,opt,name=demand,proto3" json:"demand,omitempty"`
+	// What it may use; for the whole cluster the capacity.
+	Entitlement   int64 `protobuf:"varint,6,opt,name=entitlement,proto3" json:"entitlement,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SeriesPoint) Reset() {
+	*x = SeriesPoint{}
+	mi := &file_v1_starling_proto_msgTypes[131]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SeriesPoint) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SeriesPoint) ProtoMessage() {}
+
+func (x *SeriesPoint) ProtoReflect() protoreflect.Message {
+	mi := &file_v1_starling_proto_msgTypes[131]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SeriesPoint.ProtoReflect.Descriptor instead.
+func (*SeriesPoint) Descriptor() ([]byte, []int) {
+	return file_v1_starling_proto_rawDescGZIP(), []int{131}
+}
+
+func (x *SeriesPoint) GetIndex() uint64 {
+	if x != nil {
+		return x.Index
+	}
+	return 0
+}
+
+func (x *SeriesPoint) GetTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Time
+	}
+	return nil
+}
+
+func (x *SeriesPoint) GetCapacity() int64 {
+	if x != nil {
+		return x.Capacity
+	}
+	return 0
+}
+
+func (x *SeriesPoint) GetAllocated() int64 {
+	if x != nil {
+		return x.Allocated
+	}
+	return 0
+}
+
+func (x *SeriesPoint) GetDemand() int64 {
+	if x != nil {
+		return x.Demand
+	}
+	return 0
+}
+
+func (x *SeriesPoint) GetEntitlement() int64 {
+	if x != nil {
+		return x.Entitlement
+	}
+	return 0
+}
+
 type NodeStatsRequest struct {
 	state    protoimpl.MessageState `protogen:"open.v1"`
 	MinIndex uint64                 `protobuf:"varint,1,opt,name=min_index,json=minIndex,proto3" json:"min_index,omitempty"`
@@ -10657,7 +10913,7 @@ type NodeStatsRequest struct {
 
 func (x *NodeStatsRequest) Reset() {
 	*x = NodeStatsRequest{}
-	mi := &file_v1_starling_proto_msgTypes[129]
+	mi := &file_v1_starling_proto_msgTypes[132]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10669,7 +10925,7 @@ func (x *NodeStatsRequest) String() string {
 func (*NodeStatsRequest) ProtoMessage() {}
 
 func (x *NodeStatsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[129]
+	mi := &file_v1_starling_proto_msgTypes[132]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10682,7 +10938,7 @@ func (x *NodeStatsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeStatsRequest.ProtoReflect.Descriptor instead.
 func (*NodeStatsRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{129}
+	return file_v1_starling_proto_rawDescGZIP(), []int{132}
 }
 
 func (x *NodeStatsRequest) GetMinIndex() uint64 {
@@ -10718,7 +10974,7 @@ type NodeStatsResponse struct {
 
 func (x *NodeStatsResponse) Reset() {
 	*x = NodeStatsResponse{}
-	mi := &file_v1_starling_proto_msgTypes[130]
+	mi := &file_v1_starling_proto_msgTypes[133]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10730,7 +10986,7 @@ func (x *NodeStatsResponse) String() string {
 func (*NodeStatsResponse) ProtoMessage() {}
 
 func (x *NodeStatsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[130]
+	mi := &file_v1_starling_proto_msgTypes[133]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10743,7 +10999,7 @@ func (x *NodeStatsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeStatsResponse.ProtoReflect.Descriptor instead.
 func (*NodeStatsResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{130}
+	return file_v1_starling_proto_rawDescGZIP(), []int{133}
 }
 
 func (x *NodeStatsResponse) GetIndex() uint64 {
@@ -10788,7 +11044,7 @@ type NodeUse struct {
 
 func (x *NodeUse) Reset() {
 	*x = NodeUse{}
-	mi := &file_v1_starling_proto_msgTypes[131]
+	mi := &file_v1_starling_proto_msgTypes[134]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10800,7 +11056,7 @@ func (x *NodeUse) String() string {
 func (*NodeUse) ProtoMessage() {}
 
 func (x *NodeUse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[131]
+	mi := &file_v1_starling_proto_msgTypes[134]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10813,7 +11069,7 @@ func (x *NodeUse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeUse.ProtoReflect.Descriptor instead.
 func (*NodeUse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{131}
+	return file_v1_starling_proto_rawDescGZIP(), []int{134}
 }
 
 func (x *NodeUse) GetNode() string {
@@ -10881,7 +11137,7 @@ type Use struct {
 
 func (x *Use) Reset() {
 	*x = Use{}
-	mi := &file_v1_starling_proto_msgTypes[132]
+	mi := &file_v1_starling_proto_msgTypes[135]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10893,7 +11149,7 @@ func (x *Use) String() string {
 func (*Use) ProtoMessage() {}
 
 func (x *Use) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[132]
+	mi := &file_v1_starling_proto_msgTypes[135]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10906,7 +11162,7 @@ func (x *Use) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Use.ProtoReflect.Descriptor instead.
 func (*Use) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{132}
+	return file_v1_starling_proto_rawDescGZIP(), []int{135}
 }
 
 func (x *Use) GetCpuMillicores() int64 {
@@ -10952,7 +11208,7 @@ type GPUUse struct {
 
 func (x *GPUUse) Reset() {
 	*x = GPUUse{}
-	mi := &file_v1_starling_proto_msgTypes[133]
+	mi := &file_v1_starling_proto_msgTypes[136]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10964,7 +11220,7 @@ func (x *GPUUse) String() string {
 func (*GPUUse) ProtoMessage() {}
 
 func (x *GPUUse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[133]
+	mi := &file_v1_starling_proto_msgTypes[136]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10977,7 +11233,7 @@ func (x *GPUUse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GPUUse.ProtoReflect.Descriptor instead.
 func (*GPUUse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{133}
+	return file_v1_starling_proto_rawDescGZIP(), []int{136}
 }
 
 func (x *GPUUse) GetNumber() uint32 {
@@ -11024,7 +11280,7 @@ type InstanceStatsRequest struct {
 
 func (x *InstanceStatsRequest) Reset() {
 	*x = InstanceStatsRequest{}
-	mi := &file_v1_starling_proto_msgTypes[134]
+	mi := &file_v1_starling_proto_msgTypes[137]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11036,7 +11292,7 @@ func (x *InstanceStatsRequest) String() string {
 func (*InstanceStatsRequest) ProtoMessage() {}
 
 func (x *InstanceStatsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[134]
+	mi := &file_v1_starling_proto_msgTypes[137]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11049,7 +11305,7 @@ func (x *InstanceStatsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InstanceStatsRequest.ProtoReflect.Descriptor instead.
 func (*InstanceStatsRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{134}
+	return file_v1_starling_proto_rawDescGZIP(), []int{137}
 }
 
 func (x *InstanceStatsRequest) GetMinIndex() uint64 {
@@ -11101,7 +11357,7 @@ type InstanceStatsResponse struct {
 
 func (x *InstanceStatsResponse) Reset() {
 	*x = InstanceStatsResponse{}
-	mi := &file_v1_starling_proto_msgTypes[135]
+	mi := &file_v1_starling_proto_msgTypes[138]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11113,7 +11369,7 @@ func (x *InstanceStatsResponse) String() string {
 func (*InstanceStatsResponse) ProtoMessage() {}
 
 func (x *InstanceStatsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[135]
+	mi := &file_v1_starling_proto_msgTypes[138]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11126,7 +11382,7 @@ func (x *InstanceStatsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InstanceStatsResponse.ProtoReflect.Descriptor instead.
 func (*InstanceStatsResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{135}
+	return file_v1_starling_proto_rawDescGZIP(), []int{138}
 }
 
 func (x *InstanceStatsResponse) GetIndex() uint64 {
@@ -11183,7 +11439,7 @@ type InstanceUse struct {
 
 func (x *InstanceUse) Reset() {
 	*x = InstanceUse{}
-	mi := &file_v1_starling_proto_msgTypes[136]
+	mi := &file_v1_starling_proto_msgTypes[139]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11195,7 +11451,7 @@ func (x *InstanceUse) String() string {
 func (*InstanceUse) ProtoMessage() {}
 
 func (x *InstanceUse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[136]
+	mi := &file_v1_starling_proto_msgTypes[139]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11208,7 +11464,7 @@ func (x *InstanceUse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InstanceUse.ProtoReflect.Descriptor instead.
 func (*InstanceUse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{136}
+	return file_v1_starling_proto_rawDescGZIP(), []int{139}
 }
 
 func (x *InstanceUse) GetTask() string {
@@ -11293,7 +11549,7 @@ type InstanceSecret struct {
 
 func (x *InstanceSecret) Reset() {
 	*x = InstanceSecret{}
-	mi := &file_v1_starling_proto_msgTypes[137]
+	mi := &file_v1_starling_proto_msgTypes[140]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11305,7 +11561,7 @@ func (x *InstanceSecret) String() string {
 func (*InstanceSecret) ProtoMessage() {}
 
 func (x *InstanceSecret) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[137]
+	mi := &file_v1_starling_proto_msgTypes[140]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11318,7 +11574,7 @@ func (x *InstanceSecret) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InstanceSecret.ProtoReflect.Descriptor instead.
 func (*InstanceSecret) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{137}
+	return file_v1_starling_proto_rawDescGZIP(), []int{140}
 }
 
 func (x *InstanceSecret) GetUse() *SecretUse {
@@ -11360,7 +11616,7 @@ type JournalEntry struct {
 
 func (x *JournalEntry) Reset() {
 	*x = JournalEntry{}
-	mi := &file_v1_starling_proto_msgTypes[138]
+	mi := &file_v1_starling_proto_msgTypes[141]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11372,7 +11628,7 @@ func (x *JournalEntry) String() string {
 func (*JournalEntry) ProtoMessage() {}
 
 func (x *JournalEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[138]
+	mi := &file_v1_starling_proto_msgTypes[141]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11385,7 +11641,7 @@ func (x *JournalEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JournalEntry.ProtoReflect.Descriptor instead.
 func (*JournalEntry) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{138}
+	return file_v1_starling_proto_rawDescGZIP(), []int{141}
 }
 
 func (x *JournalEntry) GetIndex() uint64 {
@@ -11478,7 +11734,7 @@ type CommandWords struct {
 
 func (x *CommandWords) Reset() {
 	*x = CommandWords{}
-	mi := &file_v1_starling_proto_msgTypes[139]
+	mi := &file_v1_starling_proto_msgTypes[142]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11490,7 +11746,7 @@ func (x *CommandWords) String() string {
 func (*CommandWords) ProtoMessage() {}
 
 func (x *CommandWords) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[139]
+	mi := &file_v1_starling_proto_msgTypes[142]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11503,7 +11759,7 @@ func (x *CommandWords) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CommandWords.ProtoReflect.Descriptor instead.
 func (*CommandWords) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{139}
+	return file_v1_starling_proto_rawDescGZIP(), []int{142}
 }
 
 func (x *CommandWords) GetKind() string {
@@ -11566,7 +11822,7 @@ type EffectWords struct {
 
 func (x *EffectWords) Reset() {
 	*x = EffectWords{}
-	mi := &file_v1_starling_proto_msgTypes[140]
+	mi := &file_v1_starling_proto_msgTypes[143]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11578,7 +11834,7 @@ func (x *EffectWords) String() string {
 func (*EffectWords) ProtoMessage() {}
 
 func (x *EffectWords) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[140]
+	mi := &file_v1_starling_proto_msgTypes[143]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11591,7 +11847,7 @@ func (x *EffectWords) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EffectWords.ProtoReflect.Descriptor instead.
 func (*EffectWords) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{140}
+	return file_v1_starling_proto_rawDescGZIP(), []int{143}
 }
 
 func (x *EffectWords) GetKind() string {
@@ -11661,7 +11917,7 @@ type LogsRequest struct {
 
 func (x *LogsRequest) Reset() {
 	*x = LogsRequest{}
-	mi := &file_v1_starling_proto_msgTypes[141]
+	mi := &file_v1_starling_proto_msgTypes[144]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11673,7 +11929,7 @@ func (x *LogsRequest) String() string {
 func (*LogsRequest) ProtoMessage() {}
 
 func (x *LogsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[141]
+	mi := &file_v1_starling_proto_msgTypes[144]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11686,7 +11942,7 @@ func (x *LogsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogsRequest.ProtoReflect.Descriptor instead.
 func (*LogsRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{141}
+	return file_v1_starling_proto_rawDescGZIP(), []int{144}
 }
 
 func (x *LogsRequest) GetMinIndex() uint64 {
@@ -11765,7 +12021,7 @@ type LogsResponse struct {
 
 func (x *LogsResponse) Reset() {
 	*x = LogsResponse{}
-	mi := &file_v1_starling_proto_msgTypes[142]
+	mi := &file_v1_starling_proto_msgTypes[145]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11777,7 +12033,7 @@ func (x *LogsResponse) String() string {
 func (*LogsResponse) ProtoMessage() {}
 
 func (x *LogsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[142]
+	mi := &file_v1_starling_proto_msgTypes[145]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11790,7 +12046,7 @@ func (x *LogsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogsResponse.ProtoReflect.Descriptor instead.
 func (*LogsResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{142}
+	return file_v1_starling_proto_rawDescGZIP(), []int{145}
 }
 
 func (x *LogsResponse) GetIndex() uint64 {
@@ -11840,7 +12096,7 @@ type FilesRequest struct {
 
 func (x *FilesRequest) Reset() {
 	*x = FilesRequest{}
-	mi := &file_v1_starling_proto_msgTypes[143]
+	mi := &file_v1_starling_proto_msgTypes[146]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11852,7 +12108,7 @@ func (x *FilesRequest) String() string {
 func (*FilesRequest) ProtoMessage() {}
 
 func (x *FilesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[143]
+	mi := &file_v1_starling_proto_msgTypes[146]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11865,7 +12121,7 @@ func (x *FilesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FilesRequest.ProtoReflect.Descriptor instead.
 func (*FilesRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{143}
+	return file_v1_starling_proto_rawDescGZIP(), []int{146}
 }
 
 func (x *FilesRequest) GetMinIndex() uint64 {
@@ -11935,7 +12191,7 @@ type FilesResponse struct {
 
 func (x *FilesResponse) Reset() {
 	*x = FilesResponse{}
-	mi := &file_v1_starling_proto_msgTypes[144]
+	mi := &file_v1_starling_proto_msgTypes[147]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11947,7 +12203,7 @@ func (x *FilesResponse) String() string {
 func (*FilesResponse) ProtoMessage() {}
 
 func (x *FilesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[144]
+	mi := &file_v1_starling_proto_msgTypes[147]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11960,7 +12216,7 @@ func (x *FilesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FilesResponse.ProtoReflect.Descriptor instead.
 func (*FilesResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{144}
+	return file_v1_starling_proto_rawDescGZIP(), []int{147}
 }
 
 func (x *FilesResponse) GetIndex() uint64 {
@@ -12029,7 +12285,7 @@ type FileInfo struct {
 
 func (x *FileInfo) Reset() {
 	*x = FileInfo{}
-	mi := &file_v1_starling_proto_msgTypes[145]
+	mi := &file_v1_starling_proto_msgTypes[148]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12041,7 +12297,7 @@ func (x *FileInfo) String() string {
 func (*FileInfo) ProtoMessage() {}
 
 func (x *FileInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[145]
+	mi := &file_v1_starling_proto_msgTypes[148]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12054,7 +12310,7 @@ func (x *FileInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FileInfo.ProtoReflect.Descriptor instead.
 func (*FileInfo) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{145}
+	return file_v1_starling_proto_rawDescGZIP(), []int{148}
 }
 
 func (x *FileInfo) GetName() string {
@@ -12131,7 +12387,7 @@ type ExecRequest struct {
 
 func (x *ExecRequest) Reset() {
 	*x = ExecRequest{}
-	mi := &file_v1_starling_proto_msgTypes[146]
+	mi := &file_v1_starling_proto_msgTypes[149]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12143,7 +12399,7 @@ func (x *ExecRequest) String() string {
 func (*ExecRequest) ProtoMessage() {}
 
 func (x *ExecRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[146]
+	mi := &file_v1_starling_proto_msgTypes[149]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12156,7 +12412,7 @@ func (x *ExecRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecRequest.ProtoReflect.Descriptor instead.
 func (*ExecRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{146}
+	return file_v1_starling_proto_rawDescGZIP(), []int{149}
 }
 
 func (x *ExecRequest) GetMinIndex() uint64 {
@@ -12273,7 +12529,7 @@ type ExecResponse struct {
 
 func (x *ExecResponse) Reset() {
 	*x = ExecResponse{}
-	mi := &file_v1_starling_proto_msgTypes[147]
+	mi := &file_v1_starling_proto_msgTypes[150]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12285,7 +12541,7 @@ func (x *ExecResponse) String() string {
 func (*ExecResponse) ProtoMessage() {}
 
 func (x *ExecResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[147]
+	mi := &file_v1_starling_proto_msgTypes[150]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12298,7 +12554,7 @@ func (x *ExecResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecResponse.ProtoReflect.Descriptor instead.
 func (*ExecResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{147}
+	return file_v1_starling_proto_rawDescGZIP(), []int{150}
 }
 
 func (x *ExecResponse) GetIndex() uint64 {
@@ -12359,7 +12615,7 @@ type OutputRequest struct {
 
 func (x *OutputRequest) Reset() {
 	*x = OutputRequest{}
-	mi := &file_v1_starling_proto_msgTypes[148]
+	mi := &file_v1_starling_proto_msgTypes[151]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12371,7 +12627,7 @@ func (x *OutputRequest) String() string {
 func (*OutputRequest) ProtoMessage() {}
 
 func (x *OutputRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[148]
+	mi := &file_v1_starling_proto_msgTypes[151]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12384,7 +12640,7 @@ func (x *OutputRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutputRequest.ProtoReflect.Descriptor instead.
 func (*OutputRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{148}
+	return file_v1_starling_proto_rawDescGZIP(), []int{151}
 }
 
 func (x *OutputRequest) GetOutput() string {
@@ -12432,7 +12688,7 @@ type OutputResponse struct {
 
 func (x *OutputResponse) Reset() {
 	*x = OutputResponse{}
-	mi := &file_v1_starling_proto_msgTypes[149]
+	mi := &file_v1_starling_proto_msgTypes[152]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12444,7 +12700,7 @@ func (x *OutputResponse) String() string {
 func (*OutputResponse) ProtoMessage() {}
 
 func (x *OutputResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[149]
+	mi := &file_v1_starling_proto_msgTypes[152]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12457,7 +12713,7 @@ func (x *OutputResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutputResponse.ProtoReflect.Descriptor instead.
 func (*OutputResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{149}
+	return file_v1_starling_proto_rawDescGZIP(), []int{152}
 }
 
 func (x *OutputResponse) GetData() []byte {
@@ -12476,7 +12732,7 @@ type RulesRequest struct {
 
 func (x *RulesRequest) Reset() {
 	*x = RulesRequest{}
-	mi := &file_v1_starling_proto_msgTypes[150]
+	mi := &file_v1_starling_proto_msgTypes[153]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12488,7 +12744,7 @@ func (x *RulesRequest) String() string {
 func (*RulesRequest) ProtoMessage() {}
 
 func (x *RulesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[150]
+	mi := &file_v1_starling_proto_msgTypes[153]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12501,7 +12757,7 @@ func (x *RulesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RulesRequest.ProtoReflect.Descriptor instead.
 func (*RulesRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{150}
+	return file_v1_starling_proto_rawDescGZIP(), []int{153}
 }
 
 func (x *RulesRequest) GetMinIndex() uint64 {
@@ -12526,7 +12782,7 @@ type RulesResponse struct {
 
 func (x *RulesResponse) Reset() {
 	*x = RulesResponse{}
-	mi := &file_v1_starling_proto_msgTypes[151]
+	mi := &file_v1_starling_proto_msgTypes[154]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12538,7 +12794,7 @@ func (x *RulesResponse) String() string {
 func (*RulesResponse) ProtoMessage() {}
 
 func (x *RulesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[151]
+	mi := &file_v1_starling_proto_msgTypes[154]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12551,7 +12807,7 @@ func (x *RulesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RulesResponse.ProtoReflect.Descriptor instead.
 func (*RulesResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{151}
+	return file_v1_starling_proto_rawDescGZIP(), []int{154}
 }
 
 func (x *RulesResponse) GetIndex() uint64 {
@@ -12595,7 +12851,7 @@ type RulesOfMember struct {
 
 func (x *RulesOfMember) Reset() {
 	*x = RulesOfMember{}
-	mi := &file_v1_starling_proto_msgTypes[152]
+	mi := &file_v1_starling_proto_msgTypes[155]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12607,7 +12863,7 @@ func (x *RulesOfMember) String() string {
 func (*RulesOfMember) ProtoMessage() {}
 
 func (x *RulesOfMember) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[152]
+	mi := &file_v1_starling_proto_msgTypes[155]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12620,7 +12876,7 @@ func (x *RulesOfMember) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RulesOfMember.ProtoReflect.Descriptor instead.
 func (*RulesOfMember) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{152}
+	return file_v1_starling_proto_rawDescGZIP(), []int{155}
 }
 
 func (x *RulesOfMember) GetPeer() string {
@@ -12647,7 +12903,7 @@ type RaiseRulesRequest struct {
 
 func (x *RaiseRulesRequest) Reset() {
 	*x = RaiseRulesRequest{}
-	mi := &file_v1_starling_proto_msgTypes[153]
+	mi := &file_v1_starling_proto_msgTypes[156]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12659,7 +12915,7 @@ func (x *RaiseRulesRequest) String() string {
 func (*RaiseRulesRequest) ProtoMessage() {}
 
 func (x *RaiseRulesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[153]
+	mi := &file_v1_starling_proto_msgTypes[156]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12672,7 +12928,7 @@ func (x *RaiseRulesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RaiseRulesRequest.ProtoReflect.Descriptor instead.
 func (*RaiseRulesRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{153}
+	return file_v1_starling_proto_rawDescGZIP(), []int{156}
 }
 
 func (x *RaiseRulesRequest) GetVersion() uint32 {
@@ -12691,7 +12947,7 @@ type RaiseRulesResponse struct {
 
 func (x *RaiseRulesResponse) Reset() {
 	*x = RaiseRulesResponse{}
-	mi := &file_v1_starling_proto_msgTypes[154]
+	mi := &file_v1_starling_proto_msgTypes[157]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12703,7 +12959,7 @@ func (x *RaiseRulesResponse) String() string {
 func (*RaiseRulesResponse) ProtoMessage() {}
 
 func (x *RaiseRulesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[154]
+	mi := &file_v1_starling_proto_msgTypes[157]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12716,7 +12972,7 @@ func (x *RaiseRulesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RaiseRulesResponse.ProtoReflect.Descriptor instead.
 func (*RaiseRulesResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{154}
+	return file_v1_starling_proto_rawDescGZIP(), []int{157}
 }
 
 func (x *RaiseRulesResponse) GetIndex() uint64 {
@@ -12734,7 +12990,7 @@ type QuorumRequest struct {
 
 func (x *QuorumRequest) Reset() {
 	*x = QuorumRequest{}
-	mi := &file_v1_starling_proto_msgTypes[155]
+	mi := &file_v1_starling_proto_msgTypes[158]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12746,7 +13002,7 @@ func (x *QuorumRequest) String() string {
 func (*QuorumRequest) ProtoMessage() {}
 
 func (x *QuorumRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[155]
+	mi := &file_v1_starling_proto_msgTypes[158]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12759,7 +13015,7 @@ func (x *QuorumRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuorumRequest.ProtoReflect.Descriptor instead.
 func (*QuorumRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{155}
+	return file_v1_starling_proto_rawDescGZIP(), []int{158}
 }
 
 type QuorumResponse struct {
@@ -12779,7 +13035,7 @@ type QuorumResponse struct {
 
 func (x *QuorumResponse) Reset() {
 	*x = QuorumResponse{}
-	mi := &file_v1_starling_proto_msgTypes[156]
+	mi := &file_v1_starling_proto_msgTypes[159]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12791,7 +13047,7 @@ func (x *QuorumResponse) String() string {
 func (*QuorumResponse) ProtoMessage() {}
 
 func (x *QuorumResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[156]
+	mi := &file_v1_starling_proto_msgTypes[159]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12804,7 +13060,7 @@ func (x *QuorumResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuorumResponse.ProtoReflect.Descriptor instead.
 func (*QuorumResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{156}
+	return file_v1_starling_proto_rawDescGZIP(), []int{159}
 }
 
 func (x *QuorumResponse) GetEndpoints() []string {
@@ -12866,7 +13122,7 @@ type QuorumMember struct {
 
 func (x *QuorumMember) Reset() {
 	*x = QuorumMember{}
-	mi := &file_v1_starling_proto_msgTypes[157]
+	mi := &file_v1_starling_proto_msgTypes[160]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12878,7 +13134,7 @@ func (x *QuorumMember) String() string {
 func (*QuorumMember) ProtoMessage() {}
 
 func (x *QuorumMember) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[157]
+	mi := &file_v1_starling_proto_msgTypes[160]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12891,7 +13147,7 @@ func (x *QuorumMember) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuorumMember.ProtoReflect.Descriptor instead.
 func (*QuorumMember) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{157}
+	return file_v1_starling_proto_rawDescGZIP(), []int{160}
 }
 
 func (x *QuorumMember) GetNode() string {
@@ -12977,7 +13233,7 @@ type QuorumMachine struct {
 
 func (x *QuorumMachine) Reset() {
 	*x = QuorumMachine{}
-	mi := &file_v1_starling_proto_msgTypes[158]
+	mi := &file_v1_starling_proto_msgTypes[161]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12989,7 +13245,7 @@ func (x *QuorumMachine) String() string {
 func (*QuorumMachine) ProtoMessage() {}
 
 func (x *QuorumMachine) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[158]
+	mi := &file_v1_starling_proto_msgTypes[161]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13002,7 +13258,7 @@ func (x *QuorumMachine) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuorumMachine.ProtoReflect.Descriptor instead.
 func (*QuorumMachine) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{158}
+	return file_v1_starling_proto_rawDescGZIP(), []int{161}
 }
 
 func (x *QuorumMachine) GetNode() string {
@@ -13037,7 +13293,7 @@ type ChangeQuorumRequest struct {
 
 func (x *ChangeQuorumRequest) Reset() {
 	*x = ChangeQuorumRequest{}
-	mi := &file_v1_starling_proto_msgTypes[159]
+	mi := &file_v1_starling_proto_msgTypes[162]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13049,7 +13305,7 @@ func (x *ChangeQuorumRequest) String() string {
 func (*ChangeQuorumRequest) ProtoMessage() {}
 
 func (x *ChangeQuorumRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[159]
+	mi := &file_v1_starling_proto_msgTypes[162]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13062,7 +13318,7 @@ func (x *ChangeQuorumRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangeQuorumRequest.ProtoReflect.Descriptor instead.
 func (*ChangeQuorumRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{159}
+	return file_v1_starling_proto_rawDescGZIP(), []int{162}
 }
 
 func (x *ChangeQuorumRequest) GetAction() string {
@@ -13087,7 +13343,7 @@ type ChangeQuorumResponse struct {
 
 func (x *ChangeQuorumResponse) Reset() {
 	*x = ChangeQuorumResponse{}
-	mi := &file_v1_starling_proto_msgTypes[160]
+	mi := &file_v1_starling_proto_msgTypes[163]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13099,7 +13355,7 @@ func (x *ChangeQuorumResponse) String() string {
 func (*ChangeQuorumResponse) ProtoMessage() {}
 
 func (x *ChangeQuorumResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[160]
+	mi := &file_v1_starling_proto_msgTypes[163]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13112,7 +13368,7 @@ func (x *ChangeQuorumResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangeQuorumResponse.ProtoReflect.Descriptor instead.
 func (*ChangeQuorumResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{160}
+	return file_v1_starling_proto_rawDescGZIP(), []int{163}
 }
 
 type InfoRequest struct {
@@ -13124,7 +13380,7 @@ type InfoRequest struct {
 
 func (x *InfoRequest) Reset() {
 	*x = InfoRequest{}
-	mi := &file_v1_starling_proto_msgTypes[161]
+	mi := &file_v1_starling_proto_msgTypes[164]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13136,7 +13392,7 @@ func (x *InfoRequest) String() string {
 func (*InfoRequest) ProtoMessage() {}
 
 func (x *InfoRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[161]
+	mi := &file_v1_starling_proto_msgTypes[164]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13149,7 +13405,7 @@ func (x *InfoRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InfoRequest.ProtoReflect.Descriptor instead.
 func (*InfoRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{161}
+	return file_v1_starling_proto_rawDescGZIP(), []int{164}
 }
 
 func (x *InfoRequest) GetMinIndex() uint64 {
@@ -13182,7 +13438,7 @@ type InfoResponse struct {
 
 func (x *InfoResponse) Reset() {
 	*x = InfoResponse{}
-	mi := &file_v1_starling_proto_msgTypes[162]
+	mi := &file_v1_starling_proto_msgTypes[165]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13194,7 +13450,7 @@ func (x *InfoResponse) String() string {
 func (*InfoResponse) ProtoMessage() {}
 
 func (x *InfoResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[162]
+	mi := &file_v1_starling_proto_msgTypes[165]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13207,7 +13463,7 @@ func (x *InfoResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InfoResponse.ProtoReflect.Descriptor instead.
 func (*InfoResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{162}
+	return file_v1_starling_proto_rawDescGZIP(), []int{165}
 }
 
 func (x *InfoResponse) GetIndex() uint64 {
@@ -13279,7 +13535,7 @@ type Wait struct {
 
 func (x *Wait) Reset() {
 	*x = Wait{}
-	mi := &file_v1_starling_proto_msgTypes[163]
+	mi := &file_v1_starling_proto_msgTypes[166]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13291,7 +13547,7 @@ func (x *Wait) String() string {
 func (*Wait) ProtoMessage() {}
 
 func (x *Wait) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[163]
+	mi := &file_v1_starling_proto_msgTypes[166]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13304,7 +13560,7 @@ func (x *Wait) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Wait.ProtoReflect.Descriptor instead.
 func (*Wait) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{163}
+	return file_v1_starling_proto_rawDescGZIP(), []int{166}
 }
 
 func (x *Wait) GetAllocation() string {
@@ -14250,7 +14506,27 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\adevices\x18\x05 \x03(\v2\x18.starling.v1.DeviceHoursR\adevices\"7\n" +
 	"\vDeviceHours\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x14\n" +
-	"\x05hours\x18\x02 \x01(\x01R\x05hours\"l\n" +
+	"\x05hours\x18\x02 \x01(\x01R\x05hours\"\x90\x01\n" +
+	"\rSeriesRequest\x12\x1b\n" +
+	"\tmin_index\x18\x01 \x01(\x04R\bminIndex\x12\x12\n" +
+	"\x04pool\x18\x02 \x01(\tR\x04pool\x12\x12\n" +
+	"\x04kind\x18\x03 \x01(\tR\x04kind\x12\x12\n" +
+	"\x04from\x18\x04 \x01(\x04R\x04from\x12\x0e\n" +
+	"\x02to\x18\x05 \x01(\x04R\x02to\x12\x16\n" +
+	"\x06points\x18\x06 \x01(\rR\x06points\"\xb4\x01\n" +
+	"\x0eSeriesResponse\x12\x14\n" +
+	"\x05index\x18\x01 \x01(\x04R\x05index\x12.\n" +
+	"\x04time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12\x16\n" +
+	"\x06oldest\x18\x03 \x01(\x04R\x06oldest\x120\n" +
+	"\x06points\x18\x04 \x03(\v2\x18.starling.v1.SeriesPointR\x06points\x12\x12\n" +
+	"\x04more\x18\x05 \x01(\bR\x04more\"\xc7\x01\n" +
+	"\vSeriesPoint\x12\x14\n" +
+	"\x05index\x18\x01 \x01(\x04R\x05index\x12.\n" +
+	"\x04time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12\x1a\n" +
+	"\bcapacity\x18\x03 \x01(\x03R\bcapacity\x12\x1c\n" +
+	"\tallocated\x18\x04 \x01(\x03R\tallocated\x12\x16\n" +
+	"\x06demand\x18\x05 \x01(\x03R\x06demand\x12 \n" +
+	"\ventitlement\x18\x06 \x01(\x03R\ventitlement\"l\n" +
 	"\x10NodeStatsRequest\x12\x1b\n" +
 	"\tmin_index\x18\x01 \x01(\x04R\bminIndex\x12#\n" +
 	"\rwindow_millis\x18\x02 \x01(\rR\fwindowMillis\x12\x16\n" +
@@ -14480,7 +14756,7 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\n" +
 	"allocation\x18\x01 \x01(\tR\n" +
 	"allocation\x12\x16\n" +
-	"\x06reason\x18\x02 \x01(\tR\x06reason2\xc3\x1b\n" +
+	"\x06reason\x18\x02 \x01(\tR\x06reason2\x8b\x1c\n" +
 	"\bStarling\x12J\n" +
 	"\tSubmitJob\x12\x1d.starling.v1.SubmitJobRequest\x1a\x1e.starling.v1.SubmitJobResponse\x12D\n" +
 	"\aKillJob\x12\x1b.starling.v1.KillJobRequest\x1a\x1c.starling.v1.KillJobResponse\x12I\n" +
@@ -14520,7 +14796,8 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\x06Export\x12\x1a.starling.v1.ExportRequest\x1a\x1b.starling.v1.ExportResponse\"\x03\x90\x02\x010\x01\x12@\n" +
 	"\x04Diff\x12\x18.starling.v1.DiffRequest\x1a\x19.starling.v1.DiffResponse\"\x03\x90\x02\x01\x12K\n" +
 	"\x05Blame\x12\x19.starling.v1.BlameRequest\x1a .starling.v1.TailJournalResponse\"\x03\x90\x02\x010\x01\x12C\n" +
-	"\x05Usage\x12\x19.starling.v1.UsageRequest\x1a\x1a.starling.v1.UsageResponse\"\x03\x90\x02\x01\x12O\n" +
+	"\x05Usage\x12\x19.starling.v1.UsageRequest\x1a\x1a.starling.v1.UsageResponse\"\x03\x90\x02\x01\x12F\n" +
+	"\x06Series\x12\x1a.starling.v1.SeriesRequest\x1a\x1b.starling.v1.SeriesResponse\"\x03\x90\x02\x01\x12O\n" +
 	"\tNodeStats\x12\x1d.starling.v1.NodeStatsRequest\x1a\x1e.starling.v1.NodeStatsResponse\"\x03\x90\x02\x01\x12[\n" +
 	"\rInstanceStats\x12!.starling.v1.InstanceStatsRequest\x1a\".starling.v1.InstanceStatsResponse\"\x03\x90\x02\x01\x12B\n" +
 	"\x04Logs\x12\x18.starling.v1.LogsRequest\x1a\x19.starling.v1.LogsResponse\"\x03\x90\x02\x010\x01\x12E\n" +
@@ -14545,7 +14822,7 @@ func file_v1_starling_proto_rawDescGZIP() []byte {
 	return file_v1_starling_proto_rawDescData
 }
 
-var file_v1_starling_proto_msgTypes = make([]protoimpl.MessageInfo, 164)
+var file_v1_starling_proto_msgTypes = make([]protoimpl.MessageInfo, 167)
 var file_v1_starling_proto_goTypes = []any{
 	(*ErrorDetail)(nil),             // 0: starling.v1.ErrorDetail
 	(*Problem)(nil),                 // 1: starling.v1.Problem
@@ -14676,42 +14953,45 @@ var file_v1_starling_proto_goTypes = []any{
 	(*UsageResponse)(nil),           // 126: starling.v1.UsageResponse
 	(*UsageRow)(nil),                // 127: starling.v1.UsageRow
 	(*DeviceHours)(nil),             // 128: starling.v1.DeviceHours
-	(*NodeStatsRequest)(nil),        // 129: starling.v1.NodeStatsRequest
-	(*NodeStatsResponse)(nil),       // 130: starling.v1.NodeStatsResponse
-	(*NodeUse)(nil),                 // 131: starling.v1.NodeUse
-	(*Use)(nil),                     // 132: starling.v1.Use
-	(*GPUUse)(nil),                  // 133: starling.v1.GPUUse
-	(*InstanceStatsRequest)(nil),    // 134: starling.v1.InstanceStatsRequest
-	(*InstanceStatsResponse)(nil),   // 135: starling.v1.InstanceStatsResponse
-	(*InstanceUse)(nil),             // 136: starling.v1.InstanceUse
-	(*InstanceSecret)(nil),          // 137: starling.v1.InstanceSecret
-	(*JournalEntry)(nil),            // 138: starling.v1.JournalEntry
-	(*CommandWords)(nil),            // 139: starling.v1.CommandWords
-	(*EffectWords)(nil),             // 140: starling.v1.EffectWords
-	(*LogsRequest)(nil),             // 141: starling.v1.LogsRequest
-	(*LogsResponse)(nil),            // 142: starling.v1.LogsResponse
-	(*FilesRequest)(nil),            // 143: starling.v1.FilesRequest
-	(*FilesResponse)(nil),           // 144: starling.v1.FilesResponse
-	(*FileInfo)(nil),                // 145: starling.v1.FileInfo
-	(*ExecRequest)(nil),             // 146: starling.v1.ExecRequest
-	(*ExecResponse)(nil),            // 147: starling.v1.ExecResponse
-	(*OutputRequest)(nil),           // 148: starling.v1.OutputRequest
-	(*OutputResponse)(nil),          // 149: starling.v1.OutputResponse
-	(*RulesRequest)(nil),            // 150: starling.v1.RulesRequest
-	(*RulesResponse)(nil),           // 151: starling.v1.RulesResponse
-	(*RulesOfMember)(nil),           // 152: starling.v1.RulesOfMember
-	(*RaiseRulesRequest)(nil),       // 153: starling.v1.RaiseRulesRequest
-	(*RaiseRulesResponse)(nil),      // 154: starling.v1.RaiseRulesResponse
-	(*QuorumRequest)(nil),           // 155: starling.v1.QuorumRequest
-	(*QuorumResponse)(nil),          // 156: starling.v1.QuorumResponse
-	(*QuorumMember)(nil),            // 157: starling.v1.QuorumMember
-	(*QuorumMachine)(nil),           // 158: starling.v1.QuorumMachine
-	(*ChangeQuorumRequest)(nil),     // 159: starling.v1.ChangeQuorumRequest
-	(*ChangeQuorumResponse)(nil),    // 160: starling.v1.ChangeQuorumResponse
-	(*InfoRequest)(nil),             // 161: starling.v1.InfoRequest
-	(*InfoResponse)(nil),            // 162: starling.v1.InfoResponse
-	(*Wait)(nil),                    // 163: starling.v1.Wait
-	(*timestamppb.Timestamp)(nil),   // 164: google.protobuf.Timestamp
+	(*SeriesRequest)(nil),           // 129: starling.v1.SeriesRequest
+	(*SeriesResponse)(nil),          // 130: starling.v1.SeriesResponse
+	(*SeriesPoint)(nil),             // 131: starling.v1.SeriesPoint
+	(*NodeStatsRequest)(nil),        // 132: starling.v1.NodeStatsRequest
+	(*NodeStatsResponse)(nil),       // 133: starling.v1.NodeStatsResponse
+	(*NodeUse)(nil),                 // 134: starling.v1.NodeUse
+	(*Use)(nil),                     // 135: starling.v1.Use
+	(*GPUUse)(nil),                  // 136: starling.v1.GPUUse
+	(*InstanceStatsRequest)(nil),    // 137: starling.v1.InstanceStatsRequest
+	(*InstanceStatsResponse)(nil),   // 138: starling.v1.InstanceStatsResponse
+	(*InstanceUse)(nil),             // 139: starling.v1.InstanceUse
+	(*InstanceSecret)(nil),          // 140: starling.v1.InstanceSecret
+	(*JournalEntry)(nil),            // 141: starling.v1.JournalEntry
+	(*CommandWords)(nil),            // 142: starling.v1.CommandWords
+	(*EffectWords)(nil),             // 143: starling.v1.EffectWords
+	(*LogsRequest)(nil),             // 144: starling.v1.LogsRequest
+	(*LogsResponse)(nil),            // 145: starling.v1.LogsResponse
+	(*FilesRequest)(nil),            // 146: starling.v1.FilesRequest
+	(*FilesResponse)(nil),           // 147: starling.v1.FilesResponse
+	(*FileInfo)(nil),                // 148: starling.v1.FileInfo
+	(*ExecRequest)(nil),             // 149: starling.v1.ExecRequest
+	(*ExecResponse)(nil),            // 150: starling.v1.ExecResponse
+	(*OutputRequest)(nil),           // 151: starling.v1.OutputRequest
+	(*OutputResponse)(nil),          // 152: starling.v1.OutputResponse
+	(*RulesRequest)(nil),            // 153: starling.v1.RulesRequest
+	(*RulesResponse)(nil),           // 154: starling.v1.RulesResponse
+	(*RulesOfMember)(nil),           // 155: starling.v1.RulesOfMember
+	(*RaiseRulesRequest)(nil),       // 156: starling.v1.RaiseRulesRequest
+	(*RaiseRulesResponse)(nil),      // 157: starling.v1.RaiseRulesResponse
+	(*QuorumRequest)(nil),           // 158: starling.v1.QuorumRequest
+	(*QuorumResponse)(nil),          // 159: starling.v1.QuorumResponse
+	(*QuorumMember)(nil),            // 160: starling.v1.QuorumMember
+	(*QuorumMachine)(nil),           // 161: starling.v1.QuorumMachine
+	(*ChangeQuorumRequest)(nil),     // 162: starling.v1.ChangeQuorumRequest
+	(*ChangeQuorumResponse)(nil),    // 163: starling.v1.ChangeQuorumResponse
+	(*InfoRequest)(nil),             // 164: starling.v1.InfoRequest
+	(*InfoResponse)(nil),            // 165: starling.v1.InfoResponse
+	(*Wait)(nil),                    // 166: starling.v1.Wait
+	(*timestamppb.Timestamp)(nil),   // 167: google.protobuf.Timestamp
 }
 var file_v1_starling_proto_depIdxs = []int32{
 	1,   // 0: starling.v1.ErrorDetail.problems:type_name -> starling.v1.Problem
@@ -14759,14 +15039,14 @@ var file_v1_starling_proto_depIdxs = []int32{
 	79,  // 42: starling.v1.WhatIfResponse.capacity_after:type_name -> starling.v1.Amount
 	37,  // 43: starling.v1.WhatIfResponse.findings:type_name -> starling.v1.JobFinding
 	106, // 44: starling.v1.JobFinding.finding:type_name -> starling.v1.Finding
-	164, // 45: starling.v1.ListVolumesResponse.time:type_name -> google.protobuf.Timestamp
+	167, // 45: starling.v1.ListVolumesResponse.time:type_name -> google.protobuf.Timestamp
 	52,  // 46: starling.v1.ListVolumesResponse.volumes:type_name -> starling.v1.Volumes
-	164, // 47: starling.v1.Volumes.since:type_name -> google.protobuf.Timestamp
-	164, // 48: starling.v1.ListSecretsResponse.time:type_name -> google.protobuf.Timestamp
+	167, // 47: starling.v1.Volumes.since:type_name -> google.protobuf.Timestamp
+	167, // 48: starling.v1.ListSecretsResponse.time:type_name -> google.protobuf.Timestamp
 	57,  // 49: starling.v1.ListSecretsResponse.secrets:type_name -> starling.v1.Secret
-	164, // 50: starling.v1.Secret.put_at:type_name -> google.protobuf.Timestamp
+	167, // 50: starling.v1.Secret.put_at:type_name -> google.protobuf.Timestamp
 	58,  // 51: starling.v1.Secret.versions:type_name -> starling.v1.SecretVersion
-	164, // 52: starling.v1.SecretVersion.put_at:type_name -> google.protobuf.Timestamp
+	167, // 52: starling.v1.SecretVersion.put_at:type_name -> google.protobuf.Timestamp
 	70,  // 53: starling.v1.PoolSpec.quotas:type_name -> starling.v1.Quota
 	69,  // 54: starling.v1.ChangePoolsRequest.pools:type_name -> starling.v1.PoolSpec
 	69,  // 55: starling.v1.PlanPoolsRequest.pools:type_name -> starling.v1.PoolSpec
@@ -14774,34 +15054,34 @@ var file_v1_starling_proto_depIdxs = []int32{
 	76,  // 57: starling.v1.PlanPoolsResponse.entitlements:type_name -> starling.v1.EntitlementChange
 	1,   // 58: starling.v1.PlanPoolsResponse.warnings:type_name -> starling.v1.Problem
 	28,  // 59: starling.v1.PoolChange.changes:type_name -> starling.v1.Change
-	164, // 60: starling.v1.ListPoolsResponse.time:type_name -> google.protobuf.Timestamp
+	167, // 60: starling.v1.ListPoolsResponse.time:type_name -> google.protobuf.Timestamp
 	79,  // 61: starling.v1.ListPoolsResponse.capacity:type_name -> starling.v1.Amount
 	80,  // 62: starling.v1.ListPoolsResponse.pools:type_name -> starling.v1.Pool
 	1,   // 63: starling.v1.ListPoolsResponse.warnings:type_name -> starling.v1.Problem
 	69,  // 64: starling.v1.Pool.spec:type_name -> starling.v1.PoolSpec
 	81,  // 65: starling.v1.Pool.uses:type_name -> starling.v1.PoolUse
-	164, // 66: starling.v1.PoolStatusResponse.time:type_name -> google.protobuf.Timestamp
+	167, // 66: starling.v1.PoolStatusResponse.time:type_name -> google.protobuf.Timestamp
 	80,  // 67: starling.v1.PoolStatusResponse.pool:type_name -> starling.v1.Pool
 	84,  // 68: starling.v1.PoolStatusResponse.explanations:type_name -> starling.v1.PoolExplanation
 	85,  // 69: starling.v1.PoolExplanation.parts:type_name -> starling.v1.Part
-	164, // 70: starling.v1.JobHistoryResponse.time:type_name -> google.protobuf.Timestamp
+	167, // 70: starling.v1.JobHistoryResponse.time:type_name -> google.protobuf.Timestamp
 	93,  // 71: starling.v1.JobHistoryResponse.job:type_name -> starling.v1.Job
 	88,  // 72: starling.v1.JobHistoryResponse.versions:type_name -> starling.v1.JobVersion
-	164, // 73: starling.v1.JobVersion.brought_at:type_name -> google.protobuf.Timestamp
+	167, // 73: starling.v1.JobVersion.brought_at:type_name -> google.protobuf.Timestamp
 	2,   // 74: starling.v1.JobVersion.spec:type_name -> starling.v1.JobSpec
 	28,  // 75: starling.v1.JobDiffResponse.changes:type_name -> starling.v1.Change
-	164, // 76: starling.v1.ListJobsResponse.time:type_name -> google.protobuf.Timestamp
+	167, // 76: starling.v1.ListJobsResponse.time:type_name -> google.protobuf.Timestamp
 	93,  // 77: starling.v1.ListJobsResponse.jobs:type_name -> starling.v1.Job
 	96,  // 78: starling.v1.Job.counts:type_name -> starling.v1.Counts
-	164, // 79: starling.v1.Job.submitted_at:type_name -> google.protobuf.Timestamp
-	164, // 80: starling.v1.Job.finished_at:type_name -> google.protobuf.Timestamp
+	167, // 79: starling.v1.Job.submitted_at:type_name -> google.protobuf.Timestamp
+	167, // 80: starling.v1.Job.finished_at:type_name -> google.protobuf.Timestamp
 	95,  // 81: starling.v1.Job.update:type_name -> starling.v1.Update
 	94,  // 82: starling.v1.Job.policy_action:type_name -> starling.v1.PolicyAction
-	164, // 83: starling.v1.PolicyAction.at:type_name -> google.protobuf.Timestamp
-	164, // 84: starling.v1.Update.began_at:type_name -> google.protobuf.Timestamp
-	164, // 85: starling.v1.Update.progress_at:type_name -> google.protobuf.Timestamp
-	164, // 86: starling.v1.Update.ended_at:type_name -> google.protobuf.Timestamp
-	164, // 87: starling.v1.JobStatusResponse.time:type_name -> google.protobuf.Timestamp
+	167, // 83: starling.v1.PolicyAction.at:type_name -> google.protobuf.Timestamp
+	167, // 84: starling.v1.Update.began_at:type_name -> google.protobuf.Timestamp
+	167, // 85: starling.v1.Update.progress_at:type_name -> google.protobuf.Timestamp
+	167, // 86: starling.v1.Update.ended_at:type_name -> google.protobuf.Timestamp
+	167, // 87: starling.v1.JobStatusResponse.time:type_name -> google.protobuf.Timestamp
 	93,  // 88: starling.v1.JobStatusResponse.job:type_name -> starling.v1.Job
 	2,   // 89: starling.v1.JobStatusResponse.spec:type_name -> starling.v1.JobSpec
 	99,  // 90: starling.v1.JobStatusResponse.tasks:type_name -> starling.v1.Task
@@ -14809,27 +15089,27 @@ var file_v1_starling_proto_depIdxs = []int32{
 	96,  // 92: starling.v1.Task.counts:type_name -> starling.v1.Counts
 	101, // 93: starling.v1.Task.preemption:type_name -> starling.v1.Preemption
 	100, // 94: starling.v1.Task.changes:type_name -> starling.v1.TaskChanges
-	164, // 95: starling.v1.Preemption.at:type_name -> google.protobuf.Timestamp
-	164, // 96: starling.v1.Slot.since:type_name -> google.protobuf.Timestamp
-	164, // 97: starling.v1.Slot.deadline:type_name -> google.protobuf.Timestamp
+	167, // 95: starling.v1.Preemption.at:type_name -> google.protobuf.Timestamp
+	167, // 96: starling.v1.Slot.since:type_name -> google.protobuf.Timestamp
+	167, // 97: starling.v1.Slot.deadline:type_name -> google.protobuf.Timestamp
 	103, // 98: starling.v1.Slot.ports:type_name -> starling.v1.Port
-	164, // 99: starling.v1.WhyResponse.time:type_name -> google.protobuf.Timestamp
+	167, // 99: starling.v1.WhyResponse.time:type_name -> google.protobuf.Timestamp
 	93,  // 100: starling.v1.WhyResponse.job:type_name -> starling.v1.Job
 	106, // 101: starling.v1.WhyResponse.findings:type_name -> starling.v1.Finding
-	164, // 102: starling.v1.Finding.since:type_name -> google.protobuf.Timestamp
-	164, // 103: starling.v1.Finding.until:type_name -> google.protobuf.Timestamp
-	164, // 104: starling.v1.ListPeersResponse.time:type_name -> google.protobuf.Timestamp
+	167, // 102: starling.v1.Finding.since:type_name -> google.protobuf.Timestamp
+	167, // 103: starling.v1.Finding.until:type_name -> google.protobuf.Timestamp
+	167, // 104: starling.v1.ListPeersResponse.time:type_name -> google.protobuf.Timestamp
 	109, // 105: starling.v1.ListPeersResponse.peers:type_name -> starling.v1.Peer
 	8,   // 106: starling.v1.Peer.capacity:type_name -> starling.v1.Resources
 	8,   // 107: starling.v1.Peer.free:type_name -> starling.v1.Resources
 	10,  // 108: starling.v1.Peer.devices:type_name -> starling.v1.Device
 	7,   // 109: starling.v1.Peer.attributes:type_name -> starling.v1.Variable
-	164, // 110: starling.v1.Peer.drain_deadline:type_name -> google.protobuf.Timestamp
+	167, // 110: starling.v1.Peer.drain_deadline:type_name -> google.protobuf.Timestamp
 	8,   // 111: starling.v1.Peer.kept:type_name -> starling.v1.Resources
-	164, // 112: starling.v1.Peer.away_until:type_name -> google.protobuf.Timestamp
+	167, // 112: starling.v1.Peer.away_until:type_name -> google.protobuf.Timestamp
 	110, // 113: starling.v1.Peer.held:type_name -> starling.v1.HeldDevice
 	7,   // 114: starling.v1.WatchRequest.labels:type_name -> starling.v1.Variable
-	164, // 115: starling.v1.WatchResponse.time:type_name -> google.protobuf.Timestamp
+	167, // 115: starling.v1.WatchResponse.time:type_name -> google.protobuf.Timestamp
 	69,  // 116: starling.v1.WatchResponse.pool:type_name -> starling.v1.PoolSpec
 	113, // 117: starling.v1.WatchResponse.node:type_name -> starling.v1.Node
 	93,  // 118: starling.v1.WatchResponse.job:type_name -> starling.v1.Job
@@ -14840,142 +15120,147 @@ var file_v1_starling_proto_depIdxs = []int32{
 	8,   // 123: starling.v1.Node.free:type_name -> starling.v1.Resources
 	10,  // 124: starling.v1.Node.devices:type_name -> starling.v1.Device
 	7,   // 125: starling.v1.Node.attributes:type_name -> starling.v1.Variable
-	164, // 126: starling.v1.Node.drain_deadline:type_name -> google.protobuf.Timestamp
-	164, // 127: starling.v1.Node.away_until:type_name -> google.protobuf.Timestamp
+	167, // 126: starling.v1.Node.drain_deadline:type_name -> google.protobuf.Timestamp
+	167, // 127: starling.v1.Node.away_until:type_name -> google.protobuf.Timestamp
 	7,   // 128: starling.v1.Instance.labels:type_name -> starling.v1.Variable
 	102, // 129: starling.v1.Instance.slot:type_name -> starling.v1.Slot
 	103, // 130: starling.v1.Endpoint.ports:type_name -> starling.v1.Port
 	7,   // 131: starling.v1.Endpoint.labels:type_name -> starling.v1.Variable
-	138, // 132: starling.v1.TailJournalResponse.entry:type_name -> starling.v1.JournalEntry
-	164, // 133: starling.v1.DiffResponse.from_time:type_name -> google.protobuf.Timestamp
-	164, // 134: starling.v1.DiffResponse.to_time:type_name -> google.protobuf.Timestamp
+	141, // 132: starling.v1.TailJournalResponse.entry:type_name -> starling.v1.JournalEntry
+	167, // 133: starling.v1.DiffResponse.from_time:type_name -> google.protobuf.Timestamp
+	167, // 134: starling.v1.DiffResponse.to_time:type_name -> google.protobuf.Timestamp
 	122, // 135: starling.v1.DiffResponse.changes:type_name -> starling.v1.Changed
 	123, // 136: starling.v1.Changed.causes:type_name -> starling.v1.ChangeCause
-	164, // 137: starling.v1.ChangeCause.time:type_name -> google.protobuf.Timestamp
-	164, // 138: starling.v1.UsageResponse.since:type_name -> google.protobuf.Timestamp
-	164, // 139: starling.v1.UsageResponse.until:type_name -> google.protobuf.Timestamp
+	167, // 137: starling.v1.ChangeCause.time:type_name -> google.protobuf.Timestamp
+	167, // 138: starling.v1.UsageResponse.since:type_name -> google.protobuf.Timestamp
+	167, // 139: starling.v1.UsageResponse.until:type_name -> google.protobuf.Timestamp
 	127, // 140: starling.v1.UsageResponse.rows:type_name -> starling.v1.UsageRow
 	128, // 141: starling.v1.UsageRow.devices:type_name -> starling.v1.DeviceHours
-	164, // 142: starling.v1.NodeStatsResponse.time:type_name -> google.protobuf.Timestamp
-	131, // 143: starling.v1.NodeStatsResponse.nodes:type_name -> starling.v1.NodeUse
-	8,   // 144: starling.v1.NodeUse.capacity:type_name -> starling.v1.Resources
-	8,   // 145: starling.v1.NodeUse.allocated:type_name -> starling.v1.Resources
-	132, // 146: starling.v1.NodeUse.use:type_name -> starling.v1.Use
-	133, // 147: starling.v1.NodeUse.gpus:type_name -> starling.v1.GPUUse
-	164, // 148: starling.v1.InstanceStatsResponse.time:type_name -> google.protobuf.Timestamp
-	136, // 149: starling.v1.InstanceStatsResponse.instances:type_name -> starling.v1.InstanceUse
-	8,   // 150: starling.v1.InstanceUse.limits:type_name -> starling.v1.Resources
-	132, // 151: starling.v1.InstanceUse.use:type_name -> starling.v1.Use
-	133, // 152: starling.v1.InstanceUse.gpus:type_name -> starling.v1.GPUUse
-	137, // 153: starling.v1.InstanceUse.secrets:type_name -> starling.v1.InstanceSecret
-	18,  // 154: starling.v1.InstanceSecret.use:type_name -> starling.v1.SecretUse
-	164, // 155: starling.v1.JournalEntry.time:type_name -> google.protobuf.Timestamp
-	139, // 156: starling.v1.JournalEntry.commands:type_name -> starling.v1.CommandWords
-	140, // 157: starling.v1.JournalEntry.effects:type_name -> starling.v1.EffectWords
-	145, // 158: starling.v1.FilesResponse.files:type_name -> starling.v1.FileInfo
-	145, // 159: starling.v1.FilesResponse.file:type_name -> starling.v1.FileInfo
-	164, // 160: starling.v1.FileInfo.modified:type_name -> google.protobuf.Timestamp
-	152, // 161: starling.v1.RulesResponse.members:type_name -> starling.v1.RulesOfMember
-	157, // 162: starling.v1.QuorumResponse.members:type_name -> starling.v1.QuorumMember
-	158, // 163: starling.v1.QuorumResponse.spare:type_name -> starling.v1.QuorumMachine
-	164, // 164: starling.v1.QuorumMember.away_since:type_name -> google.protobuf.Timestamp
-	164, // 165: starling.v1.InfoResponse.time:type_name -> google.protobuf.Timestamp
-	163, // 166: starling.v1.InfoResponse.waits:type_name -> starling.v1.Wait
-	22,  // 167: starling.v1.Starling.SubmitJob:input_type -> starling.v1.SubmitJobRequest
-	24,  // 168: starling.v1.Starling.KillJob:input_type -> starling.v1.KillJobRequest
-	26,  // 169: starling.v1.Starling.PlanJob:input_type -> starling.v1.PlanJobRequest
-	32,  // 170: starling.v1.Starling.WhatIf:input_type -> starling.v1.WhatIfRequest
-	38,  // 171: starling.v1.Starling.SteerUpdate:input_type -> starling.v1.SteerUpdateRequest
-	40,  // 172: starling.v1.Starling.RevertJob:input_type -> starling.v1.RevertJobRequest
-	42,  // 173: starling.v1.Starling.RestartJob:input_type -> starling.v1.RestartJobRequest
-	44,  // 174: starling.v1.Starling.SuspendJob:input_type -> starling.v1.SuspendJobRequest
-	46,  // 175: starling.v1.Starling.SealTask:input_type -> starling.v1.SealTaskRequest
-	48,  // 176: starling.v1.Starling.EndAllocation:input_type -> starling.v1.EndAllocationRequest
-	50,  // 177: starling.v1.Starling.ListVolumes:input_type -> starling.v1.ListVolumesRequest
-	53,  // 178: starling.v1.Starling.PutSecret:input_type -> starling.v1.PutSecretRequest
-	55,  // 179: starling.v1.Starling.ListSecrets:input_type -> starling.v1.ListSecretsRequest
-	59,  // 180: starling.v1.Starling.RemoveSecret:input_type -> starling.v1.RemoveSecretRequest
-	61,  // 181: starling.v1.Starling.RemoveVolumes:input_type -> starling.v1.RemoveVolumesRequest
-	63,  // 182: starling.v1.Starling.ReadVolumes:input_type -> starling.v1.ReadVolumesRequest
-	65,  // 183: starling.v1.Starling.RelocateVolumes:input_type -> starling.v1.RelocateVolumesRequest
-	146, // 184: starling.v1.Starling.Exec:input_type -> starling.v1.ExecRequest
-	67,  // 185: starling.v1.Starling.DrainNode:input_type -> starling.v1.DrainNodeRequest
-	71,  // 186: starling.v1.Starling.ChangePools:input_type -> starling.v1.ChangePoolsRequest
-	73,  // 187: starling.v1.Starling.PlanPools:input_type -> starling.v1.PlanPoolsRequest
-	77,  // 188: starling.v1.Starling.ListPools:input_type -> starling.v1.ListPoolsRequest
-	82,  // 189: starling.v1.Starling.PoolStatus:input_type -> starling.v1.PoolStatusRequest
-	86,  // 190: starling.v1.Starling.JobHistory:input_type -> starling.v1.JobHistoryRequest
-	89,  // 191: starling.v1.Starling.JobDiff:input_type -> starling.v1.JobDiffRequest
-	91,  // 192: starling.v1.Starling.ListJobs:input_type -> starling.v1.ListJobsRequest
-	97,  // 193: starling.v1.Starling.JobStatus:input_type -> starling.v1.JobStatusRequest
-	104, // 194: starling.v1.Starling.Why:input_type -> starling.v1.WhyRequest
-	107, // 195: starling.v1.Starling.ListPeers:input_type -> starling.v1.ListPeersRequest
-	111, // 196: starling.v1.Starling.Watch:input_type -> starling.v1.WatchRequest
-	116, // 197: starling.v1.Starling.TailJournal:input_type -> starling.v1.TailJournalRequest
-	118, // 198: starling.v1.Starling.Export:input_type -> starling.v1.ExportRequest
-	120, // 199: starling.v1.Starling.Diff:input_type -> starling.v1.DiffRequest
-	124, // 200: starling.v1.Starling.Blame:input_type -> starling.v1.BlameRequest
-	125, // 201: starling.v1.Starling.Usage:input_type -> starling.v1.UsageRequest
-	129, // 202: starling.v1.Starling.NodeStats:input_type -> starling.v1.NodeStatsRequest
-	134, // 203: starling.v1.Starling.InstanceStats:input_type -> starling.v1.InstanceStatsRequest
-	141, // 204: starling.v1.Starling.Logs:input_type -> starling.v1.LogsRequest
-	143, // 205: starling.v1.Starling.Files:input_type -> starling.v1.FilesRequest
-	148, // 206: starling.v1.Starling.Output:input_type -> starling.v1.OutputRequest
-	150, // 207: starling.v1.Starling.Rules:input_type -> starling.v1.RulesRequest
-	153, // 208: starling.v1.Starling.RaiseRules:input_type -> starling.v1.RaiseRulesRequest
-	155, // 209: starling.v1.Starling.Quorum:input_type -> starling.v1.QuorumRequest
-	159, // 210: starling.v1.Starling.ChangeQuorum:input_type -> starling.v1.ChangeQuorumRequest
-	161, // 211: starling.v1.Starling.Info:input_type -> starling.v1.InfoRequest
-	23,  // 212: starling.v1.Starling.SubmitJob:output_type -> starling.v1.SubmitJobResponse
-	25,  // 213: starling.v1.Starling.KillJob:output_type -> starling.v1.KillJobResponse
-	27,  // 214: starling.v1.Starling.PlanJob:output_type -> starling.v1.PlanJobResponse
-	34,  // 215: starling.v1.Starling.WhatIf:output_type -> starling.v1.WhatIfResponse
-	39,  // 216: starling.v1.Starling.SteerUpdate:output_type -> starling.v1.SteerUpdateResponse
-	41,  // 217: starling.v1.Starling.RevertJob:output_type -> starling.v1.RevertJobResponse
-	43,  // 218: starling.v1.Starling.RestartJob:output_type -> starling.v1.RestartJobResponse
-	45,  // 219: starling.v1.Starling.SuspendJob:output_type -> starling.v1.SuspendJobResponse
-	47,  // 220: starling.v1.Starling.SealTask:output_type -> starling.v1.SealTaskResponse
-	49,  // 221: starling.v1.Starling.EndAllocation:output_type -> starling.v1.EndAllocationResponse
-	51,  // 222: starling.v1.Starling.ListVolumes:output_type -> starling.v1.ListVolumesResponse
-	54,  // 223: starling.v1.Starling.PutSecret:output_type -> starling.v1.PutSecretResponse
-	56,  // 224: starling.v1.Starling.ListSecrets:output_type -> starling.v1.ListSecretsResponse
-	60,  // 225: starling.v1.Starling.RemoveSecret:output_type -> starling.v1.RemoveSecretResponse
-	62,  // 226: starling.v1.Starling.RemoveVolumes:output_type -> starling.v1.RemoveVolumesResponse
-	64,  // 227: starling.v1.Starling.ReadVolumes:output_type -> starling.v1.ReadVolumesResponse
-	66,  // 228: starling.v1.Starling.RelocateVolumes:output_type -> starling.v1.RelocateVolumesResponse
-	147, // 229: starling.v1.Starling.Exec:output_type -> starling.v1.ExecResponse
-	68,  // 230: starling.v1.Starling.DrainNode:output_type -> starling.v1.DrainNodeResponse
-	72,  // 231: starling.v1.Starling.ChangePools:output_type -> starling.v1.ChangePoolsResponse
-	74,  // 232: starling.v1.Starling.PlanPools:output_type -> starling.v1.PlanPoolsResponse
-	78,  // 233: starling.v1.Starling.ListPools:output_type -> starling.v1.ListPoolsResponse
-	83,  // 234: starling.v1.Starling.PoolStatus:output_type -> starling.v1.PoolStatusResponse
-	87,  // 235: starling.v1.Starling.JobHistory:output_type -> starling.v1.JobHistoryResponse
-	90,  // 236: starling.v1.Starling.JobDiff:output_type -> starling.v1.JobDiffResponse
-	92,  // 237: starling.v1.Starling.ListJobs:output_type -> starling.v1.ListJobsResponse
-	98,  // 238: starling.v1.Starling.JobStatus:output_type -> starling.v1.JobStatusResponse
-	105, // 239: starling.v1.Starling.Why:output_type -> starling.v1.WhyResponse
-	108, // 240: starling.v1.Starling.ListPeers:output_type -> starling.v1.ListPeersResponse
-	112, // 241: starling.v1.Starling.Watch:output_type -> starling.v1.WatchResponse
-	117, // 242: starling.v1.Starling.TailJournal:output_type -> starling.v1.TailJournalResponse
-	119, // 243: starling.v1.Starling.Export:output_type -> starling.v1.ExportResponse
-	121, // 244: starling.v1.Starling.Diff:output_type -> starling.v1.DiffResponse
-	117, // 245: starling.v1.Starling.Blame:output_type -> starling.v1.TailJournalResponse
-	126, // 246: starling.v1.Starling.Usage:output_type -> starling.v1.UsageResponse
-	130, // 247: starling.v1.Starling.NodeStats:output_type -> starling.v1.NodeStatsResponse
-	135, // 248: starling.v1.Starling.InstanceStats:output_type -> starling.v1.InstanceStatsResponse
-	142, // 249: starling.v1.Starling.Logs:output_type -> starling.v1.LogsResponse
-	144, // 250: starling.v1.Starling.Files:output_type -> starling.v1.FilesResponse
-	149, // 251: starling.v1.Starling.Output:output_type -> starling.v1.OutputResponse
-	151, // 252: starling.v1.Starling.Rules:output_type -> starling.v1.RulesResponse
-	154, // 253: starling.v1.Starling.RaiseRules:output_type -> starling.v1.RaiseRulesResponse
-	156, // 254: starling.v1.Starling.Quorum:output_type -> starling.v1.QuorumResponse
-	160, // 255: starling.v1.Starling.ChangeQuorum:output_type -> starling.v1.ChangeQuorumResponse
-	162, // 256: starling.v1.Starling.Info:output_type -> starling.v1.InfoResponse
-	212, // [212:257] is the sub-list for method output_type
-	167, // [167:212] is the sub-list for method input_type
-	167, // [167:167] is the sub-list for extension type_name
-	167, // [167:167] is the sub-list for extension extendee
-	0,   // [0:167] is the sub-list for field type_name
+	167, // 142: starling.v1.SeriesResponse.time:type_name -> google.protobuf.Timestamp
+	131, // 143: starling.v1.SeriesResponse.points:type_name -> starling.v1.SeriesPoint
+	167, // 144: starling.v1.SeriesPoint.time:type_name -> google.protobuf.Timestamp
+	167, // 145: starling.v1.NodeStatsResponse.time:type_name -> google.protobuf.Timestamp
+	134, // 146: starling.v1.NodeStatsResponse.nodes:type_name -> starling.v1.NodeUse
+	8,   // 147: starling.v1.NodeUse.capacity:type_name -> starling.v1.Resources
+	8,   // 148: starling.v1.NodeUse.allocated:type_name -> starling.v1.Resources
+	135, // 149: starling.v1.NodeUse.use:type_name -> starling.v1.Use
+	136, // 150: starling.v1.NodeUse.gpus:type_name -> starling.v1.GPUUse
+	167, // 151: starling.v1.InstanceStatsResponse.time:type_name -> google.protobuf.Timestamp
+	139, // 152: starling.v1.InstanceStatsResponse.instances:type_name -> starling.v1.InstanceUse
+	8,   // 153: starling.v1.InstanceUse.limits:type_name -> starling.v1.Resources
+	135, // 154: starling.v1.InstanceUse.use:type_name -> starling.v1.Use
+	136, // 155: starling.v1.InstanceUse.gpus:type_name -> starling.v1.GPUUse
+	140, // 156: starling.v1.InstanceUse.secrets:type_name -> starling.v1.InstanceSecret
+	18,  // 157: starling.v1.InstanceSecret.use:type_name -> starling.v1.SecretUse
+	167, // 158: starling.v1.JournalEntry.time:type_name -> google.protobuf.Timestamp
+	142, // 159: starling.v1.JournalEntry.commands:type_name -> starling.v1.CommandWords
+	143, // 160: starling.v1.JournalEntry.effects:type_name -> starling.v1.EffectWords
+	148, // 161: starling.v1.FilesResponse.files:type_name -> starling.v1.FileInfo
+	148, // 162: starling.v1.FilesResponse.file:type_name -> starling.v1.FileInfo
+	167, // 163: starling.v1.FileInfo.modified:type_name -> google.protobuf.Timestamp
+	155, // 164: starling.v1.RulesResponse.members:type_name -> starling.v1.RulesOfMember
+	160, // 165: starling.v1.QuorumResponse.members:type_name -> starling.v1.QuorumMember
+	161, // 166: starling.v1.QuorumResponse.spare:type_name -> starling.v1.QuorumMachine
+	167, // 167: starling.v1.QuorumMember.away_since:type_name -> google.protobuf.Timestamp
+	167, // 168: starling.v1.InfoResponse.time:type_name -> google.protobuf.Timestamp
+	166, // 169: starling.v1.InfoResponse.waits:type_name -> starling.v1.Wait
+	22,  // 170: starling.v1.Starling.SubmitJob:input_type -> starling.v1.SubmitJobRequest
+	24,  // 171: starling.v1.Starling.KillJob:input_type -> starling.v1.KillJobRequest
+	26,  // 172: starling.v1.Starling.PlanJob:input_type -> starling.v1.PlanJobRequest
+	32,  // 173: starling.v1.Starling.WhatIf:input_type -> starling.v1.WhatIfRequest
+	38,  // 174: starling.v1.Starling.SteerUpdate:input_type -> starling.v1.SteerUpdateRequest
+	40,  // 175: starling.v1.Starling.RevertJob:input_type -> starling.v1.RevertJobRequest
+	42,  // 176: starling.v1.Starling.RestartJob:input_type -> starling.v1.RestartJobRequest
+	44,  // 177: starling.v1.Starling.SuspendJob:input_type -> starling.v1.SuspendJobRequest
+	46,  // 178: starling.v1.Starling.SealTask:input_type -> starling.v1.SealTaskRequest
+	48,  // 179: starling.v1.Starling.EndAllocation:input_type -> starling.v1.EndAllocationRequest
+	50,  // 180: starling.v1.Starling.ListVolumes:input_type -> starling.v1.ListVolumesRequest
+	53,  // 181: starling.v1.Starling.PutSecret:input_type -> starling.v1.PutSecretRequest
+	55,  // 182: starling.v1.Starling.ListSecrets:input_type -> starling.v1.ListSecretsRequest
+	59,  // 183: starling.v1.Starling.RemoveSecret:input_type -> starling.v1.RemoveSecretRequest
+	61,  // 184: starling.v1.Starling.RemoveVolumes:input_type -> starling.v1.RemoveVolumesRequest
+	63,  // 185: starling.v1.Starling.ReadVolumes:input_type -> starling.v1.ReadVolumesRequest
+	65,  // 186: starling.v1.Starling.RelocateVolumes:input_type -> starling.v1.RelocateVolumesRequest
+	149, // 187: starling.v1.Starling.Exec:input_type -> starling.v1.ExecRequest
+	67,  // 188: starling.v1.Starling.DrainNode:input_type -> starling.v1.DrainNodeRequest
+	71,  // 189: starling.v1.Starling.ChangePools:input_type -> starling.v1.ChangePoolsRequest
+	73,  // 190: starling.v1.Starling.PlanPools:input_type -> starling.v1.PlanPoolsRequest
+	77,  // 191: starling.v1.Starling.ListPools:input_type -> starling.v1.ListPoolsRequest
+	82,  // 192: starling.v1.Starling.PoolStatus:input_type -> starling.v1.PoolStatusRequest
+	86,  // 193: starling.v1.Starling.JobHistory:input_type -> starling.v1.JobHistoryRequest
+	89,  // 194: starling.v1.Starling.JobDiff:input_type -> starling.v1.JobDiffRequest
+	91,  // 195: starling.v1.Starling.ListJobs:input_type -> starling.v1.ListJobsRequest
+	97,  // 196: starling.v1.Starling.JobStatus:input_type -> starling.v1.JobStatusRequest
+	104, // 197: starling.v1.Starling.Why:input_type -> starling.v1.WhyRequest
+	107, // 198: starling.v1.Starling.ListPeers:input_type -> starling.v1.ListPeersRequest
+	111, // 199: starling.v1.Starling.Watch:input_type -> starling.v1.WatchRequest
+	116, // 200: starling.v1.Starling.TailJournal:input_type -> starling.v1.TailJournalRequest
+	118, // 201: starling.v1.Starling.Export:input_type -> starling.v1.ExportRequest
+	120, // 202: starling.v1.Starling.Diff:input_type -> starling.v1.DiffRequest
+	124, // 203: starling.v1.Starling.Blame:input_type -> starling.v1.BlameRequest
+	125, // 204: starling.v1.Starling.Usage:input_type -> starling.v1.UsageRequest
+	129, // 205: starling.v1.Starling.Series:input_type -> starling.v1.SeriesRequest
+	132, // 206: starling.v1.Starling.NodeStats:input_type -> starling.v1.NodeStatsRequest
+	137, // 207: starling.v1.Starling.InstanceStats:input_type -> starling.v1.InstanceStatsRequest
+	144, // 208: starling.v1.Starling.Logs:input_type -> starling.v1.LogsRequest
+	146, // 209: starling.v1.Starling.Files:input_type -> starling.v1.FilesRequest
+	151, // 210: starling.v1.Starling.Output:input_type -> starling.v1.OutputRequest
+	153, // 211: starling.v1.Starling.Rules:input_type -> starling.v1.RulesRequest
+	156, // 212: starling.v1.Starling.RaiseRules:input_type -> starling.v1.RaiseRulesRequest
+	158, // 213: starling.v1.Starling.Quorum:input_type -> starling.v1.QuorumRequest
+	162, // 214: starling.v1.Starling.ChangeQuorum:input_type -> starling.v1.ChangeQuorumRequest
+	164, // 215: starling.v1.Starling.Info:input_type -> starling.v1.InfoRequest
+	23,  // 216: starling.v1.Starling.SubmitJob:output_type -> starling.v1.SubmitJobResponse
+	25,  // 217: starling.v1.Starling.KillJob:output_type -> starling.v1.KillJobResponse
+	27,  // 218: starling.v1.Starling.PlanJob:output_type -> starling.v1.PlanJobResponse
+	34,  // 219: starling.v1.Starling.WhatIf:output_type -> starling.v1.WhatIfResponse
+	39,  // 220: starling.v1.Starling.SteerUpdate:output_type -> starling.v1.SteerUpdateResponse
+	41,  // 221: starling.v1.Starling.RevertJob:output_type -> starling.v1.RevertJobResponse
+	43,  // 222: starling.v1.Starling.RestartJob:output_type -> starling.v1.RestartJobResponse
+	45,  // 223: starling.v1.Starling.SuspendJob:output_type -> starling.v1.SuspendJobResponse
+	47,  // 224: starling.v1.Starling.SealTask:output_type -> starling.v1.SealTaskResponse
+	49,  // 225: starling.v1.Starling.EndAllocation:output_type -> starling.v1.EndAllocationResponse
+	51,  // 226: starling.v1.Starling.ListVolumes:output_type -> starling.v1.ListVolumesResponse
+	54,  // 227: starling.v1.Starling.PutSecret:output_type -> starling.v1.PutSecretResponse
+	56,  // 228: starling.v1.Starling.ListSecrets:output_type -> starling.v1.ListSecretsResponse
+	60,  // 229: starling.v1.Starling.RemoveSecret:output_type -> starling.v1.RemoveSecretResponse
+	62,  // 230: starling.v1.Starling.RemoveVolumes:output_type -> starling.v1.RemoveVolumesResponse
+	64,  // 231: starling.v1.Starling.ReadVolumes:output_type -> starling.v1.ReadVolumesResponse
+	66,  // 232: starling.v1.Starling.RelocateVolumes:output_type -> starling.v1.RelocateVolumesResponse
+	150, // 233: starling.v1.Starling.Exec:output_type -> starling.v1.ExecResponse
+	68,  // 234: starling.v1.Starling.DrainNode:output_type -> starling.v1.DrainNodeResponse
+	72,  // 235: starling.v1.Starling.ChangePools:output_type -> starling.v1.ChangePoolsResponse
+	74,  // 236: starling.v1.Starling.PlanPools:output_type -> starling.v1.PlanPoolsResponse
+	78,  // 237: starling.v1.Starling.ListPools:output_type -> starling.v1.ListPoolsResponse
+	83,  // 238: starling.v1.Starling.PoolStatus:output_type -> starling.v1.PoolStatusResponse
+	87,  // 239: starling.v1.Starling.JobHistory:output_type -> starling.v1.JobHistoryResponse
+	90,  // 240: starling.v1.Starling.JobDiff:output_type -> starling.v1.JobDiffResponse
+	92,  // 241: starling.v1.Starling.ListJobs:output_type -> starling.v1.ListJobsResponse
+	98,  // 242: starling.v1.Starling.JobStatus:output_type -> starling.v1.JobStatusResponse
+	105, // 243: starling.v1.Starling.Why:output_type -> starling.v1.WhyResponse
+	108, // 244: starling.v1.Starling.ListPeers:output_type -> starling.v1.ListPeersResponse
+	112, // 245: starling.v1.Starling.Watch:output_type -> starling.v1.WatchResponse
+	117, // 246: starling.v1.Starling.TailJournal:output_type -> starling.v1.TailJournalResponse
+	119, // 247: starling.v1.Starling.Export:output_type -> starling.v1.ExportResponse
+	121, // 248: starling.v1.Starling.Diff:output_type -> starling.v1.DiffResponse
+	117, // 249: starling.v1.Starling.Blame:output_type -> starling.v1.TailJournalResponse
+	126, // 250: starling.v1.Starling.Usage:output_type -> starling.v1.UsageResponse
+	130, // 251: starling.v1.Starling.Series:output_type -> starling.v1.SeriesResponse
+	133, // 252: starling.v1.Starling.NodeStats:output_type -> starling.v1.NodeStatsResponse
+	138, // 253: starling.v1.Starling.InstanceStats:output_type -> starling.v1.InstanceStatsResponse
+	145, // 254: starling.v1.Starling.Logs:output_type -> starling.v1.LogsResponse
+	147, // 255: starling.v1.Starling.Files:output_type -> starling.v1.FilesResponse
+	152, // 256: starling.v1.Starling.Output:output_type -> starling.v1.OutputResponse
+	154, // 257: starling.v1.Starling.Rules:output_type -> starling.v1.RulesResponse
+	157, // 258: starling.v1.Starling.RaiseRules:output_type -> starling.v1.RaiseRulesResponse
+	159, // 259: starling.v1.Starling.Quorum:output_type -> starling.v1.QuorumResponse
+	163, // 260: starling.v1.Starling.ChangeQuorum:output_type -> starling.v1.ChangeQuorumResponse
+	165, // 261: starling.v1.Starling.Info:output_type -> starling.v1.InfoResponse
+	216, // [216:262] is the sub-list for method output_type
+	170, // [170:216] is the sub-list for method input_type
+	170, // [170:170] is the sub-list for extension type_name
+	170, // [170:170] is the sub-list for extension extendee
+	0,   // [0:170] is the sub-list for field type_name
 }
 
 func init() { file_v1_starling_proto_init() }
@@ -15000,15 +15285,15 @@ func file_v1_starling_proto_init() {
 		(*WatchResponse_Endpoint)(nil),
 	}
 	file_v1_starling_proto_msgTypes[124].OneofWrappers = []any{}
-	file_v1_starling_proto_msgTypes[141].OneofWrappers = []any{}
-	file_v1_starling_proto_msgTypes[147].OneofWrappers = []any{}
+	file_v1_starling_proto_msgTypes[144].OneofWrappers = []any{}
+	file_v1_starling_proto_msgTypes[150].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_v1_starling_proto_rawDesc), len(file_v1_starling_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   164,
+			NumMessages:   167,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -113,6 +113,8 @@ const (
 	StarlingBlameProcedure = "/starling.v1.Starling/Blame"
 	// StarlingUsageProcedure is the fully-qualified name of the Starling's Usage RPC.
 	StarlingUsageProcedure = "/starling.v1.Starling/Usage"
+	// StarlingSeriesProcedure is the fully-qualified name of the Starling's Series RPC.
+	StarlingSeriesProcedure = "/starling.v1.Starling/Series"
 	// StarlingNodeStatsProcedure is the fully-qualified name of the Starling's NodeStats RPC.
 	StarlingNodeStatsProcedure = "/starling.v1.Starling/NodeStats"
 	// StarlingInstanceStatsProcedure is the fully-qualified name of the Starling's InstanceStats RPC.
@@ -209,6 +211,8 @@ type StarlingClient interface {
 	Blame(context.Context, *v1.BlameRequest) (*connect.ServerStreamForClient[v1.TailJournalResponse], error)
 	// Usage tells what was held, and for how long.
 	Usage(context.Context, *v1.UsageRequest) (*v1.UsageResponse, error)
+	// Series tells what a pool, or the whole cluster, used and might use, from moment to moment of the past.
+	Series(context.Context, *v1.SeriesRequest) (*v1.SeriesResponse, error)
 	// NodeStats tells what machines use now, as their peers read it. It takes as long as the window.
 	NodeStats(context.Context, *v1.NodeStatsRequest) (*v1.NodeStatsResponse, error)
 	// InstanceStats tells what the instances of a job use now, as the peers of their machines read it. It takes as long as the window.
@@ -475,6 +479,13 @@ func NewStarlingClient(httpClient connect.HTTPClient, baseURL string, opts ...co
 			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 			connect.WithClientOptions(opts...),
 		),
+		series: connect.NewClient[v1.SeriesRequest, v1.SeriesResponse](
+			httpClient,
+			baseURL+StarlingSeriesProcedure,
+			connect.WithSchema(starlingMethods.ByName("Series")),
+			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+			connect.WithClientOptions(opts...),
+		),
 		nodeStats: connect.NewClient[v1.NodeStatsRequest, v1.NodeStatsResponse](
 			httpClient,
 			baseURL+StarlingNodeStatsProcedure,
@@ -583,6 +594,7 @@ type starlingClient struct {
 	diff            *connect.Client[v1.DiffRequest, v1.DiffResponse]
 	blame           *connect.Client[v1.BlameRequest, v1.TailJournalResponse]
 	usage           *connect.Client[v1.UsageRequest, v1.UsageResponse]
+	series          *connect.Client[v1.SeriesRequest, v1.SeriesResponse]
 	nodeStats       *connect.Client[v1.NodeStatsRequest, v1.NodeStatsResponse]
 	instanceStats   *connect.Client[v1.InstanceStatsRequest, v1.InstanceStatsResponse]
 	logs            *connect.Client[v1.LogsRequest, v1.LogsResponse]
@@ -882,6 +894,15 @@ func (c *starlingClient) Usage(ctx context.Context, req *v1.UsageRequest) (*v1.U
 	return nil, err
 }
 
+// Series calls starling.v1.Starling.Series.
+func (c *starlingClient) Series(ctx context.Context, req *v1.SeriesRequest) (*v1.SeriesResponse, error) {
+	response, err := c.series.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
 // NodeStats calls starling.v1.Starling.NodeStats.
 func (c *starlingClient) NodeStats(ctx context.Context, req *v1.NodeStatsRequest) (*v1.NodeStatsResponse, error) {
 	response, err := c.nodeStats.CallUnary(ctx, connect.NewRequest(req))
@@ -1034,6 +1055,8 @@ type StarlingHandler interface {
 	Blame(context.Context, *v1.BlameRequest, *connect.ServerStream[v1.TailJournalResponse]) error
 	// Usage tells what was held, and for how long.
 	Usage(context.Context, *v1.UsageRequest) (*v1.UsageResponse, error)
+	// Series tells what a pool, or the whole cluster, used and might use, from moment to moment of the past.
+	Series(context.Context, *v1.SeriesRequest) (*v1.SeriesResponse, error)
 	// NodeStats tells what machines use now, as their peers read it. It takes as long as the window.
 	NodeStats(context.Context, *v1.NodeStatsRequest) (*v1.NodeStatsResponse, error)
 	// InstanceStats tells what the instances of a job use now, as the peers of their machines read it. It takes as long as the window.
@@ -1296,6 +1319,13 @@ func NewStarlingHandler(svc StarlingHandler, opts ...connect.HandlerOption) (str
 		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 		connect.WithHandlerOptions(opts...),
 	)
+	starlingSeriesHandler := connect.NewUnaryHandlerSimple(
+		StarlingSeriesProcedure,
+		svc.Series,
+		connect.WithSchema(starlingMethods.ByName("Series")),
+		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+		connect.WithHandlerOptions(opts...),
+	)
 	starlingNodeStatsHandler := connect.NewUnaryHandlerSimple(
 		StarlingNodeStatsProcedure,
 		svc.NodeStats,
@@ -1436,6 +1466,8 @@ func NewStarlingHandler(svc StarlingHandler, opts ...connect.HandlerOption) (str
 			starlingBlameHandler.ServeHTTP(w, r)
 		case StarlingUsageProcedure:
 			starlingUsageHandler.ServeHTTP(w, r)
+		case StarlingSeriesProcedure:
+			starlingSeriesHandler.ServeHTTP(w, r)
 		case StarlingNodeStatsProcedure:
 			starlingNodeStatsHandler.ServeHTTP(w, r)
 		case StarlingInstanceStatsProcedure:
@@ -1603,6 +1635,10 @@ func (UnimplementedStarlingHandler) Blame(context.Context, *v1.BlameRequest, *co
 
 func (UnimplementedStarlingHandler) Usage(context.Context, *v1.UsageRequest) (*v1.UsageResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("starling.v1.Starling.Usage is not implemented"))
+}
+
+func (UnimplementedStarlingHandler) Series(context.Context, *v1.SeriesRequest) (*v1.SeriesResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("starling.v1.Starling.Series is not implemented"))
 }
 
 func (UnimplementedStarlingHandler) NodeStats(context.Context, *v1.NodeStatsRequest) (*v1.NodeStatsResponse, error) {
