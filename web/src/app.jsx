@@ -122,8 +122,10 @@ function SignedIn() {
               {name}
             </a>
           ))}
-        <Viewer />
-        <Line />
+        <span class="now">
+          <Viewer />
+          <Line />
+        </span>
       </nav>
       {line.value.state === 'lost' && (
         <p class="lost" role="alert">
