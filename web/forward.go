@@ -22,7 +22,7 @@ const procedures = "/" + starlingv1connect.StarlingName + "/"
 
 // passed are the procedures that the page asks. What is not here it cannot ask, whatever the user may do.
 var passed = strings.Fields(`ListPeers ListJobs JobStatus JobHistory JobDiff Why ListPools PoolStatus Quorum Info Rules
-	Watch TailJournal Diff Logs InstanceStats
+	Watch TailJournal Diff Logs InstanceStats Series
 	KillJob RestartJob SuspendJob RevertJob SteerUpdate SubmitJob DrainNode ChangePools`)
 
 // headersTo and headersFrom are the headers that go on to a peer, and come back from it.

@@ -42,6 +42,7 @@ func bundle(web string) (map[string][]byte, error) {
 		Alias: map[string]string{
 			"preact": vendored("preact"), "preact/hooks": vendored("hooks"), "preact/jsx-runtime": vendored("jsx-runtime"),
 			"@preact/signals": vendored("signals"), "@preact/signals-core": vendored("signals-core"),
+			"uplot": vendored("uplot"),
 		},
 	})
 	if len(result.Errors) > 0 || len(result.Warnings) > 0 {

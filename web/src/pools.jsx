@@ -3,6 +3,7 @@
 import {at, link, route, set, useAsk} from './store.js'
 import {amount, counted} from './words.js'
 import {Bar, Empty, Failed, Title} from './parts.jsx'
+import {Chart} from './chart.jsx'
 
 // Explained tells why a pool is entitled to what it is, in the words of starling pool explain.
 function Explained({path}) {
@@ -103,6 +104,7 @@ export function Pools() {
         </p>
       ))}
       {pools.length === 0 && <Empty>There are no pools{at.value != null && ' at this moment'}.</Empty>}
+      {pools.length > 0 && <Chart pool={chosen || ''} kinds={kinds} key={chosen} />}
       {chosen ? (
         <Explained path={chosen} key={chosen} />
       ) : (
