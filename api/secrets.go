@@ -6,9 +6,9 @@ import (
 
 	"starling/api/door"
 	starlingv1 "starling/api/v1"
+	"starling/api/view"
 	"starling/api/wire"
 	"starling/cluster"
-	"starling/cluster/workload"
 	"starling/command"
 	"starling/rights"
 	"starling/terms"
@@ -94,7 +94,7 @@ func (s *server) ListSecrets(ctx context.Context,
 	}
 	answer := &starlingv1.ListSecretsResponse{Index: uint64(state.Index), Time: timestamp(state.Time)}
 	caller := door.CallerOf(ctx)
-	used, last := jobsBySecret(state), (*starlingv1.Secret)(nil)
+	used, last := view.JobsBySecret(state), (*starlingv1.Secret)(nil)
 	for _, one := range state.Registry().SecretsOf(terms.PoolPath(request.GetPool())) {
 		if caller.Role < access.Viewer && rights.RoleIn(state, caller.Subject(), one.Pool) < access.Viewer {
 			continue
@@ -109,33 +109,6 @@ func (s *server) ListSecrets(ctx context.Context,
 			Jobs: used[fmt.Sprint(name, "@", one.Version)]})
 	}
 	return answer, nil
-}
-
-// jobsBySecret lists the jobs that have not finished by the secrets that they name, POOL/NAME, and by their versions,
-// POOL/NAME@VERSION.
-func jobsBySecret(state *cluster.State) map[string][]string {
-	used := map[string][]string{}
-	state.EachJobByName("", func(j *workload.Job) bool {
-		if j.Finished != 0 {
-			return true
-		}
-		named := map[string]bool{}
-		for i := range j.Spec.Tasks {
-			t, pool := &j.Spec.Tasks[i], string(j.Spec.Name.Pool())
-			for _, s := range t.Secrets {
-				named[pool+"/"+s.Name] = true
-				named[fmt.Sprint(pool, "/", s.Name, "@", s.Version)] = true
-			}
-			if t.Container.PullSecret != "" {
-				named[pool+"/"+t.Container.PullSecret] = true
-			}
-		}
-		for secret := range named {
-			used[secret] = append(used[secret], string(j.Spec.Name))
-		}
-		return true
-	})
-	return used
 }
 
 // RemoveSecret ends a secret.

@@ -181,3 +181,6 @@ func (c *crowd) stir(ctx context.Context, pause time.Duration) {
 		}
 	}
 }
+
+// SecretVersions knows of none.
+func (playing) SecretVersions(terms.AllocationID) map[string]uint32 { return nil }
