@@ -232,8 +232,27 @@ type LogOptions struct {
 	TailBytes int64
 }
 
-// Driver runs tasks. It is safe for concurrent use.
+// Volumes keeps folders that outlive tasks. It is safe for concurrent use.
+type Volumes interface {
+	// MakeVolume makes a volume if it is missing, for tasks that run as the user, and returns its path. The volumes of
+	// a set lie in one folder, so that one can be renamed to another.
+	MakeVolume(v Volume, user string) (path string, err error)
+	// VolumeSets lists the sets of which there are volumes, ordered.
+	VolumeSets() []string
+	// DeleteVolumes deletes the volumes of a set with all that is in them, which can take its time. No task may use
+	// them.
+	DeleteVolumes(set string) error
+	// SendVolumes writes what the volumes of a set hold, as package pack has it, until the end of ctx. No task may use
+	// them. The error is os.ErrNotExist if there are none.
+	SendVolumes(ctx context.Context, set string, to io.Writer) error
+	// ReceiveVolumes makes a set of what SendVolumes wrote elsewhere, which shows in VolumeSets when the whole of it is
+	// there and durable, or never. The error is os.ErrExist if there is such a set, or it is on its way here.
+	ReceiveVolumes(set string, from io.Reader) error
+}
+
+// Driver runs tasks, and keeps their volumes. It is safe for concurrent use.
 type Driver interface {
+	Volumes
 	// Pull brings an image here, if it is missing, and returns its name with the digest that it has now. It tells how
 	// far it is, a text at a time. An error says why tasks with this image cannot be started here.
 	Pull(ctx context.Context, image Image, tell func(progress string)) (resolved string, err error)
@@ -276,20 +295,6 @@ type Driver interface {
 	// volumes, confined as the task is and within its limits, and returns its exit code; 128+signal when a signal ended
 	// it. It ends with the task at the latest. An error means that it could not be started, or that ctx ended it.
 	Exec(ctx context.Context, t Task, s Session) (exitCode int, err error)
-	// MakeVolume makes a volume if it is missing, for tasks that run as the user, and returns its path. The volumes of
-	// a set lie in one folder, so that one can be renamed to another.
-	MakeVolume(v Volume, user string) (path string, err error)
-	// VolumeSets lists the sets of which there are volumes, ordered.
-	VolumeSets() []string
-	// DeleteVolumes deletes the volumes of a set with all that is in them, which can take its time. No task may use
-	// them.
-	DeleteVolumes(set string) error
-	// SendVolumes writes what the volumes of a set hold, as package pack has it, until the end of ctx. No task may use
-	// them. The error is os.ErrNotExist if there are none.
-	SendVolumes(ctx context.Context, set string, to io.Writer) error
-	// ReceiveVolumes makes a set of what SendVolumes wrote elsewhere, which shows in VolumeSets when the whole of it is
-	// there and durable, or never. The error is os.ErrExist if there is such a set, or it is on its way here.
-	ReceiveVolumes(set string, from io.Reader) error
 	// Usage reads what the machine uses, and those of these tasks that run. An error means that this system does not
 	// tell.
 	Usage(ids []string) (Usage, error)

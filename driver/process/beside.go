@@ -81,7 +81,7 @@ func (d *Driver) programBeside(ctx context.Context, known *task, t driver.Task,
 		folder = known.folder.work()
 	}
 	d.give(&t)
-	if t.Env, err = makeVolumes(d.volumesDir(), t, account); err != nil {
+	if t.Env, err = makeVolumes(d.Dir, t, account); err != nil {
 		return nil, err
 	}
 	path, err := program.Find(t, folder)

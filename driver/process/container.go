@@ -16,6 +16,7 @@ import (
 	"starling/driver/program"
 	"starling/driver/ramdisk"
 	"starling/driver/runc"
+	"starling/driver/volume"
 )
 
 // Containers makes containers ready for the tasks that run in one.
@@ -144,7 +145,7 @@ func (s *supervisor) launchContainer(pidfd *int) error {
 func (s *supervisor) showFolders(bundle *runc.Bundle, account *syscall.Credential) error {
 	task, mounts := s.task.Task, s.task.Task.Container.Mounts
 	for _, v := range task.Volumes {
-		path, err := makeVolume(s.task.Volumes, v, account)
+		path, err := volume.Make(s.task.Volumes, v, account)
 		if err != nil {
 			return fmt.Errorf("volume %q of %q: %w", v.Name, v.Set, err)
 		}

@@ -22,7 +22,9 @@ import (
 	"starling/driver/lock"
 	"starling/driver/output"
 	"starling/driver/ramdisk"
+	"starling/driver/record"
 	"starling/driver/uptime"
+	"starling/driver/volume"
 )
 
 // Config says where tasks are kept and how they are owned.
@@ -51,6 +53,7 @@ type Config struct {
 
 // Driver runs tasks as processes.
 type Driver struct {
+	volume.Keeper
 	config  Config
 	boot    string
 	place   cgroup.Place
@@ -110,6 +113,11 @@ func Open(c Config) (*Driver, error) {
 		c.Retention = output.DefaultRetention()
 	}
 	d := &Driver{config: c, changed: make(chan struct{}, 1), tasks: map[string]*task{}}
+	d.Keeper = volume.Keeper{Dir: filepath.Join(dir, "volumes"), Arrived: d.tell, Warn: func(line string) {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		d.warn(line)
+	}}
 	d.closing, d.close = context.WithCancel(context.Background())
 	if err := d.open(); err != nil {
 		return nil, errors.Join(fmt.Errorf("open the process driver in %s: %w", dir, err), d.Close())
@@ -137,7 +145,7 @@ func (d *Driver) open() error {
 		return err
 	}
 	d.survey()
-	d.sweepVolumes()
+	d.Keeper.Sweep(&d.watching)
 	err = d.adopt()
 	if err == nil {
 		watcher := disk.Watcher{Folder: d.config.Dir, Tasks: d.writers, End: d.endFiller}
@@ -317,7 +325,7 @@ func (d *Driver) Forget(id string) error {
 // Logs reads a task's output.
 func (d *Driver) Logs(ctx context.Context, id string, o driver.LogOptions) (io.ReadCloser, error) {
 	options := output.Options{Stream: streamName(o.Stream), TailBytes: o.TailBytes}
-	name, err := folderName(id)
+	name, err := record.FolderName(id)
 	if err != nil {
 		return nil, fmt.Errorf("logs of task %q: %w", id, os.ErrNotExist)
 	}

@@ -14,6 +14,7 @@ import (
 	"starling/driver"
 	"starling/driver/program"
 	"starling/driver/ramdisk"
+	"starling/driver/record"
 )
 
 // The files of a task lie in files/v<version> of its folder, and files/current is a symbolic link to one of these. So
@@ -36,7 +37,7 @@ func (f folder) files() string { return f.file("files") }
 
 // FilesFolder returns the path of the link.
 func (d *Driver) FilesFolder(id string) string {
-	name, err := folderName(id)
+	name, err := record.FolderName(id)
 	if err != nil {
 		return "" // Start refuses it
 	}
@@ -48,7 +49,7 @@ func (f folder) private() string { return f.file(privateFolder) }
 // PrivateFolder returns the path of the folder with the files that are the task's alone. The folder itself is the
 // driver's, so that nothing that a task does there leads elsewhere.
 func (d *Driver) PrivateFolder(id string) string {
-	name, err := folderName(id)
+	name, err := record.FolderName(id)
 	if err != nil {
 		return "" // Start refuses it
 	}

@@ -1,22 +1,19 @@
 package process
 
 import (
-	"crypto/sha256"
 	"errors"
 	"fmt"
-	"net/url"
 	"os"
 	"path/filepath"
-	"strings"
+	"slices"
 	"syscall"
 	"time"
 
 	"starling/driver"
+	"starling/driver/program"
 	"starling/driver/record"
+	"starling/driver/volume"
 )
-
-// folderNameMax is the longest name of a task's folder; what is derived from it must fit into 255 bytes.
-const folderNameMax = 200
 
 // folder is where all about one task is kept.
 type folder string
@@ -28,9 +25,8 @@ func (f folder) orders() string          { return f.file("orders") }
 func (f folder) work() string            { return f.file("work") }
 func (f folder) words() string           { return f.file("supervisor.log") }
 
-// The records in a folder. No volume has the name of the first.
+// The records in a folder.
 const (
-	idRecord      = ".id.json"
 	originRecord  = "origin.json"
 	startedRecord = "started.json"
 	endedRecord   = "ended.json"
@@ -42,70 +38,6 @@ func streamName(s driver.Stream) string {
 		return "stderr"
 	}
 	return "stdout"
-}
-
-// folderName is an ID as the name of a folder: lower case letters, digits and "_-" stand for themselves, so do dots
-// that are not first, all other bytes are %xx. Upper case is escaped because some file systems do not tell it apart. Of
-// a name that would be too long there are the begin and, behind a "~", the digest of the ID; then the folder keeps the
-// ID.
-func folderName(id string) (string, error) {
-	if id == "" {
-		return "", errors.New("the ID is empty")
-	}
-	var name strings.Builder
-	for i := range len(id) {
-		switch c := id[i]; {
-		case 'a' <= c && c <= 'z', '0' <= c && c <= '9', c == '_', c == '-', c == '.' && i > 0:
-			name.WriteByte(c)
-		default:
-			fmt.Fprintf(&name, "%%%02x", c)
-		}
-	}
-	if name.Len() <= folderNameMax {
-		return name.String(), nil
-	}
-	digest := sha256.Sum256([]byte(id))
-	return fmt.Sprintf("%s~%x", name.String()[:folderNameMax-digestBytes*2-1], digest[:digestBytes]), nil
-}
-
-// digestBytes are what is kept of the digest of an ID.
-const digestBytes = 16
-
-// isShortened tells whether the name of a folder does not tell the whole ID.
-func isShortened(name string) bool { return len(name) == folderNameMax && strings.Contains(name, "~") }
-
-// errNoID is what a folder is that was made and got no further.
-var errNoID = errors.New("the folder does not tell its ID")
-
-// keepID stores the ID in the folder if its name does not tell it.
-func (f folder) keepID(id string) error {
-	if !isShortened(filepath.Base(string(f))) {
-		return nil
-	}
-	kept := ""
-	if _, err := f.read(idRecord, &kept); err != nil || kept == id {
-		return err
-	}
-	return f.writeDurably(idRecord, id)
-}
-
-// id is the ID of which folderName made the folder's name.
-func (f folder) id() (string, error) {
-	name := filepath.Base(string(f))
-	id, err := url.PathUnescape(name)
-	if isShortened(name) {
-		var kept bool
-		if kept, err = f.read(idRecord, &id); err == nil && !kept {
-			err = errNoID
-		}
-	}
-	if err != nil {
-		return "", err
-	}
-	if again, err := folderName(id); err != nil || again != name {
-		return "", fmt.Errorf("%q is not the folder of a task", name)
-	}
-	return id, nil
 }
 
 // make creates the folder with what both sides need. Users that tasks run as may pass through it and see nothing.
@@ -183,4 +115,24 @@ func (f folder) accounts(name string) (map[string]string, error) {
 		files[path] = file
 	}
 	return files, nil
+}
+
+// makeVolumes makes the volumes of a task that are missing, and returns its environment with their paths and those of
+// its host paths.
+func makeVolumes(dir string, t driver.Task, account *syscall.Credential) (env []string, err error) {
+	env = t.Env
+	for _, v := range t.Volumes {
+		path, err := volume.Make(dir, v, account)
+		if err != nil {
+			return nil, fmt.Errorf("volume %q of %q: %w", v.Name, v.Set, err)
+		}
+		env = append(slices.Clip(env), v.Variable+"="+path)
+	}
+	for _, h := range t.HostPaths {
+		if err := program.CheckHostPath(h); err != nil {
+			return nil, err
+		}
+		env = append(slices.Clip(env), h.Variable+"="+h.Path)
+	}
+	return env, nil
 }

@@ -28,7 +28,7 @@ func (d *Driver) Start(ctx context.Context, t driver.Task) error {
 	if len(t.Command) == 0 && t.Container == nil {
 		return fmt.Errorf("start task %q: it has no command", t.ID)
 	}
-	name, err := folderName(t.ID)
+	name, err := record.FolderName(t.ID)
 	if err != nil {
 		return fmt.Errorf("start task: %w", err)
 	}
@@ -79,7 +79,7 @@ func (d *Driver) start(ctx context.Context, t *task, spec driver.Task) error {
 	}
 	devices := d.give(&spec)
 	err := t.makeFolder(&spec)
-	a := assignment{Task: spec, Group: t.origin.Group, Place: d.place, Bounds: d.config.Bounds, Volumes: d.volumesDir(),
+	a := assignment{Task: spec, Group: t.origin.Group, Place: d.place, Bounds: d.config.Bounds, Volumes: d.Dir,
 		Free: d.config.Free, Hidden: d.config.Hidden, Devices: devices}
 	if a.Task.Limits.Processes == 0 && !a.Free {
 		a.Task.Limits.Processes = processesMax
@@ -143,7 +143,7 @@ const processesMax = 4096
 func (t *task) makeFolder(spec *driver.Task) error {
 	err := t.folder.make()
 	if err == nil {
-		err = t.folder.keepID(t.id)
+		err = record.KeepID(string(t.folder), t.id)
 	}
 	if err == nil {
 		err = t.folder.write(originRecord, t.origin)

@@ -26,6 +26,7 @@ import (
 	"starling/driver/program"
 	"starling/driver/runc"
 	"starling/driver/uptime"
+	"starling/driver/volume"
 )
 
 // The files that a supervisor is started with, after the standard ones.
@@ -267,7 +268,7 @@ func (s *supervisor) confine() error {
 		return err
 	}
 	for _, v := range s.task.Task.Volumes {
-		path, err := volumePath(s.task.Volumes, v)
+		path, err := volume.Path(s.task.Volumes, v)
 		if err != nil {
 			return err
 		}

@@ -12,6 +12,7 @@ import (
 
 	"starling/driver"
 	"starling/driver/disk"
+	"starling/driver/record"
 )
 
 // What is told of a task that nobody saw end.
@@ -207,8 +208,8 @@ func (d *Driver) adopt() error {
 	}
 	for _, entry := range entries {
 		at := folder(filepath.Join(d.tasksDir(), entry.Name()))
-		id, err := at.id()
-		if errors.Is(err, errNoID) { // no supervisor was started: the ID comes first
+		id, err := record.IDOf(string(at))
+		if errors.Is(err, record.ErrNoID) { // no supervisor was started: the ID comes first
 			if err := os.RemoveAll(string(at)); err != nil {
 				return err
 			}

@@ -1,4 +1,5 @@
-package process
+// Package volume keeps folders that outlive tasks.
+package volume
 
 import (
 	"cmp"
@@ -11,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 
 	"starling/driver"
@@ -28,19 +30,23 @@ const (
 	incomingPrefix = ".incoming-"
 )
 
-func (d *Driver) volumesDir() string { return filepath.Join(d.config.Dir, "volumes") }
+// Keeper keeps the volumes of a machine in a folder. It is safe for concurrent use.
+type Keeper struct {
+	Dir string
+	// Warn is told what is wrong with the folder; Arrived is called when a set was received.
+	Warn    func(line string)
+	Arrived func()
+}
 
 // VolumeSets lists the sets of which there are volumes.
-func (d *Driver) VolumeSets() []string {
-	entries, err := os.ReadDir(d.volumesDir())
+func (k *Keeper) VolumeSets() []string {
+	entries, err := os.ReadDir(k.Dir)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		d.mu.Lock()
-		defer d.mu.Unlock()
-		d.warn(fmt.Sprintf("the volumes cannot be listed: %v", err))
+		k.Warn(fmt.Sprintf("the volumes cannot be listed: %v", err))
 	}
 	var sets []string
 	for _, entry := range entries {
-		if set, err := folder(filepath.Join(d.volumesDir(), entry.Name())).id(); err == nil {
+		if set, err := record.IDOf(filepath.Join(k.Dir, entry.Name())); err == nil {
 			sets = append(sets, set)
 		}
 	}
@@ -49,10 +55,10 @@ func (d *Driver) VolumeSets() []string {
 }
 
 // MakeVolume makes a volume if it is missing.
-func (d *Driver) MakeVolume(v driver.Volume, user string) (path string, err error) {
+func (k *Keeper) MakeVolume(v driver.Volume, user string) (path string, err error) {
 	account, err := program.Credential(user)
 	if err == nil {
-		path, err = makeVolume(d.volumesDir(), v, account)
+		path, err = Make(k.Dir, v, account)
 	}
 	if err != nil {
 		return "", fmt.Errorf("make the volume %q of %q: %w", v.Name, v.Set, err)
@@ -61,13 +67,13 @@ func (d *Driver) MakeVolume(v driver.Volume, user string) (path string, err erro
 }
 
 // DeleteVolumes deletes the volumes of a set. First the set is renamed, so that it is gone at once.
-func (d *Driver) DeleteVolumes(set string) error {
-	name, err := folderName(set)
+func (k *Keeper) DeleteVolumes(set string) error {
+	name, err := record.FolderName(set)
 	if err != nil {
 		return fmt.Errorf("delete volumes: %w", err)
 	}
-	doomed := filepath.Join(d.volumesDir(), deletedPrefix+name)
-	err = os.Rename(filepath.Join(d.volumesDir(), name), doomed)
+	doomed := filepath.Join(k.Dir, deletedPrefix+name)
+	err = os.Rename(filepath.Join(k.Dir, name), doomed)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
@@ -81,10 +87,10 @@ func (d *Driver) DeleteVolumes(set string) error {
 }
 
 // SendVolumes writes what the volumes of a set hold.
-func (d *Driver) SendVolumes(ctx context.Context, set string, to io.Writer) error {
-	name, err := folderName(set)
+func (k *Keeper) SendVolumes(ctx context.Context, set string, to io.Writer) error {
+	name, err := record.FolderName(set)
 	if err == nil {
-		err = pack.Write(ctx, filepath.Join(d.volumesDir(), name), to, func(path string) bool { return path == idRecord })
+		err = pack.Write(ctx, filepath.Join(k.Dir, name), to, func(path string) bool { return path == record.IDName })
 	}
 	if err != nil {
 		return fmt.Errorf("send the volumes %q: %w", set, err)
@@ -93,32 +99,32 @@ func (d *Driver) SendVolumes(ctx context.Context, set string, to io.Writer) erro
 }
 
 // ReceiveVolumes makes a set of what SendVolumes wrote elsewhere.
-func (d *Driver) ReceiveVolumes(set string, from io.Reader) error {
-	name, err := folderName(set)
+func (k *Keeper) ReceiveVolumes(set string, from io.Reader) error {
+	name, err := record.FolderName(set)
 	if err == nil {
-		err = d.receive(set, name, from)
+		err = k.receive(set, name, from)
 	}
 	if err != nil {
 		return fmt.Errorf("receive the volumes %q: %w", set, err)
 	}
-	d.tell()
+	k.Arrived()
 	return nil
 }
 
-func (d *Driver) receive(set, name string, from io.Reader) error {
-	final, incoming := filepath.Join(d.volumesDir(), name), filepath.Join(d.volumesDir(), incomingPrefix+name)
+func (k *Keeper) receive(set, name string, from io.Reader) error {
+	final, incoming := filepath.Join(k.Dir, name), filepath.Join(k.Dir, incomingPrefix+name)
 	if _, err := os.Lstat(final); !errors.Is(err, os.ErrNotExist) {
 		return cmp.Or(err, os.ErrExist)
 	}
-	if err := os.MkdirAll(d.volumesDir(), 0o711); err != nil {
+	if err := os.MkdirAll(k.Dir, 0o711); err != nil {
 		return err
 	}
 	if err := os.Mkdir(incoming, 0o711); err != nil {
 		return err
 	}
 	err := pack.Read(from, incoming, func() error { return disk.Spare(incoming) })
-	if err == nil && isShortened(name) {
-		err = folder(incoming).writeDurably(idRecord, set)
+	if err == nil {
+		err = record.KeepID(incoming, set)
 	}
 	if err == nil {
 		err = os.Rename(incoming, final)
@@ -126,58 +132,38 @@ func (d *Driver) receive(set, name string, from io.Reader) error {
 	if err != nil {
 		return errors.Join(err, os.RemoveAll(incoming))
 	}
-	return record.Sync(d.volumesDir())
+	return record.Sync(k.Dir)
 }
 
-// sweepVolumes goes on with deletions that an earlier driver began, and drops what was on its way here then.
-func (d *Driver) sweepVolumes() {
-	entries, _ := os.ReadDir(d.volumesDir())
+// Sweep goes on with deletions that an earlier driver began, and drops what was on its way here then.
+func (k *Keeper) Sweep(beside *sync.WaitGroup) {
+	entries, _ := os.ReadDir(k.Dir)
 	for _, entry := range entries {
 		if strings.HasPrefix(entry.Name(), deletedPrefix) || strings.HasPrefix(entry.Name(), incomingPrefix) {
-			d.watching.Go(func() { _ = os.RemoveAll(filepath.Join(d.volumesDir(), entry.Name())) })
+			beside.Go(func() { _ = os.RemoveAll(filepath.Join(k.Dir, entry.Name())) })
 		}
 	}
 }
 
-// makeVolumes makes the volumes of a task that are missing, and returns its environment with their paths and those of
-// its host paths.
-func makeVolumes(dir string, t driver.Task, account *syscall.Credential) (env []string, err error) {
-	env = t.Env
-	for _, v := range t.Volumes {
-		path, err := makeVolume(dir, v, account)
-		if err != nil {
-			return nil, fmt.Errorf("volume %q of %q: %w", v.Name, v.Set, err)
-		}
-		env = append(slices.Clip(env), v.Variable+"="+path)
-	}
-	for _, h := range t.HostPaths {
-		if err := program.CheckHostPath(h); err != nil {
-			return nil, err
-		}
-		env = append(slices.Clip(env), h.Variable+"="+h.Path)
-	}
-	return env, nil
-}
-
-// volumePath is where a volume lies.
-func volumePath(dir string, v driver.Volume) (string, error) {
-	set, err := folderName(v.Set)
+// Path is where a volume lies.
+func Path(dir string, v driver.Volume) (string, error) {
+	set, err := record.FolderName(v.Set)
 	if err != nil {
 		return "", err
 	}
-	name, err := folderName(v.Name)
+	name, err := record.FolderName(v.Name)
 	return filepath.Join(dir, set, name), err
 }
 
-// makeVolume makes a volume, if it is missing, and gives it to the account with all that is in it, if another has it.
-func makeVolume(dir string, v driver.Volume, account *syscall.Credential) (path string, err error) {
-	if path, err = volumePath(dir, v); err != nil {
+// Make makes a volume, if it is missing, and gives it to the account with all that is in it, if another has it.
+func Make(dir string, v driver.Volume, account *syscall.Credential) (path string, err error) {
+	if path, err = Path(dir, v); err != nil {
 		return "", err
 	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o711); err != nil {
 		return "", err
 	}
-	if err := folder(filepath.Dir(path)).keepID(v.Set); err != nil {
+	if err := record.KeepID(filepath.Dir(path), v.Set); err != nil {
 		return "", err
 	}
 	if err := os.Mkdir(path, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
