@@ -337,6 +337,14 @@ func (p *peer) SealSecret(_ context.Context, pool terms.PoolPath, name string, v
 	return access.Secret{Pool: pool, Name: name, Sealed: fmt.Sprintf("%x", value)}, nil
 }
 
+func (p *peer) VolumeBytes(_ context.Context, set terms.VolumeSet) (map[string]int64, error) {
+	held, ok := p.volumes[set]
+	if !ok {
+		return nil, os.ErrNotExist
+	}
+	return map[string]int64{"logs": 1, "data": int64(len(held))}, nil
+}
+
 func (p *peer) SendVolumes(_ context.Context, set terms.VolumeSet, to io.Writer) error {
 	held, ok := p.volumes[set]
 	if ok && held == "" {

@@ -33,6 +33,16 @@ func relocated(t *testing.T, c *client.Client, set terms.VolumeSet, to string) (
 	return last, err
 }
 
+// wantUse wants node a to tell how much a volume takes.
+func wantUse(t *testing.T, c *client.Client, set terms.VolumeSet, bytes int) {
+	t.Helper()
+	stats, err := c.VolumeStats(within(t), set.String())
+	if uses := stats.GetUses(); err != nil || len(uses) != 2 || uses[0].GetName() != "data" ||
+		uses[0].GetBytes() != uint64(bytes) || stats.GetVolumes().GetNode() != "a" {
+		t.Errorf("got %v, %v", stats, err)
+	}
+}
+
 // TestRelocateVolumes asks peer a to have b take what a's node holds, and then for a copy of it.
 func TestRelocateVolumes(t *testing.T) {
 	a, b := pair()
@@ -82,6 +92,7 @@ func TestRelocateVolumes(t *testing.T) {
 	refused(relocate("b"), wire.Conflict, "an instance has these volumes")
 	text := strings.Repeat("row ", 1_000_000)
 	a.volumes[set] = text
+	wantUse(t, ask(t, at[b]), set, len(text))
 	if got := copied(); got != text {
 		t.Errorf("got %d bytes of %d", len(got), len(text))
 	}

@@ -3,11 +3,10 @@ package api
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 
 	starlingv1 "starling/api/v1"
-	"starling/cluster"
+	"starling/api/view"
 	"starling/command"
 	"starling/replica/storage"
 	"starling/terms"
@@ -39,27 +38,9 @@ func (s *server) ListVolumes(ctx context.Context,
 			answer.NextPageToken = one.Set.String()
 			break
 		}
-		answer.Volumes = append(answer.Volumes, volumesMessage(state, &one))
+		answer.Volumes = append(answer.Volumes, view.Volumes(state, &one))
 	}
 	return answer, nil
-}
-
-func volumesMessage(state *cluster.State, one *storage.Volumes) *starlingv1.Volumes {
-	slot := one.Set.Slot
-	m := &starlingv1.Volumes{
-		Id: one.Set.String(), Job: string(slot.Job), Task: string(slot.Task), Number: slot.Index, Node: string(one.Node),
-		State: string(one.State), Allocation: terms.AllocationID{Slot: slot, Order: one.Order}.String(),
-	}
-	if one.Since != 0 {
-		m.Since = timestamp(one.Since)
-	}
-	if j := state.JobOf(slot.Job); j != nil {
-		at := slices.IndexFunc(j.Spec.Tasks, func(t terms.Task) bool { return t.Name == slot.Task })
-		for at >= 0 && len(m.Names) < len(j.Spec.Tasks[at].Volumes) {
-			m.Names = append(m.Names, j.Spec.Tasks[at].Volumes[len(m.Names)].Name)
-		}
-	}
-	return m
 }
 
 // RemoveVolumes deletes what volumes hold.

@@ -245,6 +245,9 @@ type Volumes interface {
 	// SendVolumes writes what the volumes of a set hold, as package pack has it, until the end of ctx. No task may use
 	// them. The error is os.ErrNotExist if there are none.
 	SendVolumes(ctx context.Context, set string, to io.Writer) error
+	// VolumeBytes returns how much each volume of a set takes on the disk, by its name. The error is os.ErrNotExist if
+	// there are none.
+	VolumeBytes(ctx context.Context, set string) (map[string]int64, error)
 	// ReceiveVolumes makes a set of what SendVolumes wrote elsewhere, which shows in VolumeSets when the whole of it is
 	// there and durable, or never. The error is os.ErrExist if there is such a set, or it is on its way here.
 	ReceiveVolumes(set string, from io.Reader) error

@@ -14,6 +14,11 @@ import (
 	"starling/terms"
 )
 
+// VolumeBytes returns how much each volume of a set on this machine takes, as driver.Driver does.
+func (p *Peer) VolumeBytes(ctx context.Context, set terms.VolumeSet) (map[string]int64, error) {
+	return p.config.Driver.VolumeBytes(ctx, set.String())
+}
+
 // SendVolumes writes what a set of volumes on this machine holds, as driver.Driver does, until ctx ends. The error is
 // os.ErrNotExist if there is none, storage.ErrInUse if something runs here that may write to it, whatever the journal
 // says of that.

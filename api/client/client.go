@@ -332,6 +332,12 @@ func (c *Client) Files(
 	})
 }
 
+// VolumeStats tells how much volumes take.
+func (c *Client) VolumeStats(ctx context.Context, volumes string) (*starlingv1.VolumeStatsResponse, error) {
+	request := &starlingv1.VolumeStatsRequest{MinIndex: c.least(0), Volumes: volumes}
+	return unary(ctx, c, request, starlingv1connect.StarlingClient.VolumeStats)
+}
+
 // ReadVolumes writes what volumes hold that no instance has: a tar archive with a folder for each.
 func (c *Client) ReadVolumes(ctx context.Context, volumes string, to io.Writer) error {
 	request := &starlingv1.ReadVolumesRequest{MinIndex: c.least(0), Volumes: volumes}

@@ -108,6 +108,7 @@ func table() map[string]Right {
 
 		starlingv1connect.StarlingPutSecretProcedure: submit, starlingv1connect.StarlingRemoveSecretProcedure: submit,
 		starlingv1connect.StarlingListSecretsProcedure:   readJob,
+		starlingv1connect.StarlingVolumeStatsProcedure:   {Role: access.Viewer, Pool: true, Node: true},
 		starlingv1connect.StarlingListVolumesProcedure:   readJob,
 		starlingv1connect.StarlingRemoveVolumesProcedure: {Role: access.Operator, Pool: true},
 		starlingv1connect.StarlingEndAllocationProcedure: {Role: access.Operator, Pool: true},

@@ -9,8 +9,10 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net/http"
 	"os"
+	"slices"
 	"time"
 
 	"connectrpc.com/connect"
@@ -18,6 +20,7 @@ import (
 	"starling/api/door"
 	starlingv1 "starling/api/v1"
 	"starling/api/v1/starlingv1connect"
+	"starling/api/view"
 	"starling/api/wire"
 	"starling/cluster"
 	"starling/command"
@@ -38,6 +41,8 @@ const (
 type Backend interface {
 	// Self names the peer's present life.
 	Self() terms.PeerID
+	// VolumeBytes returns how much each volume of a set on this node takes; it wraps os.ErrNotExist if there is none.
+	VolumeBytes(ctx context.Context, set terms.VolumeSet) (map[string]int64, error)
 	// SendVolumes writes what a set on this node holds, until ctx ends; it wraps os.ErrNotExist if there is none, and
 	// storage.ErrInUse while something may write to it.
 	SendVolumes(ctx context.Context, set terms.VolumeSet, to io.Writer) error
@@ -63,14 +68,20 @@ type asked interface {
 	GetVolumes() string
 }
 
-// find returns volumes that no instance has.
-func (m *Mover) find(ctx context.Context, request asked) (*cluster.State, storage.Volumes, error) {
+// read reads which set a request is about, and the value to answer it by.
+func (m *Mover) read(ctx context.Context, request asked) (*cluster.State, terms.VolumeSet, error) {
 	set, ok := terms.ParseVolumeSet(request.GetVolumes())
 	if !ok {
-		return nil, storage.Volumes{}, &wire.Failure{Code: wire.Invalid, Reason: fmt.Sprintf(
+		return nil, set, &wire.Failure{Code: wire.Invalid, Reason: fmt.Sprintf(
 			"the request: volumes must be as in db.main[2]@17, is %q", request.GetVolumes())}
 	}
 	state, err := m.State(ctx, request.GetMinIndex())
+	return state, set, err
+}
+
+// find returns volumes that no instance has.
+func (m *Mover) find(ctx context.Context, request asked) (*cluster.State, storage.Volumes, error) {
+	state, set, err := m.read(ctx, request)
 	if err != nil {
 		return nil, storage.Volumes{}, err
 	}
@@ -95,6 +106,56 @@ func (m *Mover) ask(state *cluster.State, name terms.NodeName) (starlingv1connec
 	return wire.Peer(m.Peers, node.Offer.Address), nil
 }
 
+// VolumeStats tells how much volumes take.
+func (m *Mover) VolumeStats(ctx context.Context, request *starlingv1.VolumeStatsRequest) (
+	*starlingv1.VolumeStatsResponse, error) {
+	state, set, err := m.read(ctx, request)
+	if err != nil {
+		return nil, err
+	}
+	one, ok := storage.Find(state, set)
+	switch {
+	case !ok:
+		return nil, &wire.Failure{Code: wire.NotFound, Index: state.Index,
+			Reason: fmt.Sprintf("there are no volumes %s", set)}
+	case one.Node == m.Backend.Self().Node():
+		return m.measure(ctx, state, &one)
+	case request.GetDirect():
+		return nil, elsewhere(state, &one)
+	}
+	peer, err := m.ask(state, one.Node)
+	if err != nil {
+		return nil, err
+	}
+	answer, err := peer.VolumeStats(ctx, &starlingv1.VolumeStatsRequest{MinIndex: uint64(state.Index),
+		Volumes: request.GetVolumes(), Direct: true})
+	if err != nil {
+		return nil, wire.FailureOf(err)
+	}
+	return answer, nil
+}
+
+// measure reads what volumes on this node take.
+func (m *Mover) measure(ctx context.Context, state *cluster.State, one *storage.Volumes) (
+	*starlingv1.VolumeStatsResponse, error) {
+	uses, err := m.Backend.VolumeBytes(ctx, one.Set)
+	if err != nil && !errors.Is(err, os.ErrNotExist) { // an instance that is to make them may not have begun
+		return nil, m.failure(ctx, one.Set, err)
+	}
+	answer := &starlingv1.VolumeStatsResponse{Index: uint64(state.Index), Time: wire.Timestamp(state.Time),
+		Volumes: view.Volumes(state, one)}
+	for _, name := range slices.Sorted(maps.Keys(uses)) {
+		answer.Uses = append(answer.Uses, &starlingv1.VolumeUse{Name: name, Bytes: uint64(uses[name])})
+	}
+	return answer, nil
+}
+
+// elsewhere says that the volumes are not where a peer was asked for them.
+func elsewhere(state *cluster.State, one *storage.Volumes) error {
+	return &wire.Failure{Code: wire.Conflict, Index: state.Index,
+		Reason: fmt.Sprintf("node %s has the volumes %s now: try again", one.Node, one.Set)}
+}
+
 // ReadVolumes sends what volumes hold.
 func (m *Mover) ReadVolumes(ctx context.Context, request *starlingv1.ReadVolumesRequest,
 	stream *connect.ServerStream[starlingv1.ReadVolumesResponse]) error {
@@ -116,8 +177,7 @@ func (m *Mover) ReadVolumes(ctx context.Context, request *starlingv1.ReadVolumes
 		}
 		return pieces.Flush()
 	case request.GetDirect():
-		return &wire.Failure{Code: wire.Conflict, Index: state.Index,
-			Reason: fmt.Sprintf("node %s has the volumes %s now: try again", one.Node, one.Set)}
+		return elsewhere(state, &one)
 	}
 	peer, err := m.ask(state, one.Node)
 	if err != nil {

@@ -4984,6 +4984,190 @@ func (x *RemoveVolumesResponse) GetJob() string {
 	return ""
 }
 
+type VolumeStatsRequest struct {
+	state    protoimpl.MessageState `protogen:"open.v1"`
+	MinIndex uint64                 `protobuf:"varint,1,opt,name=min_index,json=minIndex,proto3" json:"min_index,omitempty"`
+	// The id of those of an instance.
+	Volumes string `protobuf:"bytes,2,opt,name=volumes,proto3" json:"volumes,omitempty"`
+	// Only from the answering peer's own node, as other peers ask.
+	Direct        bool `protobuf:"varint,3,opt,name=direct,proto3" json:"direct,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *VolumeStatsRequest) Reset() {
+	*x = VolumeStatsRequest{}
+	mi := &file_v1_starling_proto_msgTypes[63]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *VolumeStatsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*VolumeStatsRequest) ProtoMessage() {}
+
+func (x *VolumeStatsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_v1_starling_proto_msgTypes[63]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use VolumeStatsRequest.ProtoReflect.Descriptor instead.
+func (*VolumeStatsRequest) Descriptor() ([]byte, []int) {
+	return file_v1_starling_proto_rawDescGZIP(), []int{63}
+}
+
+func (x *VolumeStatsRequest) GetMinIndex() uint64 {
+	if x != nil {
+		return x.MinIndex
+	}
+	return 0
+}
+
+func (x *VolumeStatsRequest) GetVolumes() string {
+	if x != nil {
+		return x.Volumes
+	}
+	return ""
+}
+
+func (x *VolumeStatsRequest) GetDirect() bool {
+	if x != nil {
+		return x.Direct
+	}
+	return false
+}
+
+type VolumeStatsResponse struct {
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Index   uint64                 `protobuf:"varint,1,opt,name=index,proto3" json:"index,omitempty"`
+	Time    *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=time,proto3" json:"time,omitempty"`
+	Volumes *Volumes               `protobuf:"bytes,3,opt,name=volumes,proto3" json:"volumes,omitempty"`
+	// What each takes on the disk, in the order of their names.
+	Uses          []*VolumeUse `protobuf:"bytes,4,rep,name=uses,proto3" json:"uses,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *VolumeStatsResponse) Reset() {
+	*x = VolumeStatsResponse{}
+	mi := &file_v1_starling_proto_msgTypes[64]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *VolumeStatsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*VolumeStatsResponse) ProtoMessage() {}
+
+func (x *VolumeStatsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_v1_starling_proto_msgTypes[64]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use VolumeStatsResponse.ProtoReflect.Descriptor instead.
+func (*VolumeStatsResponse) Descriptor() ([]byte, []int) {
+	return file_v1_starling_proto_rawDescGZIP(), []int{64}
+}
+
+func (x *VolumeStatsResponse) GetIndex() uint64 {
+	if x != nil {
+		return x.Index
+	}
+	return 0
+}
+
+func (x *VolumeStatsResponse) GetTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Time
+	}
+	return nil
+}
+
+func (x *VolumeStatsResponse) GetVolumes() *Volumes {
+	if x != nil {
+		return x.Volumes
+	}
+	return nil
+}
+
+func (x *VolumeStatsResponse) GetUses() []*VolumeUse {
+	if x != nil {
+		return x.Uses
+	}
+	return nil
+}
+
+// VolumeUse is what a volume takes.
+type VolumeUse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Bytes         uint64                 `protobuf:"varint,2,opt,name=bytes,proto3" json:"bytes,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *VolumeUse) Reset() {
+	*x = VolumeUse{}
+	mi := &file_v1_starling_proto_msgTypes[65]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *VolumeUse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*VolumeUse) ProtoMessage() {}
+
+func (x *VolumeUse) ProtoReflect() protoreflect.Message {
+	mi := &file_v1_starling_proto_msgTypes[65]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use VolumeUse.ProtoReflect.Descriptor instead.
+func (*VolumeUse) Descriptor() ([]byte, []int) {
+	return file_v1_starling_proto_rawDescGZIP(), []int{65}
+}
+
+func (x *VolumeUse) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *VolumeUse) GetBytes() uint64 {
+	if x != nil {
+		return x.Bytes
+	}
+	return 0
+}
+
 type ReadVolumesRequest struct {
 	state    protoimpl.MessageState `protogen:"open.v1"`
 	MinIndex uint64                 `protobuf:"varint,1,opt,name=min_index,json=minIndex,proto3" json:"min_index,omitempty"`
@@ -4999,7 +5183,7 @@ type ReadVolumesRequest struct {
 
 func (x *ReadVolumesRequest) Reset() {
 	*x = ReadVolumesRequest{}
-	mi := &file_v1_starling_proto_msgTypes[63]
+	mi := &file_v1_starling_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5011,7 +5195,7 @@ func (x *ReadVolumesRequest) String() string {
 func (*ReadVolumesRequest) ProtoMessage() {}
 
 func (x *ReadVolumesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[63]
+	mi := &file_v1_starling_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5024,7 +5208,7 @@ func (x *ReadVolumesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadVolumesRequest.ProtoReflect.Descriptor instead.
 func (*ReadVolumesRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{63}
+	return file_v1_starling_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *ReadVolumesRequest) GetMinIndex() uint64 {
@@ -5067,7 +5251,7 @@ type ReadVolumesResponse struct {
 
 func (x *ReadVolumesResponse) Reset() {
 	*x = ReadVolumesResponse{}
-	mi := &file_v1_starling_proto_msgTypes[64]
+	mi := &file_v1_starling_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5079,7 +5263,7 @@ func (x *ReadVolumesResponse) String() string {
 func (*ReadVolumesResponse) ProtoMessage() {}
 
 func (x *ReadVolumesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[64]
+	mi := &file_v1_starling_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5092,7 +5276,7 @@ func (x *ReadVolumesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadVolumesResponse.ProtoReflect.Descriptor instead.
 func (*ReadVolumesResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{64}
+	return file_v1_starling_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *ReadVolumesResponse) GetIndex() uint64 {
@@ -5133,7 +5317,7 @@ type RelocateVolumesRequest struct {
 
 func (x *RelocateVolumesRequest) Reset() {
 	*x = RelocateVolumesRequest{}
-	mi := &file_v1_starling_proto_msgTypes[65]
+	mi := &file_v1_starling_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5145,7 +5329,7 @@ func (x *RelocateVolumesRequest) String() string {
 func (*RelocateVolumesRequest) ProtoMessage() {}
 
 func (x *RelocateVolumesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[65]
+	mi := &file_v1_starling_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5158,7 +5342,7 @@ func (x *RelocateVolumesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RelocateVolumesRequest.ProtoReflect.Descriptor instead.
 func (*RelocateVolumesRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{65}
+	return file_v1_starling_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *RelocateVolumesRequest) GetMinIndex() uint64 {
@@ -5218,7 +5402,7 @@ type RelocateVolumesResponse struct {
 
 func (x *RelocateVolumesResponse) Reset() {
 	*x = RelocateVolumesResponse{}
-	mi := &file_v1_starling_proto_msgTypes[66]
+	mi := &file_v1_starling_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5230,7 +5414,7 @@ func (x *RelocateVolumesResponse) String() string {
 func (*RelocateVolumesResponse) ProtoMessage() {}
 
 func (x *RelocateVolumesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[66]
+	mi := &file_v1_starling_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5243,7 +5427,7 @@ func (x *RelocateVolumesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RelocateVolumesResponse.ProtoReflect.Descriptor instead.
 func (*RelocateVolumesResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{66}
+	return file_v1_starling_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *RelocateVolumesResponse) GetIndex() uint64 {
@@ -5281,7 +5465,7 @@ type DrainNodeRequest struct {
 
 func (x *DrainNodeRequest) Reset() {
 	*x = DrainNodeRequest{}
-	mi := &file_v1_starling_proto_msgTypes[67]
+	mi := &file_v1_starling_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5293,7 +5477,7 @@ func (x *DrainNodeRequest) String() string {
 func (*DrainNodeRequest) ProtoMessage() {}
 
 func (x *DrainNodeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[67]
+	mi := &file_v1_starling_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5306,7 +5490,7 @@ func (x *DrainNodeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainNodeRequest.ProtoReflect.Descriptor instead.
 func (*DrainNodeRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{67}
+	return file_v1_starling_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *DrainNodeRequest) GetRequestId() string {
@@ -5346,7 +5530,7 @@ type DrainNodeResponse struct {
 
 func (x *DrainNodeResponse) Reset() {
 	*x = DrainNodeResponse{}
-	mi := &file_v1_starling_proto_msgTypes[68]
+	mi := &file_v1_starling_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5358,7 +5542,7 @@ func (x *DrainNodeResponse) String() string {
 func (*DrainNodeResponse) ProtoMessage() {}
 
 func (x *DrainNodeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[68]
+	mi := &file_v1_starling_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5371,7 +5555,7 @@ func (x *DrainNodeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainNodeResponse.ProtoReflect.Descriptor instead.
 func (*DrainNodeResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{68}
+	return file_v1_starling_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *DrainNodeResponse) GetIndex() uint64 {
@@ -5415,7 +5599,7 @@ type PoolSpec struct {
 
 func (x *PoolSpec) Reset() {
 	*x = PoolSpec{}
-	mi := &file_v1_starling_proto_msgTypes[69]
+	mi := &file_v1_starling_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5427,7 +5611,7 @@ func (x *PoolSpec) String() string {
 func (*PoolSpec) ProtoMessage() {}
 
 func (x *PoolSpec) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[69]
+	mi := &file_v1_starling_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5440,7 +5624,7 @@ func (x *PoolSpec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PoolSpec.ProtoReflect.Descriptor instead.
 func (*PoolSpec) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{69}
+	return file_v1_starling_proto_rawDescGZIP(), []int{72}
 }
 
 func (x *PoolSpec) GetPath() string {
@@ -5566,7 +5750,7 @@ type Quota struct {
 
 func (x *Quota) Reset() {
 	*x = Quota{}
-	mi := &file_v1_starling_proto_msgTypes[70]
+	mi := &file_v1_starling_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5578,7 +5762,7 @@ func (x *Quota) String() string {
 func (*Quota) ProtoMessage() {}
 
 func (x *Quota) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[70]
+	mi := &file_v1_starling_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5591,7 +5775,7 @@ func (x *Quota) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Quota.ProtoReflect.Descriptor instead.
 func (*Quota) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{70}
+	return file_v1_starling_proto_rawDescGZIP(), []int{73}
 }
 
 func (x *Quota) GetKind() string {
@@ -5644,7 +5828,7 @@ type ChangePoolsRequest struct {
 
 func (x *ChangePoolsRequest) Reset() {
 	*x = ChangePoolsRequest{}
-	mi := &file_v1_starling_proto_msgTypes[71]
+	mi := &file_v1_starling_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5656,7 +5840,7 @@ func (x *ChangePoolsRequest) String() string {
 func (*ChangePoolsRequest) ProtoMessage() {}
 
 func (x *ChangePoolsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[71]
+	mi := &file_v1_starling_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5669,7 +5853,7 @@ func (x *ChangePoolsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangePoolsRequest.ProtoReflect.Descriptor instead.
 func (*ChangePoolsRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{71}
+	return file_v1_starling_proto_rawDescGZIP(), []int{74}
 }
 
 func (x *ChangePoolsRequest) GetRequestId() string {
@@ -5709,7 +5893,7 @@ type ChangePoolsResponse struct {
 
 func (x *ChangePoolsResponse) Reset() {
 	*x = ChangePoolsResponse{}
-	mi := &file_v1_starling_proto_msgTypes[72]
+	mi := &file_v1_starling_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5721,7 +5905,7 @@ func (x *ChangePoolsResponse) String() string {
 func (*ChangePoolsResponse) ProtoMessage() {}
 
 func (x *ChangePoolsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[72]
+	mi := &file_v1_starling_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5734,7 +5918,7 @@ func (x *ChangePoolsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangePoolsResponse.ProtoReflect.Descriptor instead.
 func (*ChangePoolsResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{72}
+	return file_v1_starling_proto_rawDescGZIP(), []int{75}
 }
 
 func (x *ChangePoolsResponse) GetIndex() uint64 {
@@ -5757,7 +5941,7 @@ type PlanPoolsRequest struct {
 
 func (x *PlanPoolsRequest) Reset() {
 	*x = PlanPoolsRequest{}
-	mi := &file_v1_starling_proto_msgTypes[73]
+	mi := &file_v1_starling_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5769,7 +5953,7 @@ func (x *PlanPoolsRequest) String() string {
 func (*PlanPoolsRequest) ProtoMessage() {}
 
 func (x *PlanPoolsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[73]
+	mi := &file_v1_starling_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5782,7 +5966,7 @@ func (x *PlanPoolsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlanPoolsRequest.ProtoReflect.Descriptor instead.
 func (*PlanPoolsRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{73}
+	return file_v1_starling_proto_rawDescGZIP(), []int{76}
 }
 
 func (x *PlanPoolsRequest) GetMinIndex() uint64 {
@@ -5830,7 +6014,7 @@ type PlanPoolsResponse struct {
 
 func (x *PlanPoolsResponse) Reset() {
 	*x = PlanPoolsResponse{}
-	mi := &file_v1_starling_proto_msgTypes[74]
+	mi := &file_v1_starling_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5842,7 +6026,7 @@ func (x *PlanPoolsResponse) String() string {
 func (*PlanPoolsResponse) ProtoMessage() {}
 
 func (x *PlanPoolsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[74]
+	mi := &file_v1_starling_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5855,7 +6039,7 @@ func (x *PlanPoolsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlanPoolsResponse.ProtoReflect.Descriptor instead.
 func (*PlanPoolsResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{74}
+	return file_v1_starling_proto_rawDescGZIP(), []int{77}
 }
 
 func (x *PlanPoolsResponse) GetIndex() uint64 {
@@ -5907,7 +6091,7 @@ type PoolChange struct {
 
 func (x *PoolChange) Reset() {
 	*x = PoolChange{}
-	mi := &file_v1_starling_proto_msgTypes[75]
+	mi := &file_v1_starling_proto_msgTypes[78]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5919,7 +6103,7 @@ func (x *PoolChange) String() string {
 func (*PoolChange) ProtoMessage() {}
 
 func (x *PoolChange) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[75]
+	mi := &file_v1_starling_proto_msgTypes[78]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5932,7 +6116,7 @@ func (x *PoolChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PoolChange.ProtoReflect.Descriptor instead.
 func (*PoolChange) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{75}
+	return file_v1_starling_proto_rawDescGZIP(), []int{78}
 }
 
 func (x *PoolChange) GetPath() string {
@@ -5969,7 +6153,7 @@ type EntitlementChange struct {
 
 func (x *EntitlementChange) Reset() {
 	*x = EntitlementChange{}
-	mi := &file_v1_starling_proto_msgTypes[76]
+	mi := &file_v1_starling_proto_msgTypes[79]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5981,7 +6165,7 @@ func (x *EntitlementChange) String() string {
 func (*EntitlementChange) ProtoMessage() {}
 
 func (x *EntitlementChange) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[76]
+	mi := &file_v1_starling_proto_msgTypes[79]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5994,7 +6178,7 @@ func (x *EntitlementChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EntitlementChange.ProtoReflect.Descriptor instead.
 func (*EntitlementChange) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{76}
+	return file_v1_starling_proto_rawDescGZIP(), []int{79}
 }
 
 func (x *EntitlementChange) GetPath() string {
@@ -6039,7 +6223,7 @@ type ListPoolsRequest struct {
 
 func (x *ListPoolsRequest) Reset() {
 	*x = ListPoolsRequest{}
-	mi := &file_v1_starling_proto_msgTypes[77]
+	mi := &file_v1_starling_proto_msgTypes[80]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6051,7 +6235,7 @@ func (x *ListPoolsRequest) String() string {
 func (*ListPoolsRequest) ProtoMessage() {}
 
 func (x *ListPoolsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[77]
+	mi := &file_v1_starling_proto_msgTypes[80]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6064,7 +6248,7 @@ func (x *ListPoolsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPoolsRequest.ProtoReflect.Descriptor instead.
 func (*ListPoolsRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{77}
+	return file_v1_starling_proto_rawDescGZIP(), []int{80}
 }
 
 func (x *ListPoolsRequest) GetMinIndex() uint64 {
@@ -6114,7 +6298,7 @@ type ListPoolsResponse struct {
 
 func (x *ListPoolsResponse) Reset() {
 	*x = ListPoolsResponse{}
-	mi := &file_v1_starling_proto_msgTypes[78]
+	mi := &file_v1_starling_proto_msgTypes[81]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6126,7 +6310,7 @@ func (x *ListPoolsResponse) String() string {
 func (*ListPoolsResponse) ProtoMessage() {}
 
 func (x *ListPoolsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[78]
+	mi := &file_v1_starling_proto_msgTypes[81]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6139,7 +6323,7 @@ func (x *ListPoolsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPoolsResponse.ProtoReflect.Descriptor instead.
 func (*ListPoolsResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{78}
+	return file_v1_starling_proto_rawDescGZIP(), []int{81}
 }
 
 func (x *ListPoolsResponse) GetIndex() uint64 {
@@ -6201,7 +6385,7 @@ type Amount struct {
 
 func (x *Amount) Reset() {
 	*x = Amount{}
-	mi := &file_v1_starling_proto_msgTypes[79]
+	mi := &file_v1_starling_proto_msgTypes[82]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6213,7 +6397,7 @@ func (x *Amount) String() string {
 func (*Amount) ProtoMessage() {}
 
 func (x *Amount) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[79]
+	mi := &file_v1_starling_proto_msgTypes[82]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6226,7 +6410,7 @@ func (x *Amount) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Amount.ProtoReflect.Descriptor instead.
 func (*Amount) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{79}
+	return file_v1_starling_proto_rawDescGZIP(), []int{82}
 }
 
 func (x *Amount) GetKind() string {
@@ -6262,7 +6446,7 @@ type Pool struct {
 
 func (x *Pool) Reset() {
 	*x = Pool{}
-	mi := &file_v1_starling_proto_msgTypes[80]
+	mi := &file_v1_starling_proto_msgTypes[83]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6274,7 +6458,7 @@ func (x *Pool) String() string {
 func (*Pool) ProtoMessage() {}
 
 func (x *Pool) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[80]
+	mi := &file_v1_starling_proto_msgTypes[83]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6287,7 +6471,7 @@ func (x *Pool) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pool.ProtoReflect.Descriptor instead.
 func (*Pool) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{80}
+	return file_v1_starling_proto_rawDescGZIP(), []int{83}
 }
 
 func (x *Pool) GetSpec() *PoolSpec {
@@ -6355,7 +6539,7 @@ type PoolUse struct {
 
 func (x *PoolUse) Reset() {
 	*x = PoolUse{}
-	mi := &file_v1_starling_proto_msgTypes[81]
+	mi := &file_v1_starling_proto_msgTypes[84]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6367,7 +6551,7 @@ func (x *PoolUse) String() string {
 func (*PoolUse) ProtoMessage() {}
 
 func (x *PoolUse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[81]
+	mi := &file_v1_starling_proto_msgTypes[84]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6380,7 +6564,7 @@ func (x *PoolUse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PoolUse.ProtoReflect.Descriptor instead.
 func (*PoolUse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{81}
+	return file_v1_starling_proto_rawDescGZIP(), []int{84}
 }
 
 func (x *PoolUse) GetKind() string {
@@ -6456,7 +6640,7 @@ type PoolStatusRequest struct {
 
 func (x *PoolStatusRequest) Reset() {
 	*x = PoolStatusRequest{}
-	mi := &file_v1_starling_proto_msgTypes[82]
+	mi := &file_v1_starling_proto_msgTypes[85]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6468,7 +6652,7 @@ func (x *PoolStatusRequest) String() string {
 func (*PoolStatusRequest) ProtoMessage() {}
 
 func (x *PoolStatusRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[82]
+	mi := &file_v1_starling_proto_msgTypes[85]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6481,7 +6665,7 @@ func (x *PoolStatusRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PoolStatusRequest.ProtoReflect.Descriptor instead.
 func (*PoolStatusRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{82}
+	return file_v1_starling_proto_rawDescGZIP(), []int{85}
 }
 
 func (x *PoolStatusRequest) GetMinIndex() uint64 {
@@ -6513,7 +6697,7 @@ type PoolStatusResponse struct {
 
 func (x *PoolStatusResponse) Reset() {
 	*x = PoolStatusResponse{}
-	mi := &file_v1_starling_proto_msgTypes[83]
+	mi := &file_v1_starling_proto_msgTypes[86]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6525,7 +6709,7 @@ func (x *PoolStatusResponse) String() string {
 func (*PoolStatusResponse) ProtoMessage() {}
 
 func (x *PoolStatusResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[83]
+	mi := &file_v1_starling_proto_msgTypes[86]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6538,7 +6722,7 @@ func (x *PoolStatusResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PoolStatusResponse.ProtoReflect.Descriptor instead.
 func (*PoolStatusResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{83}
+	return file_v1_starling_proto_rawDescGZIP(), []int{86}
 }
 
 func (x *PoolStatusResponse) GetIndex() uint64 {
@@ -6592,7 +6776,7 @@ type PoolExplanation struct {
 
 func (x *PoolExplanation) Reset() {
 	*x = PoolExplanation{}
-	mi := &file_v1_starling_proto_msgTypes[84]
+	mi := &file_v1_starling_proto_msgTypes[87]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6604,7 +6788,7 @@ func (x *PoolExplanation) String() string {
 func (*PoolExplanation) ProtoMessage() {}
 
 func (x *PoolExplanation) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[84]
+	mi := &file_v1_starling_proto_msgTypes[87]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6617,7 +6801,7 @@ func (x *PoolExplanation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PoolExplanation.ProtoReflect.Descriptor instead.
 func (*PoolExplanation) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{84}
+	return file_v1_starling_proto_rawDescGZIP(), []int{87}
 }
 
 func (x *PoolExplanation) GetKind() string {
@@ -6674,7 +6858,7 @@ type Part struct {
 
 func (x *Part) Reset() {
 	*x = Part{}
-	mi := &file_v1_starling_proto_msgTypes[85]
+	mi := &file_v1_starling_proto_msgTypes[88]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6686,7 +6870,7 @@ func (x *Part) String() string {
 func (*Part) ProtoMessage() {}
 
 func (x *Part) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[85]
+	mi := &file_v1_starling_proto_msgTypes[88]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6699,7 +6883,7 @@ func (x *Part) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Part.ProtoReflect.Descriptor instead.
 func (*Part) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{85}
+	return file_v1_starling_proto_rawDescGZIP(), []int{88}
 }
 
 func (x *Part) GetPath() string {
@@ -6796,7 +6980,7 @@ type JobHistoryRequest struct {
 
 func (x *JobHistoryRequest) Reset() {
 	*x = JobHistoryRequest{}
-	mi := &file_v1_starling_proto_msgTypes[86]
+	mi := &file_v1_starling_proto_msgTypes[89]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6808,7 +6992,7 @@ func (x *JobHistoryRequest) String() string {
 func (*JobHistoryRequest) ProtoMessage() {}
 
 func (x *JobHistoryRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[86]
+	mi := &file_v1_starling_proto_msgTypes[89]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6821,7 +7005,7 @@ func (x *JobHistoryRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobHistoryRequest.ProtoReflect.Descriptor instead.
 func (*JobHistoryRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{86}
+	return file_v1_starling_proto_rawDescGZIP(), []int{89}
 }
 
 func (x *JobHistoryRequest) GetMinIndex() uint64 {
@@ -6851,7 +7035,7 @@ type JobHistoryResponse struct {
 
 func (x *JobHistoryResponse) Reset() {
 	*x = JobHistoryResponse{}
-	mi := &file_v1_starling_proto_msgTypes[87]
+	mi := &file_v1_starling_proto_msgTypes[90]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6863,7 +7047,7 @@ func (x *JobHistoryResponse) String() string {
 func (*JobHistoryResponse) ProtoMessage() {}
 
 func (x *JobHistoryResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[87]
+	mi := &file_v1_starling_proto_msgTypes[90]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6876,7 +7060,7 @@ func (x *JobHistoryResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobHistoryResponse.ProtoReflect.Descriptor instead.
 func (*JobHistoryResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{87}
+	return file_v1_starling_proto_rawDescGZIP(), []int{90}
 }
 
 func (x *JobHistoryResponse) GetIndex() uint64 {
@@ -6929,7 +7113,7 @@ type JobVersion struct {
 
 func (x *JobVersion) Reset() {
 	*x = JobVersion{}
-	mi := &file_v1_starling_proto_msgTypes[88]
+	mi := &file_v1_starling_proto_msgTypes[91]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6941,7 +7125,7 @@ func (x *JobVersion) String() string {
 func (*JobVersion) ProtoMessage() {}
 
 func (x *JobVersion) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[88]
+	mi := &file_v1_starling_proto_msgTypes[91]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6954,7 +7138,7 @@ func (x *JobVersion) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobVersion.ProtoReflect.Descriptor instead.
 func (*JobVersion) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{88}
+	return file_v1_starling_proto_rawDescGZIP(), []int{91}
 }
 
 func (x *JobVersion) GetNumber() uint32 {
@@ -7026,7 +7210,7 @@ type JobDiffRequest struct {
 
 func (x *JobDiffRequest) Reset() {
 	*x = JobDiffRequest{}
-	mi := &file_v1_starling_proto_msgTypes[89]
+	mi := &file_v1_starling_proto_msgTypes[92]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7038,7 +7222,7 @@ func (x *JobDiffRequest) String() string {
 func (*JobDiffRequest) ProtoMessage() {}
 
 func (x *JobDiffRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[89]
+	mi := &file_v1_starling_proto_msgTypes[92]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7051,7 +7235,7 @@ func (x *JobDiffRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobDiffRequest.ProtoReflect.Descriptor instead.
 func (*JobDiffRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{89}
+	return file_v1_starling_proto_rawDescGZIP(), []int{92}
 }
 
 func (x *JobDiffRequest) GetMinIndex() uint64 {
@@ -7095,7 +7279,7 @@ type JobDiffResponse struct {
 
 func (x *JobDiffResponse) Reset() {
 	*x = JobDiffResponse{}
-	mi := &file_v1_starling_proto_msgTypes[90]
+	mi := &file_v1_starling_proto_msgTypes[93]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7107,7 +7291,7 @@ func (x *JobDiffResponse) String() string {
 func (*JobDiffResponse) ProtoMessage() {}
 
 func (x *JobDiffResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[90]
+	mi := &file_v1_starling_proto_msgTypes[93]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7120,7 +7304,7 @@ func (x *JobDiffResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobDiffResponse.ProtoReflect.Descriptor instead.
 func (*JobDiffResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{90}
+	return file_v1_starling_proto_rawDescGZIP(), []int{93}
 }
 
 func (x *JobDiffResponse) GetIndex() uint64 {
@@ -7173,7 +7357,7 @@ type ListJobsRequest struct {
 
 func (x *ListJobsRequest) Reset() {
 	*x = ListJobsRequest{}
-	mi := &file_v1_starling_proto_msgTypes[91]
+	mi := &file_v1_starling_proto_msgTypes[94]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7185,7 +7369,7 @@ func (x *ListJobsRequest) String() string {
 func (*ListJobsRequest) ProtoMessage() {}
 
 func (x *ListJobsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[91]
+	mi := &file_v1_starling_proto_msgTypes[94]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7198,7 +7382,7 @@ func (x *ListJobsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListJobsRequest.ProtoReflect.Descriptor instead.
 func (*ListJobsRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{91}
+	return file_v1_starling_proto_rawDescGZIP(), []int{94}
 }
 
 func (x *ListJobsRequest) GetMinIndex() uint64 {
@@ -7242,7 +7426,7 @@ type ListJobsResponse struct {
 
 func (x *ListJobsResponse) Reset() {
 	*x = ListJobsResponse{}
-	mi := &file_v1_starling_proto_msgTypes[92]
+	mi := &file_v1_starling_proto_msgTypes[95]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7254,7 +7438,7 @@ func (x *ListJobsResponse) String() string {
 func (*ListJobsResponse) ProtoMessage() {}
 
 func (x *ListJobsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[92]
+	mi := &file_v1_starling_proto_msgTypes[95]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7267,7 +7451,7 @@ func (x *ListJobsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListJobsResponse.ProtoReflect.Descriptor instead.
 func (*ListJobsResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{92}
+	return file_v1_starling_proto_rawDescGZIP(), []int{95}
 }
 
 func (x *ListJobsResponse) GetIndex() uint64 {
@@ -7331,7 +7515,7 @@ type Job struct {
 
 func (x *Job) Reset() {
 	*x = Job{}
-	mi := &file_v1_starling_proto_msgTypes[93]
+	mi := &file_v1_starling_proto_msgTypes[96]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7343,7 +7527,7 @@ func (x *Job) String() string {
 func (*Job) ProtoMessage() {}
 
 func (x *Job) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[93]
+	mi := &file_v1_starling_proto_msgTypes[96]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7356,7 +7540,7 @@ func (x *Job) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Job.ProtoReflect.Descriptor instead.
 func (*Job) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{93}
+	return file_v1_starling_proto_rawDescGZIP(), []int{96}
 }
 
 func (x *Job) GetName() string {
@@ -7478,7 +7662,7 @@ type PolicyAction struct {
 
 func (x *PolicyAction) Reset() {
 	*x = PolicyAction{}
-	mi := &file_v1_starling_proto_msgTypes[94]
+	mi := &file_v1_starling_proto_msgTypes[97]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7490,7 +7674,7 @@ func (x *PolicyAction) String() string {
 func (*PolicyAction) ProtoMessage() {}
 
 func (x *PolicyAction) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[94]
+	mi := &file_v1_starling_proto_msgTypes[97]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7503,7 +7687,7 @@ func (x *PolicyAction) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PolicyAction.ProtoReflect.Descriptor instead.
 func (*PolicyAction) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{94}
+	return file_v1_starling_proto_rawDescGZIP(), []int{97}
 }
 
 func (x *PolicyAction) GetIndex() uint64 {
@@ -7552,7 +7736,7 @@ type Update struct {
 
 func (x *Update) Reset() {
 	*x = Update{}
-	mi := &file_v1_starling_proto_msgTypes[95]
+	mi := &file_v1_starling_proto_msgTypes[98]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7564,7 +7748,7 @@ func (x *Update) String() string {
 func (*Update) ProtoMessage() {}
 
 func (x *Update) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[95]
+	mi := &file_v1_starling_proto_msgTypes[98]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7577,7 +7761,7 @@ func (x *Update) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Update.ProtoReflect.Descriptor instead.
 func (*Update) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{95}
+	return file_v1_starling_proto_rawDescGZIP(), []int{98}
 }
 
 func (x *Update) GetState() string {
@@ -7672,7 +7856,7 @@ type Counts struct {
 
 func (x *Counts) Reset() {
 	*x = Counts{}
-	mi := &file_v1_starling_proto_msgTypes[96]
+	mi := &file_v1_starling_proto_msgTypes[99]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7684,7 +7868,7 @@ func (x *Counts) String() string {
 func (*Counts) ProtoMessage() {}
 
 func (x *Counts) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[96]
+	mi := &file_v1_starling_proto_msgTypes[99]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7697,7 +7881,7 @@ func (x *Counts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Counts.ProtoReflect.Descriptor instead.
 func (*Counts) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{96}
+	return file_v1_starling_proto_rawDescGZIP(), []int{99}
 }
 
 func (x *Counts) GetDesired() uint32 {
@@ -7801,7 +7985,7 @@ type JobStatusRequest struct {
 
 func (x *JobStatusRequest) Reset() {
 	*x = JobStatusRequest{}
-	mi := &file_v1_starling_proto_msgTypes[97]
+	mi := &file_v1_starling_proto_msgTypes[100]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7813,7 +7997,7 @@ func (x *JobStatusRequest) String() string {
 func (*JobStatusRequest) ProtoMessage() {}
 
 func (x *JobStatusRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[97]
+	mi := &file_v1_starling_proto_msgTypes[100]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7826,7 +8010,7 @@ func (x *JobStatusRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobStatusRequest.ProtoReflect.Descriptor instead.
 func (*JobStatusRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{97}
+	return file_v1_starling_proto_rawDescGZIP(), []int{100}
 }
 
 func (x *JobStatusRequest) GetMinIndex() uint64 {
@@ -7889,7 +8073,7 @@ type JobStatusResponse struct {
 
 func (x *JobStatusResponse) Reset() {
 	*x = JobStatusResponse{}
-	mi := &file_v1_starling_proto_msgTypes[98]
+	mi := &file_v1_starling_proto_msgTypes[101]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7901,7 +8085,7 @@ func (x *JobStatusResponse) String() string {
 func (*JobStatusResponse) ProtoMessage() {}
 
 func (x *JobStatusResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[98]
+	mi := &file_v1_starling_proto_msgTypes[101]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7914,7 +8098,7 @@ func (x *JobStatusResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobStatusResponse.ProtoReflect.Descriptor instead.
 func (*JobStatusResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{98}
+	return file_v1_starling_proto_rawDescGZIP(), []int{101}
 }
 
 func (x *JobStatusResponse) GetIndex() uint64 {
@@ -7998,7 +8182,7 @@ type Task struct {
 
 func (x *Task) Reset() {
 	*x = Task{}
-	mi := &file_v1_starling_proto_msgTypes[99]
+	mi := &file_v1_starling_proto_msgTypes[102]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8010,7 +8194,7 @@ func (x *Task) String() string {
 func (*Task) ProtoMessage() {}
 
 func (x *Task) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[99]
+	mi := &file_v1_starling_proto_msgTypes[102]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8023,7 +8207,7 @@ func (x *Task) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Task.ProtoReflect.Descriptor instead.
 func (*Task) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{99}
+	return file_v1_starling_proto_rawDescGZIP(), []int{102}
 }
 
 func (x *Task) GetName() string {
@@ -8105,7 +8289,7 @@ type TaskChanges struct {
 
 func (x *TaskChanges) Reset() {
 	*x = TaskChanges{}
-	mi := &file_v1_starling_proto_msgTypes[100]
+	mi := &file_v1_starling_proto_msgTypes[103]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8117,7 +8301,7 @@ func (x *TaskChanges) String() string {
 func (*TaskChanges) ProtoMessage() {}
 
 func (x *TaskChanges) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[100]
+	mi := &file_v1_starling_proto_msgTypes[103]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8130,7 +8314,7 @@ func (x *TaskChanges) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskChanges.ProtoReflect.Descriptor instead.
 func (*TaskChanges) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{100}
+	return file_v1_starling_proto_rawDescGZIP(), []int{103}
 }
 
 func (x *TaskChanges) GetPlace() uint32 {
@@ -8186,7 +8370,7 @@ type Preemption struct {
 
 func (x *Preemption) Reset() {
 	*x = Preemption{}
-	mi := &file_v1_starling_proto_msgTypes[101]
+	mi := &file_v1_starling_proto_msgTypes[104]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8198,7 +8382,7 @@ func (x *Preemption) String() string {
 func (*Preemption) ProtoMessage() {}
 
 func (x *Preemption) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[101]
+	mi := &file_v1_starling_proto_msgTypes[104]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8211,7 +8395,7 @@ func (x *Preemption) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Preemption.ProtoReflect.Descriptor instead.
 func (*Preemption) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{101}
+	return file_v1_starling_proto_rawDescGZIP(), []int{104}
 }
 
 func (x *Preemption) GetSlot() uint32 {
@@ -8288,7 +8472,7 @@ type Slot struct {
 
 func (x *Slot) Reset() {
 	*x = Slot{}
-	mi := &file_v1_starling_proto_msgTypes[102]
+	mi := &file_v1_starling_proto_msgTypes[105]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8300,7 +8484,7 @@ func (x *Slot) String() string {
 func (*Slot) ProtoMessage() {}
 
 func (x *Slot) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[102]
+	mi := &file_v1_starling_proto_msgTypes[105]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8313,7 +8497,7 @@ func (x *Slot) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Slot.ProtoReflect.Descriptor instead.
 func (*Slot) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{102}
+	return file_v1_starling_proto_rawDescGZIP(), []int{105}
 }
 
 func (x *Slot) GetTask() string {
@@ -8446,7 +8630,7 @@ type Port struct {
 
 func (x *Port) Reset() {
 	*x = Port{}
-	mi := &file_v1_starling_proto_msgTypes[103]
+	mi := &file_v1_starling_proto_msgTypes[106]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8458,7 +8642,7 @@ func (x *Port) String() string {
 func (*Port) ProtoMessage() {}
 
 func (x *Port) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[103]
+	mi := &file_v1_starling_proto_msgTypes[106]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8471,7 +8655,7 @@ func (x *Port) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Port.ProtoReflect.Descriptor instead.
 func (*Port) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{103}
+	return file_v1_starling_proto_rawDescGZIP(), []int{106}
 }
 
 func (x *Port) GetName() string {
@@ -8498,7 +8682,7 @@ type WhyRequest struct {
 
 func (x *WhyRequest) Reset() {
 	*x = WhyRequest{}
-	mi := &file_v1_starling_proto_msgTypes[104]
+	mi := &file_v1_starling_proto_msgTypes[107]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8510,7 +8694,7 @@ func (x *WhyRequest) String() string {
 func (*WhyRequest) ProtoMessage() {}
 
 func (x *WhyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[104]
+	mi := &file_v1_starling_proto_msgTypes[107]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8523,7 +8707,7 @@ func (x *WhyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhyRequest.ProtoReflect.Descriptor instead.
 func (*WhyRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{104}
+	return file_v1_starling_proto_rawDescGZIP(), []int{107}
 }
 
 func (x *WhyRequest) GetMinIndex() uint64 {
@@ -8553,7 +8737,7 @@ type WhyResponse struct {
 
 func (x *WhyResponse) Reset() {
 	*x = WhyResponse{}
-	mi := &file_v1_starling_proto_msgTypes[105]
+	mi := &file_v1_starling_proto_msgTypes[108]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8565,7 +8749,7 @@ func (x *WhyResponse) String() string {
 func (*WhyResponse) ProtoMessage() {}
 
 func (x *WhyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[105]
+	mi := &file_v1_starling_proto_msgTypes[108]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8578,7 +8762,7 @@ func (x *WhyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhyResponse.ProtoReflect.Descriptor instead.
 func (*WhyResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{105}
+	return file_v1_starling_proto_rawDescGZIP(), []int{108}
 }
 
 func (x *WhyResponse) GetIndex() uint64 {
@@ -8629,7 +8813,7 @@ type Finding struct {
 
 func (x *Finding) Reset() {
 	*x = Finding{}
-	mi := &file_v1_starling_proto_msgTypes[106]
+	mi := &file_v1_starling_proto_msgTypes[109]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8641,7 +8825,7 @@ func (x *Finding) String() string {
 func (*Finding) ProtoMessage() {}
 
 func (x *Finding) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[106]
+	mi := &file_v1_starling_proto_msgTypes[109]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8654,7 +8838,7 @@ func (x *Finding) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Finding.ProtoReflect.Descriptor instead.
 func (*Finding) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{106}
+	return file_v1_starling_proto_rawDescGZIP(), []int{109}
 }
 
 func (x *Finding) GetTask() string {
@@ -8718,7 +8902,7 @@ type ListPeersRequest struct {
 
 func (x *ListPeersRequest) Reset() {
 	*x = ListPeersRequest{}
-	mi := &file_v1_starling_proto_msgTypes[107]
+	mi := &file_v1_starling_proto_msgTypes[110]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8730,7 +8914,7 @@ func (x *ListPeersRequest) String() string {
 func (*ListPeersRequest) ProtoMessage() {}
 
 func (x *ListPeersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[107]
+	mi := &file_v1_starling_proto_msgTypes[110]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8743,7 +8927,7 @@ func (x *ListPeersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPeersRequest.ProtoReflect.Descriptor instead.
 func (*ListPeersRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{107}
+	return file_v1_starling_proto_rawDescGZIP(), []int{110}
 }
 
 func (x *ListPeersRequest) GetMinIndex() uint64 {
@@ -8783,7 +8967,7 @@ type ListPeersResponse struct {
 
 func (x *ListPeersResponse) Reset() {
 	*x = ListPeersResponse{}
-	mi := &file_v1_starling_proto_msgTypes[108]
+	mi := &file_v1_starling_proto_msgTypes[111]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8795,7 +8979,7 @@ func (x *ListPeersResponse) String() string {
 func (*ListPeersResponse) ProtoMessage() {}
 
 func (x *ListPeersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[108]
+	mi := &file_v1_starling_proto_msgTypes[111]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8808,7 +8992,7 @@ func (x *ListPeersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPeersResponse.ProtoReflect.Descriptor instead.
 func (*ListPeersResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{108}
+	return file_v1_starling_proto_rawDescGZIP(), []int{111}
 }
 
 func (x *ListPeersResponse) GetIndex() uint64 {
@@ -8892,7 +9076,7 @@ type Peer struct {
 
 func (x *Peer) Reset() {
 	*x = Peer{}
-	mi := &file_v1_starling_proto_msgTypes[109]
+	mi := &file_v1_starling_proto_msgTypes[112]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8904,7 +9088,7 @@ func (x *Peer) String() string {
 func (*Peer) ProtoMessage() {}
 
 func (x *Peer) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[109]
+	mi := &file_v1_starling_proto_msgTypes[112]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8917,7 +9101,7 @@ func (x *Peer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Peer.ProtoReflect.Descriptor instead.
 func (*Peer) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{109}
+	return file_v1_starling_proto_rawDescGZIP(), []int{112}
 }
 
 func (x *Peer) GetNode() string {
@@ -9091,7 +9275,7 @@ type HeldDevice struct {
 
 func (x *HeldDevice) Reset() {
 	*x = HeldDevice{}
-	mi := &file_v1_starling_proto_msgTypes[110]
+	mi := &file_v1_starling_proto_msgTypes[113]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9103,7 +9287,7 @@ func (x *HeldDevice) String() string {
 func (*HeldDevice) ProtoMessage() {}
 
 func (x *HeldDevice) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[110]
+	mi := &file_v1_starling_proto_msgTypes[113]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9116,7 +9300,7 @@ func (x *HeldDevice) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeldDevice.ProtoReflect.Descriptor instead.
 func (*HeldDevice) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{110}
+	return file_v1_starling_proto_rawDescGZIP(), []int{113}
 }
 
 func (x *HeldDevice) GetKind() string {
@@ -9177,7 +9361,7 @@ type WatchRequest struct {
 
 func (x *WatchRequest) Reset() {
 	*x = WatchRequest{}
-	mi := &file_v1_starling_proto_msgTypes[111]
+	mi := &file_v1_starling_proto_msgTypes[114]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9189,7 +9373,7 @@ func (x *WatchRequest) String() string {
 func (*WatchRequest) ProtoMessage() {}
 
 func (x *WatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[111]
+	mi := &file_v1_starling_proto_msgTypes[114]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9202,7 +9386,7 @@ func (x *WatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRequest.ProtoReflect.Descriptor instead.
 func (*WatchRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{111}
+	return file_v1_starling_proto_rawDescGZIP(), []int{114}
 }
 
 func (x *WatchRequest) GetMinIndex() uint64 {
@@ -9296,7 +9480,7 @@ type WatchResponse struct {
 
 func (x *WatchResponse) Reset() {
 	*x = WatchResponse{}
-	mi := &file_v1_starling_proto_msgTypes[112]
+	mi := &file_v1_starling_proto_msgTypes[115]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9308,7 +9492,7 @@ func (x *WatchResponse) String() string {
 func (*WatchResponse) ProtoMessage() {}
 
 func (x *WatchResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[112]
+	mi := &file_v1_starling_proto_msgTypes[115]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9321,7 +9505,7 @@ func (x *WatchResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchResponse.ProtoReflect.Descriptor instead.
 func (*WatchResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{112}
+	return file_v1_starling_proto_rawDescGZIP(), []int{115}
 }
 
 func (x *WatchResponse) GetIndex() uint64 {
@@ -9495,7 +9679,7 @@ type Node struct {
 
 func (x *Node) Reset() {
 	*x = Node{}
-	mi := &file_v1_starling_proto_msgTypes[113]
+	mi := &file_v1_starling_proto_msgTypes[116]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9507,7 +9691,7 @@ func (x *Node) String() string {
 func (*Node) ProtoMessage() {}
 
 func (x *Node) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[113]
+	mi := &file_v1_starling_proto_msgTypes[116]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9520,7 +9704,7 @@ func (x *Node) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Node.ProtoReflect.Descriptor instead.
 func (*Node) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{113}
+	return file_v1_starling_proto_rawDescGZIP(), []int{116}
 }
 
 func (x *Node) GetName() string {
@@ -9621,7 +9805,7 @@ type Instance struct {
 
 func (x *Instance) Reset() {
 	*x = Instance{}
-	mi := &file_v1_starling_proto_msgTypes[114]
+	mi := &file_v1_starling_proto_msgTypes[117]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9633,7 +9817,7 @@ func (x *Instance) String() string {
 func (*Instance) ProtoMessage() {}
 
 func (x *Instance) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[114]
+	mi := &file_v1_starling_proto_msgTypes[117]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9646,7 +9830,7 @@ func (x *Instance) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Instance.ProtoReflect.Descriptor instead.
 func (*Instance) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{114}
+	return file_v1_starling_proto_rawDescGZIP(), []int{117}
 }
 
 func (x *Instance) GetJob() string {
@@ -9693,7 +9877,7 @@ type Endpoint struct {
 
 func (x *Endpoint) Reset() {
 	*x = Endpoint{}
-	mi := &file_v1_starling_proto_msgTypes[115]
+	mi := &file_v1_starling_proto_msgTypes[118]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9705,7 +9889,7 @@ func (x *Endpoint) String() string {
 func (*Endpoint) ProtoMessage() {}
 
 func (x *Endpoint) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[115]
+	mi := &file_v1_starling_proto_msgTypes[118]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9718,7 +9902,7 @@ func (x *Endpoint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Endpoint.ProtoReflect.Descriptor instead.
 func (*Endpoint) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{115}
+	return file_v1_starling_proto_rawDescGZIP(), []int{118}
 }
 
 func (x *Endpoint) GetJob() string {
@@ -9805,7 +9989,7 @@ type TailJournalRequest struct {
 
 func (x *TailJournalRequest) Reset() {
 	*x = TailJournalRequest{}
-	mi := &file_v1_starling_proto_msgTypes[116]
+	mi := &file_v1_starling_proto_msgTypes[119]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9817,7 +10001,7 @@ func (x *TailJournalRequest) String() string {
 func (*TailJournalRequest) ProtoMessage() {}
 
 func (x *TailJournalRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[116]
+	mi := &file_v1_starling_proto_msgTypes[119]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9830,7 +10014,7 @@ func (x *TailJournalRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TailJournalRequest.ProtoReflect.Descriptor instead.
 func (*TailJournalRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{116}
+	return file_v1_starling_proto_rawDescGZIP(), []int{119}
 }
 
 func (x *TailJournalRequest) GetMinIndex() uint64 {
@@ -9873,7 +10057,7 @@ type TailJournalResponse struct {
 
 func (x *TailJournalResponse) Reset() {
 	*x = TailJournalResponse{}
-	mi := &file_v1_starling_proto_msgTypes[117]
+	mi := &file_v1_starling_proto_msgTypes[120]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9885,7 +10069,7 @@ func (x *TailJournalResponse) String() string {
 func (*TailJournalResponse) ProtoMessage() {}
 
 func (x *TailJournalResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[117]
+	mi := &file_v1_starling_proto_msgTypes[120]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9898,7 +10082,7 @@ func (x *TailJournalResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TailJournalResponse.ProtoReflect.Descriptor instead.
 func (*TailJournalResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{117}
+	return file_v1_starling_proto_rawDescGZIP(), []int{120}
 }
 
 func (x *TailJournalResponse) GetIndex() uint64 {
@@ -9936,7 +10120,7 @@ type ExportRequest struct {
 
 func (x *ExportRequest) Reset() {
 	*x = ExportRequest{}
-	mi := &file_v1_starling_proto_msgTypes[118]
+	mi := &file_v1_starling_proto_msgTypes[121]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9948,7 +10132,7 @@ func (x *ExportRequest) String() string {
 func (*ExportRequest) ProtoMessage() {}
 
 func (x *ExportRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[118]
+	mi := &file_v1_starling_proto_msgTypes[121]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9961,7 +10145,7 @@ func (x *ExportRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportRequest.ProtoReflect.Descriptor instead.
 func (*ExportRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{118}
+	return file_v1_starling_proto_rawDescGZIP(), []int{121}
 }
 
 func (x *ExportRequest) GetFrom() string {
@@ -9997,7 +10181,7 @@ type ExportResponse struct {
 
 func (x *ExportResponse) Reset() {
 	*x = ExportResponse{}
-	mi := &file_v1_starling_proto_msgTypes[119]
+	mi := &file_v1_starling_proto_msgTypes[122]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10009,7 +10193,7 @@ func (x *ExportResponse) String() string {
 func (*ExportResponse) ProtoMessage() {}
 
 func (x *ExportResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[119]
+	mi := &file_v1_starling_proto_msgTypes[122]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10022,7 +10206,7 @@ func (x *ExportResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportResponse.ProtoReflect.Descriptor instead.
 func (*ExportResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{119}
+	return file_v1_starling_proto_rawDescGZIP(), []int{122}
 }
 
 func (x *ExportResponse) GetFrom() uint64 {
@@ -10057,7 +10241,7 @@ type DiffRequest struct {
 
 func (x *DiffRequest) Reset() {
 	*x = DiffRequest{}
-	mi := &file_v1_starling_proto_msgTypes[120]
+	mi := &file_v1_starling_proto_msgTypes[123]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10069,7 +10253,7 @@ func (x *DiffRequest) String() string {
 func (*DiffRequest) ProtoMessage() {}
 
 func (x *DiffRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[120]
+	mi := &file_v1_starling_proto_msgTypes[123]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10082,7 +10266,7 @@ func (x *DiffRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiffRequest.ProtoReflect.Descriptor instead.
 func (*DiffRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{120}
+	return file_v1_starling_proto_rawDescGZIP(), []int{123}
 }
 
 func (x *DiffRequest) GetFrom() string {
@@ -10113,7 +10297,7 @@ type DiffResponse struct {
 
 func (x *DiffResponse) Reset() {
 	*x = DiffResponse{}
-	mi := &file_v1_starling_proto_msgTypes[121]
+	mi := &file_v1_starling_proto_msgTypes[124]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10125,7 +10309,7 @@ func (x *DiffResponse) String() string {
 func (*DiffResponse) ProtoMessage() {}
 
 func (x *DiffResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[121]
+	mi := &file_v1_starling_proto_msgTypes[124]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10138,7 +10322,7 @@ func (x *DiffResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiffResponse.ProtoReflect.Descriptor instead.
 func (*DiffResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{121}
+	return file_v1_starling_proto_rawDescGZIP(), []int{124}
 }
 
 func (x *DiffResponse) GetFrom() uint64 {
@@ -10194,7 +10378,7 @@ type Changed struct {
 
 func (x *Changed) Reset() {
 	*x = Changed{}
-	mi := &file_v1_starling_proto_msgTypes[122]
+	mi := &file_v1_starling_proto_msgTypes[125]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10206,7 +10390,7 @@ func (x *Changed) String() string {
 func (*Changed) ProtoMessage() {}
 
 func (x *Changed) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[122]
+	mi := &file_v1_starling_proto_msgTypes[125]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10219,7 +10403,7 @@ func (x *Changed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Changed.ProtoReflect.Descriptor instead.
 func (*Changed) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{122}
+	return file_v1_starling_proto_rawDescGZIP(), []int{125}
 }
 
 func (x *Changed) GetKind() string {
@@ -10269,7 +10453,7 @@ type ChangeCause struct {
 
 func (x *ChangeCause) Reset() {
 	*x = ChangeCause{}
-	mi := &file_v1_starling_proto_msgTypes[123]
+	mi := &file_v1_starling_proto_msgTypes[126]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10281,7 +10465,7 @@ func (x *ChangeCause) String() string {
 func (*ChangeCause) ProtoMessage() {}
 
 func (x *ChangeCause) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[123]
+	mi := &file_v1_starling_proto_msgTypes[126]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10294,7 +10478,7 @@ func (x *ChangeCause) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangeCause.ProtoReflect.Descriptor instead.
 func (*ChangeCause) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{123}
+	return file_v1_starling_proto_rawDescGZIP(), []int{126}
 }
 
 func (x *ChangeCause) GetIndex() uint64 {
@@ -10333,7 +10517,7 @@ type BlameRequest struct {
 
 func (x *BlameRequest) Reset() {
 	*x = BlameRequest{}
-	mi := &file_v1_starling_proto_msgTypes[124]
+	mi := &file_v1_starling_proto_msgTypes[127]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10345,7 +10529,7 @@ func (x *BlameRequest) String() string {
 func (*BlameRequest) ProtoMessage() {}
 
 func (x *BlameRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[124]
+	mi := &file_v1_starling_proto_msgTypes[127]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10358,7 +10542,7 @@ func (x *BlameRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BlameRequest.ProtoReflect.Descriptor instead.
 func (*BlameRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{124}
+	return file_v1_starling_proto_rawDescGZIP(), []int{127}
 }
 
 func (x *BlameRequest) GetJob() string {
@@ -10403,7 +10587,7 @@ type UsageRequest struct {
 
 func (x *UsageRequest) Reset() {
 	*x = UsageRequest{}
-	mi := &file_v1_starling_proto_msgTypes[125]
+	mi := &file_v1_starling_proto_msgTypes[128]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10415,7 +10599,7 @@ func (x *UsageRequest) String() string {
 func (*UsageRequest) ProtoMessage() {}
 
 func (x *UsageRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[125]
+	mi := &file_v1_starling_proto_msgTypes[128]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10428,7 +10612,7 @@ func (x *UsageRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UsageRequest.ProtoReflect.Descriptor instead.
 func (*UsageRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{125}
+	return file_v1_starling_proto_rawDescGZIP(), []int{128}
 }
 
 func (x *UsageRequest) GetBy() []string {
@@ -10463,7 +10647,7 @@ type UsageResponse struct {
 
 func (x *UsageResponse) Reset() {
 	*x = UsageResponse{}
-	mi := &file_v1_starling_proto_msgTypes[126]
+	mi := &file_v1_starling_proto_msgTypes[129]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10475,7 +10659,7 @@ func (x *UsageResponse) String() string {
 func (*UsageResponse) ProtoMessage() {}
 
 func (x *UsageResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[126]
+	mi := &file_v1_starling_proto_msgTypes[129]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10488,7 +10672,7 @@ func (x *UsageResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UsageResponse.ProtoReflect.Descriptor instead.
 func (*UsageResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{126}
+	return file_v1_starling_proto_rawDescGZIP(), []int{129}
 }
 
 func (x *UsageResponse) GetSince() *timestamppb.Timestamp {
@@ -10529,7 +10713,7 @@ type UsageRow struct {
 
 func (x *UsageRow) Reset() {
 	*x = UsageRow{}
-	mi := &file_v1_starling_proto_msgTypes[127]
+	mi := &file_v1_starling_proto_msgTypes[130]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10541,7 +10725,7 @@ func (x *UsageRow) String() string {
 func (*UsageRow) ProtoMessage() {}
 
 func (x *UsageRow) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[127]
+	mi := &file_v1_starling_proto_msgTypes[130]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10554,7 +10738,7 @@ func (x *UsageRow) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UsageRow.ProtoReflect.Descriptor instead.
 func (*UsageRow) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{127}
+	return file_v1_starling_proto_rawDescGZIP(), []int{130}
 }
 
 func (x *UsageRow) GetKeys() []string {
@@ -10602,7 +10786,7 @@ type DeviceHours struct {
 
 func (x *DeviceHours) Reset() {
 	*x = DeviceHours{}
-	mi := &file_v1_starling_proto_msgTypes[128]
+	mi := &file_v1_starling_proto_msgTypes[131]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10614,7 +10798,7 @@ func (x *DeviceHours) String() string {
 func (*DeviceHours) ProtoMessage() {}
 
 func (x *DeviceHours) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[128]
+	mi := &file_v1_starling_proto_msgTypes[131]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10627,7 +10811,7 @@ func (x *DeviceHours) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeviceHours.ProtoReflect.Descriptor instead.
 func (*DeviceHours) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{128}
+	return file_v1_starling_proto_rawDescGZIP(), []int{131}
 }
 
 func (x *DeviceHours) GetKind() string {
@@ -10662,7 +10846,7 @@ type SeriesRequest struct {
 
 func (x *SeriesRequest) Reset() {
 	*x = SeriesRequest{}
-	mi := &file_v1_starling_proto_msgTypes[129]
+	mi := &file_v1_starling_proto_msgTypes[132]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10674,7 +10858,7 @@ func (x *SeriesRequest) String() string {
 func (*SeriesRequest) ProtoMessage() {}
 
 func (x *SeriesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[129]
+	mi := &file_v1_starling_proto_msgTypes[132]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10687,7 +10871,7 @@ func (x *SeriesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SeriesRequest.ProtoReflect.Descriptor instead.
 func (*SeriesRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{129}
+	return file_v1_starling_proto_rawDescGZIP(), []int{132}
 }
 
 func (x *SeriesRequest) GetMinIndex() uint64 {
@@ -10749,7 +10933,7 @@ type SeriesResponse struct {
 
 func (x *SeriesResponse) Reset() {
 	*x = SeriesResponse{}
-	mi := &file_v1_starling_proto_msgTypes[130]
+	mi := &file_v1_starling_proto_msgTypes[133]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10761,7 +10945,7 @@ func (x *SeriesResponse) String() string {
 func (*SeriesResponse) ProtoMessage() {}
 
 func (x *SeriesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[130]
+	mi := &file_v1_starling_proto_msgTypes[133]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10774,7 +10958,7 @@ func (x *SeriesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SeriesResponse.ProtoReflect.Descriptor instead.
 func (*SeriesResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{130}
+	return file_v1_starling_proto_rawDescGZIP(), []int{133}
 }
 
 func (x *SeriesResponse) GetIndex() uint64 {
@@ -10830,7 +11014,7 @@ type SeriesPoint struct {
 
 func (x *SeriesPoint) Reset() {
 	*x = SeriesPoint{}
-	mi := &file_v1_starling_proto_msgTypes[131]
+	mi := &file_v1_starling_proto_msgTypes[134]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10842,7 +11026,7 @@ func (x *SeriesPoint) String() string {
 func (*SeriesPoint) ProtoMessage() {}
 
 func (x *SeriesPoint) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[131]
+	mi := &file_v1_starling_proto_msgTypes[134]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10855,7 +11039,7 @@ func (x *SeriesPoint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SeriesPoint.ProtoReflect.Descriptor instead.
 func (*SeriesPoint) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{131}
+	return file_v1_starling_proto_rawDescGZIP(), []int{134}
 }
 
 func (x *SeriesPoint) GetIndex() uint64 {
@@ -10913,7 +11097,7 @@ type NodeStatsRequest struct {
 
 func (x *NodeStatsRequest) Reset() {
 	*x = NodeStatsRequest{}
-	mi := &file_v1_starling_proto_msgTypes[132]
+	mi := &file_v1_starling_proto_msgTypes[135]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10925,7 +11109,7 @@ func (x *NodeStatsRequest) String() string {
 func (*NodeStatsRequest) ProtoMessage() {}
 
 func (x *NodeStatsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[132]
+	mi := &file_v1_starling_proto_msgTypes[135]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10938,7 +11122,7 @@ func (x *NodeStatsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeStatsRequest.ProtoReflect.Descriptor instead.
 func (*NodeStatsRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{132}
+	return file_v1_starling_proto_rawDescGZIP(), []int{135}
 }
 
 func (x *NodeStatsRequest) GetMinIndex() uint64 {
@@ -10974,7 +11158,7 @@ type NodeStatsResponse struct {
 
 func (x *NodeStatsResponse) Reset() {
 	*x = NodeStatsResponse{}
-	mi := &file_v1_starling_proto_msgTypes[133]
+	mi := &file_v1_starling_proto_msgTypes[136]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10986,7 +11170,7 @@ func (x *NodeStatsResponse) String() string {
 func (*NodeStatsResponse) ProtoMessage() {}
 
 func (x *NodeStatsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[133]
+	mi := &file_v1_starling_proto_msgTypes[136]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10999,7 +11183,7 @@ func (x *NodeStatsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeStatsResponse.ProtoReflect.Descriptor instead.
 func (*NodeStatsResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{133}
+	return file_v1_starling_proto_rawDescGZIP(), []int{136}
 }
 
 func (x *NodeStatsResponse) GetIndex() uint64 {
@@ -11044,7 +11228,7 @@ type NodeUse struct {
 
 func (x *NodeUse) Reset() {
 	*x = NodeUse{}
-	mi := &file_v1_starling_proto_msgTypes[134]
+	mi := &file_v1_starling_proto_msgTypes[137]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11056,7 +11240,7 @@ func (x *NodeUse) String() string {
 func (*NodeUse) ProtoMessage() {}
 
 func (x *NodeUse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[134]
+	mi := &file_v1_starling_proto_msgTypes[137]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11069,7 +11253,7 @@ func (x *NodeUse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeUse.ProtoReflect.Descriptor instead.
 func (*NodeUse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{134}
+	return file_v1_starling_proto_rawDescGZIP(), []int{137}
 }
 
 func (x *NodeUse) GetNode() string {
@@ -11137,7 +11321,7 @@ type Use struct {
 
 func (x *Use) Reset() {
 	*x = Use{}
-	mi := &file_v1_starling_proto_msgTypes[135]
+	mi := &file_v1_starling_proto_msgTypes[138]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11149,7 +11333,7 @@ func (x *Use) String() string {
 func (*Use) ProtoMessage() {}
 
 func (x *Use) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[135]
+	mi := &file_v1_starling_proto_msgTypes[138]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11162,7 +11346,7 @@ func (x *Use) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Use.ProtoReflect.Descriptor instead.
 func (*Use) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{135}
+	return file_v1_starling_proto_rawDescGZIP(), []int{138}
 }
 
 func (x *Use) GetCpuMillicores() int64 {
@@ -11208,7 +11392,7 @@ type GPUUse struct {
 
 func (x *GPUUse) Reset() {
 	*x = GPUUse{}
-	mi := &file_v1_starling_proto_msgTypes[136]
+	mi := &file_v1_starling_proto_msgTypes[139]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11220,7 +11404,7 @@ func (x *GPUUse) String() string {
 func (*GPUUse) ProtoMessage() {}
 
 func (x *GPUUse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[136]
+	mi := &file_v1_starling_proto_msgTypes[139]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11233,7 +11417,7 @@ func (x *GPUUse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GPUUse.ProtoReflect.Descriptor instead.
 func (*GPUUse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{136}
+	return file_v1_starling_proto_rawDescGZIP(), []int{139}
 }
 
 func (x *GPUUse) GetNumber() uint32 {
@@ -11280,7 +11464,7 @@ type InstanceStatsRequest struct {
 
 func (x *InstanceStatsRequest) Reset() {
 	*x = InstanceStatsRequest{}
-	mi := &file_v1_starling_proto_msgTypes[137]
+	mi := &file_v1_starling_proto_msgTypes[140]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11292,7 +11476,7 @@ func (x *InstanceStatsRequest) String() string {
 func (*InstanceStatsRequest) ProtoMessage() {}
 
 func (x *InstanceStatsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[137]
+	mi := &file_v1_starling_proto_msgTypes[140]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11305,7 +11489,7 @@ func (x *InstanceStatsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InstanceStatsRequest.ProtoReflect.Descriptor instead.
 func (*InstanceStatsRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{137}
+	return file_v1_starling_proto_rawDescGZIP(), []int{140}
 }
 
 func (x *InstanceStatsRequest) GetMinIndex() uint64 {
@@ -11357,7 +11541,7 @@ type InstanceStatsResponse struct {
 
 func (x *InstanceStatsResponse) Reset() {
 	*x = InstanceStatsResponse{}
-	mi := &file_v1_starling_proto_msgTypes[138]
+	mi := &file_v1_starling_proto_msgTypes[141]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11369,7 +11553,7 @@ func (x *InstanceStatsResponse) String() string {
 func (*InstanceStatsResponse) ProtoMessage() {}
 
 func (x *InstanceStatsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[138]
+	mi := &file_v1_starling_proto_msgTypes[141]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11382,7 +11566,7 @@ func (x *InstanceStatsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InstanceStatsResponse.ProtoReflect.Descriptor instead.
 func (*InstanceStatsResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{138}
+	return file_v1_starling_proto_rawDescGZIP(), []int{141}
 }
 
 func (x *InstanceStatsResponse) GetIndex() uint64 {
@@ -11439,7 +11623,7 @@ type InstanceUse struct {
 
 func (x *InstanceUse) Reset() {
 	*x = InstanceUse{}
-	mi := &file_v1_starling_proto_msgTypes[139]
+	mi := &file_v1_starling_proto_msgTypes[142]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11451,7 +11635,7 @@ func (x *InstanceUse) String() string {
 func (*InstanceUse) ProtoMessage() {}
 
 func (x *InstanceUse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[139]
+	mi := &file_v1_starling_proto_msgTypes[142]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11464,7 +11648,7 @@ func (x *InstanceUse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InstanceUse.ProtoReflect.Descriptor instead.
 func (*InstanceUse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{139}
+	return file_v1_starling_proto_rawDescGZIP(), []int{142}
 }
 
 func (x *InstanceUse) GetTask() string {
@@ -11549,7 +11733,7 @@ type InstanceSecret struct {
 
 func (x *InstanceSecret) Reset() {
 	*x = InstanceSecret{}
-	mi := &file_v1_starling_proto_msgTypes[140]
+	mi := &file_v1_starling_proto_msgTypes[143]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11561,7 +11745,7 @@ func (x *InstanceSecret) String() string {
 func (*InstanceSecret) ProtoMessage() {}
 
 func (x *InstanceSecret) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[140]
+	mi := &file_v1_starling_proto_msgTypes[143]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11574,7 +11758,7 @@ func (x *InstanceSecret) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InstanceSecret.ProtoReflect.Descriptor instead.
 func (*InstanceSecret) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{140}
+	return file_v1_starling_proto_rawDescGZIP(), []int{143}
 }
 
 func (x *InstanceSecret) GetUse() *SecretUse {
@@ -11616,7 +11800,7 @@ type JournalEntry struct {
 
 func (x *JournalEntry) Reset() {
 	*x = JournalEntry{}
-	mi := &file_v1_starling_proto_msgTypes[141]
+	mi := &file_v1_starling_proto_msgTypes[144]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11628,7 +11812,7 @@ func (x *JournalEntry) String() string {
 func (*JournalEntry) ProtoMessage() {}
 
 func (x *JournalEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[141]
+	mi := &file_v1_starling_proto_msgTypes[144]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11641,7 +11825,7 @@ func (x *JournalEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JournalEntry.ProtoReflect.Descriptor instead.
 func (*JournalEntry) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{141}
+	return file_v1_starling_proto_rawDescGZIP(), []int{144}
 }
 
 func (x *JournalEntry) GetIndex() uint64 {
@@ -11734,7 +11918,7 @@ type CommandWords struct {
 
 func (x *CommandWords) Reset() {
 	*x = CommandWords{}
-	mi := &file_v1_starling_proto_msgTypes[142]
+	mi := &file_v1_starling_proto_msgTypes[145]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11746,7 +11930,7 @@ func (x *CommandWords) String() string {
 func (*CommandWords) ProtoMessage() {}
 
 func (x *CommandWords) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[142]
+	mi := &file_v1_starling_proto_msgTypes[145]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11759,7 +11943,7 @@ func (x *CommandWords) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CommandWords.ProtoReflect.Descriptor instead.
 func (*CommandWords) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{142}
+	return file_v1_starling_proto_rawDescGZIP(), []int{145}
 }
 
 func (x *CommandWords) GetKind() string {
@@ -11822,7 +12006,7 @@ type EffectWords struct {
 
 func (x *EffectWords) Reset() {
 	*x = EffectWords{}
-	mi := &file_v1_starling_proto_msgTypes[143]
+	mi := &file_v1_starling_proto_msgTypes[146]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11834,7 +12018,7 @@ func (x *EffectWords) String() string {
 func (*EffectWords) ProtoMessage() {}
 
 func (x *EffectWords) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[143]
+	mi := &file_v1_starling_proto_msgTypes[146]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11847,7 +12031,7 @@ func (x *EffectWords) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EffectWords.ProtoReflect.Descriptor instead.
 func (*EffectWords) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{143}
+	return file_v1_starling_proto_rawDescGZIP(), []int{146}
 }
 
 func (x *EffectWords) GetKind() string {
@@ -11917,7 +12101,7 @@ type LogsRequest struct {
 
 func (x *LogsRequest) Reset() {
 	*x = LogsRequest{}
-	mi := &file_v1_starling_proto_msgTypes[144]
+	mi := &file_v1_starling_proto_msgTypes[147]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11929,7 +12113,7 @@ func (x *LogsRequest) String() string {
 func (*LogsRequest) ProtoMessage() {}
 
 func (x *LogsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[144]
+	mi := &file_v1_starling_proto_msgTypes[147]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11942,7 +12126,7 @@ func (x *LogsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogsRequest.ProtoReflect.Descriptor instead.
 func (*LogsRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{144}
+	return file_v1_starling_proto_rawDescGZIP(), []int{147}
 }
 
 func (x *LogsRequest) GetMinIndex() uint64 {
@@ -12021,7 +12205,7 @@ type LogsResponse struct {
 
 func (x *LogsResponse) Reset() {
 	*x = LogsResponse{}
-	mi := &file_v1_starling_proto_msgTypes[145]
+	mi := &file_v1_starling_proto_msgTypes[148]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12033,7 +12217,7 @@ func (x *LogsResponse) String() string {
 func (*LogsResponse) ProtoMessage() {}
 
 func (x *LogsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[145]
+	mi := &file_v1_starling_proto_msgTypes[148]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12046,7 +12230,7 @@ func (x *LogsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogsResponse.ProtoReflect.Descriptor instead.
 func (*LogsResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{145}
+	return file_v1_starling_proto_rawDescGZIP(), []int{148}
 }
 
 func (x *LogsResponse) GetIndex() uint64 {
@@ -12096,7 +12280,7 @@ type FilesRequest struct {
 
 func (x *FilesRequest) Reset() {
 	*x = FilesRequest{}
-	mi := &file_v1_starling_proto_msgTypes[146]
+	mi := &file_v1_starling_proto_msgTypes[149]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12108,7 +12292,7 @@ func (x *FilesRequest) String() string {
 func (*FilesRequest) ProtoMessage() {}
 
 func (x *FilesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[146]
+	mi := &file_v1_starling_proto_msgTypes[149]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12121,7 +12305,7 @@ func (x *FilesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FilesRequest.ProtoReflect.Descriptor instead.
 func (*FilesRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{146}
+	return file_v1_starling_proto_rawDescGZIP(), []int{149}
 }
 
 func (x *FilesRequest) GetMinIndex() uint64 {
@@ -12191,7 +12375,7 @@ type FilesResponse struct {
 
 func (x *FilesResponse) Reset() {
 	*x = FilesResponse{}
-	mi := &file_v1_starling_proto_msgTypes[147]
+	mi := &file_v1_starling_proto_msgTypes[150]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12203,7 +12387,7 @@ func (x *FilesResponse) String() string {
 func (*FilesResponse) ProtoMessage() {}
 
 func (x *FilesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[147]
+	mi := &file_v1_starling_proto_msgTypes[150]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12216,7 +12400,7 @@ func (x *FilesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FilesResponse.ProtoReflect.Descriptor instead.
 func (*FilesResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{147}
+	return file_v1_starling_proto_rawDescGZIP(), []int{150}
 }
 
 func (x *FilesResponse) GetIndex() uint64 {
@@ -12285,7 +12469,7 @@ type FileInfo struct {
 
 func (x *FileInfo) Reset() {
 	*x = FileInfo{}
-	mi := &file_v1_starling_proto_msgTypes[148]
+	mi := &file_v1_starling_proto_msgTypes[151]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12297,7 +12481,7 @@ func (x *FileInfo) String() string {
 func (*FileInfo) ProtoMessage() {}
 
 func (x *FileInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[148]
+	mi := &file_v1_starling_proto_msgTypes[151]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12310,7 +12494,7 @@ func (x *FileInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FileInfo.ProtoReflect.Descriptor instead.
 func (*FileInfo) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{148}
+	return file_v1_starling_proto_rawDescGZIP(), []int{151}
 }
 
 func (x *FileInfo) GetName() string {
@@ -12387,7 +12571,7 @@ type ExecRequest struct {
 
 func (x *ExecRequest) Reset() {
 	*x = ExecRequest{}
-	mi := &file_v1_starling_proto_msgTypes[149]
+	mi := &file_v1_starling_proto_msgTypes[152]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12399,7 +12583,7 @@ func (x *ExecRequest) String() string {
 func (*ExecRequest) ProtoMessage() {}
 
 func (x *ExecRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[149]
+	mi := &file_v1_starling_proto_msgTypes[152]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12412,7 +12596,7 @@ func (x *ExecRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecRequest.ProtoReflect.Descriptor instead.
 func (*ExecRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{149}
+	return file_v1_starling_proto_rawDescGZIP(), []int{152}
 }
 
 func (x *ExecRequest) GetMinIndex() uint64 {
@@ -12529,7 +12713,7 @@ type ExecResponse struct {
 
 func (x *ExecResponse) Reset() {
 	*x = ExecResponse{}
-	mi := &file_v1_starling_proto_msgTypes[150]
+	mi := &file_v1_starling_proto_msgTypes[153]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12541,7 +12725,7 @@ func (x *ExecResponse) String() string {
 func (*ExecResponse) ProtoMessage() {}
 
 func (x *ExecResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[150]
+	mi := &file_v1_starling_proto_msgTypes[153]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12554,7 +12738,7 @@ func (x *ExecResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecResponse.ProtoReflect.Descriptor instead.
 func (*ExecResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{150}
+	return file_v1_starling_proto_rawDescGZIP(), []int{153}
 }
 
 func (x *ExecResponse) GetIndex() uint64 {
@@ -12615,7 +12799,7 @@ type OutputRequest struct {
 
 func (x *OutputRequest) Reset() {
 	*x = OutputRequest{}
-	mi := &file_v1_starling_proto_msgTypes[151]
+	mi := &file_v1_starling_proto_msgTypes[154]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12627,7 +12811,7 @@ func (x *OutputRequest) String() string {
 func (*OutputRequest) ProtoMessage() {}
 
 func (x *OutputRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[151]
+	mi := &file_v1_starling_proto_msgTypes[154]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12640,7 +12824,7 @@ func (x *OutputRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutputRequest.ProtoReflect.Descriptor instead.
 func (*OutputRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{151}
+	return file_v1_starling_proto_rawDescGZIP(), []int{154}
 }
 
 func (x *OutputRequest) GetOutput() string {
@@ -12688,7 +12872,7 @@ type OutputResponse struct {
 
 func (x *OutputResponse) Reset() {
 	*x = OutputResponse{}
-	mi := &file_v1_starling_proto_msgTypes[152]
+	mi := &file_v1_starling_proto_msgTypes[155]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12700,7 +12884,7 @@ func (x *OutputResponse) String() string {
 func (*OutputResponse) ProtoMessage() {}
 
 func (x *OutputResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[152]
+	mi := &file_v1_starling_proto_msgTypes[155]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12713,7 +12897,7 @@ func (x *OutputResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutputResponse.ProtoReflect.Descriptor instead.
 func (*OutputResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{152}
+	return file_v1_starling_proto_rawDescGZIP(), []int{155}
 }
 
 func (x *OutputResponse) GetData() []byte {
@@ -12732,7 +12916,7 @@ type RulesRequest struct {
 
 func (x *RulesRequest) Reset() {
 	*x = RulesRequest{}
-	mi := &file_v1_starling_proto_msgTypes[153]
+	mi := &file_v1_starling_proto_msgTypes[156]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12744,7 +12928,7 @@ func (x *RulesRequest) String() string {
 func (*RulesRequest) ProtoMessage() {}
 
 func (x *RulesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[153]
+	mi := &file_v1_starling_proto_msgTypes[156]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12757,7 +12941,7 @@ func (x *RulesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RulesRequest.ProtoReflect.Descriptor instead.
 func (*RulesRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{153}
+	return file_v1_starling_proto_rawDescGZIP(), []int{156}
 }
 
 func (x *RulesRequest) GetMinIndex() uint64 {
@@ -12782,7 +12966,7 @@ type RulesResponse struct {
 
 func (x *RulesResponse) Reset() {
 	*x = RulesResponse{}
-	mi := &file_v1_starling_proto_msgTypes[154]
+	mi := &file_v1_starling_proto_msgTypes[157]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12794,7 +12978,7 @@ func (x *RulesResponse) String() string {
 func (*RulesResponse) ProtoMessage() {}
 
 func (x *RulesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[154]
+	mi := &file_v1_starling_proto_msgTypes[157]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12807,7 +12991,7 @@ func (x *RulesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RulesResponse.ProtoReflect.Descriptor instead.
 func (*RulesResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{154}
+	return file_v1_starling_proto_rawDescGZIP(), []int{157}
 }
 
 func (x *RulesResponse) GetIndex() uint64 {
@@ -12851,7 +13035,7 @@ type RulesOfMember struct {
 
 func (x *RulesOfMember) Reset() {
 	*x = RulesOfMember{}
-	mi := &file_v1_starling_proto_msgTypes[155]
+	mi := &file_v1_starling_proto_msgTypes[158]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12863,7 +13047,7 @@ func (x *RulesOfMember) String() string {
 func (*RulesOfMember) ProtoMessage() {}
 
 func (x *RulesOfMember) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[155]
+	mi := &file_v1_starling_proto_msgTypes[158]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12876,7 +13060,7 @@ func (x *RulesOfMember) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RulesOfMember.ProtoReflect.Descriptor instead.
 func (*RulesOfMember) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{155}
+	return file_v1_starling_proto_rawDescGZIP(), []int{158}
 }
 
 func (x *RulesOfMember) GetPeer() string {
@@ -12903,7 +13087,7 @@ type RaiseRulesRequest struct {
 
 func (x *RaiseRulesRequest) Reset() {
 	*x = RaiseRulesRequest{}
-	mi := &file_v1_starling_proto_msgTypes[156]
+	mi := &file_v1_starling_proto_msgTypes[159]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12915,7 +13099,7 @@ func (x *RaiseRulesRequest) String() string {
 func (*RaiseRulesRequest) ProtoMessage() {}
 
 func (x *RaiseRulesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[156]
+	mi := &file_v1_starling_proto_msgTypes[159]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12928,7 +13112,7 @@ func (x *RaiseRulesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RaiseRulesRequest.ProtoReflect.Descriptor instead.
 func (*RaiseRulesRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{156}
+	return file_v1_starling_proto_rawDescGZIP(), []int{159}
 }
 
 func (x *RaiseRulesRequest) GetVersion() uint32 {
@@ -12947,7 +13131,7 @@ type RaiseRulesResponse struct {
 
 func (x *RaiseRulesResponse) Reset() {
 	*x = RaiseRulesResponse{}
-	mi := &file_v1_starling_proto_msgTypes[157]
+	mi := &file_v1_starling_proto_msgTypes[160]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12959,7 +13143,7 @@ func (x *RaiseRulesResponse) String() string {
 func (*RaiseRulesResponse) ProtoMessage() {}
 
 func (x *RaiseRulesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[157]
+	mi := &file_v1_starling_proto_msgTypes[160]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12972,7 +13156,7 @@ func (x *RaiseRulesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RaiseRulesResponse.ProtoReflect.Descriptor instead.
 func (*RaiseRulesResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{157}
+	return file_v1_starling_proto_rawDescGZIP(), []int{160}
 }
 
 func (x *RaiseRulesResponse) GetIndex() uint64 {
@@ -12990,7 +13174,7 @@ type QuorumRequest struct {
 
 func (x *QuorumRequest) Reset() {
 	*x = QuorumRequest{}
-	mi := &file_v1_starling_proto_msgTypes[158]
+	mi := &file_v1_starling_proto_msgTypes[161]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13002,7 +13186,7 @@ func (x *QuorumRequest) String() string {
 func (*QuorumRequest) ProtoMessage() {}
 
 func (x *QuorumRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[158]
+	mi := &file_v1_starling_proto_msgTypes[161]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13015,7 +13199,7 @@ func (x *QuorumRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuorumRequest.ProtoReflect.Descriptor instead.
 func (*QuorumRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{158}
+	return file_v1_starling_proto_rawDescGZIP(), []int{161}
 }
 
 type QuorumResponse struct {
@@ -13035,7 +13219,7 @@ type QuorumResponse struct {
 
 func (x *QuorumResponse) Reset() {
 	*x = QuorumResponse{}
-	mi := &file_v1_starling_proto_msgTypes[159]
+	mi := &file_v1_starling_proto_msgTypes[162]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13047,7 +13231,7 @@ func (x *QuorumResponse) String() string {
 func (*QuorumResponse) ProtoMessage() {}
 
 func (x *QuorumResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[159]
+	mi := &file_v1_starling_proto_msgTypes[162]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13060,7 +13244,7 @@ func (x *QuorumResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuorumResponse.ProtoReflect.Descriptor instead.
 func (*QuorumResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{159}
+	return file_v1_starling_proto_rawDescGZIP(), []int{162}
 }
 
 func (x *QuorumResponse) GetEndpoints() []string {
@@ -13122,7 +13306,7 @@ type QuorumMember struct {
 
 func (x *QuorumMember) Reset() {
 	*x = QuorumMember{}
-	mi := &file_v1_starling_proto_msgTypes[160]
+	mi := &file_v1_starling_proto_msgTypes[163]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13134,7 +13318,7 @@ func (x *QuorumMember) String() string {
 func (*QuorumMember) ProtoMessage() {}
 
 func (x *QuorumMember) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[160]
+	mi := &file_v1_starling_proto_msgTypes[163]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13147,7 +13331,7 @@ func (x *QuorumMember) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuorumMember.ProtoReflect.Descriptor instead.
 func (*QuorumMember) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{160}
+	return file_v1_starling_proto_rawDescGZIP(), []int{163}
 }
 
 func (x *QuorumMember) GetNode() string {
@@ -13233,7 +13417,7 @@ type QuorumMachine struct {
 
 func (x *QuorumMachine) Reset() {
 	*x = QuorumMachine{}
-	mi := &file_v1_starling_proto_msgTypes[161]
+	mi := &file_v1_starling_proto_msgTypes[164]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13245,7 +13429,7 @@ func (x *QuorumMachine) String() string {
 func (*QuorumMachine) ProtoMessage() {}
 
 func (x *QuorumMachine) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[161]
+	mi := &file_v1_starling_proto_msgTypes[164]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13258,7 +13442,7 @@ func (x *QuorumMachine) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuorumMachine.ProtoReflect.Descriptor instead.
 func (*QuorumMachine) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{161}
+	return file_v1_starling_proto_rawDescGZIP(), []int{164}
 }
 
 func (x *QuorumMachine) GetNode() string {
@@ -13293,7 +13477,7 @@ type ChangeQuorumRequest struct {
 
 func (x *ChangeQuorumRequest) Reset() {
 	*x = ChangeQuorumRequest{}
-	mi := &file_v1_starling_proto_msgTypes[162]
+	mi := &file_v1_starling_proto_msgTypes[165]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13305,7 +13489,7 @@ func (x *ChangeQuorumRequest) String() string {
 func (*ChangeQuorumRequest) ProtoMessage() {}
 
 func (x *ChangeQuorumRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[162]
+	mi := &file_v1_starling_proto_msgTypes[165]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13318,7 +13502,7 @@ func (x *ChangeQuorumRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangeQuorumRequest.ProtoReflect.Descriptor instead.
 func (*ChangeQuorumRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{162}
+	return file_v1_starling_proto_rawDescGZIP(), []int{165}
 }
 
 func (x *ChangeQuorumRequest) GetAction() string {
@@ -13343,7 +13527,7 @@ type ChangeQuorumResponse struct {
 
 func (x *ChangeQuorumResponse) Reset() {
 	*x = ChangeQuorumResponse{}
-	mi := &file_v1_starling_proto_msgTypes[163]
+	mi := &file_v1_starling_proto_msgTypes[166]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13355,7 +13539,7 @@ func (x *ChangeQuorumResponse) String() string {
 func (*ChangeQuorumResponse) ProtoMessage() {}
 
 func (x *ChangeQuorumResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[163]
+	mi := &file_v1_starling_proto_msgTypes[166]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13368,7 +13552,7 @@ func (x *ChangeQuorumResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangeQuorumResponse.ProtoReflect.Descriptor instead.
 func (*ChangeQuorumResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{163}
+	return file_v1_starling_proto_rawDescGZIP(), []int{166}
 }
 
 type InfoRequest struct {
@@ -13380,7 +13564,7 @@ type InfoRequest struct {
 
 func (x *InfoRequest) Reset() {
 	*x = InfoRequest{}
-	mi := &file_v1_starling_proto_msgTypes[164]
+	mi := &file_v1_starling_proto_msgTypes[167]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13392,7 +13576,7 @@ func (x *InfoRequest) String() string {
 func (*InfoRequest) ProtoMessage() {}
 
 func (x *InfoRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[164]
+	mi := &file_v1_starling_proto_msgTypes[167]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13405,7 +13589,7 @@ func (x *InfoRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InfoRequest.ProtoReflect.Descriptor instead.
 func (*InfoRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{164}
+	return file_v1_starling_proto_rawDescGZIP(), []int{167}
 }
 
 func (x *InfoRequest) GetMinIndex() uint64 {
@@ -13438,7 +13622,7 @@ type InfoResponse struct {
 
 func (x *InfoResponse) Reset() {
 	*x = InfoResponse{}
-	mi := &file_v1_starling_proto_msgTypes[165]
+	mi := &file_v1_starling_proto_msgTypes[168]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13450,7 +13634,7 @@ func (x *InfoResponse) String() string {
 func (*InfoResponse) ProtoMessage() {}
 
 func (x *InfoResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[165]
+	mi := &file_v1_starling_proto_msgTypes[168]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13463,7 +13647,7 @@ func (x *InfoResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InfoResponse.ProtoReflect.Descriptor instead.
 func (*InfoResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{165}
+	return file_v1_starling_proto_rawDescGZIP(), []int{168}
 }
 
 func (x *InfoResponse) GetIndex() uint64 {
@@ -13535,7 +13719,7 @@ type Wait struct {
 
 func (x *Wait) Reset() {
 	*x = Wait{}
-	mi := &file_v1_starling_proto_msgTypes[166]
+	mi := &file_v1_starling_proto_msgTypes[169]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13547,7 +13731,7 @@ func (x *Wait) String() string {
 func (*Wait) ProtoMessage() {}
 
 func (x *Wait) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[166]
+	mi := &file_v1_starling_proto_msgTypes[169]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13560,7 +13744,7 @@ func (x *Wait) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Wait.ProtoReflect.Descriptor instead.
 func (*Wait) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{166}
+	return file_v1_starling_proto_rawDescGZIP(), []int{169}
 }
 
 func (x *Wait) GetAllocation() string {
@@ -14008,7 +14192,19 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\avolumes\x18\x02 \x01(\tR\avolumes\"?\n" +
 	"\x15RemoveVolumesResponse\x12\x14\n" +
 	"\x05index\x18\x01 \x01(\x04R\x05index\x12\x10\n" +
-	"\x03job\x18\x02 \x01(\tR\x03job\"y\n" +
+	"\x03job\x18\x02 \x01(\tR\x03job\"c\n" +
+	"\x12VolumeStatsRequest\x12\x1b\n" +
+	"\tmin_index\x18\x01 \x01(\x04R\bminIndex\x12\x18\n" +
+	"\avolumes\x18\x02 \x01(\tR\avolumes\x12\x16\n" +
+	"\x06direct\x18\x03 \x01(\bR\x06direct\"\xb7\x01\n" +
+	"\x13VolumeStatsResponse\x12\x14\n" +
+	"\x05index\x18\x01 \x01(\x04R\x05index\x12.\n" +
+	"\x04time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12.\n" +
+	"\avolumes\x18\x03 \x01(\v2\x14.starling.v1.VolumesR\avolumes\x12*\n" +
+	"\x04uses\x18\x04 \x03(\v2\x16.starling.v1.VolumeUseR\x04uses\"5\n" +
+	"\tVolumeUse\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
+	"\x05bytes\x18\x02 \x01(\x04R\x05bytes\"y\n" +
 	"\x12ReadVolumesRequest\x12\x1b\n" +
 	"\tmin_index\x18\x01 \x01(\x04R\bminIndex\x12\x18\n" +
 	"\avolumes\x18\x02 \x01(\tR\avolumes\x12\x14\n" +
@@ -14756,7 +14952,7 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\n" +
 	"allocation\x18\x01 \x01(\tR\n" +
 	"allocation\x12\x16\n" +
-	"\x06reason\x18\x02 \x01(\tR\x06reason2\x8b\x1c\n" +
+	"\x06reason\x18\x02 \x01(\tR\x06reason2\xe2\x1c\n" +
 	"\bStarling\x12J\n" +
 	"\tSubmitJob\x12\x1d.starling.v1.SubmitJobRequest\x1a\x1e.starling.v1.SubmitJobResponse\x12D\n" +
 	"\aKillJob\x12\x1b.starling.v1.KillJobRequest\x1a\x1c.starling.v1.KillJobResponse\x12I\n" +
@@ -14774,7 +14970,8 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\tPutSecret\x12\x1d.starling.v1.PutSecretRequest\x1a\x1e.starling.v1.PutSecretResponse\x12U\n" +
 	"\vListSecrets\x12\x1f.starling.v1.ListSecretsRequest\x1a .starling.v1.ListSecretsResponse\"\x03\x90\x02\x01\x12S\n" +
 	"\fRemoveSecret\x12 .starling.v1.RemoveSecretRequest\x1a!.starling.v1.RemoveSecretResponse\x12V\n" +
-	"\rRemoveVolumes\x12!.starling.v1.RemoveVolumesRequest\x1a\".starling.v1.RemoveVolumesResponse\x12W\n" +
+	"\rRemoveVolumes\x12!.starling.v1.RemoveVolumesRequest\x1a\".starling.v1.RemoveVolumesResponse\x12U\n" +
+	"\vVolumeStats\x12\x1f.starling.v1.VolumeStatsRequest\x1a .starling.v1.VolumeStatsResponse\"\x03\x90\x02\x01\x12W\n" +
 	"\vReadVolumes\x12\x1f.starling.v1.ReadVolumesRequest\x1a .starling.v1.ReadVolumesResponse\"\x03\x90\x02\x010\x01\x12^\n" +
 	"\x0fRelocateVolumes\x12#.starling.v1.RelocateVolumesRequest\x1a$.starling.v1.RelocateVolumesResponse0\x01\x12?\n" +
 	"\x04Exec\x12\x18.starling.v1.ExecRequest\x1a\x19.starling.v1.ExecResponse(\x010\x01\x12J\n" +
@@ -14822,7 +15019,7 @@ func file_v1_starling_proto_rawDescGZIP() []byte {
 	return file_v1_starling_proto_rawDescData
 }
 
-var file_v1_starling_proto_msgTypes = make([]protoimpl.MessageInfo, 167)
+var file_v1_starling_proto_msgTypes = make([]protoimpl.MessageInfo, 170)
 var file_v1_starling_proto_goTypes = []any{
 	(*ErrorDetail)(nil),             // 0: starling.v1.ErrorDetail
 	(*Problem)(nil),                 // 1: starling.v1.Problem
@@ -14887,111 +15084,114 @@ var file_v1_starling_proto_goTypes = []any{
 	(*RemoveSecretResponse)(nil),    // 60: starling.v1.RemoveSecretResponse
 	(*RemoveVolumesRequest)(nil),    // 61: starling.v1.RemoveVolumesRequest
 	(*RemoveVolumesResponse)(nil),   // 62: starling.v1.RemoveVolumesResponse
-	(*ReadVolumesRequest)(nil),      // 63: starling.v1.ReadVolumesRequest
-	(*ReadVolumesResponse)(nil),     // 64: starling.v1.ReadVolumesResponse
-	(*RelocateVolumesRequest)(nil),  // 65: starling.v1.RelocateVolumesRequest
-	(*RelocateVolumesResponse)(nil), // 66: starling.v1.RelocateVolumesResponse
-	(*DrainNodeRequest)(nil),        // 67: starling.v1.DrainNodeRequest
-	(*DrainNodeResponse)(nil),       // 68: starling.v1.DrainNodeResponse
-	(*PoolSpec)(nil),                // 69: starling.v1.PoolSpec
-	(*Quota)(nil),                   // 70: starling.v1.Quota
-	(*ChangePoolsRequest)(nil),      // 71: starling.v1.ChangePoolsRequest
-	(*ChangePoolsResponse)(nil),     // 72: starling.v1.ChangePoolsResponse
-	(*PlanPoolsRequest)(nil),        // 73: starling.v1.PlanPoolsRequest
-	(*PlanPoolsResponse)(nil),       // 74: starling.v1.PlanPoolsResponse
-	(*PoolChange)(nil),              // 75: starling.v1.PoolChange
-	(*EntitlementChange)(nil),       // 76: starling.v1.EntitlementChange
-	(*ListPoolsRequest)(nil),        // 77: starling.v1.ListPoolsRequest
-	(*ListPoolsResponse)(nil),       // 78: starling.v1.ListPoolsResponse
-	(*Amount)(nil),                  // 79: starling.v1.Amount
-	(*Pool)(nil),                    // 80: starling.v1.Pool
-	(*PoolUse)(nil),                 // 81: starling.v1.PoolUse
-	(*PoolStatusRequest)(nil),       // 82: starling.v1.PoolStatusRequest
-	(*PoolStatusResponse)(nil),      // 83: starling.v1.PoolStatusResponse
-	(*PoolExplanation)(nil),         // 84: starling.v1.PoolExplanation
-	(*Part)(nil),                    // 85: starling.v1.Part
-	(*JobHistoryRequest)(nil),       // 86: starling.v1.JobHistoryRequest
-	(*JobHistoryResponse)(nil),      // 87: starling.v1.JobHistoryResponse
-	(*JobVersion)(nil),              // 88: starling.v1.JobVersion
-	(*JobDiffRequest)(nil),          // 89: starling.v1.JobDiffRequest
-	(*JobDiffResponse)(nil),         // 90: starling.v1.JobDiffResponse
-	(*ListJobsRequest)(nil),         // 91: starling.v1.ListJobsRequest
-	(*ListJobsResponse)(nil),        // 92: starling.v1.ListJobsResponse
-	(*Job)(nil),                     // 93: starling.v1.Job
-	(*PolicyAction)(nil),            // 94: starling.v1.PolicyAction
-	(*Update)(nil),                  // 95: starling.v1.Update
-	(*Counts)(nil),                  // 96: starling.v1.Counts
-	(*JobStatusRequest)(nil),        // 97: starling.v1.JobStatusRequest
-	(*JobStatusResponse)(nil),       // 98: starling.v1.JobStatusResponse
-	(*Task)(nil),                    // 99: starling.v1.Task
-	(*TaskChanges)(nil),             // 100: starling.v1.TaskChanges
-	(*Preemption)(nil),              // 101: starling.v1.Preemption
-	(*Slot)(nil),                    // 102: starling.v1.Slot
-	(*Port)(nil),                    // 103: starling.v1.Port
-	(*WhyRequest)(nil),              // 104: starling.v1.WhyRequest
-	(*WhyResponse)(nil),             // 105: starling.v1.WhyResponse
-	(*Finding)(nil),                 // 106: starling.v1.Finding
-	(*ListPeersRequest)(nil),        // 107: starling.v1.ListPeersRequest
-	(*ListPeersResponse)(nil),       // 108: starling.v1.ListPeersResponse
-	(*Peer)(nil),                    // 109: starling.v1.Peer
-	(*HeldDevice)(nil),              // 110: starling.v1.HeldDevice
-	(*WatchRequest)(nil),            // 111: starling.v1.WatchRequest
-	(*WatchResponse)(nil),           // 112: starling.v1.WatchResponse
-	(*Node)(nil),                    // 113: starling.v1.Node
-	(*Instance)(nil),                // 114: starling.v1.Instance
-	(*Endpoint)(nil),                // 115: starling.v1.Endpoint
-	(*TailJournalRequest)(nil),      // 116: starling.v1.TailJournalRequest
-	(*TailJournalResponse)(nil),     // 117: starling.v1.TailJournalResponse
-	(*ExportRequest)(nil),           // 118: starling.v1.ExportRequest
-	(*ExportResponse)(nil),          // 119: starling.v1.ExportResponse
-	(*DiffRequest)(nil),             // 120: starling.v1.DiffRequest
-	(*DiffResponse)(nil),            // 121: starling.v1.DiffResponse
-	(*Changed)(nil),                 // 122: starling.v1.Changed
-	(*ChangeCause)(nil),             // 123: starling.v1.ChangeCause
-	(*BlameRequest)(nil),            // 124: starling.v1.BlameRequest
-	(*UsageRequest)(nil),            // 125: starling.v1.UsageRequest
-	(*UsageResponse)(nil),           // 126: starling.v1.UsageResponse
-	(*UsageRow)(nil),                // 127: starling.v1.UsageRow
-	(*DeviceHours)(nil),             // 128: starling.v1.DeviceHours
-	(*SeriesRequest)(nil),           // 129: starling.v1.SeriesRequest
-	(*SeriesResponse)(nil),          // 130: starling.v1.SeriesResponse
-	(*SeriesPoint)(nil),             // 131: starling.v1.SeriesPoint
-	(*NodeStatsRequest)(nil),        // 132: starling.v1.NodeStatsRequest
-	(*NodeStatsResponse)(nil),       // 133: starling.v1.NodeStatsResponse
-	(*NodeUse)(nil),                 // 134: starling.v1.NodeUse
-	(*Use)(nil),                     // 135: starling.v1.Use
-	(*GPUUse)(nil),                  // 136: starling.v1.GPUUse
-	(*InstanceStatsRequest)(nil),    // 137: starling.v1.InstanceStatsRequest
-	(*InstanceStatsResponse)(nil),   // 138: starling.v1.InstanceStatsResponse
-	(*InstanceUse)(nil),             // 139: starling.v1.InstanceUse
-	(*InstanceSecret)(nil),          // 140: starling.v1.InstanceSecret
-	(*JournalEntry)(nil),            // 141: starling.v1.JournalEntry
-	(*CommandWords)(nil),            // 142: starling.v1.CommandWords
-	(*EffectWords)(nil),             // 143: starling.v1.EffectWords
-	(*LogsRequest)(nil),             // 144: starling.v1.LogsRequest
-	(*LogsResponse)(nil),            // 145: starling.v1.LogsResponse
-	(*FilesRequest)(nil),            // 146: starling.v1.FilesRequest
-	(*FilesResponse)(nil),           // 147: starling.v1.FilesResponse
-	(*FileInfo)(nil),                // 148: starling.v1.FileInfo
-	(*ExecRequest)(nil),             // 149: starling.v1.ExecRequest
-	(*ExecResponse)(nil),            // 150: starling.v1.ExecResponse
-	(*OutputRequest)(nil),           // 151: starling.v1.OutputRequest
-	(*OutputResponse)(nil),          // 152: starling.v1.OutputResponse
-	(*RulesRequest)(nil),            // 153: starling.v1.RulesRequest
-	(*RulesResponse)(nil),           // 154: starling.v1.RulesResponse
-	(*RulesOfMember)(nil),           // 155: starling.v1.RulesOfMember
-	(*RaiseRulesRequest)(nil),       // 156: starling.v1.RaiseRulesRequest
-	(*RaiseRulesResponse)(nil),      // 157: starling.v1.RaiseRulesResponse
-	(*QuorumRequest)(nil),           // 158: starling.v1.QuorumRequest
-	(*QuorumResponse)(nil),          // 159: starling.v1.QuorumResponse
-	(*QuorumMember)(nil),            // 160: starling.v1.QuorumMember
-	(*QuorumMachine)(nil),           // 161: starling.v1.QuorumMachine
-	(*ChangeQuorumRequest)(nil),     // 162: starling.v1.ChangeQuorumRequest
-	(*ChangeQuorumResponse)(nil),    // 163: starling.v1.ChangeQuorumResponse
-	(*InfoRequest)(nil),             // 164: starling.v1.InfoRequest
-	(*InfoResponse)(nil),            // 165: starling.v1.InfoResponse
-	(*Wait)(nil),                    // 166: starling.v1.Wait
-	(*timestamppb.Timestamp)(nil),   // 167: google.protobuf.Timestamp
+	(*VolumeStatsRequest)(nil),      // 63: starling.v1.VolumeStatsRequest
+	(*VolumeStatsResponse)(nil),     // 64: starling.v1.VolumeStatsResponse
+	(*VolumeUse)(nil),               // 65: starling.v1.VolumeUse
+	(*ReadVolumesRequest)(nil),      // 66: starling.v1.ReadVolumesRequest
+	(*ReadVolumesResponse)(nil),     // 67: starling.v1.ReadVolumesResponse
+	(*RelocateVolumesRequest)(nil),  // 68: starling.v1.RelocateVolumesRequest
+	(*RelocateVolumesResponse)(nil), // 69: starling.v1.RelocateVolumesResponse
+	(*DrainNodeRequest)(nil),        // 70: starling.v1.DrainNodeRequest
+	(*DrainNodeResponse)(nil),       // 71: starling.v1.DrainNodeResponse
+	(*PoolSpec)(nil),                // 72: starling.v1.PoolSpec
+	(*Quota)(nil),                   // 73: starling.v1.Quota
+	(*ChangePoolsRequest)(nil),      // 74: starling.v1.ChangePoolsRequest
+	(*ChangePoolsResponse)(nil),     // 75: starling.v1.ChangePoolsResponse
+	(*PlanPoolsRequest)(nil),        // 76: starling.v1.PlanPoolsRequest
+	(*PlanPoolsResponse)(nil),       // 77: starling.v1.PlanPoolsResponse
+	(*PoolChange)(nil),              // 78: starling.v1.PoolChange
+	(*EntitlementChange)(nil),       // 79: starling.v1.EntitlementChange
+	(*ListPoolsRequest)(nil),        // 80: starling.v1.ListPoolsRequest
+	(*ListPoolsResponse)(nil),       // 81: starling.v1.ListPoolsResponse
+	(*Amount)(nil),                  // 82: starling.v1.Amount
+	(*Pool)(nil),                    // 83: starling.v1.Pool
+	(*PoolUse)(nil),                 // 84: starling.v1.PoolUse
+	(*PoolStatusRequest)(nil),       // 85: starling.v1.PoolStatusRequest
+	(*PoolStatusResponse)(nil),      // 86: starling.v1.PoolStatusResponse
+	(*PoolExplanation)(nil),         // 87: starling.v1.PoolExplanation
+	(*Part)(nil),                    // 88: starling.v1.Part
+	(*JobHistoryRequest)(nil),       // 89: starling.v1.JobHistoryRequest
+	(*JobHistoryResponse)(nil),      // 90: starling.v1.JobHistoryResponse
+	(*JobVersion)(nil),              // 91: starling.v1.JobVersion
+	(*JobDiffRequest)(nil),          // 92: starling.v1.JobDiffRequest
+	(*JobDiffResponse)(nil),         // 93: starling.v1.JobDiffResponse
+	(*ListJobsRequest)(nil),         // 94: starling.v1.ListJobsRequest
+	(*ListJobsResponse)(nil),        // 95: starling.v1.ListJobsResponse
+	(*Job)(nil),                     // 96: starling.v1.Job
+	(*PolicyAction)(nil),            // 97: starling.v1.PolicyAction
+	(*Update)(nil),                  // 98: starling.v1.Update
+	(*Counts)(nil),                  // 99: starling.v1.Counts
+	(*JobStatusRequest)(nil),        // 100: starling.v1.JobStatusRequest
+	(*JobStatusResponse)(nil),       // 101: starling.v1.JobStatusResponse
+	(*Task)(nil),                    // 102: starling.v1.Task
+	(*TaskChanges)(nil),             // 103: starling.v1.TaskChanges
+	(*Preemption)(nil),              // 104: starling.v1.Preemption
+	(*Slot)(nil),                    // 105: starling.v1.Slot
+	(*Port)(nil),                    // 106: starling.v1.Port
+	(*WhyRequest)(nil),              // 107: starling.v1.WhyRequest
+	(*WhyResponse)(nil),             // 108: starling.v1.WhyResponse
+	(*Finding)(nil),                 // 109: starling.v1.Finding
+	(*ListPeersRequest)(nil),        // 110: starling.v1.ListPeersRequest
+	(*ListPeersResponse)(nil),       // 111: starling.v1.ListPeersResponse
+	(*Peer)(nil),                    // 112: starling.v1.Peer
+	(*HeldDevice)(nil),              // 113: starling.v1.HeldDevice
+	(*WatchRequest)(nil),            // 114: starling.v1.WatchRequest
+	(*WatchResponse)(nil),           // 115: starling.v1.WatchResponse
+	(*Node)(nil),                    // 116: starling.v1.Node
+	(*Instance)(nil),                // 117: starling.v1.Instance
+	(*Endpoint)(nil),                // 118: starling.v1.Endpoint
+	(*TailJournalRequest)(nil),      // 119: starling.v1.TailJournalRequest
+	(*TailJournalResponse)(nil),     // 120: starling.v1.TailJournalResponse
+	(*ExportRequest)(nil),           // 121: starling.v1.ExportRequest
+	(*ExportResponse)(nil),          // 122: starling.v1.ExportResponse
+	(*DiffRequest)(nil),             // 123: starling.v1.DiffRequest
+	(*DiffResponse)(nil),            // 124: starling.v1.DiffResponse
+	(*Changed)(nil),                 // 125: starling.v1.Changed
+	(*ChangeCause)(nil),             // 126: starling.v1.ChangeCause
+	(*BlameRequest)(nil),            // 127: starling.v1.BlameRequest
+	(*UsageRequest)(nil),            // 128: starling.v1.UsageRequest
+	(*UsageResponse)(nil),           // 129: starling.v1.UsageResponse
+	(*UsageRow)(nil),                // 130: starling.v1.UsageRow
+	(*DeviceHours)(nil),             // 131: starling.v1.DeviceHours
+	(*SeriesRequest)(nil),           // 132: starling.v1.SeriesRequest
+	(*SeriesResponse)(nil),          // 133: starling.v1.SeriesResponse
+	(*SeriesPoint)(nil),             // 134: starling.v1.SeriesPoint
+	(*NodeStatsRequest)(nil),        // 135: starling.v1.NodeStatsRequest
+	(*NodeStatsResponse)(nil),       // 136: starling.v1.NodeStatsResponse
+	(*NodeUse)(nil),                 // 137: starling.v1.NodeUse
+	(*Use)(nil),                     // 138: starling.v1.Use
+	(*GPUUse)(nil),                  // 139: starling.v1.GPUUse
+	(*InstanceStatsRequest)(nil),    // 140: starling.v1.InstanceStatsRequest
+	(*InstanceStatsResponse)(nil),   // 141: starling.v1.InstanceStatsResponse
+	(*InstanceUse)(nil),             // 142: starling.v1.InstanceUse
+	(*InstanceSecret)(nil),          // 143: starling.v1.InstanceSecret
+	(*JournalEntry)(nil),            // 144: starling.v1.JournalEntry
+	(*CommandWords)(nil),            // 145: starling.v1.CommandWords
+	(*EffectWords)(nil),             // 146: starling.v1.EffectWords
+	(*LogsRequest)(nil),             // 147: starling.v1.LogsRequest
+	(*LogsResponse)(nil),            // 148: starling.v1.LogsResponse
+	(*FilesRequest)(nil),            // 149: starling.v1.FilesRequest
+	(*FilesResponse)(nil),           // 150: starling.v1.FilesResponse
+	(*FileInfo)(nil),                // 151: starling.v1.FileInfo
+	(*ExecRequest)(nil),             // 152: starling.v1.ExecRequest
+	(*ExecResponse)(nil),            // 153: starling.v1.ExecResponse
+	(*OutputRequest)(nil),           // 154: starling.v1.OutputRequest
+	(*OutputResponse)(nil),          // 155: starling.v1.OutputResponse
+	(*RulesRequest)(nil),            // 156: starling.v1.RulesRequest
+	(*RulesResponse)(nil),           // 157: starling.v1.RulesResponse
+	(*RulesOfMember)(nil),           // 158: starling.v1.RulesOfMember
+	(*RaiseRulesRequest)(nil),       // 159: starling.v1.RaiseRulesRequest
+	(*RaiseRulesResponse)(nil),      // 160: starling.v1.RaiseRulesResponse
+	(*QuorumRequest)(nil),           // 161: starling.v1.QuorumRequest
+	(*QuorumResponse)(nil),          // 162: starling.v1.QuorumResponse
+	(*QuorumMember)(nil),            // 163: starling.v1.QuorumMember
+	(*QuorumMachine)(nil),           // 164: starling.v1.QuorumMachine
+	(*ChangeQuorumRequest)(nil),     // 165: starling.v1.ChangeQuorumRequest
+	(*ChangeQuorumResponse)(nil),    // 166: starling.v1.ChangeQuorumResponse
+	(*InfoRequest)(nil),             // 167: starling.v1.InfoRequest
+	(*InfoResponse)(nil),            // 168: starling.v1.InfoResponse
+	(*Wait)(nil),                    // 169: starling.v1.Wait
+	(*timestamppb.Timestamp)(nil),   // 170: google.protobuf.Timestamp
 }
 var file_v1_starling_proto_depIdxs = []int32{
 	1,   // 0: starling.v1.ErrorDetail.problems:type_name -> starling.v1.Problem
@@ -15024,243 +15224,248 @@ var file_v1_starling_proto_depIdxs = []int32{
 	28,  // 27: starling.v1.PlanJobResponse.changes:type_name -> starling.v1.Change
 	29,  // 28: starling.v1.PlanJobResponse.tasks:type_name -> starling.v1.TaskPlan
 	30,  // 29: starling.v1.PlanJobResponse.waves:type_name -> starling.v1.Wave
-	106, // 30: starling.v1.PlanJobResponse.findings:type_name -> starling.v1.Finding
-	95,  // 31: starling.v1.PlanJobResponse.update:type_name -> starling.v1.Update
+	109, // 30: starling.v1.PlanJobResponse.findings:type_name -> starling.v1.Finding
+	98,  // 31: starling.v1.PlanJobResponse.update:type_name -> starling.v1.Update
 	31,  // 32: starling.v1.Wave.steps:type_name -> starling.v1.Step
 	33,  // 33: starling.v1.WhatIfRequest.add:type_name -> starling.v1.ImaginedNodes
 	2,   // 34: starling.v1.WhatIfRequest.run:type_name -> starling.v1.JobSpec
-	69,  // 35: starling.v1.WhatIfRequest.pools:type_name -> starling.v1.PoolSpec
+	72,  // 35: starling.v1.WhatIfRequest.pools:type_name -> starling.v1.PoolSpec
 	8,   // 36: starling.v1.ImaginedNodes.capacity:type_name -> starling.v1.Resources
 	10,  // 37: starling.v1.ImaginedNodes.devices:type_name -> starling.v1.Device
 	7,   // 38: starling.v1.ImaginedNodes.attributes:type_name -> starling.v1.Variable
 	35,  // 39: starling.v1.WhatIfResponse.differences:type_name -> starling.v1.Difference
 	36,  // 40: starling.v1.WhatIfResponse.counts:type_name -> starling.v1.DifferenceCount
-	79,  // 41: starling.v1.WhatIfResponse.capacity_before:type_name -> starling.v1.Amount
-	79,  // 42: starling.v1.WhatIfResponse.capacity_after:type_name -> starling.v1.Amount
+	82,  // 41: starling.v1.WhatIfResponse.capacity_before:type_name -> starling.v1.Amount
+	82,  // 42: starling.v1.WhatIfResponse.capacity_after:type_name -> starling.v1.Amount
 	37,  // 43: starling.v1.WhatIfResponse.findings:type_name -> starling.v1.JobFinding
-	106, // 44: starling.v1.JobFinding.finding:type_name -> starling.v1.Finding
-	167, // 45: starling.v1.ListVolumesResponse.time:type_name -> google.protobuf.Timestamp
+	109, // 44: starling.v1.JobFinding.finding:type_name -> starling.v1.Finding
+	170, // 45: starling.v1.ListVolumesResponse.time:type_name -> google.protobuf.Timestamp
 	52,  // 46: starling.v1.ListVolumesResponse.volumes:type_name -> starling.v1.Volumes
-	167, // 47: starling.v1.Volumes.since:type_name -> google.protobuf.Timestamp
-	167, // 48: starling.v1.ListSecretsResponse.time:type_name -> google.protobuf.Timestamp
+	170, // 47: starling.v1.Volumes.since:type_name -> google.protobuf.Timestamp
+	170, // 48: starling.v1.ListSecretsResponse.time:type_name -> google.protobuf.Timestamp
 	57,  // 49: starling.v1.ListSecretsResponse.secrets:type_name -> starling.v1.Secret
-	167, // 50: starling.v1.Secret.put_at:type_name -> google.protobuf.Timestamp
+	170, // 50: starling.v1.Secret.put_at:type_name -> google.protobuf.Timestamp
 	58,  // 51: starling.v1.Secret.versions:type_name -> starling.v1.SecretVersion
-	167, // 52: starling.v1.SecretVersion.put_at:type_name -> google.protobuf.Timestamp
-	70,  // 53: starling.v1.PoolSpec.quotas:type_name -> starling.v1.Quota
-	69,  // 54: starling.v1.ChangePoolsRequest.pools:type_name -> starling.v1.PoolSpec
-	69,  // 55: starling.v1.PlanPoolsRequest.pools:type_name -> starling.v1.PoolSpec
-	75,  // 56: starling.v1.PlanPoolsResponse.changes:type_name -> starling.v1.PoolChange
-	76,  // 57: starling.v1.PlanPoolsResponse.entitlements:type_name -> starling.v1.EntitlementChange
-	1,   // 58: starling.v1.PlanPoolsResponse.warnings:type_name -> starling.v1.Problem
-	28,  // 59: starling.v1.PoolChange.changes:type_name -> starling.v1.Change
-	167, // 60: starling.v1.ListPoolsResponse.time:type_name -> google.protobuf.Timestamp
-	79,  // 61: starling.v1.ListPoolsResponse.capacity:type_name -> starling.v1.Amount
-	80,  // 62: starling.v1.ListPoolsResponse.pools:type_name -> starling.v1.Pool
-	1,   // 63: starling.v1.ListPoolsResponse.warnings:type_name -> starling.v1.Problem
-	69,  // 64: starling.v1.Pool.spec:type_name -> starling.v1.PoolSpec
-	81,  // 65: starling.v1.Pool.uses:type_name -> starling.v1.PoolUse
-	167, // 66: starling.v1.PoolStatusResponse.time:type_name -> google.protobuf.Timestamp
-	80,  // 67: starling.v1.PoolStatusResponse.pool:type_name -> starling.v1.Pool
-	84,  // 68: starling.v1.PoolStatusResponse.explanations:type_name -> starling.v1.PoolExplanation
-	85,  // 69: starling.v1.PoolExplanation.parts:type_name -> starling.v1.Part
-	167, // 70: starling.v1.JobHistoryResponse.time:type_name -> google.protobuf.Timestamp
-	93,  // 71: starling.v1.JobHistoryResponse.job:type_name -> starling.v1.Job
-	88,  // 72: starling.v1.JobHistoryResponse.versions:type_name -> starling.v1.JobVersion
-	167, // 73: starling.v1.JobVersion.brought_at:type_name -> google.protobuf.Timestamp
-	2,   // 74: starling.v1.JobVersion.spec:type_name -> starling.v1.JobSpec
-	28,  // 75: starling.v1.JobDiffResponse.changes:type_name -> starling.v1.Change
-	167, // 76: starling.v1.ListJobsResponse.time:type_name -> google.protobuf.Timestamp
-	93,  // 77: starling.v1.ListJobsResponse.jobs:type_name -> starling.v1.Job
-	96,  // 78: starling.v1.Job.counts:type_name -> starling.v1.Counts
-	167, // 79: starling.v1.Job.submitted_at:type_name -> google.protobuf.Timestamp
-	167, // 80: starling.v1.Job.finished_at:type_name -> google.protobuf.Timestamp
-	95,  // 81: starling.v1.Job.update:type_name -> starling.v1.Update
-	94,  // 82: starling.v1.Job.policy_action:type_name -> starling.v1.PolicyAction
-	167, // 83: starling.v1.PolicyAction.at:type_name -> google.protobuf.Timestamp
-	167, // 84: starling.v1.Update.began_at:type_name -> google.protobuf.Timestamp
-	167, // 85: starling.v1.Update.progress_at:type_name -> google.protobuf.Timestamp
-	167, // 86: starling.v1.Update.ended_at:type_name -> google.protobuf.Timestamp
-	167, // 87: starling.v1.JobStatusResponse.time:type_name -> google.protobuf.Timestamp
-	93,  // 88: starling.v1.JobStatusResponse.job:type_name -> starling.v1.Job
-	2,   // 89: starling.v1.JobStatusResponse.spec:type_name -> starling.v1.JobSpec
-	99,  // 90: starling.v1.JobStatusResponse.tasks:type_name -> starling.v1.Task
-	102, // 91: starling.v1.JobStatusResponse.slots:type_name -> starling.v1.Slot
-	96,  // 92: starling.v1.Task.counts:type_name -> starling.v1.Counts
-	101, // 93: starling.v1.Task.preemption:type_name -> starling.v1.Preemption
-	100, // 94: starling.v1.Task.changes:type_name -> starling.v1.TaskChanges
-	167, // 95: starling.v1.Preemption.at:type_name -> google.protobuf.Timestamp
-	167, // 96: starling.v1.Slot.since:type_name -> google.protobuf.Timestamp
-	167, // 97: starling.v1.Slot.deadline:type_name -> google.protobuf.Timestamp
-	103, // 98: starling.v1.Slot.ports:type_name -> starling.v1.Port
-	167, // 99: starling.v1.WhyResponse.time:type_name -> google.protobuf.Timestamp
-	93,  // 100: starling.v1.WhyResponse.job:type_name -> starling.v1.Job
-	106, // 101: starling.v1.WhyResponse.findings:type_name -> starling.v1.Finding
-	167, // 102: starling.v1.Finding.since:type_name -> google.protobuf.Timestamp
-	167, // 103: starling.v1.Finding.until:type_name -> google.protobuf.Timestamp
-	167, // 104: starling.v1.ListPeersResponse.time:type_name -> google.protobuf.Timestamp
-	109, // 105: starling.v1.ListPeersResponse.peers:type_name -> starling.v1.Peer
-	8,   // 106: starling.v1.Peer.capacity:type_name -> starling.v1.Resources
-	8,   // 107: starling.v1.Peer.free:type_name -> starling.v1.Resources
-	10,  // 108: starling.v1.Peer.devices:type_name -> starling.v1.Device
-	7,   // 109: starling.v1.Peer.attributes:type_name -> starling.v1.Variable
-	167, // 110: starling.v1.Peer.drain_deadline:type_name -> google.protobuf.Timestamp
-	8,   // 111: starling.v1.Peer.kept:type_name -> starling.v1.Resources
-	167, // 112: starling.v1.Peer.away_until:type_name -> google.protobuf.Timestamp
-	110, // 113: starling.v1.Peer.held:type_name -> starling.v1.HeldDevice
-	7,   // 114: starling.v1.WatchRequest.labels:type_name -> starling.v1.Variable
-	167, // 115: starling.v1.WatchResponse.time:type_name -> google.protobuf.Timestamp
-	69,  // 116: starling.v1.WatchResponse.pool:type_name -> starling.v1.PoolSpec
-	113, // 117: starling.v1.WatchResponse.node:type_name -> starling.v1.Node
-	93,  // 118: starling.v1.WatchResponse.job:type_name -> starling.v1.Job
-	95,  // 119: starling.v1.WatchResponse.update:type_name -> starling.v1.Update
-	114, // 120: starling.v1.WatchResponse.instance:type_name -> starling.v1.Instance
-	115, // 121: starling.v1.WatchResponse.endpoint:type_name -> starling.v1.Endpoint
-	8,   // 122: starling.v1.Node.capacity:type_name -> starling.v1.Resources
-	8,   // 123: starling.v1.Node.free:type_name -> starling.v1.Resources
-	10,  // 124: starling.v1.Node.devices:type_name -> starling.v1.Device
-	7,   // 125: starling.v1.Node.attributes:type_name -> starling.v1.Variable
-	167, // 126: starling.v1.Node.drain_deadline:type_name -> google.protobuf.Timestamp
-	167, // 127: starling.v1.Node.away_until:type_name -> google.protobuf.Timestamp
-	7,   // 128: starling.v1.Instance.labels:type_name -> starling.v1.Variable
-	102, // 129: starling.v1.Instance.slot:type_name -> starling.v1.Slot
-	103, // 130: starling.v1.Endpoint.ports:type_name -> starling.v1.Port
-	7,   // 131: starling.v1.Endpoint.labels:type_name -> starling.v1.Variable
-	141, // 132: starling.v1.TailJournalResponse.entry:type_name -> starling.v1.JournalEntry
-	167, // 133: starling.v1.DiffResponse.from_time:type_name -> google.protobuf.Timestamp
-	167, // 134: starling.v1.DiffResponse.to_time:type_name -> google.protobuf.Timestamp
-	122, // 135: starling.v1.DiffResponse.changes:type_name -> starling.v1.Changed
-	123, // 136: starling.v1.Changed.causes:type_name -> starling.v1.ChangeCause
-	167, // 137: starling.v1.ChangeCause.time:type_name -> google.protobuf.Timestamp
-	167, // 138: starling.v1.UsageResponse.since:type_name -> google.protobuf.Timestamp
-	167, // 139: starling.v1.UsageResponse.until:type_name -> google.protobuf.Timestamp
-	127, // 140: starling.v1.UsageResponse.rows:type_name -> starling.v1.UsageRow
-	128, // 141: starling.v1.UsageRow.devices:type_name -> starling.v1.DeviceHours
-	167, // 142: starling.v1.SeriesResponse.time:type_name -> google.protobuf.Timestamp
-	131, // 143: starling.v1.SeriesResponse.points:type_name -> starling.v1.SeriesPoint
-	167, // 144: starling.v1.SeriesPoint.time:type_name -> google.protobuf.Timestamp
-	167, // 145: starling.v1.NodeStatsResponse.time:type_name -> google.protobuf.Timestamp
-	134, // 146: starling.v1.NodeStatsResponse.nodes:type_name -> starling.v1.NodeUse
-	8,   // 147: starling.v1.NodeUse.capacity:type_name -> starling.v1.Resources
-	8,   // 148: starling.v1.NodeUse.allocated:type_name -> starling.v1.Resources
-	135, // 149: starling.v1.NodeUse.use:type_name -> starling.v1.Use
-	136, // 150: starling.v1.NodeUse.gpus:type_name -> starling.v1.GPUUse
-	167, // 151: starling.v1.InstanceStatsResponse.time:type_name -> google.protobuf.Timestamp
-	139, // 152: starling.v1.InstanceStatsResponse.instances:type_name -> starling.v1.InstanceUse
-	8,   // 153: starling.v1.InstanceUse.limits:type_name -> starling.v1.Resources
-	135, // 154: starling.v1.InstanceUse.use:type_name -> starling.v1.Use
-	136, // 155: starling.v1.InstanceUse.gpus:type_name -> starling.v1.GPUUse
-	140, // 156: starling.v1.InstanceUse.secrets:type_name -> starling.v1.InstanceSecret
-	18,  // 157: starling.v1.InstanceSecret.use:type_name -> starling.v1.SecretUse
-	167, // 158: starling.v1.JournalEntry.time:type_name -> google.protobuf.Timestamp
-	142, // 159: starling.v1.JournalEntry.commands:type_name -> starling.v1.CommandWords
-	143, // 160: starling.v1.JournalEntry.effects:type_name -> starling.v1.EffectWords
-	148, // 161: starling.v1.FilesResponse.files:type_name -> starling.v1.FileInfo
-	148, // 162: starling.v1.FilesResponse.file:type_name -> starling.v1.FileInfo
-	167, // 163: starling.v1.FileInfo.modified:type_name -> google.protobuf.Timestamp
-	155, // 164: starling.v1.RulesResponse.members:type_name -> starling.v1.RulesOfMember
-	160, // 165: starling.v1.QuorumResponse.members:type_name -> starling.v1.QuorumMember
-	161, // 166: starling.v1.QuorumResponse.spare:type_name -> starling.v1.QuorumMachine
-	167, // 167: starling.v1.QuorumMember.away_since:type_name -> google.protobuf.Timestamp
-	167, // 168: starling.v1.InfoResponse.time:type_name -> google.protobuf.Timestamp
-	166, // 169: starling.v1.InfoResponse.waits:type_name -> starling.v1.Wait
-	22,  // 170: starling.v1.Starling.SubmitJob:input_type -> starling.v1.SubmitJobRequest
-	24,  // 171: starling.v1.Starling.KillJob:input_type -> starling.v1.KillJobRequest
-	26,  // 172: starling.v1.Starling.PlanJob:input_type -> starling.v1.PlanJobRequest
-	32,  // 173: starling.v1.Starling.WhatIf:input_type -> starling.v1.WhatIfRequest
-	38,  // 174: starling.v1.Starling.SteerUpdate:input_type -> starling.v1.SteerUpdateRequest
-	40,  // 175: starling.v1.Starling.RevertJob:input_type -> starling.v1.RevertJobRequest
-	42,  // 176: starling.v1.Starling.RestartJob:input_type -> starling.v1.RestartJobRequest
-	44,  // 177: starling.v1.Starling.SuspendJob:input_type -> starling.v1.SuspendJobRequest
-	46,  // 178: starling.v1.Starling.SealTask:input_type -> starling.v1.SealTaskRequest
-	48,  // 179: starling.v1.Starling.EndAllocation:input_type -> starling.v1.EndAllocationRequest
-	50,  // 180: starling.v1.Starling.ListVolumes:input_type -> starling.v1.ListVolumesRequest
-	53,  // 181: starling.v1.Starling.PutSecret:input_type -> starling.v1.PutSecretRequest
-	55,  // 182: starling.v1.Starling.ListSecrets:input_type -> starling.v1.ListSecretsRequest
-	59,  // 183: starling.v1.Starling.RemoveSecret:input_type -> starling.v1.RemoveSecretRequest
-	61,  // 184: starling.v1.Starling.RemoveVolumes:input_type -> starling.v1.RemoveVolumesRequest
-	63,  // 185: starling.v1.Starling.ReadVolumes:input_type -> starling.v1.ReadVolumesRequest
-	65,  // 186: starling.v1.Starling.RelocateVolumes:input_type -> starling.v1.RelocateVolumesRequest
-	149, // 187: starling.v1.Starling.Exec:input_type -> starling.v1.ExecRequest
-	67,  // 188: starling.v1.Starling.DrainNode:input_type -> starling.v1.DrainNodeRequest
-	71,  // 189: starling.v1.Starling.ChangePools:input_type -> starling.v1.ChangePoolsRequest
-	73,  // 190: starling.v1.Starling.PlanPools:input_type -> starling.v1.PlanPoolsRequest
-	77,  // 191: starling.v1.Starling.ListPools:input_type -> starling.v1.ListPoolsRequest
-	82,  // 192: starling.v1.Starling.PoolStatus:input_type -> starling.v1.PoolStatusRequest
-	86,  // 193: starling.v1.Starling.JobHistory:input_type -> starling.v1.JobHistoryRequest
-	89,  // 194: starling.v1.Starling.JobDiff:input_type -> starling.v1.JobDiffRequest
-	91,  // 195: starling.v1.Starling.ListJobs:input_type -> starling.v1.ListJobsRequest
-	97,  // 196: starling.v1.Starling.JobStatus:input_type -> starling.v1.JobStatusRequest
-	104, // 197: starling.v1.Starling.Why:input_type -> starling.v1.WhyRequest
-	107, // 198: starling.v1.Starling.ListPeers:input_type -> starling.v1.ListPeersRequest
-	111, // 199: starling.v1.Starling.Watch:input_type -> starling.v1.WatchRequest
-	116, // 200: starling.v1.Starling.TailJournal:input_type -> starling.v1.TailJournalRequest
-	118, // 201: starling.v1.Starling.Export:input_type -> starling.v1.ExportRequest
-	120, // 202: starling.v1.Starling.Diff:input_type -> starling.v1.DiffRequest
-	124, // 203: starling.v1.Starling.Blame:input_type -> starling.v1.BlameRequest
-	125, // 204: starling.v1.Starling.Usage:input_type -> starling.v1.UsageRequest
-	129, // 205: starling.v1.Starling.Series:input_type -> starling.v1.SeriesRequest
-	132, // 206: starling.v1.Starling.NodeStats:input_type -> starling.v1.NodeStatsRequest
-	137, // 207: starling.v1.Starling.InstanceStats:input_type -> starling.v1.InstanceStatsRequest
-	144, // 208: starling.v1.Starling.Logs:input_type -> starling.v1.LogsRequest
-	146, // 209: starling.v1.Starling.Files:input_type -> starling.v1.FilesRequest
-	151, // 210: starling.v1.Starling.Output:input_type -> starling.v1.OutputRequest
-	153, // 211: starling.v1.Starling.Rules:input_type -> starling.v1.RulesRequest
-	156, // 212: starling.v1.Starling.RaiseRules:input_type -> starling.v1.RaiseRulesRequest
-	158, // 213: starling.v1.Starling.Quorum:input_type -> starling.v1.QuorumRequest
-	162, // 214: starling.v1.Starling.ChangeQuorum:input_type -> starling.v1.ChangeQuorumRequest
-	164, // 215: starling.v1.Starling.Info:input_type -> starling.v1.InfoRequest
-	23,  // 216: starling.v1.Starling.SubmitJob:output_type -> starling.v1.SubmitJobResponse
-	25,  // 217: starling.v1.Starling.KillJob:output_type -> starling.v1.KillJobResponse
-	27,  // 218: starling.v1.Starling.PlanJob:output_type -> starling.v1.PlanJobResponse
-	34,  // 219: starling.v1.Starling.WhatIf:output_type -> starling.v1.WhatIfResponse
-	39,  // 220: starling.v1.Starling.SteerUpdate:output_type -> starling.v1.SteerUpdateResponse
-	41,  // 221: starling.v1.Starling.RevertJob:output_type -> starling.v1.RevertJobResponse
-	43,  // 222: starling.v1.Starling.RestartJob:output_type -> starling.v1.RestartJobResponse
-	45,  // 223: starling.v1.Starling.SuspendJob:output_type -> starling.v1.SuspendJobResponse
-	47,  // 224: starling.v1.Starling.SealTask:output_type -> starling.v1.SealTaskResponse
-	49,  // 225: starling.v1.Starling.EndAllocation:output_type -> starling.v1.EndAllocationResponse
-	51,  // 226: starling.v1.Starling.ListVolumes:output_type -> starling.v1.ListVolumesResponse
-	54,  // 227: starling.v1.Starling.PutSecret:output_type -> starling.v1.PutSecretResponse
-	56,  // 228: starling.v1.Starling.ListSecrets:output_type -> starling.v1.ListSecretsResponse
-	60,  // 229: starling.v1.Starling.RemoveSecret:output_type -> starling.v1.RemoveSecretResponse
-	62,  // 230: starling.v1.Starling.RemoveVolumes:output_type -> starling.v1.RemoveVolumesResponse
-	64,  // 231: starling.v1.Starling.ReadVolumes:output_type -> starling.v1.ReadVolumesResponse
-	66,  // 232: starling.v1.Starling.RelocateVolumes:output_type -> starling.v1.RelocateVolumesResponse
-	150, // 233: starling.v1.Starling.Exec:output_type -> starling.v1.ExecResponse
-	68,  // 234: starling.v1.Starling.DrainNode:output_type -> starling.v1.DrainNodeResponse
-	72,  // 235: starling.v1.Starling.ChangePools:output_type -> starling.v1.ChangePoolsResponse
-	74,  // 236: starling.v1.Starling.PlanPools:output_type -> starling.v1.PlanPoolsResponse
-	78,  // 237: starling.v1.Starling.ListPools:output_type -> starling.v1.ListPoolsResponse
-	83,  // 238: starling.v1.Starling.PoolStatus:output_type -> starling.v1.PoolStatusResponse
-	87,  // 239: starling.v1.Starling.JobHistory:output_type -> starling.v1.JobHistoryResponse
-	90,  // 240: starling.v1.Starling.JobDiff:output_type -> starling.v1.JobDiffResponse
-	92,  // 241: starling.v1.Starling.ListJobs:output_type -> starling.v1.ListJobsResponse
-	98,  // 242: starling.v1.Starling.JobStatus:output_type -> starling.v1.JobStatusResponse
-	105, // 243: starling.v1.Starling.Why:output_type -> starling.v1.WhyResponse
-	108, // 244: starling.v1.Starling.ListPeers:output_type -> starling.v1.ListPeersResponse
-	112, // 245: starling.v1.Starling.Watch:output_type -> starling.v1.WatchResponse
-	117, // 246: starling.v1.Starling.TailJournal:output_type -> starling.v1.TailJournalResponse
-	119, // 247: starling.v1.Starling.Export:output_type -> starling.v1.ExportResponse
-	121, // 248: starling.v1.Starling.Diff:output_type -> starling.v1.DiffResponse
-	117, // 249: starling.v1.Starling.Blame:output_type -> starling.v1.TailJournalResponse
-	126, // 250: starling.v1.Starling.Usage:output_type -> starling.v1.UsageResponse
-	130, // 251: starling.v1.Starling.Series:output_type -> starling.v1.SeriesResponse
-	133, // 252: starling.v1.Starling.NodeStats:output_type -> starling.v1.NodeStatsResponse
-	138, // 253: starling.v1.Starling.InstanceStats:output_type -> starling.v1.InstanceStatsResponse
-	145, // 254: starling.v1.Starling.Logs:output_type -> starling.v1.LogsResponse
-	147, // 255: starling.v1.Starling.Files:output_type -> starling.v1.FilesResponse
-	152, // 256: starling.v1.Starling.Output:output_type -> starling.v1.OutputResponse
-	154, // 257: starling.v1.Starling.Rules:output_type -> starling.v1.RulesResponse
-	157, // 258: starling.v1.Starling.RaiseRules:output_type -> starling.v1.RaiseRulesResponse
-	159, // 259: starling.v1.Starling.Quorum:output_type -> starling.v1.QuorumResponse
-	163, // 260: starling.v1.Starling.ChangeQuorum:output_type -> starling.v1.ChangeQuorumResponse
-	165, // 261: starling.v1.Starling.Info:output_type -> starling.v1.InfoResponse
-	216, // [216:262] is the sub-list for method output_type
-	170, // [170:216] is the sub-list for method input_type
-	170, // [170:170] is the sub-list for extension type_name
-	170, // [170:170] is the sub-list for extension extendee
-	0,   // [0:170] is the sub-list for field type_name
+	170, // 52: starling.v1.SecretVersion.put_at:type_name -> google.protobuf.Timestamp
+	170, // 53: starling.v1.VolumeStatsResponse.time:type_name -> google.protobuf.Timestamp
+	52,  // 54: starling.v1.VolumeStatsResponse.volumes:type_name -> starling.v1.Volumes
+	65,  // 55: starling.v1.VolumeStatsResponse.uses:type_name -> starling.v1.VolumeUse
+	73,  // 56: starling.v1.PoolSpec.quotas:type_name -> starling.v1.Quota
+	72,  // 57: starling.v1.ChangePoolsRequest.pools:type_name -> starling.v1.PoolSpec
+	72,  // 58: starling.v1.PlanPoolsRequest.pools:type_name -> starling.v1.PoolSpec
+	78,  // 59: starling.v1.PlanPoolsResponse.changes:type_name -> starling.v1.PoolChange
+	79,  // 60: starling.v1.PlanPoolsResponse.entitlements:type_name -> starling.v1.EntitlementChange
+	1,   // 61: starling.v1.PlanPoolsResponse.warnings:type_name -> starling.v1.Problem
+	28,  // 62: starling.v1.PoolChange.changes:type_name -> starling.v1.Change
+	170, // 63: starling.v1.ListPoolsResponse.time:type_name -> google.protobuf.Timestamp
+	82,  // 64: starling.v1.ListPoolsResponse.capacity:type_name -> starling.v1.Amount
+	83,  // 65: starling.v1.ListPoolsResponse.pools:type_name -> starling.v1.Pool
+	1,   // 66: starling.v1.ListPoolsResponse.warnings:type_name -> starling.v1.Problem
+	72,  // 67: starling.v1.Pool.spec:type_name -> starling.v1.PoolSpec
+	84,  // 68: starling.v1.Pool.uses:type_name -> starling.v1.PoolUse
+	170, // 69: starling.v1.PoolStatusResponse.time:type_name -> google.protobuf.Timestamp
+	83,  // 70: starling.v1.PoolStatusResponse.pool:type_name -> starling.v1.Pool
+	87,  // 71: starling.v1.PoolStatusResponse.explanations:type_name -> starling.v1.PoolExplanation
+	88,  // 72: starling.v1.PoolExplanation.parts:type_name -> starling.v1.Part
+	170, // 73: starling.v1.JobHistoryResponse.time:type_name -> google.protobuf.Timestamp
+	96,  // 74: starling.v1.JobHistoryResponse.job:type_name -> starling.v1.Job
+	91,  // 75: starling.v1.JobHistoryResponse.versions:type_name -> starling.v1.JobVersion
+	170, // 76: starling.v1.JobVersion.brought_at:type_name -> google.protobuf.Timestamp
+	2,   // 77: starling.v1.JobVersion.spec:type_name -> starling.v1.JobSpec
+	28,  // 78: starling.v1.JobDiffResponse.changes:type_name -> starling.v1.Change
+	170, // 79: starling.v1.ListJobsResponse.time:type_name -> google.protobuf.Timestamp
+	96,  // 80: starling.v1.ListJobsResponse.jobs:type_name -> starling.v1.Job
+	99,  // 81: starling.v1.Job.counts:type_name -> starling.v1.Counts
+	170, // 82: starling.v1.Job.submitted_at:type_name -> google.protobuf.Timestamp
+	170, // 83: starling.v1.Job.finished_at:type_name -> google.protobuf.Timestamp
+	98,  // 84: starling.v1.Job.update:type_name -> starling.v1.Update
+	97,  // 85: starling.v1.Job.policy_action:type_name -> starling.v1.PolicyAction
+	170, // 86: starling.v1.PolicyAction.at:type_name -> google.protobuf.Timestamp
+	170, // 87: starling.v1.Update.began_at:type_name -> google.protobuf.Timestamp
+	170, // 88: starling.v1.Update.progress_at:type_name -> google.protobuf.Timestamp
+	170, // 89: starling.v1.Update.ended_at:type_name -> google.protobuf.Timestamp
+	170, // 90: starling.v1.JobStatusResponse.time:type_name -> google.protobuf.Timestamp
+	96,  // 91: starling.v1.JobStatusResponse.job:type_name -> starling.v1.Job
+	2,   // 92: starling.v1.JobStatusResponse.spec:type_name -> starling.v1.JobSpec
+	102, // 93: starling.v1.JobStatusResponse.tasks:type_name -> starling.v1.Task
+	105, // 94: starling.v1.JobStatusResponse.slots:type_name -> starling.v1.Slot
+	99,  // 95: starling.v1.Task.counts:type_name -> starling.v1.Counts
+	104, // 96: starling.v1.Task.preemption:type_name -> starling.v1.Preemption
+	103, // 97: starling.v1.Task.changes:type_name -> starling.v1.TaskChanges
+	170, // 98: starling.v1.Preemption.at:type_name -> google.protobuf.Timestamp
+	170, // 99: starling.v1.Slot.since:type_name -> google.protobuf.Timestamp
+	170, // 100: starling.v1.Slot.deadline:type_name -> google.protobuf.Timestamp
+	106, // 101: starling.v1.Slot.ports:type_name -> starling.v1.Port
+	170, // 102: starling.v1.WhyResponse.time:type_name -> google.protobuf.Timestamp
+	96,  // 103: starling.v1.WhyResponse.job:type_name -> starling.v1.Job
+	109, // 104: starling.v1.WhyResponse.findings:type_name -> starling.v1.Finding
+	170, // 105: starling.v1.Finding.since:type_name -> google.protobuf.Timestamp
+	170, // 106: starling.v1.Finding.until:type_name -> google.protobuf.Timestamp
+	170, // 107: starling.v1.ListPeersResponse.time:type_name -> google.protobuf.Timestamp
+	112, // 108: starling.v1.ListPeersResponse.peers:type_name -> starling.v1.Peer
+	8,   // 109: starling.v1.Peer.capacity:type_name -> starling.v1.Resources
+	8,   // 110: starling.v1.Peer.free:type_name -> starling.v1.Resources
+	10,  // 111: starling.v1.Peer.devices:type_name -> starling.v1.Device
+	7,   // 112: starling.v1.Peer.attributes:type_name -> starling.v1.Variable
+	170, // 113: starling.v1.Peer.drain_deadline:type_name -> google.protobuf.Timestamp
+	8,   // 114: starling.v1.Peer.kept:type_name -> starling.v1.Resources
+	170, // 115: starling.v1.Peer.away_until:type_name -> google.protobuf.Timestamp
+	113, // 116: starling.v1.Peer.held:type_name -> starling.v1.HeldDevice
+	7,   // 117: starling.v1.WatchRequest.labels:type_name -> starling.v1.Variable
+	170, // 118: starling.v1.WatchResponse.time:type_name -> google.protobuf.Timestamp
+	72,  // 119: starling.v1.WatchResponse.pool:type_name -> starling.v1.PoolSpec
+	116, // 120: starling.v1.WatchResponse.node:type_name -> starling.v1.Node
+	96,  // 121: starling.v1.WatchResponse.job:type_name -> starling.v1.Job
+	98,  // 122: starling.v1.WatchResponse.update:type_name -> starling.v1.Update
+	117, // 123: starling.v1.WatchResponse.instance:type_name -> starling.v1.Instance
+	118, // 124: starling.v1.WatchResponse.endpoint:type_name -> starling.v1.Endpoint
+	8,   // 125: starling.v1.Node.capacity:type_name -> starling.v1.Resources
+	8,   // 126: starling.v1.Node.free:type_name -> starling.v1.Resources
+	10,  // 127: starling.v1.Node.devices:type_name -> starling.v1.Device
+	7,   // 128: starling.v1.Node.attributes:type_name -> starling.v1.Variable
+	170, // 129: starling.v1.Node.drain_deadline:type_name -> google.protobuf.Timestamp
+	170, // 130: starling.v1.Node.away_until:type_name -> google.protobuf.Timestamp
+	7,   // 131: starling.v1.Instance.labels:type_name -> starling.v1.Variable
+	105, // 132: starling.v1.Instance.slot:type_name -> starling.v1.Slot
+	106, // 133: starling.v1.Endpoint.ports:type_name -> starling.v1.Port
+	7,   // 134: starling.v1.Endpoint.labels:type_name -> starling.v1.Variable
+	144, // 135: starling.v1.TailJournalResponse.entry:type_name -> starling.v1.JournalEntry
+	170, // 136: starling.v1.DiffResponse.from_time:type_name -> google.protobuf.Timestamp
+	170, // 137: starling.v1.DiffResponse.to_time:type_name -> google.protobuf.Timestamp
+	125, // 138: starling.v1.DiffResponse.changes:type_name -> starling.v1.Changed
+	126, // 139: starling.v1.Changed.causes:type_name -> starling.v1.ChangeCause
+	170, // 140: starling.v1.ChangeCause.time:type_name -> google.protobuf.Timestamp
+	170, // 141: starling.v1.UsageResponse.since:type_name -> google.protobuf.Timestamp
+	170, // 142: starling.v1.UsageResponse.until:type_name -> google.protobuf.Timestamp
+	130, // 143: starling.v1.UsageResponse.rows:type_name -> starling.v1.UsageRow
+	131, // 144: starling.v1.UsageRow.devices:type_name -> starling.v1.DeviceHours
+	170, // 145: starling.v1.SeriesResponse.time:type_name -> google.protobuf.Timestamp
+	134, // 146: starling.v1.SeriesResponse.points:type_name -> starling.v1.SeriesPoint
+	170, // 147: starling.v1.SeriesPoint.time:type_name -> google.protobuf.Timestamp
+	170, // 148: starling.v1.NodeStatsResponse.time:type_name -> google.protobuf.Timestamp
+	137, // 149: starling.v1.NodeStatsResponse.nodes:type_name -> starling.v1.NodeUse
+	8,   // 150: starling.v1.NodeUse.capacity:type_name -> starling.v1.Resources
+	8,   // 151: starling.v1.NodeUse.allocated:type_name -> starling.v1.Resources
+	138, // 152: starling.v1.NodeUse.use:type_name -> starling.v1.Use
+	139, // 153: starling.v1.NodeUse.gpus:type_name -> starling.v1.GPUUse
+	170, // 154: starling.v1.InstanceStatsResponse.time:type_name -> google.protobuf.Timestamp
+	142, // 155: starling.v1.InstanceStatsResponse.instances:type_name -> starling.v1.InstanceUse
+	8,   // 156: starling.v1.InstanceUse.limits:type_name -> starling.v1.Resources
+	138, // 157: starling.v1.InstanceUse.use:type_name -> starling.v1.Use
+	139, // 158: starling.v1.InstanceUse.gpus:type_name -> starling.v1.GPUUse
+	143, // 159: starling.v1.InstanceUse.secrets:type_name -> starling.v1.InstanceSecret
+	18,  // 160: starling.v1.InstanceSecret.use:type_name -> starling.v1.SecretUse
+	170, // 161: starling.v1.JournalEntry.time:type_name -> google.protobuf.Timestamp
+	145, // 162: starling.v1.JournalEntry.commands:type_name -> starling.v1.CommandWords
+	146, // 163: starling.v1.JournalEntry.effects:type_name -> starling.v1.EffectWords
+	151, // 164: starling.v1.FilesResponse.files:type_name -> starling.v1.FileInfo
+	151, // 165: starling.v1.FilesResponse.file:type_name -> starling.v1.FileInfo
+	170, // 166: starling.v1.FileInfo.modified:type_name -> google.protobuf.Timestamp
+	158, // 167: starling.v1.RulesResponse.members:type_name -> starling.v1.RulesOfMember
+	163, // 168: starling.v1.QuorumResponse.members:type_name -> starling.v1.QuorumMember
+	164, // 169: starling.v1.QuorumResponse.spare:type_name -> starling.v1.QuorumMachine
+	170, // 170: starling.v1.QuorumMember.away_since:type_name -> google.protobuf.Timestamp
+	170, // 171: starling.v1.InfoResponse.time:type_name -> google.protobuf.Timestamp
+	169, // 172: starling.v1.InfoResponse.waits:type_name -> starling.v1.Wait
+	22,  // 173: starling.v1.Starling.SubmitJob:input_type -> starling.v1.SubmitJobRequest
+	24,  // 174: starling.v1.Starling.KillJob:input_type -> starling.v1.KillJobRequest
+	26,  // 175: starling.v1.Starling.PlanJob:input_type -> starling.v1.PlanJobRequest
+	32,  // 176: starling.v1.Starling.WhatIf:input_type -> starling.v1.WhatIfRequest
+	38,  // 177: starling.v1.Starling.SteerUpdate:input_type -> starling.v1.SteerUpdateRequest
+	40,  // 178: starling.v1.Starling.RevertJob:input_type -> starling.v1.RevertJobRequest
+	42,  // 179: starling.v1.Starling.RestartJob:input_type -> starling.v1.RestartJobRequest
+	44,  // 180: starling.v1.Starling.SuspendJob:input_type -> starling.v1.SuspendJobRequest
+	46,  // 181: starling.v1.Starling.SealTask:input_type -> starling.v1.SealTaskRequest
+	48,  // 182: starling.v1.Starling.EndAllocation:input_type -> starling.v1.EndAllocationRequest
+	50,  // 183: starling.v1.Starling.ListVolumes:input_type -> starling.v1.ListVolumesRequest
+	53,  // 184: starling.v1.Starling.PutSecret:input_type -> starling.v1.PutSecretRequest
+	55,  // 185: starling.v1.Starling.ListSecrets:input_type -> starling.v1.ListSecretsRequest
+	59,  // 186: starling.v1.Starling.RemoveSecret:input_type -> starling.v1.RemoveSecretRequest
+	61,  // 187: starling.v1.Starling.RemoveVolumes:input_type -> starling.v1.RemoveVolumesRequest
+	63,  // 188: starling.v1.Starling.VolumeStats:input_type -> starling.v1.VolumeStatsRequest
+	66,  // 189: starling.v1.Starling.ReadVolumes:input_type -> starling.v1.ReadVolumesRequest
+	68,  // 190: starling.v1.Starling.RelocateVolumes:input_type -> starling.v1.RelocateVolumesRequest
+	152, // 191: starling.v1.Starling.Exec:input_type -> starling.v1.ExecRequest
+	70,  // 192: starling.v1.Starling.DrainNode:input_type -> starling.v1.DrainNodeRequest
+	74,  // 193: starling.v1.Starling.ChangePools:input_type -> starling.v1.ChangePoolsRequest
+	76,  // 194: starling.v1.Starling.PlanPools:input_type -> starling.v1.PlanPoolsRequest
+	80,  // 195: starling.v1.Starling.ListPools:input_type -> starling.v1.ListPoolsRequest
+	85,  // 196: starling.v1.Starling.PoolStatus:input_type -> starling.v1.PoolStatusRequest
+	89,  // 197: starling.v1.Starling.JobHistory:input_type -> starling.v1.JobHistoryRequest
+	92,  // 198: starling.v1.Starling.JobDiff:input_type -> starling.v1.JobDiffRequest
+	94,  // 199: starling.v1.Starling.ListJobs:input_type -> starling.v1.ListJobsRequest
+	100, // 200: starling.v1.Starling.JobStatus:input_type -> starling.v1.JobStatusRequest
+	107, // 201: starling.v1.Starling.Why:input_type -> starling.v1.WhyRequest
+	110, // 202: starling.v1.Starling.ListPeers:input_type -> starling.v1.ListPeersRequest
+	114, // 203: starling.v1.Starling.Watch:input_type -> starling.v1.WatchRequest
+	119, // 204: starling.v1.Starling.TailJournal:input_type -> starling.v1.TailJournalRequest
+	121, // 205: starling.v1.Starling.Export:input_type -> starling.v1.ExportRequest
+	123, // 206: starling.v1.Starling.Diff:input_type -> starling.v1.DiffRequest
+	127, // 207: starling.v1.Starling.Blame:input_type -> starling.v1.BlameRequest
+	128, // 208: starling.v1.Starling.Usage:input_type -> starling.v1.UsageRequest
+	132, // 209: starling.v1.Starling.Series:input_type -> starling.v1.SeriesRequest
+	135, // 210: starling.v1.Starling.NodeStats:input_type -> starling.v1.NodeStatsRequest
+	140, // 211: starling.v1.Starling.InstanceStats:input_type -> starling.v1.InstanceStatsRequest
+	147, // 212: starling.v1.Starling.Logs:input_type -> starling.v1.LogsRequest
+	149, // 213: starling.v1.Starling.Files:input_type -> starling.v1.FilesRequest
+	154, // 214: starling.v1.Starling.Output:input_type -> starling.v1.OutputRequest
+	156, // 215: starling.v1.Starling.Rules:input_type -> starling.v1.RulesRequest
+	159, // 216: starling.v1.Starling.RaiseRules:input_type -> starling.v1.RaiseRulesRequest
+	161, // 217: starling.v1.Starling.Quorum:input_type -> starling.v1.QuorumRequest
+	165, // 218: starling.v1.Starling.ChangeQuorum:input_type -> starling.v1.ChangeQuorumRequest
+	167, // 219: starling.v1.Starling.Info:input_type -> starling.v1.InfoRequest
+	23,  // 220: starling.v1.Starling.SubmitJob:output_type -> starling.v1.SubmitJobResponse
+	25,  // 221: starling.v1.Starling.KillJob:output_type -> starling.v1.KillJobResponse
+	27,  // 222: starling.v1.Starling.PlanJob:output_type -> starling.v1.PlanJobResponse
+	34,  // 223: starling.v1.Starling.WhatIf:output_type -> starling.v1.WhatIfResponse
+	39,  // 224: starling.v1.Starling.SteerUpdate:output_type -> starling.v1.SteerUpdateResponse
+	41,  // 225: starling.v1.Starling.RevertJob:output_type -> starling.v1.RevertJobResponse
+	43,  // 226: starling.v1.Starling.RestartJob:output_type -> starling.v1.RestartJobResponse
+	45,  // 227: starling.v1.Starling.SuspendJob:output_type -> starling.v1.SuspendJobResponse
+	47,  // 228: starling.v1.Starling.SealTask:output_type -> starling.v1.SealTaskResponse
+	49,  // 229: starling.v1.Starling.EndAllocation:output_type -> starling.v1.EndAllocationResponse
+	51,  // 230: starling.v1.Starling.ListVolumes:output_type -> starling.v1.ListVolumesResponse
+	54,  // 231: starling.v1.Starling.PutSecret:output_type -> starling.v1.PutSecretResponse
+	56,  // 232: starling.v1.Starling.ListSecrets:output_type -> starling.v1.ListSecretsResponse
+	60,  // 233: starling.v1.Starling.RemoveSecret:output_type -> starling.v1.RemoveSecretResponse
+	62,  // 234: starling.v1.Starling.RemoveVolumes:output_type -> starling.v1.RemoveVolumesResponse
+	64,  // 235: starling.v1.Starling.VolumeStats:output_type -> starling.v1.VolumeStatsResponse
+	67,  // 236: starling.v1.Starling.ReadVolumes:output_type -> starling.v1.ReadVolumesResponse
+	69,  // 237: starling.v1.Starling.RelocateVolumes:output_type -> starling.v1.RelocateVolumesResponse
+	153, // 238: starling.v1.Starling.Exec:output_type -> starling.v1.ExecResponse
+	71,  // 239: starling.v1.Starling.DrainNode:output_type -> starling.v1.DrainNodeResponse
+	75,  // 240: starling.v1.Starling.ChangePools:output_type -> starling.v1.ChangePoolsResponse
+	77,  // 241: starling.v1.Starling.PlanPools:output_type -> starling.v1.PlanPoolsResponse
+	81,  // 242: starling.v1.Starling.ListPools:output_type -> starling.v1.ListPoolsResponse
+	86,  // 243: starling.v1.Starling.PoolStatus:output_type -> starling.v1.PoolStatusResponse
+	90,  // 244: starling.v1.Starling.JobHistory:output_type -> starling.v1.JobHistoryResponse
+	93,  // 245: starling.v1.Starling.JobDiff:output_type -> starling.v1.JobDiffResponse
+	95,  // 246: starling.v1.Starling.ListJobs:output_type -> starling.v1.ListJobsResponse
+	101, // 247: starling.v1.Starling.JobStatus:output_type -> starling.v1.JobStatusResponse
+	108, // 248: starling.v1.Starling.Why:output_type -> starling.v1.WhyResponse
+	111, // 249: starling.v1.Starling.ListPeers:output_type -> starling.v1.ListPeersResponse
+	115, // 250: starling.v1.Starling.Watch:output_type -> starling.v1.WatchResponse
+	120, // 251: starling.v1.Starling.TailJournal:output_type -> starling.v1.TailJournalResponse
+	122, // 252: starling.v1.Starling.Export:output_type -> starling.v1.ExportResponse
+	124, // 253: starling.v1.Starling.Diff:output_type -> starling.v1.DiffResponse
+	120, // 254: starling.v1.Starling.Blame:output_type -> starling.v1.TailJournalResponse
+	129, // 255: starling.v1.Starling.Usage:output_type -> starling.v1.UsageResponse
+	133, // 256: starling.v1.Starling.Series:output_type -> starling.v1.SeriesResponse
+	136, // 257: starling.v1.Starling.NodeStats:output_type -> starling.v1.NodeStatsResponse
+	141, // 258: starling.v1.Starling.InstanceStats:output_type -> starling.v1.InstanceStatsResponse
+	148, // 259: starling.v1.Starling.Logs:output_type -> starling.v1.LogsResponse
+	150, // 260: starling.v1.Starling.Files:output_type -> starling.v1.FilesResponse
+	155, // 261: starling.v1.Starling.Output:output_type -> starling.v1.OutputResponse
+	157, // 262: starling.v1.Starling.Rules:output_type -> starling.v1.RulesResponse
+	160, // 263: starling.v1.Starling.RaiseRules:output_type -> starling.v1.RaiseRulesResponse
+	162, // 264: starling.v1.Starling.Quorum:output_type -> starling.v1.QuorumResponse
+	166, // 265: starling.v1.Starling.ChangeQuorum:output_type -> starling.v1.ChangeQuorumResponse
+	168, // 266: starling.v1.Starling.Info:output_type -> starling.v1.InfoResponse
+	220, // [220:267] is the sub-list for method output_type
+	173, // [173:220] is the sub-list for method input_type
+	173, // [173:173] is the sub-list for extension type_name
+	173, // [173:173] is the sub-list for extension extendee
+	0,   // [0:173] is the sub-list for field type_name
 }
 
 func init() { file_v1_starling_proto_init() }
@@ -15270,13 +15475,13 @@ func file_v1_starling_proto_init() {
 	}
 	file_v1_starling_proto_msgTypes[2].OneofWrappers = []any{}
 	file_v1_starling_proto_msgTypes[6].OneofWrappers = []any{}
-	file_v1_starling_proto_msgTypes[69].OneofWrappers = []any{}
-	file_v1_starling_proto_msgTypes[70].OneofWrappers = []any{}
-	file_v1_starling_proto_msgTypes[85].OneofWrappers = []any{}
-	file_v1_starling_proto_msgTypes[99].OneofWrappers = []any{}
-	file_v1_starling_proto_msgTypes[109].OneofWrappers = []any{}
-	file_v1_starling_proto_msgTypes[111].OneofWrappers = []any{}
-	file_v1_starling_proto_msgTypes[112].OneofWrappers = []any{
+	file_v1_starling_proto_msgTypes[72].OneofWrappers = []any{}
+	file_v1_starling_proto_msgTypes[73].OneofWrappers = []any{}
+	file_v1_starling_proto_msgTypes[88].OneofWrappers = []any{}
+	file_v1_starling_proto_msgTypes[102].OneofWrappers = []any{}
+	file_v1_starling_proto_msgTypes[112].OneofWrappers = []any{}
+	file_v1_starling_proto_msgTypes[114].OneofWrappers = []any{}
+	file_v1_starling_proto_msgTypes[115].OneofWrappers = []any{
 		(*WatchResponse_Pool)(nil),
 		(*WatchResponse_Node)(nil),
 		(*WatchResponse_Job)(nil),
@@ -15284,16 +15489,16 @@ func file_v1_starling_proto_init() {
 		(*WatchResponse_Instance)(nil),
 		(*WatchResponse_Endpoint)(nil),
 	}
-	file_v1_starling_proto_msgTypes[124].OneofWrappers = []any{}
-	file_v1_starling_proto_msgTypes[144].OneofWrappers = []any{}
-	file_v1_starling_proto_msgTypes[150].OneofWrappers = []any{}
+	file_v1_starling_proto_msgTypes[127].OneofWrappers = []any{}
+	file_v1_starling_proto_msgTypes[147].OneofWrappers = []any{}
+	file_v1_starling_proto_msgTypes[153].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_v1_starling_proto_rawDesc), len(file_v1_starling_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   167,
+			NumMessages:   170,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -324,6 +324,9 @@ func testReceivesVolumes(t *testing.T, b *bench) {
 	if err := b.SendVolumes(b.ctx, "unknown", io.Discard); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("sending what is not there: %v", err)
 	}
+	if _, err := b.VolumeBytes(b.ctx, "unknown"); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("measuring what is not there: %v", err)
+	}
 	long := "db." + strings.Repeat("é", 70) + "[0]@1"
 	var archive bytes.Buffer
 	for _, set := range []string{"db.main[0]@1", long} {
@@ -355,6 +358,10 @@ func testReceivesVolumes(t *testing.T, b *bench) {
 		b.reopen(t, func() {})
 		if got := b.VolumeSets(); !slices.Equal(got, []string{set}) {
 			t.Errorf("got the sets %q, want %q", got, set)
+		}
+		got, err := b.VolumeBytes(b.ctx, set)
+		if _, has := got["data"]; err != nil || !has || len(got) != 1 {
+			t.Errorf("got the volumes %v, %v", got, err)
 		}
 		if err := b.DeleteVolumes(set); err != nil {
 			t.Fatal(err)

@@ -147,6 +147,9 @@ func testVolumes(t *testing.T, b *bench) {
 	if err != nil {
 		t.Errorf("what a task left in a volume: %v", err)
 	}
+	if got, err := b.VolumeBytes(b.ctx, "slot 0"); err != nil || len(got) != 2 || got["data"] == 0 {
+		t.Errorf("the volumes take %v, %v", got, err)
+	}
 	var archive bytes.Buffer
 	if err := b.SendVolumes(b.ctx, "slot 0", &archive); err != nil {
 		t.Fatal(err)

@@ -135,6 +135,30 @@ func (k *Keeper) receive(set, name string, from io.Reader) error {
 	return record.Sync(k.Dir)
 }
 
+// VolumeBytes returns how much each volume of a set takes on the disk.
+func (k *Keeper) VolumeBytes(ctx context.Context, set string) (map[string]int64, error) {
+	name, err := record.FolderName(set)
+	if err != nil {
+		return nil, err
+	}
+	entries, err := os.ReadDir(filepath.Join(k.Dir, name))
+	if err != nil {
+		return nil, fmt.Errorf("measure the volumes %q: %w", set, err)
+	}
+	all := map[string]int64{}
+	for _, entry := range entries {
+		path := filepath.Join(k.Dir, name, entry.Name())
+		one, err := record.IDOf(path)
+		if err != nil {
+			continue // the record of the set's own ID
+		}
+		if all[one], err = disk.Bytes(ctx, path); err != nil {
+			return nil, fmt.Errorf("measure the volume %q of %q: %w", one, set, err)
+		}
+	}
+	return all, nil
+}
+
 // Sweep goes on with deletions that an earlier driver began, and drops what was on its way here then.
 func (k *Keeper) Sweep(beside *sync.WaitGroup) {
 	entries, _ := os.ReadDir(k.Dir)

@@ -72,6 +72,12 @@ func Move(s *cluster.State, writer terms.PeerID, c *command.MoveVolumes) report.
 	return report.Result{Job: set.Slot.Job}
 }
 
+// Find returns volumes; ok is false if there are none of the set.
+func Find(s *cluster.State, set terms.VolumeSet) (one Volumes, ok bool) {
+	one, _ = find(s, set)
+	return one, one.State != ""
+}
+
 // Unused returns volumes that no instance has, so that they can be copied, or why there are none.
 func Unused(s *cluster.State, set terms.VolumeSet) (Volumes, facts.Refusal) {
 	one, _, refusal := unused(s, set)

@@ -72,6 +72,8 @@ const (
 	StarlingRemoveSecretProcedure = "/starling.v1.Starling/RemoveSecret"
 	// StarlingRemoveVolumesProcedure is the fully-qualified name of the Starling's RemoveVolumes RPC.
 	StarlingRemoveVolumesProcedure = "/starling.v1.Starling/RemoveVolumes"
+	// StarlingVolumeStatsProcedure is the fully-qualified name of the Starling's VolumeStats RPC.
+	StarlingVolumeStatsProcedure = "/starling.v1.Starling/VolumeStats"
 	// StarlingReadVolumesProcedure is the fully-qualified name of the Starling's ReadVolumes RPC.
 	StarlingReadVolumesProcedure = "/starling.v1.Starling/ReadVolumes"
 	// StarlingRelocateVolumesProcedure is the fully-qualified name of the Starling's RelocateVolumes
@@ -169,6 +171,8 @@ type StarlingClient interface {
 	RemoveSecret(context.Context, *v1.RemoveSecretRequest) (*v1.RemoveSecretResponse, error)
 	// RemoveVolumes deletes what volumes hold that no instance is to have.
 	RemoveVolumes(context.Context, *v1.RemoveVolumesRequest) (*v1.RemoveVolumesResponse, error)
+	// VolumeStats tells how much the volumes of an instance take, as the peer of their node measures it.
+	VolumeStats(context.Context, *v1.VolumeStatsRequest) (*v1.VolumeStatsResponse, error)
 	// ReadVolumes reads what volumes hold that no instance has, from whichever peer has them: a tar archive with a folder for
 	// each.
 	ReadVolumes(context.Context, *v1.ReadVolumesRequest) (*connect.ServerStreamForClient[v1.ReadVolumesResponse], error)
@@ -341,6 +345,13 @@ func NewStarlingClient(httpClient connect.HTTPClient, baseURL string, opts ...co
 			httpClient,
 			baseURL+StarlingRemoveVolumesProcedure,
 			connect.WithSchema(starlingMethods.ByName("RemoveVolumes")),
+			connect.WithClientOptions(opts...),
+		),
+		volumeStats: connect.NewClient[v1.VolumeStatsRequest, v1.VolumeStatsResponse](
+			httpClient,
+			baseURL+StarlingVolumeStatsProcedure,
+			connect.WithSchema(starlingMethods.ByName("VolumeStats")),
+			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 			connect.WithClientOptions(opts...),
 		),
 		readVolumes: connect.NewClient[v1.ReadVolumesRequest, v1.ReadVolumesResponse](
@@ -574,6 +585,7 @@ type starlingClient struct {
 	listSecrets     *connect.Client[v1.ListSecretsRequest, v1.ListSecretsResponse]
 	removeSecret    *connect.Client[v1.RemoveSecretRequest, v1.RemoveSecretResponse]
 	removeVolumes   *connect.Client[v1.RemoveVolumesRequest, v1.RemoveVolumesResponse]
+	volumeStats     *connect.Client[v1.VolumeStatsRequest, v1.VolumeStatsResponse]
 	readVolumes     *connect.Client[v1.ReadVolumesRequest, v1.ReadVolumesResponse]
 	relocateVolumes *connect.Client[v1.RelocateVolumesRequest, v1.RelocateVolumesResponse]
 	exec            *connect.Client[v1.ExecRequest, v1.ExecResponse]
@@ -736,6 +748,15 @@ func (c *starlingClient) RemoveSecret(ctx context.Context, req *v1.RemoveSecretR
 // RemoveVolumes calls starling.v1.Starling.RemoveVolumes.
 func (c *starlingClient) RemoveVolumes(ctx context.Context, req *v1.RemoveVolumesRequest) (*v1.RemoveVolumesResponse, error) {
 	response, err := c.removeVolumes.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// VolumeStats calls starling.v1.Starling.VolumeStats.
+func (c *starlingClient) VolumeStats(ctx context.Context, req *v1.VolumeStatsRequest) (*v1.VolumeStatsResponse, error) {
+	response, err := c.volumeStats.CallUnary(ctx, connect.NewRequest(req))
 	if response != nil {
 		return response.Msg, err
 	}
@@ -1013,6 +1034,8 @@ type StarlingHandler interface {
 	RemoveSecret(context.Context, *v1.RemoveSecretRequest) (*v1.RemoveSecretResponse, error)
 	// RemoveVolumes deletes what volumes hold that no instance is to have.
 	RemoveVolumes(context.Context, *v1.RemoveVolumesRequest) (*v1.RemoveVolumesResponse, error)
+	// VolumeStats tells how much the volumes of an instance take, as the peer of their node measures it.
+	VolumeStats(context.Context, *v1.VolumeStatsRequest) (*v1.VolumeStatsResponse, error)
 	// ReadVolumes reads what volumes hold that no instance has, from whichever peer has them: a tar archive with a folder for
 	// each.
 	ReadVolumes(context.Context, *v1.ReadVolumesRequest, *connect.ServerStream[v1.ReadVolumesResponse]) error
@@ -1181,6 +1204,13 @@ func NewStarlingHandler(svc StarlingHandler, opts ...connect.HandlerOption) (str
 		StarlingRemoveVolumesProcedure,
 		svc.RemoveVolumes,
 		connect.WithSchema(starlingMethods.ByName("RemoveVolumes")),
+		connect.WithHandlerOptions(opts...),
+	)
+	starlingVolumeStatsHandler := connect.NewUnaryHandlerSimple(
+		StarlingVolumeStatsProcedure,
+		svc.VolumeStats,
+		connect.WithSchema(starlingMethods.ByName("VolumeStats")),
+		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 		connect.WithHandlerOptions(opts...),
 	)
 	starlingReadVolumesHandler := connect.NewServerStreamHandlerSimple(
@@ -1426,6 +1456,8 @@ func NewStarlingHandler(svc StarlingHandler, opts ...connect.HandlerOption) (str
 			starlingRemoveSecretHandler.ServeHTTP(w, r)
 		case StarlingRemoveVolumesProcedure:
 			starlingRemoveVolumesHandler.ServeHTTP(w, r)
+		case StarlingVolumeStatsProcedure:
+			starlingVolumeStatsHandler.ServeHTTP(w, r)
 		case StarlingReadVolumesProcedure:
 			starlingReadVolumesHandler.ServeHTTP(w, r)
 		case StarlingRelocateVolumesProcedure:
@@ -1555,6 +1587,10 @@ func (UnimplementedStarlingHandler) RemoveSecret(context.Context, *v1.RemoveSecr
 
 func (UnimplementedStarlingHandler) RemoveVolumes(context.Context, *v1.RemoveVolumesRequest) (*v1.RemoveVolumesResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("starling.v1.Starling.RemoveVolumes is not implemented"))
+}
+
+func (UnimplementedStarlingHandler) VolumeStats(context.Context, *v1.VolumeStatsRequest) (*v1.VolumeStatsResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("starling.v1.Starling.VolumeStats is not implemented"))
 }
 
 func (UnimplementedStarlingHandler) ReadVolumes(context.Context, *v1.ReadVolumesRequest, *connect.ServerStream[v1.ReadVolumesResponse]) error {

@@ -133,6 +133,11 @@ func (p *Peer) Logs(context.Context, string, driver.LogOptions) (io.ReadCloser, 
 // SendOutput has none.
 func (p *Peer) SendOutput(context.Context, terms.OutputSet, io.Writer) error { return os.ErrNotExist }
 
+// VolumeBytes has none.
+func (p *Peer) VolumeBytes(context.Context, terms.VolumeSet) (map[string]int64, error) {
+	return nil, os.ErrNotExist
+}
+
 // SendVolumes has none.
 func (p *Peer) SendVolumes(context.Context, terms.VolumeSet, io.Writer) error { return os.ErrNotExist }
 

@@ -25,7 +25,7 @@ import (
 
 func newVolume(r *remote.Remote) *cobra.Command {
 	return usage.Group("volume", "See what volumes hold data, copy, move and remove them", newVolumeList(r),
-		newVolumeSnapshot(r), r.Writes(newVolumeRelocate(r)), r.Writes(newVolumeRemove(r)))
+		newVolumeShow(r), newVolumeSnapshot(r), r.Writes(newVolumeRelocate(r)), r.Writes(newVolumeRemove(r)))
 }
 
 // whichVolumes says how volumes are named.
@@ -118,6 +118,50 @@ func removeVolumes(ctx context.Context, r *remote.Remote, peer *client.Client, a
 			err = r.ShowNext(answer, func() string { return id + "\n" })
 		}
 		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+func newVolumeShow(r *remote.Remote) *cobra.Command {
+	return &cobra.Command{
+		Use:   "show VOLUMES",
+		Short: "Show how much volumes hold",
+		Long: `Show what each volume takes on the disk of its machine, as that measures it now: what many files hold takes a while to be added
+up.
+
+` + whichVolumes,
+		Example:           "  starling volume show db.main[2]",
+		Args:              usage.OneArgument("VOLUMES"),
+		ValidArgsFunction: completeVolumes(r),
+		RunE: dialed(r, func(ctx context.Context, peer *client.Client, args []string) error {
+			ctx, _, release := console.Attached(ctx, 0)
+			defer release()
+			found, err := namedVolumes(ctx, peer, args[0])
+			if err != nil {
+				return err
+			}
+			return showVolumes(ctx, r, peer, found)
+		}),
+	}
+}
+
+// showVolumes shows sets one after the other, those that can be measured.
+func showVolumes(ctx context.Context, r *remote.Remote, peer *client.Client, all []*starlingv1.Volumes) error {
+	table, errs := console.NewTable("VOLUMES", "NAME", "TAKES", "NODE", "STATE", "LAST ALLOCATION"), []error(nil)
+	for _, v := range all {
+		answer, err := peer.VolumeStats(ctx, v.GetId())
+		if err == nil && !r.ForPeople() {
+			err = r.ShowNext(answer, nil)
+		}
+		errs = append(errs, err)
+		for _, use := range answer.GetUses() {
+			now := answer.GetVolumes()
+			table.Row(now.GetId(), use.GetName(), terms.Memory.Round(int64(use.GetBytes())), now.GetNode(), now.GetState(),
+				now.GetAllocation())
+		}
+	}
+	if r.ForPeople() {
+		errs = append(errs, r.Tables(table))
 	}
 	return errors.Join(errs...)
 }
