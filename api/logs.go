@@ -337,7 +337,9 @@ func (s *server) outputOf(ctx context.Context, request *starlingv1.OutputRequest
 
 // ownOutput sends what this node has.
 func (s *server) ownOutput(ctx context.Context, set terms.OutputSet, stream *outputStream) error {
-	pieces := bufio.NewWriterSize(pieceWriter{stream}, chunkBytes)
+	pieces := bufio.NewWriterSize(&wire.Pieces{Most: chunkBytes, Send: func(data []byte) error {
+		return stream.Send(&starlingv1.OutputResponse{Data: data})
+	}}, chunkBytes)
 	err := s.backend.SendOutput(ctx, set, pieces)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
@@ -347,23 +349,6 @@ func (s *server) ownOutput(ctx context.Context, set terms.OutputSet, stream *out
 		return fmt.Errorf("send the output of %s: %w", set.Allocation, err)
 	}
 	return pieces.Flush()
-}
-
-// pieceWriter sends what is written in messages.
-type pieceWriter struct {
-	stream *outputStream
-}
-
-// Write sends one.
-func (w pieceWriter) Write(data []byte) (int, error) {
-	for rest := data; len(rest) > 0; {
-		n := min(len(rest), chunkBytes)
-		if err := w.stream.Send(&starlingv1.OutputResponse{Data: rest[:n]}); err != nil {
-			return 0, err
-		}
-		rest = rest[n:]
-	}
-	return len(data), nil
 }
 
 // location is where the output of an allocation is.
@@ -440,13 +425,7 @@ func passOn[M any](s *server, at *location, to *connect.ServerStream[M],
 	if err != nil {
 		return notPassedOn(at, err)
 	}
-	defer answers.Close()
-	for answers.Receive() {
-		if err := to.Send(answers.Msg()); err != nil {
-			return err
-		}
-	}
-	return notPassedOn(at, answers.Err())
+	return notPassedOn(at, wire.PassOn(answers, to))
 }
 
 // notPassedOn says which peer does not answer, if that is why.

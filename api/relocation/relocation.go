@@ -171,7 +171,9 @@ func (m *Mover) ReadVolumes(ctx context.Context, request *starlingv1.ReadVolumes
 		if err := stream.Send(head); err != nil {
 			return err
 		}
-		pieces := bufio.NewWriterSize(writer{stream}, chunkBytes)
+		pieces := bufio.NewWriterSize(&wire.Pieces{Most: chunkBytes, Send: func(data []byte) error {
+			return stream.Send(&starlingv1.ReadVolumesResponse{Data: data})
+		}}, chunkBytes)
 		if err := m.Backend.SendVolumes(ctx, one.Set, pieces); err != nil {
 			return m.failure(ctx, one.Set, err)
 		}
@@ -188,18 +190,12 @@ func (m *Mover) ReadVolumes(ctx context.Context, request *starlingv1.ReadVolumes
 	return passOn(answers, err, stream)
 }
 
-// passOn sends what another peer answers.
+// passOn sends what another peer answers, or why it does not.
 func passOn[M any](answers *connect.ServerStreamForClient[M], err error, to *connect.ServerStream[M]) error {
+	if err == nil {
+		err = wire.PassOn(answers, to)
+	}
 	if err != nil {
-		return wire.FailureOf(err)
-	}
-	defer answers.Close()
-	for answers.Receive() {
-		if err := to.Send(answers.Msg()); err != nil {
-			return err
-		}
-	}
-	if err := answers.Err(); err != nil {
 		return wire.FailureOf(err)
 	}
 	return nil
@@ -327,21 +323,4 @@ func (f *fetch) Read(data []byte) (int, error) {
 	n := copy(data, f.rest)
 	f.rest = f.rest[n:]
 	return n, nil
-}
-
-// writer sends what is written in messages.
-type writer struct {
-	stream *connect.ServerStream[starlingv1.ReadVolumesResponse]
-}
-
-// Write sends one.
-func (w writer) Write(data []byte) (int, error) {
-	for rest := data; len(rest) > 0; {
-		n := min(len(rest), chunkBytes)
-		if err := w.stream.Send(&starlingv1.ReadVolumesResponse{Data: rest[:n]}); err != nil {
-			return 0, err
-		}
-		rest = rest[n:]
-	}
-	return len(data), nil
 }
