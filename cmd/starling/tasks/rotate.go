@@ -53,7 +53,7 @@ newest version have it. With --to the value of an earlier version that is kept c
 		if err != nil {
 			return err
 		}
-		return r.Asking(func(ctx context.Context, peer *client.Client, args []string) error {
+		return dialed(r, func(ctx context.Context, peer *client.Client, args []string) error {
 			n := &rotation{}
 			n.pool, n.name = secretNamed(args[0])
 			put := func() (*starlingv1.PutSecretResponse, error) { return peer.PutSecret(ctx, n.pool, n.name, value) }
