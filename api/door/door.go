@@ -142,17 +142,21 @@ type Peer interface {
 type behind struct {
 	http.Handler
 	peer Peer
+	// users are known where there is no peer to tell.
+	users *registry.Registry
 }
 
-// Answer has requests that need a peer answered from now on; a peer of the past is nil. Without a handler they are told
-// again that the peer waits.
-func (d *Door) Answer(handler http.Handler, peer Peer) {
-	if handler == nil {
-		d.answer.Store(nil)
-		return
-	}
-	d.answer.Store(&behind{handler, peer})
+// Answer has requests that need a peer answered from now on; a peer of the past is nil.
+func (d *Door) Answer(handler http.Handler, peer Peer) { d.answer.Store(&behind{handler, peer, nil}) }
+
+// AnswerMeanwhile has requests answered until there is a peer, or Rest is called, for users who were known once. All
+// else is as without a peer.
+func (d *Door) AnswerMeanwhile(handler http.Handler, users *registry.Registry) {
+	d.answer.Store(&behind{handler, nil, users})
 }
+
+// Rest has who asks told again that the peer waits.
+func (d *Door) Rest() { d.answer.Store(nil) }
 
 // node is the name of this node, "" if it is in no cluster.
 func (d *Door) node() string {

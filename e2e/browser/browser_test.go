@@ -163,7 +163,11 @@ func open(t testing.TB) *tab {
 				complain("the browser logs: " + e.Entry.Text)
 			}
 		case *runtime.EventExceptionThrown:
-			complain("the page failed: " + e.ExceptionDetails.Text)
+			what := e.ExceptionDetails.Text
+			if e.ExceptionDetails.Exception != nil {
+				what = e.ExceptionDetails.Exception.Description
+			}
+			complain("the page failed: " + what)
 		case *runtime.EventConsoleAPICalled:
 			complain(fmt.Sprintf("the console says: %s", e.Args[0].Value))
 		}

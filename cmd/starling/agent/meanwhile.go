@@ -6,11 +6,9 @@ import (
 	"time"
 
 	"starling/api"
-	"starling/cluster"
 	"starling/cmd/starling/host"
 	"starling/cmd/starling/recorded"
 	"starling/peer"
-	"starling/terms"
 )
 
 // errNoQuorum is why only reading commands are answered.
@@ -40,19 +38,14 @@ func (a *agent) answerMeanwhile(ctx context.Context, config *host.Config) (end f
 		}
 		defer before.Close()
 		a.log.Info("until the journal answers, this machine tells what it knew", "index", before.Status().Index)
-		a.door.Answer(api.NewServer(before, api.Options{Version: a.version, Rules: peer.RulesNewest, Log: a.log,
-			Shows: a.keys.Shows}), onlyKnows{before})
+		users, _ := before.Registry()
+		a.door.AnswerMeanwhile(api.NewServer(before, api.Options{Version: a.version, Rules: peer.RulesNewest, Log: a.log,
+			Shows: a.keys.Shows}), users)
 		<-ctx.Done()
-		a.door.Answer(nil, nil)
+		a.door.Rest()
 	}()
 	return func() {
 		cancel()
 		<-ended
 	}
 }
-
-// onlyKnows says who is known, and vouches for nothing else.
-type onlyKnows struct{ *recorded.Peer }
-
-// State refuses: keepers give nothing away by what was once.
-func (onlyKnows) State(context.Context, terms.Index) (*cluster.State, error) { return nil, errNoQuorum }
