@@ -101,6 +101,7 @@ function Drawing({kind, all}) {
   useEffect(() => {
     const visit = (number) => set({at: shown.current[number].index})
     const make = () => {
+      if (!box.current) return // the colours change while the page goes elsewhere
       chart.current?.destroy()
       chart.current = new uPlot(optionsOf(kind, box.current.clientWidth, visit), data(), box.current)
     }
@@ -108,13 +109,13 @@ function Drawing({kind, all}) {
     const dark = matchMedia('(prefers-color-scheme: dark)')
     dark.addEventListener('change', make)
     const resized = new ResizeObserver(
-      () => box.current && chart.current.setSize({width: box.current.clientWidth, height: high}),
+      () => box.current && chart.current?.setSize({width: box.current.clientWidth, height: high}),
     )
     resized.observe(box.current)
     return () => {
       dark.removeEventListener('change', make)
       resized.disconnect()
-      chart.current.destroy()
+      chart.current?.destroy()
       chart.current = null
     }
   }, [kind])
