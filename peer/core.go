@@ -466,8 +466,8 @@ func (c *Core) offerAt(now terms.Time) *terms.Offer {
 
 // askAgain returns the earlier of a time, 0 for none, and that at which the peer is to say that it is back.
 func (c *Core) askAgain(at, now terms.Time) terms.Time {
-	if now < c.backAt && (at == 0 || c.backAt < at) {
-		return c.backAt
+	if now < c.backAt {
+		return earlier(at, c.backAt)
 	}
 	return at
 }

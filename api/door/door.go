@@ -155,6 +155,9 @@ func (d *Door) AnswerMeanwhile(handler http.Handler, users *registry.Registry) {
 	d.answer.Store(&behind{handler, nil, users})
 }
 
+// ErrWaits is what is told as long as there is no peer.
+var ErrWaits = errors.New("this peer waits for the quorum of the journal: its log tells what is missing")
+
 // Rest has who asks told again that the peer waits.
 func (d *Door) Rest() { d.answer.Store(nil) }
 
@@ -218,7 +221,7 @@ func (d *Door) handler(within time.Duration) http.Handler {
 			return
 		}
 		WriteFailure(w, http.StatusServiceUnavailable, &wire.Failure{Code: wire.Unavailable,
-			Reason: "this peer waits for the quorum of the journal: its log tells what is missing"})
+			Reason: ErrWaits.Error()})
 	})
 	return d.withCaller(d.withHost(http.NewCrossOriginProtection().Handler(withBody(mux, within))))
 }

@@ -2,17 +2,14 @@ package agent
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"starling/api"
+	"starling/api/door"
 	"starling/cmd/starling/host"
 	"starling/cmd/starling/recorded"
 	"starling/peer"
 )
-
-// errNoQuorum is why only reading commands are answered.
-var errNoQuorum = errors.New("this peer waits for the quorum of the journal: its log tells what is missing")
 
 // answerMeanwhile has this machine answer what it knew when its last agent ended, if the journal does not answer in
 // time, until the returned function is called.
@@ -31,7 +28,7 @@ func (a *agent) answerMeanwhile(ctx context.Context, config *host.Config) (end f
 			return
 		}
 		defer opened.Close()
-		before, err := recorded.Meanwhile(ctx, opened, errNoQuorum)
+		before, err := recorded.Meanwhile(ctx, opened, door.ErrWaits)
 		if err != nil {
 			a.log.Info("nothing is answered until the journal does", "error", err)
 			return
