@@ -137,11 +137,8 @@ func (f *fold) ended(r facts.SlotRef, news *command.Report, slot facts.Slot) {
 
 // resetFailures forgets the failures of an instance that has run for long enough when it ends, however that is.
 func (f *fold) resetFailures(r facts.SlotRef, slot *facts.Slot) {
-	if slot.Phase != facts.Running {
-		return
-	}
-	if enough := f.s.Job(r.Job).TaskSpecOf(int(r.Task),
-		slot.Version).Restart.ResetMillis; f.s.Time-slot.Since >= terms.Time(enough) {
+	if slot.Phase == facts.Running && f.s.Time-slot.Since >=
+		terms.Time(f.s.Job(r.Job).TaskSpecOf(int(r.Task), slot.Version).Restart.ResetMillis) {
 		slot.Failures = 0
 	}
 }
@@ -157,8 +154,12 @@ func (f *fold) failed(r facts.SlotRef, news *command.Report, slot facts.Slot) {
 	if slot.Health != facts.Unhealthy {
 		slot.Health = facts.Starting
 	}
+	failures := slot.Failures
+	if f.s.Rules >= rules.FailedElsewhere && r.Seat == facts.MainSeat {
+		failures += j.Tasks[r.Task].Attempts(r.Index).Made // each of them comes after a failure, or more
+	}
 	if j.Update.State.Rolls() && slot.Version == j.Update.To &&
-		rollout.InstanceFailed(slot.Failures, j.Spec.Update.AttemptsMax) {
+		rollout.InstanceFailed(failures, j.Spec.Update.AttemptsMax) {
 		slot.Health = facts.Unhealthy
 	}
 	unknown := slot.Phase == facts.Unknown

@@ -7,6 +7,7 @@ import (
 	"starling/reconcile"
 	"starling/replica/report"
 	"starling/terms"
+	"starling/terms/rules"
 )
 
 // settle asks package reconcile what becomes of a slot after something happened to the allocation of one of its seats,
@@ -170,6 +171,9 @@ func (f *fold) inherit(r facts.SlotRef, d *reconcile.Decision) {
 		f.s.SetSlot(seatOf(r, facts.MainSeat), main)
 		slot.Deadline = d.Until
 		f.s.SetSlot(seat, slot)
+	}
+	if seat.Seat == facts.CanarySeat && f.s.Rules >= rules.FailedElsewhere {
+		f.s.SetAttempts(r, retries.Attempts{}) // they were made with the version before
 	}
 	f.s.MoveSeat(seat, facts.MainSeat)
 	if slot.Phase == facts.Succeeded && f.hearCompletion(r.Job, int(r.Task)) {

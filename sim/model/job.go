@@ -165,13 +165,12 @@ func (m *Model) put(s *seat, row facts.Slot) {
 	s.job().endSoftWait()
 }
 
+func (s *slot) holds() bool {
+	return slices.ContainsFunc(s.seats[:], func(one seat) bool { return one.Phase.Holds() })
+}
+
 func (t *task) trim() {
-	for n := len(t.slots); n > int(t.desired); n-- {
-		for kind := range t.slots[n-1].seats {
-			if t.slots[n-1].seats[kind].Phase.Holds() {
-				return
-			}
-		}
+	for n := len(t.slots); n > int(t.desired) && !t.slots[n-1].holds(); n-- {
 		t.drop(t.slots[n-1])
 		t.slots = slices.Clip(t.slots[:n-1]) // whoever goes through them has those that there were
 	}

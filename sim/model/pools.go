@@ -78,12 +78,11 @@ func (m *Model) account(path terms.PoolPath) (a workload.Account) {
 		})
 		for _, t := range j.tasks {
 			asks := t.asks()
-			if asks == 0 {
-				continue
-			}
-			amounts.Charge(&a.Asked, spec, amounts.Of(t.spec(0)), asks)
 			if a.Asking += asks; spec.Revocable {
 				a.AskingRevocable += asks
+			}
+			if asks > 0 {
+				amounts.Charge(&a.Asked, spec, amounts.Of(t.spec(0)), asks)
 			}
 		}
 	}

@@ -188,9 +188,12 @@ func (m *Model) failed(s *seat, row facts.Slot, news *command.Report) {
 		Index: s.slot.index, Order: row.Order, At: m.time, Ended: news.Ended, ExitCode: news.ExitCode, Detail: news.Detail,
 	}
 	row.Failures++
-	most := j.newest().Update.AttemptsMax
+	most, failures := j.newest().Update.AttemptsMax, row.Failures
+	if s.kind == facts.MainSeat && m.rules >= rules.FailedElsewhere {
+		failures += s.slot.attempts.Made
+	}
 	switch {
-	case j.update.State.Rolls() && row.Version == j.update.To && most > 0 && row.Failures >= most:
+	case j.update.State.Rolls() && row.Version == j.update.To && most > 0 && failures >= most:
 		row.Health = facts.Unhealthy
 	case row.Health != facts.Unhealthy:
 		row.Health = facts.Starting

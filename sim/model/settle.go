@@ -6,6 +6,7 @@ import (
 	"starling/reconcile"
 	"starling/terms"
 	"starling/terms/lifecycle"
+	"starling/terms/rules"
 )
 
 // listedMax is up to how many slots of a task reconcile is asked about all of them.
@@ -168,6 +169,9 @@ func (m *Model) inherit(s *slot, decision *reconcile.Decision) {
 	if lost {
 		m.put(main, facts.Slot{Phase: facts.Stopped})
 		heir.Deadline = decision.Until
+	}
+	if heir.kind == facts.CanarySeat && m.rules >= rules.FailedElsewhere {
+		s.attempts = retries.Attempts{}
 	}
 	if m.move(heir, facts.MainSeat); main.Phase == facts.Succeeded {
 		m.hearSuccess(main)

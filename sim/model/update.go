@@ -103,18 +103,13 @@ func (m *Model) succeedUpdate(j *Job) {
 
 // deadline is by when the update must get on; 0 if it need not.
 func (j *Job) deadline() terms.Time {
-	limit := j.newest().Update.ProgressDeadlineMillis
-	if j.expired {
-		return 0
-	}
-	if keep := j.newest().KeepMillis; j.finished != 0 && keep > 0 {
+	limit, keep := j.newest().Update.ProgressDeadlineMillis, j.newest().KeepMillis
+	switch {
+	case !j.expired && j.finished != 0 && keep > 0:
 		return j.finishedAt + terms.Time(keep)
-	}
-	if j.finished != 0 || !j.update.State.Rolls() {
+	case j.expired || j.finished != 0 || limit == 0 || !j.update.State.Rolls(),
+		j.update.ProgressAt == 0 || j.suspended || len(j.awaits) > 0 || j.update.Tried: // it waits for room, or its user
 		return 0
-	}
-	if j.update.ProgressAt == 0 || limit == 0 || j.suspended || len(j.awaits) > 0 || j.update.Tried {
-		return 0 // it waits for room or for its user
 	}
 	return j.update.ProgressAt + terms.Time(limit)
 }
@@ -490,8 +485,7 @@ func (j *Job) resizes() bool {
 
 // underWay returns how many instances of the newest version are not known to be well or ill.
 func (t *task) underWay() uint32 {
-	c := t.standing()
-	return c.newest[facts.Starting] + c.newest[facts.Ready]
+	return t.standing().newest[facts.Starting] + t.standing().newest[facts.Ready]
 }
 
 // resize gives a task so many slots; those that are too many go.

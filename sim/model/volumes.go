@@ -78,7 +78,7 @@ func (m *Model) moveVolumes(writer terms.PeerID, c *command.MoveVolumes) bool {
 	s, ok := m.slotWith(c.Volumes), slices.Contains(m.Ring, writer)
 	move := keeping.Moved{Set: c.Volumes, Left: c.Order, To: m.nodeOf(writer.Node()).number}
 	free := ok && m.volumes.Move(move, 0, &facts.Slot{})
-	if free || !ok || s == nil || slices.ContainsFunc(s.seats[:], func(one seat) bool { return one.Phase.Holds() }) ||
+	if free || !ok || s == nil || s.holds() ||
 		s.task.name != "" && !s.task.keeps() || !m.volumes.Move(move, s.task.job.ID, &s.main().Slot) {
 		return free
 	}

@@ -72,9 +72,7 @@ func (m *Model) abandon(j *Job) {
 		return
 	}
 	for _, t := range j.tasks {
-		alive := false
-		t.each(func(s *seat) { alive = alive || s.Phase.Holds() })
-		if t.desired > 0 && !alive && t.vain() {
+		if t.desired > 0 && t.vain() && !slices.ContainsFunc(t.slots, (*slot).holds) {
 			m.want(t, 0)
 		}
 	}

@@ -59,8 +59,11 @@ const MovedVolumes Number = 12
 // SecretVersions keeps older versions of secrets, and has tasks say which they read, and where.
 const SecretVersions Number = 13
 
+// FailedElsewhere has an update count what an instance failed on nodes that it had before.
+const FailedElsewhere Number = 14
+
 // Released is the newest number by which a released program folds.
-const Released = SecretVersions
+const Released = FailedElsewhere
 
 // Next is behind everything that is released. What counts since then is there to try mixed versions with: a program
 // that is built with the tag nextrules says that it knows it, and so do some machines of the simulator.
