@@ -78,7 +78,8 @@ const referenceChanges = `
 A change of what runs (the program, its environment, labels, resources, devices, ports, checks, volumes or the plugins of the job)
 replaces instances, as ` + "`update`" + ` says: never more than ` + "`batch_size`" + ` of a task are without health because of it, and what
 fails too often stops it or takes it back. What runs is stopped when its successor has room, its own counted as free; as long as it has
-none it stays, and ` + "`starling why`" + ` says what is missing. A change of ` + "`constraints`" + ` or ` + "`per_machine_max`" + ` replaces only instances whose machine
+none it stays, and ` + "`starling why`" + ` says what is missing. With as many ` + "`canaries`" + ` as instances and ` + "`auto_promote`" + ` every successor is
+well before anything stops, if there is room for both. A change of ` + "`constraints`" + ` or ` + "`per_machine_max`" + ` replaces only instances whose machine
 does not satisfy them. Any other change is made in place, and nothing stops: that of preferences too, which are constraints with
 ` + "`soft`" + `, ` + "`spread_over`" + ` and ` + "`placement`" + `. Batch jobs change at once:
 their instances end by themselves, and nothing waits for their health.
