@@ -91,6 +91,8 @@ func failureOf(ctx context.Context, err error) *wire.Failure {
 		return failure
 	case errors.Is(context.Cause(ctx), door.ErrStopping):
 		return &wire.Failure{Code: wire.Unavailable, Reason: "this peer is stopping: ask another, or again in a moment"}
+	case errors.As(context.Cause(ctx), &failure):
+		return failure
 	case ctx.Err() != nil:
 		return &wire.Failure{Code: wire.Canceled, Reason: "the request was canceled, or its time was up"}
 	case errors.As(err, &received):

@@ -3,6 +3,7 @@ package door
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -46,6 +47,8 @@ type Config struct {
 const (
 	// connectionsMax bounds the connections of one client, an IP address or a user of this machine, at a time.
 	connectionsMax = 512
+	// recognizeEvery is how long somebody's request may go on who was removed.
+	recognizeEvery = time.Second
 	// bodyWithin bounds how long a request may take to come.
 	bodyWithin = 30 * time.Second
 	// endMax is how long requests may take to end when the door closes. Their contexts have ended, so it is short.
@@ -242,6 +245,25 @@ func (d *Door) withCaller(next http.Handler) http.Handler {
 			WriteFailure(w, http.StatusForbidden, &wire.Failure{Code: wire.Denied, Reason: err.Error()})
 			return
 		}
-		next.ServeHTTP(w, r.WithContext(WithCaller(r.Context(), who)))
+		ctx, end := context.WithCancelCause(WithCaller(r.Context(), who))
+		defer end(nil)
+		defer time.AfterFunc(recognizeEvery, func() { d.recognizeAgain(ctx, r.TLS, end) }).Stop()
+		next.ServeHTTP(w, r.WithContext(ctx))
 	})
+}
+
+// recognizeAgain ends a request that goes on while who sent it was removed, or has got a lesser role.
+func (d *Door) recognizeAgain(ctx context.Context, connection *tls.ConnectionState, end context.CancelCauseFunc) {
+	who := CallerOf(ctx)
+	had := who.Role
+	err := d.recognize(&who, connection)
+	if err == nil && who.Role < had {
+		err = fmt.Errorf("%s has another role now: ask again", who)
+	}
+	switch {
+	case err != nil:
+		end(&wire.Failure{Code: wire.Denied, Reason: err.Error()})
+	case ctx.Err() == nil:
+		time.AfterFunc(recognizeEvery, func() { d.recognizeAgain(ctx, connection, end) })
+	}
 }
