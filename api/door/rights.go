@@ -61,83 +61,123 @@ const (
 	PathOpenAPI   = "/v1/openapi.json"
 )
 
+// group is a list of methods that the same callers may call.
+type group struct {
+	Right
+	methods []string
+}
+
 // table is the one list of methods and of who may call them. What is not in it nobody may.
-func table() map[string]Right {
-	read, readNode := Right{Role: access.Viewer}, Right{Role: access.Viewer, Node: true}
-	readJob, submit := Right{Role: access.Viewer, Pool: true}, Right{Role: access.Submitter, Pool: true}
-	operate, rule, operateNode := Right{Role: access.Operator}, Right{Role: access.Admin},
-		Right{Role: access.Operator, Pool: true, Node: true}
-	return map[string]Right{
-		starlingv1connect.StarlingListJobsProcedure:    readJob,
-		starlingv1connect.StarlingPlanJobProcedure:     readJob,
-		starlingv1connect.StarlingJobHistoryProcedure:  readJob,
-		starlingv1connect.StarlingJobDiffProcedure:     readJob,
-		starlingv1connect.StarlingWhyProcedure:         readJob,
-		starlingv1connect.StarlingListPeersProcedure:   read,
-		starlingv1connect.StarlingListPoolsProcedure:   read,
-		starlingv1connect.StarlingPoolStatusProcedure:  read,
-		starlingv1connect.StarlingPlanPoolsProcedure:   read,
-		starlingv1connect.StarlingTailJournalProcedure: read,
-		starlingv1connect.StarlingRulesProcedure:       read,
-		starlingv1connect.StarlingWhatIfProcedure:      read,
-		starlingv1connect.StarlingDiffProcedure:        read,
-		starlingv1connect.StarlingBlameProcedure:       readJob,
-		starlingv1connect.StarlingUsageProcedure:       read, starlingv1connect.StarlingSeriesProcedure: read,
-		starlingv1connect.StarlingExportProcedure: rule,
-		starlingv1connect.StarlingWatchProcedure:  readJob,
-		PathEvents:                                readJob,
-		PathEndpoints:                             readJob,
-		PathJournal:                               read,
-		PathLogs:                                  readJob,
-		PathMetrics:                               read,
-		starlingv1connect.StarlingJobStatusProcedure:     {Role: access.Viewer, Pool: true, Instance: true},
-		starlingv1connect.StarlingInfoProcedure:          {Role: access.Viewer, Pool: true, Node: true},
-		starlingv1connect.StarlingQuorumProcedure:        readNode,
-		starlingv1connect.StarlingNodeStatsProcedure:     readNode,
-		starlingv1connect.StarlingInstanceStatsProcedure: {Role: access.Viewer, Pool: true, Node: true},
-		starlingv1connect.StarlingLogsProcedure:          {Role: access.Viewer, Pool: true, Node: true},
-		starlingv1connect.StarlingOutputProcedure:        {Role: access.Viewer, Pool: true, Node: true, Instance: true},
-
-		starlingv1connect.StarlingSubmitJobProcedure:   submit,
-		starlingv1connect.StarlingKillJobProcedure:     submit,
-		starlingv1connect.StarlingSteerUpdateProcedure: submit,
-		starlingv1connect.StarlingRevertJobProcedure:   submit,
-		starlingv1connect.StarlingRestartJobProcedure:  submit,
-		starlingv1connect.StarlingSuspendJobProcedure:  submit,
-		starlingv1connect.StarlingSealTaskProcedure:    {Role: access.Submitter, Pool: true, Instance: true},
-
-		starlingv1connect.StarlingPutSecretProcedure: submit, starlingv1connect.StarlingRemoveSecretProcedure: submit,
-		starlingv1connect.StarlingListSecretsProcedure:   readJob,
-		starlingv1connect.StarlingVolumeStatsProcedure:   {Role: access.Viewer, Pool: true, Node: true},
-		starlingv1connect.StarlingListVolumesProcedure:   readJob,
-		starlingv1connect.StarlingRemoveVolumesProcedure: {Role: access.Operator, Pool: true},
-		starlingv1connect.StarlingEndAllocationProcedure: {Role: access.Operator, Pool: true},
-		starlingv1connect.StarlingExecProcedure:          operateNode, starlingv1connect.StarlingFilesProcedure: operateNode,
-		starlingv1connect.StarlingReadVolumesProcedure:     operateNode,
-		starlingv1connect.StarlingRelocateVolumesProcedure: operateNode,
-		starlingv1connect.StarlingDrainNodeProcedure:       operate,
-
-		starlingv1connect.StarlingChangePoolsProcedure:  {Role: access.Admin, Pool: true},
-		starlingv1connect.StarlingRaiseRulesProcedure:   rule,
-		starlingv1connect.StarlingChangeQuorumProcedure: rule,
-		PathCan: read, PathWhoAmI: readJob, PathToken: rule, PathUser: rule,
-		PathTokens: rule, PathUsers: rule, PathRemoveToken: rule, PathRemoveUser: rule, PathRemoveNode: rule,
-
-		PathAuthorities: read, PathRotate: rule, PathRemoveAuthority: rule, PathAuthorityKey: {Node: true},
-
-		PathIDTokens: {Node: true}, PathSeal: {Node: true}, PathPin: {Node: true},
-		PathDiscovery: {Anyone: true}, PathJWKS: {Anyone: true},
-		PathSignIn: {Anyone: true}, PathSignedIn: {Anyone: true}, PathJoin: {Anyone: true}, PathRenew: {Anyone: true},
-		PathHealth: {Anyone: true}, PathReady: {Anyone: true},
-		PathOpenAPI: {Anyone: true},
+var table = func() map[string]Right {
+	all := map[string]Right{}
+	for _, g := range slices.Concat(reading, changing, belonging) {
+		for _, method := range g.methods {
+			all[method] = g.Right
+		}
 	}
+	return all
+}()
+
+// reading changes nothing.
+var reading = []group{
+	{Right{Role: access.Viewer}, []string{
+		starlingv1connect.StarlingDiffProcedure,
+		starlingv1connect.StarlingListPeersProcedure,
+		starlingv1connect.StarlingListPoolsProcedure,
+		starlingv1connect.StarlingPlanPoolsProcedure,
+		starlingv1connect.StarlingPoolStatusProcedure,
+		starlingv1connect.StarlingRulesProcedure,
+		starlingv1connect.StarlingSeriesProcedure,
+		starlingv1connect.StarlingTailJournalProcedure,
+		starlingv1connect.StarlingUsageProcedure,
+		starlingv1connect.StarlingWhatIfProcedure,
+		PathAuthorities, PathCan, PathJournal, PathMetrics,
+	}},
+	{Right{Role: access.Viewer, Node: true}, []string{
+		starlingv1connect.StarlingNodeStatsProcedure,
+		starlingv1connect.StarlingQuorumProcedure,
+	}},
+	{Right{Role: access.Viewer, Pool: true}, []string{
+		starlingv1connect.StarlingBlameProcedure,
+		starlingv1connect.StarlingJobDiffProcedure,
+		starlingv1connect.StarlingJobHistoryProcedure,
+		starlingv1connect.StarlingListJobsProcedure,
+		starlingv1connect.StarlingListSecretsProcedure,
+		starlingv1connect.StarlingListVolumesProcedure,
+		starlingv1connect.StarlingPlanJobProcedure,
+		starlingv1connect.StarlingWatchProcedure,
+		starlingv1connect.StarlingWhyProcedure,
+		PathEndpoints, PathEvents, PathLogs, PathWhoAmI,
+	}},
+	{Right{Role: access.Viewer, Pool: true, Node: true}, []string{
+		starlingv1connect.StarlingInfoProcedure,
+		starlingv1connect.StarlingInstanceStatsProcedure,
+		starlingv1connect.StarlingLogsProcedure,
+		starlingv1connect.StarlingVolumeStatsProcedure,
+	}},
+	{Right{Role: access.Viewer, Pool: true, Instance: true}, []string{
+		starlingv1connect.StarlingJobStatusProcedure,
+	}},
+	{Right{Role: access.Viewer, Pool: true, Node: true, Instance: true}, []string{
+		starlingv1connect.StarlingOutputProcedure,
+	}},
+	{Right{Role: access.Admin}, []string{
+		starlingv1connect.StarlingExportProcedure,
+		PathTokens, PathUsers,
+	}},
+}
+
+// changing changes jobs, machines or the cluster, or reads what instances have.
+var changing = []group{
+	{Right{Role: access.Submitter, Pool: true}, []string{
+		starlingv1connect.StarlingKillJobProcedure,
+		starlingv1connect.StarlingPutSecretProcedure,
+		starlingv1connect.StarlingRemoveSecretProcedure,
+		starlingv1connect.StarlingRestartJobProcedure,
+		starlingv1connect.StarlingRevertJobProcedure,
+		starlingv1connect.StarlingSteerUpdateProcedure,
+		starlingv1connect.StarlingSubmitJobProcedure,
+		starlingv1connect.StarlingSuspendJobProcedure,
+	}},
+	{Right{Role: access.Submitter, Pool: true, Instance: true}, []string{
+		starlingv1connect.StarlingSealTaskProcedure,
+	}},
+	{Right{Role: access.Operator, Pool: true}, []string{
+		starlingv1connect.StarlingEndAllocationProcedure,
+		starlingv1connect.StarlingRemoveVolumesProcedure,
+	}},
+	{Right{Role: access.Operator, Pool: true, Node: true}, []string{
+		starlingv1connect.StarlingExecProcedure,
+		starlingv1connect.StarlingFilesProcedure,
+		starlingv1connect.StarlingReadVolumesProcedure,
+		starlingv1connect.StarlingRelocateVolumesProcedure,
+	}},
+	{Right{Role: access.Operator}, []string{
+		starlingv1connect.StarlingDrainNodeProcedure,
+	}},
+	{Right{Role: access.Admin, Pool: true}, []string{
+		starlingv1connect.StarlingChangePoolsProcedure,
+	}},
+	{Right{Role: access.Admin}, []string{
+		starlingv1connect.StarlingChangeQuorumProcedure,
+		starlingv1connect.StarlingRaiseRulesProcedure,
+		PathRemoveAuthority, PathRemoveNode, PathRemoveToken, PathRemoveUser, PathRotate, PathToken, PathUser,
+	}},
+}
+
+// belonging is for those who are to become known, and for what nodes and outsiders ask keepers.
+var belonging = []group{
+	{Right{Node: true}, []string{PathAuthorityKey, PathIDTokens, PathPin, PathSeal}},
+	{Right{Anyone: true}, []string{
+		PathDiscovery, PathHealth, PathJWKS, PathJoin, PathOpenAPI, PathReady, PathRenew, PathSignIn, PathSignedIn,
+	}},
 }
 
 // RightTo returns who may call a method.
-func RightTo(method string) Right { return table()[method] }
+func RightTo(method string) Right { return table[method] }
 
 // Methods lists all methods of the table.
-func Methods() []string { return slices.Sorted(maps.Keys(table())) }
+func Methods() []string { return slices.Sorted(maps.Keys(table)) }
 
 // callerKey finds who calls in the context of a request.
 type callerKey struct{}
@@ -162,7 +202,7 @@ func WithCaller(ctx context.Context, who trust.Identity) context.Context {
 // Check is an error if the method is not for who sent the request of the context.
 func Check(ctx context.Context, method string) error {
 	who, _ := ctx.Value(callerKey{}).(caller)
-	right, known := table()[method]
+	right, known := table[method]
 	switch {
 	case known && right.Anyone:
 		return nil
