@@ -17,7 +17,8 @@ import (
 // within bounds each wait; what is waited for usually takes a second.
 const within = time.Minute
 
-// TestRelease builds the packages for this machine twice, which must be the same, and lives with the one for Debian.
+// TestRelease builds the packages for this machine twice, which must be the same, and lives with the one for Debian,
+// then with the one for Red Hat, which rpm of Debian installs.
 func TestRelease(t *testing.T) {
 	switch {
 	case os.Getenv("STARLING_TRY_RELEASE") == "":
@@ -33,7 +34,7 @@ func TestRelease(t *testing.T) {
 	root := filepath.Join(folder, "root")
 	made := make(chan error, 1)
 	go func() {
-		out, err := exec.Command("debootstrap", "--variant=minbase", "bookworm", root).CombinedOutput()
+		out, err := exec.Command("debootstrap", "--variant=minbase", "--include=rpm", "bookworm", root).CombinedOutput()
 		if err != nil {
 			err = fmt.Errorf("debootstrap: %w\n%s", err, out)
 		}
@@ -46,7 +47,9 @@ func TestRelease(t *testing.T) {
 	if err := <-made; err != nil {
 		t.Fatal(err)
 	}
-	live(t, boot(t, root), packageOf(t, filepath.Join(folder, "first")))
+	m := boot(t, root)
+	live(t, m, packageOf(t, filepath.Join(folder, "first"), "deb"))
+	liveWithRPM(t, m, packageOf(t, filepath.Join(folder, "first"), "rpm"))
 }
 
 // build builds the release for this machine, and returns the checksums.
@@ -65,9 +68,9 @@ func build(t *testing.T, out string) string {
 	return string(sums)
 }
 
-func packageOf(t *testing.T, folder string) string {
+func packageOf(t *testing.T, folder, kind string) string {
 	t.Helper()
-	found, err := filepath.Glob(filepath.Join(folder, "*.deb"))
+	found, err := filepath.Glob(filepath.Join(folder, "*."+kind))
 	if err != nil || len(found) != 1 {
 		t.Fatal(found, err)
 	}
@@ -185,6 +188,33 @@ func (s *service) stop() {
 	}
 }
 
+// configure says which node the machine is, in the file that the package has put there.
+func (m *machine) configure(node string) {
+	m.t.Helper()
+	m.run(fmt.Sprintf("printf 'node: %s\\naddress: %s\\netcd: {listen: \"https://%s\", peer: \"https://%s\"}\\n' >/etc/starling/agent.yaml",
+		node, free(m.t), free(m.t), free(m.t)))
+}
+
+// liveWithRPM installs, uses, replaces and removes the package. The package manager is no part of what is tried: its
+// database has nothing else in it, so it is told not to look for what the package needs.
+func liveWithRPM(t *testing.T, m *machine, file string) {
+	m.run("rm -rf /var/lib/starling")
+	run(t, exec.Command("cp", file, m.root+"/one.rpm"))
+	m.run("rpm -i --nodeps /one.rpm")
+	m.run("test -f /usr/share/man/man1/starling.1.gz && test -f /usr/lib/systemd/system/starling.service")
+	m.configure("redhat")
+	agent := m.start()
+	if got := m.run("starling run -- echo hi"); !strings.Contains(got, "hi\n") {
+		t.Errorf("got %q", got)
+	}
+	m.run("rpm -U --nodeps --replacepkgs /one.rpm")
+	if told := m.run("cat /etc/starling/agent.yaml; starling node ls"); !strings.Contains(told, "node: redhat") {
+		t.Errorf("after the package was replaced: %s", told)
+	}
+	agent.stop()
+	m.run("rpm -e starling && test ! -e /usr/bin/starling && test -d /var/lib/starling")
+}
+
 // live does what an admin does with the package.
 func live(t *testing.T, m *machine, file string) {
 	run(t, exec.Command("cp", file, m.root+"/one.deb"))
@@ -194,8 +224,7 @@ func live(t *testing.T, m *machine, file string) {
 	if told := m.run("starling version"); !strings.Contains(told, commit) || strings.Contains(told, "(devel)") {
 		t.Errorf("the program tells this version, and is of commit %s:\n%s", commit, told)
 	}
-	m.run(fmt.Sprintf("printf 'node: debian\\naddress: %s\\netcd: {listen: \"https://%s\", peer: \"https://%s\"}\\n' >/etc/starling/agent.yaml",
-		free(t), free(t), free(t)))
+	m.configure("debian")
 	agent := m.start()
 	if got := m.run("starling run -- echo hi"); !strings.Contains(got, "hi\n") {
 		t.Errorf("got %q", got)
