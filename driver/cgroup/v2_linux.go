@@ -1,6 +1,7 @@
 package cgroup
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -10,28 +11,39 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
+	systemd "github.com/coreos/go-systemd/v22/dbus"
+	"github.com/godbus/dbus/v5"
 	"golang.org/x/sys/unix"
 
 	"starling/driver"
 )
 
 // advice is how a peer gets a group in which it may limit tasks.
-const advice = "run the peer as a service of its own with Delegate=yes and DelegateSubgroup=" + leaf
+const advice = "run the peer as a service of its own with Delegate=yes"
 
-// findV2 makes the group and has the kernel offer its controllers there.
+// scopeTimeout is the longest wait for systemd.
+const scopeTimeout = 5 * time.Second
+
+// findV2 makes the group and has the kernel offer its controllers there. Where this process shares its own group with
+// others, as a program in a terminal does, it asks systemd for another.
 func findV2(name string) (Place, map[string]error) {
 	p := Place{Version: 2, Paths: map[string]string{}}
 	reasons := map[string]error{}
-	base, err := baseV2()
-	if err == nil {
-		p.Unified = path.Join(base, name)
-		err = os.MkdirAll(filepath.Join(mountPoint, p.Unified), 0o755)
-	}
+	base, err := makeV2(name)
 	if err != nil {
-		p.Version = 0
-	} else {
-		err = vacate(base)
+		if failed := leaveToScope(); failed != nil {
+			err = errors.Join(err, failed)
+		} else {
+			if base != "" {
+				os.Remove(filepath.Join(mountPoint, base, name))
+			}
+			base, err = makeV2(name)
+		}
+	}
+	if p.Unified = path.Join(base, name); base == "" {
+		p.Version, p.Unified = 0, ""
 	}
 	for controller := range controllers() {
 		if reasons[controller] = err; err != nil {
@@ -43,6 +55,17 @@ func findV2(name string) (Place, map[string]error) {
 		}
 	}
 	return p, reasons
+}
+
+// makeV2 makes the group of that name, and returns the one below which it is, "" if it could not be made.
+func makeV2(name string) (base string, err error) {
+	if base, err = baseV2(); err == nil {
+		err = os.MkdirAll(filepath.Join(mountPoint, base, name), 0o755)
+	}
+	if err != nil {
+		return "", err
+	}
+	return base, vacate(base)
 }
 
 // baseV2 is the group below which groups are made: the one that this process was started in.
@@ -57,8 +80,8 @@ func baseV2() (string, error) {
 	return own[""], nil
 }
 
-// vacate makes sure that the group holds no processes, by moving this one to the leaf. Otherwise the kernel would
-// refuse to limit groups below it or, worse, accept it and refuse all processes there.
+// vacate makes sure that the group holds no processes, by moving this one and its children to the leaf. Otherwise the
+// kernel would refuse to limit groups below it or, worse, accept it and refuse all processes there.
 func vacate(group string) error {
 	folder := filepath.Join(mountPoint, group)
 	if _, err := os.Stat(filepath.Join(folder, "cgroup.type")); errors.Is(err, os.ErrNotExist) {
@@ -68,13 +91,59 @@ func vacate(group string) error {
 	if err != nil || len(list) == 0 {
 		return err
 	}
-	if len(list) > 1 || list[0] != os.Getpid() {
+	if slices.ContainsFunc(list, func(process int) bool { return process != os.Getpid() && !isChild(process) }) {
 		return fmt.Errorf("the control group %s holds other processes, too (%s)", group, advice)
 	}
 	if err := os.MkdirAll(filepath.Join(folder, leaf), 0o755); err != nil {
 		return err
 	}
-	return write(filepath.Join(folder, leaf, "cgroup.procs"), strconv.Itoa(os.Getpid()))
+	for _, process := range list {
+		err := write(filepath.Join(folder, leaf, "cgroup.procs"), strconv.Itoa(process))
+		if err != nil && !errors.Is(err, unix.ESRCH) { // ESRCH: it has ended
+			return err
+		}
+	}
+	return nil
+}
+
+// isChild tells whether this process has started another, or that has ended.
+func isChild(process int) bool {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", process))
+	_, after, _ := strings.Cut(string(text), ") ") // behind the name of the program, which may hold anything
+	fields := strings.Fields(after)
+	return errors.Is(err, os.ErrNotExist) || len(fields) > 1 && fields[1] == strconv.Itoa(os.Getpid())
+}
+
+// leaveToScope has systemd move this process to a group of its own that it may divide: the systemd of the machine, or
+// that of the user.
+func leaveToScope() error {
+	ctx, cancel := context.WithTimeout(context.Background(), scopeTimeout)
+	defer cancel()
+	connect := systemd.NewSystemConnectionContext
+	if os.Geteuid() != 0 {
+		connect = systemd.NewUserConnectionContext
+	}
+	manager, err := connect(ctx)
+	if err != nil {
+		return fmt.Errorf("no systemd to ask for a group: %w", err)
+	}
+	defer manager.Close()
+	name, done := fmt.Sprintf("starling-%d.scope", os.Getpid()), make(chan string, 1)
+	if _, err := manager.StartTransientUnitContext(ctx, name, "fail", []systemd.Property{
+		systemd.PropDescription("Starling and its tasks"), systemd.PropPids(uint32(os.Getpid())),
+		{Name: "Delegate", Value: dbus.MakeVariant(true)},
+	}, done); err != nil {
+		return fmt.Errorf("systemd gives no group: %w", err)
+	}
+	select {
+	case result := <-done:
+		if result != "done" {
+			return fmt.Errorf("systemd gives no group: %s of %s", result, name)
+		}
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("systemd gives no group: %w", ctx.Err())
+	}
 }
 
 // offer makes a controller available to the groups below one. It leaves those above alone: whoever manages them would
