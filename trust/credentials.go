@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/user"
 	"path/filepath"
 	"strings"
 	"time"
@@ -131,7 +132,7 @@ func decodeLine(prefix, line string, told any) error {
 }
 
 // DefaultFile is where a user's credentials are: the file of STARLING_CREDENTIALS, or else below the user's folder
-// for configurations.
+// for configurations. Services often have no HOME; the list of users knows it.
 func DefaultFile() (string, error) {
 	if file := os.Getenv("STARLING_CREDENTIALS"); file != "" {
 		return file, nil
@@ -139,8 +140,11 @@ func DefaultFile() (string, error) {
 	folder := os.Getenv("XDG_CONFIG_HOME")
 	if folder == "" {
 		home, err := os.UserHomeDir()
+		if me, found := user.Current(); err != nil && found == nil {
+			home, err = me.HomeDir, nil
+		}
 		if err != nil {
-			return "", fmt.Errorf("find the folder for credentials: %w", err)
+			return "", fmt.Errorf("find the folder for credentials: %w; set HOME, or STARLING_CREDENTIALS to a file", err)
 		}
 		folder = filepath.Join(home, ".config")
 	}
