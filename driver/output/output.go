@@ -43,6 +43,14 @@ func segmentStart(name, stream string) (int64, bool) {
 	return start, err == nil
 }
 
+// IsSegment tells whether a file of that name is a segment of one of the streams.
+func IsSegment(name string, streams ...string) bool {
+	return slices.ContainsFunc(streams, func(stream string) bool {
+		_, ok := segmentStart(name, stream)
+		return ok
+	})
+}
+
 // segments are the offsets at which the kept segments of a stream begin, ascending.
 func segments(folder fs.FS, stream string) ([]int64, error) {
 	entries, err := fs.ReadDir(folder, ".")

@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"sync"
 	"testing"
-	"time"
 
 	"starling/driver/output"
 )
@@ -166,62 +165,4 @@ func TestNoRoom(t *testing.T) {
 	if got := read(t, folder, output.Options{Stream: "stderr", TailBytes: -1}); got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
-}
-
-func TestArchive(t *testing.T) {
-	base := t.TempDir()
-	open := func(r output.Retention) *output.Archive {
-		t.Helper()
-		a, err := output.OpenArchive(filepath.Join(base, "archive"), r, "stdout")
-		if err != nil {
-			t.Fatal(err)
-		}
-		return a
-	}
-	add := func(a *output.Archive, name string, size int) {
-		t.Helper()
-		folder := filepath.Join(base, name)
-		if err := os.MkdirAll(filepath.Join(folder, "work", "deep"), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		w := output.NewWriter(folder, "stdout", output.DefaultBounds())
-		w.Write(make([]byte, size))
-		w.Close()
-		if err := a.Add(folder); err != nil {
-			t.Fatal(err)
-		}
-	}
-	check := func(a *output.Archive, kept, gone []string) {
-		t.Helper()
-		for _, name := range kept {
-			if files, err := os.ReadDir(a.Path(name)); err != nil || len(files) != 1 {
-				t.Errorf("%s: got %v, %v; want its one segment", name, files, err)
-			}
-		}
-		for _, name := range gone {
-			if _, err := os.Stat(a.Path(name)); !errors.Is(err, os.ErrNotExist) {
-				t.Errorf("%s is still there (%v)", name, err)
-			}
-		}
-	}
-
-	a := open(output.Retention{Folders: 3, Bytes: 100})
-	for _, name := range []string{"a", "b", "c", "d"} {
-		add(a, name, 30)
-	}
-	check(a, []string{"b", "c", "d"}, []string{"a"})
-	add(a, "e", 50)
-	check(a, []string{"d", "e"}, []string{"b", "c"})
-	add(a, "d", 20)
-	check(a, []string{"d", "e"}, nil)
-
-	old := time.Now().Add(-time.Hour)
-	if err := os.Chtimes(a.Path("d"), old, old); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Mkdir(filepath.Join(a.Path("e"), "work"), 0o700); err != nil { // a crash within Add
-		t.Fatal(err)
-	}
-	check(open(output.Retention{Folders: 3, Bytes: 100}), []string{"d", "e"}, nil)
-	check(open(output.Retention{Folders: 1, Bytes: 100}), []string{"e"}, []string{"d"})
 }

@@ -23,6 +23,7 @@ import (
 	"starling/driver/output"
 	"starling/driver/ramdisk"
 	"starling/driver/record"
+	"starling/driver/remains"
 	"starling/driver/uptime"
 	"starling/driver/volume"
 )
@@ -45,8 +46,8 @@ type Config struct {
 	GPUs []device.GPU
 	// Bounds say how much of each stream is kept; zero means output.DefaultBounds.
 	Bounds output.Bounds
-	// Retention says how much output of forgotten tasks is kept; zero means output.DefaultRetention.
-	Retention output.Retention
+	// Retention says how much output of forgotten tasks is kept; zero means remains.Outputs.
+	Retention remains.Retention
 	// Unattended is how long tasks go on while no driver has the folder; zero means lock.UnattendedDefault.
 	Unattended time.Duration
 }
@@ -58,7 +59,7 @@ type Driver struct {
 	boot    string
 	place   cgroup.Place
 	lock    *lock.Lock
-	archive *output.Archive
+	archive *remains.Archive
 	changed chan struct{}
 
 	// closing ends what waits for tasks; watching is all that does.
@@ -109,8 +110,8 @@ func Open(c Config) (*Driver, error) {
 	if c.Bounds == (output.Bounds{}) {
 		c.Bounds = output.DefaultBounds()
 	}
-	if c.Retention == (output.Retention{}) {
-		c.Retention = output.DefaultRetention()
+	if c.Retention == (remains.Retention{}) {
+		c.Retention = remains.Outputs()
 	}
 	d := &Driver{config: c, changed: make(chan struct{}, 1), tasks: map[string]*task{}}
 	d.Keeper = volume.Keeper{Dir: filepath.Join(dir, "volumes"), Arrived: d.tell, Warn: func(line string) {
@@ -139,8 +140,9 @@ func (d *Driver) open() error {
 	if d.boot, err = bootID(); err != nil {
 		return fmt.Errorf("find the name of this run of the machine: %w", err)
 	}
-	d.archive, err = output.OpenArchive(filepath.Join(d.config.Dir, "forgotten"), d.config.Retention,
-		streamName(driver.Stdout), streamName(driver.Stderr))
+	d.archive, err = remains.Open(filepath.Join(d.config.Dir, "forgotten"), d.config.Retention, func(file string) bool {
+		return output.IsSegment(file, streamName(driver.Stdout), streamName(driver.Stderr))
+	})
 	if err != nil {
 		return err
 	}

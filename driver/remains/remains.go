@@ -1,4 +1,5 @@
-package output
+// Package remains keeps what is left of ended tasks, until there is too much of it.
+package remains
 
 import (
 	"errors"
@@ -9,21 +10,21 @@ import (
 	"time"
 )
 
-// Retention says how much output of finished tasks an Archive keeps.
+// Retention says how much of ended tasks an Archive keeps.
 type Retention struct {
 	// Folders is the largest number of tasks.
 	Folders int
-	// Bytes is the largest size of all their output together.
+	// Bytes is the largest size of all that is kept of them together.
 	Bytes int64
 }
 
-// DefaultRetention keeps the output of the last thousand tasks, 1 GiB of it at most.
-func DefaultRetention() Retention { return Retention{Folders: 1000, Bytes: 1 << 30} }
+// Outputs keeps the output of the last thousand tasks, 1 GiB of it at most.
+func Outputs() Retention { return Retention{Folders: 1000, Bytes: 1 << 30} }
 
-// Archive keeps folders of output until there is too much of it; then the oldest go first.
+// Archive keeps folders until there is too much of them; then the oldest go first.
 type Archive struct {
 	folder    string
-	streams   []string
+	keeps     func(file string) bool
 	retention Retention
 
 	mu    sync.Mutex
@@ -37,9 +38,9 @@ type archived struct {
 	since time.Time
 }
 
-// OpenArchive returns the archive in the folder, with what an earlier process left in it. It keeps the segments of the
-// given streams and nothing else.
-func OpenArchive(folder string, retention Retention, streams ...string) (*Archive, error) {
+// Open returns the archive in the folder, with what an earlier process left in it. Of what is added it keeps the files
+// that keeps wants, and nothing else.
+func Open(folder string, retention Retention, keeps func(file string) bool) (*Archive, error) {
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return nil, err
 	}
@@ -47,7 +48,7 @@ func OpenArchive(folder string, retention Retention, streams ...string) (*Archiv
 	if err != nil {
 		return nil, err
 	}
-	a := &Archive{folder: folder, streams: streams, retention: retention}
+	a := &Archive{folder: folder, keeps: keeps, retention: retention}
 	for _, entry := range entries {
 		one, err := a.strip(entry.Name())
 		if err != nil {
@@ -60,10 +61,10 @@ func OpenArchive(folder string, retention Retention, streams ...string) (*Archiv
 	return a, a.prune()
 }
 
-// Path is where the output of that name is kept, if it is.
+// Path is where what has that name is kept, if it is.
 func (a *Archive) Path(name string) string { return filepath.Join(a.folder, name) }
 
-// Add moves a folder into the archive. When it returns an error and the folder is gone, the output is kept.
+// Add moves a folder into the archive. When it returns an error and the folder is gone, it is kept.
 func (a *Archive) Add(folder string) error {
 	name := filepath.Base(folder)
 	if err := a.drop(name); err != nil {
@@ -95,7 +96,7 @@ func (a *Archive) drop(name string) error {
 	return os.RemoveAll(a.Path(name))
 }
 
-// strip deletes what is no segment from an archived folder, leaves its age as it was, and weighs the rest.
+// strip deletes what is not to be kept from an archived folder, leaves its age as it was, and weighs the rest.
 func (a *Archive) strip(name string) (archived, error) {
 	one := archived{name: name}
 	info, err := os.Stat(a.Path(name))
@@ -105,20 +106,13 @@ func (a *Archive) strip(name string) (archived, error) {
 	one.since = info.ModTime()
 	entries, err := os.ReadDir(a.Path(name))
 	for _, entry := range entries {
-		if !a.isSegment(entry.Name()) {
+		if !a.keeps(entry.Name()) {
 			err = errors.Join(err, os.RemoveAll(filepath.Join(a.Path(name), entry.Name())))
 		} else if info, failed := entry.Info(); failed == nil {
 			one.bytes += info.Size()
 		}
 	}
 	return one, errors.Join(err, os.Chtimes(a.Path(name), one.since, one.since))
-}
-
-func (a *Archive) isSegment(name string) bool {
-	return slices.ContainsFunc(a.streams, func(stream string) bool {
-		_, ok := segmentStart(name, stream)
-		return ok
-	})
 }
 
 // prune deletes the oldest until the rest is within the bounds.

@@ -1,0 +1,69 @@
+package remains_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"starling/driver/remains"
+)
+
+func isOutput(file string) bool { return file == "stdout" }
+
+func TestArchive(t *testing.T) {
+	base := t.TempDir()
+	open := func(r remains.Retention) *remains.Archive {
+		t.Helper()
+		a, err := remains.Open(filepath.Join(base, "archive"), r, isOutput)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return a
+	}
+	add := func(a *remains.Archive, name string, size int) {
+		t.Helper()
+		folder := filepath.Join(base, name)
+		if err := os.MkdirAll(filepath.Join(folder, "work", "deep"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		err := os.WriteFile(filepath.Join(folder, "stdout"), make([]byte, size), 0o600)
+		if err := errors.Join(err, a.Add(folder)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	check := func(a *remains.Archive, kept, gone []string) {
+		t.Helper()
+		for _, name := range kept {
+			if files, err := os.ReadDir(a.Path(name)); err != nil || len(files) != 1 {
+				t.Errorf("%s: got %v, %v; want its one file", name, files, err)
+			}
+		}
+		for _, name := range gone {
+			if _, err := os.Stat(a.Path(name)); !errors.Is(err, os.ErrNotExist) {
+				t.Errorf("%s is still there (%v)", name, err)
+			}
+		}
+	}
+
+	a := open(remains.Retention{Folders: 3, Bytes: 100})
+	for _, name := range []string{"a", "b", "c", "d"} {
+		add(a, name, 30)
+	}
+	check(a, []string{"b", "c", "d"}, []string{"a"})
+	add(a, "e", 50)
+	check(a, []string{"d", "e"}, []string{"b", "c"})
+	add(a, "d", 20)
+	check(a, []string{"d", "e"}, nil)
+
+	old := time.Now().Add(-time.Hour)
+	if err := os.Chtimes(a.Path("d"), old, old); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(filepath.Join(a.Path("e"), "work"), 0o700); err != nil { // a crash within Add
+		t.Fatal(err)
+	}
+	check(open(remains.Retention{Folders: 3, Bytes: 100}), []string{"d", "e"}, nil)
+	check(open(remains.Retention{Folders: 1, Bytes: 100}), []string{"e"}, []string{"d"})
+}
