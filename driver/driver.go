@@ -29,7 +29,8 @@ const (
 
 // Task is one allocation, ready to run.
 type Task struct {
-	// ID names the allocation; it is never used again for another. Example: "web.server[2]#4711".
+	// ID names the allocation; it is never used again for another. Example: "web.server[2]#4711". Of tasks whose IDs are
+	// alike up to the first dot only so many folders are kept when they fail.
 	ID string
 	// Container is what it runs in; nil for a process of the machine.
 	Container *Container
@@ -288,11 +289,13 @@ type Driver interface {
 	// Logs reads a task's output, from as far back as it is kept. The error is os.ErrNotExist for an unknown task.
 	// Output stays readable after Forget for as long as the driver's retention keeps it.
 	Logs(ctx context.Context, id string, o LogOptions) (io.ReadCloser, error)
-	// Folder opens the fresh folder in which a task works, until Forget; of a container, while it runs, the whole of
-	// its file system. An error says why there is none.
+	// Folder opens the fresh folder in which a task works; of a container, the whole of its file system. Of a task that
+	// has failed by itself it stays after Forget for as long as the driver's retention keeps it, of a container what that
+	// has changed; what the task had in volumes, files, memory and folders for temporary files is not in it. An error
+	// says why there is none.
 	Folder(id string) (*os.Root, error)
-	// Forget drops an ended task from Tasks and deletes its folder. Unknown tasks are ignored; a running one is an
-	// error.
+	// Forget drops an ended task from Tasks and deletes its folder, unless that is kept (see Folder). Unknown tasks are
+	// ignored; a running one is an error.
 	Forget(id string) error
 	// Exec runs a program beside the running task t.ID, with t's Command, environment, folder, account, devices and
 	// volumes, confined as the task is and within its limits, and returns its exit code; 128+signal when a signal ended

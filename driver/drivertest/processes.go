@@ -21,6 +21,7 @@ func processContract() map[string]func(*testing.T, *bench) {
 		"Environment":      testEnvironment,
 		"Path":             testPath,
 		"WorkDir":          testWorkDir,
+		"KeepsFailed":      testKeepsFailed,
 		"Volumes":          testVolumes,
 		"Files":            testFiles,
 		"Private":          testPrivate,

@@ -22,6 +22,7 @@ import (
 //	print OUT ERR           writes OUT to stdout and ERR to stderr
 //	environment             writes its environment
 //	folder                  writes its working directory
+//	leave CODE              writes the files core and deep/log, says where, and ends
 //	talk CODE               copies its input to stdout, writes "ended" to stderr and ends
 //	terminal                writes the size of its terminal, and again whenever that changes
 //	burn BYTES              fills memory, writes "ready" and keeps a processor busy
@@ -61,9 +62,9 @@ func Program(arguments []string) int {
 		return talk(number(rest[0]))
 	case "terminal":
 		return terminal()
-	case "burn", "follow", "fill":
-		lasts := map[string]func(string) int{"burn": burn, "follow": follow, "fill": fill}
-		return lasts[verb](rest[0])
+	case "burn", "follow", "fill", "leave":
+		by := map[string]func(string) int{"burn": burn, "follow": follow, "fill": fill, "leave": leave}
+		return by[verb](rest[0])
 	case "keep":
 		keep(filepath.Join(os.Getenv(rest[0]), "kept"), rest[1])
 	case "family", "member":
@@ -91,6 +92,16 @@ func keep(path, line string) {
 	text, err := os.ReadFile(path)
 	must(err)
 	fmt.Print(string(text))
+}
+
+func leave(code string) int {
+	must(os.Mkdir("deep", 0o700))
+	must(os.WriteFile("core", []byte("left"), 0o600))
+	must(os.WriteFile("deep/log", []byte("left"), 0o600))
+	folder, err := os.Getwd()
+	must(err)
+	fmt.Println(folder)
+	return number(code)
 }
 
 // wait says that the program is ready and waits for a signal that ends it.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"runtime"
 	"slices"
 	"syscall"
@@ -18,23 +17,6 @@ import (
 	"starling/driver/meter"
 	"starling/driver/program"
 )
-
-// Folder opens the folder in which a task works.
-func (d *Driver) Folder(id string) (*os.Root, error) {
-	known, status := d.status(id)
-	if known == nil {
-		return nil, errors.New("it has ended, and its folder is deleted")
-	}
-	path := known.folder.work()
-	if known.origin.Runtime != "" { // with its end it is forgotten
-		path = fmt.Sprintf("/proc/%d/root", status.PID)
-	}
-	root, err := os.OpenRoot(path)
-	if errors.Is(err, os.ErrNotExist) {
-		err = errors.New("it works in a folder of the machine")
-	}
-	return root, err
-}
 
 // Exec runs a program beside a running task: in its control group, and with no new privileges either.
 func (d *Driver) Exec(ctx context.Context, t driver.Task, s driver.Session) (exitCode int, err error) {

@@ -48,6 +48,8 @@ type Config struct {
 	Bounds output.Bounds
 	// Retention says how much output of forgotten tasks is kept; zero means remains.Outputs.
 	Retention remains.Retention
+	// Failed says how many folders of failed tasks are kept; zero means remains.Folders.
+	Failed remains.Retention
 	// Unattended is how long tasks go on while no driver has the folder; zero means lock.UnattendedDefault.
 	Unattended time.Duration
 }
@@ -59,7 +61,8 @@ type Driver struct {
 	boot    string
 	place   cgroup.Place
 	lock    *lock.Lock
-	archive *remains.Archive
+	archive *remains.Archive // of outputs
+	failed  *remains.Archive // of folders in which tasks worked that failed
 	changed chan struct{}
 
 	// closing ends what waits for tasks; watching is all that does.
@@ -113,12 +116,12 @@ func Open(c Config) (*Driver, error) {
 	if c.Retention == (remains.Retention{}) {
 		c.Retention = remains.Outputs()
 	}
+	if c.Failed == (remains.Retention{}) {
+		c.Failed = remains.Folders()
+	}
 	d := &Driver{config: c, changed: make(chan struct{}, 1), tasks: map[string]*task{}}
-	d.Keeper = volume.Keeper{Dir: filepath.Join(dir, "volumes"), Arrived: d.tell, Warn: func(line string) {
-		d.mu.Lock()
-		defer d.mu.Unlock()
-		d.warn(line)
-	}}
+	d.Keeper = volume.Keeper{Dir: filepath.Join(dir, "volumes"), Arrived: d.tell,
+		Warn: func(line string) { d.warnOf(errors.New(line)) }}
 	d.closing, d.close = context.WithCancel(context.Background())
 	if err := d.open(); err != nil {
 		return nil, errors.Join(fmt.Errorf("open the process driver in %s: %w", dir, err), d.Close())
@@ -146,12 +149,16 @@ func (d *Driver) open() error {
 	if err != nil {
 		return err
 	}
+	if d.failed, err = remains.Open(filepath.Join(d.config.Dir, "failed"), d.config.Failed, nil); err != nil {
+		return err
+	}
 	d.survey()
 	d.Keeper.Sweep(&d.watching)
 	err = d.adopt()
 	if err == nil {
 		watcher := disk.Watcher{Folder: d.config.Dir, Tasks: d.writers, End: d.endFiller}
 		d.watching.Go(func() { watcher.Watch(d.closing) })
+		d.watching.Go(func() { d.failed.Watch(d.closing, d.warnOf) })
 	}
 	return err
 }
@@ -212,6 +219,12 @@ func (d *Driver) warn(line string) {
 	if !slices.Contains(d.warnings, line) {
 		d.warnings = append(d.warnings, line)
 	}
+}
+
+func (d *Driver) warnOf(err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.warn(err.Error())
 }
 
 // Warnings lists what this machine cannot do.
@@ -296,7 +309,7 @@ func (d *Driver) order(id, form string, value any) error {
 	return nil
 }
 
-// Forget drops an ended task and keeps nothing but its output.
+// Forget drops an ended task and keeps nothing but its output, and the folder of one that failed.
 func (d *Driver) Forget(id string) error {
 	d.mu.Lock()
 	t := d.tasks[id]
@@ -311,7 +324,7 @@ func (d *Driver) Forget(id string) error {
 	delete(d.tasks, id)
 	d.mu.Unlock()
 	ramdisk.Unmount(t.folder.private())
-	err := errors.Join(d.archive.Add(string(t.folder)), d.removeContainer(t))
+	err := errors.Join(d.keepFailed(t), d.archive.Add(string(t.folder), t.folder.name()), d.removeContainer(t))
 	if err != nil {
 		err = fmt.Errorf("forget task %q: %w", id, err)
 		if _, missing := os.Stat(string(t.folder)); missing == nil { // it is still there, so it is not forgotten

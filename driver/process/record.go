@@ -67,10 +67,12 @@ type ended struct {
 	OutOfMemory bool
 	OutOfDisk   string
 	Unproved    bool
-	Error       string
-	NotThere    bool
-	StartedAt   time.Time
-	EndedAt     time.Time
+	// Stopped tells that it was asked to end.
+	Stopped   bool
+	Error     string
+	NotThere  bool
+	StartedAt time.Time
+	EndedAt   time.Time
 }
 
 // failed is the end of a task whose own is not known.

@@ -346,7 +346,7 @@ func (s *supervisor) supervise() ended {
 	}
 	watching.Wait()
 	end := ended{ExitCode: status.ExitStatus(), OutOfMemory: s.noMemory || kills > 0,
-		OutOfDisk: s.noDisk, Unproved: s.unproved, StartedAt: s.begun, EndedAt: time.Now()}
+		OutOfDisk: s.noDisk, Unproved: s.unproved, Stopped: s.asked, StartedAt: s.begun, EndedAt: time.Now()}
 	if status.Signaled() {
 		end.Signal = int(status.Signal())
 		end.ExitCode = 128 + end.Signal

@@ -2,12 +2,17 @@
 package remains
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"time"
+
+	"starling/driver/disk"
 )
 
 // Retention says how much of ended tasks an Archive keeps.
@@ -16,10 +21,15 @@ type Retention struct {
 	Folders int
 	// Bytes is the largest size of all that is kept of them together.
 	Bytes int64
+	// OfGroup is the largest number of those whose names are the same up to their first dot; zero means any number.
+	OfGroup int
 }
 
 // Outputs keeps the output of the last thousand tasks, 1 GiB of it at most.
 func Outputs() Retention { return Retention{Folders: 1000, Bytes: 1 << 30} }
+
+// Folders keeps what the last fifty tasks worked in, three of a group and 4 GiB at most.
+func Folders() Retention { return Retention{Folders: 50, Bytes: 4 << 30, OfGroup: 3} }
 
 // Archive keeps folders until there is too much of them; then the oldest go first.
 type Archive struct {
@@ -32,14 +42,22 @@ type Archive struct {
 	bytes int64
 }
 
+// archived is one of the folders. What it takes is found by Watch if there are folders in it.
 type archived struct {
-	name  string
-	bytes int64
-	since time.Time
+	name    string
+	bytes   int64
+	weighed bool
+	since   time.Time
+}
+
+// group is what the folder is counted with.
+func (a archived) group() string {
+	group, _, _ := strings.Cut(a.name, ".")
+	return group
 }
 
 // Open returns the archive in the folder, with what an earlier process left in it. Of what is added it keeps the files
-// that keeps wants, and nothing else.
+// that keeps wants, and nothing else; nil means all.
 func Open(folder string, retention Retention, keeps func(file string) bool) (*Archive, error) {
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return nil, err
@@ -64,9 +82,8 @@ func Open(folder string, retention Retention, keeps func(file string) bool) (*Ar
 // Path is where what has that name is kept, if it is.
 func (a *Archive) Path(name string) string { return filepath.Join(a.folder, name) }
 
-// Add moves a folder into the archive. When it returns an error and the folder is gone, it is kept.
-func (a *Archive) Add(folder string) error {
-	name := filepath.Base(folder)
+// Add moves a folder into the archive, under a name. When it returns an error and the folder is gone, it is kept.
+func (a *Archive) Add(folder, name string) error {
 	if err := a.drop(name); err != nil {
 		return err
 	}
@@ -91,9 +108,7 @@ func (a *Archive) drop(name string) error {
 	if i < 0 {
 		return nil
 	}
-	a.bytes -= a.kept[i].bytes
-	a.kept = slices.Delete(a.kept, i, i+1)
-	return os.RemoveAll(a.Path(name))
+	return a.delete(i)
 }
 
 // strip deletes what is not to be kept from an archived folder, leaves its age as it was, and weighs the rest.
@@ -104,6 +119,10 @@ func (a *Archive) strip(name string) (archived, error) {
 		return one, err
 	}
 	one.since = info.ModTime()
+	if a.keeps == nil {
+		return one, nil
+	}
+	one.weighed = true
 	entries, err := os.ReadDir(a.Path(name))
 	for _, entry := range entries {
 		if !a.keeps(entry.Name()) {
@@ -117,12 +136,109 @@ func (a *Archive) strip(name string) (archived, error) {
 
 // prune deletes the oldest until the rest is within the bounds.
 func (a *Archive) prune() error {
+	if a.retention.OfGroup > 0 {
+		counted := map[string]int{}
+		for i, one := range slices.Backward(a.kept) {
+			if counted[one.group()]++; counted[one.group()] > a.retention.OfGroup {
+				if err := a.delete(i); err != nil {
+					return err
+				}
+			}
+		}
+	}
 	for len(a.kept) > 0 && (len(a.kept) > a.retention.Folders || a.bytes > a.retention.Bytes) {
-		if err := os.RemoveAll(a.Path(a.kept[0].name)); err != nil {
+		if err := a.delete(0); err != nil {
 			return err
 		}
-		a.bytes -= a.kept[0].bytes
-		a.kept = a.kept[1:]
 	}
 	return nil
+}
+
+func (a *Archive) delete(i int) error {
+	if err := os.RemoveAll(a.Path(a.kept[i].name)); err != nil {
+		return err
+	}
+	a.bytes -= a.kept[i].bytes
+	a.kept = slices.Delete(a.kept, i, i+1)
+	return nil
+}
+
+// lookEvery is the pause between two looks at the disk.
+const lookEvery = time.Second
+
+// Watch finds how much the folders take, and deletes the oldest while the disk has little room, until ctx ends.
+func (a *Archive) Watch(ctx context.Context, warn func(error)) {
+	for {
+		err := a.weigh(ctx)
+		if err == nil {
+			err = a.makeRoom()
+		}
+		if err != nil {
+			warn(fmt.Errorf("keep what is left of ended tasks within its bounds: %w", err))
+		}
+		select {
+		case <-time.After(lookEvery):
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// weigh finds what the folders take of which that is not known. One that cannot be weighed goes.
+func (a *Archive) weigh(ctx context.Context) error {
+	for {
+		a.mu.Lock()
+		i := slices.IndexFunc(a.kept, func(one archived) bool { return !one.weighed })
+		if i < 0 {
+			a.mu.Unlock()
+			return nil
+		}
+		name := a.kept[i].name
+		a.mu.Unlock()
+		bytes, err := disk.Bytes(ctx, a.Path(name))
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err != nil {
+			bytes = a.retention.Bytes + 1
+		}
+		if err := a.noteBytes(name, bytes); err != nil {
+			return err
+		}
+	}
+}
+
+func (a *Archive) noteBytes(name string, bytes int64) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	i := slices.IndexFunc(a.kept, func(one archived) bool { return one.name == name })
+	if i < 0 {
+		return nil
+	}
+	a.kept[i].bytes, a.kept[i].weighed = bytes, true
+	a.bytes += bytes
+	if bytes > a.retention.Bytes { // the others need not go for it
+		return a.delete(i)
+	}
+	return a.prune()
+}
+
+// makeRoom deletes the oldest until the disk has room.
+func (a *Archive) makeRoom() error {
+	for {
+		room, err := disk.RoomOf(a.folder)
+		if err != nil || !room.Tight() { // a disk that tells nothing is left as it is
+			return nil
+		}
+		a.mu.Lock()
+		if len(a.kept) == 0 {
+			a.mu.Unlock()
+			return nil
+		}
+		err = a.delete(0)
+		a.mu.Unlock()
+		if err != nil {
+			return err
+		}
+	}
 }

@@ -1,6 +1,7 @@
 package remains_test
 
 import (
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -29,7 +30,7 @@ func TestArchive(t *testing.T) {
 			t.Fatal(err)
 		}
 		err := os.WriteFile(filepath.Join(folder, "stdout"), make([]byte, size), 0o600)
-		if err := errors.Join(err, a.Add(folder)); err != nil {
+		if err := errors.Join(err, a.Add(folder, name)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -66,4 +67,50 @@ func TestArchive(t *testing.T) {
 	}
 	check(open(remains.Retention{Folders: 3, Bytes: 100}), []string{"d", "e"}, nil)
 	check(open(remains.Retention{Folders: 1, Bytes: 100}), []string{"e"}, []string{"d"})
+}
+
+// TestFolders keeps whole folders: three of a group, and so much of all together as Watch finds them to take.
+func TestFolders(t *testing.T) {
+	base := t.TempDir()
+	a, err := remains.Open(filepath.Join(base, "archive"), remains.Retention{Folders: 9, Bytes: 1 << 20, OfGroup: 2}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	add := func(name string, size int) {
+		t.Helper()
+		folder := filepath.Join(base, "work")
+		err := os.MkdirAll(filepath.Join(folder, "deep"), 0o700)
+		err = errors.Join(err, os.WriteFile(filepath.Join(folder, "deep", "file"), make([]byte, size), 0o600))
+		if err := errors.Join(err, a.Add(folder, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	is := func(name string) bool {
+		_, err := os.Stat(filepath.Join(a.Path(name), "deep", "file"))
+		return err == nil
+	}
+	for _, name := range []string{"web.a#1", "web.a#2", "db.a#3", "web.b#4"} {
+		add(name, 400<<10)
+	}
+	if is("web.a#1") || !is("web.a#2") || !is("db.a#3") || !is("web.b#4") {
+		t.Error("of a group not the last two are kept")
+	}
+	add("big.a#5", 2<<20)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	watched := make(chan struct{})
+	go func() {
+		defer close(watched)
+		a.Watch(ctx, func(err error) { t.Error(err) })
+	}()
+	for is("web.a#2") || is("big.a#5") {
+		time.Sleep(time.Millisecond)
+		if ctx.Err() != nil {
+			t.Fatal("more is kept than may be")
+		}
+	}
+	cancel()
+	<-watched
+	if !is("db.a#3") || !is("web.b#4") {
+		t.Error("one that is too large takes the place of others")
+	}
 }
