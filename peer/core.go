@@ -122,6 +122,14 @@ func (c *Core) Begin(self terms.PeerID, start uint32, offer *terms.Offer) {
 	c.gone, c.backAt, c.memberSince = nil, 0, 0
 }
 
+// Offer has the node offer something else, in this life.
+func (c *Core) Offer(offer *terms.Offer) {
+	if c.offer != nil {
+		offer.AwayUntil = c.offer.AwayUntil
+	}
+	c.offer, c.offerRefusal = offer, offer.Problem()
+}
+
 // backMillis is how long a peer that was away waits before it says that it is back. Its pulse may have ended meanwhile:
 // by then whoever watches it knows that it beats again, and does not say that the peer has left.
 const backMillis = 2000

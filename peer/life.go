@@ -246,7 +246,7 @@ func (p *Peer) begin(next life) {
 	if p.self.Swap(&next.peer); p.core.Self() == "" {
 		close(p.lived)
 	}
-	p.core.Begin(next.peer, next.known.Starts, &p.config.Offer)
+	p.core.Begin(next.peer, next.known.Starts, p.offer)
 	if next.known.Away {
 		p.core.ComeBack(now())
 		p.life.known.Away = false

@@ -74,6 +74,7 @@ type Peer struct {
 	config Config
 	log    *slog.Logger
 	core   *Core
+	offer  *terms.Offer
 	// Only the loop touches what is above; calls reach it through do.
 	calls  chan func()
 	inbox  chan delivery
@@ -139,7 +140,7 @@ func Start(ctx context.Context, config Config) *Peer {
 		watching: map[terms.PeerID]context.CancelFunc{}, cancel: cancel, stopped: make(chan struct{}),
 		starts: make(chan struct{}, startsMax), lived: make(chan struct{}),
 	}
-	p.core.Key = config.Key
+	p.core.Key, p.offer = config.Key, &p.config.Offer
 	p.core.Explain, p.frozen = true, p.core.state.Freeze()
 	config.Archive.Restored(p.core.state, nil)
 	p.core.Folder = func(id terms.AllocationID) string { return config.Driver.FilesFolder(id.String()) }
@@ -509,6 +510,14 @@ func (p *Peer) Ready(ctx context.Context) error {
 		}
 		least = s.Index + 1
 	}
+}
+
+// Offer has the node offer something else from now on, at the address that it has.
+func (p *Peer) Offer(ctx context.Context, offer terms.Offer) {
+	p.post(ctx, func() {
+		p.offer = &offer
+		p.core.Offer(p.offer)
+	})
 }
 
 // Logs reads the output of an allocation that ran on this node.

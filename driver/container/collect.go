@@ -63,10 +63,10 @@ func usedAt(image images.Image) (last time.Time, ours bool) {
 // container runs on stays until that ends. It goes on when one cannot be removed, and returns why.
 func (d *Driver) Collect(ctx context.Context, needed []string, keep time.Duration) (removed []string, err error) {
 	e := d.engine
-	if e.missing != nil {
+	if e.there.Load().lack != nil {
 		return nil, nil
 	}
-	if room, err := disk.RoomOf(e.root); err == nil && room.Tight() {
+	if room, err := disk.RoomOf(e.there.Load().root); err == nil && room.Tight() {
 		keep = min(keep, pressedKeep)
 	}
 	ctx = e.within(ctx)

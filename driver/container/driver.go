@@ -1,6 +1,7 @@
 package container
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -48,14 +49,19 @@ type Config struct {
 type Driver struct {
 	*process.Driver
 	engine *engine
-	// missing is why no containers run here; nil if they do.
-	missing error
+	// found is closed when all that containers need is there.
+	found chan struct{}
+	close context.CancelFunc
+	looks sync.WaitGroup
 }
 
 var _ driver.Driver = (*Driver)(nil)
 
-// Open takes the folder and finds the tasks that an earlier driver started in it. A machine without containerd, or on
-// which this process may not make containers, runs processes only; Missing tells.
+// lookAgain is how often a driver looks for what was missing.
+const lookAgain = 2 * time.Second
+
+// Open takes the folder and finds the tasks that an earlier driver started in it. A machine without containerd runs
+// processes only until that is there, and one on which this process may not make containers for ever; Missing tells.
 func Open(c Config) (*Driver, error) {
 	dir, err := filepath.Abs(c.Dir)
 	if err != nil {
@@ -65,46 +71,67 @@ func Open(c Config) (*Driver, error) {
 		c.Stall = stallDefault
 	}
 	e := &engine{owner: fmt.Sprintf("%x", sha256.Sum256([]byte(dir)))[:16], tasks: filepath.Join(dir, "tasks"),
-		stall: c.Stall, credentials: c.Credentials, busy: map[string]chan struct{}{}}
+		socket: c.Socket, stall: c.Stall, credentials: c.Credentials, busy: map[string]chan struct{}{}}
 	if e.client, err = containerd.New(c.Socket, containerd.WithDefaultNamespace(namespace)); err != nil {
 		return nil, fmt.Errorf("use containerd at %s: %w", c.Socket, err)
 	}
 	c.Containers = e
-	d := &Driver{engine: e}
+	e.there.Store(&equipment{lack: errors.New("containers are being looked for")})
+	d := &Driver{engine: e, found: make(chan struct{})}
 	if d.Driver, err = process.Open(c.Config); err != nil {
 		return nil, errors.Join(err, e.client.Close())
 	}
-	if d.missing = d.MayContain(); d.missing == nil {
-		d.missing = e.find(c.Socket)
+	var ctx context.Context
+	ctx, d.close = context.WithCancel(context.Background())
+	if err := d.MayContain(); err != nil {
+		e.there.Store(&equipment{lack: err})
+	} else if e.look() {
+		close(d.found)
+	} else {
+		d.looks.Go(func() { d.lookUntilFound(ctx) })
 	}
-	if d.missing == nil {
-		d.missing = e.sweep()
-	}
-	e.missing = d.missing
 	return d, nil
 }
 
+// lookUntilFound looks for what is missing until ctx ends: containerd may be started later than this process.
+func (d *Driver) lookUntilFound(ctx context.Context) {
+	for {
+		select {
+		case <-time.After(lookAgain):
+		case <-ctx.Done():
+			return
+		}
+		if d.engine.look() {
+			close(d.found)
+			return
+		}
+	}
+}
+
 // Missing tells why no containers run here, nil if they do.
-func (d *Driver) Missing() error { return d.missing }
+func (d *Driver) Missing() error { return d.engine.there.Load().lack }
+
+// Found is closed when nothing is missing.
+func (d *Driver) Found() <-chan struct{} { return d.found }
 
 // Version is that of containerd.
-func (d *Driver) Version() string { return d.engine.version }
+func (d *Driver) Version() string { return d.engine.there.Load().version }
 
 // Close releases this process's hold; tasks go on running.
-func (d *Driver) Close() error { return errors.Join(d.Driver.Close(), d.engine.client.Close()) }
+func (d *Driver) Close() error {
+	d.close()
+	d.looks.Wait()
+	return errors.Join(d.Driver.Close(), d.engine.client.Close())
+}
 
 // engine is containerd, with what one driver has there.
 type engine struct {
-	client      *containerd.Client
-	version     string
-	snapshotter string
-	// root is the folder of the file systems, "" if containerd does not tell.
-	root    string
-	runtime string
-	owner   string
-	tasks   string // the folder of all tasks
-	stall   time.Duration
-	missing error
+	client *containerd.Client
+	socket string
+	there  atomic.Pointer[equipment]
+	owner  string
+	tasks  string // the folder of all tasks
+	stall  time.Duration
 	// credentials are those of Config, which may be nil.
 	credentials func(ctx context.Context, task string) ([]byte, error)
 	// left says that containerd keeps something for a task that is gone.
@@ -114,40 +141,63 @@ type engine struct {
 	busy map[string]chan struct{} // images that are being pulled
 }
 
+// equipment is what a machine has for containers.
+type equipment struct {
+	version     string
+	snapshotter string
+	// root is the folder of the file systems, "" if containerd does not tell.
+	root    string
+	runtime string
+	// lack is why no containers run; nil if they do.
+	lack error
+}
+
+// look looks for all that containers need, gives up what was left for tasks that are gone, and tells whether they run.
+func (e *engine) look() bool {
+	now, err := e.find()
+	if err == nil {
+		err = e.sweep(now)
+	}
+	now.lack = err
+	e.there.Store(now)
+	return err == nil
+}
+
 // find looks for all that containers need.
-func (e *engine) find(socket string) error {
-	if _, err := os.Stat(socket); err != nil {
-		return fmt.Errorf("containerd does not run: %w", err)
+func (e *engine) find() (*equipment, error) {
+	at := &equipment{}
+	if _, err := os.Stat(e.socket); err != nil {
+		return at, fmt.Errorf("containerd does not run: %w", err)
 	}
 	var err error
-	if e.runtime, err = exec.LookPath("runc"); err != nil {
-		return fmt.Errorf("runc is missing: %w", err)
+	if at.runtime, err = exec.LookPath("runc"); err != nil {
+		return at, fmt.Errorf("runc is missing: %w", err)
 	}
 	if _, err = exec.LookPath("nsenter"); err != nil {
-		return fmt.Errorf("nsenter is missing: %w", err)
+		return at, fmt.Errorf("nsenter is missing: %w", err)
 	}
 	ctx, cancel := e.context()
 	defer cancel()
 	version, err := e.client.Version(ctx)
 	if err != nil {
-		return fmt.Errorf("containerd at %s: %w", socket, err)
+		return at, fmt.Errorf("containerd at %s: %w", e.socket, err)
 	}
-	e.version = version.Version
+	at.version = version.Version
 	plugins, err := e.client.IntrospectionService().Plugins(ctx, "type==io.containerd.snapshotter.v1")
 	if err != nil {
-		return fmt.Errorf("containerd at %s: its snapshotters: %w", socket, err)
+		return at, fmt.Errorf("containerd at %s: its snapshotters: %w", e.socket, err)
 	}
 	for _, name := range []string{"overlayfs", "native"} {
 		for _, plugin := range plugins.Plugins {
-			if plugin.ID == name && plugin.InitErr == nil && e.snapshotter == "" {
-				e.snapshotter, e.root = name, plugin.Exports["root"]
+			if plugin.ID == name && plugin.InitErr == nil && at.snapshotter == "" {
+				at.snapshotter, at.root = name, plugin.Exports["root"]
 			}
 		}
 	}
-	if e.snapshotter == "" {
-		return fmt.Errorf("containerd at %s has neither of the snapshotters overlayfs and native", socket)
+	if at.snapshotter == "" {
+		return at, fmt.Errorf("containerd at %s has neither of the snapshotters overlayfs and native", e.socket)
 	}
-	return nil
+	return at, nil
 }
 
 // context is for what containerd does at once, also while a task is being ended.
@@ -162,10 +212,7 @@ func (e *engine) within(ctx context.Context) context.Context {
 
 // Runtime is the path of runc.
 func (e *engine) Runtime() string {
-	if e.runtime == "" {
-		return "runc"
-	}
-	return e.runtime
+	return cmp.Or(e.there.Load().runtime, "runc")
 }
 
 // ownerLabel is on the leases of a driver.
@@ -176,20 +223,21 @@ func (e *engine) lease(key string) string { return "starling-" + e.owner + "-" +
 
 // Remove gives up what is kept for a task.
 func (e *engine) Remove(key string) error {
-	if e.missing != nil {
-		return nil // the next driver that finds containerd sweeps
+	at := e.there.Load()
+	if at.lack != nil {
+		return nil // whoever finds containerd sweeps
 	}
 	ctx, cancel := e.context()
 	defer cancel()
-	err := e.remove(ctx, e.lease(key))
+	err := e.remove(ctx, at, e.lease(key))
 	if err != nil {
 		e.left.Store(true)
 	}
 	return err
 }
 
-func (e *engine) remove(ctx context.Context, name string) error {
-	err := e.client.SnapshotService(e.snapshotter).Remove(ctx, name)
+func (e *engine) remove(ctx context.Context, at *equipment, name string) error {
+	err := e.client.SnapshotService(at.snapshotter).Remove(ctx, name)
 	if err == nil || errdefs.IsNotFound(err) {
 		err = e.client.LeasesService().Delete(ctx, leases.Lease{ID: name})
 	}
@@ -200,7 +248,7 @@ func (e *engine) remove(ctx context.Context, name string) error {
 }
 
 // sweep gives up what is kept for tasks that are not there any more.
-func (e *engine) sweep() error {
+func (e *engine) sweep(at *equipment) error {
 	ctx, cancel := e.context()
 	defer cancel()
 	kept, err := e.client.LeasesService().List(ctx, fmt.Sprintf("labels.%q==%s", ownerLabel, e.owner))
@@ -214,7 +262,7 @@ func (e *engine) sweep() error {
 	for _, lease := range kept {
 		known := slices.ContainsFunc(entries, func(entry os.DirEntry) bool { return e.lease(entry.Name()) == lease.ID })
 		if !known {
-			err = errors.Join(err, e.remove(ctx, lease.ID))
+			err = errors.Join(err, e.remove(ctx, at, lease.ID))
 		}
 	}
 	return err

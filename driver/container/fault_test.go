@@ -321,6 +321,35 @@ func (b *bench) withoutContainerd(t *testing.T, image *driver.Container) {
 	b.close(t)
 }
 
+// TestContainerdComesLater has a peer that starts first run containers as soon as containerd is there.
+func TestContainerdComesLater(t *testing.T) {
+	t.Parallel()
+	c := own(t)
+	c.Kill()
+	b := over(t, c, t.TempDir())
+	image := hosted(t, v1.Config{})
+	if b.Missing() == nil {
+		t.Error("nothing is missing without containerd")
+	}
+	if err := c.Restart(); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-b.Found():
+	case <-b.ctx.Done():
+		t.Fatal("containerd is not found")
+	}
+	if b.Missing() != nil || b.Version() == "" {
+		t.Errorf("containerd %q is found: missing is %v", b.Version(), b.Missing())
+	}
+	b.start(t, driver.Task{ID: "late", Container: image, Command: shell("exit 3")})
+	if got := b.exited(t, "late"); got.ExitCode != 3 {
+		t.Errorf("got %+v, want the exit code 3", got)
+	}
+	b.end(t)
+	b.close(t)
+}
+
 func snapshotsOf(t *testing.T, c *containertest.Containerd) (all []string) {
 	t.Helper()
 	ctx := namespaces.WithNamespace(context.Background(), "starling")

@@ -29,8 +29,8 @@ func (e *engine) Pull(ctx context.Context, wanted driver.Image,
 	if err != nil {
 		return "", fmt.Errorf("image %q: %w", named, err)
 	}
-	if e.missing != nil {
-		return "", fmt.Errorf("image %q: no containers run here: %w", named, e.missing)
+	if lack := e.there.Load().lack; lack != nil {
+		return "", fmt.Errorf("image %q: no containers run here: %w", named, lack)
 	}
 	ctx, cancel := context.WithCancelCause(e.within(ctx))
 	defer cancel(nil)
@@ -123,7 +123,7 @@ func (p *pull) unpack(ctx context.Context, image containerd.Image) error {
 	}
 	p.tell("unpacking image " + reference.FamiliarString(p.name))
 	p.stopCounting()
-	return image.Unpack(ctx, p.engine.snapshotter)
+	return image.Unpack(ctx, p.engine.there.Load().snapshotter)
 }
 
 // has tells whether an image is here whole.
@@ -132,7 +132,7 @@ func (e *engine) has(ctx context.Context, name string) bool {
 	if err != nil {
 		return false
 	}
-	unpacked, err := image.IsUnpacked(ctx, e.snapshotter)
+	unpacked, err := image.IsUnpacked(ctx, e.there.Load().snapshotter)
 	return err == nil && unpacked
 }
 

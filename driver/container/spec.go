@@ -40,7 +40,7 @@ func (e *engine) Prepare(ctx context.Context, key string, t *driver.Task) (*runc
 	if err != nil {
 		return nil, fmt.Errorf("image %q: %w", name, err)
 	}
-	c := &runc.Container{Program: e.runtime, User: t.User}
+	c := &runc.Container{Program: e.Runtime(), User: t.User}
 	if c.User == "" {
 		c.User = made.Config.User
 	}
@@ -64,7 +64,7 @@ func (e *engine) Prepare(ctx context.Context, key string, t *driver.Task) (*runc
 		c.Root = append(c.Root, specs.Mount{Type: m.Type, Source: m.Source, Destination: m.Target, Options: m.Options})
 	}
 	if e.left.Swap(false) { // containerd is back
-		_ = e.sweep()
+		_ = e.sweep(e.there.Load())
 	}
 	return c, nil
 }
@@ -76,7 +76,7 @@ func (e *engine) writable(ctx context.Context, name, base string) ([]mount.Mount
 		return nil, fmt.Errorf("make a lease in containerd: %w", err)
 	}
 	ctx = leases.WithLease(ctx, name)
-	snapshots := e.client.SnapshotService(e.snapshotter)
+	snapshots := e.client.SnapshotService(e.there.Load().snapshotter)
 	root, err := snapshots.Prepare(ctx, name, base)
 	if errdefs.IsAlreadyExists(err) { // of a start that nothing confirmed
 		if err = snapshots.Remove(ctx, name); err == nil {

@@ -192,9 +192,7 @@ func Start(ctx context.Context, config Config) (*Host, error) {
 	h.serving.Go(func() { h.sealAnew(ctx) })
 	h.serving.Go(func() { h.credentials.Run(ctx) })
 	h.serving.Go(func() { h.tellStory(ctx) })
-	if tasks.Missing() == nil {
-		h.serving.Go(func() { h.collectImages(ctx, tasks) })
-	}
+	h.serving.Go(func() { h.runContainers(ctx, tasks) })
 	return h, nil
 }
 

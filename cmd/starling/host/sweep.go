@@ -77,6 +77,22 @@ func EndTasks(folder string) error {
 	return errors.Join(endTasks(now, tasks, 0), tasks.Close())
 }
 
+// runContainers waits until containers can run here, says so if the machine has offered none, and then looks after
+// their images until ctx ends.
+func (h *Host) runContainers(ctx context.Context, tasks *container.Driver) {
+	select {
+	case <-tasks.Found():
+	case <-ctx.Done():
+		return
+	}
+	offer := h.config.Offer
+	if offerDriver(&offer, tasks); !offer.Equal(&h.config.Offer) {
+		h.config.Log.Info("containerd is there: containers run here from now on", "version", tasks.Version())
+		h.Peer.Offer(ctx, offer)
+	}
+	h.collectImages(ctx, tasks)
+}
+
 // collectImages removes the images that no version of a job has named for long, until ctx ends.
 func (h *Host) collectImages(ctx context.Context, tasks *container.Driver) {
 	for keep := cmp.Or(h.config.KeepImages, container.KeepDefault); ; {
