@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -31,6 +32,12 @@ func (a *Agent) Tasks() ([]Process, error) {
 		}
 	}
 	return tasks, err
+}
+
+// Supervisors returns the processes that look after the agent's tasks, and those that these have started for a while.
+func (a *Agent) Supervisors() ([]Process, error) {
+	all, err := a.everything()
+	return slices.DeleteFunc(all, func(p Process) bool { return p.Allocation != "" }), err
 }
 
 // Tasks returns the processes of all agents' tasks.

@@ -85,6 +85,8 @@ type submitter struct {
 	random *rand.Rand
 	// pace is the longest time between two jobs.
 	pace time.Duration
+	// change makes of each job what the test wants; nil leaves it.
+	change func(*terms.Job) *terms.Job
 	// acknowledged are the jobs that were accepted, doubtful those of which that is not known.
 	acknowledged, doubtful []string
 }
@@ -102,6 +104,9 @@ func (s *submitter) run(ctx context.Context) {
 			order = append(order, s.Agents[i])
 		}
 		spec := s.job(fmt.Sprintf("%s-%d", s.name, n), terms.Batch, witnessRole, uint32(1+s.random.IntN(instancesMax)))
+		if s.change != nil {
+			spec = s.change(spec)
+		}
 		if err := s.bring(spec, order); err != nil {
 			s.Logf("%s is in doubt: %v", spec.Name, err)
 			s.doubtful = append(s.doubtful, string(spec.Name))
