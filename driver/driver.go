@@ -300,7 +300,14 @@ type Driver interface {
 	// Exec runs a program beside the running task t.ID, with t's Command, environment, folder, account, devices and
 	// volumes, confined as the task is and within its limits, and returns its exit code; 128+signal when a signal ended
 	// it. It ends with the task at the latest. An error means that it could not be started, or that ctx ended it.
+	// The end of ctx, and of this process, leave a session with a name as it is: the error is ErrDetached then.
 	Exec(ctx context.Context, t Task, s Session) (exitCode int, err error)
+	// Attach goes on with the session of a name beside a task, in place of who looks at it now, and is shown the end of
+	// what was shown before. It returns as Exec does. A session to which nobody attaches for ten minutes is ended; of one
+	// that has ended meanwhile the exit code is told once.
+	Attach(ctx context.Context, id string, s Session) (exitCode int, err error)
+	// Sessions lists the sessions with names beside a task, oldest first.
+	Sessions(id string) []SessionStatus
 	// Usage reads what the machine uses, and those of these tasks that run. An error means that this system does not
 	// tell.
 	Usage(ids []string) (Usage, error)

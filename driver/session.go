@@ -3,6 +3,7 @@ package driver
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -20,10 +21,27 @@ type Session struct {
 	Terminal *Terminal
 	// Env are variables that it has beside those of the task.
 	Env []string
+	// Name has the session outlive who looks at it, and this process, if it has a terminal; By tells who began it. Another
+	// session of the name must not be there.
+	Name, By string
 	// Drain is how long, after its end, what it has left behind may keep its output open, and its output may take to be
 	// taken; zero means a second.
 	Drain time.Duration
 }
+
+// SessionStatus tells of a session that outlives who looks at it.
+type SessionStatus struct {
+	// Task is the ID of the task beside which it is, Name its own.
+	Task, Name string
+	Command    []string
+	By         string
+	Began      time.Time
+	// Attached tells that somebody looks at it, Ended that its program has ended, and nobody was told how.
+	Attached, Ended bool
+}
+
+// ErrDetached is what those get who look no longer at a session that goes on.
+var ErrDetached = errors.New("the session goes on without you")
 
 // Terminal is a terminal as somebody sees it.
 type Terminal struct {

@@ -28,6 +28,8 @@ func processContract() map[string]func(*testing.T, *bench) {
 		"Run":              testRun,
 		"Session":          testSession,
 		"SessionEnds":      testSessionEnds,
+		"SessionGoesOn":    testSessionGoesOn,
+		"SessionIsOver":    testSessionIsOver,
 		"Terminal":         testTerminal,
 		"UsageGrows":       testUsageGrows,
 		"StopFamily":       testStopFamily,

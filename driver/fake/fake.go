@@ -6,6 +6,7 @@ package fake
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -436,6 +437,14 @@ func (d *Driver) Exec(_ context.Context, t driver.Task, s driver.Session) (exitC
 	}
 	return 0, nil
 }
+
+// Attach returns an error: a fake session does not go on.
+func (d *Driver) Attach(context.Context, string, driver.Session) (exitCode int, err error) {
+	return driver.NoExitCode, errors.New("there is no such session")
+}
+
+// Sessions are none.
+func (d *Driver) Sessions(string) []driver.SessionStatus { return nil }
 
 // Usage has every task keep one processor busy, and a mebibyte.
 func (d *Driver) Usage(ids []string) (driver.Usage, error) {

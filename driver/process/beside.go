@@ -27,6 +27,14 @@ func (d *Driver) Exec(ctx context.Context, t driver.Task, s driver.Session) (exi
 	if len(t.Command) == 0 {
 		return driver.NoExitCode, fmt.Errorf("run a program beside task %q: no program is named", t.ID)
 	}
+	if s.Name != "" && s.Terminal != nil {
+		return d.execKept(ctx, known, t, s)
+	}
+	return d.execHere(ctx, known, t, s)
+}
+
+// execHere runs a program beside a running task as a child of this process.
+func (d *Driver) execHere(ctx context.Context, known *task, t driver.Task, s driver.Session) (exitCode int, err error) {
 	if known.origin.Runtime != "" {
 		return d.execInContainer(ctx, known, t, s)
 	}

@@ -52,6 +52,8 @@ type Config struct {
 	Failed remains.Retention
 	// Unattended is how long tasks go on while no driver has the folder; zero means lock.UnattendedDefault.
 	Unattended time.Duration
+	// UnattendedSessions is how long sessions go on that nobody looks at; zero means ten minutes.
+	UnattendedSessions time.Duration
 }
 
 // Driver runs tasks as processes.

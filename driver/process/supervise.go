@@ -54,6 +54,9 @@ func Supervise(dir string, mount runc.Mounter) int {
 	runtime.LockOSThread() // runc, too, is to be forked by a thread that does not end
 	// The machine's shutdown tells all processes to end. The task does that by itself, and somebody must see how.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
+	if filepath.Base(filepath.Dir(dir)) == sessionsFolder {
+		return keepSession(dir)
+	}
 	if err := newSupervisor(folder(dir), mount).run(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
