@@ -375,6 +375,17 @@ func (p *peer) SendOutput(_ context.Context, output terms.OutputSet, to io.Write
 	return err
 }
 
+// Attach says where it is and that it goes on, and ends with 8.
+func (p *peer) Attach(_ context.Context, id terms.AllocationID, s driver.Session) (int, error) {
+	fmt.Fprintln(s.Output, p.self, id, "goes on with", s.Name)
+	return 8, nil
+}
+
+// Sessions are one.
+func (p *peer) Sessions(id terms.AllocationID) []driver.SessionStatus {
+	return []driver.SessionStatus{{Task: id.String(), Name: "abc", Command: []string{"sh"}, By: "alice"}}
+}
+
 // Exec says where it is and what it was told, and ends with 7.
 func (p *peer) Exec(_ context.Context, id terms.AllocationID, command []string, s driver.Session) (int, error) {
 	if command[0] == "missing" {

@@ -106,6 +106,7 @@ func withMoment(ctx context.Context, header http.Header, spec connect.Spec) (con
 		spec.Procedure == starlingv1connect.StarlingFilesProcedure,
 		spec.Procedure == starlingv1connect.StarlingNodeStatsProcedure,
 		spec.Procedure == starlingv1connect.StarlingInstanceStatsProcedure,
+		spec.Procedure == starlingv1connect.StarlingListSessionsProcedure,
 		spec.Procedure == starlingv1connect.StarlingInfoProcedure:
 		return ctx, &wire.Failure{Code: wire.Invalid,
 			Reason: "this is not part of the value that is archived: leave out --at"}

@@ -53,6 +53,8 @@ func TestSessions(t *testing.T) {
 		t.Errorf("got %d, %q, %v", code, out, err)
 	}
 
+	wantAttached(t, c, id)
+	refused(&starlingv1.ExecRequest{Job: "web", Session: "abc"}, wire.Invalid, "has a terminal")
 	refused(&starlingv1.ExecRequest{Job: "web"}, wire.Invalid, "command must name a program")
 	refused(&starlingv1.ExecRequest{Job: "none", Command: sh}, wire.NotFound, `no job "none"`)
 	refused(&starlingv1.ExecRequest{Allocation: "web", Command: sh}, wire.Invalid, "must be as in")
@@ -61,4 +63,20 @@ func TestSessions(t *testing.T) {
 	refused(&starlingv1.ExecRequest{Job: "web", Command: []string{"missing"}}, wire.NotFound, "program missing not found")
 	b.report(terms.SlotName{Job: "web", Task: "main"}, facts.ByItself)
 	refused(&starlingv1.ExecRequest{Job: "web", Command: sh}, wire.Conflict, "does not run")
+}
+
+// wantAttached attaches to a session on b, and lists it.
+func wantAttached(t *testing.T, c *client.Client, id string) {
+	t.Helper()
+	var out strings.Builder
+	name := ""
+	code, err := c.Exec(within(t), &starlingv1.ExecRequest{Job: "web", Terminal: true, Session: "abc"}, client.Session{
+		Stdout: &out, Stderr: &out, Began: func(told *starlingv1.ExecResponse) { name = told.GetSession() }})
+	if err != nil || code != 8 || out.String() != "b~1 "+id+" goes on with abc\n" || name != "abc" {
+		t.Errorf("attached: got %d, %q, %v in session %q", code, &out, err, name)
+	}
+	all, err := c.ListSessions(within(t), &starlingv1.ListSessionsRequest{Job: "web"})
+	if err != nil || len(all.GetSessions()) != 1 || all.GetSessions()[0].GetName() != "abc" || all.GetNode() != "b" {
+		t.Errorf("sessions: got %v, %v", all, err)
+	}
 }

@@ -303,6 +303,16 @@ func (p *Peer) Exec(ctx context.Context, id terms.AllocationID, command []string
 	return p.config.Driver.Exec(ctx, task, s)
 }
 
+// Attach goes on with a session beside an instance of this node.
+func (p *Peer) Attach(ctx context.Context, id terms.AllocationID, s driver.Session) (exitCode int, err error) {
+	return p.config.Driver.Attach(ctx, id.String(), s)
+}
+
+// Sessions lists the sessions beside an instance of this node that can be attached to.
+func (p *Peer) Sessions(id terms.AllocationID) []driver.SessionStatus {
+	return p.config.Driver.Sessions(id.String())
+}
+
 // Usage reads what this machine uses, and these of its instances.
 func (p *Peer) Usage(ids []string) (driver.Usage, error) { return p.config.Driver.Usage(ids) }
 

@@ -195,6 +195,13 @@ func (c *Client) InstanceStats(ctx context.Context,
 	return unary(ctx, c, request, starlingv1connect.StarlingClient.InstanceStats)
 }
 
+// ListSessions lists the sessions beside an instance that can be attached to.
+func (c *Client) ListSessions(ctx context.Context,
+	request *starlingv1.ListSessionsRequest) (*starlingv1.ListSessionsResponse, error) {
+	request.MinIndex = c.least(request.MinIndex)
+	return unary(ctx, c, request, starlingv1connect.StarlingClient.ListSessions)
+}
+
 // AllPools returns all pools whose paths begin with the prefix, with the index, version and capacity of the last
 // page.
 func (c *Client) AllPools(ctx context.Context, prefix string) (*starlingv1.ListPoolsResponse, error) {

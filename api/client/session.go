@@ -25,6 +25,8 @@ type Session struct {
 	Stdout, Stderr io.Writer
 	// Resized are later sizes of the terminal, as requests with columns and rows; nil for none.
 	Resized <-chan *starlingv1.ExecRequest
+	// Began is told where the session is; nil tells nobody.
+	Began func(*starlingv1.ExecResponse)
 }
 
 type talk = connect.BidiStreamForClientSimple[starlingv1.ExecRequest, starlingv1.ExecResponse]
@@ -36,12 +38,13 @@ func (c *Client) Exec(ctx context.Context, request *starlingv1.ExecRequest, s Se
 	defer cancel()
 	request.MinIndex, request.Interactive = c.least(request.MinIndex), s.Input != nil
 	var t *talk
+	var head *starlingv1.ExecResponse
 	var begun error
 	err = c.retry(ctx, func(peer starlingv1connect.StarlingClient) (err error) {
 		connected := atomic.Bool{}
 		traced := httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
 			GotConn: func(httptrace.GotConnInfo) { connected.Store(true) }})
-		if t, err = begin(traced, peer, request); err != nil && mayCount(err, connected.Load()) {
+		if t, head, err = begin(traced, peer, request); err != nil && mayCount(err, connected.Load()) {
 			begun, err = err, nil
 		}
 		return err
@@ -50,6 +53,9 @@ func (c *Client) Exec(ctx context.Context, request *starlingv1.ExecRequest, s Se
 		return 0, err
 	}
 	defer t.CloseResponse()
+	if s.Began != nil {
+		s.Began(head)
+	}
 	say(t, s)
 	for {
 		answer, err := t.Receive()
@@ -72,17 +78,17 @@ func (c *Client) Exec(ctx context.Context, request *starlingv1.ExecRequest, s Se
 }
 
 // begin asks one peer for a session, and returns when that has begun.
-func begin(ctx context.Context, peer starlingv1connect.StarlingClient, request *starlingv1.ExecRequest) (*talk, error) {
-	t, err := peer.Exec(ctx)
-	if err != nil {
-		return nil, err
+func begin(ctx context.Context, peer starlingv1connect.StarlingClient,
+	request *starlingv1.ExecRequest) (t *talk, head *starlingv1.ExecResponse, err error) {
+	if t, err = peer.Exec(ctx); err != nil {
+		return nil, nil, err
 	}
 	// The transport does not heed the end of ctx while it waits for more of the request.
 	context.AfterFunc(ctx, func() { _ = t.CloseRequest() })
 	if err = t.Send(request); err == nil || errors.Is(err, io.EOF) { // then the answer tells why
-		_, err = t.Receive()
+		head, err = t.Receive()
 	}
-	return t, err
+	return t, head, err
 }
 
 // say sends what the program is to be told, until the call ends.

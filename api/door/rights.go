@@ -148,6 +148,7 @@ var changing = []group{
 	}},
 	{Right{Role: access.Operator, Pool: true, Node: true}, []string{
 		starlingv1connect.StarlingExecProcedure,
+		starlingv1connect.StarlingListSessionsProcedure,
 		starlingv1connect.StarlingFilesProcedure,
 		starlingv1connect.StarlingReadVolumesProcedure,
 		starlingv1connect.StarlingRelocateVolumesProcedure,

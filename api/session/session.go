@@ -3,12 +3,15 @@
 package session
 
 import (
+	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
@@ -32,6 +35,10 @@ type Backend interface {
 	Self() terms.PeerID
 	// Exec runs a program beside an instance of this node, as driver.Driver does.
 	Exec(ctx context.Context, id terms.AllocationID, command []string, s driver.Session) (exitCode int, err error)
+	// Attach goes on with a session beside an instance of this node, as driver.Driver does.
+	Attach(ctx context.Context, id terms.AllocationID, s driver.Session) (exitCode int, err error)
+	// Sessions lists the sessions beside an instance of this node to which one can attach.
+	Sessions(id terms.AllocationID) []driver.SessionStatus
 }
 
 // Server answers for one peer.
@@ -55,8 +62,8 @@ func (s *Server) Exec(ctx context.Context, caller *stream) error {
 	if err != nil {
 		return err
 	}
-	if len(first.GetCommand()) == 0 {
-		return &wire.Failure{Code: wire.Invalid, Reason: "the request: command must name a program"}
+	if problem := problemOf(first); problem != "" {
+		return &wire.Failure{Code: wire.Invalid, Reason: "the request: " + problem}
 	}
 	state, err := s.State(ctx, first.GetMinIndex())
 	if err != nil {
@@ -80,6 +87,16 @@ func (s *Server) Exec(ctx context.Context, caller *stream) error {
 	}
 	first.Allocation, first.Direct, first.By, first.MinIndex = id.String(), true, by, uint64(state.Index)
 	return s.passOn(ctx, caller, first, node)
+}
+
+func problemOf(first *starlingv1.ExecRequest) string {
+	switch {
+	case first.GetSession() == "" && len(first.GetCommand()) == 0:
+		return "command must name a program, or session a session"
+	case first.GetSession() != "" && (len(first.GetCommand()) > 0 || !first.GetTerminal()):
+		return "who attaches to a session has a terminal, and names no command"
+	}
+	return ""
 }
 
 // find returns the allocation that is meant, which must run, and its node.
@@ -126,6 +143,9 @@ type talk struct {
 func (s *Server) run(ctx context.Context, caller *stream, t *talk) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	if t.first.GetTerminal() {
+		t.head.Session = cmp.Or(t.first.GetSession(), newName())
+	}
 	if err := caller.Send(t.head); err != nil {
 		return err
 	}
@@ -140,15 +160,28 @@ func (s *Server) run(ctx context.Context, caller *stream, t *talk) error {
 	if t.first.GetTerminal() {
 		d.Terminal = &driver.Terminal{Size: sizeOf(t.first), Resized: resized}
 	}
-	go hear(caller, told, resized, cancel)
+	go hear(&ear{caller: caller, input: told, resized: resized, gone: cancel, staysOpen: t.first.GetTerminal()})
 	log := s.Log
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
 	log = log.With("allocation", t.id.String(), "by", t.by)
-	log.Info("a session begins", "command", t.first.GetCommand(), "terminal", t.first.GetTerminal())
-	code, err := s.Backend.Exec(ctx, t.id, t.first.GetCommand(), d)
-	if err != nil {
+	if d.Name, d.By = t.head.GetSession(), t.by; d.Name != "" {
+		log = log.With("session", d.Name)
+	}
+	code, err := 0, error(nil)
+	if t.first.GetSession() != "" {
+		log.Info("somebody attaches to a session")
+		code, err = s.Backend.Attach(ctx, t.id, d)
+	} else {
+		log.Info("a session begins", "command", t.first.GetCommand(), "terminal", t.first.GetTerminal())
+		code, err = s.Backend.Exec(ctx, t.id, t.first.GetCommand(), d)
+	}
+	switch {
+	case errors.Is(err, driver.ErrDetached):
+		log.Info("a session goes on without who was attached", "reason", err)
+		return &wire.Failure{Code: wire.Conflict, Reason: err.Error()}
+	case err != nil:
 		log.Info("a session has ended", "error", err)
 		return &wire.Failure{Code: wire.NotFound, Reason: err.Error()}
 	}
@@ -157,33 +190,50 @@ func (s *Server) run(ctx context.Context, caller *stream, t *talk) error {
 	return answers.send(&starlingv1.ExecResponse{ExitCode: &status})
 }
 
+// newName is that of a new session. It is short, for there are few beside one instance.
+func newName() string { return strings.ToLower(rand.Text()[:6]) }
+
 func sizeOf(request *starlingv1.ExecRequest) driver.Size {
 	const most = 1 << 15
 	return driver.Size{Columns: uint16(min(request.GetColumns(), most)), Rows: uint16(min(request.GetRows(), most))}
 }
 
-// hear passes on what the caller says until there is no more, and ends the session if the caller is gone. It ends with
-// the call.
-func hear(caller *stream, input *io.PipeWriter, resized chan driver.Size, gone func()) {
-	defer close(resized)
+// ear is what passes on what a caller says.
+type ear struct {
+	caller  *stream
+	input   *io.PipeWriter
+	resized chan driver.Size
+	// gone is called when the caller is lost. What it says ends the input, too, unless that stays open: for a program with
+	// a terminal the end of the input is a key.
+	gone      func()
+	staysOpen bool
+}
+
+// hear passes on what the caller says until there is no more. It ends with the call.
+func hear(e *ear) {
+	defer close(e.resized)
 	for {
-		request, err := caller.Receive()
-		if err != nil {
-			input.Close()
-			if !errors.Is(err, io.EOF) {
-				gone()
-			}
+		request, err := e.caller.Receive()
+		switch {
+		case errors.Is(err, io.EOF) && e.staysOpen:
+			return
+		case errors.Is(err, io.EOF):
+			e.input.Close()
+			return
+		case err != nil:
+			e.input.CloseWithError(err)
+			e.gone()
 			return
 		}
 		if request.GetColumns() > 0 {
 			select {
-			case <-resized: // a later size takes its place
+			case <-e.resized: // a later size takes its place
 			default:
 			}
-			resized <- sizeOf(request)
+			e.resized <- sizeOf(request)
 		}
 		if len(request.GetInput()) > 0 {
-			_, _ = input.Write(request.GetInput()) // a program that has ended reads no more
+			_, _ = e.input.Write(request.GetInput()) // a program that has ended reads no more
 		}
 	}
 }

@@ -16,12 +16,13 @@
 package starlingv1
 
 import (
-	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
-	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
-	timestamppb "google.golang.org/protobuf/types/known/timestamppb"
 	reflect "reflect"
 	sync "sync"
 	unsafe "unsafe"
+
+	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
+	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
+	timestamppb "google.golang.org/protobuf/types/known/timestamppb"
 )
 
 const (
@@ -12539,8 +12540,9 @@ func (x *FileInfo) GetLink() string {
 	return ""
 }
 
-// ExecRequest is the beginning of a session with a program beside an instance, and after that what it is told. The end
-// of the requests is the end of the program's input; the end of the call ends the program.
+// ExecRequest is the beginning of a session with a program beside an instance, and after that what it is told. Without a
+// terminal the end of the requests is the end of the program's input, and the end of the call ends the program. A session
+// with a terminal goes on without its caller, for ten minutes or until another call attaches to it.
 type ExecRequest struct {
 	state    protoimpl.MessageState `protogen:"open.v1"`
 	MinIndex uint64                 `protobuf:"varint,1,opt,name=min_index,json=minIndex,proto3" json:"min_index,omitempty"`
@@ -12564,7 +12566,10 @@ type ExecRequest struct {
 	Direct bool   `protobuf:"varint,12,opt,name=direct,proto3" json:"direct,omitempty"`
 	By     string `protobuf:"bytes,13,opt,name=by,proto3" json:"by,omitempty"`
 	// In later requests: what it reads, and with columns and rows another size of the terminal.
-	Input         []byte `protobuf:"bytes,14,opt,name=input,proto3" json:"input,omitempty"`
+	Input []byte `protobuf:"bytes,14,opt,name=input,proto3" json:"input,omitempty"`
+	// Attaches to the session of this name, in place of running a command and of whoever is attached to it: the end of what
+	// was shown before comes first. Of one that has ended meanwhile the exit code is told once.
+	Session       string `protobuf:"bytes,15,opt,name=session,proto3" json:"session,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -12697,6 +12702,13 @@ func (x *ExecRequest) GetInput() []byte {
 	return nil
 }
 
+func (x *ExecRequest) GetSession() string {
+	if x != nil {
+		return x.Session
+	}
+	return ""
+}
+
 // ExecResponse is what comes of a session. The first tells where it is, the last how the program ended.
 type ExecResponse struct {
 	state      protoimpl.MessageState `protogen:"open.v1"`
@@ -12706,7 +12718,9 @@ type ExecResponse struct {
 	Stdout     []byte                 `protobuf:"bytes,4,opt,name=stdout,proto3" json:"stdout,omitempty"`
 	Stderr     []byte                 `protobuf:"bytes,5,opt,name=stderr,proto3" json:"stderr,omitempty"`
 	// 128 and the number of the signal if one ended it.
-	ExitCode      *int32 `protobuf:"varint,6,opt,name=exit_code,json=exitCode,proto3,oneof" json:"exit_code,omitempty"`
+	ExitCode *int32 `protobuf:"varint,6,opt,name=exit_code,json=exitCode,proto3,oneof" json:"exit_code,omitempty"`
+	// The name of a session with a terminal.
+	Session       string `protobuf:"bytes,7,opt,name=session,proto3" json:"session,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -12783,6 +12797,257 @@ func (x *ExecResponse) GetExitCode() int32 {
 	return 0
 }
 
+func (x *ExecResponse) GetSession() string {
+	if x != nil {
+		return x.Session
+	}
+	return ""
+}
+
+type ListSessionsRequest struct {
+	state    protoimpl.MessageState `protogen:"open.v1"`
+	MinIndex uint64                 `protobuf:"varint,1,opt,name=min_index,json=minIndex,proto3" json:"min_index,omitempty"`
+	// "web.server[2]#4711"; if empty, the next three say which instance.
+	Allocation string `protobuf:"bytes,2,opt,name=allocation,proto3" json:"allocation,omitempty"`
+	Job        string `protobuf:"bytes,3,opt,name=job,proto3" json:"job,omitempty"`
+	// May be empty for a job with one task.
+	Task string `protobuf:"bytes,4,opt,name=task,proto3" json:"task,omitempty"`
+	Slot uint32 `protobuf:"varint,5,opt,name=slot,proto3" json:"slot,omitempty"`
+	// Set by peers that ask for another.
+	Direct        bool `protobuf:"varint,6,opt,name=direct,proto3" json:"direct,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListSessionsRequest) Reset() {
+	*x = ListSessionsRequest{}
+	mi := &file_v1_starling_proto_msgTypes[154]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListSessionsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListSessionsRequest) ProtoMessage() {}
+
+func (x *ListSessionsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_v1_starling_proto_msgTypes[154]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListSessionsRequest.ProtoReflect.Descriptor instead.
+func (*ListSessionsRequest) Descriptor() ([]byte, []int) {
+	return file_v1_starling_proto_rawDescGZIP(), []int{154}
+}
+
+func (x *ListSessionsRequest) GetMinIndex() uint64 {
+	if x != nil {
+		return x.MinIndex
+	}
+	return 0
+}
+
+func (x *ListSessionsRequest) GetAllocation() string {
+	if x != nil {
+		return x.Allocation
+	}
+	return ""
+}
+
+func (x *ListSessionsRequest) GetJob() string {
+	if x != nil {
+		return x.Job
+	}
+	return ""
+}
+
+func (x *ListSessionsRequest) GetTask() string {
+	if x != nil {
+		return x.Task
+	}
+	return ""
+}
+
+func (x *ListSessionsRequest) GetSlot() uint32 {
+	if x != nil {
+		return x.Slot
+	}
+	return 0
+}
+
+func (x *ListSessionsRequest) GetDirect() bool {
+	if x != nil {
+		return x.Direct
+	}
+	return false
+}
+
+type ListSessionsResponse struct {
+	state      protoimpl.MessageState `protogen:"open.v1"`
+	Index      uint64                 `protobuf:"varint,1,opt,name=index,proto3" json:"index,omitempty"`
+	Allocation string                 `protobuf:"bytes,2,opt,name=allocation,proto3" json:"allocation,omitempty"`
+	Node       string                 `protobuf:"bytes,3,opt,name=node,proto3" json:"node,omitempty"`
+	// Oldest first.
+	Sessions      []*Session `protobuf:"bytes,4,rep,name=sessions,proto3" json:"sessions,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListSessionsResponse) Reset() {
+	*x = ListSessionsResponse{}
+	mi := &file_v1_starling_proto_msgTypes[155]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListSessionsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListSessionsResponse) ProtoMessage() {}
+
+func (x *ListSessionsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_v1_starling_proto_msgTypes[155]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListSessionsResponse.ProtoReflect.Descriptor instead.
+func (*ListSessionsResponse) Descriptor() ([]byte, []int) {
+	return file_v1_starling_proto_rawDescGZIP(), []int{155}
+}
+
+func (x *ListSessionsResponse) GetIndex() uint64 {
+	if x != nil {
+		return x.Index
+	}
+	return 0
+}
+
+func (x *ListSessionsResponse) GetAllocation() string {
+	if x != nil {
+		return x.Allocation
+	}
+	return ""
+}
+
+func (x *ListSessionsResponse) GetNode() string {
+	if x != nil {
+		return x.Node
+	}
+	return ""
+}
+
+func (x *ListSessionsResponse) GetSessions() []*Session {
+	if x != nil {
+		return x.Sessions
+	}
+	return nil
+}
+
+// Session is a program with a terminal beside an instance.
+type Session struct {
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Name    string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Command []string               `protobuf:"bytes,2,rep,name=command,proto3" json:"command,omitempty"`
+	// Who began it.
+	By    string                 `protobuf:"bytes,3,opt,name=by,proto3" json:"by,omitempty"`
+	Began *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=began,proto3" json:"began,omitempty"`
+	// Somebody sees it now.
+	Attached bool `protobuf:"varint,5,opt,name=attached,proto3" json:"attached,omitempty"`
+	// Its program has ended, and nobody was told how.
+	Ended         bool `protobuf:"varint,6,opt,name=ended,proto3" json:"ended,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Session) Reset() {
+	*x = Session{}
+	mi := &file_v1_starling_proto_msgTypes[156]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Session) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Session) ProtoMessage() {}
+
+func (x *Session) ProtoReflect() protoreflect.Message {
+	mi := &file_v1_starling_proto_msgTypes[156]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Session.ProtoReflect.Descriptor instead.
+func (*Session) Descriptor() ([]byte, []int) {
+	return file_v1_starling_proto_rawDescGZIP(), []int{156}
+}
+
+func (x *Session) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Session) GetCommand() []string {
+	if x != nil {
+		return x.Command
+	}
+	return nil
+}
+
+func (x *Session) GetBy() string {
+	if x != nil {
+		return x.By
+	}
+	return ""
+}
+
+func (x *Session) GetBegan() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Began
+	}
+	return nil
+}
+
+func (x *Session) GetAttached() bool {
+	if x != nil {
+		return x.Attached
+	}
+	return false
+}
+
+func (x *Session) GetEnded() bool {
+	if x != nil {
+		return x.Ended
+	}
+	return false
+}
+
 type OutputRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// "words.count[2]#4711@17": the allocation, and the number of its job. It is read from the peer's own node, as other peers
@@ -12799,7 +13064,7 @@ type OutputRequest struct {
 
 func (x *OutputRequest) Reset() {
 	*x = OutputRequest{}
-	mi := &file_v1_starling_proto_msgTypes[154]
+	mi := &file_v1_starling_proto_msgTypes[157]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12811,7 +13076,7 @@ func (x *OutputRequest) String() string {
 func (*OutputRequest) ProtoMessage() {}
 
 func (x *OutputRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[154]
+	mi := &file_v1_starling_proto_msgTypes[157]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12824,7 +13089,7 @@ func (x *OutputRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutputRequest.ProtoReflect.Descriptor instead.
 func (*OutputRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{154}
+	return file_v1_starling_proto_rawDescGZIP(), []int{157}
 }
 
 func (x *OutputRequest) GetOutput() string {
@@ -12872,7 +13137,7 @@ type OutputResponse struct {
 
 func (x *OutputResponse) Reset() {
 	*x = OutputResponse{}
-	mi := &file_v1_starling_proto_msgTypes[155]
+	mi := &file_v1_starling_proto_msgTypes[158]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12884,7 +13149,7 @@ func (x *OutputResponse) String() string {
 func (*OutputResponse) ProtoMessage() {}
 
 func (x *OutputResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[155]
+	mi := &file_v1_starling_proto_msgTypes[158]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12897,7 +13162,7 @@ func (x *OutputResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutputResponse.ProtoReflect.Descriptor instead.
 func (*OutputResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{155}
+	return file_v1_starling_proto_rawDescGZIP(), []int{158}
 }
 
 func (x *OutputResponse) GetData() []byte {
@@ -12916,7 +13181,7 @@ type RulesRequest struct {
 
 func (x *RulesRequest) Reset() {
 	*x = RulesRequest{}
-	mi := &file_v1_starling_proto_msgTypes[156]
+	mi := &file_v1_starling_proto_msgTypes[159]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12928,7 +13193,7 @@ func (x *RulesRequest) String() string {
 func (*RulesRequest) ProtoMessage() {}
 
 func (x *RulesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[156]
+	mi := &file_v1_starling_proto_msgTypes[159]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12941,7 +13206,7 @@ func (x *RulesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RulesRequest.ProtoReflect.Descriptor instead.
 func (*RulesRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{156}
+	return file_v1_starling_proto_rawDescGZIP(), []int{159}
 }
 
 func (x *RulesRequest) GetMinIndex() uint64 {
@@ -12966,7 +13231,7 @@ type RulesResponse struct {
 
 func (x *RulesResponse) Reset() {
 	*x = RulesResponse{}
-	mi := &file_v1_starling_proto_msgTypes[157]
+	mi := &file_v1_starling_proto_msgTypes[160]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12978,7 +13243,7 @@ func (x *RulesResponse) String() string {
 func (*RulesResponse) ProtoMessage() {}
 
 func (x *RulesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[157]
+	mi := &file_v1_starling_proto_msgTypes[160]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12991,7 +13256,7 @@ func (x *RulesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RulesResponse.ProtoReflect.Descriptor instead.
 func (*RulesResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{157}
+	return file_v1_starling_proto_rawDescGZIP(), []int{160}
 }
 
 func (x *RulesResponse) GetIndex() uint64 {
@@ -13035,7 +13300,7 @@ type RulesOfMember struct {
 
 func (x *RulesOfMember) Reset() {
 	*x = RulesOfMember{}
-	mi := &file_v1_starling_proto_msgTypes[158]
+	mi := &file_v1_starling_proto_msgTypes[161]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13047,7 +13312,7 @@ func (x *RulesOfMember) String() string {
 func (*RulesOfMember) ProtoMessage() {}
 
 func (x *RulesOfMember) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[158]
+	mi := &file_v1_starling_proto_msgTypes[161]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13060,7 +13325,7 @@ func (x *RulesOfMember) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RulesOfMember.ProtoReflect.Descriptor instead.
 func (*RulesOfMember) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{158}
+	return file_v1_starling_proto_rawDescGZIP(), []int{161}
 }
 
 func (x *RulesOfMember) GetPeer() string {
@@ -13087,7 +13352,7 @@ type RaiseRulesRequest struct {
 
 func (x *RaiseRulesRequest) Reset() {
 	*x = RaiseRulesRequest{}
-	mi := &file_v1_starling_proto_msgTypes[159]
+	mi := &file_v1_starling_proto_msgTypes[162]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13099,7 +13364,7 @@ func (x *RaiseRulesRequest) String() string {
 func (*RaiseRulesRequest) ProtoMessage() {}
 
 func (x *RaiseRulesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[159]
+	mi := &file_v1_starling_proto_msgTypes[162]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13112,7 +13377,7 @@ func (x *RaiseRulesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RaiseRulesRequest.ProtoReflect.Descriptor instead.
 func (*RaiseRulesRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{159}
+	return file_v1_starling_proto_rawDescGZIP(), []int{162}
 }
 
 func (x *RaiseRulesRequest) GetVersion() uint32 {
@@ -13131,7 +13396,7 @@ type RaiseRulesResponse struct {
 
 func (x *RaiseRulesResponse) Reset() {
 	*x = RaiseRulesResponse{}
-	mi := &file_v1_starling_proto_msgTypes[160]
+	mi := &file_v1_starling_proto_msgTypes[163]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13143,7 +13408,7 @@ func (x *RaiseRulesResponse) String() string {
 func (*RaiseRulesResponse) ProtoMessage() {}
 
 func (x *RaiseRulesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[160]
+	mi := &file_v1_starling_proto_msgTypes[163]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13156,7 +13421,7 @@ func (x *RaiseRulesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RaiseRulesResponse.ProtoReflect.Descriptor instead.
 func (*RaiseRulesResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{160}
+	return file_v1_starling_proto_rawDescGZIP(), []int{163}
 }
 
 func (x *RaiseRulesResponse) GetIndex() uint64 {
@@ -13174,7 +13439,7 @@ type QuorumRequest struct {
 
 func (x *QuorumRequest) Reset() {
 	*x = QuorumRequest{}
-	mi := &file_v1_starling_proto_msgTypes[161]
+	mi := &file_v1_starling_proto_msgTypes[164]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13186,7 +13451,7 @@ func (x *QuorumRequest) String() string {
 func (*QuorumRequest) ProtoMessage() {}
 
 func (x *QuorumRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[161]
+	mi := &file_v1_starling_proto_msgTypes[164]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13199,7 +13464,7 @@ func (x *QuorumRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuorumRequest.ProtoReflect.Descriptor instead.
 func (*QuorumRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{161}
+	return file_v1_starling_proto_rawDescGZIP(), []int{164}
 }
 
 type QuorumResponse struct {
@@ -13219,7 +13484,7 @@ type QuorumResponse struct {
 
 func (x *QuorumResponse) Reset() {
 	*x = QuorumResponse{}
-	mi := &file_v1_starling_proto_msgTypes[162]
+	mi := &file_v1_starling_proto_msgTypes[165]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13231,7 +13496,7 @@ func (x *QuorumResponse) String() string {
 func (*QuorumResponse) ProtoMessage() {}
 
 func (x *QuorumResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[162]
+	mi := &file_v1_starling_proto_msgTypes[165]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13244,7 +13509,7 @@ func (x *QuorumResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuorumResponse.ProtoReflect.Descriptor instead.
 func (*QuorumResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{162}
+	return file_v1_starling_proto_rawDescGZIP(), []int{165}
 }
 
 func (x *QuorumResponse) GetEndpoints() []string {
@@ -13306,7 +13571,7 @@ type QuorumMember struct {
 
 func (x *QuorumMember) Reset() {
 	*x = QuorumMember{}
-	mi := &file_v1_starling_proto_msgTypes[163]
+	mi := &file_v1_starling_proto_msgTypes[166]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13318,7 +13583,7 @@ func (x *QuorumMember) String() string {
 func (*QuorumMember) ProtoMessage() {}
 
 func (x *QuorumMember) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[163]
+	mi := &file_v1_starling_proto_msgTypes[166]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13331,7 +13596,7 @@ func (x *QuorumMember) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuorumMember.ProtoReflect.Descriptor instead.
 func (*QuorumMember) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{163}
+	return file_v1_starling_proto_rawDescGZIP(), []int{166}
 }
 
 func (x *QuorumMember) GetNode() string {
@@ -13417,7 +13682,7 @@ type QuorumMachine struct {
 
 func (x *QuorumMachine) Reset() {
 	*x = QuorumMachine{}
-	mi := &file_v1_starling_proto_msgTypes[164]
+	mi := &file_v1_starling_proto_msgTypes[167]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13429,7 +13694,7 @@ func (x *QuorumMachine) String() string {
 func (*QuorumMachine) ProtoMessage() {}
 
 func (x *QuorumMachine) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[164]
+	mi := &file_v1_starling_proto_msgTypes[167]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13442,7 +13707,7 @@ func (x *QuorumMachine) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuorumMachine.ProtoReflect.Descriptor instead.
 func (*QuorumMachine) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{164}
+	return file_v1_starling_proto_rawDescGZIP(), []int{167}
 }
 
 func (x *QuorumMachine) GetNode() string {
@@ -13477,7 +13742,7 @@ type ChangeQuorumRequest struct {
 
 func (x *ChangeQuorumRequest) Reset() {
 	*x = ChangeQuorumRequest{}
-	mi := &file_v1_starling_proto_msgTypes[165]
+	mi := &file_v1_starling_proto_msgTypes[168]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13489,7 +13754,7 @@ func (x *ChangeQuorumRequest) String() string {
 func (*ChangeQuorumRequest) ProtoMessage() {}
 
 func (x *ChangeQuorumRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[165]
+	mi := &file_v1_starling_proto_msgTypes[168]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13502,7 +13767,7 @@ func (x *ChangeQuorumRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangeQuorumRequest.ProtoReflect.Descriptor instead.
 func (*ChangeQuorumRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{165}
+	return file_v1_starling_proto_rawDescGZIP(), []int{168}
 }
 
 func (x *ChangeQuorumRequest) GetAction() string {
@@ -13527,7 +13792,7 @@ type ChangeQuorumResponse struct {
 
 func (x *ChangeQuorumResponse) Reset() {
 	*x = ChangeQuorumResponse{}
-	mi := &file_v1_starling_proto_msgTypes[166]
+	mi := &file_v1_starling_proto_msgTypes[169]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13539,7 +13804,7 @@ func (x *ChangeQuorumResponse) String() string {
 func (*ChangeQuorumResponse) ProtoMessage() {}
 
 func (x *ChangeQuorumResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[166]
+	mi := &file_v1_starling_proto_msgTypes[169]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13552,7 +13817,7 @@ func (x *ChangeQuorumResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangeQuorumResponse.ProtoReflect.Descriptor instead.
 func (*ChangeQuorumResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{166}
+	return file_v1_starling_proto_rawDescGZIP(), []int{169}
 }
 
 type InfoRequest struct {
@@ -13564,7 +13829,7 @@ type InfoRequest struct {
 
 func (x *InfoRequest) Reset() {
 	*x = InfoRequest{}
-	mi := &file_v1_starling_proto_msgTypes[167]
+	mi := &file_v1_starling_proto_msgTypes[170]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13576,7 +13841,7 @@ func (x *InfoRequest) String() string {
 func (*InfoRequest) ProtoMessage() {}
 
 func (x *InfoRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[167]
+	mi := &file_v1_starling_proto_msgTypes[170]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13589,7 +13854,7 @@ func (x *InfoRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InfoRequest.ProtoReflect.Descriptor instead.
 func (*InfoRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{167}
+	return file_v1_starling_proto_rawDescGZIP(), []int{170}
 }
 
 func (x *InfoRequest) GetMinIndex() uint64 {
@@ -13622,7 +13887,7 @@ type InfoResponse struct {
 
 func (x *InfoResponse) Reset() {
 	*x = InfoResponse{}
-	mi := &file_v1_starling_proto_msgTypes[168]
+	mi := &file_v1_starling_proto_msgTypes[171]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13634,7 +13899,7 @@ func (x *InfoResponse) String() string {
 func (*InfoResponse) ProtoMessage() {}
 
 func (x *InfoResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[168]
+	mi := &file_v1_starling_proto_msgTypes[171]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13647,7 +13912,7 @@ func (x *InfoResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InfoResponse.ProtoReflect.Descriptor instead.
 func (*InfoResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{168}
+	return file_v1_starling_proto_rawDescGZIP(), []int{171}
 }
 
 func (x *InfoResponse) GetIndex() uint64 {
@@ -13719,7 +13984,7 @@ type Wait struct {
 
 func (x *Wait) Reset() {
 	*x = Wait{}
-	mi := &file_v1_starling_proto_msgTypes[169]
+	mi := &file_v1_starling_proto_msgTypes[172]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13731,7 +13996,7 @@ func (x *Wait) String() string {
 func (*Wait) ProtoMessage() {}
 
 func (x *Wait) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[169]
+	mi := &file_v1_starling_proto_msgTypes[172]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13744,7 +14009,7 @@ func (x *Wait) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Wait.ProtoReflect.Descriptor instead.
 func (*Wait) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{169}
+	return file_v1_starling_proto_rawDescGZIP(), []int{172}
 }
 
 func (x *Wait) GetAllocation() string {
@@ -14853,7 +15118,7 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\x05bytes\x18\x03 \x01(\x03R\x05bytes\x12\x12\n" +
 	"\x04mode\x18\x04 \x01(\tR\x04mode\x126\n" +
 	"\bmodified\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\bmodified\x12\x12\n" +
-	"\x04link\x18\x06 \x01(\tR\x04link\"\xda\x02\n" +
+	"\x04link\x18\x06 \x01(\tR\x04link\"\xf4\x02\n" +
 	"\vExecRequest\x12\x1b\n" +
 	"\tmin_index\x18\x01 \x01(\x04R\bminIndex\x12\x1e\n" +
 	"\n" +
@@ -14871,7 +15136,8 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\x03env\x18\v \x03(\tR\x03env\x12\x16\n" +
 	"\x06direct\x18\f \x01(\bR\x06direct\x12\x0e\n" +
 	"\x02by\x18\r \x01(\tR\x02by\x12\x14\n" +
-	"\x05input\x18\x0e \x01(\fR\x05input\"\xb8\x01\n" +
+	"\x05input\x18\x0e \x01(\fR\x05input\x12\x18\n" +
+	"\asession\x18\x0f \x01(\tR\asession\"\xd2\x01\n" +
 	"\fExecResponse\x12\x14\n" +
 	"\x05index\x18\x01 \x01(\x04R\x05index\x12\x1e\n" +
 	"\n" +
@@ -14880,9 +15146,33 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\x04node\x18\x03 \x01(\tR\x04node\x12\x16\n" +
 	"\x06stdout\x18\x04 \x01(\fR\x06stdout\x12\x16\n" +
 	"\x06stderr\x18\x05 \x01(\fR\x06stderr\x12 \n" +
-	"\texit_code\x18\x06 \x01(\x05H\x00R\bexitCode\x88\x01\x01B\f\n" +
+	"\texit_code\x18\x06 \x01(\x05H\x00R\bexitCode\x88\x01\x01\x12\x18\n" +
+	"\asession\x18\a \x01(\tR\asessionB\f\n" +
 	"\n" +
-	"_exit_code\"~\n" +
+	"_exit_code\"\xa4\x01\n" +
+	"\x13ListSessionsRequest\x12\x1b\n" +
+	"\tmin_index\x18\x01 \x01(\x04R\bminIndex\x12\x1e\n" +
+	"\n" +
+	"allocation\x18\x02 \x01(\tR\n" +
+	"allocation\x12\x10\n" +
+	"\x03job\x18\x03 \x01(\tR\x03job\x12\x12\n" +
+	"\x04task\x18\x04 \x01(\tR\x04task\x12\x12\n" +
+	"\x04slot\x18\x05 \x01(\rR\x04slot\x12\x16\n" +
+	"\x06direct\x18\x06 \x01(\bR\x06direct\"\x92\x01\n" +
+	"\x14ListSessionsResponse\x12\x14\n" +
+	"\x05index\x18\x01 \x01(\x04R\x05index\x12\x1e\n" +
+	"\n" +
+	"allocation\x18\x02 \x01(\tR\n" +
+	"allocation\x12\x12\n" +
+	"\x04node\x18\x03 \x01(\tR\x04node\x120\n" +
+	"\bsessions\x18\x04 \x03(\v2\x14.starling.v1.SessionR\bsessions\"\xab\x01\n" +
+	"\aSession\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
+	"\acommand\x18\x02 \x03(\tR\acommand\x12\x0e\n" +
+	"\x02by\x18\x03 \x01(\tR\x02by\x120\n" +
+	"\x05began\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x05began\x12\x1a\n" +
+	"\battached\x18\x05 \x01(\bR\battached\x12\x14\n" +
+	"\x05ended\x18\x06 \x01(\bR\x05ended\"~\n" +
 	"\rOutputRequest\x12\x16\n" +
 	"\x06output\x18\x01 \x01(\tR\x06output\x12\x1b\n" +
 	"\tmin_index\x18\x02 \x01(\x04R\bminIndex\x12\x10\n" +
@@ -14952,7 +15242,7 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\n" +
 	"allocation\x18\x01 \x01(\tR\n" +
 	"allocation\x12\x16\n" +
-	"\x06reason\x18\x02 \x01(\tR\x06reason2\xe2\x1c\n" +
+	"\x06reason\x18\x02 \x01(\tR\x06reason2\xbc\x1d\n" +
 	"\bStarling\x12J\n" +
 	"\tSubmitJob\x12\x1d.starling.v1.SubmitJobRequest\x1a\x1e.starling.v1.SubmitJobResponse\x12D\n" +
 	"\aKillJob\x12\x1b.starling.v1.KillJobRequest\x1a\x1c.starling.v1.KillJobResponse\x12I\n" +
@@ -14974,7 +15264,8 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\vVolumeStats\x12\x1f.starling.v1.VolumeStatsRequest\x1a .starling.v1.VolumeStatsResponse\"\x03\x90\x02\x01\x12W\n" +
 	"\vReadVolumes\x12\x1f.starling.v1.ReadVolumesRequest\x1a .starling.v1.ReadVolumesResponse\"\x03\x90\x02\x010\x01\x12^\n" +
 	"\x0fRelocateVolumes\x12#.starling.v1.RelocateVolumesRequest\x1a$.starling.v1.RelocateVolumesResponse0\x01\x12?\n" +
-	"\x04Exec\x12\x18.starling.v1.ExecRequest\x1a\x19.starling.v1.ExecResponse(\x010\x01\x12J\n" +
+	"\x04Exec\x12\x18.starling.v1.ExecRequest\x1a\x19.starling.v1.ExecResponse(\x010\x01\x12X\n" +
+	"\fListSessions\x12 .starling.v1.ListSessionsRequest\x1a!.starling.v1.ListSessionsResponse\"\x03\x90\x02\x01\x12J\n" +
 	"\tDrainNode\x12\x1d.starling.v1.DrainNodeRequest\x1a\x1e.starling.v1.DrainNodeResponse\x12P\n" +
 	"\vChangePools\x12\x1f.starling.v1.ChangePoolsRequest\x1a .starling.v1.ChangePoolsResponse\x12O\n" +
 	"\tPlanPools\x12\x1d.starling.v1.PlanPoolsRequest\x1a\x1e.starling.v1.PlanPoolsResponse\"\x03\x90\x02\x01\x12O\n" +
@@ -15019,7 +15310,7 @@ func file_v1_starling_proto_rawDescGZIP() []byte {
 	return file_v1_starling_proto_rawDescData
 }
 
-var file_v1_starling_proto_msgTypes = make([]protoimpl.MessageInfo, 170)
+var file_v1_starling_proto_msgTypes = make([]protoimpl.MessageInfo, 173)
 var file_v1_starling_proto_goTypes = []any{
 	(*ErrorDetail)(nil),             // 0: starling.v1.ErrorDetail
 	(*Problem)(nil),                 // 1: starling.v1.Problem
@@ -15175,23 +15466,26 @@ var file_v1_starling_proto_goTypes = []any{
 	(*FileInfo)(nil),                // 151: starling.v1.FileInfo
 	(*ExecRequest)(nil),             // 152: starling.v1.ExecRequest
 	(*ExecResponse)(nil),            // 153: starling.v1.ExecResponse
-	(*OutputRequest)(nil),           // 154: starling.v1.OutputRequest
-	(*OutputResponse)(nil),          // 155: starling.v1.OutputResponse
-	(*RulesRequest)(nil),            // 156: starling.v1.RulesRequest
-	(*RulesResponse)(nil),           // 157: starling.v1.RulesResponse
-	(*RulesOfMember)(nil),           // 158: starling.v1.RulesOfMember
-	(*RaiseRulesRequest)(nil),       // 159: starling.v1.RaiseRulesRequest
-	(*RaiseRulesResponse)(nil),      // 160: starling.v1.RaiseRulesResponse
-	(*QuorumRequest)(nil),           // 161: starling.v1.QuorumRequest
-	(*QuorumResponse)(nil),          // 162: starling.v1.QuorumResponse
-	(*QuorumMember)(nil),            // 163: starling.v1.QuorumMember
-	(*QuorumMachine)(nil),           // 164: starling.v1.QuorumMachine
-	(*ChangeQuorumRequest)(nil),     // 165: starling.v1.ChangeQuorumRequest
-	(*ChangeQuorumResponse)(nil),    // 166: starling.v1.ChangeQuorumResponse
-	(*InfoRequest)(nil),             // 167: starling.v1.InfoRequest
-	(*InfoResponse)(nil),            // 168: starling.v1.InfoResponse
-	(*Wait)(nil),                    // 169: starling.v1.Wait
-	(*timestamppb.Timestamp)(nil),   // 170: google.protobuf.Timestamp
+	(*ListSessionsRequest)(nil),     // 154: starling.v1.ListSessionsRequest
+	(*ListSessionsResponse)(nil),    // 155: starling.v1.ListSessionsResponse
+	(*Session)(nil),                 // 156: starling.v1.Session
+	(*OutputRequest)(nil),           // 157: starling.v1.OutputRequest
+	(*OutputResponse)(nil),          // 158: starling.v1.OutputResponse
+	(*RulesRequest)(nil),            // 159: starling.v1.RulesRequest
+	(*RulesResponse)(nil),           // 160: starling.v1.RulesResponse
+	(*RulesOfMember)(nil),           // 161: starling.v1.RulesOfMember
+	(*RaiseRulesRequest)(nil),       // 162: starling.v1.RaiseRulesRequest
+	(*RaiseRulesResponse)(nil),      // 163: starling.v1.RaiseRulesResponse
+	(*QuorumRequest)(nil),           // 164: starling.v1.QuorumRequest
+	(*QuorumResponse)(nil),          // 165: starling.v1.QuorumResponse
+	(*QuorumMember)(nil),            // 166: starling.v1.QuorumMember
+	(*QuorumMachine)(nil),           // 167: starling.v1.QuorumMachine
+	(*ChangeQuorumRequest)(nil),     // 168: starling.v1.ChangeQuorumRequest
+	(*ChangeQuorumResponse)(nil),    // 169: starling.v1.ChangeQuorumResponse
+	(*InfoRequest)(nil),             // 170: starling.v1.InfoRequest
+	(*InfoResponse)(nil),            // 171: starling.v1.InfoResponse
+	(*Wait)(nil),                    // 172: starling.v1.Wait
+	(*timestamppb.Timestamp)(nil),   // 173: google.protobuf.Timestamp
 }
 var file_v1_starling_proto_depIdxs = []int32{
 	1,   // 0: starling.v1.ErrorDetail.problems:type_name -> starling.v1.Problem
@@ -15239,15 +15533,15 @@ var file_v1_starling_proto_depIdxs = []int32{
 	82,  // 42: starling.v1.WhatIfResponse.capacity_after:type_name -> starling.v1.Amount
 	37,  // 43: starling.v1.WhatIfResponse.findings:type_name -> starling.v1.JobFinding
 	109, // 44: starling.v1.JobFinding.finding:type_name -> starling.v1.Finding
-	170, // 45: starling.v1.ListVolumesResponse.time:type_name -> google.protobuf.Timestamp
+	173, // 45: starling.v1.ListVolumesResponse.time:type_name -> google.protobuf.Timestamp
 	52,  // 46: starling.v1.ListVolumesResponse.volumes:type_name -> starling.v1.Volumes
-	170, // 47: starling.v1.Volumes.since:type_name -> google.protobuf.Timestamp
-	170, // 48: starling.v1.ListSecretsResponse.time:type_name -> google.protobuf.Timestamp
+	173, // 47: starling.v1.Volumes.since:type_name -> google.protobuf.Timestamp
+	173, // 48: starling.v1.ListSecretsResponse.time:type_name -> google.protobuf.Timestamp
 	57,  // 49: starling.v1.ListSecretsResponse.secrets:type_name -> starling.v1.Secret
-	170, // 50: starling.v1.Secret.put_at:type_name -> google.protobuf.Timestamp
+	173, // 50: starling.v1.Secret.put_at:type_name -> google.protobuf.Timestamp
 	58,  // 51: starling.v1.Secret.versions:type_name -> starling.v1.SecretVersion
-	170, // 52: starling.v1.SecretVersion.put_at:type_name -> google.protobuf.Timestamp
-	170, // 53: starling.v1.VolumeStatsResponse.time:type_name -> google.protobuf.Timestamp
+	173, // 52: starling.v1.SecretVersion.put_at:type_name -> google.protobuf.Timestamp
+	173, // 53: starling.v1.VolumeStatsResponse.time:type_name -> google.protobuf.Timestamp
 	52,  // 54: starling.v1.VolumeStatsResponse.volumes:type_name -> starling.v1.Volumes
 	65,  // 55: starling.v1.VolumeStatsResponse.uses:type_name -> starling.v1.VolumeUse
 	73,  // 56: starling.v1.PoolSpec.quotas:type_name -> starling.v1.Quota
@@ -15257,34 +15551,34 @@ var file_v1_starling_proto_depIdxs = []int32{
 	79,  // 60: starling.v1.PlanPoolsResponse.entitlements:type_name -> starling.v1.EntitlementChange
 	1,   // 61: starling.v1.PlanPoolsResponse.warnings:type_name -> starling.v1.Problem
 	28,  // 62: starling.v1.PoolChange.changes:type_name -> starling.v1.Change
-	170, // 63: starling.v1.ListPoolsResponse.time:type_name -> google.protobuf.Timestamp
+	173, // 63: starling.v1.ListPoolsResponse.time:type_name -> google.protobuf.Timestamp
 	82,  // 64: starling.v1.ListPoolsResponse.capacity:type_name -> starling.v1.Amount
 	83,  // 65: starling.v1.ListPoolsResponse.pools:type_name -> starling.v1.Pool
 	1,   // 66: starling.v1.ListPoolsResponse.warnings:type_name -> starling.v1.Problem
 	72,  // 67: starling.v1.Pool.spec:type_name -> starling.v1.PoolSpec
 	84,  // 68: starling.v1.Pool.uses:type_name -> starling.v1.PoolUse
-	170, // 69: starling.v1.PoolStatusResponse.time:type_name -> google.protobuf.Timestamp
+	173, // 69: starling.v1.PoolStatusResponse.time:type_name -> google.protobuf.Timestamp
 	83,  // 70: starling.v1.PoolStatusResponse.pool:type_name -> starling.v1.Pool
 	87,  // 71: starling.v1.PoolStatusResponse.explanations:type_name -> starling.v1.PoolExplanation
 	88,  // 72: starling.v1.PoolExplanation.parts:type_name -> starling.v1.Part
-	170, // 73: starling.v1.JobHistoryResponse.time:type_name -> google.protobuf.Timestamp
+	173, // 73: starling.v1.JobHistoryResponse.time:type_name -> google.protobuf.Timestamp
 	96,  // 74: starling.v1.JobHistoryResponse.job:type_name -> starling.v1.Job
 	91,  // 75: starling.v1.JobHistoryResponse.versions:type_name -> starling.v1.JobVersion
-	170, // 76: starling.v1.JobVersion.brought_at:type_name -> google.protobuf.Timestamp
+	173, // 76: starling.v1.JobVersion.brought_at:type_name -> google.protobuf.Timestamp
 	2,   // 77: starling.v1.JobVersion.spec:type_name -> starling.v1.JobSpec
 	28,  // 78: starling.v1.JobDiffResponse.changes:type_name -> starling.v1.Change
-	170, // 79: starling.v1.ListJobsResponse.time:type_name -> google.protobuf.Timestamp
+	173, // 79: starling.v1.ListJobsResponse.time:type_name -> google.protobuf.Timestamp
 	96,  // 80: starling.v1.ListJobsResponse.jobs:type_name -> starling.v1.Job
 	99,  // 81: starling.v1.Job.counts:type_name -> starling.v1.Counts
-	170, // 82: starling.v1.Job.submitted_at:type_name -> google.protobuf.Timestamp
-	170, // 83: starling.v1.Job.finished_at:type_name -> google.protobuf.Timestamp
+	173, // 82: starling.v1.Job.submitted_at:type_name -> google.protobuf.Timestamp
+	173, // 83: starling.v1.Job.finished_at:type_name -> google.protobuf.Timestamp
 	98,  // 84: starling.v1.Job.update:type_name -> starling.v1.Update
 	97,  // 85: starling.v1.Job.policy_action:type_name -> starling.v1.PolicyAction
-	170, // 86: starling.v1.PolicyAction.at:type_name -> google.protobuf.Timestamp
-	170, // 87: starling.v1.Update.began_at:type_name -> google.protobuf.Timestamp
-	170, // 88: starling.v1.Update.progress_at:type_name -> google.protobuf.Timestamp
-	170, // 89: starling.v1.Update.ended_at:type_name -> google.protobuf.Timestamp
-	170, // 90: starling.v1.JobStatusResponse.time:type_name -> google.protobuf.Timestamp
+	173, // 86: starling.v1.PolicyAction.at:type_name -> google.protobuf.Timestamp
+	173, // 87: starling.v1.Update.began_at:type_name -> google.protobuf.Timestamp
+	173, // 88: starling.v1.Update.progress_at:type_name -> google.protobuf.Timestamp
+	173, // 89: starling.v1.Update.ended_at:type_name -> google.protobuf.Timestamp
+	173, // 90: starling.v1.JobStatusResponse.time:type_name -> google.protobuf.Timestamp
 	96,  // 91: starling.v1.JobStatusResponse.job:type_name -> starling.v1.Job
 	2,   // 92: starling.v1.JobStatusResponse.spec:type_name -> starling.v1.JobSpec
 	102, // 93: starling.v1.JobStatusResponse.tasks:type_name -> starling.v1.Task
@@ -15292,27 +15586,27 @@ var file_v1_starling_proto_depIdxs = []int32{
 	99,  // 95: starling.v1.Task.counts:type_name -> starling.v1.Counts
 	104, // 96: starling.v1.Task.preemption:type_name -> starling.v1.Preemption
 	103, // 97: starling.v1.Task.changes:type_name -> starling.v1.TaskChanges
-	170, // 98: starling.v1.Preemption.at:type_name -> google.protobuf.Timestamp
-	170, // 99: starling.v1.Slot.since:type_name -> google.protobuf.Timestamp
-	170, // 100: starling.v1.Slot.deadline:type_name -> google.protobuf.Timestamp
+	173, // 98: starling.v1.Preemption.at:type_name -> google.protobuf.Timestamp
+	173, // 99: starling.v1.Slot.since:type_name -> google.protobuf.Timestamp
+	173, // 100: starling.v1.Slot.deadline:type_name -> google.protobuf.Timestamp
 	106, // 101: starling.v1.Slot.ports:type_name -> starling.v1.Port
-	170, // 102: starling.v1.WhyResponse.time:type_name -> google.protobuf.Timestamp
+	173, // 102: starling.v1.WhyResponse.time:type_name -> google.protobuf.Timestamp
 	96,  // 103: starling.v1.WhyResponse.job:type_name -> starling.v1.Job
 	109, // 104: starling.v1.WhyResponse.findings:type_name -> starling.v1.Finding
-	170, // 105: starling.v1.Finding.since:type_name -> google.protobuf.Timestamp
-	170, // 106: starling.v1.Finding.until:type_name -> google.protobuf.Timestamp
-	170, // 107: starling.v1.ListPeersResponse.time:type_name -> google.protobuf.Timestamp
+	173, // 105: starling.v1.Finding.since:type_name -> google.protobuf.Timestamp
+	173, // 106: starling.v1.Finding.until:type_name -> google.protobuf.Timestamp
+	173, // 107: starling.v1.ListPeersResponse.time:type_name -> google.protobuf.Timestamp
 	112, // 108: starling.v1.ListPeersResponse.peers:type_name -> starling.v1.Peer
 	8,   // 109: starling.v1.Peer.capacity:type_name -> starling.v1.Resources
 	8,   // 110: starling.v1.Peer.free:type_name -> starling.v1.Resources
 	10,  // 111: starling.v1.Peer.devices:type_name -> starling.v1.Device
 	7,   // 112: starling.v1.Peer.attributes:type_name -> starling.v1.Variable
-	170, // 113: starling.v1.Peer.drain_deadline:type_name -> google.protobuf.Timestamp
+	173, // 113: starling.v1.Peer.drain_deadline:type_name -> google.protobuf.Timestamp
 	8,   // 114: starling.v1.Peer.kept:type_name -> starling.v1.Resources
-	170, // 115: starling.v1.Peer.away_until:type_name -> google.protobuf.Timestamp
+	173, // 115: starling.v1.Peer.away_until:type_name -> google.protobuf.Timestamp
 	113, // 116: starling.v1.Peer.held:type_name -> starling.v1.HeldDevice
 	7,   // 117: starling.v1.WatchRequest.labels:type_name -> starling.v1.Variable
-	170, // 118: starling.v1.WatchResponse.time:type_name -> google.protobuf.Timestamp
+	173, // 118: starling.v1.WatchResponse.time:type_name -> google.protobuf.Timestamp
 	72,  // 119: starling.v1.WatchResponse.pool:type_name -> starling.v1.PoolSpec
 	116, // 120: starling.v1.WatchResponse.node:type_name -> starling.v1.Node
 	96,  // 121: starling.v1.WatchResponse.job:type_name -> starling.v1.Job
@@ -15323,149 +15617,153 @@ var file_v1_starling_proto_depIdxs = []int32{
 	8,   // 126: starling.v1.Node.free:type_name -> starling.v1.Resources
 	10,  // 127: starling.v1.Node.devices:type_name -> starling.v1.Device
 	7,   // 128: starling.v1.Node.attributes:type_name -> starling.v1.Variable
-	170, // 129: starling.v1.Node.drain_deadline:type_name -> google.protobuf.Timestamp
-	170, // 130: starling.v1.Node.away_until:type_name -> google.protobuf.Timestamp
+	173, // 129: starling.v1.Node.drain_deadline:type_name -> google.protobuf.Timestamp
+	173, // 130: starling.v1.Node.away_until:type_name -> google.protobuf.Timestamp
 	7,   // 131: starling.v1.Instance.labels:type_name -> starling.v1.Variable
 	105, // 132: starling.v1.Instance.slot:type_name -> starling.v1.Slot
 	106, // 133: starling.v1.Endpoint.ports:type_name -> starling.v1.Port
 	7,   // 134: starling.v1.Endpoint.labels:type_name -> starling.v1.Variable
 	144, // 135: starling.v1.TailJournalResponse.entry:type_name -> starling.v1.JournalEntry
-	170, // 136: starling.v1.DiffResponse.from_time:type_name -> google.protobuf.Timestamp
-	170, // 137: starling.v1.DiffResponse.to_time:type_name -> google.protobuf.Timestamp
+	173, // 136: starling.v1.DiffResponse.from_time:type_name -> google.protobuf.Timestamp
+	173, // 137: starling.v1.DiffResponse.to_time:type_name -> google.protobuf.Timestamp
 	125, // 138: starling.v1.DiffResponse.changes:type_name -> starling.v1.Changed
 	126, // 139: starling.v1.Changed.causes:type_name -> starling.v1.ChangeCause
-	170, // 140: starling.v1.ChangeCause.time:type_name -> google.protobuf.Timestamp
-	170, // 141: starling.v1.UsageResponse.since:type_name -> google.protobuf.Timestamp
-	170, // 142: starling.v1.UsageResponse.until:type_name -> google.protobuf.Timestamp
+	173, // 140: starling.v1.ChangeCause.time:type_name -> google.protobuf.Timestamp
+	173, // 141: starling.v1.UsageResponse.since:type_name -> google.protobuf.Timestamp
+	173, // 142: starling.v1.UsageResponse.until:type_name -> google.protobuf.Timestamp
 	130, // 143: starling.v1.UsageResponse.rows:type_name -> starling.v1.UsageRow
 	131, // 144: starling.v1.UsageRow.devices:type_name -> starling.v1.DeviceHours
-	170, // 145: starling.v1.SeriesResponse.time:type_name -> google.protobuf.Timestamp
+	173, // 145: starling.v1.SeriesResponse.time:type_name -> google.protobuf.Timestamp
 	134, // 146: starling.v1.SeriesResponse.points:type_name -> starling.v1.SeriesPoint
-	170, // 147: starling.v1.SeriesPoint.time:type_name -> google.protobuf.Timestamp
-	170, // 148: starling.v1.NodeStatsResponse.time:type_name -> google.protobuf.Timestamp
+	173, // 147: starling.v1.SeriesPoint.time:type_name -> google.protobuf.Timestamp
+	173, // 148: starling.v1.NodeStatsResponse.time:type_name -> google.protobuf.Timestamp
 	137, // 149: starling.v1.NodeStatsResponse.nodes:type_name -> starling.v1.NodeUse
 	8,   // 150: starling.v1.NodeUse.capacity:type_name -> starling.v1.Resources
 	8,   // 151: starling.v1.NodeUse.allocated:type_name -> starling.v1.Resources
 	138, // 152: starling.v1.NodeUse.use:type_name -> starling.v1.Use
 	139, // 153: starling.v1.NodeUse.gpus:type_name -> starling.v1.GPUUse
-	170, // 154: starling.v1.InstanceStatsResponse.time:type_name -> google.protobuf.Timestamp
+	173, // 154: starling.v1.InstanceStatsResponse.time:type_name -> google.protobuf.Timestamp
 	142, // 155: starling.v1.InstanceStatsResponse.instances:type_name -> starling.v1.InstanceUse
 	8,   // 156: starling.v1.InstanceUse.limits:type_name -> starling.v1.Resources
 	138, // 157: starling.v1.InstanceUse.use:type_name -> starling.v1.Use
 	139, // 158: starling.v1.InstanceUse.gpus:type_name -> starling.v1.GPUUse
 	143, // 159: starling.v1.InstanceUse.secrets:type_name -> starling.v1.InstanceSecret
 	18,  // 160: starling.v1.InstanceSecret.use:type_name -> starling.v1.SecretUse
-	170, // 161: starling.v1.JournalEntry.time:type_name -> google.protobuf.Timestamp
+	173, // 161: starling.v1.JournalEntry.time:type_name -> google.protobuf.Timestamp
 	145, // 162: starling.v1.JournalEntry.commands:type_name -> starling.v1.CommandWords
 	146, // 163: starling.v1.JournalEntry.effects:type_name -> starling.v1.EffectWords
 	151, // 164: starling.v1.FilesResponse.files:type_name -> starling.v1.FileInfo
 	151, // 165: starling.v1.FilesResponse.file:type_name -> starling.v1.FileInfo
-	170, // 166: starling.v1.FileInfo.modified:type_name -> google.protobuf.Timestamp
-	158, // 167: starling.v1.RulesResponse.members:type_name -> starling.v1.RulesOfMember
-	163, // 168: starling.v1.QuorumResponse.members:type_name -> starling.v1.QuorumMember
-	164, // 169: starling.v1.QuorumResponse.spare:type_name -> starling.v1.QuorumMachine
-	170, // 170: starling.v1.QuorumMember.away_since:type_name -> google.protobuf.Timestamp
-	170, // 171: starling.v1.InfoResponse.time:type_name -> google.protobuf.Timestamp
-	169, // 172: starling.v1.InfoResponse.waits:type_name -> starling.v1.Wait
-	22,  // 173: starling.v1.Starling.SubmitJob:input_type -> starling.v1.SubmitJobRequest
-	24,  // 174: starling.v1.Starling.KillJob:input_type -> starling.v1.KillJobRequest
-	26,  // 175: starling.v1.Starling.PlanJob:input_type -> starling.v1.PlanJobRequest
-	32,  // 176: starling.v1.Starling.WhatIf:input_type -> starling.v1.WhatIfRequest
-	38,  // 177: starling.v1.Starling.SteerUpdate:input_type -> starling.v1.SteerUpdateRequest
-	40,  // 178: starling.v1.Starling.RevertJob:input_type -> starling.v1.RevertJobRequest
-	42,  // 179: starling.v1.Starling.RestartJob:input_type -> starling.v1.RestartJobRequest
-	44,  // 180: starling.v1.Starling.SuspendJob:input_type -> starling.v1.SuspendJobRequest
-	46,  // 181: starling.v1.Starling.SealTask:input_type -> starling.v1.SealTaskRequest
-	48,  // 182: starling.v1.Starling.EndAllocation:input_type -> starling.v1.EndAllocationRequest
-	50,  // 183: starling.v1.Starling.ListVolumes:input_type -> starling.v1.ListVolumesRequest
-	53,  // 184: starling.v1.Starling.PutSecret:input_type -> starling.v1.PutSecretRequest
-	55,  // 185: starling.v1.Starling.ListSecrets:input_type -> starling.v1.ListSecretsRequest
-	59,  // 186: starling.v1.Starling.RemoveSecret:input_type -> starling.v1.RemoveSecretRequest
-	61,  // 187: starling.v1.Starling.RemoveVolumes:input_type -> starling.v1.RemoveVolumesRequest
-	63,  // 188: starling.v1.Starling.VolumeStats:input_type -> starling.v1.VolumeStatsRequest
-	66,  // 189: starling.v1.Starling.ReadVolumes:input_type -> starling.v1.ReadVolumesRequest
-	68,  // 190: starling.v1.Starling.RelocateVolumes:input_type -> starling.v1.RelocateVolumesRequest
-	152, // 191: starling.v1.Starling.Exec:input_type -> starling.v1.ExecRequest
-	70,  // 192: starling.v1.Starling.DrainNode:input_type -> starling.v1.DrainNodeRequest
-	74,  // 193: starling.v1.Starling.ChangePools:input_type -> starling.v1.ChangePoolsRequest
-	76,  // 194: starling.v1.Starling.PlanPools:input_type -> starling.v1.PlanPoolsRequest
-	80,  // 195: starling.v1.Starling.ListPools:input_type -> starling.v1.ListPoolsRequest
-	85,  // 196: starling.v1.Starling.PoolStatus:input_type -> starling.v1.PoolStatusRequest
-	89,  // 197: starling.v1.Starling.JobHistory:input_type -> starling.v1.JobHistoryRequest
-	92,  // 198: starling.v1.Starling.JobDiff:input_type -> starling.v1.JobDiffRequest
-	94,  // 199: starling.v1.Starling.ListJobs:input_type -> starling.v1.ListJobsRequest
-	100, // 200: starling.v1.Starling.JobStatus:input_type -> starling.v1.JobStatusRequest
-	107, // 201: starling.v1.Starling.Why:input_type -> starling.v1.WhyRequest
-	110, // 202: starling.v1.Starling.ListPeers:input_type -> starling.v1.ListPeersRequest
-	114, // 203: starling.v1.Starling.Watch:input_type -> starling.v1.WatchRequest
-	119, // 204: starling.v1.Starling.TailJournal:input_type -> starling.v1.TailJournalRequest
-	121, // 205: starling.v1.Starling.Export:input_type -> starling.v1.ExportRequest
-	123, // 206: starling.v1.Starling.Diff:input_type -> starling.v1.DiffRequest
-	127, // 207: starling.v1.Starling.Blame:input_type -> starling.v1.BlameRequest
-	128, // 208: starling.v1.Starling.Usage:input_type -> starling.v1.UsageRequest
-	132, // 209: starling.v1.Starling.Series:input_type -> starling.v1.SeriesRequest
-	135, // 210: starling.v1.Starling.NodeStats:input_type -> starling.v1.NodeStatsRequest
-	140, // 211: starling.v1.Starling.InstanceStats:input_type -> starling.v1.InstanceStatsRequest
-	147, // 212: starling.v1.Starling.Logs:input_type -> starling.v1.LogsRequest
-	149, // 213: starling.v1.Starling.Files:input_type -> starling.v1.FilesRequest
-	154, // 214: starling.v1.Starling.Output:input_type -> starling.v1.OutputRequest
-	156, // 215: starling.v1.Starling.Rules:input_type -> starling.v1.RulesRequest
-	159, // 216: starling.v1.Starling.RaiseRules:input_type -> starling.v1.RaiseRulesRequest
-	161, // 217: starling.v1.Starling.Quorum:input_type -> starling.v1.QuorumRequest
-	165, // 218: starling.v1.Starling.ChangeQuorum:input_type -> starling.v1.ChangeQuorumRequest
-	167, // 219: starling.v1.Starling.Info:input_type -> starling.v1.InfoRequest
-	23,  // 220: starling.v1.Starling.SubmitJob:output_type -> starling.v1.SubmitJobResponse
-	25,  // 221: starling.v1.Starling.KillJob:output_type -> starling.v1.KillJobResponse
-	27,  // 222: starling.v1.Starling.PlanJob:output_type -> starling.v1.PlanJobResponse
-	34,  // 223: starling.v1.Starling.WhatIf:output_type -> starling.v1.WhatIfResponse
-	39,  // 224: starling.v1.Starling.SteerUpdate:output_type -> starling.v1.SteerUpdateResponse
-	41,  // 225: starling.v1.Starling.RevertJob:output_type -> starling.v1.RevertJobResponse
-	43,  // 226: starling.v1.Starling.RestartJob:output_type -> starling.v1.RestartJobResponse
-	45,  // 227: starling.v1.Starling.SuspendJob:output_type -> starling.v1.SuspendJobResponse
-	47,  // 228: starling.v1.Starling.SealTask:output_type -> starling.v1.SealTaskResponse
-	49,  // 229: starling.v1.Starling.EndAllocation:output_type -> starling.v1.EndAllocationResponse
-	51,  // 230: starling.v1.Starling.ListVolumes:output_type -> starling.v1.ListVolumesResponse
-	54,  // 231: starling.v1.Starling.PutSecret:output_type -> starling.v1.PutSecretResponse
-	56,  // 232: starling.v1.Starling.ListSecrets:output_type -> starling.v1.ListSecretsResponse
-	60,  // 233: starling.v1.Starling.RemoveSecret:output_type -> starling.v1.RemoveSecretResponse
-	62,  // 234: starling.v1.Starling.RemoveVolumes:output_type -> starling.v1.RemoveVolumesResponse
-	64,  // 235: starling.v1.Starling.VolumeStats:output_type -> starling.v1.VolumeStatsResponse
-	67,  // 236: starling.v1.Starling.ReadVolumes:output_type -> starling.v1.ReadVolumesResponse
-	69,  // 237: starling.v1.Starling.RelocateVolumes:output_type -> starling.v1.RelocateVolumesResponse
-	153, // 238: starling.v1.Starling.Exec:output_type -> starling.v1.ExecResponse
-	71,  // 239: starling.v1.Starling.DrainNode:output_type -> starling.v1.DrainNodeResponse
-	75,  // 240: starling.v1.Starling.ChangePools:output_type -> starling.v1.ChangePoolsResponse
-	77,  // 241: starling.v1.Starling.PlanPools:output_type -> starling.v1.PlanPoolsResponse
-	81,  // 242: starling.v1.Starling.ListPools:output_type -> starling.v1.ListPoolsResponse
-	86,  // 243: starling.v1.Starling.PoolStatus:output_type -> starling.v1.PoolStatusResponse
-	90,  // 244: starling.v1.Starling.JobHistory:output_type -> starling.v1.JobHistoryResponse
-	93,  // 245: starling.v1.Starling.JobDiff:output_type -> starling.v1.JobDiffResponse
-	95,  // 246: starling.v1.Starling.ListJobs:output_type -> starling.v1.ListJobsResponse
-	101, // 247: starling.v1.Starling.JobStatus:output_type -> starling.v1.JobStatusResponse
-	108, // 248: starling.v1.Starling.Why:output_type -> starling.v1.WhyResponse
-	111, // 249: starling.v1.Starling.ListPeers:output_type -> starling.v1.ListPeersResponse
-	115, // 250: starling.v1.Starling.Watch:output_type -> starling.v1.WatchResponse
-	120, // 251: starling.v1.Starling.TailJournal:output_type -> starling.v1.TailJournalResponse
-	122, // 252: starling.v1.Starling.Export:output_type -> starling.v1.ExportResponse
-	124, // 253: starling.v1.Starling.Diff:output_type -> starling.v1.DiffResponse
-	120, // 254: starling.v1.Starling.Blame:output_type -> starling.v1.TailJournalResponse
-	129, // 255: starling.v1.Starling.Usage:output_type -> starling.v1.UsageResponse
-	133, // 256: starling.v1.Starling.Series:output_type -> starling.v1.SeriesResponse
-	136, // 257: starling.v1.Starling.NodeStats:output_type -> starling.v1.NodeStatsResponse
-	141, // 258: starling.v1.Starling.InstanceStats:output_type -> starling.v1.InstanceStatsResponse
-	148, // 259: starling.v1.Starling.Logs:output_type -> starling.v1.LogsResponse
-	150, // 260: starling.v1.Starling.Files:output_type -> starling.v1.FilesResponse
-	155, // 261: starling.v1.Starling.Output:output_type -> starling.v1.OutputResponse
-	157, // 262: starling.v1.Starling.Rules:output_type -> starling.v1.RulesResponse
-	160, // 263: starling.v1.Starling.RaiseRules:output_type -> starling.v1.RaiseRulesResponse
-	162, // 264: starling.v1.Starling.Quorum:output_type -> starling.v1.QuorumResponse
-	166, // 265: starling.v1.Starling.ChangeQuorum:output_type -> starling.v1.ChangeQuorumResponse
-	168, // 266: starling.v1.Starling.Info:output_type -> starling.v1.InfoResponse
-	220, // [220:267] is the sub-list for method output_type
-	173, // [173:220] is the sub-list for method input_type
-	173, // [173:173] is the sub-list for extension type_name
-	173, // [173:173] is the sub-list for extension extendee
-	0,   // [0:173] is the sub-list for field type_name
+	173, // 166: starling.v1.FileInfo.modified:type_name -> google.protobuf.Timestamp
+	156, // 167: starling.v1.ListSessionsResponse.sessions:type_name -> starling.v1.Session
+	173, // 168: starling.v1.Session.began:type_name -> google.protobuf.Timestamp
+	161, // 169: starling.v1.RulesResponse.members:type_name -> starling.v1.RulesOfMember
+	166, // 170: starling.v1.QuorumResponse.members:type_name -> starling.v1.QuorumMember
+	167, // 171: starling.v1.QuorumResponse.spare:type_name -> starling.v1.QuorumMachine
+	173, // 172: starling.v1.QuorumMember.away_since:type_name -> google.protobuf.Timestamp
+	173, // 173: starling.v1.InfoResponse.time:type_name -> google.protobuf.Timestamp
+	172, // 174: starling.v1.InfoResponse.waits:type_name -> starling.v1.Wait
+	22,  // 175: starling.v1.Starling.SubmitJob:input_type -> starling.v1.SubmitJobRequest
+	24,  // 176: starling.v1.Starling.KillJob:input_type -> starling.v1.KillJobRequest
+	26,  // 177: starling.v1.Starling.PlanJob:input_type -> starling.v1.PlanJobRequest
+	32,  // 178: starling.v1.Starling.WhatIf:input_type -> starling.v1.WhatIfRequest
+	38,  // 179: starling.v1.Starling.SteerUpdate:input_type -> starling.v1.SteerUpdateRequest
+	40,  // 180: starling.v1.Starling.RevertJob:input_type -> starling.v1.RevertJobRequest
+	42,  // 181: starling.v1.Starling.RestartJob:input_type -> starling.v1.RestartJobRequest
+	44,  // 182: starling.v1.Starling.SuspendJob:input_type -> starling.v1.SuspendJobRequest
+	46,  // 183: starling.v1.Starling.SealTask:input_type -> starling.v1.SealTaskRequest
+	48,  // 184: starling.v1.Starling.EndAllocation:input_type -> starling.v1.EndAllocationRequest
+	50,  // 185: starling.v1.Starling.ListVolumes:input_type -> starling.v1.ListVolumesRequest
+	53,  // 186: starling.v1.Starling.PutSecret:input_type -> starling.v1.PutSecretRequest
+	55,  // 187: starling.v1.Starling.ListSecrets:input_type -> starling.v1.ListSecretsRequest
+	59,  // 188: starling.v1.Starling.RemoveSecret:input_type -> starling.v1.RemoveSecretRequest
+	61,  // 189: starling.v1.Starling.RemoveVolumes:input_type -> starling.v1.RemoveVolumesRequest
+	63,  // 190: starling.v1.Starling.VolumeStats:input_type -> starling.v1.VolumeStatsRequest
+	66,  // 191: starling.v1.Starling.ReadVolumes:input_type -> starling.v1.ReadVolumesRequest
+	68,  // 192: starling.v1.Starling.RelocateVolumes:input_type -> starling.v1.RelocateVolumesRequest
+	152, // 193: starling.v1.Starling.Exec:input_type -> starling.v1.ExecRequest
+	154, // 194: starling.v1.Starling.ListSessions:input_type -> starling.v1.ListSessionsRequest
+	70,  // 195: starling.v1.Starling.DrainNode:input_type -> starling.v1.DrainNodeRequest
+	74,  // 196: starling.v1.Starling.ChangePools:input_type -> starling.v1.ChangePoolsRequest
+	76,  // 197: starling.v1.Starling.PlanPools:input_type -> starling.v1.PlanPoolsRequest
+	80,  // 198: starling.v1.Starling.ListPools:input_type -> starling.v1.ListPoolsRequest
+	85,  // 199: starling.v1.Starling.PoolStatus:input_type -> starling.v1.PoolStatusRequest
+	89,  // 200: starling.v1.Starling.JobHistory:input_type -> starling.v1.JobHistoryRequest
+	92,  // 201: starling.v1.Starling.JobDiff:input_type -> starling.v1.JobDiffRequest
+	94,  // 202: starling.v1.Starling.ListJobs:input_type -> starling.v1.ListJobsRequest
+	100, // 203: starling.v1.Starling.JobStatus:input_type -> starling.v1.JobStatusRequest
+	107, // 204: starling.v1.Starling.Why:input_type -> starling.v1.WhyRequest
+	110, // 205: starling.v1.Starling.ListPeers:input_type -> starling.v1.ListPeersRequest
+	114, // 206: starling.v1.Starling.Watch:input_type -> starling.v1.WatchRequest
+	119, // 207: starling.v1.Starling.TailJournal:input_type -> starling.v1.TailJournalRequest
+	121, // 208: starling.v1.Starling.Export:input_type -> starling.v1.ExportRequest
+	123, // 209: starling.v1.Starling.Diff:input_type -> starling.v1.DiffRequest
+	127, // 210: starling.v1.Starling.Blame:input_type -> starling.v1.BlameRequest
+	128, // 211: starling.v1.Starling.Usage:input_type -> starling.v1.UsageRequest
+	132, // 212: starling.v1.Starling.Series:input_type -> starling.v1.SeriesRequest
+	135, // 213: starling.v1.Starling.NodeStats:input_type -> starling.v1.NodeStatsRequest
+	140, // 214: starling.v1.Starling.InstanceStats:input_type -> starling.v1.InstanceStatsRequest
+	147, // 215: starling.v1.Starling.Logs:input_type -> starling.v1.LogsRequest
+	149, // 216: starling.v1.Starling.Files:input_type -> starling.v1.FilesRequest
+	157, // 217: starling.v1.Starling.Output:input_type -> starling.v1.OutputRequest
+	159, // 218: starling.v1.Starling.Rules:input_type -> starling.v1.RulesRequest
+	162, // 219: starling.v1.Starling.RaiseRules:input_type -> starling.v1.RaiseRulesRequest
+	164, // 220: starling.v1.Starling.Quorum:input_type -> starling.v1.QuorumRequest
+	168, // 221: starling.v1.Starling.ChangeQuorum:input_type -> starling.v1.ChangeQuorumRequest
+	170, // 222: starling.v1.Starling.Info:input_type -> starling.v1.InfoRequest
+	23,  // 223: starling.v1.Starling.SubmitJob:output_type -> starling.v1.SubmitJobResponse
+	25,  // 224: starling.v1.Starling.KillJob:output_type -> starling.v1.KillJobResponse
+	27,  // 225: starling.v1.Starling.PlanJob:output_type -> starling.v1.PlanJobResponse
+	34,  // 226: starling.v1.Starling.WhatIf:output_type -> starling.v1.WhatIfResponse
+	39,  // 227: starling.v1.Starling.SteerUpdate:output_type -> starling.v1.SteerUpdateResponse
+	41,  // 228: starling.v1.Starling.RevertJob:output_type -> starling.v1.RevertJobResponse
+	43,  // 229: starling.v1.Starling.RestartJob:output_type -> starling.v1.RestartJobResponse
+	45,  // 230: starling.v1.Starling.SuspendJob:output_type -> starling.v1.SuspendJobResponse
+	47,  // 231: starling.v1.Starling.SealTask:output_type -> starling.v1.SealTaskResponse
+	49,  // 232: starling.v1.Starling.EndAllocation:output_type -> starling.v1.EndAllocationResponse
+	51,  // 233: starling.v1.Starling.ListVolumes:output_type -> starling.v1.ListVolumesResponse
+	54,  // 234: starling.v1.Starling.PutSecret:output_type -> starling.v1.PutSecretResponse
+	56,  // 235: starling.v1.Starling.ListSecrets:output_type -> starling.v1.ListSecretsResponse
+	60,  // 236: starling.v1.Starling.RemoveSecret:output_type -> starling.v1.RemoveSecretResponse
+	62,  // 237: starling.v1.Starling.RemoveVolumes:output_type -> starling.v1.RemoveVolumesResponse
+	64,  // 238: starling.v1.Starling.VolumeStats:output_type -> starling.v1.VolumeStatsResponse
+	67,  // 239: starling.v1.Starling.ReadVolumes:output_type -> starling.v1.ReadVolumesResponse
+	69,  // 240: starling.v1.Starling.RelocateVolumes:output_type -> starling.v1.RelocateVolumesResponse
+	153, // 241: starling.v1.Starling.Exec:output_type -> starling.v1.ExecResponse
+	155, // 242: starling.v1.Starling.ListSessions:output_type -> starling.v1.ListSessionsResponse
+	71,  // 243: starling.v1.Starling.DrainNode:output_type -> starling.v1.DrainNodeResponse
+	75,  // 244: starling.v1.Starling.ChangePools:output_type -> starling.v1.ChangePoolsResponse
+	77,  // 245: starling.v1.Starling.PlanPools:output_type -> starling.v1.PlanPoolsResponse
+	81,  // 246: starling.v1.Starling.ListPools:output_type -> starling.v1.ListPoolsResponse
+	86,  // 247: starling.v1.Starling.PoolStatus:output_type -> starling.v1.PoolStatusResponse
+	90,  // 248: starling.v1.Starling.JobHistory:output_type -> starling.v1.JobHistoryResponse
+	93,  // 249: starling.v1.Starling.JobDiff:output_type -> starling.v1.JobDiffResponse
+	95,  // 250: starling.v1.Starling.ListJobs:output_type -> starling.v1.ListJobsResponse
+	101, // 251: starling.v1.Starling.JobStatus:output_type -> starling.v1.JobStatusResponse
+	108, // 252: starling.v1.Starling.Why:output_type -> starling.v1.WhyResponse
+	111, // 253: starling.v1.Starling.ListPeers:output_type -> starling.v1.ListPeersResponse
+	115, // 254: starling.v1.Starling.Watch:output_type -> starling.v1.WatchResponse
+	120, // 255: starling.v1.Starling.TailJournal:output_type -> starling.v1.TailJournalResponse
+	122, // 256: starling.v1.Starling.Export:output_type -> starling.v1.ExportResponse
+	124, // 257: starling.v1.Starling.Diff:output_type -> starling.v1.DiffResponse
+	120, // 258: starling.v1.Starling.Blame:output_type -> starling.v1.TailJournalResponse
+	129, // 259: starling.v1.Starling.Usage:output_type -> starling.v1.UsageResponse
+	133, // 260: starling.v1.Starling.Series:output_type -> starling.v1.SeriesResponse
+	136, // 261: starling.v1.Starling.NodeStats:output_type -> starling.v1.NodeStatsResponse
+	141, // 262: starling.v1.Starling.InstanceStats:output_type -> starling.v1.InstanceStatsResponse
+	148, // 263: starling.v1.Starling.Logs:output_type -> starling.v1.LogsResponse
+	150, // 264: starling.v1.Starling.Files:output_type -> starling.v1.FilesResponse
+	158, // 265: starling.v1.Starling.Output:output_type -> starling.v1.OutputResponse
+	160, // 266: starling.v1.Starling.Rules:output_type -> starling.v1.RulesResponse
+	163, // 267: starling.v1.Starling.RaiseRules:output_type -> starling.v1.RaiseRulesResponse
+	165, // 268: starling.v1.Starling.Quorum:output_type -> starling.v1.QuorumResponse
+	169, // 269: starling.v1.Starling.ChangeQuorum:output_type -> starling.v1.ChangeQuorumResponse
+	171, // 270: starling.v1.Starling.Info:output_type -> starling.v1.InfoResponse
+	223, // [223:271] is the sub-list for method output_type
+	175, // [175:223] is the sub-list for method input_type
+	175, // [175:175] is the sub-list for extension type_name
+	175, // [175:175] is the sub-list for extension extendee
+	0,   // [0:175] is the sub-list for field type_name
 }
 
 func init() { file_v1_starling_proto_init() }
@@ -15498,7 +15796,7 @@ func file_v1_starling_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_v1_starling_proto_rawDesc), len(file_v1_starling_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   170,
+			NumMessages:   173,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -14,12 +14,14 @@
 package starlingv1connect
 
 import (
-	connect "connectrpc.com/connect"
 	context "context"
 	errors "errors"
 	http "net/http"
-	v1 "starling/api/v1"
 	strings "strings"
+
+	connect "connectrpc.com/connect"
+
+	v1 "starling/api/v1"
 )
 
 // This is a compile-time assertion to ensure that this generated file and the connect package are
@@ -81,6 +83,8 @@ const (
 	StarlingRelocateVolumesProcedure = "/starling.v1.Starling/RelocateVolumes"
 	// StarlingExecProcedure is the fully-qualified name of the Starling's Exec RPC.
 	StarlingExecProcedure = "/starling.v1.Starling/Exec"
+	// StarlingListSessionsProcedure is the fully-qualified name of the Starling's ListSessions RPC.
+	StarlingListSessionsProcedure = "/starling.v1.Starling/ListSessions"
 	// StarlingDrainNodeProcedure is the fully-qualified name of the Starling's DrainNode RPC.
 	StarlingDrainNodeProcedure = "/starling.v1.Starling/DrainNode"
 	// StarlingChangePoolsProcedure is the fully-qualified name of the Starling's ChangePools RPC.
@@ -181,6 +185,8 @@ type StarlingClient interface {
 	RelocateVolumes(context.Context, *v1.RelocateVolumesRequest) (*connect.ServerStreamForClient[v1.RelocateVolumesResponse], error)
 	// Exec runs a program beside an instance that runs, where and as that runs, and lets the caller talk with it.
 	Exec(context.Context) (*connect.BidiStreamForClientSimple[v1.ExecRequest, v1.ExecResponse], error)
+	// ListSessions lists the sessions with a terminal beside an instance that runs.
+	ListSessions(context.Context, *v1.ListSessionsRequest) (*v1.ListSessionsResponse, error)
 	// DrainNode moves what runs on a node to others and gives it nothing new, or takes that back.
 	DrainNode(context.Context, *v1.DrainNodeRequest) (*v1.DrainNodeResponse, error)
 	// ChangePools changes the tree of resource pools, all at once or not at all.
@@ -371,6 +377,13 @@ func NewStarlingClient(httpClient connect.HTTPClient, baseURL string, opts ...co
 			httpClient,
 			baseURL+StarlingExecProcedure,
 			connect.WithSchema(starlingMethods.ByName("Exec")),
+			connect.WithClientOptions(opts...),
+		),
+		listSessions: connect.NewClient[v1.ListSessionsRequest, v1.ListSessionsResponse](
+			httpClient,
+			baseURL+StarlingListSessionsProcedure,
+			connect.WithSchema(starlingMethods.ByName("ListSessions")),
+			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 			connect.WithClientOptions(opts...),
 		),
 		drainNode: connect.NewClient[v1.DrainNodeRequest, v1.DrainNodeResponse](
@@ -589,6 +602,7 @@ type starlingClient struct {
 	readVolumes     *connect.Client[v1.ReadVolumesRequest, v1.ReadVolumesResponse]
 	relocateVolumes *connect.Client[v1.RelocateVolumesRequest, v1.RelocateVolumesResponse]
 	exec            *connect.Client[v1.ExecRequest, v1.ExecResponse]
+	listSessions    *connect.Client[v1.ListSessionsRequest, v1.ListSessionsResponse]
 	drainNode       *connect.Client[v1.DrainNodeRequest, v1.DrainNodeResponse]
 	changePools     *connect.Client[v1.ChangePoolsRequest, v1.ChangePoolsResponse]
 	planPools       *connect.Client[v1.PlanPoolsRequest, v1.PlanPoolsResponse]
@@ -776,6 +790,15 @@ func (c *starlingClient) RelocateVolumes(ctx context.Context, req *v1.RelocateVo
 // Exec calls starling.v1.Starling.Exec.
 func (c *starlingClient) Exec(ctx context.Context) (*connect.BidiStreamForClientSimple[v1.ExecRequest, v1.ExecResponse], error) {
 	return c.exec.CallBidiStreamSimple(ctx)
+}
+
+// ListSessions calls starling.v1.Starling.ListSessions.
+func (c *starlingClient) ListSessions(ctx context.Context, req *v1.ListSessionsRequest) (*v1.ListSessionsResponse, error) {
+	response, err := c.listSessions.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
 }
 
 // DrainNode calls starling.v1.Starling.DrainNode.
@@ -1044,6 +1067,8 @@ type StarlingHandler interface {
 	RelocateVolumes(context.Context, *v1.RelocateVolumesRequest, *connect.ServerStream[v1.RelocateVolumesResponse]) error
 	// Exec runs a program beside an instance that runs, where and as that runs, and lets the caller talk with it.
 	Exec(context.Context, *connect.BidiStream[v1.ExecRequest, v1.ExecResponse]) error
+	// ListSessions lists the sessions with a terminal beside an instance that runs.
+	ListSessions(context.Context, *v1.ListSessionsRequest) (*v1.ListSessionsResponse, error)
 	// DrainNode moves what runs on a node to others and gives it nothing new, or takes that back.
 	DrainNode(context.Context, *v1.DrainNodeRequest) (*v1.DrainNodeResponse, error)
 	// ChangePools changes the tree of resource pools, all at once or not at all.
@@ -1230,6 +1255,13 @@ func NewStarlingHandler(svc StarlingHandler, opts ...connect.HandlerOption) (str
 		StarlingExecProcedure,
 		svc.Exec,
 		connect.WithSchema(starlingMethods.ByName("Exec")),
+		connect.WithHandlerOptions(opts...),
+	)
+	starlingListSessionsHandler := connect.NewUnaryHandlerSimple(
+		StarlingListSessionsProcedure,
+		svc.ListSessions,
+		connect.WithSchema(starlingMethods.ByName("ListSessions")),
+		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 		connect.WithHandlerOptions(opts...),
 	)
 	starlingDrainNodeHandler := connect.NewUnaryHandlerSimple(
@@ -1464,6 +1496,8 @@ func NewStarlingHandler(svc StarlingHandler, opts ...connect.HandlerOption) (str
 			starlingRelocateVolumesHandler.ServeHTTP(w, r)
 		case StarlingExecProcedure:
 			starlingExecHandler.ServeHTTP(w, r)
+		case StarlingListSessionsProcedure:
+			starlingListSessionsHandler.ServeHTTP(w, r)
 		case StarlingDrainNodeProcedure:
 			starlingDrainNodeHandler.ServeHTTP(w, r)
 		case StarlingChangePoolsProcedure:
@@ -1603,6 +1637,10 @@ func (UnimplementedStarlingHandler) RelocateVolumes(context.Context, *v1.Relocat
 
 func (UnimplementedStarlingHandler) Exec(context.Context, *connect.BidiStream[v1.ExecRequest, v1.ExecResponse]) error {
 	return connect.NewError(connect.CodeUnimplemented, errors.New("starling.v1.Starling.Exec is not implemented"))
+}
+
+func (UnimplementedStarlingHandler) ListSessions(context.Context, *v1.ListSessionsRequest) (*v1.ListSessionsResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("starling.v1.Starling.ListSessions is not implemented"))
 }
 
 func (UnimplementedStarlingHandler) DrainNode(context.Context, *v1.DrainNodeRequest) (*v1.DrainNodeResponse, error) {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -14,6 +15,7 @@ import (
 
 	"starling/api/client"
 	starlingv1 "starling/api/v1"
+	"starling/api/wire"
 	"starling/cmd/starling/exit"
 	"starling/cmd/starling/remote"
 )
@@ -58,14 +60,22 @@ func (s *Session) Run(ctx context.Context, request *starlingv1.ExecRequest) erro
 	if s.Interactive {
 		own.Input = s.Remote.In
 	}
+	var head *starlingv1.ExecResponse
+	own.Began = func(told *starlingv1.ExecResponse) { head = told }
+	restore := func() {}
 	if s.Terminal {
-		restore, err := s.takeTerminal(ctx, request, &own)
-		if err != nil {
+		var err error
+		if restore, err = s.takeTerminal(ctx, request, &own); err != nil {
 			return err
 		}
-		defer restore()
 	}
 	code, err := peer.Exec(ctx, request, own)
+	restore()
+	if err != nil && head.GetSession() != "" && (ctx.Err() != nil || isLost(err)) {
+		instance, _, _ := strings.Cut(head.GetAllocation(), "#")
+		return exit.Fail(exit.Detached, "%w; for ten minutes it goes on: starling attach '%s' %s", errors.Join(ErrGoesOn, err), instance,
+			head.GetSession())
+	}
 	switch {
 	case ctx.Err() != nil:
 		return exit.Silent(128 + int(syscall.SIGINT))
@@ -75,6 +85,15 @@ func (s *Session) Run(ctx context.Context, request *starlingv1.ExecRequest) erro
 		return exit.Silent(code)
 	}
 	return nil
+}
+
+// ErrGoesOn tells that a session is lost to this side, and not ended.
+var ErrGoesOn = errors.New("the session is not seen here any more")
+
+// isLost tells whether an error says nothing of the program of a session.
+func isLost(err error) bool {
+	var failure *wire.Failure
+	return errors.As(err, &failure) && (failure.Code == wire.Unavailable || failure.Code == wire.Canceled)
 }
 
 // takeTerminal has keys go to the program as they are typed, and asks for a terminal there that is as large as the

@@ -45,7 +45,7 @@ func runInteractive(ctx context.Context, r *remote.Remote, argv []string, option
 			Command: dialog.InPlace(argv)})
 	}
 	var status exit.Silent
-	if err != nil && !errors.As(err, &status) { // nobody will come
+	if err != nil && !errors.As(err, &status) && !errors.Is(err, dialog.ErrGoesOn) { // nobody will come
 		ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), endWithin)
 		defer cancel()
 		_, _ = peer.KillJob(ending, terms.JobName(name), 0)

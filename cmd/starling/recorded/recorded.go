@@ -154,6 +154,14 @@ func (p *Peer) Exec(context.Context, terms.AllocationID, []string, driver.Sessio
 	return driver.NoExitCode, p.why
 }
 
+// Attach refuses.
+func (p *Peer) Attach(context.Context, terms.AllocationID, driver.Session) (int, error) {
+	return driver.NoExitCode, p.why
+}
+
+// Sessions are none.
+func (p *Peer) Sessions(terms.AllocationID) []driver.SessionStatus { return nil }
+
 // Usage refuses.
 func (p *Peer) Usage([]string) (driver.Usage, error) { return driver.Usage{}, p.why }
 
