@@ -100,6 +100,7 @@ func (s *server) JobStatus(ctx context.Context,
 	if request.GetFollowers() {
 		answer.Followers = followers(ctx, state, j.Name())
 	}
+	answer.Grid = view.Grid(state, j, request.GetGrid())
 	return answer, nil
 }
 

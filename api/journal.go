@@ -10,6 +10,7 @@ import (
 	starlingv1 "starling/api/v1"
 	"starling/api/watch"
 	"starling/api/wire"
+	"starling/cluster"
 	"starling/replica/report"
 	"starling/terms"
 )
@@ -82,12 +83,26 @@ func (s *server) Watch(ctx context.Context, request *starlingv1.WatchRequest,
 	if archive := s.backend.Archive(); archive != nil {
 		asked.Past = archive
 	}
-	if !isPast(ctx) {
+	if request.Known == nil && !isPast(ctx) {
 		return s.feed.Watch(ctx, asked, stream.Send)
+	}
+	if asked.Knows, err = s.known(ctx, request); err != nil {
+		return err
 	}
 	now, err := s.backend.State(ctx, 0)
 	if err != nil {
 		return err
 	}
 	return watch.List(state, now, asked, stream.Send)
+}
+
+// known returns the value that a reader knows, nil if it says none.
+func (s *server) known(ctx context.Context, request *starlingv1.WatchRequest) (*cluster.State, error) {
+	switch {
+	case request.Known == nil:
+		return nil, nil
+	case !request.GetOnce() || request.After != nil:
+		return nil, invalid("the request", terms.Problem{Path: "known", Reason: `goes with "once" and without "after"`})
+	}
+	return s.past(ctx, moment{index: terms.Index(request.GetKnown())})
 }

@@ -43,10 +43,18 @@ func (s *server) ListPeers(ctx context.Context,
 			answer.NextPageToken = strconv.Itoa(n)
 			break
 		}
-		answer.Peers = append(answer.Peers, flock.peer(state, state.Node(facts.NodeIndex(n))))
+		node := state.Node(facts.NodeIndex(n))
+		m := flock.peer(state, node)
+		if request.GetJobs() > 0 {
+			view.OnNode(state, node, m, int(min(request.GetJobs(), jobsOnNodeMax)))
+		}
+		answer.Peers = append(answer.Peers, m)
 	}
 	return answer, nil
 }
+
+// jobsOnNodeMax bounds the jobs that are told of a node.
+const jobsOnNodeMax = 100
 
 // pulsesMax is how long who asks for pulses waits for a journal that does not answer.
 const pulsesMax = time.Second

@@ -89,6 +89,7 @@ func (s *server) handler() http.Handler {
 		connect.WithRecover(s.recovered),
 	)
 	mux.Handle(path, withMedia(procedures))
+	mux.Handle(starlingv1connect.StarlingWatchProcedure, streams.Together(withMedia(procedures)))
 	streams.Handle(mux, procedures)
 	mux.Handle("GET "+door.PathLogs, textlogs.New(procedures))
 	mux.HandleFunc("GET "+door.PathHealth, s.health)

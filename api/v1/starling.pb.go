@@ -16,13 +16,12 @@
 package starlingv1
 
 import (
-	reflect "reflect"
-	sync "sync"
-	unsafe "unsafe"
-
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
 	timestamppb "google.golang.org/protobuf/types/known/timestamppb"
+	reflect "reflect"
+	sync "sync"
+	unsafe "unsafe"
 )
 
 const (
@@ -7979,7 +7978,9 @@ type JobStatusRequest struct {
 	PageSize  uint32 `protobuf:"varint,4,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
 	PageToken string `protobuf:"bytes,5,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
 	// Lists the jobs that come after it as well.
-	Followers     bool `protobuf:"varint,6,opt,name=followers,proto3" json:"followers,omitempty"`
+	Followers bool `protobuf:"varint,6,opt,name=followers,proto3" json:"followers,omitempty"`
+	// Tells of all instances how they stand, in short.
+	Grid          bool `protobuf:"varint,7,opt,name=grid,proto3" json:"grid,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -8056,6 +8057,13 @@ func (x *JobStatusRequest) GetFollowers() bool {
 	return false
 }
 
+func (x *JobStatusRequest) GetGrid() bool {
+	if x != nil {
+		return x.Grid
+	}
+	return false
+}
+
 type JobStatusResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Index uint64                 `protobuf:"varint,1,opt,name=index,proto3" json:"index,omitempty"`
@@ -8067,7 +8075,9 @@ type JobStatusResponse struct {
 	Slots         []*Slot `protobuf:"bytes,6,rep,name=slots,proto3" json:"slots,omitempty"`
 	NextPageToken string  `protobuf:"bytes,7,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
 	// The jobs that name this one in "after", as far as they were asked for and the caller may see them: the first 100 by name.
-	Followers     []string `protobuf:"bytes,8,rep,name=followers,proto3" json:"followers,omitempty"`
+	Followers []string `protobuf:"bytes,8,rep,name=followers,proto3" json:"followers,omitempty"`
+	// If it was asked for.
+	Grid          *Grid `protobuf:"bytes,9,opt,name=grid,proto3" json:"grid,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -8158,6 +8168,94 @@ func (x *JobStatusResponse) GetFollowers() []string {
 	return nil
 }
 
+func (x *JobStatusResponse) GetGrid() *Grid {
+	if x != nil {
+		return x.Grid
+	}
+	return nil
+}
+
+// Grid tells of all instances of a job how they stand, in short: what many have in common is told once. The three last lists have
+// an element for each instance, in the order of tasks, of numbers, and of seats.
+type Grid struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Task, phase, health, version and seat, and nothing of a single one.
+	Kinds   []*Slot  `protobuf:"bytes,1,rep,name=kinds,proto3" json:"kinds,omitempty"`
+	Nodes   []string `protobuf:"bytes,2,rep,name=nodes,proto3" json:"nodes,omitempty"`
+	Numbers []uint32 `protobuf:"varint,3,rep,packed,name=numbers,proto3" json:"numbers,omitempty"`
+	// Positions in kinds.
+	Kind []uint32 `protobuf:"varint,4,rep,packed,name=kind,proto3" json:"kind,omitempty"`
+	// Positions in nodes, from 1 on; 0 for none.
+	Node          []uint32 `protobuf:"varint,5,rep,packed,name=node,proto3" json:"node,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Grid) Reset() {
+	*x = Grid{}
+	mi := &file_v1_starling_proto_msgTypes[102]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Grid) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Grid) ProtoMessage() {}
+
+func (x *Grid) ProtoReflect() protoreflect.Message {
+	mi := &file_v1_starling_proto_msgTypes[102]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Grid.ProtoReflect.Descriptor instead.
+func (*Grid) Descriptor() ([]byte, []int) {
+	return file_v1_starling_proto_rawDescGZIP(), []int{102}
+}
+
+func (x *Grid) GetKinds() []*Slot {
+	if x != nil {
+		return x.Kinds
+	}
+	return nil
+}
+
+func (x *Grid) GetNodes() []string {
+	if x != nil {
+		return x.Nodes
+	}
+	return nil
+}
+
+func (x *Grid) GetNumbers() []uint32 {
+	if x != nil {
+		return x.Numbers
+	}
+	return nil
+}
+
+func (x *Grid) GetKind() []uint32 {
+	if x != nil {
+		return x.Kind
+	}
+	return nil
+}
+
+func (x *Grid) GetNode() []uint32 {
+	if x != nil {
+		return x.Node
+	}
+	return nil
+}
+
 type Task struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
 	Name   string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
@@ -8183,7 +8281,7 @@ type Task struct {
 
 func (x *Task) Reset() {
 	*x = Task{}
-	mi := &file_v1_starling_proto_msgTypes[102]
+	mi := &file_v1_starling_proto_msgTypes[103]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8195,7 +8293,7 @@ func (x *Task) String() string {
 func (*Task) ProtoMessage() {}
 
 func (x *Task) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[102]
+	mi := &file_v1_starling_proto_msgTypes[103]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8208,7 +8306,7 @@ func (x *Task) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Task.ProtoReflect.Descriptor instead.
 func (*Task) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{102}
+	return file_v1_starling_proto_rawDescGZIP(), []int{103}
 }
 
 func (x *Task) GetName() string {
@@ -8290,7 +8388,7 @@ type TaskChanges struct {
 
 func (x *TaskChanges) Reset() {
 	*x = TaskChanges{}
-	mi := &file_v1_starling_proto_msgTypes[103]
+	mi := &file_v1_starling_proto_msgTypes[104]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8302,7 +8400,7 @@ func (x *TaskChanges) String() string {
 func (*TaskChanges) ProtoMessage() {}
 
 func (x *TaskChanges) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[103]
+	mi := &file_v1_starling_proto_msgTypes[104]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8315,7 +8413,7 @@ func (x *TaskChanges) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskChanges.ProtoReflect.Descriptor instead.
 func (*TaskChanges) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{103}
+	return file_v1_starling_proto_rawDescGZIP(), []int{104}
 }
 
 func (x *TaskChanges) GetPlace() uint32 {
@@ -8371,7 +8469,7 @@ type Preemption struct {
 
 func (x *Preemption) Reset() {
 	*x = Preemption{}
-	mi := &file_v1_starling_proto_msgTypes[104]
+	mi := &file_v1_starling_proto_msgTypes[105]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8383,7 +8481,7 @@ func (x *Preemption) String() string {
 func (*Preemption) ProtoMessage() {}
 
 func (x *Preemption) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[104]
+	mi := &file_v1_starling_proto_msgTypes[105]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8396,7 +8494,7 @@ func (x *Preemption) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Preemption.ProtoReflect.Descriptor instead.
 func (*Preemption) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{104}
+	return file_v1_starling_proto_rawDescGZIP(), []int{105}
 }
 
 func (x *Preemption) GetSlot() uint32 {
@@ -8473,7 +8571,7 @@ type Slot struct {
 
 func (x *Slot) Reset() {
 	*x = Slot{}
-	mi := &file_v1_starling_proto_msgTypes[105]
+	mi := &file_v1_starling_proto_msgTypes[106]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8485,7 +8583,7 @@ func (x *Slot) String() string {
 func (*Slot) ProtoMessage() {}
 
 func (x *Slot) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[105]
+	mi := &file_v1_starling_proto_msgTypes[106]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8498,7 +8596,7 @@ func (x *Slot) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Slot.ProtoReflect.Descriptor instead.
 func (*Slot) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{105}
+	return file_v1_starling_proto_rawDescGZIP(), []int{106}
 }
 
 func (x *Slot) GetTask() string {
@@ -8631,7 +8729,7 @@ type Port struct {
 
 func (x *Port) Reset() {
 	*x = Port{}
-	mi := &file_v1_starling_proto_msgTypes[106]
+	mi := &file_v1_starling_proto_msgTypes[107]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8643,7 +8741,7 @@ func (x *Port) String() string {
 func (*Port) ProtoMessage() {}
 
 func (x *Port) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[106]
+	mi := &file_v1_starling_proto_msgTypes[107]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8656,7 +8754,7 @@ func (x *Port) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Port.ProtoReflect.Descriptor instead.
 func (*Port) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{106}
+	return file_v1_starling_proto_rawDescGZIP(), []int{107}
 }
 
 func (x *Port) GetName() string {
@@ -8683,7 +8781,7 @@ type WhyRequest struct {
 
 func (x *WhyRequest) Reset() {
 	*x = WhyRequest{}
-	mi := &file_v1_starling_proto_msgTypes[107]
+	mi := &file_v1_starling_proto_msgTypes[108]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8695,7 +8793,7 @@ func (x *WhyRequest) String() string {
 func (*WhyRequest) ProtoMessage() {}
 
 func (x *WhyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[107]
+	mi := &file_v1_starling_proto_msgTypes[108]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8708,7 +8806,7 @@ func (x *WhyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhyRequest.ProtoReflect.Descriptor instead.
 func (*WhyRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{107}
+	return file_v1_starling_proto_rawDescGZIP(), []int{108}
 }
 
 func (x *WhyRequest) GetMinIndex() uint64 {
@@ -8738,7 +8836,7 @@ type WhyResponse struct {
 
 func (x *WhyResponse) Reset() {
 	*x = WhyResponse{}
-	mi := &file_v1_starling_proto_msgTypes[108]
+	mi := &file_v1_starling_proto_msgTypes[109]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8750,7 +8848,7 @@ func (x *WhyResponse) String() string {
 func (*WhyResponse) ProtoMessage() {}
 
 func (x *WhyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[108]
+	mi := &file_v1_starling_proto_msgTypes[109]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8763,7 +8861,7 @@ func (x *WhyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhyResponse.ProtoReflect.Descriptor instead.
 func (*WhyResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{108}
+	return file_v1_starling_proto_rawDescGZIP(), []int{109}
 }
 
 func (x *WhyResponse) GetIndex() uint64 {
@@ -8814,7 +8912,7 @@ type Finding struct {
 
 func (x *Finding) Reset() {
 	*x = Finding{}
-	mi := &file_v1_starling_proto_msgTypes[109]
+	mi := &file_v1_starling_proto_msgTypes[110]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8826,7 +8924,7 @@ func (x *Finding) String() string {
 func (*Finding) ProtoMessage() {}
 
 func (x *Finding) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[109]
+	mi := &file_v1_starling_proto_msgTypes[110]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8839,7 +8937,7 @@ func (x *Finding) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Finding.ProtoReflect.Descriptor instead.
 func (*Finding) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{109}
+	return file_v1_starling_proto_rawDescGZIP(), []int{110}
 }
 
 func (x *Finding) GetTask() string {
@@ -8895,15 +8993,17 @@ type ListPeersRequest struct {
 	state    protoimpl.MessageState `protogen:"open.v1"`
 	MinIndex uint64                 `protobuf:"varint,1,opt,name=min_index,json=minIndex,proto3" json:"min_index,omitempty"`
 	// 1000 if 0; at most 1000.
-	PageSize      uint32 `protobuf:"varint,2,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
-	PageToken     string `protobuf:"bytes,3,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	PageSize  uint32 `protobuf:"varint,2,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
+	PageToken string `protobuf:"bytes,3,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	// Tells what runs on each machine, with so many of its jobs; at most 100, 0 for nothing of it.
+	Jobs          uint32 `protobuf:"varint,4,opt,name=jobs,proto3" json:"jobs,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ListPeersRequest) Reset() {
 	*x = ListPeersRequest{}
-	mi := &file_v1_starling_proto_msgTypes[110]
+	mi := &file_v1_starling_proto_msgTypes[111]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8915,7 +9015,7 @@ func (x *ListPeersRequest) String() string {
 func (*ListPeersRequest) ProtoMessage() {}
 
 func (x *ListPeersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[110]
+	mi := &file_v1_starling_proto_msgTypes[111]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8928,7 +9028,7 @@ func (x *ListPeersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPeersRequest.ProtoReflect.Descriptor instead.
 func (*ListPeersRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{110}
+	return file_v1_starling_proto_rawDescGZIP(), []int{111}
 }
 
 func (x *ListPeersRequest) GetMinIndex() uint64 {
@@ -8952,6 +9052,13 @@ func (x *ListPeersRequest) GetPageToken() string {
 	return ""
 }
 
+func (x *ListPeersRequest) GetJobs() uint32 {
+	if x != nil {
+		return x.Jobs
+	}
+	return 0
+}
+
 type ListPeersResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The value's index, and the index and the digest to which the peers' are compared.
@@ -8968,7 +9075,7 @@ type ListPeersResponse struct {
 
 func (x *ListPeersResponse) Reset() {
 	*x = ListPeersResponse{}
-	mi := &file_v1_starling_proto_msgTypes[111]
+	mi := &file_v1_starling_proto_msgTypes[112]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8980,7 +9087,7 @@ func (x *ListPeersResponse) String() string {
 func (*ListPeersResponse) ProtoMessage() {}
 
 func (x *ListPeersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[111]
+	mi := &file_v1_starling_proto_msgTypes[112]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8993,7 +9100,7 @@ func (x *ListPeersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPeersResponse.ProtoReflect.Descriptor instead.
 func (*ListPeersResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{111}
+	return file_v1_starling_proto_rawDescGZIP(), []int{112}
 }
 
 func (x *ListPeersResponse) GetIndex() uint64 {
@@ -9070,14 +9177,18 @@ type Peer struct {
 	// Its agent is away with notice: until then what runs there stays its own, and it is given nothing new.
 	AwayUntil *timestamppb.Timestamp `protobuf:"bytes,21,opt,name=away_until,json=awayUntil,proto3" json:"away_until,omitempty"`
 	// Which of its devices instances have, in the order of kinds and numbers; without virtual peers, which have no number.
-	Held          []*HeldDevice `protobuf:"bytes,22,rep,name=held,proto3" json:"held,omitempty"`
+	Held []*HeldDevice `protobuf:"bytes,22,rep,name=held,proto3" json:"held,omitempty"`
+	// If it was asked for: the first jobs by name that have instances there, and how many there are of jobs and of instances that run.
+	Jobs          []*JobOnNode `protobuf:"bytes,23,rep,name=jobs,proto3" json:"jobs,omitempty"`
+	JobCount      uint32       `protobuf:"varint,24,opt,name=job_count,json=jobCount,proto3" json:"job_count,omitempty"`
+	Running       uint32       `protobuf:"varint,25,opt,name=running,proto3" json:"running,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Peer) Reset() {
 	*x = Peer{}
-	mi := &file_v1_starling_proto_msgTypes[112]
+	mi := &file_v1_starling_proto_msgTypes[113]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9089,7 +9200,7 @@ func (x *Peer) String() string {
 func (*Peer) ProtoMessage() {}
 
 func (x *Peer) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[112]
+	mi := &file_v1_starling_proto_msgTypes[113]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9102,7 +9213,7 @@ func (x *Peer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Peer.ProtoReflect.Descriptor instead.
 func (*Peer) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{112}
+	return file_v1_starling_proto_rawDescGZIP(), []int{113}
 }
 
 func (x *Peer) GetNode() string {
@@ -9259,6 +9370,88 @@ func (x *Peer) GetHeld() []*HeldDevice {
 	return nil
 }
 
+func (x *Peer) GetJobs() []*JobOnNode {
+	if x != nil {
+		return x.Jobs
+	}
+	return nil
+}
+
+func (x *Peer) GetJobCount() uint32 {
+	if x != nil {
+		return x.JobCount
+	}
+	return 0
+}
+
+func (x *Peer) GetRunning() uint32 {
+	if x != nil {
+		return x.Running
+	}
+	return 0
+}
+
+// JobOnNode counts the instances of a job on a node: those that run, and others that hold room.
+type JobOnNode struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Job           string                 `protobuf:"bytes,1,opt,name=job,proto3" json:"job,omitempty"`
+	Running       uint32                 `protobuf:"varint,2,opt,name=running,proto3" json:"running,omitempty"`
+	Other         uint32                 `protobuf:"varint,3,opt,name=other,proto3" json:"other,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *JobOnNode) Reset() {
+	*x = JobOnNode{}
+	mi := &file_v1_starling_proto_msgTypes[114]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *JobOnNode) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*JobOnNode) ProtoMessage() {}
+
+func (x *JobOnNode) ProtoReflect() protoreflect.Message {
+	mi := &file_v1_starling_proto_msgTypes[114]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use JobOnNode.ProtoReflect.Descriptor instead.
+func (*JobOnNode) Descriptor() ([]byte, []int) {
+	return file_v1_starling_proto_rawDescGZIP(), []int{114}
+}
+
+func (x *JobOnNode) GetJob() string {
+	if x != nil {
+		return x.Job
+	}
+	return ""
+}
+
+func (x *JobOnNode) GetRunning() uint32 {
+	if x != nil {
+		return x.Running
+	}
+	return 0
+}
+
+func (x *JobOnNode) GetOther() uint32 {
+	if x != nil {
+		return x.Other
+	}
+	return 0
+}
+
 // HeldDevice is a device of a node that an instance has, or a share of it.
 type HeldDevice struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -9276,7 +9469,7 @@ type HeldDevice struct {
 
 func (x *HeldDevice) Reset() {
 	*x = HeldDevice{}
-	mi := &file_v1_starling_proto_msgTypes[113]
+	mi := &file_v1_starling_proto_msgTypes[115]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9288,7 +9481,7 @@ func (x *HeldDevice) String() string {
 func (*HeldDevice) ProtoMessage() {}
 
 func (x *HeldDevice) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[113]
+	mi := &file_v1_starling_proto_msgTypes[115]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9301,7 +9494,7 @@ func (x *HeldDevice) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeldDevice.ProtoReflect.Descriptor instead.
 func (*HeldDevice) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{113}
+	return file_v1_starling_proto_rawDescGZIP(), []int{115}
 }
 
 func (x *HeldDevice) GetKind() string {
@@ -9355,14 +9548,17 @@ type WatchRequest struct {
 	Node   string      `protobuf:"bytes,6,opt,name=node,proto3" json:"node,omitempty"`
 	Labels []*Variable `protobuf:"bytes,7,rep,name=labels,proto3" json:"labels,omitempty"`
 	// Ends when all that is there, or has changed by now, was told.
-	Once          bool `protobuf:"varint,8,opt,name=once,proto3" json:"once,omitempty"`
+	Once bool `protobuf:"varint,8,opt,name=once,proto3" json:"once,omitempty"`
+	// With "once": the reader knows what there was at this index, before or after the moment that is asked about. Only what differs
+	// from that is told, as "added", "changed" and "removed". The peer's archive must have the index.
+	Known         *uint64 `protobuf:"varint,9,opt,name=known,proto3,oneof" json:"known,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *WatchRequest) Reset() {
 	*x = WatchRequest{}
-	mi := &file_v1_starling_proto_msgTypes[114]
+	mi := &file_v1_starling_proto_msgTypes[116]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9374,7 +9570,7 @@ func (x *WatchRequest) String() string {
 func (*WatchRequest) ProtoMessage() {}
 
 func (x *WatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[114]
+	mi := &file_v1_starling_proto_msgTypes[116]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9387,7 +9583,7 @@ func (x *WatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRequest.ProtoReflect.Descriptor instead.
 func (*WatchRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{114}
+	return file_v1_starling_proto_rawDescGZIP(), []int{116}
 }
 
 func (x *WatchRequest) GetMinIndex() uint64 {
@@ -9446,6 +9642,13 @@ func (x *WatchRequest) GetOnce() bool {
 	return false
 }
 
+func (x *WatchRequest) GetKnown() uint64 {
+	if x != nil && x.Known != nil {
+		return *x.Known
+	}
+	return 0
+}
+
 // WatchResponse is one thing that is there or has changed. The changes of an index are a function of the journal: the same, in the
 // same order, from every peer.
 type WatchResponse struct {
@@ -9481,7 +9684,7 @@ type WatchResponse struct {
 
 func (x *WatchResponse) Reset() {
 	*x = WatchResponse{}
-	mi := &file_v1_starling_proto_msgTypes[115]
+	mi := &file_v1_starling_proto_msgTypes[117]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9493,7 +9696,7 @@ func (x *WatchResponse) String() string {
 func (*WatchResponse) ProtoMessage() {}
 
 func (x *WatchResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[115]
+	mi := &file_v1_starling_proto_msgTypes[117]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9506,7 +9709,7 @@ func (x *WatchResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchResponse.ProtoReflect.Descriptor instead.
 func (*WatchResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{115}
+	return file_v1_starling_proto_rawDescGZIP(), []int{117}
 }
 
 func (x *WatchResponse) GetIndex() uint64 {
@@ -9680,7 +9883,7 @@ type Node struct {
 
 func (x *Node) Reset() {
 	*x = Node{}
-	mi := &file_v1_starling_proto_msgTypes[116]
+	mi := &file_v1_starling_proto_msgTypes[118]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9692,7 +9895,7 @@ func (x *Node) String() string {
 func (*Node) ProtoMessage() {}
 
 func (x *Node) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[116]
+	mi := &file_v1_starling_proto_msgTypes[118]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9705,7 +9908,7 @@ func (x *Node) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Node.ProtoReflect.Descriptor instead.
 func (*Node) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{116}
+	return file_v1_starling_proto_rawDescGZIP(), []int{118}
 }
 
 func (x *Node) GetName() string {
@@ -9806,7 +10009,7 @@ type Instance struct {
 
 func (x *Instance) Reset() {
 	*x = Instance{}
-	mi := &file_v1_starling_proto_msgTypes[117]
+	mi := &file_v1_starling_proto_msgTypes[119]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9818,7 +10021,7 @@ func (x *Instance) String() string {
 func (*Instance) ProtoMessage() {}
 
 func (x *Instance) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[117]
+	mi := &file_v1_starling_proto_msgTypes[119]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9831,7 +10034,7 @@ func (x *Instance) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Instance.ProtoReflect.Descriptor instead.
 func (*Instance) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{117}
+	return file_v1_starling_proto_rawDescGZIP(), []int{119}
 }
 
 func (x *Instance) GetJob() string {
@@ -9878,7 +10081,7 @@ type Endpoint struct {
 
 func (x *Endpoint) Reset() {
 	*x = Endpoint{}
-	mi := &file_v1_starling_proto_msgTypes[118]
+	mi := &file_v1_starling_proto_msgTypes[120]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9890,7 +10093,7 @@ func (x *Endpoint) String() string {
 func (*Endpoint) ProtoMessage() {}
 
 func (x *Endpoint) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[118]
+	mi := &file_v1_starling_proto_msgTypes[120]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9903,7 +10106,7 @@ func (x *Endpoint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Endpoint.ProtoReflect.Descriptor instead.
 func (*Endpoint) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{118}
+	return file_v1_starling_proto_rawDescGZIP(), []int{120}
 }
 
 func (x *Endpoint) GetJob() string {
@@ -9990,7 +10193,7 @@ type TailJournalRequest struct {
 
 func (x *TailJournalRequest) Reset() {
 	*x = TailJournalRequest{}
-	mi := &file_v1_starling_proto_msgTypes[119]
+	mi := &file_v1_starling_proto_msgTypes[121]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10002,7 +10205,7 @@ func (x *TailJournalRequest) String() string {
 func (*TailJournalRequest) ProtoMessage() {}
 
 func (x *TailJournalRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[119]
+	mi := &file_v1_starling_proto_msgTypes[121]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10015,7 +10218,7 @@ func (x *TailJournalRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TailJournalRequest.ProtoReflect.Descriptor instead.
 func (*TailJournalRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{119}
+	return file_v1_starling_proto_rawDescGZIP(), []int{121}
 }
 
 func (x *TailJournalRequest) GetMinIndex() uint64 {
@@ -10058,7 +10261,7 @@ type TailJournalResponse struct {
 
 func (x *TailJournalResponse) Reset() {
 	*x = TailJournalResponse{}
-	mi := &file_v1_starling_proto_msgTypes[120]
+	mi := &file_v1_starling_proto_msgTypes[122]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10070,7 +10273,7 @@ func (x *TailJournalResponse) String() string {
 func (*TailJournalResponse) ProtoMessage() {}
 
 func (x *TailJournalResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[120]
+	mi := &file_v1_starling_proto_msgTypes[122]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10083,7 +10286,7 @@ func (x *TailJournalResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TailJournalResponse.ProtoReflect.Descriptor instead.
 func (*TailJournalResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{120}
+	return file_v1_starling_proto_rawDescGZIP(), []int{122}
 }
 
 func (x *TailJournalResponse) GetIndex() uint64 {
@@ -10121,7 +10324,7 @@ type ExportRequest struct {
 
 func (x *ExportRequest) Reset() {
 	*x = ExportRequest{}
-	mi := &file_v1_starling_proto_msgTypes[121]
+	mi := &file_v1_starling_proto_msgTypes[123]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10133,7 +10336,7 @@ func (x *ExportRequest) String() string {
 func (*ExportRequest) ProtoMessage() {}
 
 func (x *ExportRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[121]
+	mi := &file_v1_starling_proto_msgTypes[123]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10146,7 +10349,7 @@ func (x *ExportRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportRequest.ProtoReflect.Descriptor instead.
 func (*ExportRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{121}
+	return file_v1_starling_proto_rawDescGZIP(), []int{123}
 }
 
 func (x *ExportRequest) GetFrom() string {
@@ -10182,7 +10385,7 @@ type ExportResponse struct {
 
 func (x *ExportResponse) Reset() {
 	*x = ExportResponse{}
-	mi := &file_v1_starling_proto_msgTypes[122]
+	mi := &file_v1_starling_proto_msgTypes[124]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10194,7 +10397,7 @@ func (x *ExportResponse) String() string {
 func (*ExportResponse) ProtoMessage() {}
 
 func (x *ExportResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[122]
+	mi := &file_v1_starling_proto_msgTypes[124]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10207,7 +10410,7 @@ func (x *ExportResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportResponse.ProtoReflect.Descriptor instead.
 func (*ExportResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{122}
+	return file_v1_starling_proto_rawDescGZIP(), []int{124}
 }
 
 func (x *ExportResponse) GetFrom() uint64 {
@@ -10242,7 +10445,7 @@ type DiffRequest struct {
 
 func (x *DiffRequest) Reset() {
 	*x = DiffRequest{}
-	mi := &file_v1_starling_proto_msgTypes[123]
+	mi := &file_v1_starling_proto_msgTypes[125]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10254,7 +10457,7 @@ func (x *DiffRequest) String() string {
 func (*DiffRequest) ProtoMessage() {}
 
 func (x *DiffRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[123]
+	mi := &file_v1_starling_proto_msgTypes[125]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10267,7 +10470,7 @@ func (x *DiffRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiffRequest.ProtoReflect.Descriptor instead.
 func (*DiffRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{123}
+	return file_v1_starling_proto_rawDescGZIP(), []int{125}
 }
 
 func (x *DiffRequest) GetFrom() string {
@@ -10298,7 +10501,7 @@ type DiffResponse struct {
 
 func (x *DiffResponse) Reset() {
 	*x = DiffResponse{}
-	mi := &file_v1_starling_proto_msgTypes[124]
+	mi := &file_v1_starling_proto_msgTypes[126]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10310,7 +10513,7 @@ func (x *DiffResponse) String() string {
 func (*DiffResponse) ProtoMessage() {}
 
 func (x *DiffResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[124]
+	mi := &file_v1_starling_proto_msgTypes[126]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10323,7 +10526,7 @@ func (x *DiffResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiffResponse.ProtoReflect.Descriptor instead.
 func (*DiffResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{124}
+	return file_v1_starling_proto_rawDescGZIP(), []int{126}
 }
 
 func (x *DiffResponse) GetFrom() uint64 {
@@ -10379,7 +10582,7 @@ type Changed struct {
 
 func (x *Changed) Reset() {
 	*x = Changed{}
-	mi := &file_v1_starling_proto_msgTypes[125]
+	mi := &file_v1_starling_proto_msgTypes[127]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10391,7 +10594,7 @@ func (x *Changed) String() string {
 func (*Changed) ProtoMessage() {}
 
 func (x *Changed) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[125]
+	mi := &file_v1_starling_proto_msgTypes[127]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10404,7 +10607,7 @@ func (x *Changed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Changed.ProtoReflect.Descriptor instead.
 func (*Changed) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{125}
+	return file_v1_starling_proto_rawDescGZIP(), []int{127}
 }
 
 func (x *Changed) GetKind() string {
@@ -10454,7 +10657,7 @@ type ChangeCause struct {
 
 func (x *ChangeCause) Reset() {
 	*x = ChangeCause{}
-	mi := &file_v1_starling_proto_msgTypes[126]
+	mi := &file_v1_starling_proto_msgTypes[128]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10466,7 +10669,7 @@ func (x *ChangeCause) String() string {
 func (*ChangeCause) ProtoMessage() {}
 
 func (x *ChangeCause) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[126]
+	mi := &file_v1_starling_proto_msgTypes[128]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10479,7 +10682,7 @@ func (x *ChangeCause) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangeCause.ProtoReflect.Descriptor instead.
 func (*ChangeCause) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{126}
+	return file_v1_starling_proto_rawDescGZIP(), []int{128}
 }
 
 func (x *ChangeCause) GetIndex() uint64 {
@@ -10518,7 +10721,7 @@ type BlameRequest struct {
 
 func (x *BlameRequest) Reset() {
 	*x = BlameRequest{}
-	mi := &file_v1_starling_proto_msgTypes[127]
+	mi := &file_v1_starling_proto_msgTypes[129]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10530,7 +10733,7 @@ func (x *BlameRequest) String() string {
 func (*BlameRequest) ProtoMessage() {}
 
 func (x *BlameRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[127]
+	mi := &file_v1_starling_proto_msgTypes[129]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10543,7 +10746,7 @@ func (x *BlameRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BlameRequest.ProtoReflect.Descriptor instead.
 func (*BlameRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{127}
+	return file_v1_starling_proto_rawDescGZIP(), []int{129}
 }
 
 func (x *BlameRequest) GetJob() string {
@@ -10588,7 +10791,7 @@ type UsageRequest struct {
 
 func (x *UsageRequest) Reset() {
 	*x = UsageRequest{}
-	mi := &file_v1_starling_proto_msgTypes[128]
+	mi := &file_v1_starling_proto_msgTypes[130]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10600,7 +10803,7 @@ func (x *UsageRequest) String() string {
 func (*UsageRequest) ProtoMessage() {}
 
 func (x *UsageRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[128]
+	mi := &file_v1_starling_proto_msgTypes[130]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10613,7 +10816,7 @@ func (x *UsageRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UsageRequest.ProtoReflect.Descriptor instead.
 func (*UsageRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{128}
+	return file_v1_starling_proto_rawDescGZIP(), []int{130}
 }
 
 func (x *UsageRequest) GetBy() []string {
@@ -10648,7 +10851,7 @@ type UsageResponse struct {
 
 func (x *UsageResponse) Reset() {
 	*x = UsageResponse{}
-	mi := &file_v1_starling_proto_msgTypes[129]
+	mi := &file_v1_starling_proto_msgTypes[131]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10660,7 +10863,7 @@ func (x *UsageResponse) String() string {
 func (*UsageResponse) ProtoMessage() {}
 
 func (x *UsageResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[129]
+	mi := &file_v1_starling_proto_msgTypes[131]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10673,7 +10876,7 @@ func (x *UsageResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UsageResponse.ProtoReflect.Descriptor instead.
 func (*UsageResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{129}
+	return file_v1_starling_proto_rawDescGZIP(), []int{131}
 }
 
 func (x *UsageResponse) GetSince() *timestamppb.Timestamp {
@@ -10714,7 +10917,7 @@ type UsageRow struct {
 
 func (x *UsageRow) Reset() {
 	*x = UsageRow{}
-	mi := &file_v1_starling_proto_msgTypes[130]
+	mi := &file_v1_starling_proto_msgTypes[132]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10726,7 +10929,7 @@ func (x *UsageRow) String() string {
 func (*UsageRow) ProtoMessage() {}
 
 func (x *UsageRow) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[130]
+	mi := &file_v1_starling_proto_msgTypes[132]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10739,7 +10942,7 @@ func (x *UsageRow) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UsageRow.ProtoReflect.Descriptor instead.
 func (*UsageRow) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{130}
+	return file_v1_starling_proto_rawDescGZIP(), []int{132}
 }
 
 func (x *UsageRow) GetKeys() []string {
@@ -10787,7 +10990,7 @@ type DeviceHours struct {
 
 func (x *DeviceHours) Reset() {
 	*x = DeviceHours{}
-	mi := &file_v1_starling_proto_msgTypes[131]
+	mi := &file_v1_starling_proto_msgTypes[133]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10799,7 +11002,7 @@ func (x *DeviceHours) String() string {
 func (*DeviceHours) ProtoMessage() {}
 
 func (x *DeviceHours) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[131]
+	mi := &file_v1_starling_proto_msgTypes[133]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10812,7 +11015,7 @@ func (x *DeviceHours) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeviceHours.ProtoReflect.Descriptor instead.
 func (*DeviceHours) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{131}
+	return file_v1_starling_proto_rawDescGZIP(), []int{133}
 }
 
 func (x *DeviceHours) GetKind() string {
@@ -10847,7 +11050,7 @@ type SeriesRequest struct {
 
 func (x *SeriesRequest) Reset() {
 	*x = SeriesRequest{}
-	mi := &file_v1_starling_proto_msgTypes[132]
+	mi := &file_v1_starling_proto_msgTypes[134]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10859,7 +11062,7 @@ func (x *SeriesRequest) String() string {
 func (*SeriesRequest) ProtoMessage() {}
 
 func (x *SeriesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[132]
+	mi := &file_v1_starling_proto_msgTypes[134]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10872,7 +11075,7 @@ func (x *SeriesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SeriesRequest.ProtoReflect.Descriptor instead.
 func (*SeriesRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{132}
+	return file_v1_starling_proto_rawDescGZIP(), []int{134}
 }
 
 func (x *SeriesRequest) GetMinIndex() uint64 {
@@ -10934,7 +11137,7 @@ type SeriesResponse struct {
 
 func (x *SeriesResponse) Reset() {
 	*x = SeriesResponse{}
-	mi := &file_v1_starling_proto_msgTypes[133]
+	mi := &file_v1_starling_proto_msgTypes[135]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10946,7 +11149,7 @@ func (x *SeriesResponse) String() string {
 func (*SeriesResponse) ProtoMessage() {}
 
 func (x *SeriesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[133]
+	mi := &file_v1_starling_proto_msgTypes[135]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10959,7 +11162,7 @@ func (x *SeriesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SeriesResponse.ProtoReflect.Descriptor instead.
 func (*SeriesResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{133}
+	return file_v1_starling_proto_rawDescGZIP(), []int{135}
 }
 
 func (x *SeriesResponse) GetIndex() uint64 {
@@ -11015,7 +11218,7 @@ type SeriesPoint struct {
 
 func (x *SeriesPoint) Reset() {
 	*x = SeriesPoint{}
-	mi := &file_v1_starling_proto_msgTypes[134]
+	mi := &file_v1_starling_proto_msgTypes[136]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11027,7 +11230,7 @@ func (x *SeriesPoint) String() string {
 func (*SeriesPoint) ProtoMessage() {}
 
 func (x *SeriesPoint) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[134]
+	mi := &file_v1_starling_proto_msgTypes[136]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11040,7 +11243,7 @@ func (x *SeriesPoint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SeriesPoint.ProtoReflect.Descriptor instead.
 func (*SeriesPoint) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{134}
+	return file_v1_starling_proto_rawDescGZIP(), []int{136}
 }
 
 func (x *SeriesPoint) GetIndex() uint64 {
@@ -11098,7 +11301,7 @@ type NodeStatsRequest struct {
 
 func (x *NodeStatsRequest) Reset() {
 	*x = NodeStatsRequest{}
-	mi := &file_v1_starling_proto_msgTypes[135]
+	mi := &file_v1_starling_proto_msgTypes[137]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11110,7 +11313,7 @@ func (x *NodeStatsRequest) String() string {
 func (*NodeStatsRequest) ProtoMessage() {}
 
 func (x *NodeStatsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[135]
+	mi := &file_v1_starling_proto_msgTypes[137]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11123,7 +11326,7 @@ func (x *NodeStatsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeStatsRequest.ProtoReflect.Descriptor instead.
 func (*NodeStatsRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{135}
+	return file_v1_starling_proto_rawDescGZIP(), []int{137}
 }
 
 func (x *NodeStatsRequest) GetMinIndex() uint64 {
@@ -11159,7 +11362,7 @@ type NodeStatsResponse struct {
 
 func (x *NodeStatsResponse) Reset() {
 	*x = NodeStatsResponse{}
-	mi := &file_v1_starling_proto_msgTypes[136]
+	mi := &file_v1_starling_proto_msgTypes[138]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11171,7 +11374,7 @@ func (x *NodeStatsResponse) String() string {
 func (*NodeStatsResponse) ProtoMessage() {}
 
 func (x *NodeStatsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[136]
+	mi := &file_v1_starling_proto_msgTypes[138]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11184,7 +11387,7 @@ func (x *NodeStatsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeStatsResponse.ProtoReflect.Descriptor instead.
 func (*NodeStatsResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{136}
+	return file_v1_starling_proto_rawDescGZIP(), []int{138}
 }
 
 func (x *NodeStatsResponse) GetIndex() uint64 {
@@ -11229,7 +11432,7 @@ type NodeUse struct {
 
 func (x *NodeUse) Reset() {
 	*x = NodeUse{}
-	mi := &file_v1_starling_proto_msgTypes[137]
+	mi := &file_v1_starling_proto_msgTypes[139]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11241,7 +11444,7 @@ func (x *NodeUse) String() string {
 func (*NodeUse) ProtoMessage() {}
 
 func (x *NodeUse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[137]
+	mi := &file_v1_starling_proto_msgTypes[139]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11254,7 +11457,7 @@ func (x *NodeUse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeUse.ProtoReflect.Descriptor instead.
 func (*NodeUse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{137}
+	return file_v1_starling_proto_rawDescGZIP(), []int{139}
 }
 
 func (x *NodeUse) GetNode() string {
@@ -11322,7 +11525,7 @@ type Use struct {
 
 func (x *Use) Reset() {
 	*x = Use{}
-	mi := &file_v1_starling_proto_msgTypes[138]
+	mi := &file_v1_starling_proto_msgTypes[140]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11334,7 +11537,7 @@ func (x *Use) String() string {
 func (*Use) ProtoMessage() {}
 
 func (x *Use) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[138]
+	mi := &file_v1_starling_proto_msgTypes[140]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11347,7 +11550,7 @@ func (x *Use) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Use.ProtoReflect.Descriptor instead.
 func (*Use) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{138}
+	return file_v1_starling_proto_rawDescGZIP(), []int{140}
 }
 
 func (x *Use) GetCpuMillicores() int64 {
@@ -11393,7 +11596,7 @@ type GPUUse struct {
 
 func (x *GPUUse) Reset() {
 	*x = GPUUse{}
-	mi := &file_v1_starling_proto_msgTypes[139]
+	mi := &file_v1_starling_proto_msgTypes[141]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11405,7 +11608,7 @@ func (x *GPUUse) String() string {
 func (*GPUUse) ProtoMessage() {}
 
 func (x *GPUUse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[139]
+	mi := &file_v1_starling_proto_msgTypes[141]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11418,7 +11621,7 @@ func (x *GPUUse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GPUUse.ProtoReflect.Descriptor instead.
 func (*GPUUse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{139}
+	return file_v1_starling_proto_rawDescGZIP(), []int{141}
 }
 
 func (x *GPUUse) GetNumber() uint32 {
@@ -11465,7 +11668,7 @@ type InstanceStatsRequest struct {
 
 func (x *InstanceStatsRequest) Reset() {
 	*x = InstanceStatsRequest{}
-	mi := &file_v1_starling_proto_msgTypes[140]
+	mi := &file_v1_starling_proto_msgTypes[142]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11477,7 +11680,7 @@ func (x *InstanceStatsRequest) String() string {
 func (*InstanceStatsRequest) ProtoMessage() {}
 
 func (x *InstanceStatsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[140]
+	mi := &file_v1_starling_proto_msgTypes[142]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11490,7 +11693,7 @@ func (x *InstanceStatsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InstanceStatsRequest.ProtoReflect.Descriptor instead.
 func (*InstanceStatsRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{140}
+	return file_v1_starling_proto_rawDescGZIP(), []int{142}
 }
 
 func (x *InstanceStatsRequest) GetMinIndex() uint64 {
@@ -11542,7 +11745,7 @@ type InstanceStatsResponse struct {
 
 func (x *InstanceStatsResponse) Reset() {
 	*x = InstanceStatsResponse{}
-	mi := &file_v1_starling_proto_msgTypes[141]
+	mi := &file_v1_starling_proto_msgTypes[143]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11554,7 +11757,7 @@ func (x *InstanceStatsResponse) String() string {
 func (*InstanceStatsResponse) ProtoMessage() {}
 
 func (x *InstanceStatsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[141]
+	mi := &file_v1_starling_proto_msgTypes[143]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11567,7 +11770,7 @@ func (x *InstanceStatsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InstanceStatsResponse.ProtoReflect.Descriptor instead.
 func (*InstanceStatsResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{141}
+	return file_v1_starling_proto_rawDescGZIP(), []int{143}
 }
 
 func (x *InstanceStatsResponse) GetIndex() uint64 {
@@ -11624,7 +11827,7 @@ type InstanceUse struct {
 
 func (x *InstanceUse) Reset() {
 	*x = InstanceUse{}
-	mi := &file_v1_starling_proto_msgTypes[142]
+	mi := &file_v1_starling_proto_msgTypes[144]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11636,7 +11839,7 @@ func (x *InstanceUse) String() string {
 func (*InstanceUse) ProtoMessage() {}
 
 func (x *InstanceUse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[142]
+	mi := &file_v1_starling_proto_msgTypes[144]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11649,7 +11852,7 @@ func (x *InstanceUse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InstanceUse.ProtoReflect.Descriptor instead.
 func (*InstanceUse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{142}
+	return file_v1_starling_proto_rawDescGZIP(), []int{144}
 }
 
 func (x *InstanceUse) GetTask() string {
@@ -11734,7 +11937,7 @@ type InstanceSecret struct {
 
 func (x *InstanceSecret) Reset() {
 	*x = InstanceSecret{}
-	mi := &file_v1_starling_proto_msgTypes[143]
+	mi := &file_v1_starling_proto_msgTypes[145]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11746,7 +11949,7 @@ func (x *InstanceSecret) String() string {
 func (*InstanceSecret) ProtoMessage() {}
 
 func (x *InstanceSecret) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[143]
+	mi := &file_v1_starling_proto_msgTypes[145]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11759,7 +11962,7 @@ func (x *InstanceSecret) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InstanceSecret.ProtoReflect.Descriptor instead.
 func (*InstanceSecret) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{143}
+	return file_v1_starling_proto_rawDescGZIP(), []int{145}
 }
 
 func (x *InstanceSecret) GetUse() *SecretUse {
@@ -11801,7 +12004,7 @@ type JournalEntry struct {
 
 func (x *JournalEntry) Reset() {
 	*x = JournalEntry{}
-	mi := &file_v1_starling_proto_msgTypes[144]
+	mi := &file_v1_starling_proto_msgTypes[146]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11813,7 +12016,7 @@ func (x *JournalEntry) String() string {
 func (*JournalEntry) ProtoMessage() {}
 
 func (x *JournalEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[144]
+	mi := &file_v1_starling_proto_msgTypes[146]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11826,7 +12029,7 @@ func (x *JournalEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JournalEntry.ProtoReflect.Descriptor instead.
 func (*JournalEntry) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{144}
+	return file_v1_starling_proto_rawDescGZIP(), []int{146}
 }
 
 func (x *JournalEntry) GetIndex() uint64 {
@@ -11919,7 +12122,7 @@ type CommandWords struct {
 
 func (x *CommandWords) Reset() {
 	*x = CommandWords{}
-	mi := &file_v1_starling_proto_msgTypes[145]
+	mi := &file_v1_starling_proto_msgTypes[147]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11931,7 +12134,7 @@ func (x *CommandWords) String() string {
 func (*CommandWords) ProtoMessage() {}
 
 func (x *CommandWords) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[145]
+	mi := &file_v1_starling_proto_msgTypes[147]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11944,7 +12147,7 @@ func (x *CommandWords) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CommandWords.ProtoReflect.Descriptor instead.
 func (*CommandWords) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{145}
+	return file_v1_starling_proto_rawDescGZIP(), []int{147}
 }
 
 func (x *CommandWords) GetKind() string {
@@ -12007,7 +12210,7 @@ type EffectWords struct {
 
 func (x *EffectWords) Reset() {
 	*x = EffectWords{}
-	mi := &file_v1_starling_proto_msgTypes[146]
+	mi := &file_v1_starling_proto_msgTypes[148]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12019,7 +12222,7 @@ func (x *EffectWords) String() string {
 func (*EffectWords) ProtoMessage() {}
 
 func (x *EffectWords) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[146]
+	mi := &file_v1_starling_proto_msgTypes[148]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12032,7 +12235,7 @@ func (x *EffectWords) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EffectWords.ProtoReflect.Descriptor instead.
 func (*EffectWords) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{146}
+	return file_v1_starling_proto_rawDescGZIP(), []int{148}
 }
 
 func (x *EffectWords) GetKind() string {
@@ -12102,7 +12305,7 @@ type LogsRequest struct {
 
 func (x *LogsRequest) Reset() {
 	*x = LogsRequest{}
-	mi := &file_v1_starling_proto_msgTypes[147]
+	mi := &file_v1_starling_proto_msgTypes[149]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12114,7 +12317,7 @@ func (x *LogsRequest) String() string {
 func (*LogsRequest) ProtoMessage() {}
 
 func (x *LogsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[147]
+	mi := &file_v1_starling_proto_msgTypes[149]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12127,7 +12330,7 @@ func (x *LogsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogsRequest.ProtoReflect.Descriptor instead.
 func (*LogsRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{147}
+	return file_v1_starling_proto_rawDescGZIP(), []int{149}
 }
 
 func (x *LogsRequest) GetMinIndex() uint64 {
@@ -12206,7 +12409,7 @@ type LogsResponse struct {
 
 func (x *LogsResponse) Reset() {
 	*x = LogsResponse{}
-	mi := &file_v1_starling_proto_msgTypes[148]
+	mi := &file_v1_starling_proto_msgTypes[150]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12218,7 +12421,7 @@ func (x *LogsResponse) String() string {
 func (*LogsResponse) ProtoMessage() {}
 
 func (x *LogsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[148]
+	mi := &file_v1_starling_proto_msgTypes[150]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12231,7 +12434,7 @@ func (x *LogsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogsResponse.ProtoReflect.Descriptor instead.
 func (*LogsResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{148}
+	return file_v1_starling_proto_rawDescGZIP(), []int{150}
 }
 
 func (x *LogsResponse) GetIndex() uint64 {
@@ -12281,7 +12484,7 @@ type FilesRequest struct {
 
 func (x *FilesRequest) Reset() {
 	*x = FilesRequest{}
-	mi := &file_v1_starling_proto_msgTypes[149]
+	mi := &file_v1_starling_proto_msgTypes[151]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12293,7 +12496,7 @@ func (x *FilesRequest) String() string {
 func (*FilesRequest) ProtoMessage() {}
 
 func (x *FilesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[149]
+	mi := &file_v1_starling_proto_msgTypes[151]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12306,7 +12509,7 @@ func (x *FilesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FilesRequest.ProtoReflect.Descriptor instead.
 func (*FilesRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{149}
+	return file_v1_starling_proto_rawDescGZIP(), []int{151}
 }
 
 func (x *FilesRequest) GetMinIndex() uint64 {
@@ -12376,7 +12579,7 @@ type FilesResponse struct {
 
 func (x *FilesResponse) Reset() {
 	*x = FilesResponse{}
-	mi := &file_v1_starling_proto_msgTypes[150]
+	mi := &file_v1_starling_proto_msgTypes[152]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12388,7 +12591,7 @@ func (x *FilesResponse) String() string {
 func (*FilesResponse) ProtoMessage() {}
 
 func (x *FilesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[150]
+	mi := &file_v1_starling_proto_msgTypes[152]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12401,7 +12604,7 @@ func (x *FilesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FilesResponse.ProtoReflect.Descriptor instead.
 func (*FilesResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{150}
+	return file_v1_starling_proto_rawDescGZIP(), []int{152}
 }
 
 func (x *FilesResponse) GetIndex() uint64 {
@@ -12470,7 +12673,7 @@ type FileInfo struct {
 
 func (x *FileInfo) Reset() {
 	*x = FileInfo{}
-	mi := &file_v1_starling_proto_msgTypes[151]
+	mi := &file_v1_starling_proto_msgTypes[153]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12482,7 +12685,7 @@ func (x *FileInfo) String() string {
 func (*FileInfo) ProtoMessage() {}
 
 func (x *FileInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[151]
+	mi := &file_v1_starling_proto_msgTypes[153]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12495,7 +12698,7 @@ func (x *FileInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FileInfo.ProtoReflect.Descriptor instead.
 func (*FileInfo) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{151}
+	return file_v1_starling_proto_rawDescGZIP(), []int{153}
 }
 
 func (x *FileInfo) GetName() string {
@@ -12576,7 +12779,7 @@ type ExecRequest struct {
 
 func (x *ExecRequest) Reset() {
 	*x = ExecRequest{}
-	mi := &file_v1_starling_proto_msgTypes[152]
+	mi := &file_v1_starling_proto_msgTypes[154]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12588,7 +12791,7 @@ func (x *ExecRequest) String() string {
 func (*ExecRequest) ProtoMessage() {}
 
 func (x *ExecRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[152]
+	mi := &file_v1_starling_proto_msgTypes[154]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12601,7 +12804,7 @@ func (x *ExecRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecRequest.ProtoReflect.Descriptor instead.
 func (*ExecRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{152}
+	return file_v1_starling_proto_rawDescGZIP(), []int{154}
 }
 
 func (x *ExecRequest) GetMinIndex() uint64 {
@@ -12727,7 +12930,7 @@ type ExecResponse struct {
 
 func (x *ExecResponse) Reset() {
 	*x = ExecResponse{}
-	mi := &file_v1_starling_proto_msgTypes[153]
+	mi := &file_v1_starling_proto_msgTypes[155]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12739,7 +12942,7 @@ func (x *ExecResponse) String() string {
 func (*ExecResponse) ProtoMessage() {}
 
 func (x *ExecResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[153]
+	mi := &file_v1_starling_proto_msgTypes[155]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12752,7 +12955,7 @@ func (x *ExecResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecResponse.ProtoReflect.Descriptor instead.
 func (*ExecResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{153}
+	return file_v1_starling_proto_rawDescGZIP(), []int{155}
 }
 
 func (x *ExecResponse) GetIndex() uint64 {
@@ -12821,7 +13024,7 @@ type ListSessionsRequest struct {
 
 func (x *ListSessionsRequest) Reset() {
 	*x = ListSessionsRequest{}
-	mi := &file_v1_starling_proto_msgTypes[154]
+	mi := &file_v1_starling_proto_msgTypes[156]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12833,7 +13036,7 @@ func (x *ListSessionsRequest) String() string {
 func (*ListSessionsRequest) ProtoMessage() {}
 
 func (x *ListSessionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[154]
+	mi := &file_v1_starling_proto_msgTypes[156]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12846,7 +13049,7 @@ func (x *ListSessionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSessionsRequest.ProtoReflect.Descriptor instead.
 func (*ListSessionsRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{154}
+	return file_v1_starling_proto_rawDescGZIP(), []int{156}
 }
 
 func (x *ListSessionsRequest) GetMinIndex() uint64 {
@@ -12904,7 +13107,7 @@ type ListSessionsResponse struct {
 
 func (x *ListSessionsResponse) Reset() {
 	*x = ListSessionsResponse{}
-	mi := &file_v1_starling_proto_msgTypes[155]
+	mi := &file_v1_starling_proto_msgTypes[157]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12916,7 +13119,7 @@ func (x *ListSessionsResponse) String() string {
 func (*ListSessionsResponse) ProtoMessage() {}
 
 func (x *ListSessionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[155]
+	mi := &file_v1_starling_proto_msgTypes[157]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12929,7 +13132,7 @@ func (x *ListSessionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSessionsResponse.ProtoReflect.Descriptor instead.
 func (*ListSessionsResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{155}
+	return file_v1_starling_proto_rawDescGZIP(), []int{157}
 }
 
 func (x *ListSessionsResponse) GetIndex() uint64 {
@@ -12978,7 +13181,7 @@ type Session struct {
 
 func (x *Session) Reset() {
 	*x = Session{}
-	mi := &file_v1_starling_proto_msgTypes[156]
+	mi := &file_v1_starling_proto_msgTypes[158]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12990,7 +13193,7 @@ func (x *Session) String() string {
 func (*Session) ProtoMessage() {}
 
 func (x *Session) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[156]
+	mi := &file_v1_starling_proto_msgTypes[158]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13003,7 +13206,7 @@ func (x *Session) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Session.ProtoReflect.Descriptor instead.
 func (*Session) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{156}
+	return file_v1_starling_proto_rawDescGZIP(), []int{158}
 }
 
 func (x *Session) GetName() string {
@@ -13064,7 +13267,7 @@ type OutputRequest struct {
 
 func (x *OutputRequest) Reset() {
 	*x = OutputRequest{}
-	mi := &file_v1_starling_proto_msgTypes[157]
+	mi := &file_v1_starling_proto_msgTypes[159]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13076,7 +13279,7 @@ func (x *OutputRequest) String() string {
 func (*OutputRequest) ProtoMessage() {}
 
 func (x *OutputRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[157]
+	mi := &file_v1_starling_proto_msgTypes[159]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13089,7 +13292,7 @@ func (x *OutputRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutputRequest.ProtoReflect.Descriptor instead.
 func (*OutputRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{157}
+	return file_v1_starling_proto_rawDescGZIP(), []int{159}
 }
 
 func (x *OutputRequest) GetOutput() string {
@@ -13137,7 +13340,7 @@ type OutputResponse struct {
 
 func (x *OutputResponse) Reset() {
 	*x = OutputResponse{}
-	mi := &file_v1_starling_proto_msgTypes[158]
+	mi := &file_v1_starling_proto_msgTypes[160]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13149,7 +13352,7 @@ func (x *OutputResponse) String() string {
 func (*OutputResponse) ProtoMessage() {}
 
 func (x *OutputResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[158]
+	mi := &file_v1_starling_proto_msgTypes[160]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13162,7 +13365,7 @@ func (x *OutputResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutputResponse.ProtoReflect.Descriptor instead.
 func (*OutputResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{158}
+	return file_v1_starling_proto_rawDescGZIP(), []int{160}
 }
 
 func (x *OutputResponse) GetData() []byte {
@@ -13181,7 +13384,7 @@ type RulesRequest struct {
 
 func (x *RulesRequest) Reset() {
 	*x = RulesRequest{}
-	mi := &file_v1_starling_proto_msgTypes[159]
+	mi := &file_v1_starling_proto_msgTypes[161]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13193,7 +13396,7 @@ func (x *RulesRequest) String() string {
 func (*RulesRequest) ProtoMessage() {}
 
 func (x *RulesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[159]
+	mi := &file_v1_starling_proto_msgTypes[161]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13206,7 +13409,7 @@ func (x *RulesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RulesRequest.ProtoReflect.Descriptor instead.
 func (*RulesRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{159}
+	return file_v1_starling_proto_rawDescGZIP(), []int{161}
 }
 
 func (x *RulesRequest) GetMinIndex() uint64 {
@@ -13231,7 +13434,7 @@ type RulesResponse struct {
 
 func (x *RulesResponse) Reset() {
 	*x = RulesResponse{}
-	mi := &file_v1_starling_proto_msgTypes[160]
+	mi := &file_v1_starling_proto_msgTypes[162]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13243,7 +13446,7 @@ func (x *RulesResponse) String() string {
 func (*RulesResponse) ProtoMessage() {}
 
 func (x *RulesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[160]
+	mi := &file_v1_starling_proto_msgTypes[162]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13256,7 +13459,7 @@ func (x *RulesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RulesResponse.ProtoReflect.Descriptor instead.
 func (*RulesResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{160}
+	return file_v1_starling_proto_rawDescGZIP(), []int{162}
 }
 
 func (x *RulesResponse) GetIndex() uint64 {
@@ -13300,7 +13503,7 @@ type RulesOfMember struct {
 
 func (x *RulesOfMember) Reset() {
 	*x = RulesOfMember{}
-	mi := &file_v1_starling_proto_msgTypes[161]
+	mi := &file_v1_starling_proto_msgTypes[163]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13312,7 +13515,7 @@ func (x *RulesOfMember) String() string {
 func (*RulesOfMember) ProtoMessage() {}
 
 func (x *RulesOfMember) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[161]
+	mi := &file_v1_starling_proto_msgTypes[163]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13325,7 +13528,7 @@ func (x *RulesOfMember) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RulesOfMember.ProtoReflect.Descriptor instead.
 func (*RulesOfMember) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{161}
+	return file_v1_starling_proto_rawDescGZIP(), []int{163}
 }
 
 func (x *RulesOfMember) GetPeer() string {
@@ -13352,7 +13555,7 @@ type RaiseRulesRequest struct {
 
 func (x *RaiseRulesRequest) Reset() {
 	*x = RaiseRulesRequest{}
-	mi := &file_v1_starling_proto_msgTypes[162]
+	mi := &file_v1_starling_proto_msgTypes[164]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13364,7 +13567,7 @@ func (x *RaiseRulesRequest) String() string {
 func (*RaiseRulesRequest) ProtoMessage() {}
 
 func (x *RaiseRulesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[162]
+	mi := &file_v1_starling_proto_msgTypes[164]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13377,7 +13580,7 @@ func (x *RaiseRulesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RaiseRulesRequest.ProtoReflect.Descriptor instead.
 func (*RaiseRulesRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{162}
+	return file_v1_starling_proto_rawDescGZIP(), []int{164}
 }
 
 func (x *RaiseRulesRequest) GetVersion() uint32 {
@@ -13396,7 +13599,7 @@ type RaiseRulesResponse struct {
 
 func (x *RaiseRulesResponse) Reset() {
 	*x = RaiseRulesResponse{}
-	mi := &file_v1_starling_proto_msgTypes[163]
+	mi := &file_v1_starling_proto_msgTypes[165]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13408,7 +13611,7 @@ func (x *RaiseRulesResponse) String() string {
 func (*RaiseRulesResponse) ProtoMessage() {}
 
 func (x *RaiseRulesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[163]
+	mi := &file_v1_starling_proto_msgTypes[165]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13421,7 +13624,7 @@ func (x *RaiseRulesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RaiseRulesResponse.ProtoReflect.Descriptor instead.
 func (*RaiseRulesResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{163}
+	return file_v1_starling_proto_rawDescGZIP(), []int{165}
 }
 
 func (x *RaiseRulesResponse) GetIndex() uint64 {
@@ -13439,7 +13642,7 @@ type QuorumRequest struct {
 
 func (x *QuorumRequest) Reset() {
 	*x = QuorumRequest{}
-	mi := &file_v1_starling_proto_msgTypes[164]
+	mi := &file_v1_starling_proto_msgTypes[166]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13451,7 +13654,7 @@ func (x *QuorumRequest) String() string {
 func (*QuorumRequest) ProtoMessage() {}
 
 func (x *QuorumRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[164]
+	mi := &file_v1_starling_proto_msgTypes[166]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13464,7 +13667,7 @@ func (x *QuorumRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuorumRequest.ProtoReflect.Descriptor instead.
 func (*QuorumRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{164}
+	return file_v1_starling_proto_rawDescGZIP(), []int{166}
 }
 
 type QuorumResponse struct {
@@ -13484,7 +13687,7 @@ type QuorumResponse struct {
 
 func (x *QuorumResponse) Reset() {
 	*x = QuorumResponse{}
-	mi := &file_v1_starling_proto_msgTypes[165]
+	mi := &file_v1_starling_proto_msgTypes[167]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13496,7 +13699,7 @@ func (x *QuorumResponse) String() string {
 func (*QuorumResponse) ProtoMessage() {}
 
 func (x *QuorumResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[165]
+	mi := &file_v1_starling_proto_msgTypes[167]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13509,7 +13712,7 @@ func (x *QuorumResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuorumResponse.ProtoReflect.Descriptor instead.
 func (*QuorumResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{165}
+	return file_v1_starling_proto_rawDescGZIP(), []int{167}
 }
 
 func (x *QuorumResponse) GetEndpoints() []string {
@@ -13571,7 +13774,7 @@ type QuorumMember struct {
 
 func (x *QuorumMember) Reset() {
 	*x = QuorumMember{}
-	mi := &file_v1_starling_proto_msgTypes[166]
+	mi := &file_v1_starling_proto_msgTypes[168]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13583,7 +13786,7 @@ func (x *QuorumMember) String() string {
 func (*QuorumMember) ProtoMessage() {}
 
 func (x *QuorumMember) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[166]
+	mi := &file_v1_starling_proto_msgTypes[168]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13596,7 +13799,7 @@ func (x *QuorumMember) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuorumMember.ProtoReflect.Descriptor instead.
 func (*QuorumMember) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{166}
+	return file_v1_starling_proto_rawDescGZIP(), []int{168}
 }
 
 func (x *QuorumMember) GetNode() string {
@@ -13682,7 +13885,7 @@ type QuorumMachine struct {
 
 func (x *QuorumMachine) Reset() {
 	*x = QuorumMachine{}
-	mi := &file_v1_starling_proto_msgTypes[167]
+	mi := &file_v1_starling_proto_msgTypes[169]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13694,7 +13897,7 @@ func (x *QuorumMachine) String() string {
 func (*QuorumMachine) ProtoMessage() {}
 
 func (x *QuorumMachine) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[167]
+	mi := &file_v1_starling_proto_msgTypes[169]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13707,7 +13910,7 @@ func (x *QuorumMachine) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuorumMachine.ProtoReflect.Descriptor instead.
 func (*QuorumMachine) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{167}
+	return file_v1_starling_proto_rawDescGZIP(), []int{169}
 }
 
 func (x *QuorumMachine) GetNode() string {
@@ -13742,7 +13945,7 @@ type ChangeQuorumRequest struct {
 
 func (x *ChangeQuorumRequest) Reset() {
 	*x = ChangeQuorumRequest{}
-	mi := &file_v1_starling_proto_msgTypes[168]
+	mi := &file_v1_starling_proto_msgTypes[170]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13754,7 +13957,7 @@ func (x *ChangeQuorumRequest) String() string {
 func (*ChangeQuorumRequest) ProtoMessage() {}
 
 func (x *ChangeQuorumRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[168]
+	mi := &file_v1_starling_proto_msgTypes[170]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13767,7 +13970,7 @@ func (x *ChangeQuorumRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangeQuorumRequest.ProtoReflect.Descriptor instead.
 func (*ChangeQuorumRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{168}
+	return file_v1_starling_proto_rawDescGZIP(), []int{170}
 }
 
 func (x *ChangeQuorumRequest) GetAction() string {
@@ -13792,7 +13995,7 @@ type ChangeQuorumResponse struct {
 
 func (x *ChangeQuorumResponse) Reset() {
 	*x = ChangeQuorumResponse{}
-	mi := &file_v1_starling_proto_msgTypes[169]
+	mi := &file_v1_starling_proto_msgTypes[171]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13804,7 +14007,7 @@ func (x *ChangeQuorumResponse) String() string {
 func (*ChangeQuorumResponse) ProtoMessage() {}
 
 func (x *ChangeQuorumResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[169]
+	mi := &file_v1_starling_proto_msgTypes[171]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13817,7 +14020,7 @@ func (x *ChangeQuorumResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangeQuorumResponse.ProtoReflect.Descriptor instead.
 func (*ChangeQuorumResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{169}
+	return file_v1_starling_proto_rawDescGZIP(), []int{171}
 }
 
 type InfoRequest struct {
@@ -13829,7 +14032,7 @@ type InfoRequest struct {
 
 func (x *InfoRequest) Reset() {
 	*x = InfoRequest{}
-	mi := &file_v1_starling_proto_msgTypes[170]
+	mi := &file_v1_starling_proto_msgTypes[172]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13841,7 +14044,7 @@ func (x *InfoRequest) String() string {
 func (*InfoRequest) ProtoMessage() {}
 
 func (x *InfoRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[170]
+	mi := &file_v1_starling_proto_msgTypes[172]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13854,7 +14057,7 @@ func (x *InfoRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InfoRequest.ProtoReflect.Descriptor instead.
 func (*InfoRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{170}
+	return file_v1_starling_proto_rawDescGZIP(), []int{172}
 }
 
 func (x *InfoRequest) GetMinIndex() uint64 {
@@ -13887,7 +14090,7 @@ type InfoResponse struct {
 
 func (x *InfoResponse) Reset() {
 	*x = InfoResponse{}
-	mi := &file_v1_starling_proto_msgTypes[171]
+	mi := &file_v1_starling_proto_msgTypes[173]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13899,7 +14102,7 @@ func (x *InfoResponse) String() string {
 func (*InfoResponse) ProtoMessage() {}
 
 func (x *InfoResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[171]
+	mi := &file_v1_starling_proto_msgTypes[173]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13912,7 +14115,7 @@ func (x *InfoResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InfoResponse.ProtoReflect.Descriptor instead.
 func (*InfoResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{171}
+	return file_v1_starling_proto_rawDescGZIP(), []int{173}
 }
 
 func (x *InfoResponse) GetIndex() uint64 {
@@ -13984,7 +14187,7 @@ type Wait struct {
 
 func (x *Wait) Reset() {
 	*x = Wait{}
-	mi := &file_v1_starling_proto_msgTypes[172]
+	mi := &file_v1_starling_proto_msgTypes[174]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13996,7 +14199,7 @@ func (x *Wait) String() string {
 func (*Wait) ProtoMessage() {}
 
 func (x *Wait) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[172]
+	mi := &file_v1_starling_proto_msgTypes[174]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -14009,7 +14212,7 @@ func (x *Wait) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Wait.ProtoReflect.Descriptor instead.
 func (*Wait) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{172}
+	return file_v1_starling_proto_rawDescGZIP(), []int{174}
 }
 
 func (x *Wait) GetAllocation() string {
@@ -14717,7 +14920,7 @@ const file_v1_starling_proto_rawDesc = "" +
 	" \x01(\rR\frescheduling\x12\x18\n" +
 	"\aunknown\x18\v \x01(\rR\aunknown\x12\x1f\n" +
 	"\vnot_healthy\x18\f \x01(\rR\n" +
-	"notHealthy\"\xaf\x01\n" +
+	"notHealthy\"\xc3\x01\n" +
 	"\x10JobStatusRequest\x12\x1b\n" +
 	"\tmin_index\x18\x01 \x01(\x04R\bminIndex\x12\x10\n" +
 	"\x03job\x18\x02 \x01(\tR\x03job\x12\x12\n" +
@@ -14725,7 +14928,8 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\tpage_size\x18\x04 \x01(\rR\bpageSize\x12\x1d\n" +
 	"\n" +
 	"page_token\x18\x05 \x01(\tR\tpageToken\x12\x1c\n" +
-	"\tfollowers\x18\x06 \x01(\bR\tfollowers\"\xbf\x02\n" +
+	"\tfollowers\x18\x06 \x01(\bR\tfollowers\x12\x12\n" +
+	"\x04grid\x18\a \x01(\bR\x04grid\"\xe6\x02\n" +
 	"\x11JobStatusResponse\x12\x14\n" +
 	"\x05index\x18\x01 \x01(\x04R\x05index\x12.\n" +
 	"\x04time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12\"\n" +
@@ -14734,7 +14938,14 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\x05tasks\x18\x05 \x03(\v2\x11.starling.v1.TaskR\x05tasks\x12'\n" +
 	"\x05slots\x18\x06 \x03(\v2\x11.starling.v1.SlotR\x05slots\x12&\n" +
 	"\x0fnext_page_token\x18\a \x01(\tR\rnextPageToken\x12\x1c\n" +
-	"\tfollowers\x18\b \x03(\tR\tfollowers\"\xbf\x02\n" +
+	"\tfollowers\x18\b \x03(\tR\tfollowers\x12%\n" +
+	"\x04grid\x18\t \x01(\v2\x11.starling.v1.GridR\x04grid\"\x87\x01\n" +
+	"\x04Grid\x12'\n" +
+	"\x05kinds\x18\x01 \x03(\v2\x11.starling.v1.SlotR\x05kinds\x12\x14\n" +
+	"\x05nodes\x18\x02 \x03(\tR\x05nodes\x12\x18\n" +
+	"\anumbers\x18\x03 \x03(\rR\anumbers\x12\x12\n" +
+	"\x04kind\x18\x04 \x03(\rR\x04kind\x12\x12\n" +
+	"\x04node\x18\x05 \x03(\rR\x04node\"\xbf\x02\n" +
 	"\x04Task\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12+\n" +
 	"\x06counts\x18\x02 \x01(\v2\x13.starling.v1.CountsR\x06counts\x127\n" +
@@ -14801,18 +15012,19 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\x06reason\x18\x04 \x01(\tR\x06reason\x12\x18\n" +
 	"\adetails\x18\x05 \x03(\tR\adetails\x120\n" +
 	"\x05since\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x120\n" +
-	"\x05until\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\x05until\"k\n" +
+	"\x05until\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\x05until\"\x7f\n" +
 	"\x10ListPeersRequest\x12\x1b\n" +
 	"\tmin_index\x18\x01 \x01(\x04R\bminIndex\x12\x1b\n" +
 	"\tpage_size\x18\x02 \x01(\rR\bpageSize\x12\x1d\n" +
 	"\n" +
-	"page_token\x18\x03 \x01(\tR\tpageToken\"\xbe\x01\n" +
+	"page_token\x18\x03 \x01(\tR\tpageToken\x12\x12\n" +
+	"\x04jobs\x18\x04 \x01(\rR\x04jobs\"\xbe\x01\n" +
 	"\x11ListPeersResponse\x12\x14\n" +
 	"\x05index\x18\x01 \x01(\x04R\x05index\x12.\n" +
 	"\x04time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12\x12\n" +
 	"\x04self\x18\x03 \x01(\tR\x04self\x12'\n" +
 	"\x05peers\x18\x04 \x03(\v2\x11.starling.v1.PeerR\x05peers\x12&\n" +
-	"\x0fnext_page_token\x18\x05 \x01(\tR\rnextPageToken\"\xab\x06\n" +
+	"\x0fnext_page_token\x18\x05 \x01(\tR\rnextPageToken\"\x8e\a\n" +
 	"\x04Peer\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\tR\x04node\x12\x12\n" +
 	"\x04peer\x18\x02 \x01(\tR\x04peer\x12\x14\n" +
@@ -14840,15 +15052,22 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\x04kept\x18\x14 \x01(\v2\x16.starling.v1.ResourcesR\x04kept\x129\n" +
 	"\n" +
 	"away_until\x18\x15 \x01(\v2\x1a.google.protobuf.TimestampR\tawayUntil\x12+\n" +
-	"\x04held\x18\x16 \x03(\v2\x17.starling.v1.HeldDeviceR\x04heldB\x10\n" +
-	"\x0e_digest_agrees\"|\n" +
+	"\x04held\x18\x16 \x03(\v2\x17.starling.v1.HeldDeviceR\x04held\x12*\n" +
+	"\x04jobs\x18\x17 \x03(\v2\x16.starling.v1.JobOnNodeR\x04jobs\x12\x1b\n" +
+	"\tjob_count\x18\x18 \x01(\rR\bjobCount\x12\x18\n" +
+	"\arunning\x18\x19 \x01(\rR\arunningB\x10\n" +
+	"\x0e_digest_agrees\"M\n" +
+	"\tJobOnNode\x12\x10\n" +
+	"\x03job\x18\x01 \x01(\tR\x03job\x12\x18\n" +
+	"\arunning\x18\x02 \x01(\rR\arunning\x12\x14\n" +
+	"\x05other\x18\x03 \x01(\rR\x05other\"|\n" +
 	"\n" +
 	"HeldDevice\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x16\n" +
 	"\x06number\x18\x02 \x01(\rR\x06number\x12\x14\n" +
 	"\x05milli\x18\x03 \x01(\rR\x05milli\x12\x10\n" +
 	"\x03job\x18\x04 \x01(\tR\x03job\x12\x1a\n" +
-	"\binstance\x18\x05 \x01(\tR\binstance\"\xe3\x01\n" +
+	"\binstance\x18\x05 \x01(\tR\binstance\"\x88\x02\n" +
 	"\fWatchRequest\x12\x1b\n" +
 	"\tmin_index\x18\x01 \x01(\x04R\bminIndex\x12\x19\n" +
 	"\x05after\x18\x02 \x01(\x04H\x00R\x05after\x88\x01\x01\x12\x14\n" +
@@ -14857,8 +15076,10 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\x04pool\x18\x05 \x01(\tR\x04pool\x12\x12\n" +
 	"\x04node\x18\x06 \x01(\tR\x04node\x12-\n" +
 	"\x06labels\x18\a \x03(\v2\x15.starling.v1.VariableR\x06labels\x12\x12\n" +
-	"\x04once\x18\b \x01(\bR\x04onceB\b\n" +
-	"\x06_after\"\xc8\x03\n" +
+	"\x04once\x18\b \x01(\bR\x04once\x12\x19\n" +
+	"\x05known\x18\t \x01(\x04H\x01R\x05known\x88\x01\x01B\b\n" +
+	"\x06_afterB\b\n" +
+	"\x06_known\"\xc8\x03\n" +
 	"\rWatchResponse\x12\x14\n" +
 	"\x05index\x18\x01 \x01(\x04R\x05index\x12.\n" +
 	"\x04time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12\x12\n" +
@@ -15310,7 +15531,7 @@ func file_v1_starling_proto_rawDescGZIP() []byte {
 	return file_v1_starling_proto_rawDescData
 }
 
-var file_v1_starling_proto_msgTypes = make([]protoimpl.MessageInfo, 173)
+var file_v1_starling_proto_msgTypes = make([]protoimpl.MessageInfo, 175)
 var file_v1_starling_proto_goTypes = []any{
 	(*ErrorDetail)(nil),             // 0: starling.v1.ErrorDetail
 	(*Problem)(nil),                 // 1: starling.v1.Problem
@@ -15414,78 +15635,80 @@ var file_v1_starling_proto_goTypes = []any{
 	(*Counts)(nil),                  // 99: starling.v1.Counts
 	(*JobStatusRequest)(nil),        // 100: starling.v1.JobStatusRequest
 	(*JobStatusResponse)(nil),       // 101: starling.v1.JobStatusResponse
-	(*Task)(nil),                    // 102: starling.v1.Task
-	(*TaskChanges)(nil),             // 103: starling.v1.TaskChanges
-	(*Preemption)(nil),              // 104: starling.v1.Preemption
-	(*Slot)(nil),                    // 105: starling.v1.Slot
-	(*Port)(nil),                    // 106: starling.v1.Port
-	(*WhyRequest)(nil),              // 107: starling.v1.WhyRequest
-	(*WhyResponse)(nil),             // 108: starling.v1.WhyResponse
-	(*Finding)(nil),                 // 109: starling.v1.Finding
-	(*ListPeersRequest)(nil),        // 110: starling.v1.ListPeersRequest
-	(*ListPeersResponse)(nil),       // 111: starling.v1.ListPeersResponse
-	(*Peer)(nil),                    // 112: starling.v1.Peer
-	(*HeldDevice)(nil),              // 113: starling.v1.HeldDevice
-	(*WatchRequest)(nil),            // 114: starling.v1.WatchRequest
-	(*WatchResponse)(nil),           // 115: starling.v1.WatchResponse
-	(*Node)(nil),                    // 116: starling.v1.Node
-	(*Instance)(nil),                // 117: starling.v1.Instance
-	(*Endpoint)(nil),                // 118: starling.v1.Endpoint
-	(*TailJournalRequest)(nil),      // 119: starling.v1.TailJournalRequest
-	(*TailJournalResponse)(nil),     // 120: starling.v1.TailJournalResponse
-	(*ExportRequest)(nil),           // 121: starling.v1.ExportRequest
-	(*ExportResponse)(nil),          // 122: starling.v1.ExportResponse
-	(*DiffRequest)(nil),             // 123: starling.v1.DiffRequest
-	(*DiffResponse)(nil),            // 124: starling.v1.DiffResponse
-	(*Changed)(nil),                 // 125: starling.v1.Changed
-	(*ChangeCause)(nil),             // 126: starling.v1.ChangeCause
-	(*BlameRequest)(nil),            // 127: starling.v1.BlameRequest
-	(*UsageRequest)(nil),            // 128: starling.v1.UsageRequest
-	(*UsageResponse)(nil),           // 129: starling.v1.UsageResponse
-	(*UsageRow)(nil),                // 130: starling.v1.UsageRow
-	(*DeviceHours)(nil),             // 131: starling.v1.DeviceHours
-	(*SeriesRequest)(nil),           // 132: starling.v1.SeriesRequest
-	(*SeriesResponse)(nil),          // 133: starling.v1.SeriesResponse
-	(*SeriesPoint)(nil),             // 134: starling.v1.SeriesPoint
-	(*NodeStatsRequest)(nil),        // 135: starling.v1.NodeStatsRequest
-	(*NodeStatsResponse)(nil),       // 136: starling.v1.NodeStatsResponse
-	(*NodeUse)(nil),                 // 137: starling.v1.NodeUse
-	(*Use)(nil),                     // 138: starling.v1.Use
-	(*GPUUse)(nil),                  // 139: starling.v1.GPUUse
-	(*InstanceStatsRequest)(nil),    // 140: starling.v1.InstanceStatsRequest
-	(*InstanceStatsResponse)(nil),   // 141: starling.v1.InstanceStatsResponse
-	(*InstanceUse)(nil),             // 142: starling.v1.InstanceUse
-	(*InstanceSecret)(nil),          // 143: starling.v1.InstanceSecret
-	(*JournalEntry)(nil),            // 144: starling.v1.JournalEntry
-	(*CommandWords)(nil),            // 145: starling.v1.CommandWords
-	(*EffectWords)(nil),             // 146: starling.v1.EffectWords
-	(*LogsRequest)(nil),             // 147: starling.v1.LogsRequest
-	(*LogsResponse)(nil),            // 148: starling.v1.LogsResponse
-	(*FilesRequest)(nil),            // 149: starling.v1.FilesRequest
-	(*FilesResponse)(nil),           // 150: starling.v1.FilesResponse
-	(*FileInfo)(nil),                // 151: starling.v1.FileInfo
-	(*ExecRequest)(nil),             // 152: starling.v1.ExecRequest
-	(*ExecResponse)(nil),            // 153: starling.v1.ExecResponse
-	(*ListSessionsRequest)(nil),     // 154: starling.v1.ListSessionsRequest
-	(*ListSessionsResponse)(nil),    // 155: starling.v1.ListSessionsResponse
-	(*Session)(nil),                 // 156: starling.v1.Session
-	(*OutputRequest)(nil),           // 157: starling.v1.OutputRequest
-	(*OutputResponse)(nil),          // 158: starling.v1.OutputResponse
-	(*RulesRequest)(nil),            // 159: starling.v1.RulesRequest
-	(*RulesResponse)(nil),           // 160: starling.v1.RulesResponse
-	(*RulesOfMember)(nil),           // 161: starling.v1.RulesOfMember
-	(*RaiseRulesRequest)(nil),       // 162: starling.v1.RaiseRulesRequest
-	(*RaiseRulesResponse)(nil),      // 163: starling.v1.RaiseRulesResponse
-	(*QuorumRequest)(nil),           // 164: starling.v1.QuorumRequest
-	(*QuorumResponse)(nil),          // 165: starling.v1.QuorumResponse
-	(*QuorumMember)(nil),            // 166: starling.v1.QuorumMember
-	(*QuorumMachine)(nil),           // 167: starling.v1.QuorumMachine
-	(*ChangeQuorumRequest)(nil),     // 168: starling.v1.ChangeQuorumRequest
-	(*ChangeQuorumResponse)(nil),    // 169: starling.v1.ChangeQuorumResponse
-	(*InfoRequest)(nil),             // 170: starling.v1.InfoRequest
-	(*InfoResponse)(nil),            // 171: starling.v1.InfoResponse
-	(*Wait)(nil),                    // 172: starling.v1.Wait
-	(*timestamppb.Timestamp)(nil),   // 173: google.protobuf.Timestamp
+	(*Grid)(nil),                    // 102: starling.v1.Grid
+	(*Task)(nil),                    // 103: starling.v1.Task
+	(*TaskChanges)(nil),             // 104: starling.v1.TaskChanges
+	(*Preemption)(nil),              // 105: starling.v1.Preemption
+	(*Slot)(nil),                    // 106: starling.v1.Slot
+	(*Port)(nil),                    // 107: starling.v1.Port
+	(*WhyRequest)(nil),              // 108: starling.v1.WhyRequest
+	(*WhyResponse)(nil),             // 109: starling.v1.WhyResponse
+	(*Finding)(nil),                 // 110: starling.v1.Finding
+	(*ListPeersRequest)(nil),        // 111: starling.v1.ListPeersRequest
+	(*ListPeersResponse)(nil),       // 112: starling.v1.ListPeersResponse
+	(*Peer)(nil),                    // 113: starling.v1.Peer
+	(*JobOnNode)(nil),               // 114: starling.v1.JobOnNode
+	(*HeldDevice)(nil),              // 115: starling.v1.HeldDevice
+	(*WatchRequest)(nil),            // 116: starling.v1.WatchRequest
+	(*WatchResponse)(nil),           // 117: starling.v1.WatchResponse
+	(*Node)(nil),                    // 118: starling.v1.Node
+	(*Instance)(nil),                // 119: starling.v1.Instance
+	(*Endpoint)(nil),                // 120: starling.v1.Endpoint
+	(*TailJournalRequest)(nil),      // 121: starling.v1.TailJournalRequest
+	(*TailJournalResponse)(nil),     // 122: starling.v1.TailJournalResponse
+	(*ExportRequest)(nil),           // 123: starling.v1.ExportRequest
+	(*ExportResponse)(nil),          // 124: starling.v1.ExportResponse
+	(*DiffRequest)(nil),             // 125: starling.v1.DiffRequest
+	(*DiffResponse)(nil),            // 126: starling.v1.DiffResponse
+	(*Changed)(nil),                 // 127: starling.v1.Changed
+	(*ChangeCause)(nil),             // 128: starling.v1.ChangeCause
+	(*BlameRequest)(nil),            // 129: starling.v1.BlameRequest
+	(*UsageRequest)(nil),            // 130: starling.v1.UsageRequest
+	(*UsageResponse)(nil),           // 131: starling.v1.UsageResponse
+	(*UsageRow)(nil),                // 132: starling.v1.UsageRow
+	(*DeviceHours)(nil),             // 133: starling.v1.DeviceHours
+	(*SeriesRequest)(nil),           // 134: starling.v1.SeriesRequest
+	(*SeriesResponse)(nil),          // 135: starling.v1.SeriesResponse
+	(*SeriesPoint)(nil),             // 136: starling.v1.SeriesPoint
+	(*NodeStatsRequest)(nil),        // 137: starling.v1.NodeStatsRequest
+	(*NodeStatsResponse)(nil),       // 138: starling.v1.NodeStatsResponse
+	(*NodeUse)(nil),                 // 139: starling.v1.NodeUse
+	(*Use)(nil),                     // 140: starling.v1.Use
+	(*GPUUse)(nil),                  // 141: starling.v1.GPUUse
+	(*InstanceStatsRequest)(nil),    // 142: starling.v1.InstanceStatsRequest
+	(*InstanceStatsResponse)(nil),   // 143: starling.v1.InstanceStatsResponse
+	(*InstanceUse)(nil),             // 144: starling.v1.InstanceUse
+	(*InstanceSecret)(nil),          // 145: starling.v1.InstanceSecret
+	(*JournalEntry)(nil),            // 146: starling.v1.JournalEntry
+	(*CommandWords)(nil),            // 147: starling.v1.CommandWords
+	(*EffectWords)(nil),             // 148: starling.v1.EffectWords
+	(*LogsRequest)(nil),             // 149: starling.v1.LogsRequest
+	(*LogsResponse)(nil),            // 150: starling.v1.LogsResponse
+	(*FilesRequest)(nil),            // 151: starling.v1.FilesRequest
+	(*FilesResponse)(nil),           // 152: starling.v1.FilesResponse
+	(*FileInfo)(nil),                // 153: starling.v1.FileInfo
+	(*ExecRequest)(nil),             // 154: starling.v1.ExecRequest
+	(*ExecResponse)(nil),            // 155: starling.v1.ExecResponse
+	(*ListSessionsRequest)(nil),     // 156: starling.v1.ListSessionsRequest
+	(*ListSessionsResponse)(nil),    // 157: starling.v1.ListSessionsResponse
+	(*Session)(nil),                 // 158: starling.v1.Session
+	(*OutputRequest)(nil),           // 159: starling.v1.OutputRequest
+	(*OutputResponse)(nil),          // 160: starling.v1.OutputResponse
+	(*RulesRequest)(nil),            // 161: starling.v1.RulesRequest
+	(*RulesResponse)(nil),           // 162: starling.v1.RulesResponse
+	(*RulesOfMember)(nil),           // 163: starling.v1.RulesOfMember
+	(*RaiseRulesRequest)(nil),       // 164: starling.v1.RaiseRulesRequest
+	(*RaiseRulesResponse)(nil),      // 165: starling.v1.RaiseRulesResponse
+	(*QuorumRequest)(nil),           // 166: starling.v1.QuorumRequest
+	(*QuorumResponse)(nil),          // 167: starling.v1.QuorumResponse
+	(*QuorumMember)(nil),            // 168: starling.v1.QuorumMember
+	(*QuorumMachine)(nil),           // 169: starling.v1.QuorumMachine
+	(*ChangeQuorumRequest)(nil),     // 170: starling.v1.ChangeQuorumRequest
+	(*ChangeQuorumResponse)(nil),    // 171: starling.v1.ChangeQuorumResponse
+	(*InfoRequest)(nil),             // 172: starling.v1.InfoRequest
+	(*InfoResponse)(nil),            // 173: starling.v1.InfoResponse
+	(*Wait)(nil),                    // 174: starling.v1.Wait
+	(*timestamppb.Timestamp)(nil),   // 175: google.protobuf.Timestamp
 }
 var file_v1_starling_proto_depIdxs = []int32{
 	1,   // 0: starling.v1.ErrorDetail.problems:type_name -> starling.v1.Problem
@@ -15518,7 +15741,7 @@ var file_v1_starling_proto_depIdxs = []int32{
 	28,  // 27: starling.v1.PlanJobResponse.changes:type_name -> starling.v1.Change
 	29,  // 28: starling.v1.PlanJobResponse.tasks:type_name -> starling.v1.TaskPlan
 	30,  // 29: starling.v1.PlanJobResponse.waves:type_name -> starling.v1.Wave
-	109, // 30: starling.v1.PlanJobResponse.findings:type_name -> starling.v1.Finding
+	110, // 30: starling.v1.PlanJobResponse.findings:type_name -> starling.v1.Finding
 	98,  // 31: starling.v1.PlanJobResponse.update:type_name -> starling.v1.Update
 	31,  // 32: starling.v1.Wave.steps:type_name -> starling.v1.Step
 	33,  // 33: starling.v1.WhatIfRequest.add:type_name -> starling.v1.ImaginedNodes
@@ -15532,16 +15755,16 @@ var file_v1_starling_proto_depIdxs = []int32{
 	82,  // 41: starling.v1.WhatIfResponse.capacity_before:type_name -> starling.v1.Amount
 	82,  // 42: starling.v1.WhatIfResponse.capacity_after:type_name -> starling.v1.Amount
 	37,  // 43: starling.v1.WhatIfResponse.findings:type_name -> starling.v1.JobFinding
-	109, // 44: starling.v1.JobFinding.finding:type_name -> starling.v1.Finding
-	173, // 45: starling.v1.ListVolumesResponse.time:type_name -> google.protobuf.Timestamp
+	110, // 44: starling.v1.JobFinding.finding:type_name -> starling.v1.Finding
+	175, // 45: starling.v1.ListVolumesResponse.time:type_name -> google.protobuf.Timestamp
 	52,  // 46: starling.v1.ListVolumesResponse.volumes:type_name -> starling.v1.Volumes
-	173, // 47: starling.v1.Volumes.since:type_name -> google.protobuf.Timestamp
-	173, // 48: starling.v1.ListSecretsResponse.time:type_name -> google.protobuf.Timestamp
+	175, // 47: starling.v1.Volumes.since:type_name -> google.protobuf.Timestamp
+	175, // 48: starling.v1.ListSecretsResponse.time:type_name -> google.protobuf.Timestamp
 	57,  // 49: starling.v1.ListSecretsResponse.secrets:type_name -> starling.v1.Secret
-	173, // 50: starling.v1.Secret.put_at:type_name -> google.protobuf.Timestamp
+	175, // 50: starling.v1.Secret.put_at:type_name -> google.protobuf.Timestamp
 	58,  // 51: starling.v1.Secret.versions:type_name -> starling.v1.SecretVersion
-	173, // 52: starling.v1.SecretVersion.put_at:type_name -> google.protobuf.Timestamp
-	173, // 53: starling.v1.VolumeStatsResponse.time:type_name -> google.protobuf.Timestamp
+	175, // 52: starling.v1.SecretVersion.put_at:type_name -> google.protobuf.Timestamp
+	175, // 53: starling.v1.VolumeStatsResponse.time:type_name -> google.protobuf.Timestamp
 	52,  // 54: starling.v1.VolumeStatsResponse.volumes:type_name -> starling.v1.Volumes
 	65,  // 55: starling.v1.VolumeStatsResponse.uses:type_name -> starling.v1.VolumeUse
 	73,  // 56: starling.v1.PoolSpec.quotas:type_name -> starling.v1.Quota
@@ -15551,219 +15774,222 @@ var file_v1_starling_proto_depIdxs = []int32{
 	79,  // 60: starling.v1.PlanPoolsResponse.entitlements:type_name -> starling.v1.EntitlementChange
 	1,   // 61: starling.v1.PlanPoolsResponse.warnings:type_name -> starling.v1.Problem
 	28,  // 62: starling.v1.PoolChange.changes:type_name -> starling.v1.Change
-	173, // 63: starling.v1.ListPoolsResponse.time:type_name -> google.protobuf.Timestamp
+	175, // 63: starling.v1.ListPoolsResponse.time:type_name -> google.protobuf.Timestamp
 	82,  // 64: starling.v1.ListPoolsResponse.capacity:type_name -> starling.v1.Amount
 	83,  // 65: starling.v1.ListPoolsResponse.pools:type_name -> starling.v1.Pool
 	1,   // 66: starling.v1.ListPoolsResponse.warnings:type_name -> starling.v1.Problem
 	72,  // 67: starling.v1.Pool.spec:type_name -> starling.v1.PoolSpec
 	84,  // 68: starling.v1.Pool.uses:type_name -> starling.v1.PoolUse
-	173, // 69: starling.v1.PoolStatusResponse.time:type_name -> google.protobuf.Timestamp
+	175, // 69: starling.v1.PoolStatusResponse.time:type_name -> google.protobuf.Timestamp
 	83,  // 70: starling.v1.PoolStatusResponse.pool:type_name -> starling.v1.Pool
 	87,  // 71: starling.v1.PoolStatusResponse.explanations:type_name -> starling.v1.PoolExplanation
 	88,  // 72: starling.v1.PoolExplanation.parts:type_name -> starling.v1.Part
-	173, // 73: starling.v1.JobHistoryResponse.time:type_name -> google.protobuf.Timestamp
+	175, // 73: starling.v1.JobHistoryResponse.time:type_name -> google.protobuf.Timestamp
 	96,  // 74: starling.v1.JobHistoryResponse.job:type_name -> starling.v1.Job
 	91,  // 75: starling.v1.JobHistoryResponse.versions:type_name -> starling.v1.JobVersion
-	173, // 76: starling.v1.JobVersion.brought_at:type_name -> google.protobuf.Timestamp
+	175, // 76: starling.v1.JobVersion.brought_at:type_name -> google.protobuf.Timestamp
 	2,   // 77: starling.v1.JobVersion.spec:type_name -> starling.v1.JobSpec
 	28,  // 78: starling.v1.JobDiffResponse.changes:type_name -> starling.v1.Change
-	173, // 79: starling.v1.ListJobsResponse.time:type_name -> google.protobuf.Timestamp
+	175, // 79: starling.v1.ListJobsResponse.time:type_name -> google.protobuf.Timestamp
 	96,  // 80: starling.v1.ListJobsResponse.jobs:type_name -> starling.v1.Job
 	99,  // 81: starling.v1.Job.counts:type_name -> starling.v1.Counts
-	173, // 82: starling.v1.Job.submitted_at:type_name -> google.protobuf.Timestamp
-	173, // 83: starling.v1.Job.finished_at:type_name -> google.protobuf.Timestamp
+	175, // 82: starling.v1.Job.submitted_at:type_name -> google.protobuf.Timestamp
+	175, // 83: starling.v1.Job.finished_at:type_name -> google.protobuf.Timestamp
 	98,  // 84: starling.v1.Job.update:type_name -> starling.v1.Update
 	97,  // 85: starling.v1.Job.policy_action:type_name -> starling.v1.PolicyAction
-	173, // 86: starling.v1.PolicyAction.at:type_name -> google.protobuf.Timestamp
-	173, // 87: starling.v1.Update.began_at:type_name -> google.protobuf.Timestamp
-	173, // 88: starling.v1.Update.progress_at:type_name -> google.protobuf.Timestamp
-	173, // 89: starling.v1.Update.ended_at:type_name -> google.protobuf.Timestamp
-	173, // 90: starling.v1.JobStatusResponse.time:type_name -> google.protobuf.Timestamp
+	175, // 86: starling.v1.PolicyAction.at:type_name -> google.protobuf.Timestamp
+	175, // 87: starling.v1.Update.began_at:type_name -> google.protobuf.Timestamp
+	175, // 88: starling.v1.Update.progress_at:type_name -> google.protobuf.Timestamp
+	175, // 89: starling.v1.Update.ended_at:type_name -> google.protobuf.Timestamp
+	175, // 90: starling.v1.JobStatusResponse.time:type_name -> google.protobuf.Timestamp
 	96,  // 91: starling.v1.JobStatusResponse.job:type_name -> starling.v1.Job
 	2,   // 92: starling.v1.JobStatusResponse.spec:type_name -> starling.v1.JobSpec
-	102, // 93: starling.v1.JobStatusResponse.tasks:type_name -> starling.v1.Task
-	105, // 94: starling.v1.JobStatusResponse.slots:type_name -> starling.v1.Slot
-	99,  // 95: starling.v1.Task.counts:type_name -> starling.v1.Counts
-	104, // 96: starling.v1.Task.preemption:type_name -> starling.v1.Preemption
-	103, // 97: starling.v1.Task.changes:type_name -> starling.v1.TaskChanges
-	173, // 98: starling.v1.Preemption.at:type_name -> google.protobuf.Timestamp
-	173, // 99: starling.v1.Slot.since:type_name -> google.protobuf.Timestamp
-	173, // 100: starling.v1.Slot.deadline:type_name -> google.protobuf.Timestamp
-	106, // 101: starling.v1.Slot.ports:type_name -> starling.v1.Port
-	173, // 102: starling.v1.WhyResponse.time:type_name -> google.protobuf.Timestamp
-	96,  // 103: starling.v1.WhyResponse.job:type_name -> starling.v1.Job
-	109, // 104: starling.v1.WhyResponse.findings:type_name -> starling.v1.Finding
-	173, // 105: starling.v1.Finding.since:type_name -> google.protobuf.Timestamp
-	173, // 106: starling.v1.Finding.until:type_name -> google.protobuf.Timestamp
-	173, // 107: starling.v1.ListPeersResponse.time:type_name -> google.protobuf.Timestamp
-	112, // 108: starling.v1.ListPeersResponse.peers:type_name -> starling.v1.Peer
-	8,   // 109: starling.v1.Peer.capacity:type_name -> starling.v1.Resources
-	8,   // 110: starling.v1.Peer.free:type_name -> starling.v1.Resources
-	10,  // 111: starling.v1.Peer.devices:type_name -> starling.v1.Device
-	7,   // 112: starling.v1.Peer.attributes:type_name -> starling.v1.Variable
-	173, // 113: starling.v1.Peer.drain_deadline:type_name -> google.protobuf.Timestamp
-	8,   // 114: starling.v1.Peer.kept:type_name -> starling.v1.Resources
-	173, // 115: starling.v1.Peer.away_until:type_name -> google.protobuf.Timestamp
-	113, // 116: starling.v1.Peer.held:type_name -> starling.v1.HeldDevice
-	7,   // 117: starling.v1.WatchRequest.labels:type_name -> starling.v1.Variable
-	173, // 118: starling.v1.WatchResponse.time:type_name -> google.protobuf.Timestamp
-	72,  // 119: starling.v1.WatchResponse.pool:type_name -> starling.v1.PoolSpec
-	116, // 120: starling.v1.WatchResponse.node:type_name -> starling.v1.Node
-	96,  // 121: starling.v1.WatchResponse.job:type_name -> starling.v1.Job
-	98,  // 122: starling.v1.WatchResponse.update:type_name -> starling.v1.Update
-	117, // 123: starling.v1.WatchResponse.instance:type_name -> starling.v1.Instance
-	118, // 124: starling.v1.WatchResponse.endpoint:type_name -> starling.v1.Endpoint
-	8,   // 125: starling.v1.Node.capacity:type_name -> starling.v1.Resources
-	8,   // 126: starling.v1.Node.free:type_name -> starling.v1.Resources
-	10,  // 127: starling.v1.Node.devices:type_name -> starling.v1.Device
-	7,   // 128: starling.v1.Node.attributes:type_name -> starling.v1.Variable
-	173, // 129: starling.v1.Node.drain_deadline:type_name -> google.protobuf.Timestamp
-	173, // 130: starling.v1.Node.away_until:type_name -> google.protobuf.Timestamp
-	7,   // 131: starling.v1.Instance.labels:type_name -> starling.v1.Variable
-	105, // 132: starling.v1.Instance.slot:type_name -> starling.v1.Slot
-	106, // 133: starling.v1.Endpoint.ports:type_name -> starling.v1.Port
-	7,   // 134: starling.v1.Endpoint.labels:type_name -> starling.v1.Variable
-	144, // 135: starling.v1.TailJournalResponse.entry:type_name -> starling.v1.JournalEntry
-	173, // 136: starling.v1.DiffResponse.from_time:type_name -> google.protobuf.Timestamp
-	173, // 137: starling.v1.DiffResponse.to_time:type_name -> google.protobuf.Timestamp
-	125, // 138: starling.v1.DiffResponse.changes:type_name -> starling.v1.Changed
-	126, // 139: starling.v1.Changed.causes:type_name -> starling.v1.ChangeCause
-	173, // 140: starling.v1.ChangeCause.time:type_name -> google.protobuf.Timestamp
-	173, // 141: starling.v1.UsageResponse.since:type_name -> google.protobuf.Timestamp
-	173, // 142: starling.v1.UsageResponse.until:type_name -> google.protobuf.Timestamp
-	130, // 143: starling.v1.UsageResponse.rows:type_name -> starling.v1.UsageRow
-	131, // 144: starling.v1.UsageRow.devices:type_name -> starling.v1.DeviceHours
-	173, // 145: starling.v1.SeriesResponse.time:type_name -> google.protobuf.Timestamp
-	134, // 146: starling.v1.SeriesResponse.points:type_name -> starling.v1.SeriesPoint
-	173, // 147: starling.v1.SeriesPoint.time:type_name -> google.protobuf.Timestamp
-	173, // 148: starling.v1.NodeStatsResponse.time:type_name -> google.protobuf.Timestamp
-	137, // 149: starling.v1.NodeStatsResponse.nodes:type_name -> starling.v1.NodeUse
-	8,   // 150: starling.v1.NodeUse.capacity:type_name -> starling.v1.Resources
-	8,   // 151: starling.v1.NodeUse.allocated:type_name -> starling.v1.Resources
-	138, // 152: starling.v1.NodeUse.use:type_name -> starling.v1.Use
-	139, // 153: starling.v1.NodeUse.gpus:type_name -> starling.v1.GPUUse
-	173, // 154: starling.v1.InstanceStatsResponse.time:type_name -> google.protobuf.Timestamp
-	142, // 155: starling.v1.InstanceStatsResponse.instances:type_name -> starling.v1.InstanceUse
-	8,   // 156: starling.v1.InstanceUse.limits:type_name -> starling.v1.Resources
-	138, // 157: starling.v1.InstanceUse.use:type_name -> starling.v1.Use
-	139, // 158: starling.v1.InstanceUse.gpus:type_name -> starling.v1.GPUUse
-	143, // 159: starling.v1.InstanceUse.secrets:type_name -> starling.v1.InstanceSecret
-	18,  // 160: starling.v1.InstanceSecret.use:type_name -> starling.v1.SecretUse
-	173, // 161: starling.v1.JournalEntry.time:type_name -> google.protobuf.Timestamp
-	145, // 162: starling.v1.JournalEntry.commands:type_name -> starling.v1.CommandWords
-	146, // 163: starling.v1.JournalEntry.effects:type_name -> starling.v1.EffectWords
-	151, // 164: starling.v1.FilesResponse.files:type_name -> starling.v1.FileInfo
-	151, // 165: starling.v1.FilesResponse.file:type_name -> starling.v1.FileInfo
-	173, // 166: starling.v1.FileInfo.modified:type_name -> google.protobuf.Timestamp
-	156, // 167: starling.v1.ListSessionsResponse.sessions:type_name -> starling.v1.Session
-	173, // 168: starling.v1.Session.began:type_name -> google.protobuf.Timestamp
-	161, // 169: starling.v1.RulesResponse.members:type_name -> starling.v1.RulesOfMember
-	166, // 170: starling.v1.QuorumResponse.members:type_name -> starling.v1.QuorumMember
-	167, // 171: starling.v1.QuorumResponse.spare:type_name -> starling.v1.QuorumMachine
-	173, // 172: starling.v1.QuorumMember.away_since:type_name -> google.protobuf.Timestamp
-	173, // 173: starling.v1.InfoResponse.time:type_name -> google.protobuf.Timestamp
-	172, // 174: starling.v1.InfoResponse.waits:type_name -> starling.v1.Wait
-	22,  // 175: starling.v1.Starling.SubmitJob:input_type -> starling.v1.SubmitJobRequest
-	24,  // 176: starling.v1.Starling.KillJob:input_type -> starling.v1.KillJobRequest
-	26,  // 177: starling.v1.Starling.PlanJob:input_type -> starling.v1.PlanJobRequest
-	32,  // 178: starling.v1.Starling.WhatIf:input_type -> starling.v1.WhatIfRequest
-	38,  // 179: starling.v1.Starling.SteerUpdate:input_type -> starling.v1.SteerUpdateRequest
-	40,  // 180: starling.v1.Starling.RevertJob:input_type -> starling.v1.RevertJobRequest
-	42,  // 181: starling.v1.Starling.RestartJob:input_type -> starling.v1.RestartJobRequest
-	44,  // 182: starling.v1.Starling.SuspendJob:input_type -> starling.v1.SuspendJobRequest
-	46,  // 183: starling.v1.Starling.SealTask:input_type -> starling.v1.SealTaskRequest
-	48,  // 184: starling.v1.Starling.EndAllocation:input_type -> starling.v1.EndAllocationRequest
-	50,  // 185: starling.v1.Starling.ListVolumes:input_type -> starling.v1.ListVolumesRequest
-	53,  // 186: starling.v1.Starling.PutSecret:input_type -> starling.v1.PutSecretRequest
-	55,  // 187: starling.v1.Starling.ListSecrets:input_type -> starling.v1.ListSecretsRequest
-	59,  // 188: starling.v1.Starling.RemoveSecret:input_type -> starling.v1.RemoveSecretRequest
-	61,  // 189: starling.v1.Starling.RemoveVolumes:input_type -> starling.v1.RemoveVolumesRequest
-	63,  // 190: starling.v1.Starling.VolumeStats:input_type -> starling.v1.VolumeStatsRequest
-	66,  // 191: starling.v1.Starling.ReadVolumes:input_type -> starling.v1.ReadVolumesRequest
-	68,  // 192: starling.v1.Starling.RelocateVolumes:input_type -> starling.v1.RelocateVolumesRequest
-	152, // 193: starling.v1.Starling.Exec:input_type -> starling.v1.ExecRequest
-	154, // 194: starling.v1.Starling.ListSessions:input_type -> starling.v1.ListSessionsRequest
-	70,  // 195: starling.v1.Starling.DrainNode:input_type -> starling.v1.DrainNodeRequest
-	74,  // 196: starling.v1.Starling.ChangePools:input_type -> starling.v1.ChangePoolsRequest
-	76,  // 197: starling.v1.Starling.PlanPools:input_type -> starling.v1.PlanPoolsRequest
-	80,  // 198: starling.v1.Starling.ListPools:input_type -> starling.v1.ListPoolsRequest
-	85,  // 199: starling.v1.Starling.PoolStatus:input_type -> starling.v1.PoolStatusRequest
-	89,  // 200: starling.v1.Starling.JobHistory:input_type -> starling.v1.JobHistoryRequest
-	92,  // 201: starling.v1.Starling.JobDiff:input_type -> starling.v1.JobDiffRequest
-	94,  // 202: starling.v1.Starling.ListJobs:input_type -> starling.v1.ListJobsRequest
-	100, // 203: starling.v1.Starling.JobStatus:input_type -> starling.v1.JobStatusRequest
-	107, // 204: starling.v1.Starling.Why:input_type -> starling.v1.WhyRequest
-	110, // 205: starling.v1.Starling.ListPeers:input_type -> starling.v1.ListPeersRequest
-	114, // 206: starling.v1.Starling.Watch:input_type -> starling.v1.WatchRequest
-	119, // 207: starling.v1.Starling.TailJournal:input_type -> starling.v1.TailJournalRequest
-	121, // 208: starling.v1.Starling.Export:input_type -> starling.v1.ExportRequest
-	123, // 209: starling.v1.Starling.Diff:input_type -> starling.v1.DiffRequest
-	127, // 210: starling.v1.Starling.Blame:input_type -> starling.v1.BlameRequest
-	128, // 211: starling.v1.Starling.Usage:input_type -> starling.v1.UsageRequest
-	132, // 212: starling.v1.Starling.Series:input_type -> starling.v1.SeriesRequest
-	135, // 213: starling.v1.Starling.NodeStats:input_type -> starling.v1.NodeStatsRequest
-	140, // 214: starling.v1.Starling.InstanceStats:input_type -> starling.v1.InstanceStatsRequest
-	147, // 215: starling.v1.Starling.Logs:input_type -> starling.v1.LogsRequest
-	149, // 216: starling.v1.Starling.Files:input_type -> starling.v1.FilesRequest
-	157, // 217: starling.v1.Starling.Output:input_type -> starling.v1.OutputRequest
-	159, // 218: starling.v1.Starling.Rules:input_type -> starling.v1.RulesRequest
-	162, // 219: starling.v1.Starling.RaiseRules:input_type -> starling.v1.RaiseRulesRequest
-	164, // 220: starling.v1.Starling.Quorum:input_type -> starling.v1.QuorumRequest
-	168, // 221: starling.v1.Starling.ChangeQuorum:input_type -> starling.v1.ChangeQuorumRequest
-	170, // 222: starling.v1.Starling.Info:input_type -> starling.v1.InfoRequest
-	23,  // 223: starling.v1.Starling.SubmitJob:output_type -> starling.v1.SubmitJobResponse
-	25,  // 224: starling.v1.Starling.KillJob:output_type -> starling.v1.KillJobResponse
-	27,  // 225: starling.v1.Starling.PlanJob:output_type -> starling.v1.PlanJobResponse
-	34,  // 226: starling.v1.Starling.WhatIf:output_type -> starling.v1.WhatIfResponse
-	39,  // 227: starling.v1.Starling.SteerUpdate:output_type -> starling.v1.SteerUpdateResponse
-	41,  // 228: starling.v1.Starling.RevertJob:output_type -> starling.v1.RevertJobResponse
-	43,  // 229: starling.v1.Starling.RestartJob:output_type -> starling.v1.RestartJobResponse
-	45,  // 230: starling.v1.Starling.SuspendJob:output_type -> starling.v1.SuspendJobResponse
-	47,  // 231: starling.v1.Starling.SealTask:output_type -> starling.v1.SealTaskResponse
-	49,  // 232: starling.v1.Starling.EndAllocation:output_type -> starling.v1.EndAllocationResponse
-	51,  // 233: starling.v1.Starling.ListVolumes:output_type -> starling.v1.ListVolumesResponse
-	54,  // 234: starling.v1.Starling.PutSecret:output_type -> starling.v1.PutSecretResponse
-	56,  // 235: starling.v1.Starling.ListSecrets:output_type -> starling.v1.ListSecretsResponse
-	60,  // 236: starling.v1.Starling.RemoveSecret:output_type -> starling.v1.RemoveSecretResponse
-	62,  // 237: starling.v1.Starling.RemoveVolumes:output_type -> starling.v1.RemoveVolumesResponse
-	64,  // 238: starling.v1.Starling.VolumeStats:output_type -> starling.v1.VolumeStatsResponse
-	67,  // 239: starling.v1.Starling.ReadVolumes:output_type -> starling.v1.ReadVolumesResponse
-	69,  // 240: starling.v1.Starling.RelocateVolumes:output_type -> starling.v1.RelocateVolumesResponse
-	153, // 241: starling.v1.Starling.Exec:output_type -> starling.v1.ExecResponse
-	155, // 242: starling.v1.Starling.ListSessions:output_type -> starling.v1.ListSessionsResponse
-	71,  // 243: starling.v1.Starling.DrainNode:output_type -> starling.v1.DrainNodeResponse
-	75,  // 244: starling.v1.Starling.ChangePools:output_type -> starling.v1.ChangePoolsResponse
-	77,  // 245: starling.v1.Starling.PlanPools:output_type -> starling.v1.PlanPoolsResponse
-	81,  // 246: starling.v1.Starling.ListPools:output_type -> starling.v1.ListPoolsResponse
-	86,  // 247: starling.v1.Starling.PoolStatus:output_type -> starling.v1.PoolStatusResponse
-	90,  // 248: starling.v1.Starling.JobHistory:output_type -> starling.v1.JobHistoryResponse
-	93,  // 249: starling.v1.Starling.JobDiff:output_type -> starling.v1.JobDiffResponse
-	95,  // 250: starling.v1.Starling.ListJobs:output_type -> starling.v1.ListJobsResponse
-	101, // 251: starling.v1.Starling.JobStatus:output_type -> starling.v1.JobStatusResponse
-	108, // 252: starling.v1.Starling.Why:output_type -> starling.v1.WhyResponse
-	111, // 253: starling.v1.Starling.ListPeers:output_type -> starling.v1.ListPeersResponse
-	115, // 254: starling.v1.Starling.Watch:output_type -> starling.v1.WatchResponse
-	120, // 255: starling.v1.Starling.TailJournal:output_type -> starling.v1.TailJournalResponse
-	122, // 256: starling.v1.Starling.Export:output_type -> starling.v1.ExportResponse
-	124, // 257: starling.v1.Starling.Diff:output_type -> starling.v1.DiffResponse
-	120, // 258: starling.v1.Starling.Blame:output_type -> starling.v1.TailJournalResponse
-	129, // 259: starling.v1.Starling.Usage:output_type -> starling.v1.UsageResponse
-	133, // 260: starling.v1.Starling.Series:output_type -> starling.v1.SeriesResponse
-	136, // 261: starling.v1.Starling.NodeStats:output_type -> starling.v1.NodeStatsResponse
-	141, // 262: starling.v1.Starling.InstanceStats:output_type -> starling.v1.InstanceStatsResponse
-	148, // 263: starling.v1.Starling.Logs:output_type -> starling.v1.LogsResponse
-	150, // 264: starling.v1.Starling.Files:output_type -> starling.v1.FilesResponse
-	158, // 265: starling.v1.Starling.Output:output_type -> starling.v1.OutputResponse
-	160, // 266: starling.v1.Starling.Rules:output_type -> starling.v1.RulesResponse
-	163, // 267: starling.v1.Starling.RaiseRules:output_type -> starling.v1.RaiseRulesResponse
-	165, // 268: starling.v1.Starling.Quorum:output_type -> starling.v1.QuorumResponse
-	169, // 269: starling.v1.Starling.ChangeQuorum:output_type -> starling.v1.ChangeQuorumResponse
-	171, // 270: starling.v1.Starling.Info:output_type -> starling.v1.InfoResponse
-	223, // [223:271] is the sub-list for method output_type
-	175, // [175:223] is the sub-list for method input_type
-	175, // [175:175] is the sub-list for extension type_name
-	175, // [175:175] is the sub-list for extension extendee
-	0,   // [0:175] is the sub-list for field type_name
+	103, // 93: starling.v1.JobStatusResponse.tasks:type_name -> starling.v1.Task
+	106, // 94: starling.v1.JobStatusResponse.slots:type_name -> starling.v1.Slot
+	102, // 95: starling.v1.JobStatusResponse.grid:type_name -> starling.v1.Grid
+	106, // 96: starling.v1.Grid.kinds:type_name -> starling.v1.Slot
+	99,  // 97: starling.v1.Task.counts:type_name -> starling.v1.Counts
+	105, // 98: starling.v1.Task.preemption:type_name -> starling.v1.Preemption
+	104, // 99: starling.v1.Task.changes:type_name -> starling.v1.TaskChanges
+	175, // 100: starling.v1.Preemption.at:type_name -> google.protobuf.Timestamp
+	175, // 101: starling.v1.Slot.since:type_name -> google.protobuf.Timestamp
+	175, // 102: starling.v1.Slot.deadline:type_name -> google.protobuf.Timestamp
+	107, // 103: starling.v1.Slot.ports:type_name -> starling.v1.Port
+	175, // 104: starling.v1.WhyResponse.time:type_name -> google.protobuf.Timestamp
+	96,  // 105: starling.v1.WhyResponse.job:type_name -> starling.v1.Job
+	110, // 106: starling.v1.WhyResponse.findings:type_name -> starling.v1.Finding
+	175, // 107: starling.v1.Finding.since:type_name -> google.protobuf.Timestamp
+	175, // 108: starling.v1.Finding.until:type_name -> google.protobuf.Timestamp
+	175, // 109: starling.v1.ListPeersResponse.time:type_name -> google.protobuf.Timestamp
+	113, // 110: starling.v1.ListPeersResponse.peers:type_name -> starling.v1.Peer
+	8,   // 111: starling.v1.Peer.capacity:type_name -> starling.v1.Resources
+	8,   // 112: starling.v1.Peer.free:type_name -> starling.v1.Resources
+	10,  // 113: starling.v1.Peer.devices:type_name -> starling.v1.Device
+	7,   // 114: starling.v1.Peer.attributes:type_name -> starling.v1.Variable
+	175, // 115: starling.v1.Peer.drain_deadline:type_name -> google.protobuf.Timestamp
+	8,   // 116: starling.v1.Peer.kept:type_name -> starling.v1.Resources
+	175, // 117: starling.v1.Peer.away_until:type_name -> google.protobuf.Timestamp
+	115, // 118: starling.v1.Peer.held:type_name -> starling.v1.HeldDevice
+	114, // 119: starling.v1.Peer.jobs:type_name -> starling.v1.JobOnNode
+	7,   // 120: starling.v1.WatchRequest.labels:type_name -> starling.v1.Variable
+	175, // 121: starling.v1.WatchResponse.time:type_name -> google.protobuf.Timestamp
+	72,  // 122: starling.v1.WatchResponse.pool:type_name -> starling.v1.PoolSpec
+	118, // 123: starling.v1.WatchResponse.node:type_name -> starling.v1.Node
+	96,  // 124: starling.v1.WatchResponse.job:type_name -> starling.v1.Job
+	98,  // 125: starling.v1.WatchResponse.update:type_name -> starling.v1.Update
+	119, // 126: starling.v1.WatchResponse.instance:type_name -> starling.v1.Instance
+	120, // 127: starling.v1.WatchResponse.endpoint:type_name -> starling.v1.Endpoint
+	8,   // 128: starling.v1.Node.capacity:type_name -> starling.v1.Resources
+	8,   // 129: starling.v1.Node.free:type_name -> starling.v1.Resources
+	10,  // 130: starling.v1.Node.devices:type_name -> starling.v1.Device
+	7,   // 131: starling.v1.Node.attributes:type_name -> starling.v1.Variable
+	175, // 132: starling.v1.Node.drain_deadline:type_name -> google.protobuf.Timestamp
+	175, // 133: starling.v1.Node.away_until:type_name -> google.protobuf.Timestamp
+	7,   // 134: starling.v1.Instance.labels:type_name -> starling.v1.Variable
+	106, // 135: starling.v1.Instance.slot:type_name -> starling.v1.Slot
+	107, // 136: starling.v1.Endpoint.ports:type_name -> starling.v1.Port
+	7,   // 137: starling.v1.Endpoint.labels:type_name -> starling.v1.Variable
+	146, // 138: starling.v1.TailJournalResponse.entry:type_name -> starling.v1.JournalEntry
+	175, // 139: starling.v1.DiffResponse.from_time:type_name -> google.protobuf.Timestamp
+	175, // 140: starling.v1.DiffResponse.to_time:type_name -> google.protobuf.Timestamp
+	127, // 141: starling.v1.DiffResponse.changes:type_name -> starling.v1.Changed
+	128, // 142: starling.v1.Changed.causes:type_name -> starling.v1.ChangeCause
+	175, // 143: starling.v1.ChangeCause.time:type_name -> google.protobuf.Timestamp
+	175, // 144: starling.v1.UsageResponse.since:type_name -> google.protobuf.Timestamp
+	175, // 145: starling.v1.UsageResponse.until:type_name -> google.protobuf.Timestamp
+	132, // 146: starling.v1.UsageResponse.rows:type_name -> starling.v1.UsageRow
+	133, // 147: starling.v1.UsageRow.devices:type_name -> starling.v1.DeviceHours
+	175, // 148: starling.v1.SeriesResponse.time:type_name -> google.protobuf.Timestamp
+	136, // 149: starling.v1.SeriesResponse.points:type_name -> starling.v1.SeriesPoint
+	175, // 150: starling.v1.SeriesPoint.time:type_name -> google.protobuf.Timestamp
+	175, // 151: starling.v1.NodeStatsResponse.time:type_name -> google.protobuf.Timestamp
+	139, // 152: starling.v1.NodeStatsResponse.nodes:type_name -> starling.v1.NodeUse
+	8,   // 153: starling.v1.NodeUse.capacity:type_name -> starling.v1.Resources
+	8,   // 154: starling.v1.NodeUse.allocated:type_name -> starling.v1.Resources
+	140, // 155: starling.v1.NodeUse.use:type_name -> starling.v1.Use
+	141, // 156: starling.v1.NodeUse.gpus:type_name -> starling.v1.GPUUse
+	175, // 157: starling.v1.InstanceStatsResponse.time:type_name -> google.protobuf.Timestamp
+	144, // 158: starling.v1.InstanceStatsResponse.instances:type_name -> starling.v1.InstanceUse
+	8,   // 159: starling.v1.InstanceUse.limits:type_name -> starling.v1.Resources
+	140, // 160: starling.v1.InstanceUse.use:type_name -> starling.v1.Use
+	141, // 161: starling.v1.InstanceUse.gpus:type_name -> starling.v1.GPUUse
+	145, // 162: starling.v1.InstanceUse.secrets:type_name -> starling.v1.InstanceSecret
+	18,  // 163: starling.v1.InstanceSecret.use:type_name -> starling.v1.SecretUse
+	175, // 164: starling.v1.JournalEntry.time:type_name -> google.protobuf.Timestamp
+	147, // 165: starling.v1.JournalEntry.commands:type_name -> starling.v1.CommandWords
+	148, // 166: starling.v1.JournalEntry.effects:type_name -> starling.v1.EffectWords
+	153, // 167: starling.v1.FilesResponse.files:type_name -> starling.v1.FileInfo
+	153, // 168: starling.v1.FilesResponse.file:type_name -> starling.v1.FileInfo
+	175, // 169: starling.v1.FileInfo.modified:type_name -> google.protobuf.Timestamp
+	158, // 170: starling.v1.ListSessionsResponse.sessions:type_name -> starling.v1.Session
+	175, // 171: starling.v1.Session.began:type_name -> google.protobuf.Timestamp
+	163, // 172: starling.v1.RulesResponse.members:type_name -> starling.v1.RulesOfMember
+	168, // 173: starling.v1.QuorumResponse.members:type_name -> starling.v1.QuorumMember
+	169, // 174: starling.v1.QuorumResponse.spare:type_name -> starling.v1.QuorumMachine
+	175, // 175: starling.v1.QuorumMember.away_since:type_name -> google.protobuf.Timestamp
+	175, // 176: starling.v1.InfoResponse.time:type_name -> google.protobuf.Timestamp
+	174, // 177: starling.v1.InfoResponse.waits:type_name -> starling.v1.Wait
+	22,  // 178: starling.v1.Starling.SubmitJob:input_type -> starling.v1.SubmitJobRequest
+	24,  // 179: starling.v1.Starling.KillJob:input_type -> starling.v1.KillJobRequest
+	26,  // 180: starling.v1.Starling.PlanJob:input_type -> starling.v1.PlanJobRequest
+	32,  // 181: starling.v1.Starling.WhatIf:input_type -> starling.v1.WhatIfRequest
+	38,  // 182: starling.v1.Starling.SteerUpdate:input_type -> starling.v1.SteerUpdateRequest
+	40,  // 183: starling.v1.Starling.RevertJob:input_type -> starling.v1.RevertJobRequest
+	42,  // 184: starling.v1.Starling.RestartJob:input_type -> starling.v1.RestartJobRequest
+	44,  // 185: starling.v1.Starling.SuspendJob:input_type -> starling.v1.SuspendJobRequest
+	46,  // 186: starling.v1.Starling.SealTask:input_type -> starling.v1.SealTaskRequest
+	48,  // 187: starling.v1.Starling.EndAllocation:input_type -> starling.v1.EndAllocationRequest
+	50,  // 188: starling.v1.Starling.ListVolumes:input_type -> starling.v1.ListVolumesRequest
+	53,  // 189: starling.v1.Starling.PutSecret:input_type -> starling.v1.PutSecretRequest
+	55,  // 190: starling.v1.Starling.ListSecrets:input_type -> starling.v1.ListSecretsRequest
+	59,  // 191: starling.v1.Starling.RemoveSecret:input_type -> starling.v1.RemoveSecretRequest
+	61,  // 192: starling.v1.Starling.RemoveVolumes:input_type -> starling.v1.RemoveVolumesRequest
+	63,  // 193: starling.v1.Starling.VolumeStats:input_type -> starling.v1.VolumeStatsRequest
+	66,  // 194: starling.v1.Starling.ReadVolumes:input_type -> starling.v1.ReadVolumesRequest
+	68,  // 195: starling.v1.Starling.RelocateVolumes:input_type -> starling.v1.RelocateVolumesRequest
+	154, // 196: starling.v1.Starling.Exec:input_type -> starling.v1.ExecRequest
+	156, // 197: starling.v1.Starling.ListSessions:input_type -> starling.v1.ListSessionsRequest
+	70,  // 198: starling.v1.Starling.DrainNode:input_type -> starling.v1.DrainNodeRequest
+	74,  // 199: starling.v1.Starling.ChangePools:input_type -> starling.v1.ChangePoolsRequest
+	76,  // 200: starling.v1.Starling.PlanPools:input_type -> starling.v1.PlanPoolsRequest
+	80,  // 201: starling.v1.Starling.ListPools:input_type -> starling.v1.ListPoolsRequest
+	85,  // 202: starling.v1.Starling.PoolStatus:input_type -> starling.v1.PoolStatusRequest
+	89,  // 203: starling.v1.Starling.JobHistory:input_type -> starling.v1.JobHistoryRequest
+	92,  // 204: starling.v1.Starling.JobDiff:input_type -> starling.v1.JobDiffRequest
+	94,  // 205: starling.v1.Starling.ListJobs:input_type -> starling.v1.ListJobsRequest
+	100, // 206: starling.v1.Starling.JobStatus:input_type -> starling.v1.JobStatusRequest
+	108, // 207: starling.v1.Starling.Why:input_type -> starling.v1.WhyRequest
+	111, // 208: starling.v1.Starling.ListPeers:input_type -> starling.v1.ListPeersRequest
+	116, // 209: starling.v1.Starling.Watch:input_type -> starling.v1.WatchRequest
+	121, // 210: starling.v1.Starling.TailJournal:input_type -> starling.v1.TailJournalRequest
+	123, // 211: starling.v1.Starling.Export:input_type -> starling.v1.ExportRequest
+	125, // 212: starling.v1.Starling.Diff:input_type -> starling.v1.DiffRequest
+	129, // 213: starling.v1.Starling.Blame:input_type -> starling.v1.BlameRequest
+	130, // 214: starling.v1.Starling.Usage:input_type -> starling.v1.UsageRequest
+	134, // 215: starling.v1.Starling.Series:input_type -> starling.v1.SeriesRequest
+	137, // 216: starling.v1.Starling.NodeStats:input_type -> starling.v1.NodeStatsRequest
+	142, // 217: starling.v1.Starling.InstanceStats:input_type -> starling.v1.InstanceStatsRequest
+	149, // 218: starling.v1.Starling.Logs:input_type -> starling.v1.LogsRequest
+	151, // 219: starling.v1.Starling.Files:input_type -> starling.v1.FilesRequest
+	159, // 220: starling.v1.Starling.Output:input_type -> starling.v1.OutputRequest
+	161, // 221: starling.v1.Starling.Rules:input_type -> starling.v1.RulesRequest
+	164, // 222: starling.v1.Starling.RaiseRules:input_type -> starling.v1.RaiseRulesRequest
+	166, // 223: starling.v1.Starling.Quorum:input_type -> starling.v1.QuorumRequest
+	170, // 224: starling.v1.Starling.ChangeQuorum:input_type -> starling.v1.ChangeQuorumRequest
+	172, // 225: starling.v1.Starling.Info:input_type -> starling.v1.InfoRequest
+	23,  // 226: starling.v1.Starling.SubmitJob:output_type -> starling.v1.SubmitJobResponse
+	25,  // 227: starling.v1.Starling.KillJob:output_type -> starling.v1.KillJobResponse
+	27,  // 228: starling.v1.Starling.PlanJob:output_type -> starling.v1.PlanJobResponse
+	34,  // 229: starling.v1.Starling.WhatIf:output_type -> starling.v1.WhatIfResponse
+	39,  // 230: starling.v1.Starling.SteerUpdate:output_type -> starling.v1.SteerUpdateResponse
+	41,  // 231: starling.v1.Starling.RevertJob:output_type -> starling.v1.RevertJobResponse
+	43,  // 232: starling.v1.Starling.RestartJob:output_type -> starling.v1.RestartJobResponse
+	45,  // 233: starling.v1.Starling.SuspendJob:output_type -> starling.v1.SuspendJobResponse
+	47,  // 234: starling.v1.Starling.SealTask:output_type -> starling.v1.SealTaskResponse
+	49,  // 235: starling.v1.Starling.EndAllocation:output_type -> starling.v1.EndAllocationResponse
+	51,  // 236: starling.v1.Starling.ListVolumes:output_type -> starling.v1.ListVolumesResponse
+	54,  // 237: starling.v1.Starling.PutSecret:output_type -> starling.v1.PutSecretResponse
+	56,  // 238: starling.v1.Starling.ListSecrets:output_type -> starling.v1.ListSecretsResponse
+	60,  // 239: starling.v1.Starling.RemoveSecret:output_type -> starling.v1.RemoveSecretResponse
+	62,  // 240: starling.v1.Starling.RemoveVolumes:output_type -> starling.v1.RemoveVolumesResponse
+	64,  // 241: starling.v1.Starling.VolumeStats:output_type -> starling.v1.VolumeStatsResponse
+	67,  // 242: starling.v1.Starling.ReadVolumes:output_type -> starling.v1.ReadVolumesResponse
+	69,  // 243: starling.v1.Starling.RelocateVolumes:output_type -> starling.v1.RelocateVolumesResponse
+	155, // 244: starling.v1.Starling.Exec:output_type -> starling.v1.ExecResponse
+	157, // 245: starling.v1.Starling.ListSessions:output_type -> starling.v1.ListSessionsResponse
+	71,  // 246: starling.v1.Starling.DrainNode:output_type -> starling.v1.DrainNodeResponse
+	75,  // 247: starling.v1.Starling.ChangePools:output_type -> starling.v1.ChangePoolsResponse
+	77,  // 248: starling.v1.Starling.PlanPools:output_type -> starling.v1.PlanPoolsResponse
+	81,  // 249: starling.v1.Starling.ListPools:output_type -> starling.v1.ListPoolsResponse
+	86,  // 250: starling.v1.Starling.PoolStatus:output_type -> starling.v1.PoolStatusResponse
+	90,  // 251: starling.v1.Starling.JobHistory:output_type -> starling.v1.JobHistoryResponse
+	93,  // 252: starling.v1.Starling.JobDiff:output_type -> starling.v1.JobDiffResponse
+	95,  // 253: starling.v1.Starling.ListJobs:output_type -> starling.v1.ListJobsResponse
+	101, // 254: starling.v1.Starling.JobStatus:output_type -> starling.v1.JobStatusResponse
+	109, // 255: starling.v1.Starling.Why:output_type -> starling.v1.WhyResponse
+	112, // 256: starling.v1.Starling.ListPeers:output_type -> starling.v1.ListPeersResponse
+	117, // 257: starling.v1.Starling.Watch:output_type -> starling.v1.WatchResponse
+	122, // 258: starling.v1.Starling.TailJournal:output_type -> starling.v1.TailJournalResponse
+	124, // 259: starling.v1.Starling.Export:output_type -> starling.v1.ExportResponse
+	126, // 260: starling.v1.Starling.Diff:output_type -> starling.v1.DiffResponse
+	122, // 261: starling.v1.Starling.Blame:output_type -> starling.v1.TailJournalResponse
+	131, // 262: starling.v1.Starling.Usage:output_type -> starling.v1.UsageResponse
+	135, // 263: starling.v1.Starling.Series:output_type -> starling.v1.SeriesResponse
+	138, // 264: starling.v1.Starling.NodeStats:output_type -> starling.v1.NodeStatsResponse
+	143, // 265: starling.v1.Starling.InstanceStats:output_type -> starling.v1.InstanceStatsResponse
+	150, // 266: starling.v1.Starling.Logs:output_type -> starling.v1.LogsResponse
+	152, // 267: starling.v1.Starling.Files:output_type -> starling.v1.FilesResponse
+	160, // 268: starling.v1.Starling.Output:output_type -> starling.v1.OutputResponse
+	162, // 269: starling.v1.Starling.Rules:output_type -> starling.v1.RulesResponse
+	165, // 270: starling.v1.Starling.RaiseRules:output_type -> starling.v1.RaiseRulesResponse
+	167, // 271: starling.v1.Starling.Quorum:output_type -> starling.v1.QuorumResponse
+	171, // 272: starling.v1.Starling.ChangeQuorum:output_type -> starling.v1.ChangeQuorumResponse
+	173, // 273: starling.v1.Starling.Info:output_type -> starling.v1.InfoResponse
+	226, // [226:274] is the sub-list for method output_type
+	178, // [178:226] is the sub-list for method input_type
+	178, // [178:178] is the sub-list for extension type_name
+	178, // [178:178] is the sub-list for extension extendee
+	0,   // [0:178] is the sub-list for field type_name
 }
 
 func init() { file_v1_starling_proto_init() }
@@ -15776,10 +16002,10 @@ func file_v1_starling_proto_init() {
 	file_v1_starling_proto_msgTypes[72].OneofWrappers = []any{}
 	file_v1_starling_proto_msgTypes[73].OneofWrappers = []any{}
 	file_v1_starling_proto_msgTypes[88].OneofWrappers = []any{}
-	file_v1_starling_proto_msgTypes[102].OneofWrappers = []any{}
-	file_v1_starling_proto_msgTypes[112].OneofWrappers = []any{}
-	file_v1_starling_proto_msgTypes[114].OneofWrappers = []any{}
-	file_v1_starling_proto_msgTypes[115].OneofWrappers = []any{
+	file_v1_starling_proto_msgTypes[103].OneofWrappers = []any{}
+	file_v1_starling_proto_msgTypes[113].OneofWrappers = []any{}
+	file_v1_starling_proto_msgTypes[116].OneofWrappers = []any{}
+	file_v1_starling_proto_msgTypes[117].OneofWrappers = []any{
 		(*WatchResponse_Pool)(nil),
 		(*WatchResponse_Node)(nil),
 		(*WatchResponse_Job)(nil),
@@ -15787,16 +16013,16 @@ func file_v1_starling_proto_init() {
 		(*WatchResponse_Instance)(nil),
 		(*WatchResponse_Endpoint)(nil),
 	}
-	file_v1_starling_proto_msgTypes[127].OneofWrappers = []any{}
-	file_v1_starling_proto_msgTypes[147].OneofWrappers = []any{}
-	file_v1_starling_proto_msgTypes[153].OneofWrappers = []any{}
+	file_v1_starling_proto_msgTypes[129].OneofWrappers = []any{}
+	file_v1_starling_proto_msgTypes[149].OneofWrappers = []any{}
+	file_v1_starling_proto_msgTypes[155].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_v1_starling_proto_rawDesc), len(file_v1_starling_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   173,
+			NumMessages:   175,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

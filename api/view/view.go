@@ -165,6 +165,14 @@ func Slot(state *cluster.State, r facts.SlotRef) *starlingv1.Slot {
 // NotReady is the health of an instance that nobody is told of before its checks pass.
 const NotReady = "not ready"
 
+// healthOf says how healthy the instance in a seat is.
+func healthOf(j *workload.Job, r facts.SlotRef, slot *facts.Slot) string {
+	if slot.Phase == facts.Running && slot.Health == facts.Starting && !j.IsTold(r, slot) {
+		return NotReady
+	}
+	return slot.Health.String()
+}
+
 // Seat says how a seat of a slot stands by itself: all but what it waits for.
 func Seat(state *cluster.State, r facts.SlotRef) *starlingv1.Slot {
 	slot, _ := state.SlotAt(r)
@@ -173,10 +181,7 @@ func Seat(state *cluster.State, r facts.SlotRef) *starlingv1.Slot {
 		Task: string(name.Task), Number: r.Index, Phase: slot.Phase.String(), Version: slot.Version,
 		ExitCode: slot.ExitCode, Failures: slot.Failures, Since: wire.Timestamp(slot.Since),
 		Deadline: wire.Timestamp(slot.Deadline),
-		Seat:     r.Seat.String(), Health: slot.Health.String(), Cause: slot.Cause.String(),
-	}
-	if j := state.Job(r.Job); slot.Phase == facts.Running && slot.Health == facts.Starting && !j.IsTold(r, &slot) {
-		m.Health = NotReady
+		Seat:     r.Seat.String(), Health: healthOf(state.Job(r.Job), r, &slot), Cause: slot.Cause.String(),
 	}
 	if slot.Ended != facts.NotEnded {
 		m.Ended = slot.Ended.String()

@@ -61,6 +61,8 @@ type differences struct {
 	changes []change
 	// rows are the seats that may differ, found the slots that may be found elsewhere or not at all.
 	rows, found []facts.SlotRef
+	// without tells that instances and endpoints are not asked for.
+	without bool
 }
 
 // find lists all of it: each kind after the other, each in its own order. Jobs that were not edited do not differ.
@@ -69,12 +71,44 @@ func (d *differences) find(edited []terms.JobID) {
 		d.pools()
 	}
 	d.is.EachNodeSince(d.was, d.node)
+	d.jobs(edited)
+}
+
+// between lists what differs between any two values of one journal, whichever is older. What both have in common is not
+// looked at where one of them was made of the other.
+func between(was, is *cluster.State, q *query) []change {
+	d := differences{was: was, is: is, without: !q.kinds[kindInstance] && !q.kinds[kindEndpoint]}
+	if was.PoolsVersion() != is.PoolsVersion() {
+		d.pools()
+	}
+	for n := range facts.NodeIndex(max(was.Nodes(), is.Nodes())) {
+		if both := min(was.Nodes(), is.Nodes()); int(n) >= both || was.Node(n) != is.Node(n) {
+			d.node(n)
+		}
+	}
+	var edited []terms.JobID
+	for _, s := range []*cluster.State{was, is} {
+		s.EachJob(func(j *workload.Job) bool {
+			if was.Job(j.ID) != is.Job(j.ID) {
+				edited = append(edited, j.ID)
+			}
+			return true
+		})
+	}
+	d.jobs(edited)
+	return d.changes
+}
+
+// jobs lists what differs of jobs that may.
+func (d *differences) jobs(edited []terms.JobID) {
 	slices.Sort(edited)
 	edited = slices.Compact(edited)
 	for _, id := range edited {
 		if was, is := d.was.Job(id), d.is.Job(id); was != is {
 			d.add(job(was), job(is))
-			d.seats(was, is)
+			if !d.without {
+				d.seats(was, is)
+			}
 		}
 	}
 	for _, id := range edited {
@@ -120,12 +154,9 @@ func (d *differences) pools() {
 }
 
 func (d *differences) node(n facts.NodeIndex) {
-	was, is := (*thing)(nil), node(d.is, n)
-	if int(n) < d.was.Nodes() {
-		was = node(d.was, n)
-	}
+	was, is := node(d.was, n), node(d.is, n)
 	d.add(was, is)
-	if was != nil && was.told.GetNode().GetAddress() != is.told.GetNode().GetAddress() {
+	if was != nil && is != nil && was.told.GetNode().GetAddress() != is.told.GetNode().GetAddress() {
 		d.found = append(append(d.found, d.was.Node(n).Held...), d.is.Node(n).Held...)
 		for i := range d.found {
 			d.found[i].Seat = facts.MainSeat

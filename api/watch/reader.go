@@ -30,6 +30,8 @@ type Request struct {
 	Caller trust.Identity
 	// Past is the archive, nil if there is none.
 	Past Past
+	// Knows is the value that the reader of a list knows, nil for none.
+	Knows *cluster.State
 }
 
 // reader tells one reader.
@@ -46,17 +48,39 @@ type reader struct {
 	quiet *time.Timer
 }
 
-// List tells what is there in a value of the past, and no changes. The rights are those of now.
+// List tells what is there in a value, and no changes: all of it, or what differs from the value that the reader knows.
+// The rights are those of now.
 func List(state, now *cluster.State, request *Request, send Send) error {
 	q, err := newQuery(request.WatchRequest, request.Caller, now)
 	if err != nil {
 		return err
 	}
 	r := &reader{query: q, send: send}
-	if err := r.list(state); err != nil {
+	if request.Knows == nil {
+		err = r.list(state)
+	} else {
+		r.at, r.time = state.Index, state.Time
+		err = r.differ(between(request.Knows, state, q))
+	}
+	if err != nil {
 		return err
 	}
 	return r.mark(typeSynced)
+}
+
+// differ tells what differs from what the reader knows.
+func (r *reader) differ(all []change) error {
+	for i := range all {
+		kind, t := r.typeOf(&all[i])
+		if t == nil {
+			continue
+		}
+		if err := r.send(&starlingv1.WatchResponse{Index: uint64(r.at), Time: wire.Timestamp(r.time), Type: kind,
+			Kind: t.kind, Name: t.name, Object: t.told.Object}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Watch tells a reader what it asks for, until the context ends, the reader has gone or it is told why not more. The

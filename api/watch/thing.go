@@ -47,7 +47,11 @@ func poolThing(p *terms.Pool) *thing {
 		told: &starlingv1.WatchResponse{Object: &starlingv1.WatchResponse_Pool{Pool: wire.Pool(p)}}}
 }
 
+// node is nil if it has not written yet.
 func node(s *cluster.State, n facts.NodeIndex) *thing {
+	if int(n) >= s.Nodes() {
+		return nil
+	}
 	row := s.Node(n)
 	m := &starlingv1.Node{Name: string(row.Name), Peer: string(row.Peer), Member: row.Peer != "",
 		Allocations: uint32(len(row.Held)), Draining: row.Drain.On, DrainDeadline: wire.Timestamp(row.Drain.Deadline)}

@@ -14,14 +14,12 @@
 package starlingv1connect
 
 import (
+	connect "connectrpc.com/connect"
 	context "context"
 	errors "errors"
 	http "net/http"
-	strings "strings"
-
-	connect "connectrpc.com/connect"
-
 	v1 "starling/api/v1"
+	strings "strings"
 )
 
 // This is a compile-time assertion to ensure that this generated file and the connect package are
