@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -35,6 +36,8 @@ const (
 	crowdPeers, crowdJobs, crowdInstances = 30, 1_000, 10_000
 	// crowdReady bounds how long the instances may take to start.
 	crowdReady = 4 * time.Minute
+	// historyPause is the time between the deaths of two instances while the journal is filled.
+	historyPause = 3 * time.Millisecond
 )
 
 // crowd is a cluster in this process whose peers play their tasks, and the page of its first peer.
@@ -42,6 +45,7 @@ type crowd struct {
 	testing.TB
 	machines []*fake.Machine
 	drivers  []*fake.Driver
+	first    *peer.Peer
 	page     *web.Page
 }
 
@@ -69,8 +73,8 @@ func newCrowd(b *testing.B) *crowd {
 	if err != nil {
 		b.Fatal(err)
 	}
-	kept, err := archive.Open(archive.Config{Dir: filepath.Join(folder, "archive"), Knows: peer.RulesNewest,
-		Log: slog.New(slog.DiscardHandler)})
+	kept, err := archive.Open(archive.Config{Dir: filepath.Join(folder, "archive"), BytesMax: 1 << 30,
+		Knows: peer.RulesNewest, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -114,6 +118,7 @@ func newCrowd(b *testing.B) *crowd {
 		kept.Close()
 		os.RemoveAll(folder)
 	})
+	c.first = peers[0]
 	for _, p := range peers {
 		if err := p.Ready(ctx); err != nil {
 			b.Fatal(err)
@@ -158,6 +163,19 @@ func (c *crowd) fill(ctx context.Context, asks *client.Client) {
 	})
 	if !errors.Is(err, done) {
 		c.Fatalf("%d instances run: %v", len(running), err)
+	}
+}
+
+// history lets instances end and start until the journal has so many entries.
+func (c *crowd) history(entries int) {
+	ctx, cancel := context.WithTimeout(context.Background(), crowdReady)
+	defer cancel()
+	stirring := sync.WaitGroup{}
+	defer stirring.Wait()
+	defer cancel()
+	stirring.Go(func() { c.stir(ctx, historyPause) })
+	if _, err := c.first.State(ctx, terms.Index(entries)); err != nil {
+		c.Fatal(err)
 	}
 }
 

@@ -22,6 +22,8 @@ const (
 	framesFor, idleFor = 5 * time.Second, 10 * time.Second
 	// stirPause is the time between the deaths of two instances while frames are counted: each is some five entries.
 	stirPause = 50 * time.Millisecond
+	// stepsWithin is how many entries back the slider is moved, stepsFirst the distance of the first steps.
+	stepsWithin, stepsFirst = 10_000, 2_000
 	// openPages is how many pages look at one peer.
 	openPages = 100
 )
@@ -54,6 +56,7 @@ until(() => document.querySelector('.machine, td.name, .cell')).then(() => perfo
 // when nothing happens.
 func BenchmarkPage(b *testing.B) {
 	c := newCrowd(b)
+	c.history(stepsWithin + 2_500)
 	m := look(b, c.page.Link(0))
 	for _, part := range parts {
 		b.Run("paint"+part, func(b *testing.B) { m.paint(b, part) })
@@ -126,22 +129,42 @@ func (m measured) paint(b *testing.B, part string) {
 	b.ReportMetric(0, "ns/op")
 }
 
+// step moves the slider within the last entries, by ten each time and then over half of them, until all that the page
+// shows is of that moment. The first steps are told apart: a peer folds a stretch when it is first asked about it.
 func (m measured) step(b *testing.B, part string) {
 	m.load(part)
-	newest, total, n := m.index(), 0.0, 0
-	for b.Loop() {
-		n++
-		total += evaluate[float64](m.tab, fmt.Sprintf(`(async () => {
-			await new Promise((done) => setTimeout(done, 500))
+	newest, n := m.index(), 0
+	if newest < stepsWithin {
+		b.Fatalf("there are %d entries, want %d", newest, stepsWithin)
+	}
+	move := func(index int) float64 {
+		return evaluate[float64](m.tab, fmt.Sprintf(`(async () => {
+			await new Promise((done) => setTimeout(done, 300))
 			const slider = document.querySelector('input[type=range]')
 			const begin = performance.now()
-			slider.value = %d
+			slider.value = %[1]d
 			slider.dispatchEvent(new Event('input', {bubbles: true}))
-			const shows = 'index ' + slider.value + ','
-			return await until(() => document.querySelector('.line.past')?.textContent.includes(shows)) - begin
-		})()`, newest-10*n))
+			return await until(() => document.querySelector('.line.past')?.textContent.includes('index %[1]d,') &&
+				document.querySelector('main').ariaBusy === 'false') - begin
+		})()`, index))
 	}
-	b.ReportMetric(total/float64(n), "step-ms")
+	var took [2]struct{ sum, longest float64 } // by tens, and by half
+	first := 0.0
+	for back := range stepsWithin / stepsFirst {
+		first = max(first, move(newest-1-stepsFirst*back))
+	}
+	for b.Loop() {
+		n++
+		for i, to := range []int{newest - 10*n, newest - 10*n - 10, newest - stepsWithin + 10*n} {
+			t := &took[i%2]
+			ms := move(to)
+			t.sum, t.longest = t.sum+ms, max(t.longest, ms)
+		}
+	}
+	b.ReportMetric(first, "first-step-ms")
+	b.ReportMetric(took[1].sum/float64(n), "step-of-10-ms")
+	b.ReportMetric(took[0].sum/float64(2*n), "jump-ms")
+	b.ReportMetric(max(took[0].longest, took[1].longest), "longest-ms")
 	b.ReportMetric(0, "ns/op")
 }
 

@@ -1,9 +1,10 @@
 // The page: its head, the part that the address names, and the slider at its foot.
 
 import {render} from 'preact'
-import {useEffect, useState} from 'preact/hooks'
+import {effect} from '@preact/signals'
+import {useEffect, useRef, useState} from 'preact/hooks'
 import {signIn} from './api.js'
-import {at, follow, head, known, line, link, route, shown} from './store.js'
+import {at, busy, follow, head, known, line, link, route, shown} from './store.js'
 import {date} from './words.js'
 import {Empty, Failed, State, Title} from './parts.jsx'
 import {Refused, useMay, Viewer} from './me.jsx'
@@ -105,6 +106,8 @@ function App() {
 function SignedIn() {
   const may = useMay(['see-cluster'])
   const path = route.value.path
+  const main = useRef()
+  useEffect(() => effect(() => main.current.setAttribute('aria-busy', busy.value)), [])
   const current = path.startsWith('/job/') ? '/jobs' : path
   return (
     <>
@@ -132,7 +135,7 @@ function SignedIn() {
           Not up to date: {line.value.why} Trying again.
         </p>
       )}
-      <main id="main" tabIndex={-1}>
+      <main id="main" tabIndex={-1} ref={main}>
         {known.value ? <Part may={may} /> : <p class="empty">Asking a peer …</p>}
       </main>
       <Slider />

@@ -2,11 +2,11 @@
 
 import {useState} from 'preact/hooks'
 import {call} from './api.js'
-import {at, route, set, shown, useAsk, useThings} from './store.js'
+import {at, route, set, shown, useAsk} from './store.js'
 import {bytes, counted, cpu, date} from './words.js'
 import {Confirm, Empty, Failed, State, Title} from './parts.jsx'
 import {Refused, useMay} from './me.jsx'
-import {Machine} from './machine.jsx'
+import {chipsMax, Machine} from './machine.jsx'
 import {Ring} from './ring.jsx'
 
 // attributeOf is the value that a machine has of an attribute, '' for none.
@@ -53,24 +53,9 @@ function Group({by, value, peers, children}) {
   )
 }
 
-// perJob counts the instances on each machine by job.
-function perJob(things) {
-  const nodes = new Map()
-  for (const {instance} of things.values()) {
-    const {node, phase} = instance.slot
-    if (!node || !['running', 'assigned', 'stopping', 'backing off', 'unknown'].includes(phase)) continue
-    if (!nodes.has(node)) nodes.set(node, new Map())
-    const jobs = nodes.get(node)
-    if (!jobs.has(instance.job)) jobs.set(instance.job, {running: 0, other: 0})
-    jobs.get(instance.job)[phase === 'running' ? 'running' : 'other']++
-  }
-  return nodes
-}
-
 export function Cluster() {
-  const {answer, failure} = useAsk('ListPeers', {page_size: 1000})
+  const {answer, failure} = useAsk('ListPeers', {page_size: 1000, jobs: chipsMax})
   const quorum = useAsk('Quorum', {}, {past: 'once'})
-  const {things, ready, failure: unread} = useThings(['instance'])
   const [asked, setAsked] = useState(null)
   const may = useMay(['drain'], 'any') // it is the same of every machine
   if (!answer)
@@ -80,7 +65,6 @@ export function Cluster() {
         {failure ? <Failed failure={failure} /> : <Empty>Asking for the machines …</Empty>}
       </>
     )
-  const jobs = perJob(things)
   const [names, by] = grouping(answer.peers)
   const peers = [...answer.peers].sort((a, b) => a.node.localeCompare(b.node, 'en', {numeric: true}))
   const members = peers.filter((p) => p.state === 'member')
@@ -92,15 +76,14 @@ export function Cluster() {
   return (
     <>
       <Title>Cluster</Title>
-      <Failed failure={failure || unread} />
+      <Failed failure={failure} />
       <ul class="facts">
         <li>
           <b>{members.length}</b> {members.length === 1 ? 'machine' : 'machines'}
           {silent > 0 && `, ${silent} silent`}
         </li>
         <li>
-          <b>{ready ? [...things.values()].filter((t) => t.instance.slot.phase === 'running').length : '…'}</b>{' '}
-          instances running
+          <b>{peers.reduce((n, p) => n + p.running, 0)}</b> instances running
         </li>
         <li>
           journal at <b>{answer.index}</b>
@@ -143,7 +126,6 @@ export function Cluster() {
             <Machine
               key={p.node}
               peer={p}
-              jobs={jobs.get(p.node)}
               voter={at.value == null && voters.find((v) => v.node === p.node)?.state}
               drain={may('drain').may && (() => setAsked(p))}
             />

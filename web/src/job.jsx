@@ -2,7 +2,7 @@
 
 import {useRef, useState} from 'preact/hooks'
 import {call} from './api.js'
-import {at, link, route, set, shown, useAsk, useThings} from './store.js'
+import {at, link, route, set, shown, useAsk, useGrid} from './store.js'
 import {age, bytes, counted, counts, cpu, date, shapeOf, tone, waits} from './words.js'
 import {Confirm, Empty, Failed, State, Title, useWindow} from './parts.jsx'
 import {Findings} from './why.jsx'
@@ -155,8 +155,10 @@ function Usage({job}) {
 }
 
 export function Job({name}) {
-  const {answer, failure} = useAsk('JobStatus', {job: name, page_size: 1, followers: true})
-  const {things} = useThings(['instance'], name)
+  const chosen = route.value.query.get('instance')
+  const [token, setToken] = useState('') // of the chosen instance
+  const {answer, failure} = useAsk('JobStatus', {job: name, page_size: 1, page_token: token, followers: true})
+  const slots = useGrid(name)
   const [asked, setAsked] = useState(null)
   const [sized, setSized] = useState(null)
   const may = useMay(jobVerbs, name)
@@ -170,11 +172,11 @@ export function Job({name}) {
     )
   }
   const {job, tasks} = answer
-  const slots = [...things.values()]
-    .map((t) => t.instance.slot)
-    .sort((a, b) => (a.task === b.task ? a.number - b.number : a.task < b.task ? -1 : 1))
-  const chosen = route.value.query.get('instance')
-  const slot = slots.find((s) => `${s.task}[${s.number}]` === chosen)
+  const named = (s) => `${s.task}[${s.number}]` === chosen
+  const cell = chosen && slots.find(named)
+  const slot = cell && (answer.slots.find((s) => named(s) && s.seat === cell.seat) || cell)
+  const wanted = cell ? `${tasks.findIndex((t) => t.name === cell.task)}.${cell.number}` : ''
+  if (wanted !== token) setToken(wanted)
   const live = at.value == null && !job.final
   const scalable = may('run').may && at.value == null && job.type !== 'daemon' && (!job.final || job.status === 'idle')
   const show = (task) => document.getElementById('task ' + task).focus()

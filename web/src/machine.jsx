@@ -13,7 +13,8 @@ function stateOf(peer) {
   return peer.draining ? 'draining' : peer.state
 }
 
-const chipsMax = 12
+// chipsMax bounds the jobs that are named of a machine.
+export const chipsMax = 12
 
 // devicesMax bounds the devices of a kind that are drawn.
 const devicesMax = 64
@@ -65,12 +66,11 @@ function Devices({of, held}) {
 }
 
 // Machine shows one machine; voter is how it keeps the journal, if it does; drain is there if the viewer may do that.
-export function Machine({peer, jobs, voter, drain}) {
+export function Machine({peer, voter, drain}) {
   const state = stateOf(peer)
   const {capacity: has, free} = peer
   const held = byKind(peer.held)
   const used = (what) => Number(has[what]) - Number(free?.[what] || 0)
-  const all = [...(jobs || [])].sort((a, b) => (a[0] < b[0] ? -1 : 1))
   return (
     <li class="machine">
       <h3>{peer.node}</h3> <State word={state} />
@@ -107,18 +107,21 @@ export function Machine({peer, jobs, voter, drain}) {
         </dl>
       )}
       <p class="chips">
-        {all.slice(0, chipsMax).map(([job, n]) => (
+        {peer.jobs.map(({job, running, other}) => (
           <a
-            class={n.other ? 'chip busy' : 'chip'}
+            key={job}
+            class={other ? 'chip busy' : 'chip'}
             href={link('/job/' + encodeURIComponent(job))}
-            title={`${job}: ${n.running} running, ${n.other} other`}
+            title={`${job}: ${running} running, ${other} other`}
           >
-            <span>{job}</span> {n.running + n.other}
-            {n.other ? ' ◐' : ''}
+            <span>{job}</span> {running + other}
+            {other ? ' ◐' : ''}
           </a>
         ))}
-        {all.length > chipsMax && <span class="calm">and {counted(all.length - chipsMax, 'job')} more</span>}
-        {all.length === 0 && <span class="calm">nothing runs here</span>}
+        {peer.job_count > peer.jobs.length && (
+          <span class="calm">and {counted(peer.job_count - peer.jobs.length, 'job')} more</span>
+        )}
+        {peer.job_count === 0 && <span class="calm">nothing runs here</span>}
       </p>
       <p class="calm small">
         {peer.detail ||

@@ -47,13 +47,36 @@ export const known = computed(() => head.value.index > 0)
 // shown is the moment that the page shows, as the last answer told it.
 export const shown = signal({index: 0, time: null})
 
+// reads counts what was asked about the moment that is shown and not answered yet; busy tells whether there is any.
+const reads = signal(0)
+export const busy = computed(() => reads.value > 0)
+
+// reading counts a read; the function that it returns ends that, once.
+function reading() {
+  reads.value++
+  let open = true
+  return () => {
+    if (open) reads.value--
+    open = false
+  }
+}
+
 const listeners = new Set()
 const pause = (ms) => new Promise((done) => setTimeout(done, ms))
 
+// saw notes how far the journal is, the first time at once, and then once a frame.
+let newest = head.value
+let frameOfHead = 0
 function saw(message) {
   const index = Number(message.index)
-  if (index > head.value.index) head.value = {index, time: message.time}
+  if (index <= newest.index) return
+  newest = {index, time: message.time}
+  if (head.value.index === 0) head.value = newest
+  else frameOfHead ||= requestAnimationFrame(() => ((frameOfHead = 0), (head.value = newest)))
 }
+
+// told is the last change that came, and whether all of its entry has come.
+let told = {index: 0, whole: true}
 
 // follow reads what changes for as long as the page is there. After a break it goes on where it was, by any peer.
 export async function follow() {
@@ -71,6 +94,7 @@ export async function follow() {
         wait = 250
         resume = message.resume
         saw(message)
+        told = {index: Number(message.index), whole: message.resume === message.index}
         if (message.kind) listeners.forEach((tell) => tell(message))
       })
     } catch (failure) {
@@ -91,76 +115,172 @@ const many = 1000
 const restOfMany = 100
 
 // useThings returns a map of what there is of some kinds at the moment that is shown, and keeps it up to date. The same
-// map is returned changed, at most once a frame. Where no peer can be reached it tries again.
-export function useThings(kinds, job = '') {
+// map is returned changed, at most once a frame. Where no peer can be reached it tries again. From one moment to
+// another it asks for what differs.
+export function useThings(kinds) {
   const [state, setState] = useState({things: new Map(), ready: false, failure: null})
+  const last = useRef({}) // what was there, and at which index, if that is known
+  const key = kinds.join() + '/' + epoch.value
   useEffect(() => {
     const abort = new AbortController()
-    const things = new Map()
+    const live = at.value == null
+    const before = last.current.key === key && last.current.index != null ? last.current : null
+    let things = before ? before.things : new Map()
     const early = []
+    let read = [] // what came till all is told
     let index = null
     let frame = 0
     let timer = 0
     let drawn = -restOfMany
+    const answered = reading()
     const draw = () => {
       const rest = things.size > many ? drawn + restOfMany - performance.now() : 0
       if (rest > 0) {
-        timer ||= setTimeout(() => (timer = 0, draw()), rest)
+        timer ||= setTimeout(() => ((timer = 0), draw()), rest)
         return
       }
       frame ||= requestAnimationFrame(() => {
         frame = 0
         drawn = performance.now()
         setState({things, ready: true, failure: null})
+        answered()
       })
+    }
+    const put = (message) => {
+      const name = message.kind + '/' + message.name
+      if (message.type === 'removed') things.delete(name)
+      else things.set(name, message)
     }
     const apply = (message) => {
       if (Number(message.index) <= index) return
-      const key = message.kind + '/' + message.name
-      if (message.type === 'removed') things.delete(key)
-      else things.set(key, message)
+      put(message)
       draw()
     }
     const tell = (message) => {
-      const of = message.kind === 'instance' ? message.instance?.job : message.kind === 'node' ? '' : message.name
-      if (!kinds.includes(message.kind) || (job && of !== undefined && of !== job)) return
+      if (!kinds.includes(message.kind)) return
       if (index == null) early.push(message)
       else apply(message)
     }
-    if (at.value == null) listeners.add(tell)
-    const question = {kinds, once: true, min_index: at.value == null ? String(head.value.index) : '0'}
-    if (job) question.job = job
+    if (live) listeners.add(tell)
+    const question = {kinds, once: true, min_index: live ? String(newest.index) : '0'}
+    if (before) question.known = String(before.index)
     const visit = (message) => {
-      if (message.kind) things.set(message.kind + '/' + message.name, message)
+      if (message.kind) read.push(message)
       else if (message.type === 'synced') {
         index = Number(message.index)
         shown.value = {index, time: message.time}
+        read.forEach(put)
+        read = []
         early.forEach(apply)
         draw()
       }
     }
-    const read = async () => {
+    const ask = async () => {
       for (let wait = 250; !abort.signal.aborted; wait = Math.min(wait * 2, 5000)) {
         try {
           return await stream('Watch', question, visit, {at: at.value, signal: abort.signal})
         } catch (failure) {
           if (abort.signal.aborted) return
+          read = []
+          things = new Map()
+          if (question.known) {
+            delete question.known // that peer does not have it: all is asked for
+            continue
+          }
           setState({things, ready: true, failure})
-          if (failure.code !== 'unavailable') return
+          if (failure.code !== 'unavailable') return answered()
         }
         await pause(wait)
-        things.clear()
       }
     }
-    read()
+    ask()
     return () => {
       abort.abort()
       listeners.delete(tell)
       cancelAnimationFrame(frame)
       clearTimeout(timer)
+      answered()
+      // What differs is asked for by an index of which all is there.
+      let whole = index
+      if (index == null) whole = before?.things === things ? before.index : null
+      else if (live && told.index > index) whole = told.whole ? told.index : null
+      last.current = {key, things, index: whole}
     }
-  }, [kinds.join(), job, at.value, epoch.value])
+  }, [key, at.value])
   return state
+}
+
+// useGrid returns the instances of a job at the moment that is shown, by task and number, in short: each has its task,
+// number, seat, phase, health, version and node, and all else where that came with a change.
+export function useGrid(job) {
+  const [slots, setSlots] = useState([])
+  useEffect(() => {
+    const abort = new AbortController()
+    const answered = reading()
+    const early = []
+    let all = null
+    let index = 0
+    let frame = 0
+    const draw = () => {
+      frame ||= requestAnimationFrame(() => {
+        frame = 0
+        setSlots([...all.values()])
+        answered()
+      })
+    }
+    const apply = (message) => {
+      if (Number(message.index) <= index) return
+      const {slot} = message.instance
+      const key = `${slot.task}[${slot.number}]${slot.seat}`
+      if (message.type === 'removed') all.delete(key)
+      else {
+        const sorted = all.has(key)
+        all.set(key, slot)
+        if (!sorted) all = new Map([...all].sort(([, a], [, b]) => order(a, b)))
+      }
+      draw()
+    }
+    const tell = (message) => {
+      if (message.kind !== 'instance' || message.instance?.job !== job) return
+      if (all) apply(message)
+      else early.push(message)
+    }
+    if (at.value == null) listeners.add(tell)
+    const ask = async () => {
+      for (let wait = 250; !abort.signal.aborted; wait = Math.min(wait * 2, 5000)) {
+        try {
+          const request = {job, page_size: 1, grid: true, min_index: at.value == null ? String(newest.index) : '0'}
+          const answer = await call('JobStatus', request, {at: at.value, signal: abort.signal})
+          index = Number(answer.index)
+          all = new Map(cells(answer).map((slot) => [`${slot.task}[${slot.number}]${slot.seat}`, slot]))
+          early.forEach(apply)
+          return draw()
+        } catch (failure) {
+          if (abort.signal.aborted) return
+          if (failure.code !== 'unavailable') return answered(setSlots([]))
+        }
+        await pause(wait)
+      }
+    }
+    ask()
+    return () => {
+      abort.abort()
+      listeners.delete(tell)
+      cancelAnimationFrame(frame)
+      answered()
+    }
+  }, [job, at.value, epoch.value])
+  return slots
+}
+
+// order is that of instances of a job.
+const order = (a, b) =>
+  a.task === b.task ? a.number - b.number || (a.seat < b.seat ? -1 : 1) : a.task < b.task ? -1 : 1
+
+// cells are the instances that the grid of an answer tells of.
+function cells({grid}) {
+  const {kinds, nodes, numbers, kind, node} = grid
+  return numbers.map((number, i) => ({...kinds[kind[i]], number, node: nodes[node[i] - 1] || ''}))
 }
 
 // useChanges counts the changes of the things of a kind, or of some of them, as they come in the present.
@@ -193,6 +313,7 @@ export function useAsk(procedure, request, {past = true} = {}) {
       if (mine.busy || procedure === '') return
       mine.busy = true
       const upTo = head.value.index
+      const answered = at.value == null ? () => {} : reading()
       try {
         const answer = await call(procedure, request, {
           at: past === false ? null : at.value,
@@ -204,6 +325,7 @@ export function useAsk(procedure, request, {past = true} = {}) {
         if (!mine.abort.signal.aborted)
           setState((was) => ({answer: was.key === key ? was.answer : null, failure, key}))
       }
+      answered()
       if (mine.abort.signal.aborted) return
       await pause(330)
       mine.busy = false
