@@ -46,6 +46,7 @@ func Verbs() []Verb {
 		{"stop-instance", ofAJob, job(func(job terms.JobName) command.Command {
 			return &command.EndAllocation{Slot: terms.SlotName{Job: job}}
 		})},
+		{"exec", ofAJob, func(object string) []Need { return ofJob(access.Operator, terms.JobName(object)) }},
 		{"change-pool", ofAPool, func(object string) []Need {
 			return needs(&command.ChangePools{Pools: []terms.Pool{{Path: terms.PoolPath(object)}}})
 		}},

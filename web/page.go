@@ -57,6 +57,9 @@ type Page struct {
 	// address is host and port, as browsers must name it.
 	address string
 	served  chan struct{}
+	// closing ends when the page is closed, by close.
+	closing context.Context
+	close   func()
 
 	mu sync.Mutex
 	// links holds until when each may be used, sessions the browsers by their cookies.
@@ -88,8 +91,10 @@ func newPage(address string, peer *client.Client, forwards http.RoundTripper) (*
 		return nil, err
 	}
 	p := &Page{address: address, served: make(chan struct{}), links: map[sum]time.Time{}, sessions: map[sum]*session{}}
+	p.closing, p.close = context.WithCancel(context.Background())
 	mux := http.NewServeMux()
 	mux.Handle("GET /", all)
+	mux.Handle("GET "+shellPath, p.fromPage(p.signedInBy(pageOf, newShells(p.closing, peer.Exec))))
 	mux.Handle("POST /session", p.fromPage(http.HandlerFunc(p.signIn)))
 	mux.Handle("POST /plan", p.fromPage(p.signedIn(answers(planner{peer}.file))))
 	mux.Handle("POST /whoami", p.fromPage(p.signedIn(answers(planner{peer}.whoAmI))))
@@ -130,6 +135,7 @@ func oldest[V any](all map[sum]V, at func(V) time.Time) (key sum) {
 
 // Close ends the page, and with it all sessions.
 func (p *Page) Close() error {
+	p.close()
 	ctx, cancel := context.WithTimeout(context.Background(), stopTimeout)
 	defer cancel()
 	if p.server.Shutdown(ctx) != nil { // streams go on for as long as they are let
@@ -176,6 +182,9 @@ func (p *Page) cookie() string {
 	return "starling-" + port
 }
 
+// shellPath is where a WebSocket begins a session with a program.
+const shellPath = "/shell"
+
 // sessionHeader is what the page shows beside its cookie.
 const sessionHeader = "Starling-Page"
 
@@ -211,9 +220,14 @@ func (p *Page) take(key string) bool {
 
 // signedIn refuses who was not signed in.
 func (p *Page) signedIn(next http.Handler) http.Handler {
+	return p.signedInBy(func(r *http.Request) string { return r.Header.Get(sessionHeader) }, next)
+}
+
+// signedInBy does so where the second secret stands elsewhere.
+func (p *Page) signedInBy(secret func(*http.Request) string, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		cookie, err := r.Cookie(p.cookie())
-		if err != nil || !p.knows(cookie.Value, r.Header.Get(sessionHeader)) {
+		if err != nil || !p.knows(cookie.Value, secret(r)) {
 			w.Header().Set("Content-Type", "application/json")
 			w.WriteHeader(http.StatusUnauthorized)
 			_ = json.NewEncoder(w).Encode(door.FailureJSON(&wire.Failure{Code: "signed_out",

@@ -39,6 +39,7 @@ func TestActions(t *testing.T) {
 
 	b.visit("/job/train")
 	b.see(`Why it waits`)
+	b.wait(`document.querySelector('main .title button:last-of-type')`)
 	evaluate[bool](b, `(document.querySelector('main .title button:last-of-type').focus(), true)`)
 	b.do(chromedp.KeyEvent(kb.Enter))
 	b.see(`Stop train for good`)

@@ -120,6 +120,9 @@ func TestRoles(t *testing.T) {
 	b.shoot("viewer")
 	b.axe("viewer")
 	b.refuses(inTeam, why)
+	b.visit("/job/team/stuck?instance=server%5B0%5D")
+	b.see(`You may not open a shell in it: this needs the role operator in pool team`)
+	b.visit("/job/team/stuck")
 	b.planned(stuck, `You may not submit this: `+why, "")
 	b.planned(team+"  - path: new\n", `You may not apply this: this needs the role admin in the whole cluster`, "")
 

@@ -33,16 +33,20 @@ func bundle(web string) (map[string][]byte, error) {
 	vendored := func(name string) string { return filepath.Join(absolute, "vendor", name+".mjs") }
 	result := api.Build(api.BuildOptions{
 		AbsWorkingDir: absolute,
-		EntryPoints:   []string{"src/app.jsx", "src/app.css"},
+		EntryPoints:   []string{"src/app.jsx", "src/app.css", "src/terminal.js", "src/terminal.css"},
+		Splitting:     true, // what is imported later is a file of its own
 		Outdir:        "page",
 		Bundle:        true, Write: false, LogLevel: api.LogLevelSilent,
 		MinifyWhitespace: true, MinifyIdentifiers: true, MinifySyntax: true,
 		Format: api.FormatESModule, Target: api.ES2022, Charset: api.CharsetUTF8,
 		JSX: api.JSXAutomatic, JSXImportSource: "preact", LegalComments: api.LegalCommentsNone,
+		Plugins: []api.Plugin{{Name: "styles", Setup: func(build api.PluginBuild) {
+			build.OnLoad(api.OnLoadOptions{Filter: `/vendor/xterm\.mjs$`}, unstyled)
+		}}},
 		Alias: map[string]string{
 			"preact": vendored("preact"), "preact/hooks": vendored("hooks"), "preact/jsx-runtime": vendored("jsx-runtime"),
 			"@preact/signals": vendored("signals"), "@preact/signals-core": vendored("signals-core"),
-			"uplot": vendored("uplot"),
+			"uplot": vendored("uplot"), "@xterm/xterm": vendored("xterm"), "@xterm/addon-fit": vendored("xterm-fit"),
 		},
 	})
 	if len(result.Errors) > 0 || len(result.Warnings) > 0 {
@@ -60,4 +64,32 @@ func bundle(web string) (map[string][]byte, error) {
 		}
 	}
 	return files, nil
+}
+
+// styles are where xterm.js writes styles as markup, and what is written instead: the content policy of the page lets
+// scripts set styles, and lets nothing else have one.
+var styles = []struct {
+	is, becomes string
+	times       int
+}{
+	{`n.mainDocument.createElement("style")`, `styleOf()`, 1},
+	{`this._document.createElement("style")`, `styleOf()`, 2},
+	{`t.setAttribute("style",`, `t.style.cssText=(`, 1},
+}
+
+// unstyled reads xterm.js so that it writes none.
+func unstyled(file api.OnLoadArgs) (api.OnLoadResult, error) {
+	data, err := os.ReadFile(file.Path)
+	if err != nil {
+		return api.OnLoadResult{}, err
+	}
+	text := string(data)
+	for _, s := range styles {
+		if n := strings.Count(text, s.is); n != s.times {
+			return api.OnLoadResult{}, fmt.Errorf("%s has %s %d times, not %d: this is another version", file.Path, s.is, n, s.times)
+		}
+		text = strings.ReplaceAll(text, s.is, s.becomes)
+	}
+	text = "import {styleOf} from '../src/sheet.js';" + text
+	return api.OnLoadResult{Contents: &text, Loader: api.LoaderJS}, nil
 }

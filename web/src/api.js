@@ -66,6 +66,15 @@ export async function local(what, request, options = {}) {
   return (await post('/' + what, JSON.stringify(request), 'application/json', options)).json()
 }
 
+// shellSocket opens a way to a program. A script cannot send headers with it, so the page's secret is one of its
+// protocols.
+export function shellSocket() {
+  const secret = 'starling-page.' + (localStorage.getItem(kept) || '')
+  const socket = new WebSocket(`ws://${location.host}/shell`, ['starling-shell', secret])
+  socket.binaryType = 'arraybuffer'
+  return socket
+}
+
 const decoder = new TextDecoder()
 
 // stream asks for answers and calls visit with each; it ends when they do. Each is a byte of flags, its length, and

@@ -10,6 +10,7 @@ import {Logs} from './logs.jsx'
 import {Workflow} from './graph.jsx'
 import {Update, Versions} from './update.jsx'
 import {Scale} from './scale.jsx'
+import {Shell} from './shell.jsx'
 import {Refused, useMay} from './me.jsx'
 import {jobVerbs, restart, stop, suspend} from './acts.js'
 
@@ -65,7 +66,10 @@ function Grid({slots, chosen, choose, newest}) {
   )
 }
 
-function Instance({job, slot}) {
+function Instance({job, slot, may}) {
+  const [shell, setShell] = useState(null) // the allocation that it is beside
+  const name = `${job}.${slot.task}[${slot.number}]`
+  const runs = at.value == null && slot.phase === 'running' && slot.allocation
   const now = at.value == null ? null : shown.value.time
   const facts = [
     ['state', <State word={stateOf(slot)} />],
@@ -83,8 +87,15 @@ function Instance({job, slot}) {
   return (
     <section class="card" aria-label="The chosen instance">
       <h2>
-        {job}.{slot.task}[{slot.number}]
+        {name}
+        {runs && !shell && may('exec').may && (
+          <button class="quiet" aria-label={`Shell beside ${name}`} onClick={() => setShell(slot.allocation)}>
+            shell
+          </button>
+        )}
       </h2>
+      {runs && <Refused may={may} verbs={['exec']} what="open a shell in it" />}
+      {shell && <Shell name={name} allocation={shell} close={() => setShell(null)} />}
       <dl class="pairs">
         {facts
           .filter(([, f]) => f)
@@ -161,7 +172,7 @@ export function Job({name}) {
   const slots = useGrid(name)
   const [asked, setAsked] = useState(null)
   const [sized, setSized] = useState(null)
-  const may = useMay(jobVerbs, name)
+  const may = useMay([...jobVerbs, 'exec'], name)
   if (!answer) {
     return (
       <>
@@ -243,7 +254,7 @@ export function Job({name}) {
           Choose one of {counted(slots.length, 'instance')} to see where it runs and what it has written.
         </p>
       )}
-      {slot && <Instance job={name} slot={slot} key={chosen} />}
+      {slot && <Instance job={name} slot={slot} may={may} key={chosen} />}
       <Update job={job} tasks={tasks} ask={may('steer-update').may && setAsked} />
       <Versions job={job} ask={may('rollback').may && setAsked} />
       <Usage job={name} />
