@@ -109,7 +109,7 @@ func (s *shells) session(ctx context.Context, gone func(), conn *websocket.Conn)
 	go hear(ctx, gone, conn, told, resized) // it ends with the connection
 	out := output{ctx, conn}
 	code, err := s.exec(ctx, &starlingv1.ExecRequest{Allocation: asked.Allocation, Command: asked.Command, Terminal: true,
-		Columns: asked.Columns, Rows: asked.Rows, Env: []string{"TERM=xterm-256color"}},
+		EndsWithCall: true, Columns: asked.Columns, Rows: asked.Rows, Env: []string{"TERM=xterm-256color"}},
 		client.Session{Input: input, Stdout: out, Stderr: out, Resized: resized})
 	if err != nil {
 		failure := (*wire.Failure)(nil)

@@ -143,7 +143,7 @@ type talk struct {
 func (s *Server) run(ctx context.Context, caller *stream, t *talk) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	if t.first.GetTerminal() {
+	if t.first.GetTerminal() && !t.first.GetEndsWithCall() {
 		t.head.Session = cmp.Or(t.first.GetSession(), newName())
 	}
 	if err := caller.Send(t.head); err != nil {
@@ -160,7 +160,7 @@ func (s *Server) run(ctx context.Context, caller *stream, t *talk) error {
 	if t.first.GetTerminal() {
 		d.Terminal = &driver.Terminal{Size: sizeOf(t.first), Resized: resized}
 	}
-	go hear(&ear{caller: caller, input: told, resized: resized, gone: cancel, staysOpen: t.first.GetTerminal()})
+	go hear(&ear{caller: caller, input: told, resized: resized, gone: cancel, staysOpen: t.head.GetSession() != ""})
 	log := s.Log
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)

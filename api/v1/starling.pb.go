@@ -12772,7 +12772,9 @@ type ExecRequest struct {
 	Input []byte `protobuf:"bytes,14,opt,name=input,proto3" json:"input,omitempty"`
 	// Attaches to the session of this name, in place of running a command and of whoever is attached to it: the end of what
 	// was shown before comes first. Of one that has ended meanwhile the exit code is told once.
-	Session       string `protobuf:"bytes,15,opt,name=session,proto3" json:"session,omitempty"`
+	Session string `protobuf:"bytes,15,opt,name=session,proto3" json:"session,omitempty"`
+	// Ends the program with the call, though it has a terminal: for callers that do not attach again.
+	EndsWithCall  bool `protobuf:"varint,16,opt,name=ends_with_call,json=endsWithCall,proto3" json:"ends_with_call,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -12910,6 +12912,13 @@ func (x *ExecRequest) GetSession() string {
 		return x.Session
 	}
 	return ""
+}
+
+func (x *ExecRequest) GetEndsWithCall() bool {
+	if x != nil {
+		return x.EndsWithCall
+	}
+	return false
 }
 
 // ExecResponse is what comes of a session. The first tells where it is, the last how the program ended.
@@ -15339,7 +15348,7 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\x05bytes\x18\x03 \x01(\x03R\x05bytes\x12\x12\n" +
 	"\x04mode\x18\x04 \x01(\tR\x04mode\x126\n" +
 	"\bmodified\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\bmodified\x12\x12\n" +
-	"\x04link\x18\x06 \x01(\tR\x04link\"\xf4\x02\n" +
+	"\x04link\x18\x06 \x01(\tR\x04link\"\x9a\x03\n" +
 	"\vExecRequest\x12\x1b\n" +
 	"\tmin_index\x18\x01 \x01(\x04R\bminIndex\x12\x1e\n" +
 	"\n" +
@@ -15358,7 +15367,8 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\x06direct\x18\f \x01(\bR\x06direct\x12\x0e\n" +
 	"\x02by\x18\r \x01(\tR\x02by\x12\x14\n" +
 	"\x05input\x18\x0e \x01(\fR\x05input\x12\x18\n" +
-	"\asession\x18\x0f \x01(\tR\asession\"\xd2\x01\n" +
+	"\asession\x18\x0f \x01(\tR\asession\x12$\n" +
+	"\x0eends_with_call\x18\x10 \x01(\bR\fendsWithCall\"\xd2\x01\n" +
 	"\fExecResponse\x12\x14\n" +
 	"\x05index\x18\x01 \x01(\x04R\x05index\x12\x1e\n" +
 	"\n" +
