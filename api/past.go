@@ -33,6 +33,8 @@ type Archive interface {
 	IndexAt(ctx context.Context, at, now time.Time) (terms.Index, error)
 	// Oldest returns the oldest index from which all entries up to another are there.
 	Oldest(ctx context.Context, to terms.Index) (terms.Index, error)
+	// Generation tells how often all that was kept was put aside.
+	Generation() int64
 	// Export writes the value at an index and the records behind it up to another, as one file.
 	Export(ctx context.Context, from, to terms.Index, w io.Writer) error
 }

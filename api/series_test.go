@@ -16,7 +16,8 @@ import (
 // counting is an archive that notes what it is asked for.
 type counting struct {
 	whole
-	asked []terms.Index
+	asked      []terms.Index
+	generation int64
 }
 
 func (c *counting) At(ctx context.Context, index terms.Index) (*cluster.State, error) {
@@ -25,6 +26,8 @@ func (c *counting) At(ctx context.Context, index terms.Index) (*cluster.State, e
 }
 
 func (c *counting) Oldest(context.Context, terms.Index) (terms.Index, error) { return 1, nil }
+
+func (c *counting) Generation() int64 { return c.generation }
 
 // charted is a peer with an archive that has run a job of which two instances had no room: before, and while it ran.
 type charted struct {
@@ -92,6 +95,11 @@ func TestSeries(t *testing.T) {
 	}
 	if slices.Sort(c.past.asked); len(c.past.asked) != folded || len(slices.Compact(c.past.asked)) != folded {
 		t.Errorf("folded %v, after %d times", c.past.asked, folded)
+	}
+	c.past.generation++
+	c.past.asked = nil
+	if c.series(&starlingv1.SeriesRequest{}); len(c.past.asked) != folded {
+		t.Errorf("of another journal: folded %v, want %d times", c.past.asked, folded)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"starling/cluster"
@@ -95,6 +96,8 @@ type Archive struct {
 	// reading has a place for one who folds.
 	reading chan struct{}
 	kept    kept
+	// generation counts how often all was put aside.
+	generation atomic.Int64
 
 	mutex    sync.Mutex
 	segments []segment

@@ -289,6 +289,9 @@ func TestAnotherJournal(t *testing.T) {
 	if aside, err := os.ReadDir(filepath.Join(c.Dir, asideDir)); err != nil || len(aside) != 1 {
 		t.Errorf("aside: %v, %v", aside, err)
 	}
+	if a.Generation() != 1 {
+		t.Errorf("the generation is %d, want 1", a.Generation())
+	}
 }
 
 // TestRetention writes more than there is room for, and later than what is old.

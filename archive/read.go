@@ -411,6 +411,9 @@ func (a *Archive) Oldest(ctx context.Context, to terms.Index) (terms.Index, erro
 	return oldest, nil
 }
 
+// Generation tells how often all that was kept was put aside. What was read of an earlier one may be of another past.
+func (a *Archive) Generation() int64 { return a.generation.Load() }
+
 // Export writes the value at an index and the records behind it up to another, as one segment that is whole.
 func (a *Archive) Export(ctx context.Context, from, to terms.Index, w io.Writer) error {
 	state, err := a.At(ctx, from)

@@ -290,6 +290,7 @@ func (a *Archive) moveAside() error {
 	a.segments = nil
 	a.mutex.Unlock()
 	a.kept.forget()
+	a.generation.Add(1)
 	for _, s := range all {
 		if err := os.Rename(s.path, filepath.Join(aside, filepath.Base(s.path))); err != nil {
 			return err

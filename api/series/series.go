@@ -33,6 +33,8 @@ type Archive interface {
 	At(ctx context.Context, index terms.Index) (*cluster.State, error)
 	// Oldest returns the oldest index from which all entries up to another are there.
 	Oldest(ctx context.Context, to terms.Index) (terms.Index, error)
+	// Generation is another one when what was read before may be of another journal.
+	Generation() int64
 }
 
 // Charts answers for one peer. It is safe for concurrent use.
@@ -47,6 +49,8 @@ type Charts struct {
 	// order has the indexes of what is kept, the oldest answer first; bytes is how large all is.
 	order []terms.Index
 	bytes int
+	// generation is that of the archive of which all of it is.
+	generation int64
 }
 
 // New returns charts of the values of a peer; archive returns nil if it keeps none.
@@ -76,6 +80,7 @@ func (c *Charts) Series(ctx context.Context, request *starlingv1.SeriesRequest) 
 		to = now.Index
 	}
 	if archive := c.archive(); archive != nil {
+		c.forgetOthers(archive.Generation())
 		oldest, err := archive.Oldest(ctx, now.Index)
 		if err != nil {
 			return nil, fmt.Errorf("find the oldest index: %w", err)
@@ -156,6 +161,7 @@ func (c *Charts) find(ctx context.Context, archive Archive, index terms.Index) (
 	if m := c.known(index); m != nil {
 		return m, nil
 	}
+	generation := archive.Generation()
 	state, err := archive.At(ctx, index)
 	var hole interface{ Refusal() facts.Refusal }
 	if errors.As(err, &hole) {
@@ -165,8 +171,18 @@ func (c *Charts) find(ctx context.Context, archive Archive, index terms.Index) (
 		return nil, err
 	}
 	m := momentOf(state)
-	c.keep(m)
+	c.forgetOthers(archive.Generation())
+	c.keep(m, generation)
 	return m, nil
+}
+
+// forgetOthers forgets what is kept of another journal.
+func (c *Charts) forgetOthers(generation int64) {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	if c.generation != generation {
+		c.kept, c.order, c.bytes, c.generation = map[terms.Index]*moment{}, nil, 0, generation
+	}
 }
 
 func (c *Charts) known(index terms.Index) *moment {
@@ -175,10 +191,13 @@ func (c *Charts) known(index terms.Index) *moment {
 	return c.kept[index]
 }
 
-// keep keeps a moment, and forgets others where that is too much.
-func (c *Charts) keep(m *moment) {
+// keep keeps a moment of a generation, and forgets others where that is too much.
+func (c *Charts) keep(m *moment, generation int64) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
+	if generation != c.generation {
+		return
+	}
 	c.kept[m.index] = m
 	c.order = append(c.order, m.index)
 	c.bytes += m.size()

@@ -39,7 +39,7 @@ func TestKeepIsBounded(t *testing.T) {
 		for i := range 1000 {
 			m.uses[terms.PoolPath(fmt.Sprint(i))] = nil
 		}
-		c.keep(m)
+		c.keep(m, 0)
 	}
 	if c.bytes > bytesMax || c.known(199) == nil || c.known(0) != nil || len(c.kept) != len(c.order) ||
 		c.bytes != len(c.order)*c.known(199).size() {
