@@ -1,4 +1,5 @@
-// Charts: what a pool, or the whole cluster, used and might use, over all of the past that a peer knows.
+// Charts: what a pool, or the whole cluster, used and might use, over all of the past that a peer knows, and how many
+// entries peers folded.
 
 import {useEffect, useRef, useState} from 'preact/hooks'
 import uPlot from 'uplot'
@@ -51,6 +52,17 @@ const lines = [
   {name: 'allocated', colour: '--accent', fill: true, of: (p) => Number(p.allocated)},
 ]
 
+// folds is chosen beside the kinds of resources: how many entries a second came to the journal, each of which all peers
+// fold. It is counted in thousandths, from one point to the next.
+const folds = 'entries a second'
+const foldLines = [{name: folds, colour: '--accent', fill: true, of: foldsAt}]
+function foldsAt(_, i, all) {
+  const [a, b] = all.slice(Math.min(i, all.length - 2))
+  return Math.round((1000 * (b.index - a.index)) / Math.max((new Date(b.time) - new Date(a.time)) / 1000, 0.001))
+}
+
+const linesOf = (kind) => (kind === folds ? foldLines : lines)
+
 const high = 190
 
 // steps are those of the axis of time, in seconds.
@@ -77,7 +89,7 @@ function optionsOf(kind, width, visit) {
     ],
     series: [
       {},
-      ...lines.map((l) => ({
+      ...linesOf(kind).map((l) => ({
         stroke: colour(l.colour),
         dash: l.dash,
         width: 2,
@@ -96,7 +108,7 @@ function Drawing({kind, all}) {
   shown.current = all
   const data = () => [
     shown.current.map((p) => new Date(p.time).getTime() / 1000),
-    ...lines.map((l) => shown.current.map(l.of)),
+    ...linesOf(kind).map((l) => shown.current.map(l.of)),
   ]
   useEffect(() => {
     const visit = (number) => set({at: shown.current[number].index})
@@ -124,10 +136,11 @@ function Drawing({kind, all}) {
 }
 
 // Chart draws one kind of a pool, '' for the whole cluster; a click leads to that moment.
-export function Chart({pool, kinds}) {
+export function Chart({pool, kinds: resources}) {
   const [chosen, setKind] = useState('cpu')
+  const kinds = pool ? resources : [...resources, folds]
   const kind = kinds.includes(chosen) ? chosen : kinds[0]
-  const {points: all, more, failure} = useSeries(pool, kind)
+  const {points: all, more, failure} = useSeries(pool, kind === folds ? '' : kind)
   if (!kind) return null
   const last = all.at(-1)
   return (
@@ -149,12 +162,12 @@ export function Chart({pool, kinds}) {
         <>
           <Drawing kind={kind} all={all} />
           <ul class="keys">
-            {lines.map((l) => (
+            {linesOf(kind).map((l) => (
               <li key={l.name}>
                 <svg width="26" height="8" aria-hidden="true" style={{color: `var(${l.colour})`}}>
                   <path d="M0 4H26" stroke="currentColor" stroke-width="2" stroke-dasharray={l.dash?.join(' ')} />
                 </svg>{' '}
-                {l.name} <b>{amount(kind, l.of(last))}</b>
+                {l.name} <b>{amount(kind, l.of(last, all.length - 1, all))}</b>
               </li>
             ))}
           </ul>
