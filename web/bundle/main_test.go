@@ -5,11 +5,16 @@ import (
 	"compress/gzip"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"unicode/utf8"
 
+	"connectrpc.com/connect"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
 	"starling/api/draft"
+	starlingv1 "starling/api/v1"
 )
 
 // bytesMax bounds what a browser loads at first, and what it loads later, as it is sent.
@@ -95,5 +100,57 @@ func TestWords(t *testing.T) {
 		if !strings.Contains(string(text), words) {
 			t.Errorf("../src/acts.js does not say %q", words)
 		}
+	}
+}
+
+var (
+	comments   = regexp.MustCompile(`//.*`)
+	fieldNames = regexp.MustCompile(`\b[a-z][a-z0-9]*(?:_[a-z0-9]+)+\b`)
+	procedures = regexp.MustCompile(`\b(?:call|callAll|stream|useAsk)\('([A-Z]\w+)'`)
+)
+
+// TestNamesOfTheAPI holds that the sources, which have no types, name only fields, codes and procedures that the API
+// has: no other name in them has an underscore.
+func TestNamesOfTheAPI(t *testing.T) {
+	file := starlingv1.File_v1_starling_proto
+	known := map[string]bool{"signed_out": true} // a code of the page's own server
+	for code := connect.CodeCanceled; code <= connect.CodeUnauthenticated; code++ {
+		known[code.String()] = true
+	}
+	addFields(known, file.Messages())
+	sources, err := filepath.Glob("../src/*.js*")
+	if err != nil || len(sources) == 0 {
+		t.Fatal(sources, err)
+	}
+	asked := 0
+	for _, path := range sources {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text = comments.ReplaceAll(text, nil)
+		for _, name := range fieldNames.FindAllString(string(text), -1) {
+			if !known[name] {
+				t.Errorf("%s: no message of the API has a field %s", path, name)
+			}
+		}
+		for _, found := range procedures.FindAllSubmatch(text, -1) {
+			asked++
+			if file.Services().Get(0).Methods().ByName(protoreflect.Name(found[1])) == nil {
+				t.Errorf("%s: the API has no procedure %s", path, found[1])
+			}
+		}
+	}
+	if asked < 10 {
+		t.Errorf("the sources ask for %d procedures, want many", asked)
+	}
+}
+
+func addFields(known map[string]bool, all protoreflect.MessageDescriptors) {
+	for i := range all.Len() {
+		for k := range all.Get(i).Fields().Len() {
+			known[string(all.Get(i).Fields().Get(k).Name())] = true
+		}
+		addFields(known, all.Get(i).Messages())
 	}
 }
