@@ -14,9 +14,6 @@ import (
 	"starling/api/wire"
 )
 
-// bodyBytesMax bounds what a page may ask with: a job's specification is the largest.
-const bodyBytesMax = 1 << 20
-
 // procedures is the path below which the procedures are.
 const procedures = "/" + starlingv1connect.StarlingName + "/"
 

@@ -166,7 +166,7 @@ func (p *Page) fromPage(next http.Handler) http.Handler {
 		}
 		control := http.NewResponseController(w)
 		_ = control.SetReadDeadline(time.Now().Add(bodyTimeout)) // every connection of a server has deadlines
-		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, bodyBytesMax))
+		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, door.BodyBytesMax))
 		if err != nil {
 			refuse(w, "the request is too large, or took too long to come")
 			return

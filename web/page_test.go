@@ -9,6 +9,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"starling/api/door"
 )
 
 const self = "127.0.0.1:4711"
@@ -169,7 +171,7 @@ func TestWhoIsRefused(t *testing.T) {
 	if last.Header.Get("Cookie")+last.Header.Get(sessionHeader)+last.Header.Get("Origin") != "" {
 		t.Errorf("a peer was told %v", last.Header)
 	}
-	if w := b.post(procedures+"ListJobs", strings.Repeat("x", bodyBytesMax+1)); w.Code != http.StatusForbidden {
+	if w := b.post(procedures+"ListJobs", strings.Repeat("x", door.BodyBytesMax+1)); w.Code != http.StatusForbidden {
 		t.Errorf("too large: got %d", w.Code)
 	}
 }

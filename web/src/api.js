@@ -60,6 +60,16 @@ export async function call(procedure, request = {}, options = {}) {
   return (await post(procedures + procedure, JSON.stringify(request), 'application/json', options)).json()
 }
 
+// callAll asks for one answer, and if list names one in it for all pages of that.
+export async function callAll(procedure, request, list, options = {}) {
+  const all = await call(procedure, request, options)
+  for (let last = all; list && last.next_page_token; ) {
+    last = await call(procedure, {...request, page_token: last.next_page_token}, options)
+    all[list].push(...last[list])
+  }
+  return all
+}
+
 // local asks the page's own server: /plan what would come of a file, /scale of a number of instances, /whoami who looks
 // at the page.
 export async function local(what, request, options = {}) {

@@ -54,7 +54,7 @@ function Group({by, value, peers, children}) {
 }
 
 export function Cluster() {
-  const {answer, failure} = useAsk('ListPeers', {page_size: 1000, jobs: chipsMax})
+  const {answer, failure} = useAsk('ListPeers', {jobs: chipsMax}, {list: 'peers'})
   const quorum = useAsk('Quorum', {}, {past: 'once'})
   const [asked, setAsked] = useState(null)
   const may = useMay(['drain'], 'any') // it is the same of every machine

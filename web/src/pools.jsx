@@ -45,7 +45,7 @@ function Use({use}) {
 }
 
 export function Pools() {
-  const {answer, failure} = useAsk('ListPools', {page_size: 1000})
+  const {answer, failure} = useAsk('ListPools', {page_size: 1000}, {list: 'pools'})
   if (!answer)
     return (
       <>

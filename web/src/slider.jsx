@@ -5,23 +5,8 @@ import {call} from './api.js'
 import {at, head, link, route, set, shown} from './store.js'
 import {date} from './words.js'
 
-// oldestIndex finds the oldest index that a peer still knows: each answer halves what is left.
-async function oldestIndex(newest) {
-  let known = newest
-  let unknown = 0
-  let next = 1
-  while (known - unknown > 1) {
-    try {
-      await call('ListJobs', {page_size: 1}, {at: next})
-      known = next
-    } catch (failure) {
-      if (failure.code !== 'not_found') throw failure
-      unknown = next
-    }
-    next = Math.floor((known + unknown) / 2)
-  }
-  return known
-}
+// oldestIndex asks for the oldest index that a peer still knows.
+const oldestIndex = async () => Number((await call('Series', {points: 1})).oldest)
 
 const stepsOfPlay = 120
 const pauseOfPlay = 400
@@ -35,7 +20,7 @@ export function Slider() {
   const newest = head.value.index
   const loaded = newest > 0
   useEffect(() => {
-    if (loaded) oldestIndex(head.value.index).then(setOldest, (failure) => setWhy(failure.message))
+    if (loaded) oldestIndex().then(setOldest, (failure) => setWhy(failure.message))
   }, [loaded])
   useEffect(() => {
     if (!playing) return

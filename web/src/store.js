@@ -2,7 +2,7 @@
 
 import {computed, signal} from '@preact/signals'
 import {useEffect, useRef, useState} from 'preact/hooks'
-import {call, stream} from './api.js'
+import {call, callAll, stream} from './api.js'
 
 const read = () => {
   const [path, query] = (location.hash.slice(1) || '/').split('?')
@@ -296,9 +296,10 @@ export function useChanges(kind, names) {
   return `${epoch.value}.${count}`
 }
 
-// useAsk returns the answer of a procedure at the moment that is shown. In the present it is asked again after entries,
-// not more often than it answers and three times a second, and never by the clock alone.
-export function useAsk(procedure, request, {past = true} = {}) {
+// useAsk returns the answer of a procedure at the moment that is shown, with all of the list that is named. In the
+// present it is asked again after entries, not more often than it answers and three times a second, and never by the
+// clock alone.
+export function useAsk(procedure, request, {past = true, list = ''} = {}) {
   const [state, setState] = useState({answer: null, failure: null})
   const asked = useRef({})
   const key = procedure + JSON.stringify(request) + at.value + '/' + epoch.value
@@ -315,7 +316,7 @@ export function useAsk(procedure, request, {past = true} = {}) {
       const upTo = head.value.index
       const answered = at.value == null ? () => {} : reading()
       try {
-        const answer = await call(procedure, request, {
+        const answer = await callAll(procedure, request, list, {
           at: past === false ? null : at.value,
           signal: mine.abort.signal,
         })
