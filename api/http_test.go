@@ -332,7 +332,7 @@ func TestStreamsRefuse(t *testing.T) {
 		{"/v1/journal?from=99999999999999999999", "from must be an index"},
 		{"/v1/journal?after=3", `unknown parameter \"after\": there are min_index, from, last and follow`},
 		{"/v1/events?from=3",
-			`unknown parameter \"from\": there are min_index, after, kinds, job, pool, node, labels and once`},
+			`unknown parameter \"from\": there are min_index, after, kinds, job, pool, node, labels, once and known`},
 		{"/v1/events?after=1&after=2", `after must be given once, is \"1,2\"`},
 		{"/v1/events?once=1", `once must be true or false, is \"1\"`},
 		{"/v1/events?labels=app", `labels must be NAME=VALUE, is \"app\"`},
