@@ -25,8 +25,8 @@ func Attach(ctx context.Context, dir string, s driver.Session) (exitCode int, er
 		}
 		return driver.NoExitCode, err
 	}
-	defer conn.Close()
-	defer context.AfterFunc(ctx, func() { conn.Close() })()
+	defer hangUp(conn)
+	defer context.AfterFunc(ctx, func() { hangUp(conn) })()
 	p := &pen{to: gob.NewEncoder(conn)}
 	if err := p.send(message{Size: s.Terminal.Size}); err != nil {
 		return driver.NoExitCode, err
@@ -42,6 +42,14 @@ func Attach(ctx context.Context, dir string, s driver.Session) (exitCode int, er
 		}()
 	}
 	return look(ctx, conn, s.Output)
+}
+
+// hangUp ends a connection at once. To close it is not enough: a process that this one is starting has the socket, too,
+// until it has become another program, and what is sent meanwhile would count as told.
+func hangUp(conn *net.UnixConn) {
+	_ = conn.CloseRead()
+	_ = conn.CloseWrite()
+	conn.Close()
 }
 
 // look shows what comes of a session.

@@ -131,9 +131,9 @@ func listen(dir string) (listener *net.UnixListener, err error) {
 	return listener, err
 }
 
-func dial(dir string) (conn net.Conn, err error) {
+func dial(dir string) (conn *net.UnixConn, err error) {
 	err = at(dir, func(path string) error {
-		conn, err = net.DialTimeout("unix", path, answerMax)
+		conn, err = net.DialUnix("unix", nil, &net.UnixAddr{Name: path, Net: "unix"})
 		return err
 	})
 	return conn, err
