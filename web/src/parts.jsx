@@ -42,6 +42,7 @@ export const Title = ({children, aside}) => (
 export function useWindow(box, height) {
   const [view, setView] = useState({first: 0, end: 40, wide: 0})
   const look = () => {
+    if (!box.current) return // the list has gone, and this was to be done yet
     const at = box.current.getBoundingClientRect()
     const first = Math.max(0, Math.floor(-at.top / height) - 10)
     const end = Math.max(first, Math.ceil((innerHeight - at.top) / height) + 10)

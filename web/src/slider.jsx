@@ -5,8 +5,8 @@ import {call} from './api.js'
 import {at, head, link, route, set, shown} from './store.js'
 import {date} from './words.js'
 
-// oldestIndex asks for the oldest index that a peer still knows.
-const oldestIndex = async () => Number((await call('Series', {points: 1})).oldest)
+// oldestIndex asks for the oldest index that a peer still knows; there is nothing to see before the first entry.
+const oldestIndex = async () => Math.max(1, Number((await call('Series', {points: 1})).oldest))
 
 const stepsOfPlay = 120
 const pauseOfPlay = 400
