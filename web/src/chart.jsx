@@ -53,12 +53,14 @@ const lines = [
 ]
 
 // folds is chosen beside the kinds of resources: how many entries a second came to the journal, each of which all peers
-// fold. It is counted in thousandths, from one point to the next.
+// fold. It is counted in thousandths, over a second at least.
 const folds = 'entries a second'
 const foldLines = [{name: folds, colour: '--accent', fill: true, of: foldsAt}]
 function foldsAt(_, i, all) {
-  const [a, b] = all.slice(Math.min(i, all.length - 2))
-  return Math.round((1000 * (b.index - a.index)) / Math.max((new Date(b.time) - new Date(a.time)) / 1000, 0.001))
+  const from = all[Math.min(i, all.length - 2)]
+  const since = (p) => (new Date(p.time) - new Date(from.time)) / 1000
+  const to = all.slice(i).find((p) => since(p) >= 1) || all.at(-1)
+  return Math.round((1000 * (to.index - from.index)) / Math.max(since(to), 1))
 }
 
 const linesOf = (kind) => (kind === folds ? foldLines : lines)
