@@ -32,7 +32,7 @@ func findV2(name string) (Place, map[string]error) {
 	p := Place{Version: 2, Paths: map[string]string{}}
 	reasons := map[string]error{}
 	base, err := makeV2(name)
-	if err != nil {
+	if err != nil && inScope() {
 		if failed := leaveToScope(); failed != nil {
 			err = errors.Join(err, failed)
 		} else {
@@ -80,8 +80,8 @@ func baseV2() (string, error) {
 	return own[""], nil
 }
 
-// vacate makes sure that the group holds no processes, by moving this one and its children to the leaf. Otherwise the
-// kernel would refuse to limit groups below it or, worse, accept it and refuse all processes there.
+// vacate makes sure that the group holds no processes, by moving this one to the leaf. Otherwise the kernel would
+// refuse to limit groups below it or, worse, accept it and refuse all processes there.
 func vacate(group string) error {
 	folder := filepath.Join(mountPoint, group)
 	if _, err := os.Stat(filepath.Join(folder, "cgroup.type")); errors.Is(err, os.ErrNotExist) {
@@ -91,27 +91,28 @@ func vacate(group string) error {
 	if err != nil || len(list) == 0 {
 		return err
 	}
-	if slices.ContainsFunc(list, func(process int) bool { return process != os.Getpid() && !isChild(process) }) {
+	if len(list) > 1 || list[0] != os.Getpid() {
 		return fmt.Errorf("the control group %s holds other processes, too (%s)", group, advice)
 	}
 	if err := os.MkdirAll(filepath.Join(folder, leaf), 0o755); err != nil {
 		return err
 	}
-	for _, process := range list {
-		err := write(filepath.Join(folder, leaf, "cgroup.procs"), strconv.Itoa(process))
-		if err != nil && !errors.Is(err, unix.ESRCH) { // ESRCH: it has ended
-			return err
-		}
-	}
-	return nil
+	return write(filepath.Join(folder, leaf, "cgroup.procs"), strconv.Itoa(os.Getpid()))
 }
 
-// isChild tells whether this process has started another, or that has ended.
-func isChild(process int) bool {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", process))
-	_, after, _ := strings.Cut(string(text), ") ") // behind the name of the program, which may hold anything
-	fields := strings.Fields(after)
-	return errors.Is(err, os.ErrNotExist) || len(fields) > 1 && fields[1] == strconv.Itoa(os.Getpid())
+// inScope tells whether this process is in a scope of systemd, as all of a terminal is. One that is in a service stays
+// there: who stops the service means it.
+func inScope() bool {
+	own, err := ownGroups()
+	if err != nil {
+		return false
+	}
+	for group := own[""]; len(group) > 1; group = path.Dir(group) {
+		if unit := path.Ext(group); unit == ".scope" || unit == ".service" {
+			return unit == ".scope"
+		}
+	}
+	return false
 }
 
 // leaveToScope has systemd move this process to a group of its own that it may divide: the systemd of the machine, or

@@ -52,8 +52,9 @@ func TestUnattendedSessionEnds(t *testing.T) {
 		t.Errorf("detached: got error %v", err)
 	}
 	for !alone(t, lock) || len(b.Sessions("task")) > 0 {
-		time.Sleep(10 * time.Millisecond)
-		if b.ctx.Err() != nil {
+		select {
+		case <-time.After(10 * time.Millisecond):
+		case <-b.ctx.Done():
 			t.Fatalf("the session goes on: %+v", b.Sessions("task"))
 		}
 	}

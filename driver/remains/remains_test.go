@@ -103,8 +103,9 @@ func TestFolders(t *testing.T) {
 		a.Watch(ctx, func(err error) { t.Error(err) })
 	}()
 	for is("web.a#2") || is("big.a#5") {
-		time.Sleep(time.Millisecond)
-		if ctx.Err() != nil {
+		select {
+		case <-time.After(time.Millisecond):
+		case <-ctx.Done():
 			t.Fatal("more is kept than may be")
 		}
 	}

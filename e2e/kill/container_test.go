@@ -343,20 +343,19 @@ func TestContainersAtAnyMoment(t *testing.T) {
 
 // killSomething kills something of a machine at some moment, and brings back what does not come by itself.
 func (h *harbour) killSomething(random *rand.Rand) {
-	pause := func(most time.Duration) { time.Sleep(time.Duration(random.Int64N(int64(most)))) }
-	pause(2 * time.Second)
+	h.pauseAtMost(random, 2*time.Second)
 	victim := h.Agents[random.IntN(len(h.Agents))]
 	engine := h.engines[victim]
 	switch random.IntN(6) {
 	case 0:
 		h.Logf("killing agent %s", victim.Node)
 		h.must(victim.Kill())
-		pause(800 * time.Millisecond)
+		h.pauseAtMost(random, 800*time.Millisecond)
 		h.must(victim.Start())
 	case 1:
 		h.Logf("killing the containerd of %s", victim.Node)
 		engine.Kill()
-		pause(800 * time.Millisecond)
+		h.pauseAtMost(random, 800*time.Millisecond)
 		h.must(engine.Restart())
 	case 2:
 		h.Logf("killing the supervisors of %s", victim.Node)
@@ -369,19 +368,19 @@ func (h *harbour) killSomething(random *rand.Rand) {
 		h.Logf("killing the runtimes of %s", victim.Node)
 		for range 50 {
 			killRuntimes(victim.Folder())
-			time.Sleep(2 * time.Millisecond)
+			pause(h.Context(), 2*time.Millisecond) // one that begins meanwhile is to be hit, too
 		}
 	case 4:
 		h.Logf("killing agent %s with its containerd, which comes back later", victim.Node)
 		h.must(victim.Kill())
 		engine.Kill()
 		h.must(victim.Start())
-		pause(800 * time.Millisecond)
+		h.pauseAtMost(random, 800*time.Millisecond)
 		h.must(engine.Restart())
 	default:
 		h.Logf("machine %s loses its power", victim.Node)
 		h.crash(victim)
-		pause(800 * time.Millisecond)
+		h.pauseAtMost(random, 800*time.Millisecond)
 		h.restart(victim)
 	}
 }

@@ -63,8 +63,7 @@ func seedOf(t *testing.T) uint64 {
 // killAtRandom kills an agent at some moment and brings it back, at once or after the others have given it up. That may
 // be before the victim of the round before is of any use again.
 func (tr *trial) killAtRandom(random *rand.Rand) {
-	pause := func(most time.Duration) { time.Sleep(time.Duration(random.Int64N(int64(most)))) }
-	pause(1500 * time.Millisecond)
+	tr.pauseAtMost(random, 1500*time.Millisecond)
 	victim := tr.Agents[random.IntN(len(tr.Agents))]
 	witness := tr.others(victim)[random.IntN(len(tr.Agents)-1)]
 	late := random.IntN(2) == 0
@@ -73,9 +72,14 @@ func (tr *trial) killAtRandom(random *rand.Rand) {
 	if late {
 		tr.awaitPeer(witness, victim, "has left or never came", func(p *starlingv1.Peer) bool { return !isMember(p) })
 	} else {
-		pause(800 * time.Millisecond)
+		tr.pauseAtMost(random, 800*time.Millisecond)
 	}
 	tr.must(victim.Start())
+}
+
+// pauseAtMost lets some time pass, so that what comes next does so at any moment.
+func (tr *trial) pauseAtMost(random *rand.Rand, most time.Duration) {
+	pause(tr.Context(), time.Duration(random.Int64N(int64(most))))
 }
 
 // submitter brings job after job, each to another agent first.
