@@ -153,25 +153,30 @@ func TestAnyIndexIsReached(t *testing.T) {
 	}
 }
 
-// TestStepBackIsNear moves back within a segment: some of the way to what was asked for first is kept, and little is
-// folded anew.
+// TestStepBackIsNear moves back within two segments, by turns: some of the ways to what was asked for first is kept, and
+// little is folded anew.
 func TestStepBackIsNear(t *testing.T) {
-	h, c := newHistory("a", 3000), testConfig(t)
+	h, c := newHistory("a", 6000), testConfig(t)
+	c.BytesMax = 1 << 20
 	a := open(t, c)
 	defer a.Close()
-	h.play(a, 0, 3000)
-	begin, newest := a.list()[0].begin.Index, a.list()[0].end.Index
-	if newest < begin+10*wayLeast {
-		t.Fatalf("the segment from %d ends with %d: it is too short", begin, newest)
-	}
-	for index := newest; index > begin+2*wayLeast; index -= 7 {
-		near := a.kept.nearest(begin, index)
-		if index < newest && (near == nil || index-near.Index > 2*max(wayLeast, (newest-begin)/wayMax)) {
-			t.Fatalf("no value shortly before %d is kept", index)
-		}
-		s, err := a.At(t.Context(), index)
-		if err != nil || s.Digest() != h.digests[index] {
-			t.Fatalf("index %d: the value differs, %v", index, err)
+	h.play(a, 0, 6000)
+	all := a.list()
+	for back := terms.Index(0); back < 300; back += 7 {
+		for _, s := range all[:2] {
+			begin, newest := s.begin.Index, s.end.Index
+			if newest < begin+10*wayLeast {
+				t.Fatalf("the segment from %d ends with %d: it is too short", begin, newest)
+			}
+			index := newest - 1 - back
+			near := a.kept.nearest(begin, index)
+			if back > 0 && (near == nil || index-near.Index > 2*max(wayLeast, (newest-begin)/wayMax)) {
+				t.Fatalf("no value shortly before %d is kept", index)
+			}
+			s, err := a.At(t.Context(), index)
+			if err != nil || s.Digest() != h.digests[index] {
+				t.Fatalf("index %d: the value differs, %v", index, err)
+			}
 		}
 	}
 }

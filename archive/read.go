@@ -39,19 +39,22 @@ const (
 	// two of them at least. They have all in common but what the entries of one segment change. A way with fewer than
 	// wayShort is short.
 	wayMax, wayLeast, wayShort = 32, 64, 4
+	// waysMax bounds the ways of which values are kept.
+	waysMax = 4
 )
 
-// kept are values that were asked for last, the latest at the end, and some of the last long way to one of them, so
-// that a step back does not begin anew each time.
+// kept are values that were asked for last, the latest at the end, and some of the last long ways to them, so that
+// neither a step back nor one to another stretch and back begins anew each time.
 type kept struct {
-	mutex       sync.Mutex
-	values, way []cluster.Frozen
+	mutex  sync.Mutex
+	values []cluster.Frozen
+	ways   [][]cluster.Frozen
 }
 
 func (k *kept) forget() {
 	k.mutex.Lock()
 	defer k.mutex.Unlock()
-	k.values, k.way = nil, nil
+	k.values, k.ways = nil, nil
 }
 
 func (k *kept) add(value cluster.Frozen) {
@@ -63,14 +66,16 @@ func (k *kept) add(value cluster.Frozen) {
 	}
 }
 
-// pass keeps values of a way. A short one, as from one of these to the next, takes not the place of a long one.
+// pass keeps values of a way. A short one, as from one of these to the next, takes no long one's place.
 func (k *kept) pass(way []cluster.Frozen) {
 	if len(way) < wayShort {
 		return
 	}
 	k.mutex.Lock()
 	defer k.mutex.Unlock()
-	k.way = way
+	if k.ways = append(k.ways, way); len(k.ways) > waysMax {
+		k.ways = slices.Clone(k.ways[1:])
+	}
 }
 
 // nearest returns a copy of the latest value from one index to another, nil if there is none.
@@ -78,7 +83,7 @@ func (k *kept) nearest(from, to terms.Index) *cluster.State {
 	k.mutex.Lock()
 	defer k.mutex.Unlock()
 	var best *cluster.Frozen
-	for _, some := range [][]cluster.Frozen{k.values, k.way} {
+	for _, some := range slices.Concat(k.ways, [][]cluster.Frozen{k.values}) {
 		for i := range some {
 			if v := &some[i]; v.Index() >= from && v.Index() <= to && (best == nil || v.Index() > best.Index()) {
 				best = v
