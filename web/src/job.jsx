@@ -1,6 +1,6 @@
 // One job: its tasks and instances, its update, its versions, what it has written and what it uses.
 
-import {useRef, useState} from 'preact/hooks'
+import {useMemo, useRef, useState} from 'preact/hooks'
 import {call} from './api.js'
 import {at, link, route, set, shown, useAsk, useGrid} from './store.js'
 import {age, bytes, counted, counts, cpu, date, shapeOf, tone, waits} from './words.js'
@@ -30,7 +30,7 @@ const digitWide = 8
 
 // Grid shows every instance of a task as a cell, whatever their number; one is chosen by click or Enter. Of many, only
 // those that can be seen are there.
-function Grid({slots, chosen, choose, newest}) {
+function Grid({slots, chosen, newest}) {
   const box = useRef()
   const view = useWindow(box, cellHigh)
   const columns = Math.max(1, Math.floor(view.wide / (cellWide + digitWide * String(slots.length).length)))
@@ -55,7 +55,7 @@ function Grid({slots, chosen, choose, newest}) {
             title={words}
             aria-label={words}
             aria-pressed={chosen === name}
-            onClick={() => choose(name)}
+            onClick={() => set({instance: name === chosen ? null : name})}
           >
             {shapeOf(tone(state))}
             <span>{slot.number}</span>
@@ -173,6 +173,12 @@ export function Job({name}) {
   const [asked, setAsked] = useState(null)
   const [sized, setSized] = useState(null)
   const may = useMay([...jobVerbs, 'exec'], name)
+  const newest = answer?.job.version
+  // The same grid is not drawn again with what is around it.
+  const grids = useMemo(() => {
+    const by = Map.groupBy(slots, (slot) => slot.task)
+    return new Map([...by].map(([task, some]) => [task, <Grid slots={some} chosen={chosen} newest={newest} />]))
+  }, [slots, chosen, newest])
   if (!answer) {
     return (
       <>
@@ -191,7 +197,6 @@ export function Job({name}) {
   const live = at.value == null && !job.final
   const scalable = may('run').may && at.value == null && job.type !== 'daemon' && (!job.final || job.status === 'idle')
   const show = (task) => document.getElementById('task ' + task).focus()
-  const choose = (one) => set({instance: one === chosen ? null : one})
   return (
     <>
       <Title
@@ -246,7 +251,7 @@ export function Job({name}) {
             )}
           </h2>
           {t.held_by.length > 0 && <p>blocked by {t.held_by.join(', ')}</p>}
-          <Grid slots={slots.filter((s) => s.task === t.name)} chosen={chosen} choose={choose} newest={job.version} />
+          {grids.get(t.name)}
         </section>
       ))}
       {slots.length > 0 && !slot && (

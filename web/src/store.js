@@ -1,7 +1,7 @@
 // What all parts of the page share: where it is, which moment it shows, and what changes in the cluster.
 
 import {computed, signal} from '@preact/signals'
-import {useEffect, useRef, useState} from 'preact/hooks'
+import {useEffect, useLayoutEffect, useRef, useState} from 'preact/hooks'
 import {call, callAll, stream} from './api.js'
 
 const read = () => {
@@ -114,6 +114,8 @@ export async function follow() {
 const many = 1000
 const restOfMany = 100
 
+// What is asked for because of what was drawn is asked for at once, not after the browser has painted that.
+
 // useThings returns a map of what there is of some kinds at the moment that is shown, and keeps it up to date. The same
 // map is returned changed, at most once a frame. Where no peer can be reached it tries again. From one moment to
 // another it asks for what differs.
@@ -121,7 +123,7 @@ export function useThings(kinds) {
   const [state, setState] = useState({things: new Map(), ready: false, failure: null})
   const last = useRef({}) // what was there, and at which index, if that is known
   const key = kinds.join() + '/' + epoch.value
-  useEffect(() => {
+  useLayoutEffect(() => {
     const abort = new AbortController()
     const live = at.value == null
     const before = last.current.key === key && last.current.index != null ? last.current : null
@@ -214,24 +216,26 @@ export function useThings(kinds) {
 // number, seat, phase, health, version and node, and all else where that came with a change.
 export function useGrid(job) {
   const [slots, setSlots] = useState([])
-  useEffect(() => {
+  useLayoutEffect(() => {
     const abort = new AbortController()
     const answered = reading()
     const early = []
-    let all = null
+    let list = null // as answered
+    let all = null // by name, from the first change on
     let index = 0
     let frame = 0
+    const keyOf = (slot) => `${slot.task}[${slot.number}]${slot.seat}`
     const draw = () => {
       frame ||= requestAnimationFrame(() => {
         frame = 0
         setSlots([...all.values()])
-        answered()
       })
     }
     const apply = (message) => {
       if (Number(message.index) <= index) return
+      all ||= new Map(list.map((slot) => [keyOf(slot), slot]))
       const {slot} = message.instance
-      const key = `${slot.task}[${slot.number}]${slot.seat}`
+      const key = keyOf(slot)
       if (message.type === 'removed') all.delete(key)
       else {
         const sorted = all.has(key)
@@ -242,7 +246,7 @@ export function useGrid(job) {
     }
     const tell = (message) => {
       if (message.kind !== 'instance' || message.instance?.job !== job) return
-      if (all) apply(message)
+      if (list) apply(message)
       else early.push(message)
     }
     if (at.value == null) listeners.add(tell)
@@ -252,9 +256,10 @@ export function useGrid(job) {
           const request = {job, page_size: 1, grid: true, min_index: at.value == null ? String(newest.index) : '0'}
           const answer = await call('JobStatus', request, {at: at.value, signal: abort.signal})
           index = Number(answer.index)
-          all = new Map(cells(answer).map((slot) => [`${slot.task}[${slot.number}]${slot.seat}`, slot]))
+          list = cells(answer)
+          setSlots(list)
           early.forEach(apply)
-          return draw()
+          return answered()
         } catch (failure) {
           if (abort.signal.aborted) return
           if (failure.code !== 'unavailable') return answered(setSlots([]))
@@ -303,12 +308,12 @@ export function useAsk(procedure, request, {past = true, list = ''} = {}) {
   const [state, setState] = useState({answer: null, failure: null})
   const asked = useRef({})
   const key = procedure + JSON.stringify(request) + at.value + '/' + epoch.value
-  useEffect(() => {
+  useLayoutEffect(() => {
     const abort = new AbortController()
     asked.current = {key, done: 0, busy: false, abort}
     return () => abort.abort()
   }, [key])
-  useEffect(() => {
+  useLayoutEffect(() => {
     const mine = asked.current
     const ask = async () => {
       if (mine.busy || procedure === '') return
