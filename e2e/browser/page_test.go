@@ -103,6 +103,45 @@ func TestPast(t *testing.T) {
 	b.see(`web`)
 }
 
+// TestManyTabs opens more tabs than a browser has connections to one server: those that cannot be seen take none, and
+// go on when they can.
+func TestManyTabs(t *testing.T) {
+	first := open(t)
+	found := starling(t, `(?s)API at (\S+).*page: (\S+)`, "", "dev", "--address", "127.0.0.1:0")
+	first.do(chromedp.Navigate(found[2]))
+	first.visit("/jobs")
+	first.see(`live index`)
+	link := evaluate[string](first, `location.href`)
+	last := first
+	for range 8 {
+		last.hide(true)
+		ctx, leave := chromedp.NewContext(first.ctx, chromedp.WithNewWindow(true))
+		t.Cleanup(leave)
+		last = &tab{TB: t, ctx: ctx}
+		if err := chromedp.Do(ctx, chromedp.Navigate(link)); err != nil { // in a context that does not end with it
+			t.Fatal(err)
+		}
+		last.see(`live index`)
+	}
+	ask(t, found[1], work, "run", "--detach", "-")
+	last.see(`web`)
+	if text := first.text(); strings.Contains(text, "web") {
+		t.Errorf("a tab that cannot be seen reads on:\n%s", text)
+	}
+	last.hide(true)
+	first.hide(false)
+	first.see(`web`)
+}
+
+// hide lets the tab be behind others, or be seen again.
+func (b *tab) hide(is bool) {
+	b.Helper()
+	evaluate[bool](b, fmt.Sprintf(`(() => {
+		Object.defineProperty(document, 'hidden', {value: %t, configurable: true})
+		return document.dispatchEvent(new Event('visibilitychange'))
+	})()`, is))
+}
+
 // index is that of the newest entry, as the page tells it.
 func (b *tab) index() int {
 	b.Helper()

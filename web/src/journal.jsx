@@ -2,7 +2,7 @@
 
 import {useEffect, useState} from 'preact/hooks'
 import {stream} from './api.js'
-import {at, epoch, link, route, set, shown} from './store.js'
+import {at, epoch, link, route, seen, set, shown} from './store.js'
 import {clock} from './words.js'
 import {Empty, Failed, Title} from './parts.jsx'
 
@@ -12,6 +12,7 @@ const entriesMax = 300
 function useEntries() {
   const [state, setState] = useState({entries: [], oldest: 0, ready: false, failure: null})
   useEffect(() => {
+    if (!seen.value) return
     const abort = new AbortController()
     const end = at.value
     let entries = []
@@ -45,7 +46,7 @@ function useEntries() {
       abort.abort()
       cancelAnimationFrame(frame)
     }
-  }, [at.value, epoch.value])
+  }, [at.value, seen.value, epoch.value])
   return state
 }
 

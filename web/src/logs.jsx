@@ -2,7 +2,7 @@
 
 import {useEffect, useRef, useState} from 'preact/hooks'
 import {stream} from './api.js'
-import {at, epoch} from './store.js'
+import {at, epoch, seen} from './store.js'
 import {text} from './words.js'
 import {Failed} from './parts.jsx'
 
@@ -16,7 +16,7 @@ export function Logs({job, task, slot}) {
   const [state, setState] = useState({text: '', failure: null})
   const box = useRef()
   useEffect(() => {
-    if (at.value != null) return
+    if (at.value != null || !seen.value) return
     const abort = new AbortController()
     const decoder = new TextDecoder()
     let all = ''
@@ -41,7 +41,7 @@ export function Logs({job, task, slot}) {
       abort.abort()
       cancelAnimationFrame(frame)
     }
-  }, [job, task, slot, which, at.value == null, epoch.value])
+  }, [job, task, slot, which, at.value == null, seen.value, epoch.value])
   useEffect(() => {
     if (box.current) box.current.scrollTop = box.current.scrollHeight
   }, [state.text])

@@ -78,25 +78,56 @@ function saw(message) {
 // told is the last change that came, and whether all of its entry has come.
 let told = {index: 0, whole: true}
 
+// seen tells whether the page can be seen. While it cannot, it reads no stream: a browser has six connections to the
+// page's server, which all its tabs share.
+export const seen = signal(!document.hidden)
+document.addEventListener('visibilitychange', () => (seen.value = !document.hidden))
+
+// whileSeen waits until the page can be seen, and does the work with a signal that is aborted when it no longer can.
+async function whileSeen(work) {
+  const abort = new AbortController()
+  let leave
+  await new Promise((done) => (leave = seen.subscribe((now) => now && done())))
+  leave()
+  leave = seen.subscribe((now) => now || abort.abort())
+  try {
+    return await work(abort.signal)
+  } catch (failure) {
+    if (!abort.signal.aborted) throw failure
+  } finally {
+    leave()
+  }
+}
+
 // follow reads what changes for as long as the page is there. After a break it goes on where it was, by any peer.
 export async function follow() {
   let resume = null
-  for (let wait = 250; ; wait = Math.min(wait * 2, 5000)) {
-    try {
-      if (resume == null) {
-        const info = await call('Info')
-        saw(info)
-        resume = info.index
-        epoch.value++
-      }
-      line.value = {state: 'live', why: ''}
-      await stream('Watch', {after: String(resume)}, (message) => {
+  let wait = 250
+  const read = async (signal) => {
+    if (resume == null) {
+      const info = await call('Info', {}, {signal})
+      saw(info)
+      resume = info.index
+      epoch.value++
+    }
+    line.value = {state: 'live', why: ''}
+    await stream(
+      'Watch',
+      {after: String(resume)},
+      (message) => {
         wait = 250
         resume = message.resume
         saw(message)
         told = {index: Number(message.index), whole: message.resume === message.index}
         if (message.kind) listeners.forEach((tell) => tell(message))
-      })
+      },
+      {signal},
+    )
+  }
+  for (;;) {
+    try {
+      await whileSeen(read)
+      wait = 250
     } catch (failure) {
       if (failure.code === 'signed_out') {
         line.value = {state: 'signed out', why: failure.message}
@@ -107,6 +138,7 @@ export async function follow() {
       line.value = {state: 'lost', why: failure.message}
     }
     await pause(wait)
+    wait = Math.min(wait * 2, 5000)
   }
 }
 
