@@ -153,8 +153,8 @@ func TestAnyIndexIsReached(t *testing.T) {
 	}
 }
 
-// TestStepBackIsNear moves back within two segments, by turns: some of the ways to what was asked for first is kept, and
-// little is folded anew.
+// TestStepBackIsNear moves back within two segments, by turns: some of the ways to what was asked for first is kept,
+// and little is folded anew.
 func TestStepBackIsNear(t *testing.T) {
 	h, c := newHistory("a", 6000), testConfig(t)
 	c.BytesMax = 1 << 20
