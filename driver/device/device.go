@@ -13,6 +13,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"starling/driver"
 )
 
 // Kind is what GPUs are called as devices of a node.
@@ -141,6 +143,16 @@ func Environment(all []GPU, numbers []uint32) (env []string) {
 		}
 	}
 	return env
+}
+
+// Numbers are those of the GPUs among devices.
+func Numbers(devices []driver.Device) (numbers []uint32) {
+	for _, one := range devices {
+		if one.Kind == Kind {
+			numbers = append(numbers, one.Number)
+		}
+	}
+	return numbers
 }
 
 // Given are the GPUs of these numbers, but for those that nobody has found.

@@ -119,12 +119,7 @@ func (d *Driver) start(ctx context.Context, t *task, spec driver.Task) error {
 
 // give tells the task in its environment which GPUs are its own, and returns the devices that it needs.
 func (d *Driver) give(t *driver.Task) []string {
-	var numbers []uint32
-	for _, one := range t.Devices {
-		if one.Kind == device.Kind {
-			numbers = append(numbers, one.Number)
-		}
-	}
+	numbers := device.Numbers(t.Devices)
 	t.Env = slices.Clone(t.Env)
 	for _, entry := range device.Environment(d.config.GPUs, numbers) {
 		name, _, _ := strings.Cut(entry, "=")
