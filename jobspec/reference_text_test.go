@@ -126,7 +126,7 @@ const referenceEnvironment = `
 | ` + "`STARLING_OUTPUT`" + ` | in a job whose tasks come after each other: the folder for what the tasks after this one are to have, empty at the start; at most 10,000 files and folders with 64 GiB, and no links. The size is looked at every ten seconds, and an instance that has written more is stopped and has failed; what is written between two looks is not bounded, so leave that much room on the disk. What no task comes after stays on its machine until the job is forgotten; ` + "`starling job output`" + ` copies it |
 | ` + "`STARLING_INPUT`" + ` | in a task that comes after others: a folder with those of them, ` + "`TASK/INDEX/`" + `; only to be read |
 | ` + "`STARLING_DEVICES_<KIND>`" + ` | the numbers of the devices of each kind, with commas between |
-| ` + "`CUDA_VISIBLE_DEVICES`, `NVIDIA_VISIBLE_DEVICES`, `ROCR_VISIBLE_DEVICES`" + ` | the GPUs, as programs of their vendor call them, unless the job sets that itself |
+| ` + "`CUDA_VISIBLE_DEVICES`, `NVIDIA_VISIBLE_DEVICES`, `ROCR_VISIBLE_DEVICES`" + ` | the GPUs, as programs of their vendor call them, unless the job sets that itself; in a container what a CDI spec of the machine sets wins |
 | ` + "`STARLING_DEVICE_SHARE_<KIND>`" + ` | the share of a device, such as 0.5, if less than one was asked for |
 | ` + "`PATH`, `HOME`" + ` | the usual folders, and the home of the account that the program runs as, or a fresh folder; ` + "`env`" + ` may set them, and an image has its own |
 

@@ -20,6 +20,7 @@ import (
 	"github.com/containerd/errdefs"
 
 	"starling/driver"
+	"starling/driver/device"
 	"starling/driver/image"
 	"starling/driver/process"
 )
@@ -43,6 +44,8 @@ type Config struct {
 	// Credentials returns the config.json of Docker with which the registry of a task's image is asked, if it wants
 	// credentials; nil for none. It is kept nowhere.
 	Credentials func(ctx context.Context, task string) ([]byte, error)
+	// CDI are the folders with specs of devices, the later before the earlier; none means /etc/cdi and /var/run/cdi.
+	CDI []string
 }
 
 // Driver runs tasks as processes and in containers.
@@ -71,12 +74,16 @@ func Open(c Config) (*Driver, error) {
 		c.Stall = stallDefault
 	}
 	e := &engine{owner: fmt.Sprintf("%x", sha256.Sum256([]byte(dir)))[:16], tasks: filepath.Join(dir, "tasks"),
-		socket: c.Socket, stall: c.Stall, credentials: c.Credentials, busy: map[string]chan struct{}{}}
+		socket: c.Socket, stall: c.Stall, credentials: c.Credentials, busy: map[string]chan struct{}{},
+		gpus: c.GPUs, folders: c.CDI}
 	if e.client, err = containerd.New(c.Socket, containerd.WithDefaultNamespace(namespace)); err != nil {
 		return nil, fmt.Errorf("use containerd at %s: %w", c.Socket, err)
 	}
 	c.Containers = e
 	e.there.Store(&equipment{lack: errors.New("containers are being looked for")})
+	if len(e.gpus) > 0 {
+		e.readCDI()
+	}
 	d := &Driver{engine: e, found: make(chan struct{})}
 	if d.Driver, err = process.Open(c.Config); err != nil {
 		return nil, errors.Join(err, e.client.Close())
@@ -111,6 +118,15 @@ func (d *Driver) lookUntilFound(ctx context.Context) {
 // Missing tells why no containers run here, nil if they do.
 func (d *Driver) Missing() error { return d.engine.there.Load().lack }
 
+// Warnings lists what this machine cannot do, specs of devices that cannot be used included.
+func (d *Driver) Warnings() []string {
+	all := d.Driver.Warnings()
+	if trouble := d.engine.trouble.Load(); trouble != nil {
+		all = append(all, *trouble...)
+	}
+	return all
+}
+
 // Found is closed when nothing is missing.
 func (d *Driver) Found() <-chan struct{} { return d.found }
 
@@ -134,6 +150,10 @@ type engine struct {
 	stall  time.Duration
 	// credentials are those of Config, which may be nil.
 	credentials func(ctx context.Context, task string) ([]byte, error)
+	gpus        []device.GPU
+	folders     []string // of specs of CDI
+	// trouble is what was wrong with these when they were read last.
+	trouble atomic.Pointer[[]string]
 	// left says that containerd keeps something for a task that is gone.
 	left atomic.Bool
 

@@ -53,6 +53,9 @@ func (e *engine) Prepare(ctx context.Context, key string, t *driver.Task) (*runc
 	if err != nil {
 		return nil, fmt.Errorf("image %q: %w", name, err)
 	}
+	if err := e.inject(t, spec); err != nil {
+		return nil, err
+	}
 	if c.Spec, err = json.Marshal(spec); err != nil {
 		return nil, err
 	}

@@ -40,14 +40,17 @@ type vendor struct {
 	variables []string
 	// files are the devices that lead to none of its GPUs, and are needed for all.
 	files []string
+	// kind is what specs of CDI call its GPUs.
+	kind string
 }
 
 var (
 	nvidia = &vendor{
 		variables: []string{"CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES"},
 		files:     []string{"/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools", "/dev/nvidia-modeset"},
+		kind:      "nvidia.com/gpu",
 	}
-	amd = &vendor{variables: []string{"ROCR_VISIBLE_DEVICES"}, files: []string{"/dev/kfd"}}
+	amd = &vendor{variables: []string{"ROCR_VISIBLE_DEVICES"}, files: []string{"/dev/kfd"}, kind: "amd.com/gpu"}
 )
 
 // Find lists the GPUs of a machine whose /proc and /sys are below root.

@@ -125,3 +125,25 @@ func TestUse(t *testing.T) {
 		t.Errorf("without the program: got %+v, want only %+v", got, amd)
 	}
 }
+
+func TestWhatLeadsToOneGPU(t *testing.T) {
+	all := device.Find(machine(t))
+	for _, test := range []struct {
+		files []string
+		want  bool
+	}{
+		{[]string{"/dev/nvidia0", "/dev/nvidiactl", "/dev/dri/card1"}, true},
+		{[]string{"/dev/nvidiactl"}, false},
+		{[]string{"/dev/nvidia0", "/dev/nvidia1"}, false},
+		{[]string{"/dev/nvidia0", "/dev/nvidia-caps/nvidia-cap7"}, false},
+		{nil, false},
+	} {
+		if got := all[2].IsAll(test.files, all); got != test.want {
+			t.Errorf("%q: got %t, want %t", test.files, got, test.want)
+		}
+	}
+	if got := []string{all[0].CDIKind(), all[1].CDIKind(), (&device.GPU{}).CDIKind()}; !slices.Equal(got,
+		[]string{"nvidia.com/gpu", "amd.com/gpu", ""}) {
+		t.Errorf("got the kinds %q", got)
+	}
+}

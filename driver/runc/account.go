@@ -1,6 +1,7 @@
 package runc
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"os"
@@ -29,6 +30,10 @@ func (b *Bundle) setAccount(name string) error {
 	to.UID, to.GID = uint32(account.Uid), uint32(account.Gid)
 	for _, group := range account.Sgids {
 		to.AdditionalGids = append(to.AdditionalGids, uint32(group))
+	}
+	for i := range b.Spec.Linux.Devices { // as CDI has those of which it states no owner
+		d := &b.Spec.Linux.Devices[i]
+		d.UID, d.GID = cmp.Or(d.UID, &to.UID), cmp.Or(d.GID, &to.GID)
 	}
 	return nil
 }

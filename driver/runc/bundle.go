@@ -94,10 +94,13 @@ func (b *Bundle) Bind(source, path string, readOnly bool) {
 	b.Spec.Mounts = append(b.Spec.Mounts, specs.Mount{Destination: path, Source: source, Type: "bind", Options: options})
 }
 
-// Give gives the container devices of the machine. One that is not there is left out.
+// Give gives the container devices of the machine, except those that it has already, and those that are not there.
 func (b *Bundle) Give(paths []string) error {
 	linux := b.Spec.Linux
 	for _, path := range paths {
+		if slices.ContainsFunc(linux.Devices, func(d specs.LinuxDevice) bool { return d.Path == path }) {
+			continue
+		}
 		var info unix.Stat_t
 		err := unix.Stat(path, &info)
 		if errors.Is(err, unix.ENOENT) {
