@@ -26,21 +26,18 @@ const advice = "run the peer as a service of its own with Delegate=yes"
 // scopeTimeout is the longest wait for systemd.
 const scopeTimeout = 5 * time.Second
 
-// findV2 makes the group and has the kernel offer its controllers there. Where this process shares its own group with
-// others, as a program in a terminal does, it asks systemd for another.
+// findV2 makes the group and has the kernel offer its controllers there. In a scope of systemd that is not its own to
+// divide, as a program in a terminal is, this process asks for another.
 func findV2(name string) (Place, map[string]error) {
 	p := Place{Version: 2, Paths: map[string]string{}}
 	reasons := map[string]error{}
+	var failed error
+	if scope := ownScope(); scope != "" && !delegated(scope) {
+		failed = leaveToScope()
+	}
 	base, err := makeV2(name)
-	if err != nil && inScope() {
-		if failed := leaveToScope(); failed != nil {
-			err = errors.Join(err, failed)
-		} else {
-			if base != "" {
-				os.Remove(filepath.Join(mountPoint, base, name))
-			}
-			base, err = makeV2(name)
-		}
+	if err != nil {
+		err = errors.Join(err, failed)
 	}
 	if p.Unified = path.Join(base, name); base == "" {
 		p.Version, p.Unified = 0, ""
@@ -100,16 +97,31 @@ func vacate(group string) error {
 	return write(filepath.Join(folder, leaf, "cgroup.procs"), strconv.Itoa(os.Getpid()))
 }
 
-// inScope tells whether this process is in a scope of systemd, as all of a terminal is. One that is in a service stays
-// there: who stops the service means it.
-func inScope() bool {
+// ownScope is the scope of systemd that this process is in, as all of a terminal is; "" if it is in none. One that is in
+// a service stays there: who stops the service means it.
+func ownScope() string {
 	own, err := ownGroups()
 	if err != nil {
-		return false
+		return ""
 	}
 	for group := own[""]; len(group) > 1; group = path.Dir(group) {
-		if unit := path.Ext(group); unit == ".scope" || unit == ".service" {
-			return unit == ".scope"
+		switch path.Ext(group) {
+		case ".scope":
+			return group
+		case ".service":
+			return ""
+		}
+	}
+	return ""
+}
+
+// delegated tells whether systemd leaves the groups below one to who is in it. In another it stops all of them when one
+// is out of memory (systemd.scope(5), OOMPolicy=).
+func delegated(group string) bool {
+	for _, name := range []string{"user.delegate", "trusted.delegate"} { // since version 251, and before it
+		value := make([]byte, 1)
+		if n, err := unix.Getxattr(filepath.Join(mountPoint, group), name, value); err == nil && string(value[:n]) == "1" {
+			return true
 		}
 	}
 	return false

@@ -87,7 +87,13 @@ type bench struct {
 
 func newBench(t testing.TB) *bench {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), testTimeout)
+	return newBenchFor(t, testTimeout)
+}
+
+// newBenchFor returns one for a test that may take longer.
+func newBenchFor(t testing.TB, timeout time.Duration) *bench {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	t.Cleanup(cancel)
 	b := &bench{ctx: ctx, folder: t.TempDir(), binary: testBinary(t)}
 	b.Driver = open(t, b.folder)
