@@ -192,7 +192,7 @@ func TestSharedMemory(t *testing.T) {
 }
 
 // openFolder is a folder that every account may pass through.
-func openFolder(t *testing.T) string {
+func openFolder(t testing.TB) string {
 	t.Helper()
 	folder, err := os.MkdirTemp("", "starling-process-test")
 	if err != nil {
