@@ -34,14 +34,15 @@ func quota(millicores int64) int64 {
 }
 
 // Find makes a group of that name below this process's own, to hold the tasks' groups, and lists what cannot be
-// enforced there.
-func Find(name string) (Place, []string) {
+// enforced there. It calls leave, unless that is nil, where this process must be moved to another group first, one that
+// it may divide.
+func Find(name string, leave func() error) (Place, []string) {
 	var p Place
 	var reasons map[string]error
 	var mounted unix.Statfs_t
 	switch err := unix.Statfs(mountPoint, &mounted); {
 	case err == nil && mounted.Type == unix.CGROUP2_SUPER_MAGIC:
-		p, reasons = findV2(name)
+		p, reasons = findV2(name, leave)
 	case err == nil && mounted.Type == unix.TMPFS_MAGIC:
 		p, reasons = findV1(name)
 	default:

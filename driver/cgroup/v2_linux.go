@@ -1,7 +1,6 @@
 package cgroup
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -11,10 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
-	"time"
 
-	systemd "github.com/coreos/go-systemd/v22/dbus"
-	"github.com/godbus/dbus/v5"
 	"golang.org/x/sys/unix"
 
 	"starling/driver"
@@ -23,17 +19,14 @@ import (
 // advice is how a peer gets a group in which it may limit tasks.
 const advice = "run the peer as a service of its own with Delegate=yes"
 
-// scopeTimeout is the longest wait for systemd.
-const scopeTimeout = 5 * time.Second
-
 // findV2 makes the group and has the kernel offer its controllers there. In a scope of systemd that is not its own to
 // divide, as a program in a terminal is, this process asks for another.
-func findV2(name string) (Place, map[string]error) {
+func findV2(name string, leave func() error) (Place, map[string]error) {
 	p := Place{Version: 2, Paths: map[string]string{}}
 	reasons := map[string]error{}
 	var failed error
-	if scope := ownScope(); scope != "" && !delegated(scope) {
-		failed = leaveToScope()
+	if scope := ownScope(); scope != "" && leave != nil && !delegated(scope) {
+		failed = leave()
 	}
 	base, err := makeV2(name)
 	if err != nil {
@@ -125,38 +118,6 @@ func delegated(group string) bool {
 		}
 	}
 	return false
-}
-
-// leaveToScope has systemd move this process to a group of its own that it may divide: the systemd of the machine, or
-// that of the user.
-func leaveToScope() error {
-	ctx, cancel := context.WithTimeout(context.Background(), scopeTimeout)
-	defer cancel()
-	connect := systemd.NewSystemConnectionContext
-	if os.Geteuid() != 0 {
-		connect = systemd.NewUserConnectionContext
-	}
-	manager, err := connect(ctx)
-	if err != nil {
-		return fmt.Errorf("no systemd to ask for a group: %w", err)
-	}
-	defer manager.Close()
-	name, done := fmt.Sprintf("starling-%d.scope", os.Getpid()), make(chan string, 1)
-	if _, err := manager.StartTransientUnitContext(ctx, name, "fail", []systemd.Property{
-		systemd.PropDescription("Starling and its tasks"), systemd.PropPids(uint32(os.Getpid())),
-		{Name: "Delegate", Value: dbus.MakeVariant(true)},
-	}, done); err != nil {
-		return fmt.Errorf("systemd gives no group: %w", err)
-	}
-	select {
-	case result := <-done:
-		if result != "done" {
-			return fmt.Errorf("systemd gives no group: %s of %s", result, name)
-		}
-		return nil
-	case <-ctx.Done():
-		return fmt.Errorf("systemd gives no group: %w", ctx.Err())
-	}
 }
 
 // offer makes a controller available to the groups below one. It leaves those above alone: whoever manages them would

@@ -52,6 +52,8 @@ type Config struct {
 	Failed remains.Retention
 	// Unattended is how long tasks go on while no driver has the folder; zero means lock.UnattendedDefault.
 	Unattended time.Duration
+	// LeaveScope moves this process to a control group that it may divide, where its own is not one; nil for nothing.
+	LeaveScope func() error
 	// UnattendedSessions is how long sessions go on that nobody looks at; zero means ten minutes.
 	UnattendedSessions time.Duration
 }
@@ -170,7 +172,7 @@ func (d *Driver) tasksDir() string { return filepath.Join(d.config.Dir, "tasks")
 // survey finds what this machine can do for tasks.
 func (d *Driver) survey() {
 	name := fmt.Sprintf("starling-%x", sha256.Sum256([]byte(d.config.Dir)))[:len("starling-")+12]
-	d.place, d.warnings = cgroup.Find(name)
+	d.place, d.warnings = cgroup.Find(name, d.config.LeaveScope)
 	if err := mayHaveNamespaces(); err != nil {
 		d.withoutNamespaces(err)
 	} else {

@@ -16,6 +16,7 @@ import (
 	"starling/driver"
 	"starling/driver/drivertest"
 	"starling/driver/process"
+	"starling/driver/scope"
 )
 
 // testTimeout is how long a test waits for what must happen.
@@ -63,7 +64,8 @@ func testBinary(t testing.TB) string {
 
 func open(t testing.TB, folder string) *process.Driver {
 	t.Helper()
-	d, err := process.Open(process.Config{Dir: folder, Hidden: folder, Supervisor: []string{testBinary(t), superviseWord}})
+	d, err := process.Open(process.Config{Dir: folder, Hidden: folder, Supervisor: []string{testBinary(t), superviseWord},
+		LeaveScope: scope.Leave})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,6 +18,7 @@ import (
 
 	"starling/driver"
 	"starling/driver/process"
+	"starling/driver/scope"
 	"starling/trust"
 )
 
@@ -223,7 +224,8 @@ func (a *Agent) sweep(ctx context.Context) error {
 	if _, err := os.Stat(folder); errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
-	d, err := process.Open(process.Config{Dir: folder, Supervisor: []string{a.flock.config.Binary, "supervise"}})
+	d, err := process.Open(process.Config{Dir: folder, Supervisor: []string{a.flock.config.Binary, "supervise"},
+		LeaveScope: scope.Leave})
 	if err != nil {
 		return fmt.Errorf("sweep after agent %s: %w", a.Node, err)
 	}

@@ -30,6 +30,7 @@ import (
 	"starling/driver/device"
 	"starling/driver/lock"
 	"starling/driver/process"
+	"starling/driver/scope"
 	"starling/journal"
 	"starling/peer"
 	"starling/peer/credential"
@@ -146,7 +147,7 @@ func Start(ctx context.Context, config Config) (*Host, error) {
 	h := &Host{asks: &http.Client{Transport: wire.Transport(config.Keys.Shows)}}
 	tasks, err := container.Open(container.Config{Config: process.Config{
 		Dir: filepath.Join(config.Folder, driverFolder), Supervisor: []string{program, config.Supervise}, Small: small,
-		Hidden: cmp.Or(config.Hidden, config.Folder), Free: config.Free, GPUs: device.Find("/"),
+		Hidden: cmp.Or(config.Hidden, config.Folder), Free: config.Free, GPUs: device.Find("/"), LeaveScope: scope.Leave,
 		Unattended: max(config.Absence, lock.UnattendedDefault),
 	}, Socket: config.Containerd, Credentials: h.pullSecret})
 	if err != nil {

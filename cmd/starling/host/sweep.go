@@ -16,6 +16,7 @@ import (
 	"starling/cluster/workload"
 	"starling/driver/container"
 	"starling/driver/process"
+	"starling/driver/scope"
 )
 
 // Sweep ends the tasks in data directories that match the pattern and whose owners were killed, and removes those
@@ -68,7 +69,7 @@ func sweepFolder(path string) error {
 // EndTasks kills the tasks that a machine's peer has left behind in its folder. No peer may run there.
 func EndTasks(folder string) error {
 	tasks, err := process.Open(process.Config{Dir: filepath.Join(folder, driverFolder),
-		Supervisor: []string{"none, for nothing is started"}})
+		Supervisor: []string{"none, for nothing is started"}, LeaveScope: scope.Leave})
 	if err != nil {
 		return err
 	}
