@@ -23,8 +23,8 @@ type Rules struct {
 	Shown  []string
 	// Folders are those of the machine that the task uses where they lie, also where the rest may not be changed.
 	Folders []Folder
-	// Accounts are the files that the task finds instead of others, by the paths of those; none if one is not there.
-	Accounts map[string]string
+	// Accounts are what the task finds in files instead of what they have, by their paths; none if one is not there.
+	Accounts map[string][]byte
 	// Devices are the paths of devices that it was given.
 	Devices []string
 	// Clone3 leaves the task the system call of this name, by which it can make namespaces of users. Who starts it in a

@@ -25,11 +25,6 @@ func (r *Rules) mount() error {
 	if err := r.devices(); err != nil {
 		return fmt.Errorf("make the task's /dev: %w", err)
 	}
-	for path, file := range r.Accounts {
-		if err := bind(file, path); err != nil && !errors.Is(err, unix.ENOENT) {
-			return fmt.Errorf("put %s over %s: %w", file, path, err)
-		}
-	}
 	for _, path := range []string{"/usr", "/boot", "/etc", "/bin", "/sbin", "/lib", "/lib64", "/var/spool/cron",
 		"/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus", "/proc/fs", "/proc/acpi"} {
 		if err := fix(path); err != nil {
@@ -157,7 +152,7 @@ func (r *Rules) devices() error {
 		return err
 	}
 	defer unix.Close(machine)
-	if err := unix.Mount("tmpfs", "/dev", "tmpfs", unix.MS_NOSUID|unix.MS_NOEXEC, "mode=755,size=64k"); err != nil {
+	if err := unix.Mount("tmpfs", "/dev", "tmpfs", unix.MS_NOSUID|unix.MS_NOEXEC, "mode=755"); err != nil {
 		return err
 	}
 	wanted := harmless()
@@ -178,11 +173,27 @@ func (r *Rules) devices() error {
 	if err := os.Mkdir("/dev/pts", 0o755); err != nil {
 		return err
 	}
+	if err := r.showAccounts("/dev/account"); err != nil {
+		return err
+	}
 	err = unix.Mount("devpts", "/dev/pts", "devpts", unix.MS_NOSUID|unix.MS_NOEXEC, "newinstance,ptmxmode=0666,mode=620")
 	if err != nil {
 		return err
 	}
 	return readOnlyHere("/dev")
+}
+
+// showAccounts puts files that lie in memory and have no name in the place of others; for a moment they have this one.
+func (r *Rules) showAccounts(name string) error {
+	for path, text := range r.Accounts {
+		if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
+			continue
+		}
+		if err := errors.Join(os.WriteFile(name, text, 0o644), bind(name, path), os.Remove(name)); err != nil {
+			return fmt.Errorf("put another file over %s: %w", path, err)
+		}
+	}
+	return nil
 }
 
 // readOnlyHere keeps one file system from being changed, and none that is mounted below it.

@@ -92,14 +92,14 @@ func workDir(f folder, t driver.Task, account *syscall.Credential) (string, erro
 	return f.work(), os.Chown(f.work(), int(account.Uid), int(account.Gid))
 }
 
-// accounts writes the files of accounts that a task finds whose user is its job's own: programs ask who they are. None
-// for another user.
-func (f folder) accounts(name string) (map[string]string, error) {
+// accounts are the files of accounts that a task finds whose user is its job's own: programs ask who they are. None for
+// another user.
+func (f folder) accounts(name string) (map[string][]byte, error) {
 	number, own := driver.OwnNumber(name)
 	if !own {
 		return nil, nil
 	}
-	files := map[string]string{}
+	files := map[string][]byte{}
 	for path, line := range map[string]string{
 		"/etc/passwd": fmt.Sprintf("task:x:%d:%d::%s:/bin/sh\n", number, number, f.work()),
 		"/etc/group":  fmt.Sprintf("task:x:%d:\n", number),
@@ -108,11 +108,7 @@ func (f folder) accounts(name string) (map[string]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		file := f.file(filepath.Base(path))
-		if err := os.WriteFile(file, append(text, line...), 0o644); err != nil {
-			return nil, err
-		}
-		files[path] = file
+		files[path] = append(text, line...)
 	}
 	return files, nil
 }
