@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"sync"
 	"syscall"
 	"time"
@@ -137,7 +138,7 @@ func (d *Driver) open() error {
 	if len(d.config.Supervisor) == 0 {
 		return errors.New("Config.Supervisor is empty")
 	}
-	if err := os.MkdirAll(d.tasksDir(), 0o711); err != nil {
+	if err := errors.Join(closeOnExec(), os.MkdirAll(d.tasksDir(), 0o711)); err != nil {
 		return err
 	}
 	var err error
@@ -168,6 +169,18 @@ func (d *Driver) open() error {
 }
 
 func (d *Driver) tasksDir() string { return filepath.Join(d.config.Dir, "tasks") }
+
+// closeOnExec has what this process has from whatever started it closed in those that it starts, lest somebody wait for
+// the end of a pipe that a task holds. What the runtime has opened is closed there anyway.
+func closeOnExec() error {
+	files, err := os.ReadDir(openFilesFolder)
+	for _, file := range files {
+		if fd, err := strconv.Atoi(file.Name()); err == nil && fd > 2 {
+			syscall.CloseOnExec(fd)
+		}
+	}
+	return err
+}
 
 // survey finds what this machine can do for tasks.
 func (d *Driver) survey() {

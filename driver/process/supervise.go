@@ -11,12 +11,9 @@ import (
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
-	"strconv"
 	"sync"
 	"syscall"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"starling/driver"
 	"starling/driver/cgroup"
@@ -51,7 +48,6 @@ const recordAgain = time.Second
 // Supervise owns the task in a folder until it has ended. It is the whole life of a supervisor process, which a driver
 // starts as Config.Supervisor says, and returns its exit code. It runs containers if it can mount their file systems.
 func Supervise(dir string, mount runc.Mounter) int {
-	runtime.LockOSThread() // runc, too, is to be forked by a thread that does not end
 	// The machine's shutdown tells all processes to end. The task does that by itself, and somebody must see how.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
 	if filepath.Base(filepath.Dir(dir)) == sessionsFolder {
@@ -100,27 +96,8 @@ func newSupervisor(f folder, mount runc.Mounter) *supervisor {
 		syscall.CloseOnExec(inherited)
 		_ = syscall.SetNonblock(inherited, true) // so that Close ends a blocked Read
 	}
-	closeInherited()
 	return &supervisor{folder: f, mount: mount,
 		alive: os.NewFile(aliveFile, f.alive()), orders: os.NewFile(ordersFile, f.orders())}
-}
-
-// closeInherited closes what the peer has from whoever started it, lest somebody wait for the end of a pipe that a task
-// holds. What the runtime has opened for this process is closed on exec, what was inherited is not.
-func closeInherited() {
-	files, err := os.ReadDir(openFilesFolder)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-	}
-	for _, file := range files {
-		fd, err := strconv.Atoi(file.Name())
-		if err != nil || fd <= ordersFile {
-			continue
-		}
-		if flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0); err == nil && flags&unix.FD_CLOEXEC == 0 {
-			syscall.Close(fd)
-		}
-	}
 }
 
 func (s *supervisor) run() error {
@@ -177,6 +154,7 @@ func (s *supervisor) start() (started, error) {
 	}
 	pidfd := -1
 	if s.task.Container != nil {
+		runtime.LockOSThread() // runc, too, is to be forked by a thread that does not end
 		if s.task.Namespaces {
 			s.warnings = confine.MountOwn()
 		}
