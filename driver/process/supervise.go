@@ -387,7 +387,9 @@ func (s *supervisor) kill() {
 	if !gone {
 		_ = syscall.Kill(-s.pid, syscall.SIGKILL)
 	}
-	s.family.kill()
+	if all := s.family.kill(); all && !s.task.Free { // then those beside the task are in its namespace, too
+		return
+	}
 	if _, err := s.group.Kill(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 	}
