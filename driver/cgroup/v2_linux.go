@@ -90,8 +90,8 @@ func vacate(group string) error {
 	return write(filepath.Join(folder, leaf, "cgroup.procs"), strconv.Itoa(os.Getpid()))
 }
 
-// ownScope is the scope of systemd that this process is in, as all of a terminal is; "" if it is in none. One that is in
-// a service stays there: who stops the service means it.
+// ownScope is the scope of systemd that this process is in, as all of a terminal is; "" if it is in none. One that is
+// in a service stays there: who stops the service means it.
 func ownScope() string {
 	own, err := ownGroups()
 	if err != nil {

@@ -16,6 +16,7 @@ import (
 	"starling/driver/container"
 	"starling/driver/device"
 	"starling/driver/process"
+	"starling/driver/scope"
 )
 
 // graphics is a machine with two GPUs, whose devices have no driver, and a folder for specs of CDI.
@@ -59,8 +60,9 @@ func (g *graphics) open(t *testing.T, all []device.GPU) {
 	}
 	var err error
 	g.Driver, err = container.Open(container.Config{Socket: engine.Socket,
-		CDI:    []string{filepath.Join(g.specs, "none"), g.specs},
-		Config: process.Config{Dir: g.folder, Supervisor: []string{testBinary(t), superviseWord}, GPUs: all}})
+		CDI: []string{filepath.Join(g.specs, "none"), g.specs},
+		Config: process.Config{Dir: g.folder, Supervisor: []string{testBinary(t), superviseWord},
+			LeaveScope: scope.Leave, GPUs: all}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,6 +18,7 @@ import (
 	"starling/driver/container/containertest"
 	"starling/driver/drivertest"
 	"starling/driver/process"
+	"starling/driver/scope"
 )
 
 // testTimeout is how long a test waits for what must happen.
@@ -77,7 +78,8 @@ func testBinary(t testing.TB) string {
 func open(t testing.TB, folder string) *container.Driver {
 	t.Helper()
 	d, err := container.Open(container.Config{Socket: engine.Socket,
-		Config: process.Config{Dir: folder, Supervisor: []string{testBinary(t), superviseWord}}})
+		Config: process.Config{Dir: folder, Supervisor: []string{testBinary(t), superviseWord},
+			LeaveScope: scope.Leave}})
 	if err != nil {
 		t.Fatal(err)
 	}

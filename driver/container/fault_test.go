@@ -24,6 +24,7 @@ import (
 	"starling/driver/container"
 	"starling/driver/container/containertest"
 	"starling/driver/process"
+	"starling/driver/scope"
 )
 
 func owner(info os.FileInfo) int {
@@ -64,7 +65,8 @@ func front(t *testing.T, answer func(w http.ResponseWriter, r *http.Request) boo
 func impatient(t *testing.T, c *containertest.Containerd) *container.Driver {
 	t.Helper()
 	d, err := container.Open(container.Config{Socket: c.Socket, Stall: time.Second,
-		Config: process.Config{Dir: t.TempDir(), Supervisor: []string{testBinary(t), superviseWord}}})
+		Config: process.Config{Dir: t.TempDir(), Supervisor: []string{testBinary(t), superviseWord},
+			LeaveScope: scope.Leave}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -247,7 +249,8 @@ func own(t *testing.T) *containertest.Containerd {
 func over(t *testing.T, c *containertest.Containerd, folder string) *bench {
 	t.Helper()
 	d, err := container.Open(container.Config{Socket: c.Socket,
-		Config: process.Config{Dir: folder, Supervisor: []string{testBinary(t), superviseWord}}})
+		Config: process.Config{Dir: folder, Supervisor: []string{testBinary(t), superviseWord},
+			LeaveScope: scope.Leave}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -458,7 +461,8 @@ func TestNoContainerd(t *testing.T) {
 	t.Parallel()
 	socket := filepath.Join(t.TempDir(), "no.sock")
 	d, err := container.Open(container.Config{Socket: socket,
-		Config: process.Config{Dir: t.TempDir(), Supervisor: []string{testBinary(t), superviseWord}}})
+		Config: process.Config{Dir: t.TempDir(), Supervisor: []string{testBinary(t), superviseWord},
+			LeaveScope: scope.Leave}})
 	if err != nil {
 		t.Fatal(err)
 	}

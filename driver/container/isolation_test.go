@@ -19,6 +19,7 @@ import (
 	"starling/driver/container/containertest"
 	"starling/driver/device"
 	"starling/driver/process"
+	"starling/driver/scope"
 )
 
 // TestImage has the image say what the task does not.
@@ -212,7 +213,8 @@ func TestGPU(t *testing.T) {
 	}
 	var err error
 	b.Driver, err = container.Open(container.Config{Socket: engine.Socket,
-		Config: process.Config{Dir: b.folder, Supervisor: []string{testBinary(t), superviseWord}, GPUs: all}})
+		Config: process.Config{Dir: b.folder, Supervisor: []string{testBinary(t), superviseWord},
+			LeaveScope: scope.Leave, GPUs: all}})
 	if err != nil {
 		t.Fatal(err)
 	}

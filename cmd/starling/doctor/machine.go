@@ -16,6 +16,7 @@ import (
 	"starling/cmd/starling/settings"
 	"starling/driver/container"
 	"starling/driver/process"
+	"starling/driver/scope"
 	"starling/terms"
 	"starling/trust"
 )
@@ -53,7 +54,7 @@ func isolation(config *settings.Agent) (all []finding) {
 	}
 	defer os.RemoveAll(folder)
 	tasks, err := container.Open(container.Config{Socket: config.Containerd, Config: process.Config{
-		Dir: folder, Supervisor: []string{os.Args[0]}}}) // nothing is started
+		Dir: folder, Supervisor: []string{os.Args[0]}, LeaveScope: scope.Leave}}) // nothing is started
 	if err != nil {
 		return []finding{{wrong, "isolation", err.Error(), ""}}
 	}
