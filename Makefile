@@ -94,6 +94,11 @@ storm: ## real machines in network namespaces and all that may befall them, for 
 bench: ## all benchmarks, or those that match BENCH
 	go test -run '^$$' -bench '$(BENCH)' -benchmem -timeout 30m ./...
 
+.PHONY: virtual
+virtual: ## try the drivers in a virtual Debian with control groups of version 2, as root: some ten minutes
+	@.ci/install debootstrap=debootstrap qemu-system-x86_64=qemu-system-x86
+	.ci/virtual
+
 .PHONY: packages
 packages: ## try the packages of the present commit in a fresh Debian, as root: install, upgrade, remove
 	@.ci/install debootstrap=debootstrap
