@@ -92,6 +92,11 @@ func (s *State) FinishIfDone(id terms.JobID) {
 	s.finished.Set(finished{s.Index, id})
 	s.finishedSlots += j.SlotCount()
 	s.countSpecs(s.Job(id), 1)
+	for task := range j.Tasks {
+		if j.KeepVolumes(task) > 0 {
+			s.EachSlot(id, task, s.keepVolumes)
+		}
+	}
 }
 
 // Expire lets a finished job be forgotten at the end of the entry: until then what the entry does may name it.

@@ -196,7 +196,7 @@ func (s *State) adopt(j *workload.Job, task int, suits func(facts.TaskKey, facts
 		slot, _ := s.SlotAt(r)
 		s.countSlot(r, &slot, 1)
 	}
-	s.recount(s.Job(j.ID), task)
+	s.editTask(s.editJob(j.ID), task).Recount(s.Job(j.ID), task)
 }
 
 // dropVersions forgets old versions that no instance has any more.

@@ -208,11 +208,6 @@ func (s *State) setSharing(j *workload.Job) {
 	}
 }
 
-// markSharesDirty lets placement look at what virtual peers run of a job: what is over needs none.
-func (s *State) markSharesDirty(j *workload.Job, old, next facts.Phase) {
-	s.PlacementDirty = s.PlacementDirty || old != next && j.Spec.Shares()
-}
-
 // SetShare bounds the instances of a task that run at a time. Those that run already stay.
 func (s *State) SetShare(id terms.JobID, task int, share uint32) {
 	if s.Job(id).Tasks[task].ShareBound == share+1 {

@@ -280,17 +280,12 @@ func (s *State) AssignSpecial(r facts.SlotRef, n facts.NodeIndex, visit func(fac
 	}
 }
 
-// recount counts the main seats of a task for updates anew.
-func (s *State) recount(j *workload.Job, task int) {
-	s.editTask(s.editJob(j.ID), task).Recount(j, task)
-}
-
 // putSlot replaces the row of a seat and counts it; room and the queue of placement are the caller's.
 func (s *State) putSlot(j *workload.Job, r facts.SlotRef, next facts.Slot) {
 	t := s.editTask(j, int(r.Task))
 	old := t.SeatAt(r)
 	s.count(t, next.Hash(r)-old.Hash(r))
-	s.markSharesDirty(j, old.Phase, next.Phase)
+	s.PlacementDirty = s.PlacementDirty || old.Phase != next.Phase && j.Spec.Shares() // what is over needs no virtual peer
 	t.Put(j, r, &old, &next)
 	if old.Node != next.Node || old.Order != next.Order || old.Phase.Final() != next.Phase.Final() ||
 		old.Phase.Found() != next.Phase.Found() || old.Health != next.Health && j.IsTold(r, &old) != j.IsTold(r, &next) {
@@ -336,7 +331,7 @@ func (s *State) findVolumes(t *workload.Task, r facts.SlotRef) {
 		if r.Index = set.Slot.Index; t.Slots.At(int(r.Index)).Order != 0 || v.Empty {
 			continue
 		}
-		v.User = j.ID
+		v.User, v.Until = j.ID, 0
 		s.volumes.Put(set, v)
 		for t.Fresh <= r.Index {
 			t.Fresh++
@@ -346,10 +341,13 @@ func (s *State) findVolumes(t *workload.Task, r facts.SlotRef) {
 	}
 }
 
-// keepVolumes notes where the volumes of a slot are that is dropped. It returns true.
+// keepVolumes notes where the volumes of a slot are that no instance is to have any more. It returns true.
 func (s *State) keepVolumes(r facts.SlotRef, slot facts.Slot) bool {
-	if s.Rules >= rules.Volumes && r.Seat == facts.MainSeat && s.Job(r.Job).HasVolumes(int(r.Task)) {
-		s.volumes.Keep(s.NameOf(r), r.Job, &slot, s.Time)
+	j := s.Job(r.Job)
+	if s.Rules < rules.Volumes || r.Seat != facts.MainSeat || !j.HasVolumes(int(r.Task)) {
+		return true
 	}
+	kept := facts.Volumes{User: r.Job, Node: slot.Node, Order: slot.Order, Since: s.Time}
+	s.volumes.Keep(s.NameOf(r), kept, j.KeepVolumes(int(r.Task)))
 	return true
 }

@@ -216,6 +216,9 @@ func (s *State) NextDeadline() (at terms.Time, ok bool) {
 	if due, starving := s.StarvingDue(); starving && (!ok || due < at) {
 		at, ok = due, true
 	}
+	if _, due, kept := s.volumes.Due(); kept && (!ok || due < at) {
+		at, ok = due, true
+	}
 	return at, ok
 }
 

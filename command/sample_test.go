@@ -110,6 +110,10 @@ func addJobs(submit *SubmitJob, add func(Command)) {
 	placed.Spec.Tasks[0].Secrets = []terms.SecretUse{{Name: "db-password", OnChange: terms.SignalHangUp,
 		Path: "/run/secrets/db", Version: 3}}
 	add(&placed)
+	kept := placed
+	kept.Spec.Tasks = slices.Clone(placed.Spec.Tasks)
+	kept.Spec.Tasks[0].KeepVolumesMillis = 30 * 24 * 3_600_000
+	add(&kept)
 }
 
 // commands returns one of every kind, in its first version.

@@ -133,6 +133,8 @@ func programFields() []field[terms.Task] {
 			named("checks", "Questions that are asked of each instance again and again. It is ready when all were answered well; without checks, when it runs."),
 		bind(list(volumeForm(), 0, terms.VolumesMax), func(t *spec) *[]terms.Volume { return &t.Volumes }).
 			named("volumes", "Folders that each instance of a stateful job finds again whenever it starts, by name; also in a later job of the same name. The path stands in STARLING_VOLUME_<NAME>."),
+		bind(optional(durationOf[int64](terms.KeepVolumesMillisMax)), func(t *spec) *int64 { return &t.KeepVolumesMillis }).
+			named("keep_volumes", "How long the volumes of an instance are kept when no instance is to have them any more: from the end of the job, or from when the task has fewer instances. Then what they hold is deleted, which starling volume ls tells before. Without it, or with 0, they are kept until starling volume rm."),
 		bind(list(hostPathForm(), 0, terms.HostPathsMax), func(t *spec) *[]terms.HostPath { return &t.HostPaths }).
 			named("host_paths", "Folders of its machine that an instance uses, by the names under which machines offer them (host_paths of the agent): it runs on such machines only. The path stands in STARLING_HOST_PATH_<NAME>. Admins name any, others those that the pool has under host_paths. Who may read and write there is up to the folder; Starling neither makes nor empties it."),
 	}
@@ -317,8 +319,10 @@ func bytesForm() form[int64] {
 	})
 }
 
-func durationForm(most int64) form[uint32] {
-	return quantityForm[uint32](quantity{
+func durationForm(most int64) form[uint32] { return durationOf[uint32](most) }
+
+func durationOf[N uint32 | int64](most int64) form[N] {
+	return quantityForm[N](quantity{
 		words: durationWords, pattern: durationPattern, format: FormatDuration, bare: object{{"const", 0}},
 		parse: func(text string) (int64, error) { return ParseDuration(text, most) },
 	})

@@ -156,6 +156,7 @@ func (f *fold) meetDeadlines() bool {
 		f.s.Visit(1)
 		r, ok := f.s.Due()
 		switch {
+		case storage.Expire(f.s):
 		case !ok:
 			return true
 		case r.OfNode():

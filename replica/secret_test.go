@@ -31,10 +31,13 @@ func (w *story) secrets(verb string, by terms.PeerID, plain []string) {
 
 // setFiles gives a task a volume, or lets it read a version of a secret: NAME+VERSION.
 func setFiles(t *terms.Task, key, value string) {
-	if key == "volume" {
+	switch key {
+	case "volume":
 		t.Volumes = []terms.Volume{{Name: value}}
-		return
+	case "volumes-for":
+		t.KeepVolumesMillis = number(value)
+	default:
+		name, version, _ := strings.Cut(value, "+")
+		t.Secrets = []terms.SecretUse{{Name: name, Version: uint32(number(version))}}
 	}
-	name, version, _ := strings.Cut(value, "+")
-	t.Secrets = []terms.SecretUse{{Name: name, Version: uint32(number(version))}}
 }

@@ -34,7 +34,7 @@ import (
 //	                             also stateful and daemon; and batch=1 canaries=1 auto min=1000 healthy=5000
 //	                             progress=9000 failures=0 attempts=1 rollback paused same,
 //	                             resched=2 fibonacci=2 lost=5000 wait keep=original stop-after=3000
-//	                             volume, check; against=2 unless it is made against the present version
+//	                             volume, volumes-for=5000, check; against=2 unless it is made against the present version
 //	                             where=ssd and prefers=ssd (its disk), app=web (a label), apart=web and near=web
 //	                             (others with that label, on the node, and with the same disk), per-node=2
 //	                             spread=disk placement=spread
@@ -277,7 +277,11 @@ func (w *story) tellMore(verb string, by terms.PeerID, plain []string) bool {
 func (w *story) volumes(verb string, by terms.PeerID, plain []string) {
 	if verb == "volumes" {
 		for _, one := range storage.List(w.s) {
-			fmt.Fprintf(&w.out, "%s on %s: %s\n", one.Set, one.Node, one.State)
+			fmt.Fprintf(&w.out, "%s on %s: %s", one.Set, one.Node, one.State)
+			if one.Until != 0 {
+				fmt.Fprintf(&w.out, " until %d", one.Until)
+			}
+			w.out.WriteByte('\n')
 		}
 		return
 	}
@@ -367,7 +371,7 @@ func setTask(t *terms.Task, key, value string) {
 		t.Disconnect.Wait = true
 	case "keep":
 		t.Disconnect.Keep = terms.Survivor(slices.Index(terms.Survivors(), value))
-	case "volume", "secret":
+	case "volume", "volumes-for", "secret":
 		setFiles(t, key, value)
 	case "check":
 		t.Checks = []terms.Check{{Kind: terms.CheckCommand, Command: []string{"check"}, IntervalMillis: 1000,

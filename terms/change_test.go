@@ -232,7 +232,7 @@ func TestEveryFieldHasItsChange(t *testing.T) {
 	for key, change := range map[string]Change{
 		"name command container env work_dir user pids_limit id_tokens secrets checks volumes host_paths resources devices ports labels": Replace,
 		"constraints per_machine_max spread_over placement max_run_time on_members_change restart reschedule":                            InPlace,
-		"instances min_available max_running after percent task_scheduler":                                                               NoChange,
+		"instances min_available max_running after percent task_scheduler keep_volumes":                                                  NoChange,
 		"job type priority preemptible revocable controller kill_on_preempt min_success keep update tasks":                               NoChange,
 	} {
 		for _, one := range strings.Fields(key) {

@@ -25,7 +25,7 @@ type field[T any] struct {
 // versions lists since which number of the rules there is each version of the encoding, from version 1. One has all
 // fields of those before it.
 var versions = [...]rules.Number{rules.First, rules.StopDelays, rules.Containers, rules.Authorities,
-	rules.Volumes, rules.DiskLimits, rules.Lacks, rules.HostPaths, rules.SecretVersions}
+	rules.Volumes, rules.DiskLimits, rules.Lacks, rules.HostPaths, rules.SecretVersions, rules.KeptVolumes}
 
 // VersionSince returns since which number of the rules jobs have a version of their encoding; ok is false for one that
 // this program does not know.
@@ -123,6 +123,7 @@ var taskFields = [...]field[Task]{
 	{"checks", 7, replace[Task], codeOnFailure},
 	{"host_paths", 8, replace[Task], func(c *coder, t *Task) { codec.List(c, &t.HostPaths, HostPathsMax, codeHostPath) }},
 	{"secrets", 9, replace[Task], codeMoreOfSecrets},
+	{"keep_volumes", 10, nothing[Task], func(c *coder, t *Task) { codec.Integer(c, &t.KeepVolumesMillis, math.MaxInt64) }},
 }
 
 // Code writes or reads the job, in the version of the coder.

@@ -213,6 +213,9 @@ type Task struct {
 	// ProcessesMax bounds the processes and threads of an instance, 0 as its node does. Jobs have it since
 	// rules.Authorities.
 	ProcessesMax uint32
+	// KeepVolumesMillis is how long what the volumes of a slot hold is kept when no instance is to have them any more: the
+	// job has ended, or the task has fewer instances. 0 is until somebody removes them. Since rules.KeptVolumes.
+	KeepVolumesMillis int64
 	// DiskBytesMax bounds what an instance takes of the disk, 0 as its node does. Jobs have it since rules.DiskLimits.
 	DiskBytesMax int64
 	// OnMembersChange is what instances are sent when the files of the job's plugins have changed.

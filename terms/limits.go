@@ -88,6 +88,8 @@ const (
 	// DelayMillisMax and GraceMillisMax bound delays and graces: 24 hours and 1 hour.
 	DelayMillisMax = 24 * 60 * 60 * 1000
 	GraceMillisMax = 60 * 60 * 1000
+	// KeepVolumesMillisMax bounds how long volumes may be kept that are not kept until they are removed: ten years.
+	KeepVolumesMillisMax = 10 * 365 * DelayMillisMax
 	// KeepLeast is the shortest time for which a job is kept that has ended.
 	KeepLeast = 1
 	// TaskProcessesMax bounds the processes and threads of an instance: Linux has no larger numbers.

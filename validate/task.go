@@ -203,6 +203,10 @@ func (p *problems) volumes(t *terms.Task, kind terms.JobType) {
 	if len(t.Volumes) > 0 && kind != terms.Stateful {
 		p.add("volumes", "need a stateful job: a volume belongs to one instance at a time")
 	}
+	p.bounded("keep_volumes", t.KeepVolumesMillis, 0, terms.KeepVolumesMillisMax)
+	if keep := t.KeepVolumesMillis; len(t.Volumes) == 0 && 0 < keep && keep <= terms.KeepVolumesMillisMax {
+		p.add("keep_volumes", "needs volumes")
+	}
 	for i := range t.Volumes {
 		named(p, "volumes", t.Volumes[:i+1], func(v *terms.Volume) string { return v.Name })
 	}

@@ -679,6 +679,8 @@ type TaskSpec struct {
 	Secrets []*SecretUse `protobuf:"bytes,39,rep,name=secrets,proto3" json:"secrets,omitempty"`
 	// Folders of its machine that an instance uses. The task's constraints must have that attribute "host_path.NAME" exists.
 	HostPaths []*HostPath `protobuf:"bytes,40,rep,name=host_paths,json=hostPaths,proto3" json:"host_paths,omitempty"`
+	// How long volumes are kept when no instance is to have them any more; 0 until somebody removes them.
+	KeepVolumesMillis int64 `protobuf:"varint,41,opt,name=keep_volumes_millis,json=keepVolumesMillis,proto3" json:"keep_volumes_millis,omitempty"`
 	// What comes when the restarts are used up; absent never tries another node.
 	Reschedule *Reschedule `protobuf:"bytes,14,opt,name=reschedule,proto3" json:"reschedule,omitempty"`
 	// What becomes of an instance whose node left; absent gives it up at once.
@@ -896,6 +898,13 @@ func (x *TaskSpec) GetHostPaths() []*HostPath {
 		return x.HostPaths
 	}
 	return nil
+}
+
+func (x *TaskSpec) GetKeepVolumesMillis() int64 {
+	if x != nil {
+		return x.KeepVolumesMillis
+	}
+	return 0
 }
 
 func (x *TaskSpec) GetReschedule() *Reschedule {
@@ -4292,7 +4301,9 @@ type Volumes struct {
 	// When its instance went; absent while the job has that.
 	Since *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=since,proto3" json:"since,omitempty"`
 	// The names of each, as long as the job is there.
-	Names         []string `protobuf:"bytes,9,rep,name=names,proto3" json:"names,omitempty"`
+	Names []string `protobuf:"bytes,9,rep,name=names,proto3" json:"names,omitempty"`
+	// When what they hold is deleted by itself; absent if nobody has said.
+	Until         *timestamppb.Timestamp `protobuf:"bytes,10,opt,name=until,proto3" json:"until,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -4386,6 +4397,13 @@ func (x *Volumes) GetSince() *timestamppb.Timestamp {
 func (x *Volumes) GetNames() []string {
 	if x != nil {
 		return x.Names
+	}
+	return nil
+}
+
+func (x *Volumes) GetUntil() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Until
 	}
 	return nil
 }
@@ -14302,7 +14320,7 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\brollback\x18\t \x01(\bR\brollback\x12!\n" +
 	"\fstart_paused\x18\n" +
 	" \x01(\bR\vstartPaused\x12\x1b\n" +
-	"\tsame_node\x18\v \x01(\bR\bsameNode\"\xc7\v\n" +
+	"\tsame_node\x18\v \x01(\bR\bsameNode\"\xf7\v\n" +
 	"\bTaskSpec\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1c\n" +
 	"\tinstances\x18\x02 \x01(\rR\tinstances\x12\x18\n" +
@@ -14330,7 +14348,8 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\x0edisk_bytes_max\x18& \x01(\x03R\fdiskBytesMax\x120\n" +
 	"\asecrets\x18' \x03(\v2\x16.starling.v1.SecretUseR\asecrets\x124\n" +
 	"\n" +
-	"host_paths\x18( \x03(\v2\x15.starling.v1.HostPathR\thostPaths\x127\n" +
+	"host_paths\x18( \x03(\v2\x15.starling.v1.HostPathR\thostPaths\x12.\n" +
+	"\x13keep_volumes_millis\x18) \x01(\x03R\x11keepVolumesMillis\x127\n" +
 	"\n" +
 	"reschedule\x18\x0e \x01(\v2\x17.starling.v1.RescheduleR\n" +
 	"reschedule\x127\n" +
@@ -14616,7 +14635,7 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\x05index\x18\x01 \x01(\x04R\x05index\x12.\n" +
 	"\x04time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12.\n" +
 	"\avolumes\x18\x03 \x03(\v2\x14.starling.v1.VolumesR\avolumes\x12&\n" +
-	"\x0fnext_page_token\x18\x04 \x01(\tR\rnextPageToken\"\xe9\x01\n" +
+	"\x0fnext_page_token\x18\x04 \x01(\tR\rnextPageToken\"\x9b\x02\n" +
 	"\aVolumes\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x10\n" +
 	"\x03job\x18\x02 \x01(\tR\x03job\x12\x12\n" +
@@ -14628,7 +14647,9 @@ const file_v1_starling_proto_rawDesc = "" +
 	"allocation\x18\a \x01(\tR\n" +
 	"allocation\x120\n" +
 	"\x05since\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x12\x14\n" +
-	"\x05names\x18\t \x03(\tR\x05names\"\x92\x01\n" +
+	"\x05names\x18\t \x03(\tR\x05names\x120\n" +
+	"\x05until\x18\n" +
+	" \x01(\v2\x1a.google.protobuf.TimestampR\x05until\"\x92\x01\n" +
 	"\x10PutSecretRequest\x12\x1d\n" +
 	"\n" +
 	"request_id\x18\x01 \x01(\tR\trequestId\x12\x12\n" +
@@ -15769,237 +15790,238 @@ var file_v1_starling_proto_depIdxs = []int32{
 	175, // 45: starling.v1.ListVolumesResponse.time:type_name -> google.protobuf.Timestamp
 	52,  // 46: starling.v1.ListVolumesResponse.volumes:type_name -> starling.v1.Volumes
 	175, // 47: starling.v1.Volumes.since:type_name -> google.protobuf.Timestamp
-	175, // 48: starling.v1.ListSecretsResponse.time:type_name -> google.protobuf.Timestamp
-	57,  // 49: starling.v1.ListSecretsResponse.secrets:type_name -> starling.v1.Secret
-	175, // 50: starling.v1.Secret.put_at:type_name -> google.protobuf.Timestamp
-	58,  // 51: starling.v1.Secret.versions:type_name -> starling.v1.SecretVersion
-	175, // 52: starling.v1.SecretVersion.put_at:type_name -> google.protobuf.Timestamp
-	175, // 53: starling.v1.VolumeStatsResponse.time:type_name -> google.protobuf.Timestamp
-	52,  // 54: starling.v1.VolumeStatsResponse.volumes:type_name -> starling.v1.Volumes
-	65,  // 55: starling.v1.VolumeStatsResponse.uses:type_name -> starling.v1.VolumeUse
-	73,  // 56: starling.v1.PoolSpec.quotas:type_name -> starling.v1.Quota
-	72,  // 57: starling.v1.ChangePoolsRequest.pools:type_name -> starling.v1.PoolSpec
-	72,  // 58: starling.v1.PlanPoolsRequest.pools:type_name -> starling.v1.PoolSpec
-	78,  // 59: starling.v1.PlanPoolsResponse.changes:type_name -> starling.v1.PoolChange
-	79,  // 60: starling.v1.PlanPoolsResponse.entitlements:type_name -> starling.v1.EntitlementChange
-	1,   // 61: starling.v1.PlanPoolsResponse.warnings:type_name -> starling.v1.Problem
-	28,  // 62: starling.v1.PoolChange.changes:type_name -> starling.v1.Change
-	175, // 63: starling.v1.ListPoolsResponse.time:type_name -> google.protobuf.Timestamp
-	82,  // 64: starling.v1.ListPoolsResponse.capacity:type_name -> starling.v1.Amount
-	83,  // 65: starling.v1.ListPoolsResponse.pools:type_name -> starling.v1.Pool
-	1,   // 66: starling.v1.ListPoolsResponse.warnings:type_name -> starling.v1.Problem
-	72,  // 67: starling.v1.Pool.spec:type_name -> starling.v1.PoolSpec
-	84,  // 68: starling.v1.Pool.uses:type_name -> starling.v1.PoolUse
-	175, // 69: starling.v1.PoolStatusResponse.time:type_name -> google.protobuf.Timestamp
-	83,  // 70: starling.v1.PoolStatusResponse.pool:type_name -> starling.v1.Pool
-	87,  // 71: starling.v1.PoolStatusResponse.explanations:type_name -> starling.v1.PoolExplanation
-	88,  // 72: starling.v1.PoolExplanation.parts:type_name -> starling.v1.Part
-	175, // 73: starling.v1.JobHistoryResponse.time:type_name -> google.protobuf.Timestamp
-	96,  // 74: starling.v1.JobHistoryResponse.job:type_name -> starling.v1.Job
-	91,  // 75: starling.v1.JobHistoryResponse.versions:type_name -> starling.v1.JobVersion
-	175, // 76: starling.v1.JobVersion.brought_at:type_name -> google.protobuf.Timestamp
-	2,   // 77: starling.v1.JobVersion.spec:type_name -> starling.v1.JobSpec
-	28,  // 78: starling.v1.JobDiffResponse.changes:type_name -> starling.v1.Change
-	175, // 79: starling.v1.ListJobsResponse.time:type_name -> google.protobuf.Timestamp
-	96,  // 80: starling.v1.ListJobsResponse.jobs:type_name -> starling.v1.Job
-	99,  // 81: starling.v1.Job.counts:type_name -> starling.v1.Counts
-	175, // 82: starling.v1.Job.submitted_at:type_name -> google.protobuf.Timestamp
-	175, // 83: starling.v1.Job.finished_at:type_name -> google.protobuf.Timestamp
-	98,  // 84: starling.v1.Job.update:type_name -> starling.v1.Update
-	97,  // 85: starling.v1.Job.policy_action:type_name -> starling.v1.PolicyAction
-	175, // 86: starling.v1.PolicyAction.at:type_name -> google.protobuf.Timestamp
-	175, // 87: starling.v1.Update.began_at:type_name -> google.protobuf.Timestamp
-	175, // 88: starling.v1.Update.progress_at:type_name -> google.protobuf.Timestamp
-	175, // 89: starling.v1.Update.ended_at:type_name -> google.protobuf.Timestamp
-	175, // 90: starling.v1.JobStatusResponse.time:type_name -> google.protobuf.Timestamp
-	96,  // 91: starling.v1.JobStatusResponse.job:type_name -> starling.v1.Job
-	2,   // 92: starling.v1.JobStatusResponse.spec:type_name -> starling.v1.JobSpec
-	103, // 93: starling.v1.JobStatusResponse.tasks:type_name -> starling.v1.Task
-	106, // 94: starling.v1.JobStatusResponse.slots:type_name -> starling.v1.Slot
-	102, // 95: starling.v1.JobStatusResponse.grid:type_name -> starling.v1.Grid
-	106, // 96: starling.v1.Grid.kinds:type_name -> starling.v1.Slot
-	99,  // 97: starling.v1.Task.counts:type_name -> starling.v1.Counts
-	105, // 98: starling.v1.Task.preemption:type_name -> starling.v1.Preemption
-	104, // 99: starling.v1.Task.changes:type_name -> starling.v1.TaskChanges
-	175, // 100: starling.v1.Preemption.at:type_name -> google.protobuf.Timestamp
-	175, // 101: starling.v1.Slot.since:type_name -> google.protobuf.Timestamp
-	175, // 102: starling.v1.Slot.deadline:type_name -> google.protobuf.Timestamp
-	107, // 103: starling.v1.Slot.ports:type_name -> starling.v1.Port
-	175, // 104: starling.v1.WhyResponse.time:type_name -> google.protobuf.Timestamp
-	96,  // 105: starling.v1.WhyResponse.job:type_name -> starling.v1.Job
-	110, // 106: starling.v1.WhyResponse.findings:type_name -> starling.v1.Finding
-	175, // 107: starling.v1.Finding.since:type_name -> google.protobuf.Timestamp
-	175, // 108: starling.v1.Finding.until:type_name -> google.protobuf.Timestamp
-	175, // 109: starling.v1.ListPeersResponse.time:type_name -> google.protobuf.Timestamp
-	113, // 110: starling.v1.ListPeersResponse.peers:type_name -> starling.v1.Peer
-	8,   // 111: starling.v1.Peer.capacity:type_name -> starling.v1.Resources
-	8,   // 112: starling.v1.Peer.free:type_name -> starling.v1.Resources
-	10,  // 113: starling.v1.Peer.devices:type_name -> starling.v1.Device
-	7,   // 114: starling.v1.Peer.attributes:type_name -> starling.v1.Variable
-	175, // 115: starling.v1.Peer.drain_deadline:type_name -> google.protobuf.Timestamp
-	8,   // 116: starling.v1.Peer.kept:type_name -> starling.v1.Resources
-	175, // 117: starling.v1.Peer.away_until:type_name -> google.protobuf.Timestamp
-	115, // 118: starling.v1.Peer.held:type_name -> starling.v1.HeldDevice
-	114, // 119: starling.v1.Peer.jobs:type_name -> starling.v1.JobOnNode
-	7,   // 120: starling.v1.WatchRequest.labels:type_name -> starling.v1.Variable
-	175, // 121: starling.v1.WatchResponse.time:type_name -> google.protobuf.Timestamp
-	72,  // 122: starling.v1.WatchResponse.pool:type_name -> starling.v1.PoolSpec
-	118, // 123: starling.v1.WatchResponse.node:type_name -> starling.v1.Node
-	96,  // 124: starling.v1.WatchResponse.job:type_name -> starling.v1.Job
-	98,  // 125: starling.v1.WatchResponse.update:type_name -> starling.v1.Update
-	119, // 126: starling.v1.WatchResponse.instance:type_name -> starling.v1.Instance
-	120, // 127: starling.v1.WatchResponse.endpoint:type_name -> starling.v1.Endpoint
-	8,   // 128: starling.v1.Node.capacity:type_name -> starling.v1.Resources
-	8,   // 129: starling.v1.Node.free:type_name -> starling.v1.Resources
-	10,  // 130: starling.v1.Node.devices:type_name -> starling.v1.Device
-	7,   // 131: starling.v1.Node.attributes:type_name -> starling.v1.Variable
-	175, // 132: starling.v1.Node.drain_deadline:type_name -> google.protobuf.Timestamp
-	175, // 133: starling.v1.Node.away_until:type_name -> google.protobuf.Timestamp
-	7,   // 134: starling.v1.Instance.labels:type_name -> starling.v1.Variable
-	106, // 135: starling.v1.Instance.slot:type_name -> starling.v1.Slot
-	107, // 136: starling.v1.Endpoint.ports:type_name -> starling.v1.Port
-	7,   // 137: starling.v1.Endpoint.labels:type_name -> starling.v1.Variable
-	146, // 138: starling.v1.TailJournalResponse.entry:type_name -> starling.v1.JournalEntry
-	175, // 139: starling.v1.DiffResponse.from_time:type_name -> google.protobuf.Timestamp
-	175, // 140: starling.v1.DiffResponse.to_time:type_name -> google.protobuf.Timestamp
-	127, // 141: starling.v1.DiffResponse.changes:type_name -> starling.v1.Changed
-	128, // 142: starling.v1.Changed.causes:type_name -> starling.v1.ChangeCause
-	175, // 143: starling.v1.ChangeCause.time:type_name -> google.protobuf.Timestamp
-	175, // 144: starling.v1.UsageResponse.since:type_name -> google.protobuf.Timestamp
-	175, // 145: starling.v1.UsageResponse.until:type_name -> google.protobuf.Timestamp
-	132, // 146: starling.v1.UsageResponse.rows:type_name -> starling.v1.UsageRow
-	133, // 147: starling.v1.UsageRow.devices:type_name -> starling.v1.DeviceHours
-	175, // 148: starling.v1.SeriesResponse.time:type_name -> google.protobuf.Timestamp
-	136, // 149: starling.v1.SeriesResponse.points:type_name -> starling.v1.SeriesPoint
-	175, // 150: starling.v1.SeriesPoint.time:type_name -> google.protobuf.Timestamp
-	175, // 151: starling.v1.NodeStatsResponse.time:type_name -> google.protobuf.Timestamp
-	139, // 152: starling.v1.NodeStatsResponse.nodes:type_name -> starling.v1.NodeUse
-	8,   // 153: starling.v1.NodeUse.capacity:type_name -> starling.v1.Resources
-	8,   // 154: starling.v1.NodeUse.allocated:type_name -> starling.v1.Resources
-	140, // 155: starling.v1.NodeUse.use:type_name -> starling.v1.Use
-	141, // 156: starling.v1.NodeUse.gpus:type_name -> starling.v1.GPUUse
-	175, // 157: starling.v1.InstanceStatsResponse.time:type_name -> google.protobuf.Timestamp
-	144, // 158: starling.v1.InstanceStatsResponse.instances:type_name -> starling.v1.InstanceUse
-	8,   // 159: starling.v1.InstanceUse.limits:type_name -> starling.v1.Resources
-	140, // 160: starling.v1.InstanceUse.use:type_name -> starling.v1.Use
-	141, // 161: starling.v1.InstanceUse.gpus:type_name -> starling.v1.GPUUse
-	145, // 162: starling.v1.InstanceUse.secrets:type_name -> starling.v1.InstanceSecret
-	18,  // 163: starling.v1.InstanceSecret.use:type_name -> starling.v1.SecretUse
-	175, // 164: starling.v1.JournalEntry.time:type_name -> google.protobuf.Timestamp
-	147, // 165: starling.v1.JournalEntry.commands:type_name -> starling.v1.CommandWords
-	148, // 166: starling.v1.JournalEntry.effects:type_name -> starling.v1.EffectWords
-	153, // 167: starling.v1.FilesResponse.files:type_name -> starling.v1.FileInfo
-	153, // 168: starling.v1.FilesResponse.file:type_name -> starling.v1.FileInfo
-	175, // 169: starling.v1.FileInfo.modified:type_name -> google.protobuf.Timestamp
-	158, // 170: starling.v1.ListSessionsResponse.sessions:type_name -> starling.v1.Session
-	175, // 171: starling.v1.Session.began:type_name -> google.protobuf.Timestamp
-	163, // 172: starling.v1.RulesResponse.members:type_name -> starling.v1.RulesOfMember
-	168, // 173: starling.v1.QuorumResponse.members:type_name -> starling.v1.QuorumMember
-	169, // 174: starling.v1.QuorumResponse.spare:type_name -> starling.v1.QuorumMachine
-	175, // 175: starling.v1.QuorumMember.away_since:type_name -> google.protobuf.Timestamp
-	175, // 176: starling.v1.InfoResponse.time:type_name -> google.protobuf.Timestamp
-	174, // 177: starling.v1.InfoResponse.waits:type_name -> starling.v1.Wait
-	22,  // 178: starling.v1.Starling.SubmitJob:input_type -> starling.v1.SubmitJobRequest
-	24,  // 179: starling.v1.Starling.KillJob:input_type -> starling.v1.KillJobRequest
-	26,  // 180: starling.v1.Starling.PlanJob:input_type -> starling.v1.PlanJobRequest
-	32,  // 181: starling.v1.Starling.WhatIf:input_type -> starling.v1.WhatIfRequest
-	38,  // 182: starling.v1.Starling.SteerUpdate:input_type -> starling.v1.SteerUpdateRequest
-	40,  // 183: starling.v1.Starling.RevertJob:input_type -> starling.v1.RevertJobRequest
-	42,  // 184: starling.v1.Starling.RestartJob:input_type -> starling.v1.RestartJobRequest
-	44,  // 185: starling.v1.Starling.SuspendJob:input_type -> starling.v1.SuspendJobRequest
-	46,  // 186: starling.v1.Starling.SealTask:input_type -> starling.v1.SealTaskRequest
-	48,  // 187: starling.v1.Starling.EndAllocation:input_type -> starling.v1.EndAllocationRequest
-	50,  // 188: starling.v1.Starling.ListVolumes:input_type -> starling.v1.ListVolumesRequest
-	53,  // 189: starling.v1.Starling.PutSecret:input_type -> starling.v1.PutSecretRequest
-	55,  // 190: starling.v1.Starling.ListSecrets:input_type -> starling.v1.ListSecretsRequest
-	59,  // 191: starling.v1.Starling.RemoveSecret:input_type -> starling.v1.RemoveSecretRequest
-	61,  // 192: starling.v1.Starling.RemoveVolumes:input_type -> starling.v1.RemoveVolumesRequest
-	63,  // 193: starling.v1.Starling.VolumeStats:input_type -> starling.v1.VolumeStatsRequest
-	66,  // 194: starling.v1.Starling.ReadVolumes:input_type -> starling.v1.ReadVolumesRequest
-	68,  // 195: starling.v1.Starling.RelocateVolumes:input_type -> starling.v1.RelocateVolumesRequest
-	154, // 196: starling.v1.Starling.Exec:input_type -> starling.v1.ExecRequest
-	156, // 197: starling.v1.Starling.ListSessions:input_type -> starling.v1.ListSessionsRequest
-	70,  // 198: starling.v1.Starling.DrainNode:input_type -> starling.v1.DrainNodeRequest
-	74,  // 199: starling.v1.Starling.ChangePools:input_type -> starling.v1.ChangePoolsRequest
-	76,  // 200: starling.v1.Starling.PlanPools:input_type -> starling.v1.PlanPoolsRequest
-	80,  // 201: starling.v1.Starling.ListPools:input_type -> starling.v1.ListPoolsRequest
-	85,  // 202: starling.v1.Starling.PoolStatus:input_type -> starling.v1.PoolStatusRequest
-	89,  // 203: starling.v1.Starling.JobHistory:input_type -> starling.v1.JobHistoryRequest
-	92,  // 204: starling.v1.Starling.JobDiff:input_type -> starling.v1.JobDiffRequest
-	94,  // 205: starling.v1.Starling.ListJobs:input_type -> starling.v1.ListJobsRequest
-	100, // 206: starling.v1.Starling.JobStatus:input_type -> starling.v1.JobStatusRequest
-	108, // 207: starling.v1.Starling.Why:input_type -> starling.v1.WhyRequest
-	111, // 208: starling.v1.Starling.ListPeers:input_type -> starling.v1.ListPeersRequest
-	116, // 209: starling.v1.Starling.Watch:input_type -> starling.v1.WatchRequest
-	121, // 210: starling.v1.Starling.TailJournal:input_type -> starling.v1.TailJournalRequest
-	123, // 211: starling.v1.Starling.Export:input_type -> starling.v1.ExportRequest
-	125, // 212: starling.v1.Starling.Diff:input_type -> starling.v1.DiffRequest
-	129, // 213: starling.v1.Starling.Blame:input_type -> starling.v1.BlameRequest
-	130, // 214: starling.v1.Starling.Usage:input_type -> starling.v1.UsageRequest
-	134, // 215: starling.v1.Starling.Series:input_type -> starling.v1.SeriesRequest
-	137, // 216: starling.v1.Starling.NodeStats:input_type -> starling.v1.NodeStatsRequest
-	142, // 217: starling.v1.Starling.InstanceStats:input_type -> starling.v1.InstanceStatsRequest
-	149, // 218: starling.v1.Starling.Logs:input_type -> starling.v1.LogsRequest
-	151, // 219: starling.v1.Starling.Files:input_type -> starling.v1.FilesRequest
-	159, // 220: starling.v1.Starling.Output:input_type -> starling.v1.OutputRequest
-	161, // 221: starling.v1.Starling.Rules:input_type -> starling.v1.RulesRequest
-	164, // 222: starling.v1.Starling.RaiseRules:input_type -> starling.v1.RaiseRulesRequest
-	166, // 223: starling.v1.Starling.Quorum:input_type -> starling.v1.QuorumRequest
-	170, // 224: starling.v1.Starling.ChangeQuorum:input_type -> starling.v1.ChangeQuorumRequest
-	172, // 225: starling.v1.Starling.Info:input_type -> starling.v1.InfoRequest
-	23,  // 226: starling.v1.Starling.SubmitJob:output_type -> starling.v1.SubmitJobResponse
-	25,  // 227: starling.v1.Starling.KillJob:output_type -> starling.v1.KillJobResponse
-	27,  // 228: starling.v1.Starling.PlanJob:output_type -> starling.v1.PlanJobResponse
-	34,  // 229: starling.v1.Starling.WhatIf:output_type -> starling.v1.WhatIfResponse
-	39,  // 230: starling.v1.Starling.SteerUpdate:output_type -> starling.v1.SteerUpdateResponse
-	41,  // 231: starling.v1.Starling.RevertJob:output_type -> starling.v1.RevertJobResponse
-	43,  // 232: starling.v1.Starling.RestartJob:output_type -> starling.v1.RestartJobResponse
-	45,  // 233: starling.v1.Starling.SuspendJob:output_type -> starling.v1.SuspendJobResponse
-	47,  // 234: starling.v1.Starling.SealTask:output_type -> starling.v1.SealTaskResponse
-	49,  // 235: starling.v1.Starling.EndAllocation:output_type -> starling.v1.EndAllocationResponse
-	51,  // 236: starling.v1.Starling.ListVolumes:output_type -> starling.v1.ListVolumesResponse
-	54,  // 237: starling.v1.Starling.PutSecret:output_type -> starling.v1.PutSecretResponse
-	56,  // 238: starling.v1.Starling.ListSecrets:output_type -> starling.v1.ListSecretsResponse
-	60,  // 239: starling.v1.Starling.RemoveSecret:output_type -> starling.v1.RemoveSecretResponse
-	62,  // 240: starling.v1.Starling.RemoveVolumes:output_type -> starling.v1.RemoveVolumesResponse
-	64,  // 241: starling.v1.Starling.VolumeStats:output_type -> starling.v1.VolumeStatsResponse
-	67,  // 242: starling.v1.Starling.ReadVolumes:output_type -> starling.v1.ReadVolumesResponse
-	69,  // 243: starling.v1.Starling.RelocateVolumes:output_type -> starling.v1.RelocateVolumesResponse
-	155, // 244: starling.v1.Starling.Exec:output_type -> starling.v1.ExecResponse
-	157, // 245: starling.v1.Starling.ListSessions:output_type -> starling.v1.ListSessionsResponse
-	71,  // 246: starling.v1.Starling.DrainNode:output_type -> starling.v1.DrainNodeResponse
-	75,  // 247: starling.v1.Starling.ChangePools:output_type -> starling.v1.ChangePoolsResponse
-	77,  // 248: starling.v1.Starling.PlanPools:output_type -> starling.v1.PlanPoolsResponse
-	81,  // 249: starling.v1.Starling.ListPools:output_type -> starling.v1.ListPoolsResponse
-	86,  // 250: starling.v1.Starling.PoolStatus:output_type -> starling.v1.PoolStatusResponse
-	90,  // 251: starling.v1.Starling.JobHistory:output_type -> starling.v1.JobHistoryResponse
-	93,  // 252: starling.v1.Starling.JobDiff:output_type -> starling.v1.JobDiffResponse
-	95,  // 253: starling.v1.Starling.ListJobs:output_type -> starling.v1.ListJobsResponse
-	101, // 254: starling.v1.Starling.JobStatus:output_type -> starling.v1.JobStatusResponse
-	109, // 255: starling.v1.Starling.Why:output_type -> starling.v1.WhyResponse
-	112, // 256: starling.v1.Starling.ListPeers:output_type -> starling.v1.ListPeersResponse
-	117, // 257: starling.v1.Starling.Watch:output_type -> starling.v1.WatchResponse
-	122, // 258: starling.v1.Starling.TailJournal:output_type -> starling.v1.TailJournalResponse
-	124, // 259: starling.v1.Starling.Export:output_type -> starling.v1.ExportResponse
-	126, // 260: starling.v1.Starling.Diff:output_type -> starling.v1.DiffResponse
-	122, // 261: starling.v1.Starling.Blame:output_type -> starling.v1.TailJournalResponse
-	131, // 262: starling.v1.Starling.Usage:output_type -> starling.v1.UsageResponse
-	135, // 263: starling.v1.Starling.Series:output_type -> starling.v1.SeriesResponse
-	138, // 264: starling.v1.Starling.NodeStats:output_type -> starling.v1.NodeStatsResponse
-	143, // 265: starling.v1.Starling.InstanceStats:output_type -> starling.v1.InstanceStatsResponse
-	150, // 266: starling.v1.Starling.Logs:output_type -> starling.v1.LogsResponse
-	152, // 267: starling.v1.Starling.Files:output_type -> starling.v1.FilesResponse
-	160, // 268: starling.v1.Starling.Output:output_type -> starling.v1.OutputResponse
-	162, // 269: starling.v1.Starling.Rules:output_type -> starling.v1.RulesResponse
-	165, // 270: starling.v1.Starling.RaiseRules:output_type -> starling.v1.RaiseRulesResponse
-	167, // 271: starling.v1.Starling.Quorum:output_type -> starling.v1.QuorumResponse
-	171, // 272: starling.v1.Starling.ChangeQuorum:output_type -> starling.v1.ChangeQuorumResponse
-	173, // 273: starling.v1.Starling.Info:output_type -> starling.v1.InfoResponse
-	226, // [226:274] is the sub-list for method output_type
-	178, // [178:226] is the sub-list for method input_type
-	178, // [178:178] is the sub-list for extension type_name
-	178, // [178:178] is the sub-list for extension extendee
-	0,   // [0:178] is the sub-list for field type_name
+	175, // 48: starling.v1.Volumes.until:type_name -> google.protobuf.Timestamp
+	175, // 49: starling.v1.ListSecretsResponse.time:type_name -> google.protobuf.Timestamp
+	57,  // 50: starling.v1.ListSecretsResponse.secrets:type_name -> starling.v1.Secret
+	175, // 51: starling.v1.Secret.put_at:type_name -> google.protobuf.Timestamp
+	58,  // 52: starling.v1.Secret.versions:type_name -> starling.v1.SecretVersion
+	175, // 53: starling.v1.SecretVersion.put_at:type_name -> google.protobuf.Timestamp
+	175, // 54: starling.v1.VolumeStatsResponse.time:type_name -> google.protobuf.Timestamp
+	52,  // 55: starling.v1.VolumeStatsResponse.volumes:type_name -> starling.v1.Volumes
+	65,  // 56: starling.v1.VolumeStatsResponse.uses:type_name -> starling.v1.VolumeUse
+	73,  // 57: starling.v1.PoolSpec.quotas:type_name -> starling.v1.Quota
+	72,  // 58: starling.v1.ChangePoolsRequest.pools:type_name -> starling.v1.PoolSpec
+	72,  // 59: starling.v1.PlanPoolsRequest.pools:type_name -> starling.v1.PoolSpec
+	78,  // 60: starling.v1.PlanPoolsResponse.changes:type_name -> starling.v1.PoolChange
+	79,  // 61: starling.v1.PlanPoolsResponse.entitlements:type_name -> starling.v1.EntitlementChange
+	1,   // 62: starling.v1.PlanPoolsResponse.warnings:type_name -> starling.v1.Problem
+	28,  // 63: starling.v1.PoolChange.changes:type_name -> starling.v1.Change
+	175, // 64: starling.v1.ListPoolsResponse.time:type_name -> google.protobuf.Timestamp
+	82,  // 65: starling.v1.ListPoolsResponse.capacity:type_name -> starling.v1.Amount
+	83,  // 66: starling.v1.ListPoolsResponse.pools:type_name -> starling.v1.Pool
+	1,   // 67: starling.v1.ListPoolsResponse.warnings:type_name -> starling.v1.Problem
+	72,  // 68: starling.v1.Pool.spec:type_name -> starling.v1.PoolSpec
+	84,  // 69: starling.v1.Pool.uses:type_name -> starling.v1.PoolUse
+	175, // 70: starling.v1.PoolStatusResponse.time:type_name -> google.protobuf.Timestamp
+	83,  // 71: starling.v1.PoolStatusResponse.pool:type_name -> starling.v1.Pool
+	87,  // 72: starling.v1.PoolStatusResponse.explanations:type_name -> starling.v1.PoolExplanation
+	88,  // 73: starling.v1.PoolExplanation.parts:type_name -> starling.v1.Part
+	175, // 74: starling.v1.JobHistoryResponse.time:type_name -> google.protobuf.Timestamp
+	96,  // 75: starling.v1.JobHistoryResponse.job:type_name -> starling.v1.Job
+	91,  // 76: starling.v1.JobHistoryResponse.versions:type_name -> starling.v1.JobVersion
+	175, // 77: starling.v1.JobVersion.brought_at:type_name -> google.protobuf.Timestamp
+	2,   // 78: starling.v1.JobVersion.spec:type_name -> starling.v1.JobSpec
+	28,  // 79: starling.v1.JobDiffResponse.changes:type_name -> starling.v1.Change
+	175, // 80: starling.v1.ListJobsResponse.time:type_name -> google.protobuf.Timestamp
+	96,  // 81: starling.v1.ListJobsResponse.jobs:type_name -> starling.v1.Job
+	99,  // 82: starling.v1.Job.counts:type_name -> starling.v1.Counts
+	175, // 83: starling.v1.Job.submitted_at:type_name -> google.protobuf.Timestamp
+	175, // 84: starling.v1.Job.finished_at:type_name -> google.protobuf.Timestamp
+	98,  // 85: starling.v1.Job.update:type_name -> starling.v1.Update
+	97,  // 86: starling.v1.Job.policy_action:type_name -> starling.v1.PolicyAction
+	175, // 87: starling.v1.PolicyAction.at:type_name -> google.protobuf.Timestamp
+	175, // 88: starling.v1.Update.began_at:type_name -> google.protobuf.Timestamp
+	175, // 89: starling.v1.Update.progress_at:type_name -> google.protobuf.Timestamp
+	175, // 90: starling.v1.Update.ended_at:type_name -> google.protobuf.Timestamp
+	175, // 91: starling.v1.JobStatusResponse.time:type_name -> google.protobuf.Timestamp
+	96,  // 92: starling.v1.JobStatusResponse.job:type_name -> starling.v1.Job
+	2,   // 93: starling.v1.JobStatusResponse.spec:type_name -> starling.v1.JobSpec
+	103, // 94: starling.v1.JobStatusResponse.tasks:type_name -> starling.v1.Task
+	106, // 95: starling.v1.JobStatusResponse.slots:type_name -> starling.v1.Slot
+	102, // 96: starling.v1.JobStatusResponse.grid:type_name -> starling.v1.Grid
+	106, // 97: starling.v1.Grid.kinds:type_name -> starling.v1.Slot
+	99,  // 98: starling.v1.Task.counts:type_name -> starling.v1.Counts
+	105, // 99: starling.v1.Task.preemption:type_name -> starling.v1.Preemption
+	104, // 100: starling.v1.Task.changes:type_name -> starling.v1.TaskChanges
+	175, // 101: starling.v1.Preemption.at:type_name -> google.protobuf.Timestamp
+	175, // 102: starling.v1.Slot.since:type_name -> google.protobuf.Timestamp
+	175, // 103: starling.v1.Slot.deadline:type_name -> google.protobuf.Timestamp
+	107, // 104: starling.v1.Slot.ports:type_name -> starling.v1.Port
+	175, // 105: starling.v1.WhyResponse.time:type_name -> google.protobuf.Timestamp
+	96,  // 106: starling.v1.WhyResponse.job:type_name -> starling.v1.Job
+	110, // 107: starling.v1.WhyResponse.findings:type_name -> starling.v1.Finding
+	175, // 108: starling.v1.Finding.since:type_name -> google.protobuf.Timestamp
+	175, // 109: starling.v1.Finding.until:type_name -> google.protobuf.Timestamp
+	175, // 110: starling.v1.ListPeersResponse.time:type_name -> google.protobuf.Timestamp
+	113, // 111: starling.v1.ListPeersResponse.peers:type_name -> starling.v1.Peer
+	8,   // 112: starling.v1.Peer.capacity:type_name -> starling.v1.Resources
+	8,   // 113: starling.v1.Peer.free:type_name -> starling.v1.Resources
+	10,  // 114: starling.v1.Peer.devices:type_name -> starling.v1.Device
+	7,   // 115: starling.v1.Peer.attributes:type_name -> starling.v1.Variable
+	175, // 116: starling.v1.Peer.drain_deadline:type_name -> google.protobuf.Timestamp
+	8,   // 117: starling.v1.Peer.kept:type_name -> starling.v1.Resources
+	175, // 118: starling.v1.Peer.away_until:type_name -> google.protobuf.Timestamp
+	115, // 119: starling.v1.Peer.held:type_name -> starling.v1.HeldDevice
+	114, // 120: starling.v1.Peer.jobs:type_name -> starling.v1.JobOnNode
+	7,   // 121: starling.v1.WatchRequest.labels:type_name -> starling.v1.Variable
+	175, // 122: starling.v1.WatchResponse.time:type_name -> google.protobuf.Timestamp
+	72,  // 123: starling.v1.WatchResponse.pool:type_name -> starling.v1.PoolSpec
+	118, // 124: starling.v1.WatchResponse.node:type_name -> starling.v1.Node
+	96,  // 125: starling.v1.WatchResponse.job:type_name -> starling.v1.Job
+	98,  // 126: starling.v1.WatchResponse.update:type_name -> starling.v1.Update
+	119, // 127: starling.v1.WatchResponse.instance:type_name -> starling.v1.Instance
+	120, // 128: starling.v1.WatchResponse.endpoint:type_name -> starling.v1.Endpoint
+	8,   // 129: starling.v1.Node.capacity:type_name -> starling.v1.Resources
+	8,   // 130: starling.v1.Node.free:type_name -> starling.v1.Resources
+	10,  // 131: starling.v1.Node.devices:type_name -> starling.v1.Device
+	7,   // 132: starling.v1.Node.attributes:type_name -> starling.v1.Variable
+	175, // 133: starling.v1.Node.drain_deadline:type_name -> google.protobuf.Timestamp
+	175, // 134: starling.v1.Node.away_until:type_name -> google.protobuf.Timestamp
+	7,   // 135: starling.v1.Instance.labels:type_name -> starling.v1.Variable
+	106, // 136: starling.v1.Instance.slot:type_name -> starling.v1.Slot
+	107, // 137: starling.v1.Endpoint.ports:type_name -> starling.v1.Port
+	7,   // 138: starling.v1.Endpoint.labels:type_name -> starling.v1.Variable
+	146, // 139: starling.v1.TailJournalResponse.entry:type_name -> starling.v1.JournalEntry
+	175, // 140: starling.v1.DiffResponse.from_time:type_name -> google.protobuf.Timestamp
+	175, // 141: starling.v1.DiffResponse.to_time:type_name -> google.protobuf.Timestamp
+	127, // 142: starling.v1.DiffResponse.changes:type_name -> starling.v1.Changed
+	128, // 143: starling.v1.Changed.causes:type_name -> starling.v1.ChangeCause
+	175, // 144: starling.v1.ChangeCause.time:type_name -> google.protobuf.Timestamp
+	175, // 145: starling.v1.UsageResponse.since:type_name -> google.protobuf.Timestamp
+	175, // 146: starling.v1.UsageResponse.until:type_name -> google.protobuf.Timestamp
+	132, // 147: starling.v1.UsageResponse.rows:type_name -> starling.v1.UsageRow
+	133, // 148: starling.v1.UsageRow.devices:type_name -> starling.v1.DeviceHours
+	175, // 149: starling.v1.SeriesResponse.time:type_name -> google.protobuf.Timestamp
+	136, // 150: starling.v1.SeriesResponse.points:type_name -> starling.v1.SeriesPoint
+	175, // 151: starling.v1.SeriesPoint.time:type_name -> google.protobuf.Timestamp
+	175, // 152: starling.v1.NodeStatsResponse.time:type_name -> google.protobuf.Timestamp
+	139, // 153: starling.v1.NodeStatsResponse.nodes:type_name -> starling.v1.NodeUse
+	8,   // 154: starling.v1.NodeUse.capacity:type_name -> starling.v1.Resources
+	8,   // 155: starling.v1.NodeUse.allocated:type_name -> starling.v1.Resources
+	140, // 156: starling.v1.NodeUse.use:type_name -> starling.v1.Use
+	141, // 157: starling.v1.NodeUse.gpus:type_name -> starling.v1.GPUUse
+	175, // 158: starling.v1.InstanceStatsResponse.time:type_name -> google.protobuf.Timestamp
+	144, // 159: starling.v1.InstanceStatsResponse.instances:type_name -> starling.v1.InstanceUse
+	8,   // 160: starling.v1.InstanceUse.limits:type_name -> starling.v1.Resources
+	140, // 161: starling.v1.InstanceUse.use:type_name -> starling.v1.Use
+	141, // 162: starling.v1.InstanceUse.gpus:type_name -> starling.v1.GPUUse
+	145, // 163: starling.v1.InstanceUse.secrets:type_name -> starling.v1.InstanceSecret
+	18,  // 164: starling.v1.InstanceSecret.use:type_name -> starling.v1.SecretUse
+	175, // 165: starling.v1.JournalEntry.time:type_name -> google.protobuf.Timestamp
+	147, // 166: starling.v1.JournalEntry.commands:type_name -> starling.v1.CommandWords
+	148, // 167: starling.v1.JournalEntry.effects:type_name -> starling.v1.EffectWords
+	153, // 168: starling.v1.FilesResponse.files:type_name -> starling.v1.FileInfo
+	153, // 169: starling.v1.FilesResponse.file:type_name -> starling.v1.FileInfo
+	175, // 170: starling.v1.FileInfo.modified:type_name -> google.protobuf.Timestamp
+	158, // 171: starling.v1.ListSessionsResponse.sessions:type_name -> starling.v1.Session
+	175, // 172: starling.v1.Session.began:type_name -> google.protobuf.Timestamp
+	163, // 173: starling.v1.RulesResponse.members:type_name -> starling.v1.RulesOfMember
+	168, // 174: starling.v1.QuorumResponse.members:type_name -> starling.v1.QuorumMember
+	169, // 175: starling.v1.QuorumResponse.spare:type_name -> starling.v1.QuorumMachine
+	175, // 176: starling.v1.QuorumMember.away_since:type_name -> google.protobuf.Timestamp
+	175, // 177: starling.v1.InfoResponse.time:type_name -> google.protobuf.Timestamp
+	174, // 178: starling.v1.InfoResponse.waits:type_name -> starling.v1.Wait
+	22,  // 179: starling.v1.Starling.SubmitJob:input_type -> starling.v1.SubmitJobRequest
+	24,  // 180: starling.v1.Starling.KillJob:input_type -> starling.v1.KillJobRequest
+	26,  // 181: starling.v1.Starling.PlanJob:input_type -> starling.v1.PlanJobRequest
+	32,  // 182: starling.v1.Starling.WhatIf:input_type -> starling.v1.WhatIfRequest
+	38,  // 183: starling.v1.Starling.SteerUpdate:input_type -> starling.v1.SteerUpdateRequest
+	40,  // 184: starling.v1.Starling.RevertJob:input_type -> starling.v1.RevertJobRequest
+	42,  // 185: starling.v1.Starling.RestartJob:input_type -> starling.v1.RestartJobRequest
+	44,  // 186: starling.v1.Starling.SuspendJob:input_type -> starling.v1.SuspendJobRequest
+	46,  // 187: starling.v1.Starling.SealTask:input_type -> starling.v1.SealTaskRequest
+	48,  // 188: starling.v1.Starling.EndAllocation:input_type -> starling.v1.EndAllocationRequest
+	50,  // 189: starling.v1.Starling.ListVolumes:input_type -> starling.v1.ListVolumesRequest
+	53,  // 190: starling.v1.Starling.PutSecret:input_type -> starling.v1.PutSecretRequest
+	55,  // 191: starling.v1.Starling.ListSecrets:input_type -> starling.v1.ListSecretsRequest
+	59,  // 192: starling.v1.Starling.RemoveSecret:input_type -> starling.v1.RemoveSecretRequest
+	61,  // 193: starling.v1.Starling.RemoveVolumes:input_type -> starling.v1.RemoveVolumesRequest
+	63,  // 194: starling.v1.Starling.VolumeStats:input_type -> starling.v1.VolumeStatsRequest
+	66,  // 195: starling.v1.Starling.ReadVolumes:input_type -> starling.v1.ReadVolumesRequest
+	68,  // 196: starling.v1.Starling.RelocateVolumes:input_type -> starling.v1.RelocateVolumesRequest
+	154, // 197: starling.v1.Starling.Exec:input_type -> starling.v1.ExecRequest
+	156, // 198: starling.v1.Starling.ListSessions:input_type -> starling.v1.ListSessionsRequest
+	70,  // 199: starling.v1.Starling.DrainNode:input_type -> starling.v1.DrainNodeRequest
+	74,  // 200: starling.v1.Starling.ChangePools:input_type -> starling.v1.ChangePoolsRequest
+	76,  // 201: starling.v1.Starling.PlanPools:input_type -> starling.v1.PlanPoolsRequest
+	80,  // 202: starling.v1.Starling.ListPools:input_type -> starling.v1.ListPoolsRequest
+	85,  // 203: starling.v1.Starling.PoolStatus:input_type -> starling.v1.PoolStatusRequest
+	89,  // 204: starling.v1.Starling.JobHistory:input_type -> starling.v1.JobHistoryRequest
+	92,  // 205: starling.v1.Starling.JobDiff:input_type -> starling.v1.JobDiffRequest
+	94,  // 206: starling.v1.Starling.ListJobs:input_type -> starling.v1.ListJobsRequest
+	100, // 207: starling.v1.Starling.JobStatus:input_type -> starling.v1.JobStatusRequest
+	108, // 208: starling.v1.Starling.Why:input_type -> starling.v1.WhyRequest
+	111, // 209: starling.v1.Starling.ListPeers:input_type -> starling.v1.ListPeersRequest
+	116, // 210: starling.v1.Starling.Watch:input_type -> starling.v1.WatchRequest
+	121, // 211: starling.v1.Starling.TailJournal:input_type -> starling.v1.TailJournalRequest
+	123, // 212: starling.v1.Starling.Export:input_type -> starling.v1.ExportRequest
+	125, // 213: starling.v1.Starling.Diff:input_type -> starling.v1.DiffRequest
+	129, // 214: starling.v1.Starling.Blame:input_type -> starling.v1.BlameRequest
+	130, // 215: starling.v1.Starling.Usage:input_type -> starling.v1.UsageRequest
+	134, // 216: starling.v1.Starling.Series:input_type -> starling.v1.SeriesRequest
+	137, // 217: starling.v1.Starling.NodeStats:input_type -> starling.v1.NodeStatsRequest
+	142, // 218: starling.v1.Starling.InstanceStats:input_type -> starling.v1.InstanceStatsRequest
+	149, // 219: starling.v1.Starling.Logs:input_type -> starling.v1.LogsRequest
+	151, // 220: starling.v1.Starling.Files:input_type -> starling.v1.FilesRequest
+	159, // 221: starling.v1.Starling.Output:input_type -> starling.v1.OutputRequest
+	161, // 222: starling.v1.Starling.Rules:input_type -> starling.v1.RulesRequest
+	164, // 223: starling.v1.Starling.RaiseRules:input_type -> starling.v1.RaiseRulesRequest
+	166, // 224: starling.v1.Starling.Quorum:input_type -> starling.v1.QuorumRequest
+	170, // 225: starling.v1.Starling.ChangeQuorum:input_type -> starling.v1.ChangeQuorumRequest
+	172, // 226: starling.v1.Starling.Info:input_type -> starling.v1.InfoRequest
+	23,  // 227: starling.v1.Starling.SubmitJob:output_type -> starling.v1.SubmitJobResponse
+	25,  // 228: starling.v1.Starling.KillJob:output_type -> starling.v1.KillJobResponse
+	27,  // 229: starling.v1.Starling.PlanJob:output_type -> starling.v1.PlanJobResponse
+	34,  // 230: starling.v1.Starling.WhatIf:output_type -> starling.v1.WhatIfResponse
+	39,  // 231: starling.v1.Starling.SteerUpdate:output_type -> starling.v1.SteerUpdateResponse
+	41,  // 232: starling.v1.Starling.RevertJob:output_type -> starling.v1.RevertJobResponse
+	43,  // 233: starling.v1.Starling.RestartJob:output_type -> starling.v1.RestartJobResponse
+	45,  // 234: starling.v1.Starling.SuspendJob:output_type -> starling.v1.SuspendJobResponse
+	47,  // 235: starling.v1.Starling.SealTask:output_type -> starling.v1.SealTaskResponse
+	49,  // 236: starling.v1.Starling.EndAllocation:output_type -> starling.v1.EndAllocationResponse
+	51,  // 237: starling.v1.Starling.ListVolumes:output_type -> starling.v1.ListVolumesResponse
+	54,  // 238: starling.v1.Starling.PutSecret:output_type -> starling.v1.PutSecretResponse
+	56,  // 239: starling.v1.Starling.ListSecrets:output_type -> starling.v1.ListSecretsResponse
+	60,  // 240: starling.v1.Starling.RemoveSecret:output_type -> starling.v1.RemoveSecretResponse
+	62,  // 241: starling.v1.Starling.RemoveVolumes:output_type -> starling.v1.RemoveVolumesResponse
+	64,  // 242: starling.v1.Starling.VolumeStats:output_type -> starling.v1.VolumeStatsResponse
+	67,  // 243: starling.v1.Starling.ReadVolumes:output_type -> starling.v1.ReadVolumesResponse
+	69,  // 244: starling.v1.Starling.RelocateVolumes:output_type -> starling.v1.RelocateVolumesResponse
+	155, // 245: starling.v1.Starling.Exec:output_type -> starling.v1.ExecResponse
+	157, // 246: starling.v1.Starling.ListSessions:output_type -> starling.v1.ListSessionsResponse
+	71,  // 247: starling.v1.Starling.DrainNode:output_type -> starling.v1.DrainNodeResponse
+	75,  // 248: starling.v1.Starling.ChangePools:output_type -> starling.v1.ChangePoolsResponse
+	77,  // 249: starling.v1.Starling.PlanPools:output_type -> starling.v1.PlanPoolsResponse
+	81,  // 250: starling.v1.Starling.ListPools:output_type -> starling.v1.ListPoolsResponse
+	86,  // 251: starling.v1.Starling.PoolStatus:output_type -> starling.v1.PoolStatusResponse
+	90,  // 252: starling.v1.Starling.JobHistory:output_type -> starling.v1.JobHistoryResponse
+	93,  // 253: starling.v1.Starling.JobDiff:output_type -> starling.v1.JobDiffResponse
+	95,  // 254: starling.v1.Starling.ListJobs:output_type -> starling.v1.ListJobsResponse
+	101, // 255: starling.v1.Starling.JobStatus:output_type -> starling.v1.JobStatusResponse
+	109, // 256: starling.v1.Starling.Why:output_type -> starling.v1.WhyResponse
+	112, // 257: starling.v1.Starling.ListPeers:output_type -> starling.v1.ListPeersResponse
+	117, // 258: starling.v1.Starling.Watch:output_type -> starling.v1.WatchResponse
+	122, // 259: starling.v1.Starling.TailJournal:output_type -> starling.v1.TailJournalResponse
+	124, // 260: starling.v1.Starling.Export:output_type -> starling.v1.ExportResponse
+	126, // 261: starling.v1.Starling.Diff:output_type -> starling.v1.DiffResponse
+	122, // 262: starling.v1.Starling.Blame:output_type -> starling.v1.TailJournalResponse
+	131, // 263: starling.v1.Starling.Usage:output_type -> starling.v1.UsageResponse
+	135, // 264: starling.v1.Starling.Series:output_type -> starling.v1.SeriesResponse
+	138, // 265: starling.v1.Starling.NodeStats:output_type -> starling.v1.NodeStatsResponse
+	143, // 266: starling.v1.Starling.InstanceStats:output_type -> starling.v1.InstanceStatsResponse
+	150, // 267: starling.v1.Starling.Logs:output_type -> starling.v1.LogsResponse
+	152, // 268: starling.v1.Starling.Files:output_type -> starling.v1.FilesResponse
+	160, // 269: starling.v1.Starling.Output:output_type -> starling.v1.OutputResponse
+	162, // 270: starling.v1.Starling.Rules:output_type -> starling.v1.RulesResponse
+	165, // 271: starling.v1.Starling.RaiseRules:output_type -> starling.v1.RaiseRulesResponse
+	167, // 272: starling.v1.Starling.Quorum:output_type -> starling.v1.QuorumResponse
+	171, // 273: starling.v1.Starling.ChangeQuorum:output_type -> starling.v1.ChangeQuorumResponse
+	173, // 274: starling.v1.Starling.Info:output_type -> starling.v1.InfoResponse
+	227, // [227:275] is the sub-list for method output_type
+	179, // [179:227] is the sub-list for method input_type
+	179, // [179:179] is the sub-list for extension type_name
+	179, // [179:179] is the sub-list for extension extendee
+	0,   // [0:179] is the sub-list for field type_name
 }
 
 func init() { file_v1_starling_proto_init() }

@@ -20,6 +20,9 @@ func Volumes(state *cluster.State, one *storage.Volumes) *starlingv1.Volumes {
 	if one.Since != 0 {
 		m.Since = wire.Timestamp(one.Since)
 	}
+	if one.Until != 0 {
+		m.Until = wire.Timestamp(one.Until)
+	}
 	if j := state.JobOf(slot.Job); j != nil {
 		at := slices.IndexFunc(j.Spec.Tasks, func(t terms.Task) bool { return t.Name == slot.Task })
 		for at >= 0 && len(m.Names) < len(j.Spec.Tasks[at].Volumes) {

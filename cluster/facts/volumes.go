@@ -12,13 +12,17 @@ type Volumes struct {
 	Empty bool
 	// Order is that of the last allocation before they came to be kept here, or the entry with which they began anew.
 	Order terms.Index
-	// Since is when they came to be kept here.
-	Since terms.Time
+	// Since is when they came to be kept here, Until how long they are kept, 0 until somebody removes them.
+	Since, Until terms.Time
 }
 
 // Hash is what a set of volumes adds to the digest.
 func (v *Volumes) Hash(set terms.VolumeSet) uint64 {
-	return hashWords(tagVolumes, hashText(tagVolumes, string(set.Slot.Job), string(set.Slot.Task)),
+	h := hashWords(tagVolumes, hashText(tagVolumes, string(set.Slot.Job), string(set.Slot.Task)),
 		uint64(set.Slot.Index)<<32|uint64(set.Job), uint64(v.User)<<32|uint64(v.Node), bit(v.Empty), uint64(v.Order),
 		uint64(v.Since))
+	if v.Until != 0 { // the digests of what older programs know stay as they were
+		h = hashWords(tagVolumes, h, uint64(v.Until))
+	}
+	return h
 }

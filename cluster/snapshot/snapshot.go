@@ -227,7 +227,11 @@ func (s *specs) all(c *coder, f *facts.All) {
 		f.Registry.Code(c, f.Rules)
 	}
 	if f.Rules >= rules.Volumes {
-		codec.List(c, &f.Volumes, rowsMax, volumes)
+		codec.List(c, &f.Volumes, rowsMax, func(c *coder, row *facts.Row[terms.VolumeSet, facts.Volumes]) {
+			if volumes(c, row); f.Rules >= rules.KeptVolumes {
+				times(c, &row.Value.Until)
+			}
+		})
 	}
 }
 

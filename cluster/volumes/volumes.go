@@ -15,6 +15,8 @@ type row = facts.Row[terms.VolumeSet, facts.Volumes]
 // Table has the sets in the order of their slots, older ones of a slot first. A copy of it is made by Copy.
 type Table struct {
 	rows btree.BTreeG[row]
+	// due has those that are kept for some time, the one whose time is over first at first.
+	due btree.BTreeG[row]
 	// Digest is the sum of the hashes of the rows.
 	Digest uint64
 }
@@ -22,11 +24,14 @@ type Table struct {
 // New returns an empty table.
 func New() Table {
 	return Table{rows: *btree.NewBTreeGOptions(func(a, b row) bool { return a.Key.Compare(b.Key) < 0 },
-		btree.Options{NoLocks: true})}
+		btree.Options{NoLocks: true}),
+		due: *btree.NewBTreeGOptions(func(a, b row) bool {
+			return a.Value.Until < b.Value.Until || a.Value.Until == b.Value.Until && a.Key.Compare(b.Key) < 0
+		}, btree.Options{NoLocks: true})}
 }
 
 // Copy returns a table that does not change with t.
-func (t *Table) Copy() Table { return Table{*t.rows.Copy(), t.Digest} }
+func (t *Table) Copy() Table { return Table{*t.rows.Copy(), *t.due.Copy(), t.Digest} }
 
 // Len returns how many sets there are.
 func (t *Table) Len() int { return t.rows.Len() }
@@ -45,12 +50,22 @@ func (t *Table) Put(set terms.VolumeSet, v facts.Volumes) {
 	t.Delete(set)
 	t.rows.Set(row{Key: set, Value: v})
 	t.Digest += v.Hash(set)
+	if v.Until != 0 {
+		t.due.Set(row{Key: set, Value: v})
+	}
+}
+
+// Due returns the set whose time is over first, and when that is; ok is false if all are kept until they are removed.
+func (t *Table) Due() (set terms.VolumeSet, at terms.Time, ok bool) {
+	first, ok := t.due.Min()
+	return first.Key, first.Value.Until, ok
 }
 
 // Delete forgets a set.
 func (t *Table) Delete(set terms.VolumeSet) {
 	if old, ok := t.rows.Delete(row{Key: set}); ok {
 		t.Digest -= old.Value.Hash(set)
+		t.due.Delete(old)
 	}
 }
 
@@ -98,11 +113,19 @@ func (t *Table) Found(task terms.SlotName, below uint32, job terms.JobID) (all [
 	return all
 }
 
-// Keep notes where the volumes of a slot of a job are that is not there any more, if it has had any.
-func (t *Table) Keep(slot terms.SlotName, job terms.JobID, row *facts.Slot, now terms.Time) {
-	set, v, _ := t.Of(slot, job)
-	if row.Order > v.Order || v.Empty && row.Order == v.Order {
-		t.Put(set, facts.Volumes{User: job, Node: row.Node, Order: row.Order, Since: now})
+// Keep notes what is known of the volumes of a slot that no instance is to have any more, if it has had any; they are
+// kept for so long, or with 0 until somebody removes them.
+func (t *Table) Keep(slot terms.SlotName, now facts.Volumes, long terms.Time) {
+	set, v, kept := t.Of(slot, now.User)
+	if long > 0 {
+		now.Until = now.Since + long
+	}
+	switch {
+	case now.Order > v.Order || v.Empty && now.Order == v.Order:
+		t.Put(set, now)
+	case kept && !v.Empty && v.Until == 0 && now.Until != 0:
+		v.Until = now.Until
+		t.Put(set, v)
 	}
 }
 

@@ -140,6 +140,15 @@ func (j *Job) HasVolumes(task int) bool {
 	return false
 }
 
+// KeepVolumes is how long what instances of a task have in volumes is kept for nobody, as the newest version says; 0 is
+// until somebody removes them.
+func (j *Job) KeepVolumes(task int) terms.Time {
+	if spec := j.TaskSpecOf(task, j.Version); spec != nil {
+		return terms.Time(spec.KeepVolumesMillis)
+	}
+	return 0
+}
+
 // Policy returns the first policy of the newest version that is about what happened to a task or to an instance of it,
 // and whether it is one of the job; code is the exit code of an instance that failed.
 func (j *Job) Policy(task int, e lifecycle.Event, code int32) (p lifecycle.Policy, ofJob, ok bool) {

@@ -32,13 +32,15 @@ type Volumes struct {
 	Order terms.Index
 	// Since is when they came to be kept, 0 while their slot is there.
 	Since terms.Time
+	// Until is when they go by themselves, 0 if nobody has said.
+	Until terms.Time
 }
 
 // List returns all volumes, in the order of their sets.
 func List(s *cluster.State) (all []Volumes) {
 	for _, one := range s.Volumes().Rows() {
 		if left := one.Value; left.User == 0 || !left.Empty && !isThere(s, one.Key.Slot) {
-			all = append(all, Volumes{one.Key, s.Node(left.Node).Name, Kept, left.Order, left.Since})
+			all = append(all, Volumes{one.Key, s.Node(left.Node).Name, Kept, left.Order, left.Since, left.Until})
 		}
 	}
 	s.EachJob(func(j *workload.Job) bool {
@@ -77,7 +79,7 @@ func ofSlot(s *cluster.State, j *workload.Job, r facts.SlotRef) (one Volumes, ok
 	if row.Order == 0 || began.Empty && row.Order < began.Order {
 		return one, false
 	}
-	one = Volumes{Set: set, Node: s.Node(row.Node).Name, State: Kept, Order: row.Order}
+	one = Volumes{Set: set, Node: s.Node(row.Node).Name, State: Kept, Order: row.Order, Until: began.Until}
 	switch {
 	case row.Phase.Holds():
 		one.State = InUse

@@ -44,6 +44,21 @@ func Remove(s *cluster.State, set terms.VolumeSet) report.Result {
 	return report.Result{Job: slot.Job}
 }
 
+// Expire forgets one set of volumes whose time is over, so that the node that has them deletes them. It returns false
+// if there is none.
+func Expire(s *cluster.State) bool {
+	set, at, ok := s.Volumes().Due()
+	if !ok || at > s.Time {
+		return false
+	}
+	if Remove(s, set).Refused() { // an instance is to have them after all
+		kept, _ := s.Volumes().Get(set)
+		kept.Until = 0
+		s.Volumes().Put(set, kept)
+	}
+	return true
+}
+
 // Move notes that volumes are on the writer's node, to which its peer has copied what an allocation left in them. It is
 // refused while an instance has them, and if there was another allocation since.
 func Move(s *cluster.State, writer terms.PeerID, c *command.MoveVolumes) report.Result {
@@ -100,7 +115,7 @@ func unused(s *cluster.State, set terms.VolumeSet) (one Volumes, r facts.SlotRef
 func find(s *cluster.State, set terms.VolumeSet) (one Volumes, r facts.SlotRef) {
 	kept, ok := s.Volumes().Get(set)
 	if ok && kept.User == 0 {
-		return Volumes{set, s.Node(kept.Node).Name, Kept, kept.Order, kept.Since}, r
+		return Volumes{set, s.Node(kept.Node).Name, Kept, kept.Order, kept.Since, kept.Until}, r
 	}
 	j := s.JobOf(set.Slot.Job)
 	if j == nil || s.Expired(j.ID) {
@@ -116,7 +131,7 @@ func find(s *cluster.State, set terms.VolumeSet) (one Volumes, r facts.SlotRef) 
 		return one, r
 	}
 	if ok && !kept.Empty {
-		one = Volumes{set, s.Node(kept.Node).Name, Kept, kept.Order, kept.Since}
+		one = Volumes{set, s.Node(kept.Node).Name, Kept, kept.Order, kept.Since, kept.Until}
 	}
 	return one, r
 }

@@ -240,9 +240,14 @@ func (m *Model) submit(against uint32, spec *terms.Job) bool {
 	return true
 }
 
-// first brings a job, in the place of an old one of its name that has ended, if there is one.
+// first brings a job, in the place of an old one of its name that has ended, if there is one, and if all jobs that it
+// comes after may still succeed, or have.
 func (m *Model) first(old *Job, spec *terms.Job) bool {
-	if !m.mayFollow(spec) || m.beyond(nil, spec) || m.volumes.Full(&m.limits, spec) {
+	vain := func(name terms.JobName) bool {
+		j := m.jobOf(name)
+		return j == nil || j.newest().Type != terms.Batch || j.finished != 0 && !j.succeeded()
+	}
+	if slices.ContainsFunc(spec.After, vain) || m.beyond(nil, spec) || m.volumes.Full(&m.limits, spec) {
 		return false
 	}
 	if old != nil {

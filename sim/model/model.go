@@ -280,14 +280,17 @@ type due struct {
 	seat *seat
 	task *task
 	job  *Job
+	set  terms.VolumeSet
 }
 
-// next returns what is due first; at is 0 if nothing ever is. Of what is due at one time nodes come first, then jobs in
-// the order of their submission, in each the tasks, the seats of each before itself, and then the update.
+// next returns what is due first; at is 0 if nothing ever is. Volumes whose time has come are first; of what is due at
+// one time nodes, then jobs in the order of their submission, in each the tasks, the seats of each before itself, and
+// then the update.
 func (m *Model) next() due {
 	first := due{}
+	first.set, first.at = m.volumes.Due()
 	offer := func(d due) {
-		if d.at != 0 && (first.at == 0 || d.at < first.at) {
+		if d.at != 0 && (first.at == 0 || d.at < first.at && (first.set.Slot.Job == "" || first.at > m.time)) {
 			first = d
 		}
 	}
@@ -310,6 +313,8 @@ func (m *Model) meetDeadlines() {
 		switch d := m.next(); {
 		case d.at == 0 || d.at > m.time:
 			return
+		case d.set.Slot.Job != "":
+			m.removeVolumes(d.set)
 		case d.node != nil:
 			m.drainDue(d.node)
 		case d.job != nil && d.job.finished != 0:
@@ -364,6 +369,11 @@ func (m *Model) finish(j *Job) {
 	j.finished, j.finishedAt, j.awaits = m.index, m.time, nil
 	m.ended, m.closed = append(m.ended, j), append(m.closed, j)
 	m.endUpdate(j)
+	for _, t := range j.tasks {
+		for i := 0; i < len(t.slots) && m.volumes.Until(t.spec(0)) > 0; i++ {
+			t.drop(t.slots[i])
+		}
+	}
 }
 
 func (m *Model) endedSlots() (count int) {

@@ -181,17 +181,12 @@ func (m *Model) beyond(j *Job, spec *terms.Job) bool {
 			pool.Add(wants, kind, l.Nodes)
 		}
 	}
-	return m.fills(spec) || len(all) > int(l.Tasks) || reading.AsksTooMuch(l, spec) || j == nil && open >= int(l.Jobs) ||
-		own.Instances > uint64(l.JobInstances) || total.Instances > uint64(l.Instances) ||
-		own.Exceeds(l.JobAmount) || pool.Exceeds(l.PoolAmount) || total.Exceeds(l.ClusterAmount)
-}
-
-// fills tells whether the text of a version would bring its pool beyond its bytes of specs.
-func (m *Model) fills(spec *terms.Job) bool {
 	home := spec.Name.Pool()
 	kept, _ := m.keptOf(spec.Name)
-	return m.volumes.On && keeping.Exceeds(kept, spec, m.account(home).Specs,
-		m.pools[m.poolNumber(home)].SpecBytesMost())
+	return m.volumes.Exceeds(kept, spec, m.account(home).Specs, m.pools[m.poolNumber(home)].SpecBytesMost()) ||
+		len(all) > int(l.Tasks) || reading.AsksTooMuch(l, spec) || j == nil && open >= int(l.Jobs) ||
+		own.Instances > uint64(l.JobInstances) || total.Instances > uint64(l.Instances) ||
+		own.Exceeds(l.JobAmount) || pool.Exceeds(l.PoolAmount) || total.Exceeds(l.ClusterAmount)
 }
 
 // offersTooMuch tells whether all nodes would offer more than the limit if one offered that.

@@ -28,7 +28,7 @@ func (s *slot) name() terms.SlotName {
 
 func (t *task) drop(s *slot) {
 	if t.keeps() {
-		t.job.volumes.Drop(s.name(), t.job.ID, &s.main().Slot)
+		t.job.volumes.Drop(s.name(), t.job.ID, &s.main().Slot, t.job.volumes.Until(t.spec(0)))
 	}
 }
 

@@ -114,14 +114,6 @@ func (m *Model) outputLost(s *seat) {
 	m.loseOutputs(j)
 }
 
-// mayFollow tells whether all jobs that a new one comes after may still succeed, or have.
-func (m *Model) mayFollow(spec *terms.Job) bool {
-	return !slices.ContainsFunc(spec.After, func(name terms.JobName) bool {
-		j := m.jobOf(name)
-		return j == nil || j.newest().Type != terms.Batch || j.finished != 0 && !j.succeeded()
-	})
-}
-
 // succeeded tells whether a job that has ended was neither stopped nor has failed.
 func (j *Job) succeeded() bool {
 	if j.state.Outcome != facts.NoOutcome {

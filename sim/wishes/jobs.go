@@ -334,6 +334,9 @@ func (d *Drawer) task(kind terms.JobType, name terms.TaskName) terms.Task {
 	}
 	if kind == terms.Stateful && d.IntN(3) == 0 {
 		t.Volumes = []terms.Volume{{Name: "data"}}
+		if t.StopGraceMillis%3 > 0 { // no draw of its own
+			t.KeepVolumesMillis = 4 * int64(t.StopGraceMillis)
+		}
 	}
 	if t.StopGraceMillis%8 == 1 { // no draw of its own
 		t.Container = container(&t)

@@ -62,8 +62,11 @@ const SecretVersions Number = 13
 // FailedElsewhere has an update count what an instance failed on nodes that it had before.
 const FailedElsewhere Number = 14
 
+// KeptVolumes has volumes whose tasks say how long they are kept when no instance is to have them.
+const KeptVolumes Number = 15
+
 // Released is the newest number by which a released program folds.
-const Released = FailedElsewhere
+const Released = KeptVolumes
 
 // Next is behind everything that is released. What counts since then is there to try mixed versions with: a program
 // that is built with the tag nextrules says that it knows it, and so do some machines of the simulator.

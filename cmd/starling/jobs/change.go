@@ -1,9 +1,11 @@
 package jobs
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -18,6 +20,7 @@ import (
 	"starling/cmd/starling/target"
 	"starling/cmd/starling/usage"
 	"starling/command"
+	"starling/jobspec"
 	"starling/terms"
 )
 
@@ -260,10 +263,7 @@ func waitStopped(ctx context.Context, r *remote.Remote, t *tracker, timeout time
 			r.Hint("\ndetached; %s goes on stopping", job.name)
 		case err == nil:
 			err = r.ShowNext(job.last, func() string { return job.name + "\n" })
-			if slices.ContainsFunc(job.last.GetSpec().GetTasks(),
-				func(t *starlingv1.TaskSpec) bool { return len(t.GetVolumes()) > 0 }) {
-				r.Hint("what its volumes hold is kept: the next job %[1]s finds it, and `starling volume rm %[1]s` deletes it", job.name)
-			}
+			tellKept(r, job.last.GetSpec())
 		}
 	}
 	switch {
@@ -273,4 +273,25 @@ func waitStopped(ctx context.Context, r *remote.Remote, t *tracker, timeout time
 		return t.outOfTime(err, timeout)
 	}
 	return nil
+}
+
+// tellKept tells what becomes of what a job that has ended has in its volumes.
+func tellKept(r *remote.Remote, spec *starlingv1.JobSpec) {
+	var keeps []int64 // of each task with volumes, in milliseconds
+	for _, t := range spec.GetTasks() {
+		if len(t.GetVolumes()) > 0 {
+			keeps = append(keeps, cmp.Or(t.GetKeepVolumesMillis(), math.MaxInt64))
+		}
+	}
+	if len(keeps) == 0 {
+		return
+	}
+	long := ""
+	if least := slices.Min(keeps); least < math.MaxInt64 {
+		if long = " for " + jobspec.FormatDuration(least); slices.Max(keeps) > least {
+			long += " at least"
+		}
+	}
+	r.Hint("what its volumes hold is kept%[2]s: the next job %[1]s finds it, and `starling volume rm %[1]s` deletes it",
+		spec.GetName(), long)
 }

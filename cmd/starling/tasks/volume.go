@@ -38,7 +38,7 @@ func newVolumeList(r *remote.Remote) *cobra.Command {
 		Short: "List the volumes that hold data, and where they are",
 		Long: `List the volumes of instances: what of them is in use, what waits for its instance to start on the machine that has it, and
 what is kept for a job that was stopped, or for an instance that its job has not now. A job of the same name, or one that has the
-instance again, finds them there. They stay until "starling volume rm".
+instance again, finds them there. They stay until "starling volume rm", or for as long as keep_volumes of the job says.
 
 ` + whichVolumes,
 		Example:           "  starling volume ls\n  starling volume ls db",
@@ -58,6 +58,9 @@ instance again, finds them there. They stay until "starling volume rm".
 					state := v.GetState()
 					if since := v.GetSince(); since != nil {
 						state += " for " + r.Now(answer.GetTime()).Sub(since.AsTime()).Round(time.Second).String()
+					}
+					if until := v.GetUntil(); until != nil {
+						state += ", for " + until.AsTime().Sub(r.Now(answer.GetTime())).Round(time.Second).String() + " more"
 					}
 					t.Row(v.GetId(), console.Dash(strings.Join(v.GetNames(), ", ")), v.GetNode(), state, v.GetAllocation())
 				}

@@ -39,8 +39,26 @@ func (w *Twin) of(slot terms.SlotName, job terms.JobID) *Kept {
 	return nil
 }
 
-// Drop notes what a slot of a job had that is not there any more.
-func (w *Twin) Drop(slot terms.SlotName, job terms.JobID, row *facts.Slot) {
+// Due returns the set that is kept no longer than all others, and until when, 0 if there is none.
+func (w *Twin) Due() (set terms.VolumeSet, at terms.Time) {
+	for _, k := range w.all {
+		if k.Until != 0 && (at == 0 || k.Until < at || k.Until == at && k.Set.Compare(set) < 0) {
+			set, at = k.Set, k.Until
+		}
+	}
+	return set, at
+}
+
+// Until is until when volumes are kept for nobody from now on, as a task says; 0 is until they are removed.
+func (w *Twin) Until(spec *terms.Task) terms.Time {
+	if spec == nil || spec.KeepVolumesMillis == 0 {
+		return 0
+	}
+	return w.Now + terms.Time(spec.KeepVolumesMillis)
+}
+
+// Drop notes what a slot of a job had that no instance is to have any more.
+func (w *Twin) Drop(slot terms.SlotName, job terms.JobID, row *facts.Slot, until terms.Time) {
 	if !w.On || row.Order == 0 {
 		return
 	}
@@ -50,7 +68,9 @@ func (w *Twin) Drop(slot terms.SlotName, job terms.JobID, row *facts.Slot) {
 		w.all = append(w.all, k)
 	}
 	if row.Order > k.Order || k.Empty && row.Order == k.Order {
-		k.Volumes = facts.Volumes{User: job, Node: row.Node, Order: row.Order, Since: w.Now}
+		k.Volumes = facts.Volumes{User: job, Node: row.Node, Order: row.Order, Since: w.Now, Until: until}
+	} else if !k.Empty && k.Until == 0 {
+		k.Until = until
 	}
 }
 
@@ -76,7 +96,7 @@ func (w *Twin) Find(slot terms.SlotName, job terms.JobID) (row facts.Slot, ok bo
 	if !w.On || found == nil || found.Empty {
 		return row, false
 	}
-	found.User = job
+	found.User, found.Until = job, 0
 	return facts.Slot{Order: found.Order, Node: found.Node, Preference: facts.OnlyNode, Since: w.Now}, true
 }
 
