@@ -309,14 +309,14 @@ func groupsIn(folder string) (below []string) {
 	return below
 }
 
-// Delete removes the group, and kills what is still in it. One that is gone is no error.
+// Delete removes the group, which must be empty. One that is gone is no error.
 func (g *Group) Delete() error {
 	var errs []error
 	for _, folder := range g.folders() {
-		errs = append(errs, g.deleteBelow(folder))
+		errs = append(errs, deleteBelow(folder))
 	}
 	for _, folder := range g.place.Beside {
-		errs = append(errs, g.deleteBelow(filepath.Join(folder, g.name)))
+		errs = append(errs, deleteBelow(filepath.Join(folder, g.name)))
 	}
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("delete control group %s: %w", g.name, err)
@@ -326,17 +326,14 @@ func (g *Group) Delete() error {
 
 // deleteBelow removes a group with those that it holds. The kernel may call one busy for a moment after its last
 // process has ended.
-func (g *Group) deleteBelow(folder string) error {
+func deleteBelow(folder string) error {
 	for pause := busyPause; ; pause *= 2 {
 		err := unix.Rmdir(folder)
 		if err == nil || errors.Is(err, unix.ENOENT) {
 			return nil
 		}
-		if pause == busyPause {
-			_, _ = g.Kill()
-		}
 		for _, below := range groupsIn(folder) {
-			if err := g.deleteBelow(below); err != nil {
+			if err := deleteBelow(below); err != nil {
 				return err
 			}
 		}

@@ -166,23 +166,21 @@ func boundMemory(pid int, bytes int64) error {
 }
 
 // kill sends SIGKILL to all processes of the task that it can name: all in the namespace, or else this process's
-// children. Their own children then become this process's, so it ends all to repeat this until none is left. It tells
-// whether those were all.
-func (f *family) kill() (all bool) {
+// children. Their own children then become this process's, so it ends all to repeat this until none is left.
+func (f *family) kill() {
 	if f.namespaces {
 		_ = unix.Kill(-1, unix.SIGKILL)
-		return true
+		return
 	}
 	processes, err := os.ReadDir("/proc")
 	if err != nil {
-		return false
+		return
 	}
 	for _, process := range processes {
 		if s, ok := readStat(f.proc, process.Name()); ok && s.parent == os.Getpid() {
 			_ = unix.Kill(s.PID, unix.SIGKILL)
 		}
 	}
-	return false
 }
 
 // lookAgain is how often to look whether a process that is dying is gone.

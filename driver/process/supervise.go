@@ -387,9 +387,7 @@ func (s *supervisor) kill() {
 	if !gone {
 		_ = syscall.Kill(-s.pid, syscall.SIGKILL)
 	}
-	if all := s.family.kill(); all && !s.task.Free { // then those beside the task are in its namespace, too
-		return
-	}
+	s.family.kill()
 	if _, err := s.group.Kill(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 	}
