@@ -10,40 +10,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// LeaveMounts gives the calling thread a namespace of mounts of its own, a copy of the one that it leaves.
-func LeaveMounts() error {
+// Thread confines the calling thread. In namespaces that the peer has made for the task it gets its own mounts and
+// loses capabilities; outside of such it may send signals to what it starts and to nothing else.
+func (r *Rules) Thread(namespaces bool) error {
+	if !namespaces {
+		return r.Beside(false)
+	}
 	if err := unix.Unshare(unix.CLONE_NEWNS); err != nil {
 		return fmt.Errorf("set the task's mounts apart: %w", err)
 	}
-	return nil
-}
-
-// MountOwn mounts what tasks do not have in common, in a namespace of mounts that is not the peer's, from a process in
-// the task's namespace of processes. The warnings tell what failed.
-func MountOwn() (warnings []string) {
-	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_SLAVE, ""); err != nil {
-		return []string{fmt.Sprintf("tasks see the processes of the machine: their mounts could not be set apart: %v", err)}
+	if err := r.mount(); err != nil {
+		return err
 	}
-	if err := unix.Mount("proc", "/proc", "proc", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, ""); err != nil {
-		return []string{fmt.Sprintf("tasks see the processes of the machine: their /proc could not be mounted: %v", err)}
-	}
-	// What lies there is called by the numbers of processes, as by Open MPI, which tasks with namespaces have in common.
-	err := unix.Mount("tmpfs", "/dev/shm", "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=1777")
-	if err != nil && !errors.Is(err, unix.ENOENT) {
-		return []string{fmt.Sprintf("tasks share memory by name with all of the machine: their /dev/shm could not be mounted: %v", err)}
-	}
-	return nil
-}
-
-// Thread confines the calling thread. In namespaces of the task's own, that of mounts is the thread's, these become as
-// they should be and it loses capabilities; outside of such it may send signals to what it starts and to nothing else.
-func (r *Rules) Thread(namespaces bool) error {
-	if namespaces {
-		if err := r.mount(); err != nil {
-			return err
-		}
-	}
-	return r.Beside(namespaces)
+	return r.Beside(true)
 }
 
 // Beside confines a thread for a program beside a task. The namespaces that it has joined have their mounts; where

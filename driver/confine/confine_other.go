@@ -9,12 +9,6 @@ func Missing(bool) []string {
 	return []string{"tasks are not confined: this system has neither namespaces nor filters of system calls"}
 }
 
-// LeaveMounts does nothing.
-func LeaveMounts() error { return nil }
-
-// MountOwn does nothing.
-func MountOwn() []string { return nil }
-
 // Thread does nothing.
 func (r *Rules) Thread(bool) error { return nil }
 

@@ -40,7 +40,7 @@ func lives(p identity) bool {
 func mayHaveNamespaces() error { return errors.New("this system has none") }
 
 // supervisorAttributes are those that a supervisor is started with.
-func supervisorAttributes(_, _ bool) *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }
+func supervisorAttributes(bool) *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }
 
 // openAlive opens the reading end of the FIFO. Reading blocks a thread, because the end of a FIFO does not reach
 // kqueue here; wakeReader ends that.
@@ -67,7 +67,7 @@ func wakeReader(f folder) {
 // family is the first process of the supervisor's task; nothing leads to those that leave its group.
 type family struct{}
 
-func newFamily(bool) (*family, error) { return &family{}, nil }
+func newFamily(bool) (*family, []string, error) { return &family{}, nil, nil }
 
 // self is this process.
 func (f *family) self() (identity, error) {

@@ -78,13 +78,10 @@ func mayHaveNamespaces() error {
 }
 
 // supervisorAttributes are those that a supervisor is started with.
-func supervisorAttributes(namespaces, contained bool) *syscall.SysProcAttr {
+func supervisorAttributes(namespaces bool) *syscall.SysProcAttr {
 	a := &syscall.SysProcAttr{Setsid: true}
 	if namespaces {
-		a.Cloneflags = unix.CLONE_NEWPID | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS
-	}
-	if namespaces && contained { // what it mounts for runc, which is another process
-		a.Cloneflags |= unix.CLONE_NEWNS
+		a.Cloneflags = unix.CLONE_NEWPID | unix.CLONE_NEWNS | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS
 	}
 	return a
 }
@@ -103,16 +100,30 @@ type family struct {
 	namespaces bool
 }
 
-// newFamily makes this process the one that orphaned descendants go to.
-func newFamily(namespaces bool) (*family, error) {
+// newFamily makes this process the one that orphaned descendants go to. The warnings tell what failed.
+func newFamily(namespaces bool) (*family, []string, error) {
 	proc, err := os.OpenRoot("/proc")
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	if !namespaces { // or else it is the first of its namespace
-		err = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+	f := &family{proc: proc, namespaces: namespaces}
+	if !namespaces {
+		return f, nil, unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 	}
-	return &family{proc: proc, namespaces: namespaces}, err
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_SLAVE, ""); err != nil {
+		return f, []string{fmt.Sprintf("tasks see the processes of the machine: their mounts could not be set apart: %v",
+			err)}, nil
+	}
+	if err := unix.Mount("proc", "/proc", "proc", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, ""); err != nil {
+		return f, []string{fmt.Sprintf("tasks see the processes of the machine: their /proc could not be mounted: %v", err)},
+			nil
+	}
+	// What lies there is called by the numbers of processes, as by Open MPI, which tasks with namespaces have in common.
+	err = unix.Mount("tmpfs", "/dev/shm", "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=1777")
+	if err != nil && !errors.Is(err, unix.ENOENT) {
+		return f, []string{fmt.Sprintf("tasks share memory by name with all of the machine: their /dev/shm could not be mounted: %v", err)}, nil
+	}
+	return f, nil, nil
 }
 
 // self is this process as the peer sees it.

@@ -244,7 +244,7 @@ func (d *Driver) forkSupervisor(f folder, contained bool, files []*os.File) (pid
 			// One processor is plenty, and the threads for more cost memory in every supervisor.
 			Env:   []string{"GOMAXPROCS=1"},
 			Files: files,
-			Sys:   supervisorAttributes(namespaces, contained),
+			Sys:   supervisorAttributes(namespaces),
 		})
 	}
 	process, err := start()

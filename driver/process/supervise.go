@@ -73,8 +73,6 @@ type supervisor struct {
 	pid    int // of the first process, as this one sees it
 	// account is that of a container's program.
 	account *syscall.Credential
-	// warnings tell what could not be done for the task.
-	warnings []string
 
 	outputs sync.WaitGroup
 	pipes   []*os.File
@@ -146,7 +144,7 @@ func (s *supervisor) discard() error {
 func (s *supervisor) start() (started, error) {
 	var record started
 	var err error
-	if s.family, err = newFamily(s.task.Namespaces); err != nil {
+	if s.family, record.Warnings, err = newFamily(s.task.Namespaces); err != nil {
 		return started{}, err
 	}
 	if record.Supervisor, err = s.family.self(); err != nil {
@@ -155,9 +153,6 @@ func (s *supervisor) start() (started, error) {
 	pidfd := -1
 	if s.task.Container != nil {
 		runtime.LockOSThread() // runc, too, is to be forked by a thread that does not end
-		if s.task.Namespaces {
-			s.warnings = confine.MountOwn()
-		}
 		err = s.launchContainer(&pidfd)
 	} else if s.group, err = s.task.Place.Make(s.task.Group, s.task.Task.Limits); err == nil {
 		err = s.launch(&pidfd)
@@ -170,7 +165,7 @@ func (s *supervisor) start() (started, error) {
 		s.reap()
 		return started{}, fmt.Errorf("find the program that was started: %w", err)
 	}
-	record.At, record.Account, record.Warnings = s.begun, s.account, s.warnings
+	record.At, record.Account = s.begun, s.account
 	return record, nil
 }
 
@@ -244,12 +239,6 @@ func (s *supervisor) confined(work func() error) error {
 
 // confine confines this thread, unless the peer wants its tasks free.
 func (s *supervisor) confine() error {
-	if s.task.Namespaces {
-		if err := confine.LeaveMounts(); err != nil {
-			return err
-		}
-		s.warnings = confine.MountOwn()
-	}
 	if s.task.Free {
 		return noNewPrivileges()
 	}
