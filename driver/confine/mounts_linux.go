@@ -26,7 +26,7 @@ func (r *Rules) mount() error {
 		return fmt.Errorf("make the task's /dev: %w", err)
 	}
 	for _, path := range []string{"/usr", "/boot", "/etc", "/bin", "/sbin", "/lib", "/lib64", "/var/spool/cron",
-		"/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus", "/proc/fs", "/proc/acpi"} {
+		"/run/cdi", "/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus", "/proc/fs", "/proc/acpi"} {
 		if err := fix(path); err != nil {
 			return fmt.Errorf("keep %s from being changed: %w", path, err)
 		}
@@ -152,7 +152,7 @@ func (r *Rules) devices() error {
 		return err
 	}
 	defer unix.Close(machine)
-	if err := unix.Mount("tmpfs", "/dev", "tmpfs", unix.MS_NOSUID|unix.MS_NOEXEC, "mode=755"); err != nil {
+	if err := unix.Mount("tmpfs", "/dev", "tmpfs", unix.MS_NOSUID|unix.MS_NOEXEC, "mode=755,size=16m"); err != nil {
 		return err
 	}
 	wanted := harmless()

@@ -37,11 +37,28 @@ func (e *engine) inject(t *driver.Task, spec *specs.Spec) error {
 	if _, err := cache.InjectDevices(spec, names...); err != nil {
 		return fmt.Errorf("CDI devices %s: %w", strings.Join(names, ", "), err)
 	}
+	guard(spec.Hooks)
 	if spec.Hooks != nil && len(spec.Hooks.Poststop) > 0 {
 		return fmt.Errorf("CDI devices %s: they have a hook for the end of containers (poststop), which is not run here",
 			strings.Join(names, ", "))
 	}
 	return nil
+}
+
+// guard gives each hook an environment. Runc runs one that has none in that of the container, which the job's author
+// decides, as root and outside of it (CVE-2025-23266).
+func guard(hooks *specs.Hooks) {
+	if hooks == nil {
+		return
+	}
+	for _, some := range [][]specs.Hook{hooks.Prestart, hooks.CreateRuntime, hooks.CreateContainer, hooks.StartContainer,
+		hooks.Poststart} {
+		for i := range some {
+			if len(some[i].Env) == 0 {
+				some[i].Env = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
+			}
+		}
+	}
 }
 
 // nameOf returns the name of the CDI device that leads to the whole GPU and to no other, "" if there is none. The

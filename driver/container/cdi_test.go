@@ -112,7 +112,7 @@ devices:
 containerEdits:
   env: [NVIDIA_VISIBLE_DEVICES=void]
   mounts: [{hostPath: FOLDER/library, containerPath: /run/driver/library, options: [ro, nosuid, nodev, bind]}]
-  hooks: [{hookName: createContainer, path: /bin/sh, args: [sh, -c, cat > FOLDER/hooked]}]
+  hooks: [{hookName: createContainer, path: /bin/sh, args: [sh, -c, cat > FOLDER/hooked && env >> FOLDER/hooked]}]
 `
 
 // TestCDI gives a container one of two GPUs, of which a spec says what they need.
@@ -134,6 +134,9 @@ func TestCDI(t *testing.T) {
 	state, err := os.ReadFile(filepath.Join(g.specs, "hooked"))
 	if err != nil || !strings.Contains(string(state), g.folder) {
 		t.Errorf("the hook was told %q (%v), want the state of the container", state, err)
+	}
+	if strings.Contains(string(state), "SEEN=") {
+		t.Errorf("the hook has the environment of the container: %s", state)
 	}
 	user := g.task(t, "user", "cat /dev/nvidia[0-9]*")
 	user.User = "1234:1234"

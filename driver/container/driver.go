@@ -60,6 +60,9 @@ type Driver struct {
 
 var _ driver.Driver = (*Driver)(nil)
 
+// runCDI is where machines have specs of devices until they are started again.
+const runCDI = "/run/cdi"
+
 // lookAgain is how often a driver looks for what was missing.
 const lookAgain = 2 * time.Second
 
@@ -82,6 +85,7 @@ func Open(c Config) (*Driver, error) {
 	c.Containers = e
 	e.there.Store(&equipment{lack: errors.New("containers are being looked for")})
 	if len(e.gpus) > 0 {
+		_ = os.Mkdir(runCDI, 0o755) // what is there is kept from tasks; without it they could make it
 		e.readCDI()
 	}
 	d := &Driver{engine: e, found: make(chan struct{})}
