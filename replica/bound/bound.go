@@ -8,7 +8,7 @@ import (
 
 // Size is how large a value is, as far as the work of one entry depends on that.
 type Size struct {
-	// Rows counts nodes, pools, jobs, tasks and slots.
+	// Rows counts nodes, pools, jobs, tasks, slots and sets of volumes.
 	Rows, Nodes, Slots uint64
 	// Waiting are the entries of the queue, Tasks is the most tasks that a job has.
 	Waiting, Tasks uint64
@@ -20,7 +20,7 @@ type Size struct {
 func SizeOf(s *cluster.State) Size {
 	z := Size{Nodes: uint64(s.Nodes()), Waiting: uint64(s.Waiting()), Placements: uint64(s.Limits.Placements),
 		Preemptions: uint64(s.Limits.Preemptions)}
-	z.Rows = z.Nodes + uint64(len(s.Pools()))
+	z.Rows = z.Nodes + uint64(len(s.Pools())) + uint64(s.Volumes().Len())
 	s.EachJob(func(j *workload.Job) bool {
 		z.Tasks = max(z.Tasks, uint64(len(j.Tasks)))
 		z.Rows += 1 + uint64(len(j.Tasks))

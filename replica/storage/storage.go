@@ -3,9 +3,11 @@ package storage
 
 import (
 	"errors"
+	"slices"
 
 	"starling/cluster"
 	"starling/cluster/facts"
+	"starling/cluster/workload"
 	"starling/command"
 	"starling/replica/report"
 	"starling/terms"
@@ -44,19 +46,25 @@ func Remove(s *cluster.State, set terms.VolumeSet) report.Result {
 	return report.Result{Job: slot.Job}
 }
 
-// Expire forgets one set of volumes whose time is over, so that the node that has them deletes them. It returns false
-// if there is none.
+// Expire forgets one set of volumes whose time is over, so that the node that has them deletes them; what an instance
+// is to have is kept. It returns false if there is none.
 func Expire(s *cluster.State) bool {
 	set, at, ok := s.Volumes().Due()
 	if !ok || at > s.Time {
 		return false
 	}
-	if Remove(s, set).Refused() { // an instance is to have them after all
-		kept, _ := s.Volumes().Get(set)
+	if kept, _ := s.Volumes().Get(set); isAsked(s.Job(kept.User), set.Slot) || Remove(s, set).Refused() {
 		kept.Until = 0
 		s.Volumes().Put(set, kept)
 	}
 	return true
+}
+
+// isAsked tells whether the newest version of a job has the instance, though an update that is held may not add it yet.
+func isAsked(j *workload.Job, slot terms.SlotName) bool {
+	return j != nil && j.Finished == 0 && !j.Stop && slices.ContainsFunc(j.Spec.Tasks, func(t terms.Task) bool {
+		return t.Name == slot.Task && t.Instances > slot.Index
+	})
 }
 
 // Move notes that volumes are on the writer's node, to which its peer has copied what an allocation left in them. It is

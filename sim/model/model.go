@@ -283,9 +283,8 @@ type due struct {
 	set  terms.VolumeSet
 }
 
-// next returns what is due first; at is 0 if nothing ever is. Volumes whose time has come are first; of what is due at
-// one time nodes, then jobs in the order of their submission, in each the tasks, the seats of each before itself, and
-// then the update.
+// next returns what is due first; at is 0 if nothing ever is. Volumes whose time has come are first, then nodes, then
+// jobs in the order of their submission, in each the tasks, the seats of each before itself, and then the update.
 func (m *Model) next() due {
 	first := due{}
 	first.set, first.at = m.volumes.Due()
@@ -314,7 +313,9 @@ func (m *Model) meetDeadlines() {
 		case d.at == 0 || d.at > m.time:
 			return
 		case d.set.Slot.Job != "":
-			m.removeVolumes(d.set)
+			if j := m.jobOf(d.set.Slot.Job); j == nil || j.stop || j.finished != 0 || !m.volumes.Stay(d.set, j.ID, j.newest()) {
+				m.removeVolumes(d.set)
+			}
 		case d.node != nil:
 			m.drainDue(d.node)
 		case d.job != nil && d.job.finished != 0:

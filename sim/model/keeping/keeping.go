@@ -49,6 +49,18 @@ func (w *Twin) Due() (set terms.VolumeSet, at terms.Time) {
 	return set, at
 }
 
+// Stay keeps a set until it is removed if a job has it, and a version of that its instance; false for any other.
+func (w *Twin) Stay(set terms.VolumeSet, job terms.JobID, spec *terms.Job) bool {
+	asked := slices.ContainsFunc(spec.Tasks, func(t terms.Task) bool {
+		return t.Name == set.Slot.Task && t.Instances > set.Slot.Index
+	})
+	at := slices.IndexFunc(w.all, func(k *Kept) bool { return k.Set == set && k.User == job })
+	if asked && at >= 0 {
+		w.all[at].Until = 0
+	}
+	return asked && at >= 0
+}
+
 // Until is until when volumes are kept for nobody from now on, as a task says; 0 is until they are removed.
 func (w *Twin) Until(spec *terms.Task) terms.Time {
 	if spec == nil || spec.KeepVolumesMillis == 0 {
