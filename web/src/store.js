@@ -127,7 +127,7 @@ export async function follow() {
   for (;;) {
     try {
       await whileSeen(read)
-      wait = 250
+      if (!seen.value) wait = 250
     } catch (failure) {
       if (failure.code === 'signed_out') {
         line.value = {state: 'signed out', why: failure.message}
