@@ -51,6 +51,7 @@ func guard(hooks *specs.Hooks) {
 	if hooks == nil {
 		return
 	}
+	//lint:ignore SA1019 specs of CDI may still have hooks of this kind
 	for _, some := range [][]specs.Hook{hooks.Prestart, hooks.CreateRuntime, hooks.CreateContainer, hooks.StartContainer,
 		hooks.Poststart} {
 		for i := range some {
