@@ -12,7 +12,7 @@ type Volumes struct {
 	Empty bool
 	// Order is that of the last allocation before they came to be kept here, or the entry with which they began anew.
 	Order terms.Index
-	// Since is when they came to be kept here, Until how long they are kept, 0 until somebody removes them.
+	// Since is when they came to be kept here, Until when they go; 0 is when somebody removes them.
 	Since, Until terms.Time
 }
 

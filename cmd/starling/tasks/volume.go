@@ -60,7 +60,8 @@ instance again, finds them there. They stay until "starling volume rm", or for a
 						state += " for " + r.Now(answer.GetTime()).Sub(since.AsTime()).Round(time.Second).String()
 					}
 					if until := v.GetUntil(); until != nil {
-						state += ", for " + until.AsTime().Sub(r.Now(answer.GetTime())).Round(time.Second).String() + " more"
+						left := max(0, until.AsTime().Sub(r.Now(answer.GetTime())))
+						state += ", for " + left.Round(time.Second).String() + " more"
 					}
 					t.Row(v.GetId(), console.Dash(strings.Join(v.GetNames(), ", ")), v.GetNode(), state, v.GetAllocation())
 				}
