@@ -193,6 +193,9 @@ func (p *Peer) GoAway(ctx context.Context, within time.Duration) error {
 		if row := s.NodeOf(p.config.Node); row.Offer != nil && !row.Offer.Open() {
 			return nil
 		}
+		if s.Registry().IsGone(p.config.Node) {
+			return errors.New("the node was removed")
+		}
 		least = s.Index + 1
 	}
 }

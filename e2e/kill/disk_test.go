@@ -14,8 +14,9 @@ import (
 	"starling/terms"
 )
 
-// diskBytes has room for the engine's first log, which is made 64 MB large at once, and for little more.
-const diskBytes = 96 << 20
+// diskBytes has room for the log of the engine, the next one, and the copy that it makes of one that was torn, each of
+// which is 64 MB large at once.
+const diskBytes = 224 << 20
 
 // TestFullDisk fills the disk of the only machine that keeps the journal: its agent ends, and says why and what to do;
 // its task goes on. With room again the agent starts, and nothing that was acknowledged is lost.

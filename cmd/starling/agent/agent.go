@@ -54,6 +54,8 @@ type agent struct {
 	// node is this machine's part in the quorum of etcd, nil if ZooKeeper keeps the journal.
 	node *quorum.Node
 	host *host.Host
+	// expelled is whether others have said that this machine belongs to the cluster no more.
+	expelled bool
 	// backup is the value with which a new cluster is to begin, nil for none.
 	backup *cluster.State
 	// backups are made beside.
@@ -208,7 +210,7 @@ func (a *agent) serve(ctx context.Context) error {
 		case lost := <-a.lost():
 			err = fmt.Errorf("%w\nhint: the log tells more: %s", lost, a.LogPath)
 		case reason := <-a.expulsion(watching, silent(a.host)):
-			err = errors.Join(reason, a.host.StopWithTasks(ctx, expelledGrace))
+			err, a.expelled = reason, true
 		}
 	}
 	return err
@@ -378,10 +380,10 @@ func telling(ctx context.Context, wait func(context.Context) error, tell func())
 	}
 }
 
-// end stops the peer; its tasks go on.
+// end stops the peer; its tasks go on, but for those of a machine that was removed.
 func (a *agent) end() error {
 	left, stopped := 0, a.host != nil
-	if stopped {
+	if stopped && !a.removed() {
 		left = a.host.Running()
 	}
 	err := errors.Join(a.endHost(), a.endJournal())
@@ -394,11 +396,15 @@ func (a *agent) end() error {
 	return err
 }
 
-// endHost stops the peer and all that answers.
+// endHost stops the peer and all that answers, and the tasks of a machine that was removed.
 func (a *agent) endHost() error {
 	a.backups.end()
 	var errs []error
-	if a.host != nil {
+	switch {
+	case a.host == nil:
+	case a.removed():
+		errs = append(errs, a.host.StopWithTasks(context.Background(), expelledGrace))
+	default:
 		errs = append(errs, a.host.Stop())
 	}
 	if a.door != nil {

@@ -36,7 +36,7 @@ func (a *agent) expulsion(ctx context.Context, silent func() bool) <-chan error 
 			if !silent() {
 				continue
 			}
-			if reason := a.expelled(ctx); reason != nil {
+			if reason := a.whyExpelled(ctx); reason != nil {
 				a.log.Error("this machine ends its tasks, and its agent", "error", reason)
 				told <- reason
 				return
@@ -54,9 +54,12 @@ func silent(peer *host.Host) func() bool {
 	}
 }
 
-// expelled returns why this machine belongs to the cluster no more, as others say; nil while nobody says that. If they
-// have another authority than it knows, it follows that first.
-func (a *agent) expelled(ctx context.Context) error {
+// removed tells whether this machine belongs to the cluster no more, as its peer has read or others have said.
+func (a *agent) removed() bool { return a.expelled || a.host.Removed() }
+
+// whyExpelled returns why this machine belongs to the cluster no more, as others say; nil while nobody says that. If
+// they have another authority than it knows, it follows that first.
+func (a *agent) whyExpelled(ctx context.Context) error {
 	short, cancel := context.WithTimeout(ctx, expelledEvery)
 	defer cancel()
 	if err := client.CatchUp(short, a.keys, a.machines()); err != nil {
@@ -90,7 +93,8 @@ func (a *agent) unlessExpelled(ctx context.Context, start func(context.Context) 
 	select {
 	case told := <-reason:
 		if a.host != nil {
-			return errors.Join(told, a.host.StopWithTasks(ctx, expelledGrace))
+			a.expelled = true
+			return told
 		}
 		if err := host.EndTasks(a.folder.Path); err != nil {
 			return fmt.Errorf("%w; its tasks could not be ended: %w", told, err)

@@ -358,6 +358,12 @@ func (h *Host) Reason() error {
 	return errors.New("its journal or its API has ended")
 }
 
+// Removed tells whether a user has removed this machine from the cluster, as far as the peer has read.
+func (h *Host) Removed() bool {
+	known, _ := h.Registry()
+	return known != nil && known.IsGone(h.config.Node)
+}
+
 // Stop ends the API and the peer. The tasks go on.
 func (h *Host) Stop() error {
 	h.cancel()
