@@ -40,7 +40,7 @@ const (
 	// wayShort is short.
 	wayMax, wayLeast, wayShort = 32, 64, 4
 	// waysMax bounds the ways of which values are kept.
-	waysMax = 4
+	waysMax = 8
 )
 
 // kept are values that were asked for last, the latest at the end, and some of the last long ways to them, so that

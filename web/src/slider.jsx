@@ -8,6 +8,22 @@ import {date} from './words.js'
 // oldestIndex asks for the oldest index that a peer still knows; there is nothing to see before the first entry.
 const oldestIndex = async () => Math.max(1, Number((await call('Series', {points: 1})).oldest))
 
+// Who is about to move the slider has the peer fold the newest entries once, at so many moments, the newest first.
+const momentsAhead = 8
+const entriesAhead = 10_000
+
+async function foldAhead(newest, oldest) {
+  for (let i = 0; i < momentsAhead; i++) {
+    const at = newest - 1 - i * (entriesAhead / momentsAhead)
+    if (at < oldest) return
+    try {
+      await call('ListJobs', {page_size: 1}, {at})
+    } catch {
+      return // a step will say what is wrong
+    }
+  }
+}
+
 const stepsOfPlay = 120
 const pauseOfPlay = 400
 
@@ -17,6 +33,7 @@ export function Slider() {
   const [playing, setPlaying] = useState(false)
   const [held, setHeld] = useState(null)
   const timer = useRef(0)
+  const folded = useRef(0) // the newest index when that was asked for
   const newest = head.value.index
   const loaded = newest > 0
   useEffect(() => {
@@ -58,6 +75,11 @@ export function Slider() {
     }
     timer.current ||= setTimeout(show, (timer.shown || 0) + 100 - performance.now())
   }
+  const ahead = () => {
+    if (newest - folded.current < entriesAhead / momentsAhead) return
+    folded.current = newest
+    foldAhead(newest, oldest)
+  }
   const play = () => {
     if (at.value == null) set({at: oldest})
     setPlaying(!playing)
@@ -65,7 +87,12 @@ export function Slider() {
   const time = at.value == null ? head.value.time : shown.value.index === at.value ? shown.value.time : null
   const from = route.value.query.get('from')
   return (
-    <footer class={at.value == null ? 'slider' : 'slider past'} aria-label="The past">
+    <footer
+      class={at.value == null ? 'slider' : 'slider past'}
+      aria-label="The past"
+      onPointerEnter={ahead}
+      onFocusIn={ahead}
+    >
       <button onClick={play} aria-label={playing ? 'Pause' : 'Play the past'}>
         {playing ? '❚❚' : '▶'}
       </button>
