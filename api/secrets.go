@@ -111,12 +111,12 @@ func (s *server) ListSecrets(ctx context.Context,
 	return answer, nil
 }
 
-// RemoveSecret ends a secret.
+// RemoveSecret ends a secret, or a version of it.
 func (s *server) RemoveSecret(ctx context.Context,
 	request *starlingv1.RemoveSecretRequest) (*starlingv1.RemoveSecretResponse, error) {
 	problems := append(requestIDProblems(request.GetRequestId()),
 		secretProblems(request.GetPool(), request.GetName())...)
 	receipt, err := s.submit(ctx, &command.RemoveSecret{RequestID: request.GetRequestId(),
-		Pool: terms.PoolPath(request.GetPool()), Name: request.GetName()}, problems...)
+		Pool: terms.PoolPath(request.GetPool()), Name: request.GetName(), Version: request.GetVersion()}, problems...)
 	return &starlingv1.RemoveSecretResponse{Index: uint64(receipt.Index)}, err
 }

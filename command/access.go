@@ -71,11 +71,13 @@ type PutSecret struct {
 // SealSecret seals a version of a secret with another key. Its author is a member.
 type SealSecret struct{ Secret access.Secret }
 
-// RemoveSecret ends a secret.
+// RemoveSecret ends a version of a secret, 0 for all that it has.
 type RemoveSecret struct {
 	RequestID string
 	Pool      terms.PoolPath
 	Name      string
+	// Version is not the newest. Since rules.KeptVolumes.
+	Version uint32
 }
 
 // TakeSnapshot lets a snapshot be due now, so that the journal can be trimmed. Its author is a member.
@@ -185,6 +187,9 @@ func (m *RemoveSecret) code(c *codec.Coder) {
 	requestID(c, &m.RequestID)
 	terms.CodePoolPath(c, &m.Pool)
 	codec.Text(c, &m.Name, terms.NameBytesMax)
+	if c.Version >= ofVersion {
+		codec.Uint32s(c, &m.Version)
+	}
 }
 
 func (m *TakeSnapshot) code(*codec.Coder) {}

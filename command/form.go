@@ -39,6 +39,22 @@ const (
 	withNotThere  = 3
 )
 
+// ofVersion is the version of RemoveSecret that may name one of the secret.
+const ofVersion = 2
+
+// later says since when there are the forms of which there was another first.
+var later = map[form]rules.Number{
+	{KindEndAllocation, withoutVolumes}: rules.VolumesGivenUp,
+	{KindChangePools, withRoles}:        rules.Registry,
+	{KindChangePools, withUsers}:        rules.Authorities,
+	{KindChangePools, withSpecBytes}:    rules.Volumes,
+	{KindChangePools, withHostPaths}:    rules.HostPaths,
+	{KindVolunteer, withAbsence}:        rules.Volumes,
+	{KindReportTasks, withOutOfDisk}:    rules.DiskLimits,
+	{KindReportTasks, withNotThere}:     rules.Lacks,
+	{KindRemoveSecret, ofVersion}:       rules.KeptVolumes,
+}
+
 func formOf(c Command) form {
 	f := form{c.Kind(), 1}
 	if later, ok := c.(interface{ version() uint16 }); ok {
@@ -70,6 +86,14 @@ func (m *EndAllocation) version() uint16 {
 	return 1
 }
 
+// version returns that of the newest field which is not zero.
+func (m *RemoveSecret) version() uint16 {
+	if m.Version != 0 {
+		return ofVersion
+	}
+	return 1
+}
+
 // version returns that of the newest ending.
 func (m *ReportTasks) version() uint16 {
 	version := uint16(1)
@@ -93,29 +117,24 @@ func (f form) code(c *codec.Coder, one Command) {
 // since returns the number of the rules since which there is a form that this program knows. A command counts where the
 // rules have its form; what they do not have is refused, even by a program that knows it.
 func (f form) since() rules.Number {
+	since, ok := later[f]
 	switch {
+	case ok:
+		return since
 	case f.kind == KindPassTime:
 		return rules.Next
 	case f.kind == KindSubmitJob:
 		since, _ := terms.VersionSince(f.version)
 		return since
-	case f == form{KindEndAllocation, withoutVolumes}:
-		return rules.VolumesGivenUp
 	case f.kind == KindVouchSnapshot:
 		return rules.Snapshots
-	case f == form{KindChangePools, withRoles}:
-		return rules.Registry
-	case f == form{KindChangePools, withUsers}, f.kind == KindAddAuthority, f.kind == KindRemoveAuthority:
+	case f.kind == KindAddAuthority, f.kind == KindRemoveAuthority:
 		return rules.Authorities
-	case f == form{KindReportTasks, withOutOfDisk}, f.kind >= KindPutSecret && f.kind <= KindRemoveSecret:
+	case f.kind >= KindPutSecret && f.kind <= KindRemoveSecret:
 		return rules.DiskLimits
-	case f == form{KindReportTasks, withNotThere}:
-		return rules.Lacks
-	case f == form{KindChangePools, withHostPaths}:
-		return rules.HostPaths
 	case f.kind == KindMoveVolumes:
 		return rules.MovedVolumes
-	case f.kind == KindRemoveVolumes, f == form{KindChangePools, withSpecBytes}, f == form{KindVolunteer, withAbsence}:
+	case f.kind == KindRemoveVolumes:
 		return rules.Volumes
 	case f.kind >= KindAs && f.kind < kindEnd:
 		return rules.Registry
@@ -126,9 +145,8 @@ func (f form) since() rules.Number {
 // known tells whether this program has the form.
 func (f form) known() bool {
 	_, ofJobs := terms.VersionSince(f.version)
-	return f.version == 1 || f.kind == KindSubmitJob && ofJobs || f == form{KindEndAllocation, withoutVolumes} ||
-		f == form{KindVolunteer, withAbsence} || f.kind == KindReportTasks && f.version <= withNotThere && f.version > 0 ||
-		f.kind == KindChangePools && f.version <= withHostPaths && f.version > 0
+	_, hasRow := later[f]
+	return f.version == 1 || f.kind == KindSubmitJob && ofJobs || hasRow
 }
 
 // Unreadable is a command that is refused because of how it is written: the rules in force do not have its form, or do

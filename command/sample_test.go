@@ -175,6 +175,7 @@ func commands() []Command {
 		&PutSecret{RequestID: "0f9d", Secret: sealed()},
 		&SealSecret{Secret: sealed()},
 		&RemoveSecret{RequestID: "0f9d", Pool: "shop", Name: "db-password"},
+		&RemoveSecret{RequestID: "0f9d", Pool: "shop", Name: "db-password", Version: 2},
 		&As{Subject: access.Subject{Kind: access.OfLocal, Name: "root@a"},
 			Command: &KillJob{RequestID: "0f9d", Job: "web", Against: 2}},
 		&VouchSnapshot{facts.Snapshot{Index: 10_000, Digest: 7, Chunks: 3,

@@ -25,7 +25,8 @@ func (w *story) secrets(verb string, by terms.PeerID, plain []string) {
 		one.Version = uint32(number(plain[2]))
 		w.write(by, &command.SealSecret{Secret: one})
 	case "rm-secret":
-		w.write(by, &command.RemoveSecret{Pool: one.Pool, Name: one.Name})
+		one.Version = uint32(number(plain[1]))
+		w.write(by, &command.RemoveSecret{Pool: one.Pool, Name: one.Name, Version: one.Version})
 	}
 }
 

@@ -175,7 +175,11 @@ func (r *registrar) secret() {
 	}
 	switch r.rng.IntN(8) {
 	case 0:
-		r.w.clients.request(&command.RemoveSecret{RequestID: r.id(), Pool: one.Pool, Name: one.Name})
+		remove := &command.RemoveSecret{RequestID: r.id(), Pool: one.Pool, Name: one.Name}
+		if s.Rules >= rules.KeptVolumes && r.rng.IntN(3) > 0 {
+			remove.Version = one.Version
+		}
+		r.w.clients.request(remove)
 	case 1, 2:
 		r.w.clients.request(&command.SealSecret{Secret: one})
 	case 3, 4:

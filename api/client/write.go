@@ -119,9 +119,11 @@ func (c *Client) PutSecretAgain(ctx context.Context, pool, name string,
 	return write(ctx, c, request, starlingv1connect.StarlingClient.PutSecret)
 }
 
-// RemoveSecret ends a secret of a pool.
-func (c *Client) RemoveSecret(ctx context.Context, pool, name string) (*starlingv1.RemoveSecretResponse, error) {
-	request := &starlingv1.RemoveSecretRequest{RequestId: c.requestID("RemoveSecret", pool, name), Pool: pool, Name: name}
+// RemoveSecret ends a version of a secret of a pool, 0 for all that it has.
+func (c *Client) RemoveSecret(ctx context.Context, pool, name string,
+	version uint32) (*starlingv1.RemoveSecretResponse, error) {
+	request := &starlingv1.RemoveSecretRequest{RequestId: c.requestID("RemoveSecret", pool, name), Pool: pool, Name: name,
+		Version: version}
 	return write(ctx, c, request, starlingv1connect.StarlingClient.RemoveSecret)
 }
 

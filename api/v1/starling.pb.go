@@ -4794,10 +4794,12 @@ func (x *SecretVersion) GetJobs() []string {
 }
 
 type RemoveSecretRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	RequestId     string                 `protobuf:"bytes,1,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
-	Pool          string                 `protobuf:"bytes,2,opt,name=pool,proto3" json:"pool,omitempty"`
-	Name          string                 `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	RequestId string                 `protobuf:"bytes,1,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	Pool      string                 `protobuf:"bytes,2,opt,name=pool,proto3" json:"pool,omitempty"`
+	Name      string                 `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
+	// 0 for all that it has. The newest goes only with all others.
+	Version       uint32 `protobuf:"varint,4,opt,name=version,proto3" json:"version,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -4851,6 +4853,13 @@ func (x *RemoveSecretRequest) GetName() string {
 		return x.Name
 	}
 	return ""
+}
+
+func (x *RemoveSecretRequest) GetVersion() uint32 {
+	if x != nil {
+		return x.Version
+	}
+	return 0
 }
 
 type RemoveSecretResponse struct {
@@ -14676,12 +14685,13 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\rSecretVersion\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\rR\aversion\x121\n" +
 	"\x06put_at\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x05putAt\x12\x12\n" +
-	"\x04jobs\x18\x03 \x03(\tR\x04jobs\"\\\n" +
+	"\x04jobs\x18\x03 \x03(\tR\x04jobs\"v\n" +
 	"\x13RemoveSecretRequest\x12\x1d\n" +
 	"\n" +
 	"request_id\x18\x01 \x01(\tR\trequestId\x12\x12\n" +
 	"\x04pool\x18\x02 \x01(\tR\x04pool\x12\x12\n" +
-	"\x04name\x18\x03 \x01(\tR\x04name\",\n" +
+	"\x04name\x18\x03 \x01(\tR\x04name\x12\x18\n" +
+	"\aversion\x18\x04 \x01(\rR\aversion\",\n" +
 	"\x14RemoveSecretResponse\x12\x14\n" +
 	"\x05index\x18\x01 \x01(\x04R\x05index\"O\n" +
 	"\x14RemoveVolumesRequest\x12\x1d\n" +

@@ -142,6 +142,9 @@ func secret(c command.Command) string {
 		return fmt.Sprintf("seal version %d of secret %s/%s with the newest key", c.Secret.Version, c.Secret.Pool,
 			c.Secret.Name)
 	case *command.RemoveSecret:
+		if c.Version != 0 {
+			return fmt.Sprintf("remove version %d of secret %s/%s", c.Version, c.Pool, c.Name)
+		}
 		return fmt.Sprintf("remove secret %s/%s", c.Pool, c.Name)
 	}
 	return c.Kind().String()

@@ -32,6 +32,7 @@ func commandsAboutWhoIsKnown() []said {
 		{&command.SealSecret{Secret: access.Secret{Pool: "team", Name: "db", Version: 2}},
 			"seal version 2 of secret team/db with the newest key"},
 		{&command.RemoveSecret{Pool: "team", Name: "db"}, "remove secret team/db"},
+		{&command.RemoveSecret{Pool: "team", Name: "db", Version: 3}, "remove version 3 of secret team/db"},
 		{&command.AddToken{Token: access.Token{ID: "T7", Uses: 3}}, "let 3 machines join by token T7"},
 		{&command.RemoveToken{ID: "T7"}, "end token T7"},
 		{&command.AdmitNode{Node: "b"}, "node b has key 000000000000"},

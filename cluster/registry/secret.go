@@ -170,16 +170,15 @@ func (r *Registry) SealSecret(s access.Secret, now terms.Time) (*Registry, strin
 	return next, ""
 }
 
-// RemoveSecret returns the registry without a secret, of which all versions go; ok is false if there is none.
-func (r *Registry) RemoveSecret(pool terms.PoolPath, name string, now terms.Time) (next *Registry, ok bool) {
+// RemoveSecret returns the registry without a version of a secret, 0 for all that it has; ok is false if there is none.
+func (r *Registry) RemoveSecret(pool terms.PoolPath, name string, version uint32, now terms.Time) (next *Registry,
+	ok bool) {
 	next = r.copy(now)
-	all := next.versionsOf(pool, name)
-	if len(all) == 0 {
-		return r, false
+	for _, one := range slices.Clone(next.versionsOf(pool, name)) {
+		if version == 0 || one.Version == version {
+			next.dropSecret(&one)
+			ok = true
+		}
 	}
-	for len(all) > 0 {
-		next.dropSecret(&all[0])
-		all = next.versionsOf(pool, name)
-	}
-	return next, true
+	return next, ok
 }

@@ -19,6 +19,8 @@ type Table struct {
 	due btree.BTreeG[row]
 	// Digest is the sum of the hashes of the rows.
 	Digest uint64
+	// Full is how many sets are not empty.
+	Full int
 }
 
 // New returns an empty table.
@@ -31,7 +33,7 @@ func New() Table {
 }
 
 // Copy returns a table that does not change with t.
-func (t *Table) Copy() Table { return Table{*t.rows.Copy(), *t.due.Copy(), t.Digest} }
+func (t *Table) Copy() Table { return Table{*t.rows.Copy(), *t.due.Copy(), t.Digest, t.Full} }
 
 // Len returns how many sets there are.
 func (t *Table) Len() int { return t.rows.Len() }
@@ -50,6 +52,9 @@ func (t *Table) Put(set terms.VolumeSet, v facts.Volumes) {
 	t.Delete(set)
 	t.rows.Set(row{Key: set, Value: v})
 	t.Digest += v.Hash(set)
+	if !v.Empty {
+		t.Full++
+	}
 	if v.Until != 0 {
 		t.due.Set(row{Key: set, Value: v})
 	}
@@ -65,6 +70,9 @@ func (t *Table) Due() (set terms.VolumeSet, at terms.Time, ok bool) {
 func (t *Table) Delete(set terms.VolumeSet) {
 	if old, ok := t.rows.Delete(row{Key: set}); ok {
 		t.Digest -= old.Value.Hash(set)
+		if !old.Value.Empty {
+			t.Full--
+		}
 		t.due.Delete(old)
 	}
 }

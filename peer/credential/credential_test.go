@@ -211,7 +211,7 @@ func TestSecretsFollow(t *testing.T) {
 		if holds("three"); b.asked != asked+1 {
 			t.Errorf("%d questions for one secret", b.asked-asked)
 		}
-		b.known, _ = b.known.RemoveSecret("default", "db", 1) // what has it keeps it
+		b.known, _ = b.known.RemoveSecret("default", "db", 0, 1) // what has it keeps it
 		b.run(t, 5*lookEvery)
 		holds("three")
 		b.now++

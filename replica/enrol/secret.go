@@ -62,11 +62,21 @@ func sealSecret(s *cluster.State, author terms.PeerID, c *command.SealSecret) re
 	return set(s, next, refusal)
 }
 
-// removeSecret ends a secret. What was started with it keeps it.
+// removeSecret ends a secret, or a version of it that is not the newest: no number is given twice. What was started
+// with it keeps it.
 func removeSecret(s *cluster.State, c *command.RemoveSecret) report.Result {
-	next, found := s.Registry().RemoveSecret(c.Pool, c.Name, s.Time)
-	if !found {
+	newest := s.Registry().Secret(c.Pool, c.Name, 0)
+	if newest == nil {
 		return report.Refuse(facts.NotFound, "pool %s has no secret %s: see \"starling secret ls\"", c.Pool, c.Name)
+	}
+	if c.Version == newest.Version {
+		return report.Refuse(facts.Conflict, "version %d is the newest of secret %s/%s: put another first, or remove them all",
+			c.Version, c.Pool, c.Name)
+	}
+	next, found := s.Registry().RemoveSecret(c.Pool, c.Name, c.Version, s.Time)
+	if !found {
+		return report.Refuse(facts.NotFound, "secret %s/%s has no version %d: see \"starling secret show\"", c.Pool, c.Name,
+			c.Version)
 	}
 	return set(s, next, "")
 }

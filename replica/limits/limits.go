@@ -33,10 +33,10 @@ func Job(s *cluster.State, old *workload.Job, spec *terms.Job) report.Result {
 	case old == nil && s.OpenJobs() >= int(l.Jobs):
 		return report.Refuse(facts.Exhausted, "there are %d jobs that have not ended, at most %d: stop some", s.OpenJobs(),
 			l.Jobs)
-	case old == nil && hasVolumes(spec) && s.Rules >= rules.Volumes && s.Volumes().Len() >= int(l.FinishedSlots):
+	case old == nil && hasVolumes(spec) && volumesKept(s) >= int(l.FinishedSlots):
 		return report.Refuse(facts.Exhausted,
 			"volumes of %d instances are kept that do not run, at most %d: remove some with starling volume rm",
-			s.Volumes().Len(), l.FinishedSlots)
+			volumesKept(s), l.FinishedSlots)
 	case tasks > int(l.Tasks):
 		return report.Refuse(facts.Exhausted,
 			"job %s would have had %d tasks in all its versions, at most %d: stop it and run it anew",
@@ -89,6 +89,14 @@ func specs(s *cluster.State, old *workload.Job, spec *terms.Job) report.Result {
 	return report.Refuse(facts.Exhausted, "the specs of the %d jobs of pool %s take %s in %d versions, and that of %s %s more, "+
 		"at most %s: stop some of its jobs, or raise its spec_bytes", account.Jobs, spec.Name.Pool(),
 		terms.Disk.Round(account.Specs.Bytes), account.Specs.Count, spec.Name, terms.Disk.Round(bytes), terms.Disk.Text(most))
+}
+
+// volumesKept counts what is kept of volumes that no instance has. Earlier rules count also what holds nothing.
+func volumesKept(s *cluster.State) int {
+	if s.Rules < rules.KeptVolumes {
+		return s.Volumes().Len() // 0 before rules.Volumes
+	}
+	return s.Volumes().Full
 }
 
 func hasVolumes(spec *terms.Job) bool {

@@ -394,7 +394,7 @@ func (m *Model) want(t *task, count uint32) {
 	for i := before; i < count && int(i) < len(t.slots); i++ {
 		if s := t.slots[i].main(); s.Phase == facts.Stopped || s.Phase == facts.Waiting {
 			s.Slot = facts.Slot{Order: s.Order, Node: s.Node}
-			if m.volumes.On && s.Order != 0 && t.keeps() {
+			if m.volumes.On() && s.Order != 0 && t.keeps() {
 				s.Preference = facts.OnlyNode
 			}
 		}

@@ -124,7 +124,7 @@ func (m *Model) Apply(folded *report.Folded, fold *cluster.State) {
 		return
 	}
 	m.time, m.number = reading.TimeAt(e, m.time, m.rules), e.Seq
-	m.volumes.On, m.volumes.Now = m.rules >= rules.Volumes, m.time
+	m.volumes.Rules, m.volumes.Now = m.rules, m.time
 	for _, j := range m.Jobs {
 		j.touched = false
 	}

@@ -342,7 +342,7 @@ func (m *Model) await(s *seat, row facts.Slot) {
 	case cause == facts.ByUpdate:
 		m.renew(s, row)
 	case cause == facts.ByRelease:
-		if row.Order, row.Node = 0, 0; m.volumes.On {
+		if row.Order, row.Node = 0, 0; m.volumes.On() {
 			m.lastJob++
 			m.volumes.Renew(s.slot.name(), s.job().ID, m.lastJob, m.index)
 		}

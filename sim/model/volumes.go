@@ -19,7 +19,7 @@ func (t *task) keeps() bool {
 
 // tied tells whether instances of a spec stay where volumes of the task are.
 func (t *task) tied(spec *terms.Task) bool {
-	return spec != nil && (len(spec.Volumes) > 0 || t.job.volumes.On && t.keeps())
+	return spec != nil && (len(spec.Volumes) > 0 || t.job.volumes.On() && t.keeps())
 }
 
 func (s *slot) name() terms.SlotName {

@@ -62,7 +62,8 @@ const SecretVersions Number = 13
 // FailedElsewhere has an update count what an instance failed on nodes that it had before.
 const FailedElsewhere Number = 14
 
-// KeptVolumes has volumes whose tasks say how long they are kept when no instance is to have them.
+// KeptVolumes has volumes whose tasks say how long they are kept when no instance is to have them, and single versions
+// of secrets removed.
 const KeptVolumes Number = 15
 
 // Released is the newest number by which a released program folds.

@@ -158,40 +158,62 @@ newest, "starling secret ls" has them.
 }
 
 func newSecretRemove(r *remote.Remote) *cobra.Command {
-	yes := false
+	yes, version := false, uint32(0)
 	remove := &cobra.Command{
 		Use:   "rm SECRET",
-		Short: "Remove a secret with all its versions",
-		Long: `Remove a secret with all its versions. Instances that run keep what they have; others that name it do not start any more.
+		Short: "Remove a secret with all its versions, or one of these",
+		Long: `Remove a secret with all its versions, or one that is not the newest. Instances that run keep what they have; others that name it do
+not start any more.
 
 ` + whichSecret,
-		Example:           "  starling secret rm team/db-password",
+		Example:           "  starling secret rm team/db-password\n  starling secret rm team/db-password --version 3",
 		Args:              usage.OneArgument("SECRET"),
 		ValidArgsFunction: completeSecrets(r),
 		RunE: func(command *cobra.Command, args []string) error {
 			return r.Asking(func(ctx context.Context, peer *client.Client, args []string) error {
+				if command.Flags().Changed("version") && version == 0 {
+					return exit.Fail(exit.Usage, "--version takes a VERSION: see \"starling secret show\"")
+				}
 				pool, name := secretNamed(args[0])
 				answer, err := peer.Secrets(ctx, pool)
 				if err != nil {
 					return err
 				}
-				if jobs := secretIn(answer, name).GetJobs(); !yes && len(jobs) > 0 {
-					err := r.Confirm(fmt.Sprintf("remove %s/%s, which %s name: their instances do not start without it", pool, name,
+				what := pool + "/" + name
+				if version != 0 {
+					what = fmt.Sprintf("version %d of %s", version, what)
+				}
+				if jobs := jobsOf(secretIn(answer, name), version); !yes && len(jobs) > 0 {
+					err := r.Confirm(fmt.Sprintf("remove %s, which %s name: their instances do not start without it", what,
 						strings.Join(jobs, ", ")))
 					if err != nil {
 						return err
 					}
 				}
-				removed, err := peer.RemoveSecret(ctx, pool, name)
+				removed, err := peer.RemoveSecret(ctx, pool, name, version)
 				if err != nil {
 					return err
 				}
-				return r.ShowNext(removed, func() string { return pool + "/" + name + "\n" })
+				return r.ShowNext(removed, func() string { return what + "\n" })
 			})(command, args)
 		},
 	}
 	remove.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask, although jobs name it")
+	remove.Flags().Uint32Var(&version, "version", 0, "remove this `VERSION` alone (default all)")
 	return remove
+}
+
+// jobsOf lists the jobs that name a secret, or a version of it.
+func jobsOf(secret *starlingv1.Secret, version uint32) []string {
+	if version == 0 {
+		return secret.GetJobs()
+	}
+	for _, v := range secret.GetVersions() {
+		if v.GetVersion() == version {
+			return v.GetJobs()
+		}
+	}
+	return nil
 }
 
 // secretIn finds a secret among those of one pool, nil if it is not there.

@@ -7,6 +7,7 @@ import (
 
 	"starling/cluster/facts"
 	"starling/terms"
+	"starling/terms/rules"
 )
 
 // Kept is a set of volumes, with what is known of it.
@@ -17,16 +18,28 @@ type Kept struct {
 
 // Twin is the list.
 type Twin struct {
-	// On tells that the rules have it, Now is the time.
-	On  bool
-	Now terms.Time
-	all []*Kept
+	// Rules are those in force, Now is the time.
+	Rules rules.Number
+	Now   terms.Time
+	all   []*Kept
 }
+
+// On tells that the rules have it.
+func (w *Twin) On() bool { return w.Rules >= rules.Volumes }
 
 // Full tells whether so much is kept that no job with volumes may come.
 func (w *Twin) Full(l *terms.Limits, spec *terms.Job) bool {
 	keeps := slices.ContainsFunc(spec.Tasks, func(t terms.Task) bool { return len(t.Volumes) > 0 })
-	return w.On && keeps && len(w.all) >= int(l.FinishedSlots)
+	all := len(w.all)
+	if w.Rules >= rules.KeptVolumes {
+		all = 0
+		for _, k := range w.all {
+			if !k.Empty {
+				all++
+			}
+		}
+	}
+	return w.On() && keeps && all >= int(l.FinishedSlots)
 }
 
 // of returns what a slot of a job has that is not as its name says, nil for nothing.
@@ -71,7 +84,7 @@ func (w *Twin) Until(spec *terms.Task) terms.Time {
 
 // Drop notes what a slot of a job had that no instance is to have any more.
 func (w *Twin) Drop(slot terms.SlotName, job terms.JobID, row *facts.Slot, until terms.Time) {
-	if !w.On || row.Order == 0 {
+	if !w.On() || row.Order == 0 {
 		return
 	}
 	k := w.of(slot, job)
@@ -105,7 +118,7 @@ func (w *Twin) Find(slot terms.SlotName, job terms.JobID) (row facts.Slot, ok bo
 			found = k
 		}
 	}
-	if !w.On || found == nil || found.Empty {
+	if !w.On() || found == nil || found.Empty {
 		return row, false
 	}
 	found.User, found.Until = job, 0

@@ -21,7 +21,7 @@ func Specs(versions []facts.JobVersion) (kept workload.Specs) {
 
 // Exceeds tells whether a version would take a pool beyond what the specs of its jobs may take.
 func (w *Twin) Exceeds(versions []facts.JobVersion, spec *terms.Job, pool workload.Specs, most int64) bool {
-	return w.On && !holds(versions, spec) && pool.Bytes+spec.Bytes() > most
+	return w.On() && !holds(versions, spec) && pool.Bytes+spec.Bytes() > most
 }
 
 func holds(versions []facts.JobVersion, spec *terms.Job) bool {

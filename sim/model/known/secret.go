@@ -45,9 +45,16 @@ func (t *Twin) obeySecret(c command.Command, a *Around) bool {
 		versions[at].Key, versions[at].Sealed = c.Secret.Key, c.Secret.Sealed
 	case *command.RemoveSecret:
 		name := called(&access.Secret{Pool: c.Pool, Name: c.Name})
-		_, found := t.secrets[name]
-		delete(t.secrets, name)
-		return found
+		versions := t.secrets[name]
+		if c.Version == 0 {
+			delete(t.secrets, name)
+			return len(versions) > 0
+		}
+		at := slices.IndexFunc(versions, func(s access.Secret) bool { return s.Version == c.Version })
+		if at < 0 || at == len(versions)-1 {
+			return false
+		}
+		t.secrets[name] = slices.Delete(versions, at, at+1)
 	}
 	return true
 }
