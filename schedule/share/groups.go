@@ -202,9 +202,9 @@ func (g *NodeGroups) Bound(in *Input) {
 // task in its order.
 type Change = Running
 
-// Settle returns who is to come to which group, and who is to leave which, for the plan of an input to be met. Who
-// leaves follows from the counts alone. If nobody has to, those who come go where other work leaves them room; if there
-// is no way, some are sent where it does not, and wait until it gives way.
+// Settle returns what is to come to which group, and to leave which, for the plan of an input to be met. What leaves
+// follows from the counts alone. If nothing has to, what comes goes where other work leaves room; if there is
+// no way, some are sent where it does not, and wait until it gives way.
 func (g *NodeGroups) Settle(in *Input, plan *Plan) (come, leave []Change) {
 	running, usable, bounded := g.running(), g.usable(), *in
 	expected := g.expected(plan, running, usable)
@@ -226,8 +226,8 @@ func (g *NodeGroups) Settle(in *Input, plan *Plan) (come, leave []Change) {
 	return come, nil
 }
 
-// settleAll settles with all peers, those first on which nobody else is: a group of which not all is usable is two, and
-// the second comes behind all groups.
+// settleAll settles with all peers, those first on which nothing else is: a group of which not all is usable is two,
+// and the second comes behind all groups.
 func (g *NodeGroups) settleAll(in *Input, plan *Plan, running []Running, usable []Peers) (after []Running) {
 	parted, count := *in, len(in.Groups)
 	parted.Groups = slices.Clone(in.Groups)

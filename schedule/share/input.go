@@ -18,7 +18,7 @@ const (
 	JobGreedy
 	JobRoundRobin
 	// JobPercentage gives each job its part of all peers. Jobs count by their parts, largest first, as long as they
-	// are within the whole; the others get what these cannot use. What is nobody's part stays idle: who states 30
+	// are within the whole; the others get what these cannot use. What is no job's part stays idle: one that states 30
 	// percent of a pool means no more.
 	JobPercentage
 )
@@ -58,7 +58,7 @@ const (
 type Input struct {
 	Scheduler JobScheduler
 	Groups    []Group
-	// Spare is how many peers nobody gets, whichever they are: those of other pools.
+	// Spare is how many peers no job gets, whichever they are: those of other pools.
 	Spare Peers
 	// Jobs are in order of submission. One that lost its coverage keeps its place.
 	Jobs []Job
@@ -103,7 +103,7 @@ type Task struct {
 	Has Peers
 }
 
-// Plan is who gets how many.
+// Plan is which task gets how many.
 type Plan struct {
 	// Peers has a number for each task of each job, in the order of the input.
 	Peers [][]Peers

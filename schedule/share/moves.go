@@ -52,16 +52,16 @@ func Settle(in *Input, plan *Plan, running []Running) (all []Running) {
 }
 
 // settle lets peers come and go until the counts are met.
-func settle(in *Input, plan *Plan, running []Running) *shift {
-	s := newShift(in, plan, running)
-	spots := s.stay(true)
-	if spots == nil {
-		spots = s.stay(false)
+func settle(in *Input, plan *Plan, running []Running) *transition {
+	s := newTransition(in, plan, running)
+	copyPeers := s.stay(true)
+	if copyPeers == nil {
+		copyPeers = s.stay(false)
 	}
-	if spots == nil {
-		spots = divide(in).spots()
+	if copyPeers == nil {
+		copyPeers = divide(in).copyPeers()
 	}
-	s.assign(spots)
+	s.assign(copyPeers)
 	s.evict()
 	s.transport()
 	s.leave()
@@ -73,39 +73,39 @@ func settle(in *Input, plan *Plan, running []Running) *shift {
 	return s
 }
 
-// shift is the pool while it goes from what runs to the counts.
-type shift struct {
-	in     *Input
-	plan   *Plan
-	supply *supply
-	lines  []line
+// transition is the pool while it goes from what runs to the counts.
+type transition struct {
+	in       *Input
+	plan     *Plan
+	capacity *capacity
+	lines    []line
 	// first is the number of the first line of each job.
 	first  []int
 	groups []holding
-	// idle is how many peers of each stock hold nothing, or will.
+	// idle is how many peers of each class hold nothing, or will.
 	idle []Peers
 }
 
-// line is what one task has now, as far as it may keep it, and what it will have, by stock.
+// line is what one task has now, as far as it may keep it, and what it will have, by class.
 type line struct {
 	place     Place
 	row       int
 	colocated bool
 	want, has Peers
-	// amounts are in order of stocks; a stock of which the line has nothing has none.
+	// amounts are in order of classes; a class of which the line has nothing has none.
 	amounts []amount
 }
 
 type amount struct {
-	stock     int
+	class     int
 	now, then Peers
 }
 
-// of returns what the line has of a stock, for change.
-func (l *line) of(stock int) *amount {
-	at, known := slices.BinarySearchFunc(l.amounts, stock, func(a amount, c int) int { return a.stock - c })
+// of returns what the line has of a class, for change.
+func (l *line) of(class int) *amount {
+	at, known := slices.BinarySearchFunc(l.amounts, class, func(a amount, c int) int { return a.class - c })
 	if !known {
-		l.amounts = slices.Insert(l.amounts, at, amount{stock: stock})
+		l.amounts = slices.Insert(l.amounts, at, amount{class: class})
 	}
 	return &l.amounts[at]
 }
@@ -116,7 +116,7 @@ func (l *line) spares() Peers { return max(l.has-l.want, 0) }
 
 // holding is what one group has: for each line that it serves, how many peers are there now, and how many will be.
 type holding struct {
-	// free is how many peers will serve nobody.
+	// free is how many peers will serve no task.
 	free  Peers
 	holds []hold
 }
@@ -126,13 +126,13 @@ type hold struct {
 	now, then Peers
 }
 
-func newShift(in *Input, plan *Plan, running []Running) *shift {
-	s := &shift{in: in, plan: plan, supply: newSupply(in), groups: make([]holding, len(in.Groups))}
+func newTransition(in *Input, plan *Plan, running []Running) *transition {
+	s := &transition{in: in, plan: plan, capacity: newCapacity(in), groups: make([]holding, len(in.Groups))}
 	for i := range in.Jobs {
 		s.first = append(s.first, len(s.lines))
 		for j := range in.Jobs[i].Tasks {
 			s.lines = append(s.lines, line{
-				place: Place{i, j}, row: s.supply.require(in.Jobs[i].Tasks[j].Tags), want: plan.Peers[i][j],
+				place: Place{i, j}, row: s.capacity.require(in.Jobs[i].Tasks[j].Tags), want: plan.Peers[i][j],
 				colocated: in.Jobs[i].Scheduler == TaskColocated,
 			})
 		}
@@ -170,18 +170,18 @@ func (g *holding) keep(h *hold, peers Peers) {
 	g.free -= peers
 }
 
-// evict decides who stays where he is, of those that are not colocated: as many as the group has beside the copies,
-// those first that their tasks can use. Then it counts by stock.
-func (s *shift) evict() {
-	s.idle = make([]Peers, len(s.supply.stocks))
+// evict decides what stays where it is, of what is not colocated: as many as the group has beside the copies,
+// those first that their tasks can use. Then it counts by class.
+func (s *transition) evict() {
+	s.idle = make([]Peers, len(s.capacity.classes))
 	kept := make([]Peers, len(s.lines))
 	for _, spare := range []bool{false, true} {
 		for i := range s.groups {
-			g, c := &s.groups[i], s.supply.groups[i]
+			g, c := &s.groups[i], s.capacity.groups[i]
 			for j := range g.holds {
 				h := &g.holds[j]
 				l := &s.lines[h.line]
-				if l.colocated || !slices.Contains(s.supply.rows[l.row].fits, c) {
+				if l.colocated || !slices.Contains(s.capacity.rows[l.row].fits, c) {
 					continue
 				}
 				most := h.now - h.then
@@ -201,14 +201,14 @@ func (s *shift) evict() {
 		}
 	}
 	for i := range s.groups {
-		s.idle[s.supply.groups[i]] += s.groups[i].free
+		s.idle[s.capacity.groups[i]] += s.groups[i].free
 	}
 }
 
-// leave takes from the groups, the last ones first, whom their stocks do not keep.
-func (s *shift) leave() {
+// leave takes from the groups, the last ones first, what their classes do not keep.
+func (s *transition) leave() {
 	for i := len(s.groups) - 1; i >= 0; i-- {
-		g, c := &s.groups[i], s.supply.groups[i]
+		g, c := &s.groups[i], s.capacity.groups[i]
 		for j := range g.holds {
 			h := &g.holds[j]
 			if l := &s.lines[h.line]; !l.colocated && h.then > 0 {
@@ -221,20 +221,20 @@ func (s *shift) leave() {
 	}
 }
 
-// arrive gives lines the peers that their stocks promise: those that have to move anyway, and then, if idle is set,
+// arrive gives lines the peers that their classes promise: those that have to move anyway, and then, if idle is set,
 // any.
-func (s *shift) arrive(idle bool) {
-	// waiting lists the lines that have still to come to a stock.
-	waiting := make([][]int, len(s.supply.stocks))
+func (s *transition) arrive(idle bool) {
+	// waiting lists the lines that have still to come to a class.
+	waiting := make([][]int, len(s.capacity.classes))
 	for i := range s.lines {
 		for _, a := range s.lines[i].amounts {
 			if a.then > a.now {
-				waiting[a.stock] = append(waiting[a.stock], i)
+				waiting[a.class] = append(waiting[a.class], i)
 			}
 		}
 	}
 	for i := range s.groups {
-		g, c := &s.groups[i], s.supply.groups[i]
+		g, c := &s.groups[i], s.capacity.groups[i]
 		room := g.free
 		if !idle {
 			room = min(room, g.leaving())
@@ -262,8 +262,8 @@ func (g *holding) leaving() Peers {
 	return max(leave-come, 0)
 }
 
-// pair joins those who leave with those who are needed, in one group.
-func (s *shift) pair(number int, g *holding) (moves []Move) {
+// pair joins what leaves with what is needed, in one group.
+func (s *transition) pair(number int, g *holding) (moves []Move) {
 	from, to := []hold{}, []hold{}
 	for _, h := range g.holds {
 		if h.now > h.then {

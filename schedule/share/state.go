@@ -75,7 +75,7 @@ func taskOf(j *workload.Job, number int, peers Peers) Task {
 	return Task{Min: Peers(least), Max: max(min(Peers(most), peers), Peers(least), 1), Part: percent(spec.Percent)}
 }
 
-// surplus counts the instances of a task that nobody wants any more and that have not ended.
+// surplus counts the instances of a task that no job wants any more and that have not ended.
 func surplus(t *workload.Task) (count uint32) {
 	for index := int(t.Desired); index < t.Slots.Len(); index++ {
 		if t.Slots.At(index).Phase.Holds() {

@@ -6,27 +6,27 @@ import (
 	"strings"
 )
 
-// supply counts the peers that are taken. Peers that fit the same requirements are one stock, and who takes a peer gets
-// one of some stock, not a certain one: as long as there is an exchange that serves all, nobody is refused.
-type supply struct {
-	stocks []stock
-	// rows has one for each requirement, and from firstStock on one for each stock, if there are colocated jobs.
+// capacity counts the peers that are taken. Peers that fit the same requirements are one class, and a task that takes a
+// peer gets one of some class, not a certain one: as long as there is an exchange that serves all, none is refused.
+type capacity struct {
+	classes []class
+	// rows has one for each requirement, and from firstClass on one for each class, if there are colocated jobs.
 	rows       []row
-	firstStock int
+	firstClass int
 	free       Peers
-	// groups tells the stock of each group.
+	// groups tells the class of each group.
 	groups []int
 	known  map[string]int
 	paths  paths
 }
 
-// stock is the peers that fit the same requirements.
-type stock struct{ peers, taken Peers }
+// class is the peers that fit the same requirements.
+type class struct{ peers, taken Peers }
 
 // row is what is taken under one requirement.
 type row struct {
 	tags []string
-	// fits lists the stocks, those first that fit least else; taken counts by stock, total all of them.
+	// fits lists the classes, those first that fit least else; taken counts by class, total all of them.
 	fits  []int
 	taken []Peers
 	total Peers
@@ -35,7 +35,7 @@ type row struct {
 	since Peers
 }
 
-// paths is what a search for an exchange remembers of each stock: which row would enter it, from which stock.
+// paths is what a search for an exchange remembers of each class: which row would enter it, from which class.
 type paths struct {
 	reached []bool
 	by      []int
@@ -43,38 +43,38 @@ type paths struct {
 	queue   []int
 }
 
-func newPaths(stocks int) paths {
-	return paths{reached: make([]bool, stocks), by: make([]int, stocks), from: make([]int, stocks)}
+func newPaths(classes int) paths {
+	return paths{reached: make([]bool, classes), by: make([]int, classes), from: make([]int, classes)}
 }
 
-// none is no stock, job, task or machine.
+// none is no class, job, task or machine.
 const none = -1
 
-// newSupply sorts the groups into stocks by what the jobs require.
-func newSupply(in *Input) *supply {
-	s := &supply{known: map[string]int{}, groups: make([]int, len(in.Groups))}
+// newCapacity sorts the groups into classes by what the jobs require.
+func newCapacity(in *Input) *capacity {
+	s := &capacity{known: map[string]int{}, groups: make([]int, len(in.Groups))}
 	for i := range in.Jobs {
 		for j := range in.Jobs[i].Tasks {
 			s.require(in.Jobs[i].Tasks[j].Tags)
 		}
 	}
-	s.firstStock = len(s.rows)
-	profiles := s.stockUp(in.Groups)
+	s.firstClass = len(s.rows)
+	profiles := s.classify(in.Groups)
 	if slices.ContainsFunc(in.Jobs, func(j Job) bool { return j.Scheduler == TaskColocated }) {
-		for c := range s.stocks {
+		for c := range s.classes {
 			s.rows = append(s.rows, row{fits: []int{c}})
 		}
 	}
 	for r := range s.rows {
 		row := &s.rows[r]
-		row.taken = make([]Peers, len(s.stocks))
-		for c := range s.stocks {
-			if r < s.firstStock && profiles[c][r] == fit {
+		row.taken = make([]Peers, len(s.classes))
+		for c := range s.classes {
+			if r < s.firstClass && profiles[c][r] == fit {
 				row.fits = append(row.fits, c)
 			}
 		}
 	}
-	s.paths = newPaths(len(s.stocks))
+	s.paths = newPaths(len(s.classes))
 	return s
 }
 
@@ -83,8 +83,8 @@ const (
 	unfit = '-'
 )
 
-// stockUp makes the stocks and returns which requirements each of them fits. What fits less comes first.
-func (s *supply) stockUp(groups []Group) (profiles []string) {
+// classify makes the classes and returns which requirements each of them fits. What fits less comes first.
+func (s *capacity) classify(groups []Group) (profiles []string) {
 	byTags, byProfile := map[string]string{}, map[string]Peers{}
 	own := make([]string, len(groups))
 	for i := range groups {
@@ -107,7 +107,7 @@ func (s *supply) stockUp(groups []Group) (profiles []string) {
 	number := map[string]int{}
 	for c, profile := range profiles {
 		number[profile] = c
-		s.stocks = append(s.stocks, stock{peers: byProfile[profile]})
+		s.classes = append(s.classes, class{peers: byProfile[profile]})
 		s.free += byProfile[profile]
 	}
 	for i := range own {
@@ -117,8 +117,8 @@ func (s *supply) stockUp(groups []Group) (profiles []string) {
 }
 
 // profile tells which requirements a peer with the tags fits.
-func (s *supply) profile(tags []string) string {
-	p := make([]byte, s.firstStock)
+func (s *capacity) profile(tags []string) string {
+	p := make([]byte, s.firstClass)
 	for r := range p {
 		p[r] = fit
 		for _, tag := range s.rows[r].tags {
@@ -131,7 +131,7 @@ func (s *supply) profile(tags []string) string {
 }
 
 // require returns the row of a requirement.
-func (s *supply) require(tags []string) int {
+func (s *capacity) require(tags []string) int {
 	key := tagKey(tags)
 	r, known := s.known[key]
 	if !known {
@@ -145,12 +145,12 @@ func (s *supply) require(tags []string) int {
 func tagKey(tags []string) string { return strings.Join(tags, "\x00") }
 
 // take takes one peer that fits the row, if all others keep one that fits theirs.
-func (s *supply) take(r int) bool {
+func (s *capacity) take(r int) bool {
 	if s.free == 0 || s.rows[r].spent {
 		return false
 	}
 	for _, c := range s.rows[r].fits {
-		if s.stocks[c].taken < s.stocks[c].peers {
+		if s.classes[c].taken < s.classes[c].peers {
 			s.enter(r, none, c)
 			s.settle(r, c)
 			return true
@@ -164,34 +164,34 @@ func (s *supply) take(r int) bool {
 }
 
 // takeAlike takes so many peers for the row, where all are alike and there are as many.
-func (s *supply) takeAlike(r int, count Peers) {
+func (s *capacity) takeAlike(r int, count Peers) {
 	s.rows[r].taken[0] += count
 	s.rows[r].total += count
-	s.stocks[0].taken += count
+	s.classes[0].taken += count
 	s.free -= count
 }
 
 // release gives back one peer of the row, which was the last that was taken: but for exchanges, all is as before.
-func (s *supply) release(r int) {
+func (s *capacity) release(r int) {
 	c := slices.IndexFunc(s.rows[r].taken, func(n Peers) bool { return n > 0 })
 	s.rows[r].taken[c]--
 	s.rows[r].total--
-	s.stocks[c].taken--
+	s.classes[c].taken--
 	s.free++
 	for i := range s.rows {
 		s.rows[i].spent = s.rows[i].spent && s.free <= s.rows[i].since
 	}
 }
 
-// exchange looks for the shortest chain of rows, each of which goes to another stock to let one in.
-func (s *supply) exchange(r int) bool {
+// exchange looks for the shortest chain of rows, each of which goes to another class to let one in.
+func (s *capacity) exchange(r int) bool {
 	p := &s.paths
 	clear(p.reached)
 	p.queue = p.queue[:0]
 	p.reach(s.rows[r].fits, r, none)
 	for at := 0; at < len(p.queue); at++ {
 		c := p.queue[at]
-		if s.stocks[c].taken < s.stocks[c].peers {
+		if s.classes[c].taken < s.classes[c].peers {
 			for end := c; end != none; end = p.from[end] {
 				s.enter(p.by[end], p.from[end], end)
 			}
@@ -207,9 +207,9 @@ func (s *supply) exchange(r int) bool {
 	return false
 }
 
-// reach notes the stocks that a row of stock from could enter.
-func (p *paths) reach(stocks []int, by, from int) {
-	for _, c := range stocks {
+// reach notes the classes that a row of class from could enter.
+func (p *paths) reach(classes []int, by, from int) {
+	for _, c := range classes {
 		if !p.reached[c] {
 			p.reached[c], p.by[c], p.from[c] = true, by, from
 			p.queue = append(p.queue, c)
@@ -217,16 +217,16 @@ func (p *paths) reach(stocks []int, by, from int) {
 	}
 }
 
-func (s *supply) enter(r, from, to int) {
+func (s *capacity) enter(r, from, to int) {
 	s.rows[r].taken[to]++
 	if from != none {
 		s.rows[r].taken[from]--
 	}
 }
 
-// settle notes that the row has one peer more, and the stock one fewer.
-func (s *supply) settle(r, c int) {
+// settle notes that the row has one peer more, and the class one fewer.
+func (s *capacity) settle(r, c int) {
 	s.rows[r].total++
-	s.stocks[c].taken++
+	s.classes[c].taken++
 	s.free--
 }
