@@ -144,31 +144,31 @@ func newFileGet(r *remote.Remote) *cobra.Command {
 	}
 }
 
-// files are those of one instance.
-type files struct {
+// folder is that of one instance.
+type folder struct {
 	remote *remote.Remote
 	peer   *client.Client
 	of     target.Target
 }
 
 // open finds the instance that is meant.
-func open(ctx context.Context, r *remote.Remote, peer *client.Client, text string) (*files, error) {
+func open(ctx context.Context, r *remote.Remote, peer *client.Client, text string) (*folder, error) {
 	readings, err := target.Parse(text)
 	if err != nil {
 		return nil, exit.Fail(exit.Usage, "%w", err)
 	}
 	t, err := instance(ctx, r, readings)
-	return &files{r, peer, t}, err
+	return &folder{r, peer, t}, err
 }
 
 // ask asks for a path, and visits the pieces of the answer.
-func (f *files) ask(ctx context.Context, path string, visit func(*starlingv1.FilesResponse) error) error {
+func (f *folder) ask(ctx context.Context, path string, visit func(*starlingv1.FilesResponse) error) error {
 	return f.peer.Files(ctx, &starlingv1.FilesRequest{Allocation: f.of.Allocation, Job: f.of.Job, Task: f.of.Task,
 		Slot: uint32(max(f.of.Number, 0)), Path: path}, visit)
 }
 
 // list returns what a path holds, of a file only that. Data are passed over.
-func (f *files) list(ctx context.Context, path string) (*starlingv1.FilesResponse, error) {
+func (f *folder) list(ctx context.Context, path string) (*starlingv1.FilesResponse, error) {
 	all, enough := &starlingv1.FilesResponse{}, errors.New("enough")
 	err := f.ask(ctx, path, func(piece *starlingv1.FilesResponse) error {
 		if piece.GetFile() != nil {
@@ -191,7 +191,7 @@ func (f *files) list(ctx context.Context, path string) (*starlingv1.FilesRespons
 var errFolder = errors.New("it is a folder")
 
 // read writes what a file holds.
-func (f *files) read(ctx context.Context, path string, to io.Writer) error {
+func (f *folder) read(ctx context.Context, path string, to io.Writer) error {
 	return f.ask(ctx, path, func(piece *starlingv1.FilesResponse) error {
 		if piece.GetAllocation() == "" && piece.GetFile() == nil && len(piece.GetData()) == 0 {
 			return errFolder
@@ -202,7 +202,7 @@ func (f *files) read(ctx context.Context, path string, to io.Writer) error {
 }
 
 // fetch brings a file, or a folder with all that is in it.
-func (f *files) fetch(ctx context.Context, from, to string) error {
+func (f *folder) fetch(ctx context.Context, from, to string) error {
 	if _, err := os.Lstat(to); !errors.Is(err, fs.ErrNotExist) {
 		return exit.Fail(exit.Usage, "%s is there already: name what is not, as in starling alloc fs get INSTANCE PATH TO", to)
 	}

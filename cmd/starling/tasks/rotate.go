@@ -14,6 +14,7 @@ import (
 	"starling/api/words"
 	"starling/cmd/starling/console"
 	"starling/cmd/starling/exit"
+	"starling/cmd/starling/files"
 	"starling/cmd/starling/remote"
 	"starling/terms"
 )
@@ -48,7 +49,7 @@ newest version have it. With --to the value of an earlier version that is kept c
 		case again && (to == 0 || len(args) > 1):
 			err = exit.Fail(exit.Usage, "--to takes a VERSION as \"starling secret show\" lists them, and no FILE")
 		case !again:
-			value, err = valueIn(command.InOrStdin(), args[1:])
+			value, err = files.Secret(append(args, "-")[1], command.InOrStdin())
 		}
 		if err != nil {
 			return err

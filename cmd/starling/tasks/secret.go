@@ -3,8 +3,6 @@ package tasks
 import (
 	"context"
 	"fmt"
-	"io"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -16,10 +14,10 @@ import (
 	starlingv1 "starling/api/v1"
 	"starling/cmd/starling/console"
 	"starling/cmd/starling/exit"
+	"starling/cmd/starling/files"
 	"starling/cmd/starling/remote"
 	"starling/cmd/starling/usage"
 	"starling/terms"
-	"starling/terms/access"
 )
 
 func newSecret(r *remote.Remote) *cobra.Command {
@@ -46,7 +44,7 @@ kept, so that a task may name one: a version that a job names which has not fini
 		Example: "  printf %s \"$PASSWORD\" | starling secret put team/db-password\n  starling secret put tls-key server.key",
 		Args:    cobra.RangeArgs(1, 2),
 		RunE: func(command *cobra.Command, args []string) error {
-			value, err := valueIn(command.InOrStdin(), args[1:])
+			value, err := files.Secret(append(args, "-")[1], command.InOrStdin())
 			if err != nil {
 				return err
 			}
@@ -71,29 +69,6 @@ func secretNamed(text string) (pool, name string) {
 		return string(terms.DefaultPool), text
 	}
 	return text[:at], text[at+1:]
-}
-
-// valueIn reads what is to be kept.
-func valueIn(from io.Reader, path []string) ([]byte, error) {
-	if len(path) > 0 && path[0] != "-" {
-		file, err := os.Open(path[0])
-		if err != nil {
-			return nil, exit.Fail(exit.Usage, "%w", err)
-		}
-		defer file.Close()
-		from = file
-	}
-	value, err := io.ReadAll(io.LimitReader(from, access.SecretBytesMax+1))
-	switch {
-	case err != nil:
-		return nil, err
-	case len(value) > access.SecretBytesMax:
-		return nil, exit.Fail(exit.Usage, "a secret has at most 64 KiB, and this has more: what is large belongs into a volume or "+
-			"an image, with a secret that opens it")
-	case len(value) == 0:
-		return nil, exit.Fail(exit.Usage, "there is nothing to keep: give a FILE, or write it to the standard input")
-	}
-	return value, nil
 }
 
 func newSecretList(r *remote.Remote) *cobra.Command {
