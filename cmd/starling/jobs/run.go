@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -32,6 +35,8 @@ type runOptions struct {
 	// cpu and memory are what a program asks for.
 	cpu    quantity
 	memory quantity
+	// secrets are NAME=FILE, put before the jobs are submitted.
+	secrets []string
 	// session is how a program is talked with, if it is.
 	session dialog.Session
 }
@@ -59,19 +64,22 @@ followed until all of it is healthy, or has ended if it is a batch job. What wai
 explained. A service that does not become healthy has failed, and so has this command; -d does not wait.
 
 A change is made against the version that the job has now, or the one that --against states; if somebody else has
-changed the job meanwhile, nothing is done. "starling plan FILE" tells before what would happen.
+changed the job meanwhile, nothing is done. "starling plan FILE" tells before what would happen. With --secret what the jobs are to read
+is kept first, as "starling secret put" does it; a secret that is not given stays as it is.
 
 A program runs once, somewhere. Its output is shown as it comes, and its exit status becomes that of this command. It may
 use a fifth of a core and 256Mi of memory, unless --cpu and --memory say otherwise. With -i it reads standard input, with -it it has
 a terminal, and ends with this command; that needs the role operator in the pool, as "starling exec" does.
 
 Ctrl-C detaches: the jobs go on. With -i it ends the program, with -it it is the program's.`,
-		Example: "  starling run web.yaml\n  starling run -- sh -c 'echo hi; hostname'\n  starling run -it -- python3",
+		Example: "  starling run web.yaml\n  starling run web.yaml --secret db-password=password.txt\n  starling run -- sh -c 'echo hi; hostname'\n  starling run -it -- python3",
 		Args: func(command *cobra.Command, args []string) error {
 			dashed := command.ArgsLenAtDash()
 			switch {
 			case dashed != 0 && (command.Flags().Changed("cpu") || command.Flags().Changed("memory")):
 				return usage.Error(command, errors.New("--cpu and --memory are for a program behind --: in a FILE write resources"))
+			case dashed == 0 && len(options.secrets) > 0:
+				return usage.Error(command, errors.New("--secret is for the jobs of a FILE"))
 			case options.talks() && (dashed != 0 || options.detach):
 				return usage.Error(command, errors.New("-i and -t are for a program behind --, and not together with -d"))
 			case dashed == 0 && len(args) > 0, dashed < 0 && len(args) == 1:
@@ -99,6 +107,8 @@ Ctrl-C detaches: the jobs go on. With -i it ends the program, with -it it is the
 	options.session.Flags(command)
 	command.Flags().Var(&options.cpu, "cpu", "`CORES` for a program, such as 2 or 500m (default 200m)")
 	command.Flags().Var(&options.memory, "memory", "`BYTES` of memory for a program, such as 1Gi (default 256Mi)")
+	command.Flags().StringArrayVar(&options.secrets, "secret", nil,
+		"put what a file holds first, as a secret that jobs of FILE name: `NAME=FILE`, - for standard input; repeatable")
 	command.Flags().Var(&options.against, "against",
 		"the `VERSION` that the file was made against, 0 for a new job (default: the present one)")
 	return command
@@ -116,9 +126,20 @@ func runFile(ctx context.Context, r *remote.Remote, file string, options runOpti
 	if err != nil {
 		return err
 	}
+	secrets, err := secretsOf(r, file, documents, options.secrets)
+	if err != nil {
+		return err
+	}
 	peer, err := r.Dial()
 	if err != nil {
 		return err
+	}
+	for _, one := range secrets {
+		answer, err := peer.PutSecret(ctx, one.pool, one.name, one.value)
+		if err != nil {
+			return fmt.Errorf("secret %s/%s: %w; %s", one.pool, one.name, err, nothingSubmitted)
+		}
+		r.Hint("secret %s/%s has version %d now", one.pool, one.name, answer.GetVersion())
 	}
 	var names []string
 	unchanged, from := map[string]bool{}, map[string]uint64{}
@@ -145,6 +166,50 @@ func runFile(ctx context.Context, r *remote.Remote, file string, options runOpti
 		return follow(ctx, r, t, options.timeout, following{wait, failures})
 	}
 	return follow(ctx, r, t, options.timeout, following{t.wait, results})
+}
+
+// secretValue is what a secret of a pool is to hold.
+type secretValue struct {
+	pool, name string
+	value      []byte
+}
+
+// secretsOf reads what --secret says, for each pool that has a job of the file which names that secret.
+func secretsOf(r *remote.Remote, file string, documents []jobspec.Document, given []string) (all []secretValue,
+	err error) {
+	for _, one := range given {
+		name, path, ok := strings.Cut(one, "=")
+		switch {
+		case !ok || path == "":
+			return nil, exit.Fail(exit.Usage, "--secret takes NAME=FILE, got %q; %s", one, nothingSubmitted)
+		case path == "-" && file == "-":
+			return nil, exit.Fail(exit.Usage, "the standard input holds the jobs: give secret %s a file; %s", name, nothingSubmitted)
+		}
+		pools := map[terms.PoolPath]bool{}
+		for i := range documents {
+			if spec := &documents[i].Spec; namesSecret(spec, name) {
+				pools[spec.Name.Pool()] = true
+			}
+		}
+		if len(pools) == 0 {
+			return nil, exit.Fail(exit.Usage, "no task names a secret %q under \"secrets\"; %s", name, nothingSubmitted)
+		}
+		value, err := files.Secret(path, r.In)
+		if err != nil {
+			return nil, fmt.Errorf("secret %s: %w; %s", name, err, nothingSubmitted)
+		}
+		for _, pool := range slices.Sorted(maps.Keys(pools)) {
+			all = append(all, secretValue{string(pool), name, value})
+		}
+	}
+	return all, nil
+}
+
+func namesSecret(spec *terms.Job, name string) bool {
+	return slices.ContainsFunc(spec.Tasks, func(t terms.Task) bool {
+		return t.Container.PullSecret == name ||
+			slices.ContainsFunc(t.Secrets, func(s terms.SecretUse) bool { return s.Name == name })
+	})
 }
 
 // following is how jobs are waited for, and what is told of them in the end.
