@@ -56,9 +56,14 @@ func (s *Session) Run(ctx context.Context, request *starlingv1.ExecRequest) erro
 	defer peer.Close()
 	ctx, release := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer release()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
 	own := client.Session{Stdout: s.Remote.Out, Stderr: s.Remote.Err}
 	if s.Interactive {
 		own.Input = s.Remote.In
+	}
+	if s.Interactive && s.Terminal {
+		own.Input = &escaping{from: s.Remote.In, detach: func() { cancel(errDetached) }}
 	}
 	var head *starlingv1.ExecResponse
 	own.Began = func(told *starlingv1.ExecResponse) { head = told }
@@ -73,8 +78,11 @@ func (s *Session) Run(ctx context.Context, request *starlingv1.ExecRequest) erro
 	restore()
 	if err != nil && head.GetSession() != "" && (ctx.Err() != nil || isLost(err)) {
 		instance, _, _ := strings.Cut(head.GetAllocation(), "#")
-		return exit.Fail(exit.Detached, "%w; for ten minutes it goes on: starling attach '%s' %s", errors.Join(ErrGoesOn, err), instance,
-			head.GetSession())
+		why := errors.Join(ErrGoesOn, err)
+		if errors.Is(context.Cause(ctx), errDetached) {
+			why = errDetached
+		}
+		return exit.Fail(exit.Detached, "%w; for ten minutes it goes on: starling attach '%s' %s", why, instance, head.GetSession())
 	}
 	switch {
 	case ctx.Err() != nil:
@@ -89,6 +97,14 @@ func (s *Session) Run(ctx context.Context, request *starlingv1.ExecRequest) erro
 
 // ErrGoesOn tells that a session is lost to this side, and not ended.
 var ErrGoesOn = errors.New("the session is not seen here any more")
+
+// errDetached tells that the user has left a session that goes on.
+var errDetached error = detached{}
+
+type detached struct{}
+
+func (detached) Error() string        { return "detached" }
+func (detached) Is(target error) bool { return target == ErrGoesOn }
 
 // isLost tells whether an error says nothing of the program of a session.
 func isLost(err error) bool {

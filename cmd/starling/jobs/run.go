@@ -71,7 +71,7 @@ A program runs once, somewhere. Its output is shown as it comes, and its exit st
 use a fifth of a core and 256Mi of memory, unless --cpu and --memory say otherwise. With -i it reads standard input, with -it it has
 a terminal, and ends with this command; that needs the role operator in the pool, as "starling exec" does.
 
-Ctrl-C detaches: the jobs go on. With -i it ends the program, with -it it is the program's.`,
+Ctrl-C detaches: the jobs go on. With -i it ends the program, with -it it is the program's, and ~. at the beginning of a line detaches.`,
 		Example: "  starling run web.yaml\n  starling run web.yaml --secret db-password=password.txt\n  starling run -- sh -c 'echo hi; hostname'\n  starling run -it -- python3",
 		Args: func(command *cobra.Command, args []string) error {
 			dashed := command.ArgsLenAtDash()

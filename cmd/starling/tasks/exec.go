@@ -27,7 +27,7 @@ func newExec(r *remote.Remote) *cobra.Command {
 		Short: "Run a program where an instance runs",
 		Long: `Run a program beside an instance that runs, wherever that is: in its container or namespaces, with its environment,
 account, folder and limits. The command ends with the program's own status; Ctrl-C, or the end of the instance, ends the program.
-A program with a terminal goes on when this one is lost: starling attach goes on with it.
+A program with a terminal goes on when this one is lost, or when ~. is typed at the beginning of a line: starling attach goes on with it.
 
 An INSTANCE is NAME.TASK[INDEX], or NAME if the job has only one. It needs the role operator in the pool of the job, and the log of
 the instance's machine tells who had which session.`,
