@@ -43,6 +43,7 @@ var rootEscapes = []escape{
 	{"find what the peer keeps", `cat "$FOLDER/secret"`},
 	{"find the folders of other tasks", `test $(ls "$FOLDER/tasks" | wc -l) -gt 1`},
 	{"put files where the peer keeps its own", `touch "$FOLDER/file"`},
+	{"say what containers find of devices", `touch /run/cdi/escape`},
 	{"have capabilities over the machine", `grep '^CapBnd' /proc/self/status | grep -v 00000000a00405fb`},
 }
 
