@@ -89,7 +89,9 @@ type peer struct {
 	silence     error
 	silentSince time.Time
 	// stuck peers fold nothing that is submitted.
-	stuck   bool
+	stuck bool
+	// unread ones have not read the journal yet.
+	unread  bool
 	outputs map[terms.OutputSet]string
 	// volumes are what sets hold here, "" for one that something writes to.
 	volumes map[terms.VolumeSet]string
@@ -148,6 +150,8 @@ func (p *peer) State(ctx context.Context, least terms.Index) (*cluster.State, er
 	}
 	return nil, p.failure
 }
+
+func (p *peer) HasRead() bool { return !p.unread }
 
 func (p *peer) Registry() (all *registry.Registry, inForce bool) {
 	p.lock.Lock()

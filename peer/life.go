@@ -250,6 +250,7 @@ func (p *Peer) begin(next life) {
 		close(p.lived)
 	}
 	p.core.Begin(next.peer, next.known.Starts, p.offer)
+	p.learnKnown()
 	if next.known.Away {
 		p.core.ComeBack(now())
 		p.life.known.Away = false

@@ -30,7 +30,6 @@ import (
 	"starling/secret"
 	"starling/terms"
 	"starling/terms/access"
-	"starling/terms/rules"
 )
 
 // Config is what a peer is made of.
@@ -331,7 +330,7 @@ func (p *Peer) fold(records []journal.Record) {
 			p.log.Info("entry dropped", "index", folded.Index, "reason", folded.Outcome.Dropped)
 		}
 	}
-	p.known.Store(&known{p.core.state.Registry(), p.core.state.Rules >= rules.Registry})
+	p.learnKnown()
 	p.tellRefusal()
 	p.history.wake()
 	p.answerWaiting()

@@ -11,6 +11,7 @@ import (
 	"starling/cluster/registry"
 	"starling/replica/report"
 	"starling/terms"
+	"starling/terms/rules"
 )
 
 // Meter counts what a peer does. Several goroutines call it, and it must not wait for anything.
@@ -77,7 +78,19 @@ type known struct {
 	inForce  bool
 }
 
-// Registry is who is known to the cluster, and whether its rules have such a registry.
+// learnKnown keeps who is known, for all that ask. A value of before the journal's end may know those who were removed
+// since.
+func (p *Peer) learnKnown() {
+	if p.core.caughtUp {
+		p.known.Store(&known{p.core.state.Registry(), p.core.state.Rules >= rules.Registry})
+	}
+}
+
+// HasRead tells whether the peer has read the journal to its end since it was started.
+func (p *Peer) HasRead() bool { return p.known.Load() != nil }
+
+// Registry is who is known to the cluster, and whether its rules have such a registry; none before the peer has read
+// the journal.
 func (p *Peer) Registry() (all *registry.Registry, inForce bool) {
 	if now := p.known.Load(); now != nil {
 		return now.registry, now.inForce

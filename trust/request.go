@@ -105,10 +105,20 @@ func (k *Keys) RenewalRequest() (certificate, csr []byte, err error) {
 	return k.shown.Load().Leaf.Raw, request.CSR, nil
 }
 
+// Standing is what the cluster knows of a key.
+type Standing struct {
+	// Known tells that the key is known as that of who says so.
+	Known bool
+	// Role and Until are a user's, as they were given.
+	Role  access.Role
+	Until time.Time
+}
+
 // Renew returns a new certificate for a node or a user that shows its last one and proves that it has the key. Known
-// tells whether the cluster knows the key as that one's: if it does not, an authority that counts must have signed the
-// last one. A user's is good for as long as that was.
-func (k *Keys) Renew(certificate, csr []byte, known func(Identity, crypto.PublicKey) (bool, error)) (renewed []byte,
+// tells what the cluster knows of the key: if nothing, an authority that counts must have signed the last one. A user's
+// has the role and the end that are known, or else those of the last one: what that says is its owner's word where its
+// signature is not asked for.
+func (k *Keys) Renew(certificate, csr []byte, known func(Identity, crypto.PublicKey) (Standing, error)) (renewed []byte,
 	who Identity, err error) {
 	old, err := x509.ParseCertificate(certificate)
 	if err != nil {
@@ -126,11 +136,15 @@ func (k *Keys) Renew(certificate, csr []byte, known func(Identity, crypto.Public
 	case !sameKey(key, old.PublicKey):
 		return nil, who, errors.New("the certificate signing request is not by the owner of the certificate")
 	}
-	isKnown, err := known(who, key)
-	switch life := time.Until(old.NotAfter); {
+	stands, err := known(who, key)
+	until := old.NotAfter
+	if stands.Known {
+		who.Role, until = stands.Role, stands.Until
+	}
+	switch life := time.Until(until); {
 	case err != nil:
 		return nil, who, err
-	case who.Cluster != k.Cluster() || !isKnown && signerOf(old, k.known.Load().counting) == nil:
+	case who.Cluster != k.Cluster() || !stands.Known && signerOf(old, k.known.Load().counting) == nil:
 		return nil, who, errors.New("the certificate to renew is not of this cluster, or of an authority that counts no more")
 	case who.Kind == access.OfNode:
 		renewed, err = k.SignNode(who.Name, key)
@@ -143,7 +157,7 @@ func (k *Keys) Renew(certificate, csr []byte, known func(Identity, crypto.Public
 }
 
 // anybody is known to a node that renews its own certificate.
-func anybody(Identity, crypto.PublicKey) (bool, error) { return true, nil }
+func anybody(Identity, crypto.PublicKey) (Standing, error) { return Standing{Known: true}, nil }
 
 // RenewSelf renews this node's certificate, if it holds the key of an authority.
 func (k *Keys) RenewSelf() error {

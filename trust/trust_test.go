@@ -2,8 +2,13 @@ package trust
 
 import (
 	"crypto"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
 	"errors"
 	"io/fs"
+	"math/big"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -164,7 +169,12 @@ func TestTokens(t *testing.T) {
 }
 
 // nobody is a cluster that knows no keys.
-func nobody(Identity, crypto.PublicKey) (bool, error) { return false, nil }
+func nobody(Identity, crypto.PublicKey) (Standing, error) { return Standing{}, nil }
+
+// standsAs is a cluster that knows a key so.
+func standsAs(known *Standing) func(Identity, crypto.PublicKey) (Standing, error) {
+	return func(Identity, crypto.PublicKey) (Standing, error) { return *known, nil }
+}
 
 func TestRenewal(t *testing.T) {
 	a := cluster(t)
@@ -224,6 +234,40 @@ func TestRenewalIsRefused(t *testing.T) {
 	}
 	if err := b.Renewed(foreign); err == nil {
 		t.Error("a certificate of another cluster is shown")
+	}
+}
+
+// TestForgedRenewal shows a certificate that its owner has made: for longer, and with another role.
+func TestForgedRenewal(t *testing.T) {
+	a, own := cluster(t), request(t)
+	who := Identity{Kind: access.OfUser, Name: "eve", Cluster: a.Cluster()}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().AddDate(10, 0, 0),
+		URIs: []*url.URL{who.URI()}, Subject: pkix.Name{CommonName: "eve", Organization: []string{access.Admin.String()}}}
+	forged, err := x509.CreateCertificate(rand.Reader, template, template, own.key.Public(), own.key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, who, err := a.Renew(forged, own.CSR, nobody); err == nil {
+		t.Errorf("%v is renewed, whom nobody knows", who)
+	}
+	until := time.Now().Add(time.Minute)
+	known := Standing{Known: true, Role: access.Viewer, Until: until}
+	renewed, who, err := a.Renew(forged, own.CSR, standsAs(&known))
+	if err != nil {
+		t.Fatal(err)
+	}
+	signed, err := x509.ParseCertificate(renewed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	is, err := IdentityOf(signed)
+	if end := signed.NotAfter; err != nil || is.Role != access.Viewer || who.Role != access.Viewer ||
+		end.After(until.Add(time.Second)) {
+		t.Errorf("got %v until %s, %v", is, signed.NotAfter, err)
+	}
+	known.Until = time.Now().Add(-time.Second)
+	if _, _, err = a.Renew(forged, own.CSR, standsAs(&known)); err == nil {
+		t.Error("what has expired is renewed")
 	}
 }
 

@@ -149,6 +149,8 @@ func (d *Door) token(w http.ResponseWriter, r *http.Request) {
 			Keeper: request.Keeper}
 		if d.isInForce(r.Context()) {
 			claims.Uses = max(request.Uses, 1)
+		} else if err := d.blind(); err != nil {
+			return nil, err
 		}
 		token, err := d.config.Keys.NewToken([]string{d.config.Address}, claims)
 		if err == nil && claims.Uses > 0 {

@@ -133,6 +133,8 @@ func (d *Door) serve() {
 
 // Peer is what a door needs of the peer behind it.
 type Peer interface {
+	// HasRead tells whether it has read the journal to its end; before that it does not know who counts.
+	HasRead() bool
 	// Registry is who is known to the cluster, and whether its rules have such a registry.
 	Registry() (known *registry.Registry, inForce bool)
 	// State is the value, when it has come to an index.
@@ -145,17 +147,20 @@ type Peer interface {
 type behind struct {
 	http.Handler
 	peer Peer
-	// users are known where there is no peer to tell.
-	users *registry.Registry
+	// users are known where there is no peer yet to tell.
+	users     *registry.Registry
+	meanwhile bool
 }
 
 // Answer has requests that need a peer answered from now on; a peer of the past is nil.
-func (d *Door) Answer(handler http.Handler, peer Peer) { d.answer.Store(&behind{handler, peer, nil}) }
+func (d *Door) Answer(handler http.Handler, peer Peer) {
+	d.answer.Store(&behind{Handler: handler, peer: peer})
+}
 
 // AnswerMeanwhile has requests answered until there is a peer, or Rest is called, for users who were known once. All
 // else is as without a peer.
 func (d *Door) AnswerMeanwhile(handler http.Handler, users *registry.Registry) {
-	d.answer.Store(&behind{handler, nil, users})
+	d.answer.Store(&behind{Handler: handler, users: users, meanwhile: true})
 }
 
 // ErrWaits is what is told as long as there is no peer.
@@ -242,7 +247,7 @@ func (d *Door) withCaller(next http.Handler) http.Handler {
 			err = d.recognize(&who, r.TLS)
 		}
 		if err != nil {
-			WriteFailure(w, http.StatusForbidden, &wire.Failure{Code: wire.Denied, Reason: err.Error()})
+			WriteFailure(w, http.StatusForbidden, refusal(err))
 			return
 		}
 		ctx, end := context.WithCancelCause(WithCaller(r.Context(), who))
@@ -262,7 +267,7 @@ func (d *Door) recognizeAgain(ctx context.Context, connection *tls.ConnectionSta
 	}
 	switch {
 	case err != nil:
-		end(&wire.Failure{Code: wire.Denied, Reason: err.Error()})
+		end(refusal(err))
 	case ctx.Err() == nil:
 		time.AfterFunc(recognizeEvery, func() { d.recognizeAgain(ctx, connection, end) })
 	}

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"crypto/tls"
+	"encoding/json"
 	"fmt"
 	"io"
 	"log/slog"
@@ -32,26 +33,36 @@ func cluster(t *testing.T) *trust.Keys {
 	return keys
 }
 
-// open opens a node's door on TCP; it answers who asks, and echoes what was sent.
+// echo answers who asks, and how much was sent.
+func echo(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	fmt.Fprintf(w, "%s sent %d bytes: %v", door.CallerOf(r.Context()), len(body), err)
+}
+
+// open opens a node's door on TCP, behind which is echo.
 func open(t *testing.T, keys *trust.Keys, log io.Writer) (address string) {
+	t.Helper()
+	d, address := openDoor(t, keys, log)
+	d.Answer(http.HandlerFunc(echo), nil)
+	return address
+}
+
+// openDoor opens one behind which is nothing yet.
+func openDoor(t *testing.T, keys *trust.Keys, log io.Writer) (d *door.Door, address string) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	d, err := door.Open(door.Config{
+	d, err = door.Open(door.Config{
 		Keys: keys, Listener: listener, Address: listener.Addr().String(), Names: []string{"node-a"},
 		Log: slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	d.Answer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body, err := io.ReadAll(r.Body)
-		fmt.Fprintf(w, "%s sent %d bytes: %v", door.CallerOf(r.Context()), len(body), err)
-	}), nil)
 	t.Cleanup(func() { d.Close() })
-	return listener.Addr().String()
+	return d, listener.Addr().String()
 }
 
 func requestOf(t *testing.T) *trust.Request {
@@ -302,7 +313,58 @@ func TestJoin(t *testing.T) {
 // newCluster is the peer of a cluster that knows nobody yet.
 type newCluster struct{ door.Peer }
 
+func (newCluster) HasRead() bool { return true }
+
 func (newCluster) Registry() (*registry.Registry, bool) { return nil, true }
+
+// unread is a peer that has not read the journal yet.
+type unread struct{ door.Peer }
+
+func (unread) HasRead() bool                        { return false }
+func (unread) Registry() (*registry.Registry, bool) { return nil, false }
+
+// TestNothingIsSignedBlindly asks while it is not known who was removed, and which tokens were used.
+func TestNothingIsSignedBlindly(t *testing.T) {
+	a := cluster(t)
+	d, address := openDoor(t, a, io.Discard)
+	alice := user(t, a, access.Admin, time.Hour)
+	certificate, csr, err := alice.RenewalRequest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	renewal, err := json.Marshal(door.RenewRequest{Certificate: certificate, CSR: csr})
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := func(path string) func(*http.Request) { return func(r *http.Request) { r.URL.Path = path } }
+	const want = "waits for the quorum of the journal"
+	for what, answer := range map[string]func(){
+		"nothing is behind it":              d.Rest,
+		"its peer has not read the journal": func() { d.Answer(http.HandlerFunc(echo), unread{}) },
+		"what is behind it knows nobody":    func() { d.AnswerMeanwhile(http.HandlerFunc(echo), nil) },
+		"what is behind it knows others":    func() { d.AnswerMeanwhile(http.HandlerFunc(echo), &registry.Registry{}) },
+	} {
+		answer()
+		refused := "the credentials of user alice do not count any more"
+		if !strings.Contains(what, "others") {
+			refused = want
+		}
+		if got := ask(t, trust.ShowsOf([]*trust.Credentials{alice}), nil, address, ""); !strings.Contains(got, refused) {
+			t.Errorf("%s: a user is told %s", what, got)
+		}
+		if got := ask(t, []trust.Shows{{CA: a.CA()}}, at(door.PathRenew), address, string(renewal)); !strings.Contains(got,
+			want) {
+			t.Errorf("%s: a user's certificate is renewed: %s", what, got)
+		}
+		_, err := client.Join(within(t), tokenOf(t, a, address, trust.Claims{Keeper: true}), "d", requestOf(t))
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: a machine joins: %v", what, err)
+		}
+		if got := ask(t, a.Shows(), nil, address, ""); strings.Contains(got, want) != (what == "nothing is behind it") {
+			t.Errorf("%s: a node is told %s", what, got)
+		}
+	}
+}
 
 func TestNobodyIsGoneFromANewCluster(t *testing.T) {
 	d := &door.Door{}

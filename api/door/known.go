@@ -1,6 +1,7 @@
 package door
 
 import (
+	"cmp"
 	"context"
 	"crypto"
 	"crypto/tls"
@@ -33,6 +34,29 @@ func (d *Door) known() (all *registry.Registry, inForce bool) {
 	return answer.peer.Registry()
 }
 
+// errNoPeer is why nothing is signed, and no user is let in: who was removed since, or which token was used, is not
+// known here yet.
+var errNoPeer = &wire.Failure{Code: wire.Unavailable,
+	Reason: "this peer waits for the quorum of the journal: try again when that answers"}
+
+// blind is an error while the peer here has not read who counts.
+func (d *Door) blind() error {
+	switch answer := d.answer.Load(); {
+	case answer == nil, answer.meanwhile, answer.peer != nil && !answer.peer.HasRead():
+		return errNoPeer
+	}
+	return nil
+}
+
+// refusal is what somebody is told who is not let in.
+func refusal(err error) *wire.Failure {
+	var failure *wire.Failure
+	if errors.As(err, &failure) {
+		return failure
+	}
+	return &wire.Failure{Code: wire.Denied, Reason: err.Error()}
+}
+
 // inForceWithin is how long a new cluster may take until its rules have a registry.
 const inForceWithin = time.Second
 
@@ -55,8 +79,12 @@ func now() terms.Time { return terms.Time(time.Now().UnixMilli()) }
 // recognize looks up in the registry whether who calls is known yet, and gives a user the role that stands there.
 func (d *Door) recognize(who *trust.Identity, connection *tls.ConnectionState) error {
 	all, inForce := d.known()
-	if answer := d.answer.Load(); answer != nil && answer.users != nil && who.Kind == access.OfUser {
+	switch answer := d.answer.Load(); {
+	case who.Kind != access.OfUser:
+	case answer != nil && answer.users != nil:
 		all, inForce = answer.users, true
+	case d.blind() != nil:
+		return errNoPeer
 	}
 	if !inForce || who.Kind != access.OfNode && who.Kind != access.OfUser {
 		return nil
@@ -69,7 +97,7 @@ func (d *Door) recognize(who *trust.Identity, connection *tls.ConnectionState) e
 		return d.nodeProblem(all, terms.NodeName(who.Name), key, connection.PeerCertificates)
 	}
 	found := all.Find(who.Subject(), key)
-	if found == nil {
+	if found == nil || hasEnded(found) {
 		return errEnded(*who)
 	}
 	if who.Role = found.Role; all.SignIn(who.Name) != nil {
@@ -82,6 +110,9 @@ func errEnded(who trust.Identity) error {
 	return fmt.Errorf("the credentials of %s do not count any more: ask an admin for others, and keep them with "+
 		"`starling login`", who.Subject())
 }
+
+// hasEnded tells whether a user's credential is over, whatever a certificate for its key says.
+func hasEnded(one *access.Credential) bool { return one.Until != 0 && one.Until <= now() }
 
 // Expelled begins the reason why a node is refused that does not belong to the cluster any more.
 const Expelled = "the cluster knows this machine no more: "
@@ -130,8 +161,6 @@ func (d *Door) Gone() (names []string) {
 	return names
 }
 
-var errNoPeer = errors.New("this peer waits for the quorum of the journal: try again when that answers")
-
 // enter has a command folded that changes who is known, for who sent the request of the context.
 func (d *Door) enter(ctx context.Context, c command.Command) error {
 	answer := d.answer.Load()
@@ -159,7 +188,7 @@ func (d *Door) admitNode(ctx context.Context, node string, public crypto.PublicK
 	key, err := trust.KeyOfPublic(public)
 	all, inForce := d.known()
 	if err != nil || !inForce {
-		return err
+		return cmp.Or(err, d.blind())
 	}
 	token := by.ID
 	if who := (access.Subject{Kind: access.OfNode, Name: node}); by.Uses == 0 && all.Find(who, key) == nil {
@@ -175,22 +204,37 @@ func (d *Door) entryOf(claims *trust.Claims, id string) *command.AddToken {
 		Token: access.Token{ID: id, Node: terms.NodeName(claims.Node), Keeper: claims.Keeper, Uses: max(claims.Uses, 1)}}
 }
 
-// knows tells whether a key is known as somebody's. Without a registry none is, and with one an error tells why the key
-// does not count any more.
-func (d *Door) knows(who trust.Identity, public crypto.PublicKey) (bool, error) {
+// knows tells whether a key is known as somebody's, and as what. Without a registry none is, and with one an error
+// tells why the key does not count any more. A node's is renewed also while it is not known yet who counts: without
+// nodes nobody reads that.
+func (d *Door) knows(who trust.Identity, public crypto.PublicKey) (trust.Standing, error) {
 	all, inForce := d.known()
 	key, err := trust.KeyOfPublic(public)
-	if err != nil || !inForce || all.Find(who.Subject(), key) != nil {
-		return inForce, err
+	if err != nil {
+		return trust.Standing{}, err
+	}
+	if !inForce && who.Kind == access.OfUser {
+		return trust.Standing{}, d.blind()
+	}
+	if found := all.Find(who.Subject(), key); !inForce || found != nil && !hasEnded(found) {
+		return standing(found), nil
 	}
 	if who.Kind == access.OfUser {
-		return false, errEnded(who)
+		return trust.Standing{}, errEnded(who)
 	}
 	own := all.Of(who.Subject())
 	if all.IsGone(terms.NodeName(who.Name)) || len(own) > 0 {
-		return false, d.nodeProblem(all, terms.NodeName(who.Name), key, nil)
+		return trust.Standing{}, d.nodeProblem(all, terms.NodeName(who.Name), key, nil)
 	}
-	return false, nil
+	return trust.Standing{}, nil
+}
+
+// standing is what a credential says, nil for none.
+func standing(one *access.Credential) trust.Standing {
+	if one == nil {
+		return trust.Standing{}
+	}
+	return trust.Standing{Known: true, Role: one.Role, Until: timeOf(one.Until)}
 }
 
 // addToken has a token folded, so that it counts.
@@ -208,7 +252,7 @@ func (d *Door) addToken(ctx context.Context, token *trust.Token) error {
 // addUser has a user's credential folded, so that it counts.
 func (d *Door) addUser(ctx context.Context, name string, role access.Role, certificate []byte) error {
 	if !d.isInForce(ctx) {
-		return nil
+		return d.blind()
 	}
 	signed, err := x509.ParseCertificate(certificate)
 	if err != nil {

@@ -80,7 +80,7 @@ func (d *Door) canSignIn(ctx context.Context) error {
 	case !d.config.Keys.IsKeeper():
 		return trust.ErrNotKeeper
 	case answer == nil || answer.peer == nil:
-		return &wire.Failure{Code: wire.Unavailable, Reason: errNoPeer.Error()}
+		return errNoPeer
 	case !d.isInForce(ctx):
 		return errNoRegistry
 	}

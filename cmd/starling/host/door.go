@@ -182,11 +182,13 @@ const (
 )
 
 // joinWithin joins by the token. While the cluster takes the node for a member, it is told no: it may have been one.
+// Who is asked may have been started a moment ago, and not know yet who counts.
 func joinWithin(ctx context.Context, n Newcomer, request *trust.Request) (trust.Admission, error) {
 	for end := time.Now().Add(rejoinWithin); ; {
 		admission, err := client.Join(ctx, n.Join, string(n.Node), request)
 		var failure *wire.Failure
-		if !errors.As(err, &failure) || failure.Code != wire.Conflict || time.Now().After(end) {
+		if !errors.As(err, &failure) || failure.Code != wire.Conflict && failure.Code != wire.Unavailable ||
+			time.Now().After(end) {
 			return admission, err
 		}
 		select {
