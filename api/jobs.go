@@ -36,13 +36,13 @@ func (s *server) ListJobs(ctx context.Context,
 		return nil, err
 	}
 	answer := &starlingv1.ListJobsResponse{Index: uint64(state.Index), Time: timestamp(state.Time)}
-	sees := seer(ctx, state)
+	sees := s.seer(ctx)
 	from := terms.JobName(max(request.GetPrefix(), request.GetPageToken()))
 	state.EachJobByName(from, func(j *workload.Job) bool {
 		if !strings.HasPrefix(string(j.Name()), request.GetPrefix()) {
 			return false
 		}
-		if !sees(j.Name()) {
+		if !sees(j.Name().Pool()) {
 			return true
 		}
 		if len(answer.Jobs) == size {
@@ -98,7 +98,7 @@ func (s *server) JobStatus(ctx context.Context,
 	}
 	s.starting(ctx, state, j).Complete(answer.Slots)
 	if request.GetFollowers() {
-		answer.Followers = followers(ctx, state, j.Name())
+		answer.Followers = followers(state, j.Name(), s.seer(ctx))
 	}
 	answer.Grid = view.Grid(state, j, request.GetGrid())
 	return answer, nil
@@ -108,10 +108,9 @@ func (s *server) JobStatus(ctx context.Context,
 const followersMax = 100
 
 // followers lists the jobs that come after one, of those that the caller may see.
-func followers(ctx context.Context, state *cluster.State, name terms.JobName) (all []string) {
-	sees := seer(ctx, state)
+func followers(state *cluster.State, name terms.JobName, sees func(terms.PoolPath) bool) (all []string) {
 	state.EachJobByName("", func(j *workload.Job) bool {
-		if slices.Contains(j.Spec.After, name) && sees(j.Name()) {
+		if slices.Contains(j.Spec.After, name) && sees(j.Name().Pool()) {
 			all = append(all, string(j.Name()))
 		}
 		return len(all) < followersMax
@@ -119,12 +118,13 @@ func followers(ctx context.Context, state *cluster.State, name terms.JobName) (a
 	return all
 }
 
-// seer tells which jobs the caller may see.
-func seer(ctx context.Context, state *cluster.State) func(terms.JobName) bool {
+// seer tells the jobs of which pools the caller may see, "" for all. Also of the past that is who may see them now.
+func (s *server) seer(ctx context.Context) func(terms.PoolPath) bool {
 	caller := door.CallerOf(ctx)
-	who, all := caller.Subject(), caller.Role >= access.Viewer
-	return func(job terms.JobName) bool {
-		return all || rights.RoleIn(state, who, job.Pool()) >= access.Viewer
+	all := caller.Role >= access.Viewer || caller.Kind == access.OfNode
+	now, err := s.backend.State(ctx, 0)
+	return func(pool terms.PoolPath) bool {
+		return all || err == nil && rights.RoleIn(now, caller.Subject(), pool) >= access.Viewer
 	}
 }
 

@@ -88,8 +88,8 @@ func (s *server) handler() http.Handler {
 			silence.Server{Silence: s.backend.Silence}),
 		connect.WithRecover(s.recovered),
 	)
-	mux.Handle(path, withMedia(procedures))
-	mux.Handle(starlingv1connect.StarlingWatchProcedure, streams.Together(withMedia(procedures)))
+	mux.Handle(path, door.WithRight(withMedia(procedures)))
+	mux.Handle(starlingv1connect.StarlingWatchProcedure, door.WithRight(streams.Together(withMedia(procedures))))
 	streams.Handle(mux, procedures)
 	mux.Handle("GET "+door.PathLogs, textlogs.New(procedures))
 	mux.HandleFunc("GET "+door.PathHealth, s.health)
@@ -164,13 +164,19 @@ func (s *server) Info(ctx context.Context, request *starlingv1.InfoRequest) (*st
 	if err != nil {
 		return nil, err
 	}
+	sees := s.seer(ctx)
 	status := s.backend.Status()
 	answer := &starlingv1.InfoResponse{
 		Index: uint64(state.Index), Time: timestamp(state.Time), Peer: string(status.Self), Phase: status.Phase,
-		Warnings: status.Warnings, Version: s.options.Version, Rules: uint32(state.Rules),
+		Version: s.options.Version, Rules: uint32(state.Rules),
+	}
+	if sees("") {
+		answer.Warnings = status.Warnings // they name whatever they are about
 	}
 	for id, reason := range status.Waits {
-		answer.Waits = append(answer.Waits, &starlingv1.Wait{Allocation: id.String(), Reason: reason})
+		if sees(id.Slot.Job.Pool()) {
+			answer.Waits = append(answer.Waits, &starlingv1.Wait{Allocation: id.String(), Reason: reason})
+		}
 	}
 	return answer, nil
 }

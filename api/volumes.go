@@ -28,10 +28,10 @@ func (s *server) ListVolumes(ctx context.Context,
 		return nil, err
 	}
 	answer := &starlingv1.ListVolumesResponse{Index: uint64(state.Index), Time: timestamp(state.Time)}
-	sees := seer(ctx, state)
+	sees := s.seer(ctx)
 	for _, one := range storage.List(state) {
 		job := one.Set.Slot.Job
-		if one.Set.Compare(from) < 0 || !strings.HasPrefix(string(job), request.GetPrefix()) || !sees(job) {
+		if one.Set.Compare(from) < 0 || !strings.HasPrefix(string(job), request.GetPrefix()) || !sees(job.Pool()) {
 			continue
 		}
 		if len(answer.Volumes) == size {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"net/http"
 	"slices"
 
 	"starling/api/v1/starlingv1connect"
@@ -220,4 +221,16 @@ func Check(ctx context.Context, method string) error {
 			method, right.Role)}
 	}
 	return &wire.Failure{Code: wire.Denied, Reason: fmt.Sprintf("%s may not call %s", who.Identity, method)}
+}
+
+// WithRight refuses what those may not call who show no credentials, before any of it is read.
+func WithRight(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		err := Check(r.Context(), r.URL.Path)
+		if err != nil && CallerOf(r.Context()).Kind == access.OfAnyone && table[r.URL.Path] != (Right{}) {
+			WriteFailure(w, http.StatusForbidden, refusal(err))
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
 }

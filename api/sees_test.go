@@ -1,0 +1,73 @@
+package api
+
+import (
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+
+	"starling/api/wire"
+	"starling/command"
+	"starling/terms"
+)
+
+// TestInfoOfOthers has users ask a peer about itself: what it says of jobs is for those who may see them.
+func TestInfoOfOthers(t *testing.T) {
+	g := newGate(t)
+	g.peer.status.Warnings = []string{"a warning about a secret of another pool"}
+	g.peer.status.Waits = map[terms.AllocationID]string{
+		{Slot: terms.SlotName{Job: "other", Task: "main"}}:    "for a secret of another pool",
+		{Slot: terms.SlotName{Job: "team/own", Task: "main"}}: "for a secret of its own",
+	}
+	for who, want := range map[string][]bool{"viewer": {true, true}, "node": {true, true}, "member": {false, true}} {
+		told := g.text(t, who, procedures+"Info", "{}")
+		if strings.Contains(told, "another pool") != want[0] || strings.Contains(told, "of its own") != want[1] {
+			t.Errorf("%s: got %s", who, told)
+		}
+	}
+}
+
+// TestThePastIsForWhoSeesNow takes a role back, and asks about the time before.
+func TestThePastIsForWhoSeesNow(t *testing.T) {
+	g := newGate(t)
+	before := g.peer.state.Copy()
+	g.peer.archive = &pastOf{early: before, late: before}
+	list := func() string {
+		request, err := http.NewRequestWithContext(within(t), "POST", wire.URL(g.address)+procedures+"ListJobs",
+			strings.NewReader("{}"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		request.Header.Set("Content-Type", "application/json")
+		request.Header.Set(wire.AtHeader, strconv.FormatUint(uint64(before.Index), 10))
+		answer, err := g.clients["member"].Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer answer.Body.Close()
+		text, err := io.ReadAll(answer.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	if told := list(); !strings.Contains(told, "team/own") || strings.Contains(told, "other") {
+		t.Errorf("a member sees %s", told)
+	}
+	g.peer.add("a~1", &command.ChangePools{Pools: []terms.Pool{terms.NewPool("team")}})
+	if told := list(); strings.Contains(told, "team/own") {
+		t.Errorf("who was one sees %s", told)
+	}
+}
+
+// TestStrangersAreNotRead has somebody without credentials send what cannot be read: that one is refused before it is.
+func TestStrangersAreNotRead(t *testing.T) {
+	g := newGate(t)
+	for who, want := range map[string]string{"none": "answers only users and nodes",
+		"submitter": "unmarshal"} {
+		if told := g.text(t, who, procedures+"SubmitJob", `{"job": [`); !strings.Contains(told, want) {
+			t.Errorf("%s: got %s, want %s", who, told, want)
+		}
+	}
+}
