@@ -9,6 +9,7 @@
 //	sockets of the system      that take orders from root, such as D-Bus and containerd, are not there
 //	folders that it uses       are where they lie, and cannot be changed where that was said
 //	the peer's folder          has what is the task's own and nothing else
+//	devices in those folders   cannot be opened, whoever made them
 //	/etc/passwd /etc/group     know the user that is the task's own, if it has one
 //
 // and loses all capabilities but those that concern files and accounts. Everybody's thread loses the system calls that

@@ -144,7 +144,8 @@ func scope() error {
 func Missing(namespaces bool) (lines []string) {
 	if namespaces {
 		if err := unix.MountSetattr(-1, "", 0, &unix.MountAttr{}); errors.Is(err, unix.ENOSYS) {
-			lines = append(lines, "tasks of root may change the system's files and settings: the kernel is older than 5.12")
+			lines = append(lines, "tasks of root may change the system's files and settings, and "+
+				"tasks may open devices in their folders: the kernel is older than 5.12")
 		}
 	}
 	if landlockVersion() < scopesSince && !namespaces {

@@ -10,15 +10,15 @@ import (
 )
 
 // Bind shows a folder of the machine, whose path has no symbolic links, at another path, with all that is mounted below
-// it. Read-only counts for that as well.
+// it. What keeps devices there from being opened, or what is there from being changed, counts for that as well.
 func Bind(folder Folder, path string) error {
 	file, err := openExactly(folder.Path)
 	if err != nil {
 		return err
 	}
 	defer unix.Close(file)
-	if err = bind(ofFile(file), path); err == nil && folder.ReadOnly {
-		err = fixMount(unix.AT_FDCWD, path)
+	if err = bind(ofFile(file), path); err == nil {
+		err = restrict(unix.AT_FDCWD, path, folder.ReadOnly)
 	}
 	return err
 }
@@ -40,11 +40,16 @@ func openExactly(path string) (file int, err error) {
 	return file, nil
 }
 
-// fixMount keeps what is mounted at a path, and below it, from being changed. It is private from then on, or else what
-// the machine mounts there later would come too, and could be changed.
-func fixMount(above int, path string) error {
-	err := unix.MountSetattr(above, path, unix.AT_RECURSIVE|unix.AT_EMPTY_PATH,
-		&unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY, Propagation: unix.MS_PRIVATE})
+// restrict keeps devices from being opened, and programs from getting the rights of their owners, in what is mounted at
+// a path and below it: another task may have made them. Read-only keeps it from being changed as well; it is private
+// from then on, or else what the machine mounts there later would come too, and could be changed.
+func restrict(above int, path string, readOnly bool) error {
+	attributes := &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_NODEV | unix.MOUNT_ATTR_NOSUID}
+	if readOnly {
+		attributes.Attr_set |= unix.MOUNT_ATTR_RDONLY
+		attributes.Propagation = unix.MS_PRIVATE
+	}
+	err := unix.MountSetattr(above, path, unix.AT_RECURSIVE|unix.AT_EMPTY_PATH, attributes)
 	if errors.Is(err, unix.ENOSYS) {
 		return nil // Missing tells
 	}
@@ -87,7 +92,7 @@ func (f *Folder) show(file int) error {
 		return err
 	}
 	defer unix.Close(place)
-	if err := bind(ofFile(file), ofFile(place)); err != nil || !f.ReadOnly {
+	if err := bind(ofFile(file), ofFile(place)); err != nil {
 		return err
 	}
 	shown, err := openExactly(f.Path) // place is what is below it now
@@ -95,7 +100,7 @@ func (f *Folder) show(file int) error {
 		return err
 	}
 	defer unix.Close(shown)
-	return fixMount(shown, "")
+	return restrict(shown, "", f.ReadOnly)
 }
 
 // ofFile is a path of an open file.

@@ -134,6 +134,9 @@ func (r *Rules) show(shown map[string]int) error {
 		if err := bind(ofFile(file), path); err != nil {
 			return err
 		}
+		if err := restrict(unix.AT_FDCWD, path, false); err != nil {
+			return err
+		}
 	}
 	return readOnlyHere(r.Hidden) // what is bound there stays as it was
 }

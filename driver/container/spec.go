@@ -109,7 +109,8 @@ var errNoProgram = errors.New("it names no program: give the task a command")
 // spec describes the container, but for what its supervisor adds: account, control group and folders.
 func (e *engine) spec(ctx context.Context, t *driver.Task, image *ocispec.ImageConfig) (*specs.Spec, error) {
 	spec, err := oci.GenerateSpec(ctx, e.client, &containers.Container{ID: t.ID},
-		oci.WithHostNamespace(specs.PIDNamespace), oci.WithHostNamespace(specs.NetworkNamespace))
+		oci.WithHostNamespace(specs.PIDNamespace), oci.WithHostNamespace(specs.NetworkNamespace),
+		oci.WithDroppedCapabilities([]string{"CAP_MKNOD"})) // a device in a volume may be there for a task that finds more
 	if err != nil {
 		return nil, err
 	}

@@ -66,3 +66,43 @@ func TestHostPathsAreNoLinks(t *testing.T) {
 		}
 	}
 }
+
+// TestDevicesInFolders has a task find devices in its folders that others have left there.
+func TestDevicesInFolders(t *testing.T) {
+	t.Parallel()
+	if os.Getuid() != 0 {
+		t.Skip("needs root")
+	}
+	b, folder := newBench(t), openFolder(t)
+	b.reopen(t, func() { b.folder = filepath.Join(openFolder(t), "driver") })
+	volume := driver.Volume{Set: "job.task[0]@1", Name: "data", Variable: "DATA"}
+	path, err := b.MakeVolume(volume, driver.OwnUser("job"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	inner, offered := filepath.Join(folder, "outer", "inner"), filepath.Join(folder, "offered")
+	for _, at := range []string{path, inner, offered} {
+		err := os.MkdirAll(at, 0o777)
+		if err == nil {
+			err = unix.Mknod(filepath.Join(at, "zero"), unix.S_IFCHR, int(unix.Mkdev(1, 5)))
+		}
+		if err == nil {
+			err = os.Chmod(filepath.Join(at, "zero"), 0o666)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.start(t, driver.Task{ID: "user", User: driver.OwnUser("job"), Env: []string{"PATH=/bin:/usr/bin"},
+		Command: []string{"/bin/sh", "-c", `head -c 1 /dev/zero | wc -c; for at in $DATA $OUTER/inner $OFFERED; do
+			test -c $at/zero && head -c 1 $at/zero > /dev/null && echo $at has a device; done; true`},
+		Volumes: []driver.Volume{volume}, HostPaths: []driver.HostPath{
+			{Name: "outer", Path: filepath.Dir(inner), Variable: "OUTER"},
+			{Name: "offered", Path: offered, ReadOnly: true, Variable: "OFFERED"}}})
+	if got, want := b.output(t, "user", driver.Stdout), "1\n"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if got := b.output(t, "user", driver.Stderr); strings.Count(got, "Permission denied") != 3 {
+		t.Errorf("got %q, want that each is refused", got)
+	}
+}
