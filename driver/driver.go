@@ -53,7 +53,7 @@ type Task struct {
 	// HostPaths are folders of this machine that it uses.
 	HostPaths []HostPath
 	// Reads are folders of this machine, beside its volumes, that it is to find where they are: links in its volumes
-	// lead there.
+	// lead there. Start gives them to its account.
 	Reads []string
 	// Devices are those that it was given. Of GPUs it finds no others, where the machine can (see Warnings), and its
 	// environment names them, unless that does so already.
@@ -235,9 +235,9 @@ type LogOptions struct {
 
 // Volumes keeps folders that outlive tasks. It is safe for concurrent use.
 type Volumes interface {
-	// MakeVolume makes a volume if it is missing, for tasks that run as the user, and returns its path. The volumes of
-	// a set lie in one folder, so that one can be renamed to another.
-	MakeVolume(v Volume, user string) (path string, err error)
+	// MakeVolume makes a volume if it is missing, and returns its path. Start gives it to the account of its task, which
+	// keeps it here. The volumes of a set lie in one folder, so that one can be renamed to another.
+	MakeVolume(v Volume) (path string, err error)
 	// VolumeSets lists the sets of which there are volumes, ordered.
 	VolumeSets() []string
 	// DeleteVolumes deletes the volumes of a set with all that is in them, which can take its time. No task may use

@@ -141,6 +141,24 @@ func TestVolumeAtPath(t *testing.T) {
 	}
 }
 
+// TestReads has the account that an image names read what the peer has brought for it.
+func TestReads(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	brought, err := b.MakeVolume(driver.Volume{Set: "other", Name: "output"})
+	if err == nil {
+		err = os.WriteFile(filepath.Join(brought, "text"), []byte("brought\n"), 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.start(t, driver.Task{ID: "reader", Container: hosted(t, v1.Config{User: "1234:1234"}),
+		Command: shell(`cat ` + brought + `/text`), Reads: []string{brought}})
+	if got, want := b.output(t, "reader", false), "brought\n"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
 // TestSecrets gives a secret file to the account of the image alone, and looks for the environment in all files.
 func TestSecrets(t *testing.T) {
 	t.Parallel()

@@ -143,7 +143,7 @@ func testVolumes(t *testing.T, b *bench) {
 		}
 		b.forget(t, c.id)
 	}
-	path, err := b.MakeVolume(driver.Volume{Set: "slot 0", Name: "data"}, "")
+	path, err := b.MakeVolume(driver.Volume{Set: "slot 0", Name: "data"})
 	if err == nil {
 		_, err = os.Stat(filepath.Join(path, "kept"))
 	}

@@ -15,7 +15,7 @@ import (
 )
 
 // MakeVolume makes a folder below Volumes.
-func (d *Driver) MakeVolume(v driver.Volume, _ string) (path string, err error) {
+func (d *Driver) MakeVolume(v driver.Volume) (path string, err error) {
 	if d.machine.Volumes == "" {
 		return "", fmt.Errorf("make the volume %q of %q: this machine has no folder for it", v.Name, v.Set)
 	}

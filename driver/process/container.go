@@ -109,7 +109,7 @@ func (s *supervisor) launchContainer(pidfd *int) error {
 	}
 	account := bundle.Account()
 	s.account = account
-	if err := errors.Join(s.showFolders(bundle, account), s.folder.giveSecrets(account),
+	if err := errors.Join(giveReads(s.task.Task, account), s.showFolders(bundle, account), s.folder.giveSecrets(account),
 		bundle.Link(s.task.Task.Container.Links)); err != nil {
 		return err
 	}

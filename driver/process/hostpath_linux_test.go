@@ -76,7 +76,7 @@ func TestDevicesInFolders(t *testing.T) {
 	b, folder := newBench(t), openFolder(t)
 	b.reopen(t, func() { b.folder = filepath.Join(openFolder(t), "driver") })
 	volume := driver.Volume{Set: "job.task[0]@1", Name: "data", Variable: "DATA"}
-	path, err := b.MakeVolume(volume, driver.OwnUser("job"))
+	path, err := b.MakeVolume(volume)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,5 +104,41 @@ func TestDevicesInFolders(t *testing.T) {
 	}
 	if got := b.output(t, "user", driver.Stderr); strings.Count(got, "Permission denied") != 3 {
 		t.Errorf("got %q, want that each is refused", got)
+	}
+}
+
+// TestReads has tasks of a user of their own read what the peer has brought, and write on what it looks at meanwhile.
+func TestReads(t *testing.T) {
+	t.Parallel()
+	if os.Getuid() != 0 {
+		t.Skip("needs root")
+	}
+	b := newBench(t)
+	b.reopen(t, func() { b.folder = filepath.Join(openFolder(t), "driver") })
+	brought, err := b.MakeVolume(driver.Volume{Set: "other", Name: "output"})
+	if err == nil {
+		err = os.WriteFile(filepath.Join(brought, "text"), []byte("brought\n"), 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	output := driver.Volume{Set: "own", Name: "output", Variable: "OUTPUT"}
+	b.start(t, driver.Task{ID: "reader", User: driver.OwnUser("job"),
+		Env:     []string{"PATH=/bin:/usr/bin", "BROUGHT=" + brought},
+		Command: []string{"/bin/sh", "-c", `cat $BROUGHT/text; until test -e go; do sleep 0.05; done; echo on > $OUTPUT/on && echo wrote`},
+		Volumes: []driver.Volume{output}, Reads: []string{brought}})
+	path, err := b.MakeVolume(output) // as the peer does to measure it
+	if err == nil {
+		err = os.WriteFile(filepath.Join(b.folder, "tasks", "reader", "work", "go"), nil, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.exited(t, "reader")
+	if got, want := b.output(t, "reader", driver.Stdout), "brought\nwrote\n"; got != want {
+		t.Errorf("got %q, want %q; %s", got, want, b.output(t, "reader", driver.Stderr))
+	}
+	if _, err := os.Stat(filepath.Join(path, "on")); err != nil {
+		t.Error(err)
 	}
 }

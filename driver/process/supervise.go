@@ -180,7 +180,10 @@ func (s *supervisor) launch(pidfd *int) error {
 	if err != nil {
 		return err
 	}
-	if task.Env, err = makeVolumes(s.task.Volumes, task, account); err != nil {
+	if task.Env, err = makeVolumes(s.task.Volumes, task, account); err == nil {
+		err = giveReads(task, account)
+	}
+	if err != nil {
 		return err
 	}
 	task.Env = program.WithHome(task.Env, task.User, s.folder.work())

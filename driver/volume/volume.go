@@ -7,18 +7,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 
 	"starling/driver"
 	"starling/driver/disk"
 	"starling/driver/pack"
-	"starling/driver/program"
 	"starling/driver/record"
 )
 
@@ -55,12 +52,8 @@ func (k *Keeper) VolumeSets() []string {
 }
 
 // MakeVolume makes a volume if it is missing.
-func (k *Keeper) MakeVolume(v driver.Volume, user string) (path string, err error) {
-	account, err := program.Credential(user)
-	if err == nil {
-		path, err = Make(k.Dir, v, account)
-	}
-	if err != nil {
+func (k *Keeper) MakeVolume(v driver.Volume) (path string, err error) {
+	if path, err = create(k.Dir, v); err != nil {
 		return "", fmt.Errorf("make the volume %q of %q: %w", v.Name, v.Set, err)
 	}
 	return path, nil
@@ -179,8 +172,8 @@ func Path(dir string, v driver.Volume) (string, error) {
 	return filepath.Join(dir, set, name), err
 }
 
-// Make makes a volume, if it is missing, and gives it to the account with all that is in it, if another has it.
-func Make(dir string, v driver.Volume, account *syscall.Credential) (path string, err error) {
+// create makes a volume, if it is missing. One that is there stays whose it is.
+func create(dir string, v driver.Volume) (path string, err error) {
 	if path, err = Path(dir, v); err != nil {
 		return "", err
 	}
@@ -193,25 +186,5 @@ func Make(dir string, v driver.Volume, account *syscall.Credential) (path string
 	if err := os.Mkdir(path, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
 		return "", err
 	}
-	owner := os.Getuid()
-	if account != nil {
-		owner = int(account.Uid)
-	}
-	info, err := os.Stat(path)
-	if err != nil {
-		return "", err
-	}
-	if has, ok := info.Sys().(*syscall.Stat_t); ok && int(has.Uid) == owner {
-		return path, nil
-	}
-	group := os.Getgid()
-	if account != nil {
-		group = int(account.Gid)
-	}
-	return path, filepath.WalkDir(path, func(one string, _ fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		return os.Lchown(one, owner, group)
-	})
+	return path, nil
 }

@@ -13,7 +13,6 @@ import (
 	"slices"
 	"strconv"
 	"sync"
-	"syscall"
 
 	"starling/driver"
 	"starling/driver/manifest"
@@ -66,8 +65,10 @@ func New(config Config) *Outputs {
 		busy: map[terms.OutputSet]chan struct{}{}}
 }
 
-func (o *Outputs) volume(set terms.OutputSet, name, user string) (path string, err error) {
-	return o.Driver.MakeVolume(driver.Volume{Set: set.String(), Name: name}, user)
+// volume makes a volume if it is missing. It leaves it to the driver to give it to the account that uses it, which only
+// that knows where an image names it.
+func (o *Outputs) volume(set terms.OutputSet, name string) (path string, err error) {
+	return o.Driver.MakeVolume(driver.Volume{Set: set.String(), Name: name})
 }
 
 // Seal makes the manifest of an output that nobody writes to any more.
@@ -78,14 +79,14 @@ func (o *Outputs) Seal(ctx context.Context, set terms.OutputSet) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	beside, err := o.volume(set, manifestVolume, "")
+	beside, err := o.volume(set, manifestVolume)
 	if err != nil {
 		return err
 	}
 	if _, err := manifest.Kept(beside); err == nil {
 		return nil
 	}
-	dir, err := o.volume(set, outputVolume, "")
+	dir, err := o.volume(set, outputVolume)
 	if err != nil {
 		return err
 	}
@@ -98,7 +99,7 @@ func (o *Outputs) Seal(ctx context.Context, set terms.OutputSet) error {
 
 // Grown returns manifest.ErrUnfit if an output has outgrown the limits while somebody writes to it.
 func (o *Outputs) Grown(ctx context.Context, set terms.OutputSet) error {
-	dir, err := o.volume(set, outputVolume, "")
+	dir, err := o.volume(set, outputVolume)
 	if err != nil {
 		return err
 	}
@@ -112,7 +113,7 @@ func (o *Outputs) Prepare(ctx context.Context, task *driver.Task, h *reaction.Ha
 	if h.Problem != "" {
 		return fmt.Errorf("%w: %s", ErrLater, h.Problem)
 	}
-	if err := o.empty(h.Output, outputVolume, h.User); err != nil {
+	if err := o.empty(h.Output, outputVolume); err != nil {
 		return err
 	}
 	set := h.Output.String()
@@ -120,10 +121,10 @@ func (o *Outputs) Prepare(ctx context.Context, task *driver.Task, h *reaction.Ha
 	if len(h.Inputs) == 0 {
 		return nil
 	}
-	if err := o.empty(h.Output, inputVolume, h.User); err != nil {
+	if err := o.empty(h.Output, inputVolume); err != nil {
 		return err
 	}
-	dir, err := o.volume(h.Output, inputVolume, h.User)
+	dir, err := o.volume(h.Output, inputVolume)
 	if err != nil {
 		return err
 	}
@@ -146,8 +147,8 @@ func (o *Outputs) Prepare(ctx context.Context, task *driver.Task, h *reaction.Ha
 }
 
 // empty makes a volume without anything in it.
-func (o *Outputs) empty(set terms.OutputSet, name, user string) error {
-	path, err := o.volume(set, name, user)
+func (o *Outputs) empty(set terms.OutputSet, name string) error {
+	path, err := o.volume(set, name)
 	if err != nil {
 		return err
 	}
@@ -168,11 +169,11 @@ func (o *Outputs) obtain(ctx context.Context, in *reaction.Input, user string, t
 		return "", err
 	}
 	defer release()
-	beside, err := o.volume(in.Output, manifestVolume, "")
+	beside, err := o.volume(in.Output, manifestVolume)
 	if err != nil {
 		return "", err
 	}
-	if path, err = o.volume(in.Output, outputVolume, in.User); err != nil {
+	if path, err = o.volume(in.Output, outputVolume); err != nil {
 		return "", err
 	}
 	m, err := manifest.Kept(beside)
@@ -229,10 +230,10 @@ func (o *Outputs) bring(ctx context.Context, in *reaction.Input, path, beside st
 	case <-ctx.Done():
 		return fmt.Errorf("%w: %w", ErrLater, ctx.Err())
 	}
-	if err := o.empty(in.Output, incomingVolume, ""); err != nil {
+	if err := o.empty(in.Output, incomingVolume); err != nil {
 		return err
 	}
-	incoming, err := o.volume(in.Output, incomingVolume, "")
+	incoming, err := o.volume(in.Output, incomingVolume)
 	if err != nil {
 		return err
 	}
@@ -244,9 +245,6 @@ func (o *Outputs) bring(ctx context.Context, in *reaction.Input, path, beside st
 	m, err := manifest.Receive(stream, incoming, nil)
 	if err != nil {
 		return later(err)
-	}
-	if err := give(incoming, path); err != nil {
-		return err
 	}
 	if err := errors.Join(os.RemoveAll(path), os.Rename(incoming, path)); err != nil {
 		return err
@@ -268,21 +266,6 @@ func later(err error) error {
 	return fmt.Errorf("%w: %w", ErrLater, err)
 }
 
-// give makes all in a folder, and the folder, belong to whom another belongs to.
-func give(dir, like string) error {
-	info, err := os.Stat(like)
-	if err != nil {
-		return err
-	}
-	owner, ok := info.Sys().(*syscall.Stat_t)
-	if !ok || int(owner.Uid) == os.Getuid() {
-		return nil
-	}
-	return filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
-		return errors.Join(err, os.Lchown(path, int(owner.Uid), int(owner.Gid)))
-	})
-}
-
 // Send writes an output that is whole here; the error is os.ErrNotExist if there is none. That it should be here and is
 // not the peer tells the others.
 func (o *Outputs) Send(set terms.OutputSet, to io.Writer) error {
@@ -301,7 +284,7 @@ func (o *Outputs) send(set terms.OutputSet, to io.Writer) error {
 	if !slices.Contains(o.Driver.VolumeSets(), set.String()) {
 		return os.ErrNotExist
 	}
-	beside, err := o.volume(set, manifestVolume, "")
+	beside, err := o.volume(set, manifestVolume)
 	if err != nil {
 		return err
 	}

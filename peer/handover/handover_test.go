@@ -5,13 +5,13 @@ import (
 	"errors"
 	"io"
 	"os"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
 
 	"starling/driver"
 	"starling/driver/fake"
+	"starling/driver/volume"
 	"starling/replica/reaction"
 	"starling/terms"
 )
@@ -51,20 +51,41 @@ func TestObtain(t *testing.T) {
 	}
 }
 
-// TestGive passes files on to another account, as a machine does whose tasks do not run as root.
-func TestGive(t *testing.T) {
+// kept is a fake driver that keeps its volumes as drivers do that run tasks.
+type kept struct {
+	driver.Driver
+	volumes *volume.Keeper
+}
+
+func (k kept) MakeVolume(v driver.Volume) (string, error) { return k.volumes.MakeVolume(v) }
+
+// TestOutputStaysItsInstances measures and seals an output, and passes it on, where its instance has a user of its own.
+func TestOutputStaysItsInstances(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("needs root")
 	}
-	dir, like := t.TempDir(), t.TempDir()
-	file := filepath.Join(dir, "deep", "file")
-	err := errors.Join(os.Mkdir(filepath.Dir(file), 0o700), os.WriteFile(file, nil, 0o600), os.Chown(like, 65534, 65534),
-		give(dir, like))
-	info, missing := os.Lstat(file)
-	if err = errors.Join(err, missing); err != nil {
+	dir := t.TempDir()
+	o := New(Config{Node: "a", Driver: kept{fake.Open(fake.NewMachine(nil)), &volume.Keeper{Dir: dir}}})
+	slot := terms.SlotName{Job: "words", Task: "count"}
+	made := terms.OutputSet{Allocation: terms.AllocationID{Slot: slot, Order: 7}, Job: 3}
+	task, user := driver.Task{}, "1234:1234" // as an image has it, and no account of this machine
+	if err := o.Prepare(t.Context(), &task, &reaction.Handover{Output: made, User: user}, nil); err != nil {
 		t.Fatal(err)
 	}
-	if owner := info.Sys().(*syscall.Stat_t); owner.Uid != 65534 || owner.Gid != 65534 {
-		t.Errorf("the file belongs to %d:%d, want 65534", owner.Uid, owner.Gid)
+	path, err := volume.Make(dir, task.Volumes[0], &syscall.Credential{Uid: 1234, Gid: 1234}) // as a start does
+	if err = errors.Join(err, o.Grown(t.Context(), made), o.Seal(t.Context(), made)); err != nil {
+		t.Fatal(err)
+	}
+	next := reaction.Handover{Output: terms.OutputSet{Allocation: made.Allocation, Job: 4}, User: user,
+		Inputs: []reaction.Input{{Output: made, User: user, Node: "a"}}}
+	if err := o.Prepare(t.Context(), &task, &next, nil); err != nil {
+		t.Error(err)
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := info.Sys().(*syscall.Stat_t).Uid; got != 1234 {
+		t.Errorf("the output belongs to the user %d, want 1234 still", got)
 	}
 }

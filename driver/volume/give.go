@@ -1,0 +1,88 @@
+package volume
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"starling/driver"
+)
+
+// Make makes a volume, if it is missing, and gives it to the account.
+func Make(dir string, v driver.Volume, account *syscall.Credential) (path string, err error) {
+	if path, err = create(dir, v); err != nil {
+		return "", err
+	}
+	return path, Give(path, account)
+}
+
+// Give gives a folder with all that is in it to an account, nil for this process's own, unless it has the folder. Those
+// who had it may still change what is in it: no link is followed.
+func Give(path string, account *syscall.Credential) error {
+	g := giving{owner: os.Getuid(), group: os.Getgid()}
+	if account != nil {
+		g.owner, g.group = int(account.Uid), int(account.Gid)
+	}
+	folder, err := unix.Open(path, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return &os.PathError{Op: "open", Path: path, Err: err}
+	}
+	var info unix.Stat_t
+	if err := unix.Fstat(folder, &info); err != nil || int(info.Uid) == g.owner {
+		unix.Close(folder)
+		return err
+	}
+	g.before = info.Uid
+	if err := g.folder(folder, path); err != nil {
+		return fmt.Errorf("give %s to the user %d: %w", path, g.owner, err)
+	}
+	return nil
+}
+
+// giving gives what belonged to one account, before, to another.
+type giving struct {
+	before       uint32
+	owner, group int
+}
+
+// folder gives an open folder, which it closes, when all in it was given: what is cut short is repeated.
+func (g *giving) folder(folder int, path string) error {
+	open := os.NewFile(uintptr(folder), path)
+	defer open.Close()
+	names, err := open.Readdirnames(-1)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if err := g.entry(folder, name); err != nil {
+			return &os.PathError{Op: "give", Path: name, Err: err}
+		}
+	}
+	return open.Chown(g.owner, g.group)
+}
+
+// entry gives what has a name in an open folder. A file that is another's, and has a name elsewhere as well, stays
+// whose it is: whoever has put its name here need not have it. What vanishes meanwhile is passed over.
+func (g *giving) entry(above int, name string) error {
+	var info unix.Stat_t
+	err := unix.Fstatat(above, name, &info, unix.AT_SYMLINK_NOFOLLOW)
+	switch {
+	case err == nil && info.Mode&unix.S_IFMT == unix.S_IFDIR:
+		var below int
+		below, err = unix.Openat(above, name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+		if err == nil {
+			return g.folder(below, name)
+		}
+	case err == nil && info.Nlink > 1 && info.Uid != g.before:
+		return nil
+	case err == nil:
+		err = unix.Fchownat(above, name, g.owner, g.group, unix.AT_SYMLINK_NOFOLLOW)
+	}
+	if errors.Is(err, unix.ENOENT) {
+		return nil
+	}
+	return err
+}
