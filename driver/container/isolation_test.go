@@ -59,6 +59,23 @@ func TestImage(t *testing.T) {
 	}
 }
 
+// TestOddAccounts has images whose files of accounts are no files, or too large.
+func TestOddAccounts(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	device := tar.Header{Name: "etc/group", Typeflag: tar.TypeChar, Mode: 0o644, Devmajor: 1, Devminor: 5}
+	for want, entry := range map[string]containertest.Entry{
+		"/etc/passwd is no file":    {Header: tar.Header{Name: "etc/passwd", Typeflag: tar.TypeFifo, Mode: 0o644}},
+		"/etc/group is no file":     {Header: device},
+		"/etc/passwd has more than": containertest.File("etc/passwd", make([]byte, 2<<20)),
+	} {
+		b.start(t, driver.Task{ID: want, Container: hosted(t, v1.Config{}, entry), Command: []string{"true"}})
+		if got := b.exited(t, want); !strings.Contains(got.Error, want) {
+			t.Errorf("got %+v, want the error %q", got, want)
+		}
+	}
+}
+
 // TestIsolation looks at the machine from within.
 func TestIsolation(t *testing.T) {
 	t.Parallel()

@@ -1,11 +1,12 @@
 package runc
 
 import (
+	"bytes"
 	"cmp"
+	"errors"
 	"fmt"
 	"io"
 	"os"
-	"strings"
 	"syscall"
 
 	"github.com/moby/sys/user"
@@ -18,11 +19,12 @@ func (b *Bundle) setAccount(name string) error {
 		return err
 	}
 	defer root.Close()
-	open := func(path string) io.Reader {
-		text, _ := root.ReadFile(path) // an image need not have accounts
-		return strings.NewReader(string(text))
+	users, err := readAccounts(root, "etc/passwd")
+	groups, unread := readAccounts(root, "etc/group")
+	if err = errors.Join(err, unread); err != nil {
+		return err
 	}
-	account, err := user.GetExecUser(name, nil, open("etc/passwd"), open("etc/group"))
+	account, err := user.GetExecUser(name, nil, bytes.NewReader(users), bytes.NewReader(groups))
 	if err != nil {
 		return fmt.Errorf("run as %q: the image's /etc/passwd and /etc/group: %w", name, err)
 	}
@@ -36,6 +38,31 @@ func (b *Bundle) setAccount(name string) error {
 		d.UID, d.GID = cmp.Or(d.UID, &to.UID), cmp.Or(d.GID, &to.GID)
 	}
 	return nil
+}
+
+// accountsBytesMax bounds a file of accounts: the machine reads all of it, for whoever made the image.
+const accountsBytesMax = 1 << 20
+
+// readAccounts reads a file of the image, which need not have it. What is no file is not opened: who opens a FIFO may
+// wait for ever, and who opens a device may have the machine do something.
+func readAccounts(root *os.Root, path string) ([]byte, error) {
+	info, err := root.Stat(path)
+	if err != nil {
+		return nil, nil
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("the image's /%s is no file", path)
+	}
+	file, err := root.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	text, err := io.ReadAll(io.LimitReader(file, accountsBytesMax+1))
+	if len(text) > accountsBytesMax {
+		return nil, fmt.Errorf("the image's /%s has more than %d bytes", path, accountsBytesMax)
+	}
+	return text, err
 }
 
 // Account is what the program runs as.
