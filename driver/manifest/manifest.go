@@ -71,7 +71,12 @@ func Of(ctx context.Context, dir string) (*Manifest, error) {
 		if err != nil || path == "." {
 			return err
 		}
-		file, err := read(root, path, entry)
+		if info, err := entry.Info(); err == nil && info.Mode().IsRegular() { // one with holes would be read for days
+			if err := bounded(len(m.Files)+1, total+info.Size()); err != nil {
+				return err
+			}
+		}
+		file, err := read(ctx, root, path, entry)
 		if err != nil {
 			return err
 		}
@@ -121,7 +126,21 @@ func syncFolder(root *os.Root, path string) error {
 	return errors.Join(open.Sync(), open.Close())
 }
 
-func read(root *os.Root, path string, entry fs.DirEntry) (File, error) {
+// reader reads until the end of ctx.
+type reader struct {
+	ctx  context.Context
+	from io.Reader
+}
+
+// Read reads on.
+func (r reader) Read(data []byte) (int, error) {
+	if err := r.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return r.from.Read(data)
+}
+
+func read(ctx context.Context, root *os.Root, path string, entry fs.DirEntry) (File, error) {
 	file := File{Path: path, Folder: entry.IsDir()}
 	switch {
 	case len(path) > PathBytesMax:
@@ -142,7 +161,7 @@ func read(root *os.Root, path string, entry fs.DirEntry) (File, error) {
 	}
 	file.Program = info.Mode()&0o100 != 0
 	digest := sha256.New()
-	if file.Bytes, err = io.Copy(digest, open); err == nil {
+	if file.Bytes, err = io.Copy(digest, reader{ctx, open}); err == nil {
 		err = open.Sync()
 	}
 	file.SHA256 = hex.EncodeToString(digest.Sum(nil))

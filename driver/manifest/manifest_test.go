@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"starling/driver/manifest"
 )
@@ -159,5 +160,31 @@ func TestGrown(t *testing.T) {
 	}
 	if err := manifest.Grown(t.Context(), filepath.Join(dir, "gone")); err != nil {
 		t.Errorf("a folder that has gone: %v", err)
+	}
+}
+
+// TestHoles has files of more bytes than are on the disk.
+func TestHoles(t *testing.T) {
+	for bytes, want := range map[int64]error{8 << 40: manifest.ErrUnfit, 60 << 30: context.DeadlineExceeded} {
+		dir := t.TempDir()
+		path := filepath.Join(dir, "holes")
+		if err := errors.Join(os.WriteFile(path, nil, 0o600), os.Truncate(path, bytes)); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second/10)
+		done := make(chan error, 1)
+		go func() {
+			_, err := manifest.Of(ctx, dir)
+			done <- err
+		}()
+		select {
+		case err := <-done:
+			if !errors.Is(err, want) {
+				t.Errorf("%d bytes: got %v, want %v", bytes, err, want)
+			}
+		case <-time.After(10 * time.Second):
+			t.Errorf("%d bytes are still read", bytes)
+		}
+		cancel()
 	}
 }
