@@ -65,12 +65,14 @@ func (k *Keeper) DeleteVolumes(set string) error {
 	if err != nil {
 		return fmt.Errorf("delete volumes: %w", err)
 	}
-	doomed := filepath.Join(k.Dir, deletedPrefix+name)
-	err = os.Rename(filepath.Join(k.Dir, name), doomed)
-	if errors.Is(err, os.ErrNotExist) {
+	if _, err := os.Lstat(filepath.Join(k.Dir, name)); errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
+	doomed, err := os.MkdirTemp(k.Dir, deletedPrefix) // what could not be deleted before lies in another
 	if err == nil {
+		err = os.Rename(filepath.Join(k.Dir, name), filepath.Join(doomed, name))
+	}
+	if err == nil || errors.Is(err, os.ErrNotExist) { // somebody else has deleted it meanwhile
 		err = os.RemoveAll(doomed)
 	}
 	if err != nil {
