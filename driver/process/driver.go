@@ -157,6 +157,11 @@ func (d *Driver) open() error {
 	if d.failed, err = remains.Open(filepath.Join(d.config.Dir, "failed"), d.config.Failed, nil); err != nil {
 		return err
 	}
+	for _, a := range []*remains.Archive{d.archive, d.failed} {
+		if err := a.Undeleted(); err != nil {
+			d.warnOf(err)
+		}
+	}
 	d.survey()
 	d.Keeper.Sweep(&d.watching)
 	err = d.adopt()

@@ -37,6 +37,8 @@ type Archive struct {
 	keeps     func(file string) bool
 	retention Retention
 
+	undeleted error
+
 	mu    sync.Mutex
 	kept  []archived // oldest first
 	bytes int64
@@ -57,7 +59,7 @@ func (a archived) group() string {
 }
 
 // Open returns the archive in the folder, with what an earlier process left in it. Of what is added it keeps the files
-// that keeps wants, and nothing else; nil means all.
+// that keeps wants, and nothing else; nil means all. What cannot be deleted stays (see Undeleted).
 func Open(folder string, retention Retention, keeps func(file string) bool) (*Archive, error) {
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return nil, err
@@ -69,14 +71,21 @@ func Open(folder string, retention Retention, keeps func(file string) bool) (*Ar
 	a := &Archive{folder: folder, keeps: keeps, retention: retention}
 	for _, entry := range entries {
 		one, err := a.strip(entry.Name())
-		if err != nil {
-			return nil, err
-		}
+		a.undeleted = errors.Join(a.undeleted, err)
 		a.kept = append(a.kept, one)
 		a.bytes += one.bytes
 	}
 	slices.SortStableFunc(a.kept, func(x, y archived) int { return x.since.Compare(y.since) })
-	return a, a.prune()
+	a.undeleted = errors.Join(a.undeleted, a.prune())
+	return a, nil
+}
+
+// Undeleted is why Open could not delete what it should have, nil if it could.
+func (a *Archive) Undeleted() error {
+	if a.undeleted == nil {
+		return nil
+	}
+	return fmt.Errorf("delete what an earlier agent left of ended tasks: %w", a.undeleted)
 }
 
 // Path is where what has that name is kept, if it is.
