@@ -20,7 +20,7 @@ import (
 )
 
 // Sweep ends the tasks in data directories that match the pattern and whose owners were killed, and removes those
-// directories. It is for data that nobody will come back to.
+// directories. It is for data that nobody will come back to. What another user may have put there it leaves alone.
 func Sweep(pattern string) error {
 	left, err := filepath.Glob(pattern)
 	if err != nil {
@@ -38,8 +38,16 @@ func Sweep(pattern string) error {
 	return errors.Join(errs...)
 }
 
-// abandoned tells whether the process that held the folder is gone. One that is only being made has no owner yet.
+// abandoned tells whether the process that held the folder is gone. One that is only being made has no owner yet, and
+// one that others could write in tells nothing: neither its lock nor its records need be true.
 func abandoned(path string) bool {
+	info, err := os.Lstat(path)
+	if err != nil || !info.IsDir() || info.Mode().Perm()&0o022 != 0 {
+		return false
+	}
+	if owner, ok := info.Sys().(*syscall.Stat_t); !ok || int(owner.Uid) != os.Geteuid() {
+		return false
+	}
 	text, err := os.ReadFile(filepath.Join(path, lockName))
 	if err != nil {
 		return false
@@ -59,7 +67,13 @@ func sweepFolder(path string) error {
 		return err
 	}
 	for _, folder := range hosts {
-		if err := EndTasks(filepath.Dir(folder)); err != nil {
+		machine := filepath.Dir(folder)
+		for _, one := range []string{machine, folder} {
+			if info, err := os.Lstat(one); err != nil || !info.IsDir() {
+				return cmp.Or(err, fmt.Errorf("%s is not a folder", one))
+			}
+		}
+		if err := EndTasks(machine); err != nil {
 			return err
 		}
 	}
