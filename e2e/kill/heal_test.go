@@ -199,8 +199,9 @@ func TestRecover(t *testing.T) {
 	}
 	tr.wantRecover(left, 4, "nobody answers at https://127.0.0.1:1,", "--yes", "--others", "https://127.0.0.1:1")
 	tr.wantRecover(left, 0, "keeps the journal alone now", "--yes")
-	tr.must(os.Rename(left.Folder()+"/etcd", left.Folder()+"/etcd.recovered")) // as if it had been killed just before
+	tr.must(os.Rename(left.Folder()+"/etcd", left.Folder()+"/etcd.chosen")) // as if it had been killed just before
 	tr.wantRecover(left, 4, "this machine keeps the journal alone already", "--yes")
+	tr.must(os.Rename(left.Folder()+"/etcd", left.Folder()+"/etcd.chosen")) // now it is the agent that finds it
 	tr.must(left.Start())
 	tr.must(left.Ready(tr.soon()))
 	for id, was := range here {

@@ -31,6 +31,9 @@ const (
 // data directory belongs to, and no other machine has this node's name.
 func (a *agent) openJournal(ctx context.Context) error {
 	own := host.Belonging{Cluster: a.keys.Cluster(), Node: a.config.Node}
+	if err := a.completeRecovery(); err != nil {
+		return err
+	}
 	if len(a.config.ZooKeeper.Servers) > 0 {
 		if err := a.reachZooKeeper(ctx); err != nil {
 			return err
@@ -55,6 +58,16 @@ func (a *agent) openJournal(ctx context.Context) error {
 	}
 	a.journal = a.node.Journal()
 	return a.enter(ctx, own)
+}
+
+// completeRecovery ends what "starling recover" was cut off from. Otherwise the member would count as lost.
+func (a *agent) completeRecovery() error {
+	dir := filepath.Join(a.folder.Path, memberFolder)
+	done, err := quorum.Complete(dir, filepath.Join(a.folder.Path, quorumFile))
+	if done {
+		a.Hint("`starling recover` was cut off after its decision: what it had recovered is in %s now", dir)
+	}
+	return err
 }
 
 // enter takes the journal for this machine's own, unless it goes on elsewhere.

@@ -90,7 +90,7 @@ func (v *recovery) run(ctx context.Context) error {
 		return err
 	}
 	dir := filepath.Join(v.folder.Path, memberFolder)
-	if err := quorum.Complete(dir); err != nil {
+	if _, err := quorum.Complete(dir, filepath.Join(v.folder.Path, quorumFile)); err != nil {
 		return err
 	}
 	log, err := quorum.ReadLog(dir)

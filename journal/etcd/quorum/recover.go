@@ -57,10 +57,12 @@ type Recovery struct {
 	dir string
 }
 
-// The folders beside a member's: a copy that is being recovered, and what was there before.
+// The folders beside a member's: a copy that is being recovered, one that is to take the member's place, and what was
+// there before.
 const (
-	copySuffix = ".recovered"
-	oldSuffix  = ".old"
+	copySuffix   = ".recovered"
+	chosenSuffix = ".chosen"
+	oldSuffix    = ".old"
 )
 
 // Recover makes a quorum of one of a copy of a survivor's data, which stays as it is. The member must not run. What
@@ -165,31 +167,41 @@ func first(texts []string) string {
 }
 
 // Keep puts the quorum of one where the survivor's data is, and sets that aside. What the machine remembers of the
-// others, in file, is forgotten: they are members no more.
+// others, in file, is forgotten: they are members no more. If it is cut off Complete ends what it has begun.
 func (r *Recovery) Keep(file string) error {
-	err := os.RemoveAll(r.dir + oldSuffix)
+	err := os.RemoveAll(r.dir + chosenSuffix)
 	if err == nil {
-		err = os.Rename(r.dir, r.dir+oldSuffix)
+		err = os.Rename(r.dir+copySuffix, r.dir+chosenSuffix)
 	}
 	if err == nil {
-		err = os.Rename(r.dir+copySuffix, r.dir)
+		_, err = Complete(r.dir, file)
+	}
+	return err
+}
+
+// Complete ends what a machine that was killed within Keep had begun, and tells whether it had: the quorum of one is
+// chosen, and not in its place. Whoever opens a member's data calls it first, lest what is chosen stays for later.
+func Complete(dir, file string) (done bool, err error) {
+	if !datadir.HasMember(dir + chosenSuffix) {
+		return false, nil
+	}
+	if datadir.HasMember(dir) {
+		err = os.RemoveAll(dir + oldSuffix)
+		if err == nil {
+			err = os.Rename(dir, dir+oldSuffix)
+		}
 	}
 	if err == nil {
 		err = os.RemoveAll(file)
 	}
+	if err == nil {
+		err = os.Rename(dir+chosenSuffix, dir)
+	}
 	if err != nil {
-		return fmt.Errorf("put what was recovered in its place: %w\nhint: what was there is in %s, what was recovered in %s",
-			err, r.dir+oldSuffix, r.dir+copySuffix)
+		return false, fmt.Errorf("put what was recovered in its place: %w\nhint: what was there is in %s or %s, what was recovered in %s",
+			err, dir, dir+oldSuffix, dir+chosenSuffix)
 	}
-	return nil
-}
-
-// Complete ends what a machine that was killed within Keep had begun: the quorum of one is made, and not in its place.
-func Complete(dir string) error {
-	if datadir.HasMember(dir) || !datadir.HasMember(dir+copySuffix) || !datadir.HasMember(dir+oldSuffix) {
-		return nil
-	}
-	return os.Rename(dir+copySuffix, dir)
+	return true, nil
 }
 
 // Drop removes the copy.
