@@ -103,7 +103,8 @@ func parse(name string) (b Backup, ok bool) {
 	return Backup{Name: name, Cluster: parts[1], At: at, Index: terms.Index(index)}, err == nil && err2 == nil
 }
 
-// Backups returns what is there and has the name of a backup, the newest first.
+// Backups returns what is there and has the name of a backup, by clusters, and of each the newest first: that of the
+// latest entry, for the clock of a machine that made one may have been wrong.
 func Backups(ctx context.Context, d Depot) ([]Backup, error) {
 	files, err := d.List(ctx)
 	if err != nil {
@@ -117,7 +118,8 @@ func Backups(ctx context.Context, d Depot) ([]Backup, error) {
 		}
 	}
 	slices.SortFunc(all, func(a, b Backup) int {
-		return cmp.Or(b.At.Compare(a.At), cmp.Compare(b.Index, a.Index), cmp.Compare(a.Name, b.Name))
+		return cmp.Or(cmp.Compare(a.Cluster, b.Cluster), cmp.Compare(b.Index, a.Index), b.At.Compare(a.At),
+			cmp.Compare(a.Name, b.Name))
 	})
 	return all, nil
 }

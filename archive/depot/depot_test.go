@@ -51,13 +51,13 @@ func TestDepot(t *testing.T) {
 				must(t, d.Put(ctx, b, file(t, "the value of "+b)))
 			}
 			must(t, d.Put(ctx, "something-else", file(t, "x")))
-			wantList(t, d, second, other, first)
+			wantList(t, d, second, first, other)
 			all, err := depot.Backups(ctx, d)
 			must(t, err)
 			want := depot.Backup{Name: other, Cluster: "two-and-a-half", At: at.Add(time.Minute), Index: 5,
 				Bytes: int64(len("the value of " + other))}
-			if all[1] != want {
-				t.Errorf("the list says %+v, want %+v", all[1], want)
+			if all[2] != want {
+				t.Errorf("the list says %+v, want %+v", all[2], want)
 			}
 			var got bytes.Buffer
 			if must(t, d.Fetch(ctx, first, &got)); got.String() != "the value of "+first {
@@ -90,6 +90,29 @@ func TestDepot(t *testing.T) {
 			}
 			must(t, os.Remove(path))
 		})
+	}
+}
+
+// TestNewestIsOfTheLatestEntry has a machine with a wrong clock make a backup: it is neither the one that is kept nor
+// the one that is found.
+func TestNewestIsOfTheLatestEntry(t *testing.T) {
+	ctx := t.Context()
+	place := depot.Place{To: t.TempDir()}
+	d, err := depot.Open(place)
+	must(t, err)
+	at := time.Date(2026, 11, 24, 12, 0, 0, 0, time.UTC)
+	wrong, right := depot.NameOf("one", at.AddDate(10, 0, 0), 17), depot.NameOf("one", at, 23)
+	for _, b := range []string{wrong, right} {
+		must(t, d.Put(ctx, b, file(t, "the value of "+b)))
+	}
+	path, found, err := depot.Find(ctx, place)
+	if must(t, err); found != right {
+		t.Errorf("the newest is said to be %s, want %s", found, right)
+	}
+	must(t, os.Remove(path))
+	gone, err := depot.Prune(ctx, d, "one", 1)
+	if must(t, err); !slices.Equal(gone, []string{wrong}) {
+		t.Errorf("%v are deleted, want %s alone", gone, wrong)
 	}
 }
 

@@ -33,6 +33,8 @@ const (
 	looksPerBackup = 20
 	// backupMax bounds one look, with the backup that it may lead to.
 	backupMax = 30 * time.Minute
+	// aheadMax is how much later than now a backup may be, as clocks differ, before its time counts for nothing.
+	aheadMax = time.Minute
 )
 
 // begin begins to make backups, until end.
@@ -67,7 +69,7 @@ func (b *backups) end() {
 	}
 }
 
-// Trouble says why there is no newer backup, "" if nothing is wrong.
+// Trouble says why there is no newer backup, or that one is from the future; "" if nothing is wrong.
 func (b *backups) Trouble() string {
 	if text := b.trouble.Load(); text != nil {
 		return *text
@@ -86,9 +88,11 @@ func (b *backups) run(ctx context.Context) {
 	}
 	for ctx.Err() == nil {
 		short, cancel := context.WithTimeout(ctx, backupMax)
-		err := b.look(short)
+		text, err := b.look(short)
 		cancel()
-		text := ""
+		if text != "" && text != b.Trouble() {
+			b.agent.log.Warn(text, "to", b.agent.config.Backup.To)
+		}
 		if err != nil && ctx.Err() == nil {
 			text = fmt.Sprintf("the last backup failed: %v", err)
 			b.agent.log.Error("the backup failed; trying again", "to", b.agent.config.Backup.To, "error", err)
@@ -101,40 +105,53 @@ func (b *backups) run(ctx context.Context) {
 	}
 }
 
-// look makes a backup if this peer is due, and deletes what is older than is wanted.
-func (b *backups) look(ctx context.Context) error {
+// look makes a backup if this peer is due, and deletes what is older than is wanted. A warning says what is strange of
+// those that are there.
+func (b *backups) look(ctx context.Context) (warning string, err error) {
 	all, err := depot.Backups(ctx, b.depot)
 	if err != nil {
-		return err
+		return "", err
 	}
 	s, err := b.agent.host.State(ctx, 0)
 	if err != nil {
-		return err
+		return "", err
 	}
-	id, latest := b.agent.keys.Cluster(), time.Time{}
-	for _, one := range all {
-		if one.Cluster == id {
-			latest = one.At
-			break
-		}
+	id := b.agent.keys.Cluster()
+	latest, ahead := latestOf(all, id, time.Now())
+	if ahead != "" {
+		warning = fmt.Sprintf("backup %s is from the future: the clock of the machine that made it was wrong, or this one's is", ahead)
 	}
 	rank := -1
 	if self := b.agent.host.Self(); s.IsMember(self) {
 		rank = s.Rank(self)
 	}
 	if !isDue(time.Since(latest), b.agent.config.BackupEvery, b.lookEvery(), rank) {
-		return nil
+		return warning, nil
 	}
 	name := depot.NameOf(id, time.Now(), s.Index)
 	if err := b.keep(ctx, s, name); err != nil {
-		return err
+		return warning, err
 	}
 	b.agent.log.Info("made a backup", "name", name, "to", b.agent.config.Backup.To, "entry", s.Index)
 	gone, err := depot.Prune(ctx, b.depot, id, b.agent.config.BackupKeep)
 	if len(gone) > 0 {
 		b.agent.log.Info("deleted old backups", "names", gone)
 	}
-	return err
+	return warning, err
+}
+
+// latestOf returns when the last backup of a cluster was made, and one that is from the future, which does not count.
+func latestOf(all []depot.Backup, cluster string, now time.Time) (latest time.Time, ahead string) {
+	for _, one := range all {
+		switch {
+		case one.Cluster != cluster:
+		case one.At.After(now.Add(aheadMax)):
+			ahead = one.Name
+		case one.At.After(latest):
+			latest = one.At
+		}
+	}
+	return latest, ahead
 }
 
 // isDue tells whether the member of a rank is to make the next backup: the first as soon as it is time, each further

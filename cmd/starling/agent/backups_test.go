@@ -3,7 +3,35 @@ package agent
 import (
 	"testing"
 	"time"
+
+	"starling/archive/depot"
 )
+
+// TestFutureDoesNotCount has a machine with a wrong clock make a backup: it is told, and the next one is due as if it
+// were not there.
+func TestFutureDoesNotCount(t *testing.T) {
+	now := time.Date(2026, 11, 24, 12, 0, 0, 0, time.UTC)
+	backup := func(cluster string, age time.Duration) depot.Backup {
+		return depot.Backup{Name: age.String(), Cluster: cluster, At: now.Add(-age)}
+	}
+	const year = 365 * 24 * time.Hour
+	for _, c := range []struct {
+		name  string
+		all   []depot.Backup
+		age   time.Duration
+		ahead string
+	}{
+		{"the last one counts", []depot.Backup{backup("a", time.Hour), backup("a", 2*time.Hour)}, time.Hour, ""},
+		{"one from the future", []depot.Backup{backup("a", -year), backup("a", time.Hour)}, time.Hour, (-year).String()},
+		{"clocks differ a little", []depot.Backup{backup("a", -time.Second), backup("a", time.Hour)}, -time.Second, ""},
+		{"another cluster's", []depot.Backup{backup("a", time.Hour), backup("b", -year), backup("b", 0)}, time.Hour, ""},
+	} {
+		latest, ahead := latestOf(c.all, "a", now)
+		if now.Sub(latest) != c.age || ahead != c.ahead {
+			t.Errorf("%s: got %v ago and %q ahead, want %v and %q", c.name, now.Sub(latest), ahead, c.age, c.ahead)
+		}
+	}
+}
 
 // TestOneMemberIsDue has the first member make the next backup, and the others only if it does not.
 func TestOneMemberIsDue(t *testing.T) {

@@ -58,7 +58,7 @@ func newBackupList(r *remote.Remote) *cobra.Command {
 	place := &depot.Place{}
 	command := &cobra.Command{
 		Use:   "ls PLACE",
-		Short: "List the backups in a folder or a store, the newest first",
+		Short: "List the backups in a folder or a store, of each cluster the newest first",
 		Args:  usage.OneArgument("PLACE"),
 		RunE: func(command *cobra.Command, args []string) error {
 			place.To = args[0]
