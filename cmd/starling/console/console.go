@@ -65,13 +65,19 @@ func (c *Console) size() (columns, rows int) {
 
 // Hint says something on the side.
 func (c *Console) Hint(format string, args ...any) {
-	fmt.Fprintf(c.Err, format+"\n", args...)
+	fmt.Fprintln(c.Err, PrintableLines(fmt.Sprintf(format, args...)))
+}
+
+// Print writes lines for people, of which peers may have told parts.
+func (c *Console) Print(lines string) error {
+	_, err := io.WriteString(c.Out, PrintableLines(lines))
+	return err
 }
 
 // Problem says what went wrong, unless that was said already.
 func (c *Console) Problem(err error) {
 	if _, quiet := err.(exit.Silent); !quiet {
-		fmt.Fprintf(c.Err, "starling: %s\n", strings.TrimSpace(err.Error()))
+		fmt.Fprintf(c.Err, "starling: %s\n", PrintableLines(strings.TrimSpace(err.Error())))
 	}
 }
 

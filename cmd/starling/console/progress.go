@@ -24,7 +24,7 @@ func NewProgress(c *Console, names []string) *Progress {
 
 // Set changes what is told of a name.
 func (p *Progress) Set(name, text string) {
-	if p.texts[name] == text {
+	if text = Printable(text); p.texts[name] == text {
 		return
 	}
 	p.texts[name] = text
@@ -32,7 +32,7 @@ func (p *Progress) Set(name, text string) {
 		p.redraw()
 		return
 	}
-	fmt.Fprintf(p.Err, "%s  %s: %s\n", time.Now().Format("15:04:05"), name, text)
+	p.line(name, text)
 }
 
 // Show changes all that is told: of these names, in this order, and of no others.
@@ -40,10 +40,11 @@ func (p *Progress) Show(names, texts []string) {
 	before, same := p.texts, slices.Equal(p.names, names)
 	p.names, p.texts = names, map[string]string{}
 	for i, name := range names {
-		p.texts[name] = texts[i]
-		same = same && before[name] == texts[i]
-		if !p.ErrLive && before[name] != texts[i] {
-			fmt.Fprintf(p.Err, "%s  %s: %s\n", time.Now().Format("15:04:05"), name, texts[i])
+		text := Printable(texts[i])
+		p.texts[name] = text
+		same = same && before[name] == text
+		if !p.ErrLive && before[name] != text {
+			p.line(name, text)
 		}
 	}
 	if p.ErrLive && !same {
@@ -51,10 +52,14 @@ func (p *Progress) Show(names, texts []string) {
 	}
 }
 
+func (p *Progress) line(name, text string) {
+	fmt.Fprintf(p.Err, "%s  %s: %s\n", time.Now().Format("15:04:05"), Printable(name), text)
+}
+
 // Say tells something beside the lines.
 func (p *Progress) Say(text string) {
 	p.Clear()
-	fmt.Fprintln(p.Err, strings.TrimRight(text, "\n"))
+	fmt.Fprintln(p.Err, PrintableLines(strings.TrimRight(text, "\n")))
 	if p.ErrLive {
 		p.redraw()
 	}
@@ -78,7 +83,7 @@ func (p *Progress) redraw() {
 	var lines []string
 	for _, name := range p.names {
 		if text := p.texts[name]; text != "" {
-			lines = append(lines, name+": "+text)
+			lines = append(lines, Printable(name)+": "+text)
 		}
 	}
 	for _, line := range p.fitted(lines) {

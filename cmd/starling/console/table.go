@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// Table is a list for people: aligned columns under a heading. Programs read JSON instead.
+// Table is a list for people: aligned columns under a heading, of cells that are Printable. Programs read JSON instead.
 type Table struct {
 	// Rows begin with the headings.
 	Rows [][]string
@@ -34,6 +34,7 @@ const cellCharactersMin = 8
 // Fit makes the table at most so wide: without spare columns, of which it returns the headings, and if that is not
 // enough, by cutting the cells of the widest columns; the first column stays whole, for it has the names.
 func (t *Table) Fit(charactersMax int) (dropped []string) {
+	t.clean()
 	for _, heading := range t.Spare {
 		at := slices.Index(t.Rows[0], heading)
 		if t.Width() <= charactersMax || at < 0 {
@@ -84,6 +85,7 @@ func secondOf(widths []int, most int) int {
 // Width returns how wide the table is, in characters.
 func (t *Table) Width() int {
 	text, widest := strings.Builder{}, 0
+	t.clean()
 	(&Table{Rows: t.Rows}).write(&text)
 	for line := range strings.Lines(text.String()) {
 		widest = max(widest, width(strings.TrimRight(line, " \n")))
@@ -116,9 +118,19 @@ func (c *Console) Tables(wide bool, tables ...*Table) error {
 // can, and never say anything by colour alone.
 func (t *Table) Write(w io.Writer) error {
 	text := strings.Builder{}
+	t.clean()
 	t.write(&text)
 	_, err := io.WriteString(w, text.String())
 	return err
+}
+
+// clean makes the cells printable, once for all.
+func (t *Table) clean() {
+	for _, row := range t.Rows {
+		for i, cell := range row {
+			row[i] = Printable(cell)
+		}
+	}
 }
 
 func (t *Table) widths() (widths []int) {

@@ -4,6 +4,7 @@ package doctor
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"os"
 
@@ -82,10 +83,11 @@ func show(r *remote.Remote, all []finding) error {
 		err = r.Show(answer, nil)
 	} else {
 		for _, f := range all {
-			fmt.Fprintf(r.Out, "%-5s  %-12s  %s\n", f.grade, f.check, f.found)
+			line := fmt.Sprintf("%-5s  %-12s  %s\n", f.grade, f.check, f.found)
 			if f.remedy != "" {
-				fmt.Fprintf(r.Out, "%-5s  %-12s  → %s\n", "", "", f.remedy)
+				line += fmt.Sprintf("%-5s  %-12s  → %s\n", "", "", f.remedy)
 			}
+			err = errors.Join(err, r.Print(line))
 		}
 	}
 	if bad > 0 && err == nil {

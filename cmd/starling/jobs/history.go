@@ -119,9 +119,8 @@ replace those whose machine does not satisfy a new rule, or starts or stops some
 			if !r.ForPeople() {
 				return r.Show(answer, nil)
 			}
-			_, err = fmt.Fprintf(r.Out, "%s: version %d to %d\n%s", answer.GetJob(), answer.GetFrom(), answer.GetTo(),
-				draft.ChangesText(answer.GetChanges()))
-			return err
+			return r.Print(fmt.Sprintf("%s: version %d to %d\n%s", answer.GetJob(), answer.GetFrom(), answer.GetTo(),
+				draft.ChangesText(answer.GetChanges())))
 		},
 	}
 }

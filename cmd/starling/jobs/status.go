@@ -3,7 +3,6 @@ package jobs
 import (
 	"context"
 	"fmt"
-	"io"
 	"slices"
 	"strconv"
 	"strings"
@@ -217,8 +216,7 @@ the job or is protected from that, and what would help. With a TASK, or an insta
 				return r.Show(answer, nil)
 			}
 			r.TellMoment(answer)
-			_, err = io.WriteString(r.Out, findings(answer, r.Now(answer.GetTime())))
-			return err
+			return r.Print(findings(answer, r.Now(answer.GetTime())))
 		},
 	}
 }

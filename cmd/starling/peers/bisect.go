@@ -48,7 +48,9 @@ With OTHER, what another peer has kept, the digests of the two are compared. It 
 			if err != nil {
 				return files.BadPast(strings.Join(args, ", "), err)
 			}
-			fmt.Fprint(r.Out, partingText(args, p))
+			if err := r.Print(partingText(args, p)); err != nil {
+				return err
+			}
 			if p.Index != 0 {
 				return errors.New("a value is not what it should be")
 			}

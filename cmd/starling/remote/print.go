@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"io"
 	"strings"
 
 	"go.yaml.in/yaml/v4"
@@ -29,7 +28,7 @@ func (r *Remote) Confirm(text string) error {
 	if !r.ErrLive {
 		return exit.Fail(exit.Usage, "%s? nobody is here to say so\nhint: --yes does it without a question", text)
 	}
-	fmt.Fprintf(r.Err, "%s? [y/N] ", text)
+	fmt.Fprintf(r.Err, "%s? [y/N] ", console.PrintableLines(text))
 	line, _ := bufio.NewReader(r.In).ReadString('\n') // the end of the input is no
 	if answer := strings.ToLower(strings.TrimSpace(line)); answer != "y" && answer != "yes" {
 		return exit.Fail(exit.Failed, "nothing was done")
@@ -48,8 +47,7 @@ func (r *Remote) Show(answer proto.Message, draw func() *console.Table) error {
 // ShowNext prints one element of a stream: a line of JSON, or a document of YAML.
 func (r *Remote) ShowNext(answer proto.Message, line func() string) error {
 	if r.TellMoment(answer); r.ForPeople() {
-		_, err := io.WriteString(r.Out, line())
-		return err
+		return r.Print(line())
 	}
 	return r.write(answer, "")
 }

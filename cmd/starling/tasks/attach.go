@@ -100,7 +100,7 @@ func orShow(err error, r *remote.Remote, all *starlingv1.ListSessionsResponse) e
 				state = "attached"
 			}
 			t.Row(one.GetName(), state, one.GetBegan().AsTime().Local().Format(time.DateTime), one.GetBy(),
-				printable(strings.Join(one.GetCommand(), " ")))
+				strings.Join(one.GetCommand(), " "))
 		}
 		return t
 	})

@@ -9,10 +9,8 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"time"
-	"unicode"
 
 	"github.com/spf13/cobra"
 
@@ -78,20 +76,12 @@ func newFileList(r *remote.Remote) *cobra.Command {
 
 // shownName is how ls shows a name: with what it is, or leads to.
 func shownName(one *starlingv1.FileInfo) string {
-	name := printable(one.GetName())
+	name := console.Printable(one.GetName())
 	switch {
 	case one.GetFolder():
 		return name + "/"
 	case one.GetLink() != "":
-		return name + " -> " + printable(one.GetLink())
-	}
-	return name
-}
-
-// printable quotes a name with which a file could play with the terminal.
-func printable(name string) string {
-	if strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) }) {
-		return strconv.Quote(name)
+		return name + " -> " + console.Printable(one.GetLink())
 	}
 	return name
 }
