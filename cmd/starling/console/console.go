@@ -2,6 +2,7 @@
 package console
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -76,7 +77,7 @@ func (c *Console) Print(lines string) error {
 
 // Problem says what went wrong, unless that was said already.
 func (c *Console) Problem(err error) {
-	if _, quiet := err.(exit.Silent); !quiet {
+	if quiet := exit.Silent(0); !errors.As(err, &quiet) {
 		fmt.Fprintf(c.Err, "starling: %s\n", PrintableLines(strings.TrimSpace(err.Error())))
 	}
 }

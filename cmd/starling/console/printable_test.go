@@ -5,6 +5,8 @@ import (
 	"errors"
 	"strings"
 	"testing"
+
+	"starling/cmd/starling/exit"
 )
 
 // played is what a user of a cluster may write where others read it: colours, a title for the window, an empty screen.
@@ -40,6 +42,16 @@ func TestNobodyPlaysWithTheTerminal(t *testing.T) {
 		if strings.ContainsAny(out.String(), "\x1b\a\u009b\u202e") || !strings.Contains(out.String(), "sleep\\x1b[") {
 			t.Errorf("%s: got %q", name, out.String())
 		}
+	}
+}
+
+// TestSilentSaysNothing has an error that was told already come within others.
+func TestSilentSaysNothing(t *testing.T) {
+	var out bytes.Buffer
+	c := &Console{Err: &out}
+	c.Problem(errors.Join(nil, exit.Silent(exit.Detached)))
+	if out.Len() > 0 {
+		t.Errorf("got %q, want nothing", out.String())
 	}
 }
 

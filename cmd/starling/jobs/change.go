@@ -79,14 +79,12 @@ always a task. A NAME with * or ? stands for all jobs that it matches, after a q
 				}
 				all = append(all, some...)
 			}
-			var errs []error
-			for _, one := range all {
-				errs = append(errs, change(command.Context(), r, one.Job, options, func(peer *client.Client, against uint32) error {
+			return each(all, func(one target.Target) error {
+				return change(command.Context(), r, one.Job, options, func(peer *client.Client, against uint32) error {
 					_, err := peer.RestartJob(command.Context(), terms.JobName(one.Job), terms.TaskName(one.Task), against)
 					return err
-				}))
-			}
-			return errors.Join(errs...)
+				})
+			})
 		},
 	}
 	options.flags(restart)

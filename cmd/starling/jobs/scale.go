@@ -2,7 +2,6 @@ package jobs
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -53,11 +52,7 @@ Ctrl-C detaches: the change goes on.`,
 			if options.against.Given && len(all) > 1 {
 				return usage.Error(command, fmt.Errorf("--against states the version of one job, not of %d", len(all)))
 			}
-			var errs []error
-			for _, one := range all {
-				errs = append(errs, scale(command.Context(), r, one.job, one.sizes, options))
-			}
-			return errors.Join(errs...)
+			return each(all, func(one resized) error { return scale(command.Context(), r, one.job, one.sizes, options) })
 		},
 	}
 	which.flags(command)

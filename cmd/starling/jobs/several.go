@@ -112,8 +112,8 @@ func matches(ctx context.Context, peer *client.Client, pattern string) (found []
 	return found, nil
 }
 
-// each does something to each job, also when it fails for some, and returns all that went wrong.
-func each(jobs []string, do func(job string) error) error {
+// each does something to each job, also when it fails for some, and returns all that went wrong. Ctrl-C ends it.
+func each[T any](jobs []T, do func(job T) error) error {
 	var errs []error
 	for _, job := range jobs {
 		err := do(job)

@@ -6,6 +6,7 @@ import (
 
 	starlingv1 "starling/api/v1"
 	"starling/cmd/starling/console"
+	"starling/cmd/starling/exit"
 )
 
 // TestWatchUpdate shows an update to somebody without a terminal: what has changed, a line each.
@@ -39,5 +40,20 @@ func TestWatchUpdate(t *testing.T) {
 	}
 	if strings.Join(got, "\n") != strings.Join(want, "\n") {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+// TestDetachedEndsAll has Ctrl-C come while the second of three jobs is followed.
+func TestDetachedEndsAll(t *testing.T) {
+	var done []string
+	err := each([]string{"a", "b", "c"}, func(job string) error {
+		done = append(done, job)
+		if job == "b" {
+			return exit.Silent(exit.Detached)
+		}
+		return nil
+	})
+	if exit.StatusOf(err) != exit.Detached || len(done) != 2 {
+		t.Errorf("got %v after %v, want that it ends with b", err, done)
 	}
 }
