@@ -145,7 +145,7 @@ not start any more.
 		Args:              usage.OneArgument("SECRET"),
 		ValidArgsFunction: completeSecrets(r),
 		RunE: func(command *cobra.Command, args []string) error {
-			return r.Asking(func(ctx context.Context, peer *client.Client, args []string) error {
+			return dialed(r, func(ctx context.Context, peer *client.Client, args []string) error {
 				if command.Flags().Changed("version") && version == 0 {
 					return exit.Fail(exit.Usage, "--version takes a VERSION: see \"starling secret show\"")
 				}

@@ -74,14 +74,17 @@ func newAuthorityRotate(r *remote.Remote) *cobra.Command {
 present one; others that hold that get the new one from it. When all machines show certificates of the new authority the old
 ones end. Machines that do not within --wait are named: then the old ones count until you end them with "starling ca remove".`,
 		Args: usage.NoArguments,
-		RunE: func(command *cobra.Command, args []string) error {
+		RunE: func(command *cobra.Command, _ []string) error {
 			within, err := duration(command, "wait", wait)
 			if err != nil {
 				return err
 			}
-			return r.Asking(func(ctx context.Context, peer *client.Client, _ []string) error {
-				return rotate(ctx, r, peer, within)
-			})(command, args)
+			peer, err := r.Dial()
+			if err != nil {
+				return err
+			}
+			defer peer.Close()
+			return rotate(command.Context(), r, peer, within)
 		},
 	}
 	command.Flags().StringVar(&wait, "wait", "20s", "how long to wait for all machines, a `DURATION`")
