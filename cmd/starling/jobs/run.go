@@ -134,6 +134,9 @@ func runFile(ctx context.Context, r *remote.Remote, file string, options runOpti
 	if err != nil {
 		return err
 	}
+	if err := checkAgainst(ctx, peer, documents, options); err != nil {
+		return err
+	}
 	for _, one := range secrets {
 		answer, err := peer.PutSecret(ctx, one.pool, one.name, one.value)
 		if err != nil {
@@ -174,6 +177,22 @@ type secretValue struct {
 	value      []byte
 }
 
+// checkAgainst refuses to put secrets of jobs that have another version than is stated.
+func checkAgainst(ctx context.Context, peer *client.Client, documents []jobspec.Document, options runOptions) error {
+	for i := 0; i < len(documents) && len(options.secrets) > 0 && options.against.Given; i++ {
+		job := string(documents[i].Spec.Name)
+		there, err := present(ctx, peer, job)
+		if err != nil {
+			return err
+		}
+		if now := there.GetJob().GetVersion(); now != options.against.Number {
+			return exit.Fail(exit.Conflict, "job %s has version %d now, not %d; %s", job, now, options.against.Number,
+				nothingSubmitted)
+		}
+	}
+	return nil
+}
+
 // secretsOf reads what --secret says, for each pool that has a job of the file which names that secret.
 func secretsOf(r *remote.Remote, file string, documents []jobspec.Document, given []string) (all []secretValue,
 	err error) {
@@ -184,6 +203,9 @@ func secretsOf(r *remote.Remote, file string, documents []jobspec.Document, give
 			return nil, exit.Fail(exit.Usage, "--secret takes NAME=FILE, got %q; %s", one, nothingSubmitted)
 		case path == "-" && file == "-":
 			return nil, exit.Fail(exit.Usage, "the standard input holds the jobs: give secret %s a file; %s", name, nothingSubmitted)
+		}
+		if slices.ContainsFunc(all, func(s secretValue) bool { return s.name == name }) {
+			return nil, exit.Fail(exit.Usage, "--secret gives %s twice; %s", name, nothingSubmitted)
 		}
 		pools := map[terms.PoolPath]bool{}
 		for i := range documents {
