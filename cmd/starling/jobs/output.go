@@ -100,7 +100,7 @@ func outputPath(dir string, t target.Target) string {
 
 // withOutput returns the instances of a task, or of all tasks that no other comes after.
 func withOutput(ctx context.Context, r *remote.Remote, t target.Target) ([]target.Target, error) {
-	status, err := target.Status(ctx, r, t.Job, false)
+	status, err := target.Status(ctx, r, t, false)
 	if err != nil {
 		return nil, err
 	}

@@ -31,7 +31,7 @@ func newJobStatus(r *remote.Remote) *cobra.Command {
 		RunE: func(command *cobra.Command, args []string) error {
 			ctx, cancel := remote.AnswerContext(command)
 			defer cancel()
-			answer, err := target.Status(ctx, r, target.JobName(args[0]), r.ForPeople())
+			answer, err := target.Status(ctx, r, target.Target{Job: target.JobName(args[0])}, r.ForPeople())
 			if err != nil {
 				return err
 			}

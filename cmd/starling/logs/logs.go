@@ -78,7 +78,7 @@ func (l *reader) run(ctx context.Context, t target.Target) error {
 	if t.Number >= 0 {
 		return l.readAll(ctx, []target.Target{t})
 	}
-	answer, err := target.Status(ctx, l.remote, t.Job, true)
+	answer, err := target.Status(ctx, l.remote, t, true)
 	if err != nil {
 		return err
 	}
@@ -88,7 +88,7 @@ func (l *reader) run(ctx context.Context, t target.Target) error {
 	}
 	chosen = l.withOutput(chosen, answer)
 	if len(chosen) > streamsMax || answer.GetNextPageToken() != "" {
-		return exit.Fail(exit.Usage, "%s has more than %d instances: name one, such as %s", t.Job, streamsMax, chosen[0])
+		return exit.Fail(exit.Usage, "%s has more than %d instances: name one, such as %s", t, streamsMax, chosen[0])
 	}
 	return l.readAll(ctx, chosen)
 }

@@ -39,7 +39,7 @@ func Complete(r *remote.Remote) cobra.CompletionFunc {
 		}
 		ctx, cancel := remote.CompletionContext(command)
 		defer cancel()
-		answer, err := Status(ctx, r, JobName(typed[:at]), true)
+		answer, err := Status(ctx, r, Target{Job: JobName(typed[:at])}, true)
 		if err != nil {
 			return names, directive
 		}

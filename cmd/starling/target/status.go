@@ -22,13 +22,14 @@ const (
 	PageSize      = 1000
 )
 
-// Status reads a job with its slots, up to what is shown to people if it is for them.
-func Status(ctx context.Context, r *remote.Remote, name string, forPeople bool) (*starlingv1.JobStatusResponse, error) {
+// Status reads a job with its slots, or those of the task that is meant, up to what is shown to people if it is for
+// them.
+func Status(ctx context.Context, r *remote.Remote, t Target, forPeople bool) (*starlingv1.JobStatusResponse, error) {
 	peer, err := r.Dial()
 	if err != nil {
 		return nil, err
 	}
-	question := &starlingv1.JobStatusRequest{Job: name, PageSize: PageSize}
+	question := &starlingv1.JobStatusRequest{Job: t.Job, Task: t.Task, PageSize: PageSize}
 	if forPeople {
 		question.PageSize = SlotsShownMax
 	}

@@ -91,7 +91,7 @@ func onAllocation(r *remote.Remote, command *cobra.Command, name string,
 	}
 	which := readings[0]
 	if which.Allocation == "" {
-		status, err := target.Status(ctx, r, which.Job, false)
+		status, err := target.Status(ctx, r, which, false)
 		if err != nil {
 			return err
 		}

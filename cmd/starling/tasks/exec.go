@@ -67,7 +67,7 @@ func instance(ctx context.Context, r *remote.Remote, readings []target.Target) (
 		return t, err
 	}
 	if t.Number < 0 {
-		status, err := target.Status(ctx, r, t.Job, true)
+		status, err := target.Status(ctx, r, t, true)
 		if err != nil {
 			return t, err
 		}
