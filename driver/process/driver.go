@@ -69,6 +69,8 @@ type Driver struct {
 	archive *remains.Archive // of outputs
 	failed  *remains.Archive // of folders in which tasks worked that failed
 	changed chan struct{}
+	// moving guards where outputs lie: Forget moves them.
+	moving sync.RWMutex
 
 	// closing ends what waits for tasks; watching is all that does.
 	closing  context.Context
@@ -333,6 +335,8 @@ func (d *Driver) order(id, form string, value any) error {
 
 // Forget drops an ended task and keeps nothing but its output, and the folder of one that failed.
 func (d *Driver) Forget(id string) error {
+	d.moving.Lock()
+	defer d.moving.Unlock()
 	d.mu.Lock()
 	t := d.tasks[id]
 	if t == nil || t.status.State == 0 {
@@ -366,6 +370,8 @@ func (d *Driver) Logs(ctx context.Context, id string, o driver.LogOptions) (io.R
 	if err != nil {
 		return nil, fmt.Errorf("logs of task %q: %w", id, os.ErrNotExist)
 	}
+	d.moving.RLock()
+	defer d.moving.RUnlock()
 	path := d.archive.Path(name)
 	t, _ := d.status(id)
 	if t != nil {
@@ -378,9 +384,6 @@ func (d *Driver) Logs(ctx context.Context, id string, o driver.LogOptions) (io.R
 		}
 	}
 	reader, err := output.Open(ctx, path, options)
-	if errors.Is(err, os.ErrNotExist) && t != nil { // forgotten just now
-		reader, err = output.Open(ctx, d.archive.Path(name), options)
-	}
 	if err != nil {
 		return nil, fmt.Errorf("logs of task %q: %w", id, err)
 	}

@@ -387,3 +387,28 @@ func TestTaskEndsThatNoDriverComesBackTo(t *testing.T) {
 		t.Errorf("got %+v, want that nobody wanted it", got)
 	}
 }
+
+// TestLogsWhileForgotten reads what tasks have written while they are forgotten: that moves it.
+func TestLogsWhileForgotten(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	for i := range 20 {
+		id := fmt.Sprint("task-", i)
+		b.start(t, driver.Task{ID: id, Command: []string{"/bin/sh", "-c", "echo written; exit 3"}})
+		b.exited(t, id)
+		forgotten := make(chan error, 1)
+		go func() { forgotten <- b.Forget(id) }()
+		for ends := false; !ends; {
+			if said := b.output(t, id, driver.Stdout); said != "written\n" {
+				t.Fatalf("got %q", said)
+			}
+			select {
+			case err := <-forgotten:
+				if ends = true; err != nil {
+					t.Fatal(err)
+				}
+			default:
+			}
+		}
+	}
+}
