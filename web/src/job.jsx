@@ -176,9 +176,9 @@ export function Job({name}) {
   const newest = answer?.job.version
   // The same grid is not drawn again with what is around it.
   const grids = useMemo(() => {
-    const of = (task) => slots.filter((slot) => slot.task === task)
-    const names = [...new Set(slots.map((slot) => slot.task))]
-    return new Map(names.map((task) => [task, <Grid slots={of(task)} chosen={chosen} newest={newest} />]))
+    const by = new Map()
+    for (const slot of slots) by.set(slot.task, by.get(slot.task) || []).get(slot.task).push(slot)
+    return new Map([...by].map(([task, some]) => [task, <Grid slots={some} chosen={chosen} newest={newest} />]))
   }, [slots, chosen, newest])
   if (!answer) {
     return (

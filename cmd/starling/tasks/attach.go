@@ -26,8 +26,9 @@ func newAttach(r *remote.Remote) *cobra.Command {
 		Use:   "attach INSTANCE [SESSION]",
 		Short: "Go on with a session beside an instance",
 		Long: `Go on with a session that starling exec -it or starling run -it has begun, from here: its program goes on when a terminal is closed, a
-connection is lost or a peer is restarted, and when ~. is typed at the beginning of a line. The last screenful is shown first. Whoever is attached to the session is detached. The command
-ends with the program's own status, also if the program has ended meanwhile: that is told once.
+connection is lost or a peer is restarted, and when ~. is typed at the beginning of a line. The last screenful is shown first. Whoever is
+attached to the session is detached. The command ends with the program's own status, also if the program has ended meanwhile: that is told
+once.
 
 A session to which nobody is attached for ten minutes is ended, and one whose instance ends ends with it. Without a SESSION it is the only
 one beside the instance; --ls lists them. It needs the role operator in the pool of the job, and the log of the instance's machine tells
