@@ -114,6 +114,11 @@ func addJobs(submit *SubmitJob, add func(Command)) {
 	kept.Spec.Tasks = slices.Clone(placed.Spec.Tasks)
 	kept.Spec.Tasks[0].KeepVolumesMillis = 30 * 24 * 3_600_000
 	add(&kept)
+	elsewhere := kept
+	elsewhere.Spec.Tasks = slices.Clone(kept.Spec.Tasks)
+	elsewhere.Spec.Tasks[0].Secrets = slices.Clone(kept.Spec.Tasks[0].Secrets)
+	elsewhere.Spec.Tasks[0].Secrets[0].Vault = terms.VaultSecret{Mount: "kv", Path: "team/web", Field: "key", Role: "web"}
+	add(&elsewhere)
 }
 
 // commands returns one of every kind, in its first version.

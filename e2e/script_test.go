@@ -11,6 +11,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"starling/peer/credential/vault/vaulttest"
 	"starling/terms/rules"
 	"starling/trust/provider/providertest"
 )
@@ -60,6 +61,7 @@ func TestScripts(t *testing.T) {
 			env.Setenv("TMPDIR", t.TempDir()) // short: sockets and FIFOs live below it
 			env.Values[programsKey{}] = map[string]*program{}
 			env.Values[providerKey{}] = &providertest.Provider{}
+			env.Values[vaultKey{}] = new(*vaulttest.Server)
 			env.Values[failureKey{}] = t.Errorf
 			env.Values[failedKey{}] = env.T().(interface{ Failed() bool }).Failed
 			env.Values[skipKey{}] = env.T().Skip
@@ -79,6 +81,7 @@ func TestScripts(t *testing.T) {
 			"ends": ends, "certificates": certificates, "value": value, "freeport": freePort, "lines": lines,
 			"lookup": lookup, "idtoken": idToken, "containers": containers(t), "store": store, "collector": traces,
 			"provider": signInWith, "enter": enter, "visit": visit, "push-app": pushApp(t),
+			"vault": vaultOf,
 		},
 	})
 }

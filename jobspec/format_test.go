@@ -299,7 +299,9 @@ func policies(t *rapid.T, spec *terms.Task, kind terms.JobType) {
 		}
 		spec.Secrets = append(spec.Secrets, terms.SecretUse{Name: name, Path: path,
 			OnChange: terms.Signal(rapid.IntRange(0, int(terms.SignalUser2)).Draw(t, "on_change")),
-			Version:  rapid.SampledFrom([]uint32{0, 3}).Draw(t, "secret's version")})
+			Version:  rapid.SampledFrom([]uint32{0, 3}).Draw(t, "secret's version"),
+			Vault: rapid.SampledFrom([]terms.VaultSecret{{}, {Mount: "secret", Path: "team/" + name},
+				{Mount: "kv/2", Path: name, Field: "key", Role: "web"}}).Draw(t, "vault")})
 	}
 	for _, name := range rapid.SliceOfNDistinct(namesDrawn(), 0, 2, terms.VariableName).Draw(t, "id_tokens") {
 		spec.IDTokens = append(spec.IDTokens, terms.IDToken{Name: name, Audience: "for " + name,

@@ -253,13 +253,29 @@ func hostPathForm() form[terms.HostPath] {
 func secretForm() form[terms.SecretUse] {
 	return mapping([]field[terms.SecretUse]{
 		bind(nameForm[string](), func(s *terms.SecretUse) *string { return &s.Name }).
-			named("name", "The secret's name in the pool.").must(),
+			named("name", "The secret's name in the pool; of one in Vault any name, unique in the task.").must(),
 		bind(optional(choice[terms.Signal](terms.Signals())), func(s *terms.SecretUse) *terms.Signal { return &s.OnChange }).
 			named("on_change", "What an instance is sent when the secret has been put again.").or("none"),
 		bind(optional(text[string]("the path of a file")), func(s *terms.SecretUse) *string { return &s.Path }).
 			named("path", "Where the file is: in a container an absolute path, in place of what the image has there; any other path is below the folder of the instance's secrets. Without it the name of the file is the node's choice."),
 		bind(optional(whole[uint32](1, math.MaxUint32)), func(s *terms.SecretUse) *uint32 { return &s.Version }).
 			named("version", "The version that instances read, and no newer one; without it the newest."),
+		bind(optional(vaultForm()), func(s *terms.SecretUse) *terms.VaultSecret { return &s.Vault }).
+			named("vault", "Where a server of Vault or OpenBao has the secret, which the node asks for it as this instance; without it the job's pool has the secret."),
+	}, nil)
+}
+
+// vaultForm is where Vault has a secret.
+func vaultForm() form[terms.VaultSecret] {
+	return mapping([]field[terms.VaultSecret]{
+		bind(optional(text[string]("a path")), func(v *terms.VaultSecret) *string { return &v.Mount }).
+			named("mount", "The path of the engine, which is KV of version 2.").or("secret"),
+		bind(text[string]("a path"), func(v *terms.VaultSecret) *string { return &v.Path }).
+			named("path", "The path of the secret in the engine, as vault kv get -mount takes it.").must(),
+		bind(optional(text[string]("the name of a field")), func(v *terms.VaultSecret) *string { return &v.Field }).
+			named("field", "The field that is read; without it all of them, as an object in JSON."),
+		bind(optional(text[string]("a role")), func(v *terms.VaultSecret) *string { return &v.Role }).
+			named("role", "The role of Vault that the instance has; without it the one that its node's settings name."),
 	}, nil)
 }
 

@@ -128,13 +128,18 @@ func (r *registrar) ask(user string) {
 	}
 }
 
-// read has tasks of a job read versions of secrets that are there.
+// read has tasks of a job read versions of secrets that are there, or of such that Vault has under their names.
 func (r *registrar) read(s *cluster.State, spec *terms.Job) {
 	all := s.Registry().SecretsOf(spec.Name.Pool())
 	for i := range spec.Tasks {
 		if s.Rules >= rules.SecretVersions && len(all) > 0 {
 			one := &all[r.rng.IntN(len(all))]
-			spec.Tasks[i].Secrets = []terms.SecretUse{{Name: one.Name, Version: one.Version}}
+			use := terms.SecretUse{Name: one.Name, Version: one.Version}
+			if s.Rules >= rules.VaultSecrets && r.rng.IntN(4) == 0 {
+				use.Vault = terms.VaultSecret{Mount: "kv", Path: one.Name}
+			}
+			spec.Tasks[i].Secrets = []terms.SecretUse{use}
+			spec.Tasks[i].AskForNodes()
 		}
 	}
 }

@@ -131,6 +131,9 @@ func (w *World) drawOffer(m *machine) terms.Offer {
 		offer.Attributes = slices.Insert(offer.Attributes, 0,
 			terms.EnvVar{Name: terms.HostPathAttribute + "data", Value: "/data"})
 	}
+	if size > 1 {
+		offer.Attributes = append(offer.Attributes, terms.EnvVar{Name: terms.VaultAttribute, Value: "https://vault"})
+	}
 	if w.rng.IntN(8) == 0 {
 		offer.Attributes = slices.Insert(offer.Attributes, 0, terms.EnvVar{Name: terms.ExclusiveAttribute, Value: "db"})
 	}

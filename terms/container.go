@@ -46,19 +46,25 @@ const (
 // HostPathAttribute begins the names of the attributes by which nodes say which host paths they offer.
 const HostPathAttribute = "host_path."
 
+// VaultAttribute is the attribute by which nodes say that they ask a server of Vault or OpenBao, and which one.
+const VaultAttribute = "vault"
+
 // needsContainers is what must hold of the nodes of a task with a container.
 func needsContainers() constraint.Constraint {
 	return constraint.Constraint{Attribute: ContainersAttribute, Operator: constraint.Equal,
 		Values: []string{ContainersYes}}
 }
 
-// needs lists what must hold of the nodes of the task because of its container and its host paths.
+// needs lists what must hold of the nodes of the task because of its container, host paths and secrets.
 func (t *Task) needs() (all []constraint.Constraint) {
 	if t.Container.Image != "" {
 		all = append(all, needsContainers())
 	}
 	for _, h := range t.HostPaths {
 		all = append(all, constraint.Constraint{Attribute: HostPathAttribute + h.Name, Operator: constraint.Exists})
+	}
+	if slices.ContainsFunc(t.Secrets, func(s SecretUse) bool { return !s.InPool() }) {
+		all = append(all, constraint.Constraint{Attribute: VaultAttribute, Operator: constraint.Exists})
 	}
 	return all
 }
@@ -73,7 +79,7 @@ func (t *Task) Unasked() (all []constraint.Constraint) {
 	return all
 }
 
-// AskForNodes has the task ask for nodes with all that its container and its host paths need.
+// AskForNodes has the task ask for nodes with all that its container, host paths and secrets need.
 func (t *Task) AskForNodes() { t.Constraints = append(slices.Clip(t.Constraints), t.Unasked()...) }
 
 // ContainerPaths are those at which every container has something of its machine. They are clean, and absolute.

@@ -25,7 +25,8 @@ type field[T any] struct {
 // versions lists since which number of the rules there is each version of the encoding, from version 1. One has all
 // fields of those before it.
 var versions = [...]rules.Number{rules.First, rules.StopDelays, rules.Containers, rules.Authorities,
-	rules.Volumes, rules.DiskLimits, rules.Lacks, rules.HostPaths, rules.SecretVersions, rules.KeptVolumes}
+	rules.Volumes, rules.DiskLimits, rules.Lacks, rules.HostPaths, rules.SecretVersions, rules.KeptVolumes,
+	rules.VaultSecrets}
 
 // VersionSince returns since which number of the rules jobs have a version of their encoding; ok is false for one that
 // this program does not know.
@@ -124,6 +125,7 @@ var taskFields = [...]field[Task]{
 	{"host_paths", 8, replace[Task], func(c *coder, t *Task) { codec.List(c, &t.HostPaths, HostPathsMax, codeHostPath) }},
 	{"secrets", 9, replace[Task], codeMoreOfSecrets},
 	{"keep_volumes", 10, nothing[Task], func(c *coder, t *Task) { codec.Integer(c, &t.KeepVolumesMillis, math.MaxInt64) }},
+	{"secrets", 11, replace[Task], codeVault},
 }
 
 // Code writes or reads the job, in the version of the coder.
@@ -341,6 +343,16 @@ func codeMoreOfSecrets(c *coder, t *Task) {
 	codeSome(c, t.Secrets, extra[SecretUse]{"secret", has, func(s *SecretUse) {
 		codec.Text(c, &s.Path, TextBytesMax)
 		codec.Uint32s(c, &s.Version)
+	}})
+}
+
+// codeVault codes where Vault has secrets of a task.
+func codeVault(c *coder, t *Task) {
+	has := func(s *SecretUse) bool { return !s.InPool() }
+	codeSome(c, t.Secrets, extra[SecretUse]{"place in Vault", has, func(s *SecretUse) {
+		for _, text := range [...]*string{&s.Vault.Mount, &s.Vault.Path, &s.Vault.Field, &s.Vault.Role} {
+			codec.Text(c, text, VaultTextMax)
+		}
 	}})
 }
 

@@ -228,8 +228,10 @@ type Task struct {
 	HostPaths []HostPath
 }
 
-// SecretUse lets instances read a secret of their job's pool, in a file that is replaced when the secret is put again.
+// SecretUse lets instances read a secret, in a file that is replaced when the secret is put again. It is one of their
+// job's pool, or what a server of Vault or OpenBao keeps.
 type SecretUse struct {
+	// Name is that of the secret in the pool; one of Vault has any.
 	Name string
 	// OnChange is what an instance is sent then.
 	OnChange Signal
@@ -238,6 +240,33 @@ type SecretUse struct {
 	Path string
 	// Version is the one that instances get, 0 for the newest. Jobs have it since rules.SecretVersions.
 	Version uint32
+	// Vault says where Vault has it; the zero value for a secret of the pool. Jobs have it since rules.VaultSecrets.
+	Vault VaultSecret
+}
+
+// VaultSecret says where a server of Vault or OpenBao has a secret, in an engine of the kind KV, version 2.
+type VaultSecret struct {
+	// Mount is where the engine is, as in "secret".
+	Mount string
+	// Path is that of the secret in the engine, as "vault kv get -mount" takes it.
+	Path string
+	// Field is the one of it that is read, "" for all, as an object in JSON.
+	Field string
+	// Role is the one of Vault that the instance has, "" for the one that its machine names.
+	Role string
+}
+
+// InPool tells whether the secret is one of the job's pool.
+func (s *SecretUse) InPool() bool { return s.Vault == VaultSecret{} }
+
+// PoolSecrets are those secrets that are of the job's pool.
+func (t *Task) PoolSecrets() (all []SecretUse) {
+	for _, s := range t.Secrets {
+		if s.InPool() {
+			all = append(all, s)
+		}
+	}
+	return all
 }
 
 // IDToken asks for a signed token (JWT) that says which instance shows it, in a file; it is replaced before it expires.

@@ -99,6 +99,9 @@ const (
 	HeaderBytesMax = 4 * NameBytesMax
 	// SecretsMax bounds the secrets that an instance reads.
 	SecretsMax = 32
+
+	// VaultTextMax bounds each part of what says where Vault has a secret.
+	VaultTextMax = 512
 	// IDTokensMax bounds the tokens of an instance, IDTokenLifeLeast and IDTokenLifeMax how long one is good for: 10 s to
 	// 24 hours.
 	IDTokensMax      = 8

@@ -14,6 +14,9 @@ import (
 	"starling/terms/access"
 )
 
+// VaultAudience is for whom those id tokens are with which nodes read what Vault keeps for instances.
+const VaultAudience = "vault"
+
 // IDTokenFor says of whom an id token is, for whom, and how long it is good for.
 type IDTokenFor struct {
 	Allocation terms.AllocationID

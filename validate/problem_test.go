@@ -231,6 +231,25 @@ func secretProblems() []problemCase {
 				container(t, "/run/db", path)
 			}})
 	}
+	const path = `must be as in "team/db": without "." and "..", and without a slash too many`
+	for _, c := range []struct {
+		key, problem string
+		of           terms.VaultSecret
+	}{
+		{"path", path, terms.VaultSecret{Mount: "kv", Field: "key"}},
+		{"path", path, terms.VaultSecret{Mount: "kv", Path: "/team"}},
+		{"path", path, terms.VaultSecret{Mount: "kv", Path: "../sys/seal"}},
+		{"path", path, terms.VaultSecret{Mount: "kv", Path: "a//b"}},
+		{"mount", path, terms.VaultSecret{Mount: "kv/..", Path: "a"}},
+		{"mount", "must be UTF-8 without zero bytes", terms.VaultSecret{Mount: "k\x00", Path: "a"}},
+		{"role", "must have at most 512 bytes, has 513",
+			terms.VaultSecret{Mount: "kv", Path: "a", Role: strings.Repeat("r", 513)}},
+	} {
+		cases = append(cases, problemCase{at + "secrets[0].vault." + c.key, c.problem, func(_ *job, t *task) {
+			t.Secrets = []terms.SecretUse{{Name: "db", Vault: c.of}}
+			t.AskForNodes()
+		}})
+	}
 	return cases
 }
 

@@ -18,6 +18,25 @@ func (p *problems) secrets(t *terms.Task) {
 		if t.Secrets[i].Path != "" {
 			p.secretPath(t, i)
 		}
+		if s := &t.Secrets[i]; !s.InPool() {
+			p.vault("secrets["+strconv.Itoa(i)+"].vault", &s.Vault)
+		}
+	}
+}
+
+// vault checks what says where Vault has a secret. Mount and path are part of an address.
+func (p *problems) vault(field string, v *terms.VaultSecret) {
+	for _, part := range [...]struct {
+		key, text string
+		isPath    bool
+	}{{"mount", v.Mount, true}, {"path", v.Path, true}, {"field", v.Field, false}, {"role", v.Role, false}} {
+		key := field + "." + part.key
+		if p.text(key, part.text); len(part.text) > terms.VaultTextMax {
+			p.add(key, "must have at most %d bytes, has %d", terms.VaultTextMax, len(part.text))
+		}
+		if part.isPath && (part.text == "" || path.Clean("/"+part.text) != "/"+part.text) {
+			p.add(key, `must be as in "team/db": without "." and "..", and without a slash too many`)
+		}
 	}
 }
 

@@ -411,7 +411,7 @@ func sizeOf(t *terms.Task) int {
 // sizeOfPrivate counts the text of what instances alone have.
 func sizeOfPrivate(t *terms.Task) (size int) {
 	for _, s := range t.Secrets {
-		size += len(s.Name) + len(s.Path) + 8
+		size += len(s.Name) + len(s.Path) + len(s.Vault.Mount+s.Vault.Path+s.Vault.Field+s.Vault.Role) + 8
 	}
 	for _, k := range t.IDTokens {
 		size += len(k.Name) + len(k.Audience) + 12

@@ -23,7 +23,7 @@ func secrets(s *cluster.State, spec *terms.Job) (all []string) {
 	for i := range spec.Tasks {
 		t := &spec.Tasks[i]
 		pool := spec.Name.Pool()
-		for _, use := range t.Secrets {
+		for _, use := range t.PoolSecrets() {
 			switch {
 			case s.Registry().Secret(pool, use.Name, use.Version) != nil:
 			case s.Registry().Secret(pool, use.Name, 0) != nil:

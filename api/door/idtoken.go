@@ -32,6 +32,8 @@ type IDTokensAnswer struct {
 	Tokens   map[string]string               `json:"tokens"`
 	Secrets  map[string][]byte               `json:"secrets,omitempty"`
 	Versions map[string]access.SecretVersion `json:"versions,omitempty"`
+	// Vault is the id token with which the node reads what Vault keeps for the instance.
+	Vault string `json:"vault,omitempty"`
 }
 
 // idTokens signs the id tokens of an instance for its node.
@@ -59,15 +61,25 @@ func (d *Door) IDTokens(ctx context.Context, node terms.NodeName, request *IDTok
 	if request.PullSecret {
 		return signed, d.openSecrets(state, pool, []terms.SecretUse{{Name: task.Container.PullSecret}}, signed)
 	}
+	sign := func(audience string, life time.Duration) (string, error) {
+		return d.config.Keys.SignIDToken(trust.IDTokenFor{Allocation: id, Node: node, Audience: audience, Life: life,
+			Issuer: d.config.Issuer})
+	}
 	for _, k := range task.IDTokens {
-		signed.Tokens[k.Name], err = d.config.Keys.SignIDToken(trust.IDTokenFor{Allocation: id, Node: node,
-			Audience: k.Audience, Life: time.Duration(k.LifeMillis) * time.Millisecond, Issuer: d.config.Issuer})
-		if err != nil {
+		if signed.Tokens[k.Name], err = sign(k.Audience, time.Duration(k.LifeMillis)*time.Millisecond); err != nil {
 			return nil, err
 		}
 	}
-	return signed, d.openSecrets(state, pool, task.Secrets, signed)
+	if len(task.PoolSecrets()) < len(task.Secrets) {
+		if signed.Vault, err = sign(trust.VaultAudience, vaultTokenLife); err != nil {
+			return nil, err
+		}
+	}
+	return signed, d.openSecrets(state, pool, task.PoolSecrets(), signed)
 }
+
+// vaultTokenLife is how long an id token is good for by which a node signs in to Vault, which it does at once.
+const vaultTokenLife = time.Minute
 
 // keptState is a value of at least that index for whoever asks a keeper; other nodes refuse.
 func (d *Door) keptState(ctx context.Context, index terms.Index) (*cluster.State, error) {

@@ -206,7 +206,7 @@ func (r *Reader) instances(state *cluster.State, job *workload.Job, request *sta
 
 // secretsOf are the secrets that an instance of a task reads, in versions that are not known yet.
 func secretsOf(spec *terms.Task) (all []*starlingv1.InstanceSecret) {
-	for _, s := range spec.Secrets {
+	for _, s := range spec.PoolSecrets() {
 		use := &starlingv1.SecretUse{Name: s.Name, OnChange: s.OnChange.String(), Path: s.Path, Version: s.Version}
 		all = append(all, &starlingv1.InstanceSecret{Use: use})
 	}

@@ -1759,7 +1759,7 @@ func (x *HostPath) GetReadOnly() bool {
 	return false
 }
 
-// SecretUse lets instances read a secret of their job's pool, in a file.
+// SecretUse lets instances read a secret, in a file: one of their job's pool, or one that Vault keeps.
 type SecretUse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Name  string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
@@ -1769,7 +1769,9 @@ type SecretUse struct {
 	// a name that the node makes.
 	Path string `protobuf:"bytes,3,opt,name=path,proto3" json:"path,omitempty"`
 	// The version that instances read, 0 for the newest.
-	Version       uint32 `protobuf:"varint,4,opt,name=version,proto3" json:"version,omitempty"`
+	Version uint32 `protobuf:"varint,4,opt,name=version,proto3" json:"version,omitempty"`
+	// Where a server of Vault or OpenBao has it; absent for a secret of the job's pool.
+	Vault         *VaultSecret `protobuf:"bytes,5,opt,name=vault,proto3" json:"vault,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1832,6 +1834,86 @@ func (x *SecretUse) GetVersion() uint32 {
 	return 0
 }
 
+func (x *SecretUse) GetVault() *VaultSecret {
+	if x != nil {
+		return x.Vault
+	}
+	return nil
+}
+
+// VaultSecret says where a server of Vault or OpenBao has a secret, in an engine of the kind KV, version 2.
+type VaultSecret struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The path of the engine, as in "secret".
+	Mount string `protobuf:"bytes,1,opt,name=mount,proto3" json:"mount,omitempty"`
+	// The path of the secret in the engine.
+	Path string `protobuf:"bytes,2,opt,name=path,proto3" json:"path,omitempty"`
+	// The field that is read, empty for all, as an object in JSON.
+	Field string `protobuf:"bytes,3,opt,name=field,proto3" json:"field,omitempty"`
+	// The role of Vault that the instance has, empty for the one that the settings of its node name.
+	Role          string `protobuf:"bytes,4,opt,name=role,proto3" json:"role,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *VaultSecret) Reset() {
+	*x = VaultSecret{}
+	mi := &file_v1_starling_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *VaultSecret) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*VaultSecret) ProtoMessage() {}
+
+func (x *VaultSecret) ProtoReflect() protoreflect.Message {
+	mi := &file_v1_starling_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use VaultSecret.ProtoReflect.Descriptor instead.
+func (*VaultSecret) Descriptor() ([]byte, []int) {
+	return file_v1_starling_proto_rawDescGZIP(), []int{19}
+}
+
+func (x *VaultSecret) GetMount() string {
+	if x != nil {
+		return x.Mount
+	}
+	return ""
+}
+
+func (x *VaultSecret) GetPath() string {
+	if x != nil {
+		return x.Path
+	}
+	return ""
+}
+
+func (x *VaultSecret) GetField() string {
+	if x != nil {
+		return x.Field
+	}
+	return ""
+}
+
+func (x *VaultSecret) GetRole() string {
+	if x != nil {
+		return x.Role
+	}
+	return ""
+}
+
 // IDToken asks for a signed token (JWT) that says which instance shows it.
 type IDToken struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1846,7 +1928,7 @@ type IDToken struct {
 
 func (x *IDToken) Reset() {
 	*x = IDToken{}
-	mi := &file_v1_starling_proto_msgTypes[19]
+	mi := &file_v1_starling_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1858,7 +1940,7 @@ func (x *IDToken) String() string {
 func (*IDToken) ProtoMessage() {}
 
 func (x *IDToken) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[19]
+	mi := &file_v1_starling_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1871,7 +1953,7 @@ func (x *IDToken) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use IDToken.ProtoReflect.Descriptor instead.
 func (*IDToken) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{19}
+	return file_v1_starling_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *IDToken) GetName() string {
@@ -1912,7 +1994,7 @@ type Disconnect struct {
 
 func (x *Disconnect) Reset() {
 	*x = Disconnect{}
-	mi := &file_v1_starling_proto_msgTypes[20]
+	mi := &file_v1_starling_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1924,7 +2006,7 @@ func (x *Disconnect) String() string {
 func (*Disconnect) ProtoMessage() {}
 
 func (x *Disconnect) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[20]
+	mi := &file_v1_starling_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1937,7 +2019,7 @@ func (x *Disconnect) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Disconnect.ProtoReflect.Descriptor instead.
 func (*Disconnect) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{20}
+	return file_v1_starling_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Disconnect) GetLostAfterMillis() uint32 {
@@ -2001,7 +2083,7 @@ type Check struct {
 
 func (x *Check) Reset() {
 	*x = Check{}
-	mi := &file_v1_starling_proto_msgTypes[21]
+	mi := &file_v1_starling_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2013,7 +2095,7 @@ func (x *Check) String() string {
 func (*Check) ProtoMessage() {}
 
 func (x *Check) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[21]
+	mi := &file_v1_starling_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2026,7 +2108,7 @@ func (x *Check) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Check.ProtoReflect.Descriptor instead.
 func (*Check) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{21}
+	return file_v1_starling_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Check) GetKind() string {
@@ -2140,7 +2222,7 @@ type SubmitJobRequest struct {
 
 func (x *SubmitJobRequest) Reset() {
 	*x = SubmitJobRequest{}
-	mi := &file_v1_starling_proto_msgTypes[22]
+	mi := &file_v1_starling_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2152,7 +2234,7 @@ func (x *SubmitJobRequest) String() string {
 func (*SubmitJobRequest) ProtoMessage() {}
 
 func (x *SubmitJobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[22]
+	mi := &file_v1_starling_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2165,7 +2247,7 @@ func (x *SubmitJobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubmitJobRequest.ProtoReflect.Descriptor instead.
 func (*SubmitJobRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{22}
+	return file_v1_starling_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *SubmitJobRequest) GetRequestId() string {
@@ -2204,7 +2286,7 @@ type SubmitJobResponse struct {
 
 func (x *SubmitJobResponse) Reset() {
 	*x = SubmitJobResponse{}
-	mi := &file_v1_starling_proto_msgTypes[23]
+	mi := &file_v1_starling_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2216,7 +2298,7 @@ func (x *SubmitJobResponse) String() string {
 func (*SubmitJobResponse) ProtoMessage() {}
 
 func (x *SubmitJobResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[23]
+	mi := &file_v1_starling_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2229,7 +2311,7 @@ func (x *SubmitJobResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubmitJobResponse.ProtoReflect.Descriptor instead.
 func (*SubmitJobResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{23}
+	return file_v1_starling_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *SubmitJobResponse) GetIndex() uint64 {
@@ -2272,7 +2354,7 @@ type KillJobRequest struct {
 
 func (x *KillJobRequest) Reset() {
 	*x = KillJobRequest{}
-	mi := &file_v1_starling_proto_msgTypes[24]
+	mi := &file_v1_starling_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2284,7 +2366,7 @@ func (x *KillJobRequest) String() string {
 func (*KillJobRequest) ProtoMessage() {}
 
 func (x *KillJobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[24]
+	mi := &file_v1_starling_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2297,7 +2379,7 @@ func (x *KillJobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KillJobRequest.ProtoReflect.Descriptor instead.
 func (*KillJobRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{24}
+	return file_v1_starling_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *KillJobRequest) GetRequestId() string {
@@ -2331,7 +2413,7 @@ type KillJobResponse struct {
 
 func (x *KillJobResponse) Reset() {
 	*x = KillJobResponse{}
-	mi := &file_v1_starling_proto_msgTypes[25]
+	mi := &file_v1_starling_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2343,7 +2425,7 @@ func (x *KillJobResponse) String() string {
 func (*KillJobResponse) ProtoMessage() {}
 
 func (x *KillJobResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[25]
+	mi := &file_v1_starling_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2356,7 +2438,7 @@ func (x *KillJobResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KillJobResponse.ProtoReflect.Descriptor instead.
 func (*KillJobResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{25}
+	return file_v1_starling_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *KillJobResponse) GetIndex() uint64 {
@@ -2383,7 +2465,7 @@ type PlanJobRequest struct {
 
 func (x *PlanJobRequest) Reset() {
 	*x = PlanJobRequest{}
-	mi := &file_v1_starling_proto_msgTypes[26]
+	mi := &file_v1_starling_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2395,7 +2477,7 @@ func (x *PlanJobRequest) String() string {
 func (*PlanJobRequest) ProtoMessage() {}
 
 func (x *PlanJobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[26]
+	mi := &file_v1_starling_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2408,7 +2490,7 @@ func (x *PlanJobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlanJobRequest.ProtoReflect.Descriptor instead.
 func (*PlanJobRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{26}
+	return file_v1_starling_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *PlanJobRequest) GetMinIndex() uint64 {
@@ -2454,7 +2536,7 @@ type PlanJobResponse struct {
 
 func (x *PlanJobResponse) Reset() {
 	*x = PlanJobResponse{}
-	mi := &file_v1_starling_proto_msgTypes[27]
+	mi := &file_v1_starling_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2466,7 +2548,7 @@ func (x *PlanJobResponse) String() string {
 func (*PlanJobResponse) ProtoMessage() {}
 
 func (x *PlanJobResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[27]
+	mi := &file_v1_starling_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2479,7 +2561,7 @@ func (x *PlanJobResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlanJobResponse.ProtoReflect.Descriptor instead.
 func (*PlanJobResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{27}
+	return file_v1_starling_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *PlanJobResponse) GetIndex() uint64 {
@@ -2585,7 +2667,7 @@ type Change struct {
 
 func (x *Change) Reset() {
 	*x = Change{}
-	mi := &file_v1_starling_proto_msgTypes[28]
+	mi := &file_v1_starling_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2597,7 +2679,7 @@ func (x *Change) String() string {
 func (*Change) ProtoMessage() {}
 
 func (x *Change) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[28]
+	mi := &file_v1_starling_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2610,7 +2692,7 @@ func (x *Change) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Change.ProtoReflect.Descriptor instead.
 func (*Change) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{28}
+	return file_v1_starling_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *Change) GetPath() string {
@@ -2668,7 +2750,7 @@ type TaskPlan struct {
 
 func (x *TaskPlan) Reset() {
 	*x = TaskPlan{}
-	mi := &file_v1_starling_proto_msgTypes[29]
+	mi := &file_v1_starling_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2680,7 +2762,7 @@ func (x *TaskPlan) String() string {
 func (*TaskPlan) ProtoMessage() {}
 
 func (x *TaskPlan) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[29]
+	mi := &file_v1_starling_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2693,7 +2775,7 @@ func (x *TaskPlan) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskPlan.ProtoReflect.Descriptor instead.
 func (*TaskPlan) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{29}
+	return file_v1_starling_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *TaskPlan) GetTask() string {
@@ -2766,7 +2848,7 @@ type Wave struct {
 
 func (x *Wave) Reset() {
 	*x = Wave{}
-	mi := &file_v1_starling_proto_msgTypes[30]
+	mi := &file_v1_starling_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2778,7 +2860,7 @@ func (x *Wave) String() string {
 func (*Wave) ProtoMessage() {}
 
 func (x *Wave) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[30]
+	mi := &file_v1_starling_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2791,7 +2873,7 @@ func (x *Wave) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Wave.ProtoReflect.Descriptor instead.
 func (*Wave) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{30}
+	return file_v1_starling_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *Wave) GetAfterMillis() uint64 {
@@ -2832,7 +2914,7 @@ type Step struct {
 
 func (x *Step) Reset() {
 	*x = Step{}
-	mi := &file_v1_starling_proto_msgTypes[31]
+	mi := &file_v1_starling_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2844,7 +2926,7 @@ func (x *Step) String() string {
 func (*Step) ProtoMessage() {}
 
 func (x *Step) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[31]
+	mi := &file_v1_starling_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2857,7 +2939,7 @@ func (x *Step) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Step.ProtoReflect.Descriptor instead.
 func (*Step) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{31}
+	return file_v1_starling_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *Step) GetJob() string {
@@ -2924,7 +3006,7 @@ type WhatIfRequest struct {
 
 func (x *WhatIfRequest) Reset() {
 	*x = WhatIfRequest{}
-	mi := &file_v1_starling_proto_msgTypes[32]
+	mi := &file_v1_starling_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2936,7 +3018,7 @@ func (x *WhatIfRequest) String() string {
 func (*WhatIfRequest) ProtoMessage() {}
 
 func (x *WhatIfRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[32]
+	mi := &file_v1_starling_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2949,7 +3031,7 @@ func (x *WhatIfRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhatIfRequest.ProtoReflect.Descriptor instead.
 func (*WhatIfRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{32}
+	return file_v1_starling_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *WhatIfRequest) GetMinIndex() uint64 {
@@ -3026,7 +3108,7 @@ type ImaginedNodes struct {
 
 func (x *ImaginedNodes) Reset() {
 	*x = ImaginedNodes{}
-	mi := &file_v1_starling_proto_msgTypes[33]
+	mi := &file_v1_starling_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3038,7 +3120,7 @@ func (x *ImaginedNodes) String() string {
 func (*ImaginedNodes) ProtoMessage() {}
 
 func (x *ImaginedNodes) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[33]
+	mi := &file_v1_starling_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3051,7 +3133,7 @@ func (x *ImaginedNodes) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImaginedNodes.ProtoReflect.Descriptor instead.
 func (*ImaginedNodes) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{33}
+	return file_v1_starling_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *ImaginedNodes) GetCount() uint32 {
@@ -3115,7 +3197,7 @@ type WhatIfResponse struct {
 
 func (x *WhatIfResponse) Reset() {
 	*x = WhatIfResponse{}
-	mi := &file_v1_starling_proto_msgTypes[34]
+	mi := &file_v1_starling_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3127,7 +3209,7 @@ func (x *WhatIfResponse) String() string {
 func (*WhatIfResponse) ProtoMessage() {}
 
 func (x *WhatIfResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[34]
+	mi := &file_v1_starling_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3140,7 +3222,7 @@ func (x *WhatIfResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhatIfResponse.ProtoReflect.Descriptor instead.
 func (*WhatIfResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{34}
+	return file_v1_starling_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *WhatIfResponse) GetIndex() uint64 {
@@ -3241,7 +3323,7 @@ type Difference struct {
 
 func (x *Difference) Reset() {
 	*x = Difference{}
-	mi := &file_v1_starling_proto_msgTypes[35]
+	mi := &file_v1_starling_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3253,7 +3335,7 @@ func (x *Difference) String() string {
 func (*Difference) ProtoMessage() {}
 
 func (x *Difference) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[35]
+	mi := &file_v1_starling_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3266,7 +3348,7 @@ func (x *Difference) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Difference.ProtoReflect.Descriptor instead.
 func (*Difference) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{35}
+	return file_v1_starling_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *Difference) GetJob() string {
@@ -3335,7 +3417,7 @@ type DifferenceCount struct {
 
 func (x *DifferenceCount) Reset() {
 	*x = DifferenceCount{}
-	mi := &file_v1_starling_proto_msgTypes[36]
+	mi := &file_v1_starling_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3347,7 +3429,7 @@ func (x *DifferenceCount) String() string {
 func (*DifferenceCount) ProtoMessage() {}
 
 func (x *DifferenceCount) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[36]
+	mi := &file_v1_starling_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3360,7 +3442,7 @@ func (x *DifferenceCount) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DifferenceCount.ProtoReflect.Descriptor instead.
 func (*DifferenceCount) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{36}
+	return file_v1_starling_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *DifferenceCount) GetWhat() string {
@@ -3388,7 +3470,7 @@ type JobFinding struct {
 
 func (x *JobFinding) Reset() {
 	*x = JobFinding{}
-	mi := &file_v1_starling_proto_msgTypes[37]
+	mi := &file_v1_starling_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3400,7 +3482,7 @@ func (x *JobFinding) String() string {
 func (*JobFinding) ProtoMessage() {}
 
 func (x *JobFinding) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[37]
+	mi := &file_v1_starling_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3413,7 +3495,7 @@ func (x *JobFinding) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobFinding.ProtoReflect.Descriptor instead.
 func (*JobFinding) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{37}
+	return file_v1_starling_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *JobFinding) GetJob() string {
@@ -3444,7 +3526,7 @@ type SteerUpdateRequest struct {
 
 func (x *SteerUpdateRequest) Reset() {
 	*x = SteerUpdateRequest{}
-	mi := &file_v1_starling_proto_msgTypes[38]
+	mi := &file_v1_starling_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3456,7 +3538,7 @@ func (x *SteerUpdateRequest) String() string {
 func (*SteerUpdateRequest) ProtoMessage() {}
 
 func (x *SteerUpdateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[38]
+	mi := &file_v1_starling_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3469,7 +3551,7 @@ func (x *SteerUpdateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SteerUpdateRequest.ProtoReflect.Descriptor instead.
 func (*SteerUpdateRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{38}
+	return file_v1_starling_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *SteerUpdateRequest) GetRequestId() string {
@@ -3510,7 +3592,7 @@ type SteerUpdateResponse struct {
 
 func (x *SteerUpdateResponse) Reset() {
 	*x = SteerUpdateResponse{}
-	mi := &file_v1_starling_proto_msgTypes[39]
+	mi := &file_v1_starling_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3522,7 +3604,7 @@ func (x *SteerUpdateResponse) String() string {
 func (*SteerUpdateResponse) ProtoMessage() {}
 
 func (x *SteerUpdateResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[39]
+	mi := &file_v1_starling_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3535,7 +3617,7 @@ func (x *SteerUpdateResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SteerUpdateResponse.ProtoReflect.Descriptor instead.
 func (*SteerUpdateResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{39}
+	return file_v1_starling_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *SteerUpdateResponse) GetIndex() uint64 {
@@ -3566,7 +3648,7 @@ type RevertJobRequest struct {
 
 func (x *RevertJobRequest) Reset() {
 	*x = RevertJobRequest{}
-	mi := &file_v1_starling_proto_msgTypes[40]
+	mi := &file_v1_starling_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3578,7 +3660,7 @@ func (x *RevertJobRequest) String() string {
 func (*RevertJobRequest) ProtoMessage() {}
 
 func (x *RevertJobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[40]
+	mi := &file_v1_starling_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3591,7 +3673,7 @@ func (x *RevertJobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevertJobRequest.ProtoReflect.Descriptor instead.
 func (*RevertJobRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{40}
+	return file_v1_starling_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *RevertJobRequest) GetRequestId() string {
@@ -3632,7 +3714,7 @@ type RevertJobResponse struct {
 
 func (x *RevertJobResponse) Reset() {
 	*x = RevertJobResponse{}
-	mi := &file_v1_starling_proto_msgTypes[41]
+	mi := &file_v1_starling_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3644,7 +3726,7 @@ func (x *RevertJobResponse) String() string {
 func (*RevertJobResponse) ProtoMessage() {}
 
 func (x *RevertJobResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[41]
+	mi := &file_v1_starling_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3657,7 +3739,7 @@ func (x *RevertJobResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevertJobResponse.ProtoReflect.Descriptor instead.
 func (*RevertJobResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{41}
+	return file_v1_starling_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *RevertJobResponse) GetIndex() uint64 {
@@ -3688,7 +3770,7 @@ type RestartJobRequest struct {
 
 func (x *RestartJobRequest) Reset() {
 	*x = RestartJobRequest{}
-	mi := &file_v1_starling_proto_msgTypes[42]
+	mi := &file_v1_starling_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3700,7 +3782,7 @@ func (x *RestartJobRequest) String() string {
 func (*RestartJobRequest) ProtoMessage() {}
 
 func (x *RestartJobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[42]
+	mi := &file_v1_starling_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3713,7 +3795,7 @@ func (x *RestartJobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RestartJobRequest.ProtoReflect.Descriptor instead.
 func (*RestartJobRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{42}
+	return file_v1_starling_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *RestartJobRequest) GetRequestId() string {
@@ -3754,7 +3836,7 @@ type RestartJobResponse struct {
 
 func (x *RestartJobResponse) Reset() {
 	*x = RestartJobResponse{}
-	mi := &file_v1_starling_proto_msgTypes[43]
+	mi := &file_v1_starling_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3766,7 +3848,7 @@ func (x *RestartJobResponse) String() string {
 func (*RestartJobResponse) ProtoMessage() {}
 
 func (x *RestartJobResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[43]
+	mi := &file_v1_starling_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3779,7 +3861,7 @@ func (x *RestartJobResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RestartJobResponse.ProtoReflect.Descriptor instead.
 func (*RestartJobResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{43}
+	return file_v1_starling_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *RestartJobResponse) GetIndex() uint64 {
@@ -3810,7 +3892,7 @@ type SuspendJobRequest struct {
 
 func (x *SuspendJobRequest) Reset() {
 	*x = SuspendJobRequest{}
-	mi := &file_v1_starling_proto_msgTypes[44]
+	mi := &file_v1_starling_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3822,7 +3904,7 @@ func (x *SuspendJobRequest) String() string {
 func (*SuspendJobRequest) ProtoMessage() {}
 
 func (x *SuspendJobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[44]
+	mi := &file_v1_starling_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3835,7 +3917,7 @@ func (x *SuspendJobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SuspendJobRequest.ProtoReflect.Descriptor instead.
 func (*SuspendJobRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{44}
+	return file_v1_starling_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *SuspendJobRequest) GetRequestId() string {
@@ -3876,7 +3958,7 @@ type SuspendJobResponse struct {
 
 func (x *SuspendJobResponse) Reset() {
 	*x = SuspendJobResponse{}
-	mi := &file_v1_starling_proto_msgTypes[45]
+	mi := &file_v1_starling_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3888,7 +3970,7 @@ func (x *SuspendJobResponse) String() string {
 func (*SuspendJobResponse) ProtoMessage() {}
 
 func (x *SuspendJobResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[45]
+	mi := &file_v1_starling_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3901,7 +3983,7 @@ func (x *SuspendJobResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SuspendJobResponse.ProtoReflect.Descriptor instead.
 func (*SuspendJobResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{45}
+	return file_v1_starling_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *SuspendJobResponse) GetIndex() uint64 {
@@ -3929,7 +4011,7 @@ type SealTaskRequest struct {
 
 func (x *SealTaskRequest) Reset() {
 	*x = SealTaskRequest{}
-	mi := &file_v1_starling_proto_msgTypes[46]
+	mi := &file_v1_starling_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3941,7 +4023,7 @@ func (x *SealTaskRequest) String() string {
 func (*SealTaskRequest) ProtoMessage() {}
 
 func (x *SealTaskRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[46]
+	mi := &file_v1_starling_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3954,7 +4036,7 @@ func (x *SealTaskRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SealTaskRequest.ProtoReflect.Descriptor instead.
 func (*SealTaskRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{46}
+	return file_v1_starling_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *SealTaskRequest) GetRequestId() string {
@@ -3981,7 +4063,7 @@ type SealTaskResponse struct {
 
 func (x *SealTaskResponse) Reset() {
 	*x = SealTaskResponse{}
-	mi := &file_v1_starling_proto_msgTypes[47]
+	mi := &file_v1_starling_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3993,7 +4075,7 @@ func (x *SealTaskResponse) String() string {
 func (*SealTaskResponse) ProtoMessage() {}
 
 func (x *SealTaskResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[47]
+	mi := &file_v1_starling_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4006,7 +4088,7 @@ func (x *SealTaskResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SealTaskResponse.ProtoReflect.Descriptor instead.
 func (*SealTaskResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{47}
+	return file_v1_starling_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *SealTaskResponse) GetIndex() uint64 {
@@ -4038,7 +4120,7 @@ type EndAllocationRequest struct {
 
 func (x *EndAllocationRequest) Reset() {
 	*x = EndAllocationRequest{}
-	mi := &file_v1_starling_proto_msgTypes[48]
+	mi := &file_v1_starling_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4050,7 +4132,7 @@ func (x *EndAllocationRequest) String() string {
 func (*EndAllocationRequest) ProtoMessage() {}
 
 func (x *EndAllocationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[48]
+	mi := &file_v1_starling_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4063,7 +4145,7 @@ func (x *EndAllocationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndAllocationRequest.ProtoReflect.Descriptor instead.
 func (*EndAllocationRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{48}
+	return file_v1_starling_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *EndAllocationRequest) GetRequestId() string {
@@ -4104,7 +4186,7 @@ type EndAllocationResponse struct {
 
 func (x *EndAllocationResponse) Reset() {
 	*x = EndAllocationResponse{}
-	mi := &file_v1_starling_proto_msgTypes[49]
+	mi := &file_v1_starling_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4116,7 +4198,7 @@ func (x *EndAllocationResponse) String() string {
 func (*EndAllocationResponse) ProtoMessage() {}
 
 func (x *EndAllocationResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[49]
+	mi := &file_v1_starling_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4129,7 +4211,7 @@ func (x *EndAllocationResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndAllocationResponse.ProtoReflect.Descriptor instead.
 func (*EndAllocationResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{49}
+	return file_v1_starling_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *EndAllocationResponse) GetIndex() uint64 {
@@ -4160,7 +4242,7 @@ type ListVolumesRequest struct {
 
 func (x *ListVolumesRequest) Reset() {
 	*x = ListVolumesRequest{}
-	mi := &file_v1_starling_proto_msgTypes[50]
+	mi := &file_v1_starling_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4172,7 +4254,7 @@ func (x *ListVolumesRequest) String() string {
 func (*ListVolumesRequest) ProtoMessage() {}
 
 func (x *ListVolumesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[50]
+	mi := &file_v1_starling_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4185,7 +4267,7 @@ func (x *ListVolumesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListVolumesRequest.ProtoReflect.Descriptor instead.
 func (*ListVolumesRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{50}
+	return file_v1_starling_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *ListVolumesRequest) GetMinIndex() uint64 {
@@ -4228,7 +4310,7 @@ type ListVolumesResponse struct {
 
 func (x *ListVolumesResponse) Reset() {
 	*x = ListVolumesResponse{}
-	mi := &file_v1_starling_proto_msgTypes[51]
+	mi := &file_v1_starling_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4240,7 +4322,7 @@ func (x *ListVolumesResponse) String() string {
 func (*ListVolumesResponse) ProtoMessage() {}
 
 func (x *ListVolumesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[51]
+	mi := &file_v1_starling_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4253,7 +4335,7 @@ func (x *ListVolumesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListVolumesResponse.ProtoReflect.Descriptor instead.
 func (*ListVolumesResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{51}
+	return file_v1_starling_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *ListVolumesResponse) GetIndex() uint64 {
@@ -4310,7 +4392,7 @@ type Volumes struct {
 
 func (x *Volumes) Reset() {
 	*x = Volumes{}
-	mi := &file_v1_starling_proto_msgTypes[52]
+	mi := &file_v1_starling_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4322,7 +4404,7 @@ func (x *Volumes) String() string {
 func (*Volumes) ProtoMessage() {}
 
 func (x *Volumes) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[52]
+	mi := &file_v1_starling_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4335,7 +4417,7 @@ func (x *Volumes) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Volumes.ProtoReflect.Descriptor instead.
 func (*Volumes) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{52}
+	return file_v1_starling_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *Volumes) GetId() string {
@@ -4423,7 +4505,7 @@ type PutSecretRequest struct {
 
 func (x *PutSecretRequest) Reset() {
 	*x = PutSecretRequest{}
-	mi := &file_v1_starling_proto_msgTypes[53]
+	mi := &file_v1_starling_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4435,7 +4517,7 @@ func (x *PutSecretRequest) String() string {
 func (*PutSecretRequest) ProtoMessage() {}
 
 func (x *PutSecretRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[53]
+	mi := &file_v1_starling_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4448,7 +4530,7 @@ func (x *PutSecretRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutSecretRequest.ProtoReflect.Descriptor instead.
 func (*PutSecretRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{53}
+	return file_v1_starling_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *PutSecretRequest) GetRequestId() string {
@@ -4497,7 +4579,7 @@ type PutSecretResponse struct {
 
 func (x *PutSecretResponse) Reset() {
 	*x = PutSecretResponse{}
-	mi := &file_v1_starling_proto_msgTypes[54]
+	mi := &file_v1_starling_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4509,7 +4591,7 @@ func (x *PutSecretResponse) String() string {
 func (*PutSecretResponse) ProtoMessage() {}
 
 func (x *PutSecretResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[54]
+	mi := &file_v1_starling_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4522,7 +4604,7 @@ func (x *PutSecretResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutSecretResponse.ProtoReflect.Descriptor instead.
 func (*PutSecretResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{54}
+	return file_v1_starling_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *PutSecretResponse) GetIndex() uint64 {
@@ -4549,7 +4631,7 @@ type ListSecretsRequest struct {
 
 func (x *ListSecretsRequest) Reset() {
 	*x = ListSecretsRequest{}
-	mi := &file_v1_starling_proto_msgTypes[55]
+	mi := &file_v1_starling_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4561,7 +4643,7 @@ func (x *ListSecretsRequest) String() string {
 func (*ListSecretsRequest) ProtoMessage() {}
 
 func (x *ListSecretsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[55]
+	mi := &file_v1_starling_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4574,7 +4656,7 @@ func (x *ListSecretsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSecretsRequest.ProtoReflect.Descriptor instead.
 func (*ListSecretsRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{55}
+	return file_v1_starling_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *ListSecretsRequest) GetPool() string {
@@ -4595,7 +4677,7 @@ type ListSecretsResponse struct {
 
 func (x *ListSecretsResponse) Reset() {
 	*x = ListSecretsResponse{}
-	mi := &file_v1_starling_proto_msgTypes[56]
+	mi := &file_v1_starling_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4607,7 +4689,7 @@ func (x *ListSecretsResponse) String() string {
 func (*ListSecretsResponse) ProtoMessage() {}
 
 func (x *ListSecretsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[56]
+	mi := &file_v1_starling_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4620,7 +4702,7 @@ func (x *ListSecretsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSecretsResponse.ProtoReflect.Descriptor instead.
 func (*ListSecretsResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{56}
+	return file_v1_starling_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *ListSecretsResponse) GetIndex() uint64 {
@@ -4661,7 +4743,7 @@ type Secret struct {
 
 func (x *Secret) Reset() {
 	*x = Secret{}
-	mi := &file_v1_starling_proto_msgTypes[57]
+	mi := &file_v1_starling_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4673,7 +4755,7 @@ func (x *Secret) String() string {
 func (*Secret) ProtoMessage() {}
 
 func (x *Secret) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[57]
+	mi := &file_v1_starling_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4686,7 +4768,7 @@ func (x *Secret) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Secret.ProtoReflect.Descriptor instead.
 func (*Secret) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{57}
+	return file_v1_starling_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *Secret) GetPool() string {
@@ -4744,7 +4826,7 @@ type SecretVersion struct {
 
 func (x *SecretVersion) Reset() {
 	*x = SecretVersion{}
-	mi := &file_v1_starling_proto_msgTypes[58]
+	mi := &file_v1_starling_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4756,7 +4838,7 @@ func (x *SecretVersion) String() string {
 func (*SecretVersion) ProtoMessage() {}
 
 func (x *SecretVersion) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[58]
+	mi := &file_v1_starling_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4769,7 +4851,7 @@ func (x *SecretVersion) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SecretVersion.ProtoReflect.Descriptor instead.
 func (*SecretVersion) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{58}
+	return file_v1_starling_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *SecretVersion) GetVersion() uint32 {
@@ -4806,7 +4888,7 @@ type RemoveSecretRequest struct {
 
 func (x *RemoveSecretRequest) Reset() {
 	*x = RemoveSecretRequest{}
-	mi := &file_v1_starling_proto_msgTypes[59]
+	mi := &file_v1_starling_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4818,7 +4900,7 @@ func (x *RemoveSecretRequest) String() string {
 func (*RemoveSecretRequest) ProtoMessage() {}
 
 func (x *RemoveSecretRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[59]
+	mi := &file_v1_starling_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4831,7 +4913,7 @@ func (x *RemoveSecretRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveSecretRequest.ProtoReflect.Descriptor instead.
 func (*RemoveSecretRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{59}
+	return file_v1_starling_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *RemoveSecretRequest) GetRequestId() string {
@@ -4871,7 +4953,7 @@ type RemoveSecretResponse struct {
 
 func (x *RemoveSecretResponse) Reset() {
 	*x = RemoveSecretResponse{}
-	mi := &file_v1_starling_proto_msgTypes[60]
+	mi := &file_v1_starling_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4883,7 +4965,7 @@ func (x *RemoveSecretResponse) String() string {
 func (*RemoveSecretResponse) ProtoMessage() {}
 
 func (x *RemoveSecretResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[60]
+	mi := &file_v1_starling_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4896,7 +4978,7 @@ func (x *RemoveSecretResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveSecretResponse.ProtoReflect.Descriptor instead.
 func (*RemoveSecretResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{60}
+	return file_v1_starling_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *RemoveSecretResponse) GetIndex() uint64 {
@@ -4917,7 +4999,7 @@ type RemoveVolumesRequest struct {
 
 func (x *RemoveVolumesRequest) Reset() {
 	*x = RemoveVolumesRequest{}
-	mi := &file_v1_starling_proto_msgTypes[61]
+	mi := &file_v1_starling_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4929,7 +5011,7 @@ func (x *RemoveVolumesRequest) String() string {
 func (*RemoveVolumesRequest) ProtoMessage() {}
 
 func (x *RemoveVolumesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[61]
+	mi := &file_v1_starling_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4942,7 +5024,7 @@ func (x *RemoveVolumesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveVolumesRequest.ProtoReflect.Descriptor instead.
 func (*RemoveVolumesRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{61}
+	return file_v1_starling_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *RemoveVolumesRequest) GetRequestId() string {
@@ -4969,7 +5051,7 @@ type RemoveVolumesResponse struct {
 
 func (x *RemoveVolumesResponse) Reset() {
 	*x = RemoveVolumesResponse{}
-	mi := &file_v1_starling_proto_msgTypes[62]
+	mi := &file_v1_starling_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4981,7 +5063,7 @@ func (x *RemoveVolumesResponse) String() string {
 func (*RemoveVolumesResponse) ProtoMessage() {}
 
 func (x *RemoveVolumesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[62]
+	mi := &file_v1_starling_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4994,7 +5076,7 @@ func (x *RemoveVolumesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveVolumesResponse.ProtoReflect.Descriptor instead.
 func (*RemoveVolumesResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{62}
+	return file_v1_starling_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *RemoveVolumesResponse) GetIndex() uint64 {
@@ -5024,7 +5106,7 @@ type VolumeStatsRequest struct {
 
 func (x *VolumeStatsRequest) Reset() {
 	*x = VolumeStatsRequest{}
-	mi := &file_v1_starling_proto_msgTypes[63]
+	mi := &file_v1_starling_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5036,7 +5118,7 @@ func (x *VolumeStatsRequest) String() string {
 func (*VolumeStatsRequest) ProtoMessage() {}
 
 func (x *VolumeStatsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[63]
+	mi := &file_v1_starling_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5049,7 +5131,7 @@ func (x *VolumeStatsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VolumeStatsRequest.ProtoReflect.Descriptor instead.
 func (*VolumeStatsRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{63}
+	return file_v1_starling_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *VolumeStatsRequest) GetMinIndex() uint64 {
@@ -5086,7 +5168,7 @@ type VolumeStatsResponse struct {
 
 func (x *VolumeStatsResponse) Reset() {
 	*x = VolumeStatsResponse{}
-	mi := &file_v1_starling_proto_msgTypes[64]
+	mi := &file_v1_starling_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5098,7 +5180,7 @@ func (x *VolumeStatsResponse) String() string {
 func (*VolumeStatsResponse) ProtoMessage() {}
 
 func (x *VolumeStatsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[64]
+	mi := &file_v1_starling_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5111,7 +5193,7 @@ func (x *VolumeStatsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VolumeStatsResponse.ProtoReflect.Descriptor instead.
 func (*VolumeStatsResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{64}
+	return file_v1_starling_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *VolumeStatsResponse) GetIndex() uint64 {
@@ -5153,7 +5235,7 @@ type VolumeUse struct {
 
 func (x *VolumeUse) Reset() {
 	*x = VolumeUse{}
-	mi := &file_v1_starling_proto_msgTypes[65]
+	mi := &file_v1_starling_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5165,7 +5247,7 @@ func (x *VolumeUse) String() string {
 func (*VolumeUse) ProtoMessage() {}
 
 func (x *VolumeUse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[65]
+	mi := &file_v1_starling_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5178,7 +5260,7 @@ func (x *VolumeUse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VolumeUse.ProtoReflect.Descriptor instead.
 func (*VolumeUse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{65}
+	return file_v1_starling_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *VolumeUse) GetName() string {
@@ -5210,7 +5292,7 @@ type ReadVolumesRequest struct {
 
 func (x *ReadVolumesRequest) Reset() {
 	*x = ReadVolumesRequest{}
-	mi := &file_v1_starling_proto_msgTypes[66]
+	mi := &file_v1_starling_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5222,7 +5304,7 @@ func (x *ReadVolumesRequest) String() string {
 func (*ReadVolumesRequest) ProtoMessage() {}
 
 func (x *ReadVolumesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[66]
+	mi := &file_v1_starling_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5235,7 +5317,7 @@ func (x *ReadVolumesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadVolumesRequest.ProtoReflect.Descriptor instead.
 func (*ReadVolumesRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{66}
+	return file_v1_starling_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *ReadVolumesRequest) GetMinIndex() uint64 {
@@ -5278,7 +5360,7 @@ type ReadVolumesResponse struct {
 
 func (x *ReadVolumesResponse) Reset() {
 	*x = ReadVolumesResponse{}
-	mi := &file_v1_starling_proto_msgTypes[67]
+	mi := &file_v1_starling_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5290,7 +5372,7 @@ func (x *ReadVolumesResponse) String() string {
 func (*ReadVolumesResponse) ProtoMessage() {}
 
 func (x *ReadVolumesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[67]
+	mi := &file_v1_starling_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5303,7 +5385,7 @@ func (x *ReadVolumesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadVolumesResponse.ProtoReflect.Descriptor instead.
 func (*ReadVolumesResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{67}
+	return file_v1_starling_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *ReadVolumesResponse) GetIndex() uint64 {
@@ -5344,7 +5426,7 @@ type RelocateVolumesRequest struct {
 
 func (x *RelocateVolumesRequest) Reset() {
 	*x = RelocateVolumesRequest{}
-	mi := &file_v1_starling_proto_msgTypes[68]
+	mi := &file_v1_starling_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5356,7 +5438,7 @@ func (x *RelocateVolumesRequest) String() string {
 func (*RelocateVolumesRequest) ProtoMessage() {}
 
 func (x *RelocateVolumesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[68]
+	mi := &file_v1_starling_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5369,7 +5451,7 @@ func (x *RelocateVolumesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RelocateVolumesRequest.ProtoReflect.Descriptor instead.
 func (*RelocateVolumesRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{68}
+	return file_v1_starling_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *RelocateVolumesRequest) GetMinIndex() uint64 {
@@ -5429,7 +5511,7 @@ type RelocateVolumesResponse struct {
 
 func (x *RelocateVolumesResponse) Reset() {
 	*x = RelocateVolumesResponse{}
-	mi := &file_v1_starling_proto_msgTypes[69]
+	mi := &file_v1_starling_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5441,7 +5523,7 @@ func (x *RelocateVolumesResponse) String() string {
 func (*RelocateVolumesResponse) ProtoMessage() {}
 
 func (x *RelocateVolumesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[69]
+	mi := &file_v1_starling_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5454,7 +5536,7 @@ func (x *RelocateVolumesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RelocateVolumesResponse.ProtoReflect.Descriptor instead.
 func (*RelocateVolumesResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{69}
+	return file_v1_starling_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *RelocateVolumesResponse) GetIndex() uint64 {
@@ -5492,7 +5574,7 @@ type DrainNodeRequest struct {
 
 func (x *DrainNodeRequest) Reset() {
 	*x = DrainNodeRequest{}
-	mi := &file_v1_starling_proto_msgTypes[70]
+	mi := &file_v1_starling_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5504,7 +5586,7 @@ func (x *DrainNodeRequest) String() string {
 func (*DrainNodeRequest) ProtoMessage() {}
 
 func (x *DrainNodeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[70]
+	mi := &file_v1_starling_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5517,7 +5599,7 @@ func (x *DrainNodeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainNodeRequest.ProtoReflect.Descriptor instead.
 func (*DrainNodeRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{70}
+	return file_v1_starling_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *DrainNodeRequest) GetRequestId() string {
@@ -5557,7 +5639,7 @@ type DrainNodeResponse struct {
 
 func (x *DrainNodeResponse) Reset() {
 	*x = DrainNodeResponse{}
-	mi := &file_v1_starling_proto_msgTypes[71]
+	mi := &file_v1_starling_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5569,7 +5651,7 @@ func (x *DrainNodeResponse) String() string {
 func (*DrainNodeResponse) ProtoMessage() {}
 
 func (x *DrainNodeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[71]
+	mi := &file_v1_starling_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5582,7 +5664,7 @@ func (x *DrainNodeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainNodeResponse.ProtoReflect.Descriptor instead.
 func (*DrainNodeResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{71}
+	return file_v1_starling_proto_rawDescGZIP(), []int{72}
 }
 
 func (x *DrainNodeResponse) GetIndex() uint64 {
@@ -5626,7 +5708,7 @@ type PoolSpec struct {
 
 func (x *PoolSpec) Reset() {
 	*x = PoolSpec{}
-	mi := &file_v1_starling_proto_msgTypes[72]
+	mi := &file_v1_starling_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5638,7 +5720,7 @@ func (x *PoolSpec) String() string {
 func (*PoolSpec) ProtoMessage() {}
 
 func (x *PoolSpec) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[72]
+	mi := &file_v1_starling_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5651,7 +5733,7 @@ func (x *PoolSpec) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PoolSpec.ProtoReflect.Descriptor instead.
 func (*PoolSpec) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{72}
+	return file_v1_starling_proto_rawDescGZIP(), []int{73}
 }
 
 func (x *PoolSpec) GetPath() string {
@@ -5777,7 +5859,7 @@ type Quota struct {
 
 func (x *Quota) Reset() {
 	*x = Quota{}
-	mi := &file_v1_starling_proto_msgTypes[73]
+	mi := &file_v1_starling_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5789,7 +5871,7 @@ func (x *Quota) String() string {
 func (*Quota) ProtoMessage() {}
 
 func (x *Quota) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[73]
+	mi := &file_v1_starling_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5802,7 +5884,7 @@ func (x *Quota) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Quota.ProtoReflect.Descriptor instead.
 func (*Quota) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{73}
+	return file_v1_starling_proto_rawDescGZIP(), []int{74}
 }
 
 func (x *Quota) GetKind() string {
@@ -5855,7 +5937,7 @@ type ChangePoolsRequest struct {
 
 func (x *ChangePoolsRequest) Reset() {
 	*x = ChangePoolsRequest{}
-	mi := &file_v1_starling_proto_msgTypes[74]
+	mi := &file_v1_starling_proto_msgTypes[75]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5867,7 +5949,7 @@ func (x *ChangePoolsRequest) String() string {
 func (*ChangePoolsRequest) ProtoMessage() {}
 
 func (x *ChangePoolsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[74]
+	mi := &file_v1_starling_proto_msgTypes[75]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5880,7 +5962,7 @@ func (x *ChangePoolsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangePoolsRequest.ProtoReflect.Descriptor instead.
 func (*ChangePoolsRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{74}
+	return file_v1_starling_proto_rawDescGZIP(), []int{75}
 }
 
 func (x *ChangePoolsRequest) GetRequestId() string {
@@ -5920,7 +6002,7 @@ type ChangePoolsResponse struct {
 
 func (x *ChangePoolsResponse) Reset() {
 	*x = ChangePoolsResponse{}
-	mi := &file_v1_starling_proto_msgTypes[75]
+	mi := &file_v1_starling_proto_msgTypes[76]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5932,7 +6014,7 @@ func (x *ChangePoolsResponse) String() string {
 func (*ChangePoolsResponse) ProtoMessage() {}
 
 func (x *ChangePoolsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[75]
+	mi := &file_v1_starling_proto_msgTypes[76]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5945,7 +6027,7 @@ func (x *ChangePoolsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangePoolsResponse.ProtoReflect.Descriptor instead.
 func (*ChangePoolsResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{75}
+	return file_v1_starling_proto_rawDescGZIP(), []int{76}
 }
 
 func (x *ChangePoolsResponse) GetIndex() uint64 {
@@ -5968,7 +6050,7 @@ type PlanPoolsRequest struct {
 
 func (x *PlanPoolsRequest) Reset() {
 	*x = PlanPoolsRequest{}
-	mi := &file_v1_starling_proto_msgTypes[76]
+	mi := &file_v1_starling_proto_msgTypes[77]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5980,7 +6062,7 @@ func (x *PlanPoolsRequest) String() string {
 func (*PlanPoolsRequest) ProtoMessage() {}
 
 func (x *PlanPoolsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[76]
+	mi := &file_v1_starling_proto_msgTypes[77]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5993,7 +6075,7 @@ func (x *PlanPoolsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlanPoolsRequest.ProtoReflect.Descriptor instead.
 func (*PlanPoolsRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{76}
+	return file_v1_starling_proto_rawDescGZIP(), []int{77}
 }
 
 func (x *PlanPoolsRequest) GetMinIndex() uint64 {
@@ -6041,7 +6123,7 @@ type PlanPoolsResponse struct {
 
 func (x *PlanPoolsResponse) Reset() {
 	*x = PlanPoolsResponse{}
-	mi := &file_v1_starling_proto_msgTypes[77]
+	mi := &file_v1_starling_proto_msgTypes[78]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6053,7 +6135,7 @@ func (x *PlanPoolsResponse) String() string {
 func (*PlanPoolsResponse) ProtoMessage() {}
 
 func (x *PlanPoolsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[77]
+	mi := &file_v1_starling_proto_msgTypes[78]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6066,7 +6148,7 @@ func (x *PlanPoolsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlanPoolsResponse.ProtoReflect.Descriptor instead.
 func (*PlanPoolsResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{77}
+	return file_v1_starling_proto_rawDescGZIP(), []int{78}
 }
 
 func (x *PlanPoolsResponse) GetIndex() uint64 {
@@ -6118,7 +6200,7 @@ type PoolChange struct {
 
 func (x *PoolChange) Reset() {
 	*x = PoolChange{}
-	mi := &file_v1_starling_proto_msgTypes[78]
+	mi := &file_v1_starling_proto_msgTypes[79]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6130,7 +6212,7 @@ func (x *PoolChange) String() string {
 func (*PoolChange) ProtoMessage() {}
 
 func (x *PoolChange) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[78]
+	mi := &file_v1_starling_proto_msgTypes[79]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6143,7 +6225,7 @@ func (x *PoolChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PoolChange.ProtoReflect.Descriptor instead.
 func (*PoolChange) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{78}
+	return file_v1_starling_proto_rawDescGZIP(), []int{79}
 }
 
 func (x *PoolChange) GetPath() string {
@@ -6180,7 +6262,7 @@ type EntitlementChange struct {
 
 func (x *EntitlementChange) Reset() {
 	*x = EntitlementChange{}
-	mi := &file_v1_starling_proto_msgTypes[79]
+	mi := &file_v1_starling_proto_msgTypes[80]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6192,7 +6274,7 @@ func (x *EntitlementChange) String() string {
 func (*EntitlementChange) ProtoMessage() {}
 
 func (x *EntitlementChange) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[79]
+	mi := &file_v1_starling_proto_msgTypes[80]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6205,7 +6287,7 @@ func (x *EntitlementChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EntitlementChange.ProtoReflect.Descriptor instead.
 func (*EntitlementChange) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{79}
+	return file_v1_starling_proto_rawDescGZIP(), []int{80}
 }
 
 func (x *EntitlementChange) GetPath() string {
@@ -6250,7 +6332,7 @@ type ListPoolsRequest struct {
 
 func (x *ListPoolsRequest) Reset() {
 	*x = ListPoolsRequest{}
-	mi := &file_v1_starling_proto_msgTypes[80]
+	mi := &file_v1_starling_proto_msgTypes[81]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6262,7 +6344,7 @@ func (x *ListPoolsRequest) String() string {
 func (*ListPoolsRequest) ProtoMessage() {}
 
 func (x *ListPoolsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[80]
+	mi := &file_v1_starling_proto_msgTypes[81]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6275,7 +6357,7 @@ func (x *ListPoolsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPoolsRequest.ProtoReflect.Descriptor instead.
 func (*ListPoolsRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{80}
+	return file_v1_starling_proto_rawDescGZIP(), []int{81}
 }
 
 func (x *ListPoolsRequest) GetMinIndex() uint64 {
@@ -6325,7 +6407,7 @@ type ListPoolsResponse struct {
 
 func (x *ListPoolsResponse) Reset() {
 	*x = ListPoolsResponse{}
-	mi := &file_v1_starling_proto_msgTypes[81]
+	mi := &file_v1_starling_proto_msgTypes[82]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6337,7 +6419,7 @@ func (x *ListPoolsResponse) String() string {
 func (*ListPoolsResponse) ProtoMessage() {}
 
 func (x *ListPoolsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[81]
+	mi := &file_v1_starling_proto_msgTypes[82]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6350,7 +6432,7 @@ func (x *ListPoolsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPoolsResponse.ProtoReflect.Descriptor instead.
 func (*ListPoolsResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{81}
+	return file_v1_starling_proto_rawDescGZIP(), []int{82}
 }
 
 func (x *ListPoolsResponse) GetIndex() uint64 {
@@ -6412,7 +6494,7 @@ type Amount struct {
 
 func (x *Amount) Reset() {
 	*x = Amount{}
-	mi := &file_v1_starling_proto_msgTypes[82]
+	mi := &file_v1_starling_proto_msgTypes[83]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6424,7 +6506,7 @@ func (x *Amount) String() string {
 func (*Amount) ProtoMessage() {}
 
 func (x *Amount) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[82]
+	mi := &file_v1_starling_proto_msgTypes[83]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6437,7 +6519,7 @@ func (x *Amount) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Amount.ProtoReflect.Descriptor instead.
 func (*Amount) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{82}
+	return file_v1_starling_proto_rawDescGZIP(), []int{83}
 }
 
 func (x *Amount) GetKind() string {
@@ -6473,7 +6555,7 @@ type Pool struct {
 
 func (x *Pool) Reset() {
 	*x = Pool{}
-	mi := &file_v1_starling_proto_msgTypes[83]
+	mi := &file_v1_starling_proto_msgTypes[84]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6485,7 +6567,7 @@ func (x *Pool) String() string {
 func (*Pool) ProtoMessage() {}
 
 func (x *Pool) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[83]
+	mi := &file_v1_starling_proto_msgTypes[84]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6498,7 +6580,7 @@ func (x *Pool) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pool.ProtoReflect.Descriptor instead.
 func (*Pool) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{83}
+	return file_v1_starling_proto_rawDescGZIP(), []int{84}
 }
 
 func (x *Pool) GetSpec() *PoolSpec {
@@ -6566,7 +6648,7 @@ type PoolUse struct {
 
 func (x *PoolUse) Reset() {
 	*x = PoolUse{}
-	mi := &file_v1_starling_proto_msgTypes[84]
+	mi := &file_v1_starling_proto_msgTypes[85]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6578,7 +6660,7 @@ func (x *PoolUse) String() string {
 func (*PoolUse) ProtoMessage() {}
 
 func (x *PoolUse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[84]
+	mi := &file_v1_starling_proto_msgTypes[85]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6591,7 +6673,7 @@ func (x *PoolUse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PoolUse.ProtoReflect.Descriptor instead.
 func (*PoolUse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{84}
+	return file_v1_starling_proto_rawDescGZIP(), []int{85}
 }
 
 func (x *PoolUse) GetKind() string {
@@ -6667,7 +6749,7 @@ type PoolStatusRequest struct {
 
 func (x *PoolStatusRequest) Reset() {
 	*x = PoolStatusRequest{}
-	mi := &file_v1_starling_proto_msgTypes[85]
+	mi := &file_v1_starling_proto_msgTypes[86]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6679,7 +6761,7 @@ func (x *PoolStatusRequest) String() string {
 func (*PoolStatusRequest) ProtoMessage() {}
 
 func (x *PoolStatusRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[85]
+	mi := &file_v1_starling_proto_msgTypes[86]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6692,7 +6774,7 @@ func (x *PoolStatusRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PoolStatusRequest.ProtoReflect.Descriptor instead.
 func (*PoolStatusRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{85}
+	return file_v1_starling_proto_rawDescGZIP(), []int{86}
 }
 
 func (x *PoolStatusRequest) GetMinIndex() uint64 {
@@ -6724,7 +6806,7 @@ type PoolStatusResponse struct {
 
 func (x *PoolStatusResponse) Reset() {
 	*x = PoolStatusResponse{}
-	mi := &file_v1_starling_proto_msgTypes[86]
+	mi := &file_v1_starling_proto_msgTypes[87]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6736,7 +6818,7 @@ func (x *PoolStatusResponse) String() string {
 func (*PoolStatusResponse) ProtoMessage() {}
 
 func (x *PoolStatusResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[86]
+	mi := &file_v1_starling_proto_msgTypes[87]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6749,7 +6831,7 @@ func (x *PoolStatusResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PoolStatusResponse.ProtoReflect.Descriptor instead.
 func (*PoolStatusResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{86}
+	return file_v1_starling_proto_rawDescGZIP(), []int{87}
 }
 
 func (x *PoolStatusResponse) GetIndex() uint64 {
@@ -6803,7 +6885,7 @@ type PoolExplanation struct {
 
 func (x *PoolExplanation) Reset() {
 	*x = PoolExplanation{}
-	mi := &file_v1_starling_proto_msgTypes[87]
+	mi := &file_v1_starling_proto_msgTypes[88]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6815,7 +6897,7 @@ func (x *PoolExplanation) String() string {
 func (*PoolExplanation) ProtoMessage() {}
 
 func (x *PoolExplanation) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[87]
+	mi := &file_v1_starling_proto_msgTypes[88]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6828,7 +6910,7 @@ func (x *PoolExplanation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PoolExplanation.ProtoReflect.Descriptor instead.
 func (*PoolExplanation) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{87}
+	return file_v1_starling_proto_rawDescGZIP(), []int{88}
 }
 
 func (x *PoolExplanation) GetKind() string {
@@ -6885,7 +6967,7 @@ type Part struct {
 
 func (x *Part) Reset() {
 	*x = Part{}
-	mi := &file_v1_starling_proto_msgTypes[88]
+	mi := &file_v1_starling_proto_msgTypes[89]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6897,7 +6979,7 @@ func (x *Part) String() string {
 func (*Part) ProtoMessage() {}
 
 func (x *Part) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[88]
+	mi := &file_v1_starling_proto_msgTypes[89]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6910,7 +6992,7 @@ func (x *Part) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Part.ProtoReflect.Descriptor instead.
 func (*Part) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{88}
+	return file_v1_starling_proto_rawDescGZIP(), []int{89}
 }
 
 func (x *Part) GetPath() string {
@@ -7007,7 +7089,7 @@ type JobHistoryRequest struct {
 
 func (x *JobHistoryRequest) Reset() {
 	*x = JobHistoryRequest{}
-	mi := &file_v1_starling_proto_msgTypes[89]
+	mi := &file_v1_starling_proto_msgTypes[90]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7019,7 +7101,7 @@ func (x *JobHistoryRequest) String() string {
 func (*JobHistoryRequest) ProtoMessage() {}
 
 func (x *JobHistoryRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[89]
+	mi := &file_v1_starling_proto_msgTypes[90]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7032,7 +7114,7 @@ func (x *JobHistoryRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobHistoryRequest.ProtoReflect.Descriptor instead.
 func (*JobHistoryRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{89}
+	return file_v1_starling_proto_rawDescGZIP(), []int{90}
 }
 
 func (x *JobHistoryRequest) GetMinIndex() uint64 {
@@ -7062,7 +7144,7 @@ type JobHistoryResponse struct {
 
 func (x *JobHistoryResponse) Reset() {
 	*x = JobHistoryResponse{}
-	mi := &file_v1_starling_proto_msgTypes[90]
+	mi := &file_v1_starling_proto_msgTypes[91]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7074,7 +7156,7 @@ func (x *JobHistoryResponse) String() string {
 func (*JobHistoryResponse) ProtoMessage() {}
 
 func (x *JobHistoryResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[90]
+	mi := &file_v1_starling_proto_msgTypes[91]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7087,7 +7169,7 @@ func (x *JobHistoryResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobHistoryResponse.ProtoReflect.Descriptor instead.
 func (*JobHistoryResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{90}
+	return file_v1_starling_proto_rawDescGZIP(), []int{91}
 }
 
 func (x *JobHistoryResponse) GetIndex() uint64 {
@@ -7140,7 +7222,7 @@ type JobVersion struct {
 
 func (x *JobVersion) Reset() {
 	*x = JobVersion{}
-	mi := &file_v1_starling_proto_msgTypes[91]
+	mi := &file_v1_starling_proto_msgTypes[92]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7152,7 +7234,7 @@ func (x *JobVersion) String() string {
 func (*JobVersion) ProtoMessage() {}
 
 func (x *JobVersion) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[91]
+	mi := &file_v1_starling_proto_msgTypes[92]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7165,7 +7247,7 @@ func (x *JobVersion) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobVersion.ProtoReflect.Descriptor instead.
 func (*JobVersion) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{91}
+	return file_v1_starling_proto_rawDescGZIP(), []int{92}
 }
 
 func (x *JobVersion) GetNumber() uint32 {
@@ -7237,7 +7319,7 @@ type JobDiffRequest struct {
 
 func (x *JobDiffRequest) Reset() {
 	*x = JobDiffRequest{}
-	mi := &file_v1_starling_proto_msgTypes[92]
+	mi := &file_v1_starling_proto_msgTypes[93]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7249,7 +7331,7 @@ func (x *JobDiffRequest) String() string {
 func (*JobDiffRequest) ProtoMessage() {}
 
 func (x *JobDiffRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[92]
+	mi := &file_v1_starling_proto_msgTypes[93]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7262,7 +7344,7 @@ func (x *JobDiffRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobDiffRequest.ProtoReflect.Descriptor instead.
 func (*JobDiffRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{92}
+	return file_v1_starling_proto_rawDescGZIP(), []int{93}
 }
 
 func (x *JobDiffRequest) GetMinIndex() uint64 {
@@ -7306,7 +7388,7 @@ type JobDiffResponse struct {
 
 func (x *JobDiffResponse) Reset() {
 	*x = JobDiffResponse{}
-	mi := &file_v1_starling_proto_msgTypes[93]
+	mi := &file_v1_starling_proto_msgTypes[94]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7318,7 +7400,7 @@ func (x *JobDiffResponse) String() string {
 func (*JobDiffResponse) ProtoMessage() {}
 
 func (x *JobDiffResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[93]
+	mi := &file_v1_starling_proto_msgTypes[94]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7331,7 +7413,7 @@ func (x *JobDiffResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobDiffResponse.ProtoReflect.Descriptor instead.
 func (*JobDiffResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{93}
+	return file_v1_starling_proto_rawDescGZIP(), []int{94}
 }
 
 func (x *JobDiffResponse) GetIndex() uint64 {
@@ -7384,7 +7466,7 @@ type ListJobsRequest struct {
 
 func (x *ListJobsRequest) Reset() {
 	*x = ListJobsRequest{}
-	mi := &file_v1_starling_proto_msgTypes[94]
+	mi := &file_v1_starling_proto_msgTypes[95]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7396,7 +7478,7 @@ func (x *ListJobsRequest) String() string {
 func (*ListJobsRequest) ProtoMessage() {}
 
 func (x *ListJobsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[94]
+	mi := &file_v1_starling_proto_msgTypes[95]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7409,7 +7491,7 @@ func (x *ListJobsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListJobsRequest.ProtoReflect.Descriptor instead.
 func (*ListJobsRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{94}
+	return file_v1_starling_proto_rawDescGZIP(), []int{95}
 }
 
 func (x *ListJobsRequest) GetMinIndex() uint64 {
@@ -7453,7 +7535,7 @@ type ListJobsResponse struct {
 
 func (x *ListJobsResponse) Reset() {
 	*x = ListJobsResponse{}
-	mi := &file_v1_starling_proto_msgTypes[95]
+	mi := &file_v1_starling_proto_msgTypes[96]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7465,7 +7547,7 @@ func (x *ListJobsResponse) String() string {
 func (*ListJobsResponse) ProtoMessage() {}
 
 func (x *ListJobsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[95]
+	mi := &file_v1_starling_proto_msgTypes[96]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7478,7 +7560,7 @@ func (x *ListJobsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListJobsResponse.ProtoReflect.Descriptor instead.
 func (*ListJobsResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{95}
+	return file_v1_starling_proto_rawDescGZIP(), []int{96}
 }
 
 func (x *ListJobsResponse) GetIndex() uint64 {
@@ -7542,7 +7624,7 @@ type Job struct {
 
 func (x *Job) Reset() {
 	*x = Job{}
-	mi := &file_v1_starling_proto_msgTypes[96]
+	mi := &file_v1_starling_proto_msgTypes[97]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7554,7 +7636,7 @@ func (x *Job) String() string {
 func (*Job) ProtoMessage() {}
 
 func (x *Job) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[96]
+	mi := &file_v1_starling_proto_msgTypes[97]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7567,7 +7649,7 @@ func (x *Job) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Job.ProtoReflect.Descriptor instead.
 func (*Job) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{96}
+	return file_v1_starling_proto_rawDescGZIP(), []int{97}
 }
 
 func (x *Job) GetName() string {
@@ -7689,7 +7771,7 @@ type PolicyAction struct {
 
 func (x *PolicyAction) Reset() {
 	*x = PolicyAction{}
-	mi := &file_v1_starling_proto_msgTypes[97]
+	mi := &file_v1_starling_proto_msgTypes[98]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7701,7 +7783,7 @@ func (x *PolicyAction) String() string {
 func (*PolicyAction) ProtoMessage() {}
 
 func (x *PolicyAction) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[97]
+	mi := &file_v1_starling_proto_msgTypes[98]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7714,7 +7796,7 @@ func (x *PolicyAction) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PolicyAction.ProtoReflect.Descriptor instead.
 func (*PolicyAction) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{97}
+	return file_v1_starling_proto_rawDescGZIP(), []int{98}
 }
 
 func (x *PolicyAction) GetIndex() uint64 {
@@ -7763,7 +7845,7 @@ type Update struct {
 
 func (x *Update) Reset() {
 	*x = Update{}
-	mi := &file_v1_starling_proto_msgTypes[98]
+	mi := &file_v1_starling_proto_msgTypes[99]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7775,7 +7857,7 @@ func (x *Update) String() string {
 func (*Update) ProtoMessage() {}
 
 func (x *Update) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[98]
+	mi := &file_v1_starling_proto_msgTypes[99]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7788,7 +7870,7 @@ func (x *Update) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Update.ProtoReflect.Descriptor instead.
 func (*Update) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{98}
+	return file_v1_starling_proto_rawDescGZIP(), []int{99}
 }
 
 func (x *Update) GetState() string {
@@ -7883,7 +7965,7 @@ type Counts struct {
 
 func (x *Counts) Reset() {
 	*x = Counts{}
-	mi := &file_v1_starling_proto_msgTypes[99]
+	mi := &file_v1_starling_proto_msgTypes[100]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -7895,7 +7977,7 @@ func (x *Counts) String() string {
 func (*Counts) ProtoMessage() {}
 
 func (x *Counts) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[99]
+	mi := &file_v1_starling_proto_msgTypes[100]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -7908,7 +7990,7 @@ func (x *Counts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Counts.ProtoReflect.Descriptor instead.
 func (*Counts) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{99}
+	return file_v1_starling_proto_rawDescGZIP(), []int{100}
 }
 
 func (x *Counts) GetDesired() uint32 {
@@ -8014,7 +8096,7 @@ type JobStatusRequest struct {
 
 func (x *JobStatusRequest) Reset() {
 	*x = JobStatusRequest{}
-	mi := &file_v1_starling_proto_msgTypes[100]
+	mi := &file_v1_starling_proto_msgTypes[101]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8026,7 +8108,7 @@ func (x *JobStatusRequest) String() string {
 func (*JobStatusRequest) ProtoMessage() {}
 
 func (x *JobStatusRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[100]
+	mi := &file_v1_starling_proto_msgTypes[101]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8039,7 +8121,7 @@ func (x *JobStatusRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobStatusRequest.ProtoReflect.Descriptor instead.
 func (*JobStatusRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{100}
+	return file_v1_starling_proto_rawDescGZIP(), []int{101}
 }
 
 func (x *JobStatusRequest) GetMinIndex() uint64 {
@@ -8111,7 +8193,7 @@ type JobStatusResponse struct {
 
 func (x *JobStatusResponse) Reset() {
 	*x = JobStatusResponse{}
-	mi := &file_v1_starling_proto_msgTypes[101]
+	mi := &file_v1_starling_proto_msgTypes[102]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8123,7 +8205,7 @@ func (x *JobStatusResponse) String() string {
 func (*JobStatusResponse) ProtoMessage() {}
 
 func (x *JobStatusResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[101]
+	mi := &file_v1_starling_proto_msgTypes[102]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8136,7 +8218,7 @@ func (x *JobStatusResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobStatusResponse.ProtoReflect.Descriptor instead.
 func (*JobStatusResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{101}
+	return file_v1_starling_proto_rawDescGZIP(), []int{102}
 }
 
 func (x *JobStatusResponse) GetIndex() uint64 {
@@ -8220,7 +8302,7 @@ type Grid struct {
 
 func (x *Grid) Reset() {
 	*x = Grid{}
-	mi := &file_v1_starling_proto_msgTypes[102]
+	mi := &file_v1_starling_proto_msgTypes[103]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8232,7 +8314,7 @@ func (x *Grid) String() string {
 func (*Grid) ProtoMessage() {}
 
 func (x *Grid) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[102]
+	mi := &file_v1_starling_proto_msgTypes[103]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8245,7 +8327,7 @@ func (x *Grid) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Grid.ProtoReflect.Descriptor instead.
 func (*Grid) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{102}
+	return file_v1_starling_proto_rawDescGZIP(), []int{103}
 }
 
 func (x *Grid) GetKinds() []*Slot {
@@ -8308,7 +8390,7 @@ type Task struct {
 
 func (x *Task) Reset() {
 	*x = Task{}
-	mi := &file_v1_starling_proto_msgTypes[103]
+	mi := &file_v1_starling_proto_msgTypes[104]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8320,7 +8402,7 @@ func (x *Task) String() string {
 func (*Task) ProtoMessage() {}
 
 func (x *Task) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[103]
+	mi := &file_v1_starling_proto_msgTypes[104]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8333,7 +8415,7 @@ func (x *Task) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Task.ProtoReflect.Descriptor instead.
 func (*Task) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{103}
+	return file_v1_starling_proto_rawDescGZIP(), []int{104}
 }
 
 func (x *Task) GetName() string {
@@ -8415,7 +8497,7 @@ type TaskChanges struct {
 
 func (x *TaskChanges) Reset() {
 	*x = TaskChanges{}
-	mi := &file_v1_starling_proto_msgTypes[104]
+	mi := &file_v1_starling_proto_msgTypes[105]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8427,7 +8509,7 @@ func (x *TaskChanges) String() string {
 func (*TaskChanges) ProtoMessage() {}
 
 func (x *TaskChanges) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[104]
+	mi := &file_v1_starling_proto_msgTypes[105]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8440,7 +8522,7 @@ func (x *TaskChanges) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskChanges.ProtoReflect.Descriptor instead.
 func (*TaskChanges) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{104}
+	return file_v1_starling_proto_rawDescGZIP(), []int{105}
 }
 
 func (x *TaskChanges) GetPlace() uint32 {
@@ -8496,7 +8578,7 @@ type Preemption struct {
 
 func (x *Preemption) Reset() {
 	*x = Preemption{}
-	mi := &file_v1_starling_proto_msgTypes[105]
+	mi := &file_v1_starling_proto_msgTypes[106]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8508,7 +8590,7 @@ func (x *Preemption) String() string {
 func (*Preemption) ProtoMessage() {}
 
 func (x *Preemption) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[105]
+	mi := &file_v1_starling_proto_msgTypes[106]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8521,7 +8603,7 @@ func (x *Preemption) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Preemption.ProtoReflect.Descriptor instead.
 func (*Preemption) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{105}
+	return file_v1_starling_proto_rawDescGZIP(), []int{106}
 }
 
 func (x *Preemption) GetSlot() uint32 {
@@ -8598,7 +8680,7 @@ type Slot struct {
 
 func (x *Slot) Reset() {
 	*x = Slot{}
-	mi := &file_v1_starling_proto_msgTypes[106]
+	mi := &file_v1_starling_proto_msgTypes[107]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8610,7 +8692,7 @@ func (x *Slot) String() string {
 func (*Slot) ProtoMessage() {}
 
 func (x *Slot) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[106]
+	mi := &file_v1_starling_proto_msgTypes[107]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8623,7 +8705,7 @@ func (x *Slot) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Slot.ProtoReflect.Descriptor instead.
 func (*Slot) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{106}
+	return file_v1_starling_proto_rawDescGZIP(), []int{107}
 }
 
 func (x *Slot) GetTask() string {
@@ -8756,7 +8838,7 @@ type Port struct {
 
 func (x *Port) Reset() {
 	*x = Port{}
-	mi := &file_v1_starling_proto_msgTypes[107]
+	mi := &file_v1_starling_proto_msgTypes[108]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8768,7 +8850,7 @@ func (x *Port) String() string {
 func (*Port) ProtoMessage() {}
 
 func (x *Port) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[107]
+	mi := &file_v1_starling_proto_msgTypes[108]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8781,7 +8863,7 @@ func (x *Port) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Port.ProtoReflect.Descriptor instead.
 func (*Port) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{107}
+	return file_v1_starling_proto_rawDescGZIP(), []int{108}
 }
 
 func (x *Port) GetName() string {
@@ -8808,7 +8890,7 @@ type WhyRequest struct {
 
 func (x *WhyRequest) Reset() {
 	*x = WhyRequest{}
-	mi := &file_v1_starling_proto_msgTypes[108]
+	mi := &file_v1_starling_proto_msgTypes[109]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8820,7 +8902,7 @@ func (x *WhyRequest) String() string {
 func (*WhyRequest) ProtoMessage() {}
 
 func (x *WhyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[108]
+	mi := &file_v1_starling_proto_msgTypes[109]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8833,7 +8915,7 @@ func (x *WhyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhyRequest.ProtoReflect.Descriptor instead.
 func (*WhyRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{108}
+	return file_v1_starling_proto_rawDescGZIP(), []int{109}
 }
 
 func (x *WhyRequest) GetMinIndex() uint64 {
@@ -8863,7 +8945,7 @@ type WhyResponse struct {
 
 func (x *WhyResponse) Reset() {
 	*x = WhyResponse{}
-	mi := &file_v1_starling_proto_msgTypes[109]
+	mi := &file_v1_starling_proto_msgTypes[110]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8875,7 +8957,7 @@ func (x *WhyResponse) String() string {
 func (*WhyResponse) ProtoMessage() {}
 
 func (x *WhyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[109]
+	mi := &file_v1_starling_proto_msgTypes[110]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8888,7 +8970,7 @@ func (x *WhyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WhyResponse.ProtoReflect.Descriptor instead.
 func (*WhyResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{109}
+	return file_v1_starling_proto_rawDescGZIP(), []int{110}
 }
 
 func (x *WhyResponse) GetIndex() uint64 {
@@ -8939,7 +9021,7 @@ type Finding struct {
 
 func (x *Finding) Reset() {
 	*x = Finding{}
-	mi := &file_v1_starling_proto_msgTypes[110]
+	mi := &file_v1_starling_proto_msgTypes[111]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -8951,7 +9033,7 @@ func (x *Finding) String() string {
 func (*Finding) ProtoMessage() {}
 
 func (x *Finding) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[110]
+	mi := &file_v1_starling_proto_msgTypes[111]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -8964,7 +9046,7 @@ func (x *Finding) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Finding.ProtoReflect.Descriptor instead.
 func (*Finding) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{110}
+	return file_v1_starling_proto_rawDescGZIP(), []int{111}
 }
 
 func (x *Finding) GetTask() string {
@@ -9030,7 +9112,7 @@ type ListPeersRequest struct {
 
 func (x *ListPeersRequest) Reset() {
 	*x = ListPeersRequest{}
-	mi := &file_v1_starling_proto_msgTypes[111]
+	mi := &file_v1_starling_proto_msgTypes[112]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9042,7 +9124,7 @@ func (x *ListPeersRequest) String() string {
 func (*ListPeersRequest) ProtoMessage() {}
 
 func (x *ListPeersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[111]
+	mi := &file_v1_starling_proto_msgTypes[112]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9055,7 +9137,7 @@ func (x *ListPeersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPeersRequest.ProtoReflect.Descriptor instead.
 func (*ListPeersRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{111}
+	return file_v1_starling_proto_rawDescGZIP(), []int{112}
 }
 
 func (x *ListPeersRequest) GetMinIndex() uint64 {
@@ -9102,7 +9184,7 @@ type ListPeersResponse struct {
 
 func (x *ListPeersResponse) Reset() {
 	*x = ListPeersResponse{}
-	mi := &file_v1_starling_proto_msgTypes[112]
+	mi := &file_v1_starling_proto_msgTypes[113]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9114,7 +9196,7 @@ func (x *ListPeersResponse) String() string {
 func (*ListPeersResponse) ProtoMessage() {}
 
 func (x *ListPeersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[112]
+	mi := &file_v1_starling_proto_msgTypes[113]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9127,7 +9209,7 @@ func (x *ListPeersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPeersResponse.ProtoReflect.Descriptor instead.
 func (*ListPeersResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{112}
+	return file_v1_starling_proto_rawDescGZIP(), []int{113}
 }
 
 func (x *ListPeersResponse) GetIndex() uint64 {
@@ -9215,7 +9297,7 @@ type Peer struct {
 
 func (x *Peer) Reset() {
 	*x = Peer{}
-	mi := &file_v1_starling_proto_msgTypes[113]
+	mi := &file_v1_starling_proto_msgTypes[114]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9227,7 +9309,7 @@ func (x *Peer) String() string {
 func (*Peer) ProtoMessage() {}
 
 func (x *Peer) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[113]
+	mi := &file_v1_starling_proto_msgTypes[114]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9240,7 +9322,7 @@ func (x *Peer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Peer.ProtoReflect.Descriptor instead.
 func (*Peer) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{113}
+	return file_v1_starling_proto_rawDescGZIP(), []int{114}
 }
 
 func (x *Peer) GetNode() string {
@@ -9430,7 +9512,7 @@ type JobOnNode struct {
 
 func (x *JobOnNode) Reset() {
 	*x = JobOnNode{}
-	mi := &file_v1_starling_proto_msgTypes[114]
+	mi := &file_v1_starling_proto_msgTypes[115]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9442,7 +9524,7 @@ func (x *JobOnNode) String() string {
 func (*JobOnNode) ProtoMessage() {}
 
 func (x *JobOnNode) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[114]
+	mi := &file_v1_starling_proto_msgTypes[115]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9455,7 +9537,7 @@ func (x *JobOnNode) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobOnNode.ProtoReflect.Descriptor instead.
 func (*JobOnNode) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{114}
+	return file_v1_starling_proto_rawDescGZIP(), []int{115}
 }
 
 func (x *JobOnNode) GetJob() string {
@@ -9496,7 +9578,7 @@ type HeldDevice struct {
 
 func (x *HeldDevice) Reset() {
 	*x = HeldDevice{}
-	mi := &file_v1_starling_proto_msgTypes[115]
+	mi := &file_v1_starling_proto_msgTypes[116]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9508,7 +9590,7 @@ func (x *HeldDevice) String() string {
 func (*HeldDevice) ProtoMessage() {}
 
 func (x *HeldDevice) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[115]
+	mi := &file_v1_starling_proto_msgTypes[116]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9521,7 +9603,7 @@ func (x *HeldDevice) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HeldDevice.ProtoReflect.Descriptor instead.
 func (*HeldDevice) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{115}
+	return file_v1_starling_proto_rawDescGZIP(), []int{116}
 }
 
 func (x *HeldDevice) GetKind() string {
@@ -9585,7 +9667,7 @@ type WatchRequest struct {
 
 func (x *WatchRequest) Reset() {
 	*x = WatchRequest{}
-	mi := &file_v1_starling_proto_msgTypes[116]
+	mi := &file_v1_starling_proto_msgTypes[117]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9597,7 +9679,7 @@ func (x *WatchRequest) String() string {
 func (*WatchRequest) ProtoMessage() {}
 
 func (x *WatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[116]
+	mi := &file_v1_starling_proto_msgTypes[117]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9610,7 +9692,7 @@ func (x *WatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRequest.ProtoReflect.Descriptor instead.
 func (*WatchRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{116}
+	return file_v1_starling_proto_rawDescGZIP(), []int{117}
 }
 
 func (x *WatchRequest) GetMinIndex() uint64 {
@@ -9711,7 +9793,7 @@ type WatchResponse struct {
 
 func (x *WatchResponse) Reset() {
 	*x = WatchResponse{}
-	mi := &file_v1_starling_proto_msgTypes[117]
+	mi := &file_v1_starling_proto_msgTypes[118]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9723,7 +9805,7 @@ func (x *WatchResponse) String() string {
 func (*WatchResponse) ProtoMessage() {}
 
 func (x *WatchResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[117]
+	mi := &file_v1_starling_proto_msgTypes[118]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9736,7 +9818,7 @@ func (x *WatchResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchResponse.ProtoReflect.Descriptor instead.
 func (*WatchResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{117}
+	return file_v1_starling_proto_rawDescGZIP(), []int{118}
 }
 
 func (x *WatchResponse) GetIndex() uint64 {
@@ -9910,7 +9992,7 @@ type Node struct {
 
 func (x *Node) Reset() {
 	*x = Node{}
-	mi := &file_v1_starling_proto_msgTypes[118]
+	mi := &file_v1_starling_proto_msgTypes[119]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -9922,7 +10004,7 @@ func (x *Node) String() string {
 func (*Node) ProtoMessage() {}
 
 func (x *Node) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[118]
+	mi := &file_v1_starling_proto_msgTypes[119]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -9935,7 +10017,7 @@ func (x *Node) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Node.ProtoReflect.Descriptor instead.
 func (*Node) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{118}
+	return file_v1_starling_proto_rawDescGZIP(), []int{119}
 }
 
 func (x *Node) GetName() string {
@@ -10036,7 +10118,7 @@ type Instance struct {
 
 func (x *Instance) Reset() {
 	*x = Instance{}
-	mi := &file_v1_starling_proto_msgTypes[119]
+	mi := &file_v1_starling_proto_msgTypes[120]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10048,7 +10130,7 @@ func (x *Instance) String() string {
 func (*Instance) ProtoMessage() {}
 
 func (x *Instance) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[119]
+	mi := &file_v1_starling_proto_msgTypes[120]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10061,7 +10143,7 @@ func (x *Instance) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Instance.ProtoReflect.Descriptor instead.
 func (*Instance) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{119}
+	return file_v1_starling_proto_rawDescGZIP(), []int{120}
 }
 
 func (x *Instance) GetJob() string {
@@ -10108,7 +10190,7 @@ type Endpoint struct {
 
 func (x *Endpoint) Reset() {
 	*x = Endpoint{}
-	mi := &file_v1_starling_proto_msgTypes[120]
+	mi := &file_v1_starling_proto_msgTypes[121]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10120,7 +10202,7 @@ func (x *Endpoint) String() string {
 func (*Endpoint) ProtoMessage() {}
 
 func (x *Endpoint) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[120]
+	mi := &file_v1_starling_proto_msgTypes[121]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10133,7 +10215,7 @@ func (x *Endpoint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Endpoint.ProtoReflect.Descriptor instead.
 func (*Endpoint) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{120}
+	return file_v1_starling_proto_rawDescGZIP(), []int{121}
 }
 
 func (x *Endpoint) GetJob() string {
@@ -10220,7 +10302,7 @@ type TailJournalRequest struct {
 
 func (x *TailJournalRequest) Reset() {
 	*x = TailJournalRequest{}
-	mi := &file_v1_starling_proto_msgTypes[121]
+	mi := &file_v1_starling_proto_msgTypes[122]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10232,7 +10314,7 @@ func (x *TailJournalRequest) String() string {
 func (*TailJournalRequest) ProtoMessage() {}
 
 func (x *TailJournalRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[121]
+	mi := &file_v1_starling_proto_msgTypes[122]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10245,7 +10327,7 @@ func (x *TailJournalRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TailJournalRequest.ProtoReflect.Descriptor instead.
 func (*TailJournalRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{121}
+	return file_v1_starling_proto_rawDescGZIP(), []int{122}
 }
 
 func (x *TailJournalRequest) GetMinIndex() uint64 {
@@ -10288,7 +10370,7 @@ type TailJournalResponse struct {
 
 func (x *TailJournalResponse) Reset() {
 	*x = TailJournalResponse{}
-	mi := &file_v1_starling_proto_msgTypes[122]
+	mi := &file_v1_starling_proto_msgTypes[123]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10300,7 +10382,7 @@ func (x *TailJournalResponse) String() string {
 func (*TailJournalResponse) ProtoMessage() {}
 
 func (x *TailJournalResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[122]
+	mi := &file_v1_starling_proto_msgTypes[123]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10313,7 +10395,7 @@ func (x *TailJournalResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TailJournalResponse.ProtoReflect.Descriptor instead.
 func (*TailJournalResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{122}
+	return file_v1_starling_proto_rawDescGZIP(), []int{123}
 }
 
 func (x *TailJournalResponse) GetIndex() uint64 {
@@ -10351,7 +10433,7 @@ type ExportRequest struct {
 
 func (x *ExportRequest) Reset() {
 	*x = ExportRequest{}
-	mi := &file_v1_starling_proto_msgTypes[123]
+	mi := &file_v1_starling_proto_msgTypes[124]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10363,7 +10445,7 @@ func (x *ExportRequest) String() string {
 func (*ExportRequest) ProtoMessage() {}
 
 func (x *ExportRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[123]
+	mi := &file_v1_starling_proto_msgTypes[124]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10376,7 +10458,7 @@ func (x *ExportRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportRequest.ProtoReflect.Descriptor instead.
 func (*ExportRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{123}
+	return file_v1_starling_proto_rawDescGZIP(), []int{124}
 }
 
 func (x *ExportRequest) GetFrom() string {
@@ -10412,7 +10494,7 @@ type ExportResponse struct {
 
 func (x *ExportResponse) Reset() {
 	*x = ExportResponse{}
-	mi := &file_v1_starling_proto_msgTypes[124]
+	mi := &file_v1_starling_proto_msgTypes[125]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10424,7 +10506,7 @@ func (x *ExportResponse) String() string {
 func (*ExportResponse) ProtoMessage() {}
 
 func (x *ExportResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[124]
+	mi := &file_v1_starling_proto_msgTypes[125]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10437,7 +10519,7 @@ func (x *ExportResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportResponse.ProtoReflect.Descriptor instead.
 func (*ExportResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{124}
+	return file_v1_starling_proto_rawDescGZIP(), []int{125}
 }
 
 func (x *ExportResponse) GetFrom() uint64 {
@@ -10472,7 +10554,7 @@ type DiffRequest struct {
 
 func (x *DiffRequest) Reset() {
 	*x = DiffRequest{}
-	mi := &file_v1_starling_proto_msgTypes[125]
+	mi := &file_v1_starling_proto_msgTypes[126]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10484,7 +10566,7 @@ func (x *DiffRequest) String() string {
 func (*DiffRequest) ProtoMessage() {}
 
 func (x *DiffRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[125]
+	mi := &file_v1_starling_proto_msgTypes[126]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10497,7 +10579,7 @@ func (x *DiffRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiffRequest.ProtoReflect.Descriptor instead.
 func (*DiffRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{125}
+	return file_v1_starling_proto_rawDescGZIP(), []int{126}
 }
 
 func (x *DiffRequest) GetFrom() string {
@@ -10528,7 +10610,7 @@ type DiffResponse struct {
 
 func (x *DiffResponse) Reset() {
 	*x = DiffResponse{}
-	mi := &file_v1_starling_proto_msgTypes[126]
+	mi := &file_v1_starling_proto_msgTypes[127]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10540,7 +10622,7 @@ func (x *DiffResponse) String() string {
 func (*DiffResponse) ProtoMessage() {}
 
 func (x *DiffResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[126]
+	mi := &file_v1_starling_proto_msgTypes[127]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10553,7 +10635,7 @@ func (x *DiffResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiffResponse.ProtoReflect.Descriptor instead.
 func (*DiffResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{126}
+	return file_v1_starling_proto_rawDescGZIP(), []int{127}
 }
 
 func (x *DiffResponse) GetFrom() uint64 {
@@ -10609,7 +10691,7 @@ type Changed struct {
 
 func (x *Changed) Reset() {
 	*x = Changed{}
-	mi := &file_v1_starling_proto_msgTypes[127]
+	mi := &file_v1_starling_proto_msgTypes[128]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10621,7 +10703,7 @@ func (x *Changed) String() string {
 func (*Changed) ProtoMessage() {}
 
 func (x *Changed) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[127]
+	mi := &file_v1_starling_proto_msgTypes[128]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10634,7 +10716,7 @@ func (x *Changed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Changed.ProtoReflect.Descriptor instead.
 func (*Changed) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{127}
+	return file_v1_starling_proto_rawDescGZIP(), []int{128}
 }
 
 func (x *Changed) GetKind() string {
@@ -10684,7 +10766,7 @@ type ChangeCause struct {
 
 func (x *ChangeCause) Reset() {
 	*x = ChangeCause{}
-	mi := &file_v1_starling_proto_msgTypes[128]
+	mi := &file_v1_starling_proto_msgTypes[129]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10696,7 +10778,7 @@ func (x *ChangeCause) String() string {
 func (*ChangeCause) ProtoMessage() {}
 
 func (x *ChangeCause) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[128]
+	mi := &file_v1_starling_proto_msgTypes[129]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10709,7 +10791,7 @@ func (x *ChangeCause) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangeCause.ProtoReflect.Descriptor instead.
 func (*ChangeCause) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{128}
+	return file_v1_starling_proto_rawDescGZIP(), []int{129}
 }
 
 func (x *ChangeCause) GetIndex() uint64 {
@@ -10748,7 +10830,7 @@ type BlameRequest struct {
 
 func (x *BlameRequest) Reset() {
 	*x = BlameRequest{}
-	mi := &file_v1_starling_proto_msgTypes[129]
+	mi := &file_v1_starling_proto_msgTypes[130]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10760,7 +10842,7 @@ func (x *BlameRequest) String() string {
 func (*BlameRequest) ProtoMessage() {}
 
 func (x *BlameRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[129]
+	mi := &file_v1_starling_proto_msgTypes[130]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10773,7 +10855,7 @@ func (x *BlameRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BlameRequest.ProtoReflect.Descriptor instead.
 func (*BlameRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{129}
+	return file_v1_starling_proto_rawDescGZIP(), []int{130}
 }
 
 func (x *BlameRequest) GetJob() string {
@@ -10818,7 +10900,7 @@ type UsageRequest struct {
 
 func (x *UsageRequest) Reset() {
 	*x = UsageRequest{}
-	mi := &file_v1_starling_proto_msgTypes[130]
+	mi := &file_v1_starling_proto_msgTypes[131]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10830,7 +10912,7 @@ func (x *UsageRequest) String() string {
 func (*UsageRequest) ProtoMessage() {}
 
 func (x *UsageRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[130]
+	mi := &file_v1_starling_proto_msgTypes[131]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10843,7 +10925,7 @@ func (x *UsageRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UsageRequest.ProtoReflect.Descriptor instead.
 func (*UsageRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{130}
+	return file_v1_starling_proto_rawDescGZIP(), []int{131}
 }
 
 func (x *UsageRequest) GetBy() []string {
@@ -10878,7 +10960,7 @@ type UsageResponse struct {
 
 func (x *UsageResponse) Reset() {
 	*x = UsageResponse{}
-	mi := &file_v1_starling_proto_msgTypes[131]
+	mi := &file_v1_starling_proto_msgTypes[132]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10890,7 +10972,7 @@ func (x *UsageResponse) String() string {
 func (*UsageResponse) ProtoMessage() {}
 
 func (x *UsageResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[131]
+	mi := &file_v1_starling_proto_msgTypes[132]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10903,7 +10985,7 @@ func (x *UsageResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UsageResponse.ProtoReflect.Descriptor instead.
 func (*UsageResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{131}
+	return file_v1_starling_proto_rawDescGZIP(), []int{132}
 }
 
 func (x *UsageResponse) GetSince() *timestamppb.Timestamp {
@@ -10944,7 +11026,7 @@ type UsageRow struct {
 
 func (x *UsageRow) Reset() {
 	*x = UsageRow{}
-	mi := &file_v1_starling_proto_msgTypes[132]
+	mi := &file_v1_starling_proto_msgTypes[133]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -10956,7 +11038,7 @@ func (x *UsageRow) String() string {
 func (*UsageRow) ProtoMessage() {}
 
 func (x *UsageRow) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[132]
+	mi := &file_v1_starling_proto_msgTypes[133]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -10969,7 +11051,7 @@ func (x *UsageRow) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UsageRow.ProtoReflect.Descriptor instead.
 func (*UsageRow) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{132}
+	return file_v1_starling_proto_rawDescGZIP(), []int{133}
 }
 
 func (x *UsageRow) GetKeys() []string {
@@ -11017,7 +11099,7 @@ type DeviceHours struct {
 
 func (x *DeviceHours) Reset() {
 	*x = DeviceHours{}
-	mi := &file_v1_starling_proto_msgTypes[133]
+	mi := &file_v1_starling_proto_msgTypes[134]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11029,7 +11111,7 @@ func (x *DeviceHours) String() string {
 func (*DeviceHours) ProtoMessage() {}
 
 func (x *DeviceHours) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[133]
+	mi := &file_v1_starling_proto_msgTypes[134]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11042,7 +11124,7 @@ func (x *DeviceHours) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeviceHours.ProtoReflect.Descriptor instead.
 func (*DeviceHours) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{133}
+	return file_v1_starling_proto_rawDescGZIP(), []int{134}
 }
 
 func (x *DeviceHours) GetKind() string {
@@ -11077,7 +11159,7 @@ type SeriesRequest struct {
 
 func (x *SeriesRequest) Reset() {
 	*x = SeriesRequest{}
-	mi := &file_v1_starling_proto_msgTypes[134]
+	mi := &file_v1_starling_proto_msgTypes[135]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11089,7 +11171,7 @@ func (x *SeriesRequest) String() string {
 func (*SeriesRequest) ProtoMessage() {}
 
 func (x *SeriesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[134]
+	mi := &file_v1_starling_proto_msgTypes[135]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11102,7 +11184,7 @@ func (x *SeriesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SeriesRequest.ProtoReflect.Descriptor instead.
 func (*SeriesRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{134}
+	return file_v1_starling_proto_rawDescGZIP(), []int{135}
 }
 
 func (x *SeriesRequest) GetMinIndex() uint64 {
@@ -11164,7 +11246,7 @@ type SeriesResponse struct {
 
 func (x *SeriesResponse) Reset() {
 	*x = SeriesResponse{}
-	mi := &file_v1_starling_proto_msgTypes[135]
+	mi := &file_v1_starling_proto_msgTypes[136]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11176,7 +11258,7 @@ func (x *SeriesResponse) String() string {
 func (*SeriesResponse) ProtoMessage() {}
 
 func (x *SeriesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[135]
+	mi := &file_v1_starling_proto_msgTypes[136]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11189,7 +11271,7 @@ func (x *SeriesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SeriesResponse.ProtoReflect.Descriptor instead.
 func (*SeriesResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{135}
+	return file_v1_starling_proto_rawDescGZIP(), []int{136}
 }
 
 func (x *SeriesResponse) GetIndex() uint64 {
@@ -11245,7 +11327,7 @@ type SeriesPoint struct {
 
 func (x *SeriesPoint) Reset() {
 	*x = SeriesPoint{}
-	mi := &file_v1_starling_proto_msgTypes[136]
+	mi := &file_v1_starling_proto_msgTypes[137]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11257,7 +11339,7 @@ func (x *SeriesPoint) String() string {
 func (*SeriesPoint) ProtoMessage() {}
 
 func (x *SeriesPoint) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[136]
+	mi := &file_v1_starling_proto_msgTypes[137]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11270,7 +11352,7 @@ func (x *SeriesPoint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SeriesPoint.ProtoReflect.Descriptor instead.
 func (*SeriesPoint) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{136}
+	return file_v1_starling_proto_rawDescGZIP(), []int{137}
 }
 
 func (x *SeriesPoint) GetIndex() uint64 {
@@ -11328,7 +11410,7 @@ type NodeStatsRequest struct {
 
 func (x *NodeStatsRequest) Reset() {
 	*x = NodeStatsRequest{}
-	mi := &file_v1_starling_proto_msgTypes[137]
+	mi := &file_v1_starling_proto_msgTypes[138]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11340,7 +11422,7 @@ func (x *NodeStatsRequest) String() string {
 func (*NodeStatsRequest) ProtoMessage() {}
 
 func (x *NodeStatsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[137]
+	mi := &file_v1_starling_proto_msgTypes[138]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11353,7 +11435,7 @@ func (x *NodeStatsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeStatsRequest.ProtoReflect.Descriptor instead.
 func (*NodeStatsRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{137}
+	return file_v1_starling_proto_rawDescGZIP(), []int{138}
 }
 
 func (x *NodeStatsRequest) GetMinIndex() uint64 {
@@ -11389,7 +11471,7 @@ type NodeStatsResponse struct {
 
 func (x *NodeStatsResponse) Reset() {
 	*x = NodeStatsResponse{}
-	mi := &file_v1_starling_proto_msgTypes[138]
+	mi := &file_v1_starling_proto_msgTypes[139]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11401,7 +11483,7 @@ func (x *NodeStatsResponse) String() string {
 func (*NodeStatsResponse) ProtoMessage() {}
 
 func (x *NodeStatsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[138]
+	mi := &file_v1_starling_proto_msgTypes[139]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11414,7 +11496,7 @@ func (x *NodeStatsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeStatsResponse.ProtoReflect.Descriptor instead.
 func (*NodeStatsResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{138}
+	return file_v1_starling_proto_rawDescGZIP(), []int{139}
 }
 
 func (x *NodeStatsResponse) GetIndex() uint64 {
@@ -11459,7 +11541,7 @@ type NodeUse struct {
 
 func (x *NodeUse) Reset() {
 	*x = NodeUse{}
-	mi := &file_v1_starling_proto_msgTypes[139]
+	mi := &file_v1_starling_proto_msgTypes[140]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11471,7 +11553,7 @@ func (x *NodeUse) String() string {
 func (*NodeUse) ProtoMessage() {}
 
 func (x *NodeUse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[139]
+	mi := &file_v1_starling_proto_msgTypes[140]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11484,7 +11566,7 @@ func (x *NodeUse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeUse.ProtoReflect.Descriptor instead.
 func (*NodeUse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{139}
+	return file_v1_starling_proto_rawDescGZIP(), []int{140}
 }
 
 func (x *NodeUse) GetNode() string {
@@ -11552,7 +11634,7 @@ type Use struct {
 
 func (x *Use) Reset() {
 	*x = Use{}
-	mi := &file_v1_starling_proto_msgTypes[140]
+	mi := &file_v1_starling_proto_msgTypes[141]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11564,7 +11646,7 @@ func (x *Use) String() string {
 func (*Use) ProtoMessage() {}
 
 func (x *Use) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[140]
+	mi := &file_v1_starling_proto_msgTypes[141]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11577,7 +11659,7 @@ func (x *Use) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Use.ProtoReflect.Descriptor instead.
 func (*Use) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{140}
+	return file_v1_starling_proto_rawDescGZIP(), []int{141}
 }
 
 func (x *Use) GetCpuMillicores() int64 {
@@ -11623,7 +11705,7 @@ type GPUUse struct {
 
 func (x *GPUUse) Reset() {
 	*x = GPUUse{}
-	mi := &file_v1_starling_proto_msgTypes[141]
+	mi := &file_v1_starling_proto_msgTypes[142]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11635,7 +11717,7 @@ func (x *GPUUse) String() string {
 func (*GPUUse) ProtoMessage() {}
 
 func (x *GPUUse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[141]
+	mi := &file_v1_starling_proto_msgTypes[142]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11648,7 +11730,7 @@ func (x *GPUUse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GPUUse.ProtoReflect.Descriptor instead.
 func (*GPUUse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{141}
+	return file_v1_starling_proto_rawDescGZIP(), []int{142}
 }
 
 func (x *GPUUse) GetNumber() uint32 {
@@ -11695,7 +11777,7 @@ type InstanceStatsRequest struct {
 
 func (x *InstanceStatsRequest) Reset() {
 	*x = InstanceStatsRequest{}
-	mi := &file_v1_starling_proto_msgTypes[142]
+	mi := &file_v1_starling_proto_msgTypes[143]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11707,7 +11789,7 @@ func (x *InstanceStatsRequest) String() string {
 func (*InstanceStatsRequest) ProtoMessage() {}
 
 func (x *InstanceStatsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[142]
+	mi := &file_v1_starling_proto_msgTypes[143]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11720,7 +11802,7 @@ func (x *InstanceStatsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InstanceStatsRequest.ProtoReflect.Descriptor instead.
 func (*InstanceStatsRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{142}
+	return file_v1_starling_proto_rawDescGZIP(), []int{143}
 }
 
 func (x *InstanceStatsRequest) GetMinIndex() uint64 {
@@ -11772,7 +11854,7 @@ type InstanceStatsResponse struct {
 
 func (x *InstanceStatsResponse) Reset() {
 	*x = InstanceStatsResponse{}
-	mi := &file_v1_starling_proto_msgTypes[143]
+	mi := &file_v1_starling_proto_msgTypes[144]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11784,7 +11866,7 @@ func (x *InstanceStatsResponse) String() string {
 func (*InstanceStatsResponse) ProtoMessage() {}
 
 func (x *InstanceStatsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[143]
+	mi := &file_v1_starling_proto_msgTypes[144]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11797,7 +11879,7 @@ func (x *InstanceStatsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InstanceStatsResponse.ProtoReflect.Descriptor instead.
 func (*InstanceStatsResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{143}
+	return file_v1_starling_proto_rawDescGZIP(), []int{144}
 }
 
 func (x *InstanceStatsResponse) GetIndex() uint64 {
@@ -11854,7 +11936,7 @@ type InstanceUse struct {
 
 func (x *InstanceUse) Reset() {
 	*x = InstanceUse{}
-	mi := &file_v1_starling_proto_msgTypes[144]
+	mi := &file_v1_starling_proto_msgTypes[145]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11866,7 +11948,7 @@ func (x *InstanceUse) String() string {
 func (*InstanceUse) ProtoMessage() {}
 
 func (x *InstanceUse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[144]
+	mi := &file_v1_starling_proto_msgTypes[145]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11879,7 +11961,7 @@ func (x *InstanceUse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InstanceUse.ProtoReflect.Descriptor instead.
 func (*InstanceUse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{144}
+	return file_v1_starling_proto_rawDescGZIP(), []int{145}
 }
 
 func (x *InstanceUse) GetTask() string {
@@ -11964,7 +12046,7 @@ type InstanceSecret struct {
 
 func (x *InstanceSecret) Reset() {
 	*x = InstanceSecret{}
-	mi := &file_v1_starling_proto_msgTypes[145]
+	mi := &file_v1_starling_proto_msgTypes[146]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -11976,7 +12058,7 @@ func (x *InstanceSecret) String() string {
 func (*InstanceSecret) ProtoMessage() {}
 
 func (x *InstanceSecret) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[145]
+	mi := &file_v1_starling_proto_msgTypes[146]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -11989,7 +12071,7 @@ func (x *InstanceSecret) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InstanceSecret.ProtoReflect.Descriptor instead.
 func (*InstanceSecret) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{145}
+	return file_v1_starling_proto_rawDescGZIP(), []int{146}
 }
 
 func (x *InstanceSecret) GetUse() *SecretUse {
@@ -12031,7 +12113,7 @@ type JournalEntry struct {
 
 func (x *JournalEntry) Reset() {
 	*x = JournalEntry{}
-	mi := &file_v1_starling_proto_msgTypes[146]
+	mi := &file_v1_starling_proto_msgTypes[147]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12043,7 +12125,7 @@ func (x *JournalEntry) String() string {
 func (*JournalEntry) ProtoMessage() {}
 
 func (x *JournalEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[146]
+	mi := &file_v1_starling_proto_msgTypes[147]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12056,7 +12138,7 @@ func (x *JournalEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JournalEntry.ProtoReflect.Descriptor instead.
 func (*JournalEntry) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{146}
+	return file_v1_starling_proto_rawDescGZIP(), []int{147}
 }
 
 func (x *JournalEntry) GetIndex() uint64 {
@@ -12149,7 +12231,7 @@ type CommandWords struct {
 
 func (x *CommandWords) Reset() {
 	*x = CommandWords{}
-	mi := &file_v1_starling_proto_msgTypes[147]
+	mi := &file_v1_starling_proto_msgTypes[148]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12161,7 +12243,7 @@ func (x *CommandWords) String() string {
 func (*CommandWords) ProtoMessage() {}
 
 func (x *CommandWords) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[147]
+	mi := &file_v1_starling_proto_msgTypes[148]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12174,7 +12256,7 @@ func (x *CommandWords) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CommandWords.ProtoReflect.Descriptor instead.
 func (*CommandWords) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{147}
+	return file_v1_starling_proto_rawDescGZIP(), []int{148}
 }
 
 func (x *CommandWords) GetKind() string {
@@ -12237,7 +12319,7 @@ type EffectWords struct {
 
 func (x *EffectWords) Reset() {
 	*x = EffectWords{}
-	mi := &file_v1_starling_proto_msgTypes[148]
+	mi := &file_v1_starling_proto_msgTypes[149]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12249,7 +12331,7 @@ func (x *EffectWords) String() string {
 func (*EffectWords) ProtoMessage() {}
 
 func (x *EffectWords) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[148]
+	mi := &file_v1_starling_proto_msgTypes[149]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12262,7 +12344,7 @@ func (x *EffectWords) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EffectWords.ProtoReflect.Descriptor instead.
 func (*EffectWords) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{148}
+	return file_v1_starling_proto_rawDescGZIP(), []int{149}
 }
 
 func (x *EffectWords) GetKind() string {
@@ -12332,7 +12414,7 @@ type LogsRequest struct {
 
 func (x *LogsRequest) Reset() {
 	*x = LogsRequest{}
-	mi := &file_v1_starling_proto_msgTypes[149]
+	mi := &file_v1_starling_proto_msgTypes[150]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12344,7 +12426,7 @@ func (x *LogsRequest) String() string {
 func (*LogsRequest) ProtoMessage() {}
 
 func (x *LogsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[149]
+	mi := &file_v1_starling_proto_msgTypes[150]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12357,7 +12439,7 @@ func (x *LogsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogsRequest.ProtoReflect.Descriptor instead.
 func (*LogsRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{149}
+	return file_v1_starling_proto_rawDescGZIP(), []int{150}
 }
 
 func (x *LogsRequest) GetMinIndex() uint64 {
@@ -12436,7 +12518,7 @@ type LogsResponse struct {
 
 func (x *LogsResponse) Reset() {
 	*x = LogsResponse{}
-	mi := &file_v1_starling_proto_msgTypes[150]
+	mi := &file_v1_starling_proto_msgTypes[151]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12448,7 +12530,7 @@ func (x *LogsResponse) String() string {
 func (*LogsResponse) ProtoMessage() {}
 
 func (x *LogsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[150]
+	mi := &file_v1_starling_proto_msgTypes[151]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12461,7 +12543,7 @@ func (x *LogsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogsResponse.ProtoReflect.Descriptor instead.
 func (*LogsResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{150}
+	return file_v1_starling_proto_rawDescGZIP(), []int{151}
 }
 
 func (x *LogsResponse) GetIndex() uint64 {
@@ -12511,7 +12593,7 @@ type FilesRequest struct {
 
 func (x *FilesRequest) Reset() {
 	*x = FilesRequest{}
-	mi := &file_v1_starling_proto_msgTypes[151]
+	mi := &file_v1_starling_proto_msgTypes[152]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12523,7 +12605,7 @@ func (x *FilesRequest) String() string {
 func (*FilesRequest) ProtoMessage() {}
 
 func (x *FilesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[151]
+	mi := &file_v1_starling_proto_msgTypes[152]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12536,7 +12618,7 @@ func (x *FilesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FilesRequest.ProtoReflect.Descriptor instead.
 func (*FilesRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{151}
+	return file_v1_starling_proto_rawDescGZIP(), []int{152}
 }
 
 func (x *FilesRequest) GetMinIndex() uint64 {
@@ -12606,7 +12688,7 @@ type FilesResponse struct {
 
 func (x *FilesResponse) Reset() {
 	*x = FilesResponse{}
-	mi := &file_v1_starling_proto_msgTypes[152]
+	mi := &file_v1_starling_proto_msgTypes[153]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12618,7 +12700,7 @@ func (x *FilesResponse) String() string {
 func (*FilesResponse) ProtoMessage() {}
 
 func (x *FilesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[152]
+	mi := &file_v1_starling_proto_msgTypes[153]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12631,7 +12713,7 @@ func (x *FilesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FilesResponse.ProtoReflect.Descriptor instead.
 func (*FilesResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{152}
+	return file_v1_starling_proto_rawDescGZIP(), []int{153}
 }
 
 func (x *FilesResponse) GetIndex() uint64 {
@@ -12700,7 +12782,7 @@ type FileInfo struct {
 
 func (x *FileInfo) Reset() {
 	*x = FileInfo{}
-	mi := &file_v1_starling_proto_msgTypes[153]
+	mi := &file_v1_starling_proto_msgTypes[154]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12712,7 +12794,7 @@ func (x *FileInfo) String() string {
 func (*FileInfo) ProtoMessage() {}
 
 func (x *FileInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[153]
+	mi := &file_v1_starling_proto_msgTypes[154]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12725,7 +12807,7 @@ func (x *FileInfo) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FileInfo.ProtoReflect.Descriptor instead.
 func (*FileInfo) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{153}
+	return file_v1_starling_proto_rawDescGZIP(), []int{154}
 }
 
 func (x *FileInfo) GetName() string {
@@ -12808,7 +12890,7 @@ type ExecRequest struct {
 
 func (x *ExecRequest) Reset() {
 	*x = ExecRequest{}
-	mi := &file_v1_starling_proto_msgTypes[154]
+	mi := &file_v1_starling_proto_msgTypes[155]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12820,7 +12902,7 @@ func (x *ExecRequest) String() string {
 func (*ExecRequest) ProtoMessage() {}
 
 func (x *ExecRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[154]
+	mi := &file_v1_starling_proto_msgTypes[155]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12833,7 +12915,7 @@ func (x *ExecRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecRequest.ProtoReflect.Descriptor instead.
 func (*ExecRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{154}
+	return file_v1_starling_proto_rawDescGZIP(), []int{155}
 }
 
 func (x *ExecRequest) GetMinIndex() uint64 {
@@ -12966,7 +13048,7 @@ type ExecResponse struct {
 
 func (x *ExecResponse) Reset() {
 	*x = ExecResponse{}
-	mi := &file_v1_starling_proto_msgTypes[155]
+	mi := &file_v1_starling_proto_msgTypes[156]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -12978,7 +13060,7 @@ func (x *ExecResponse) String() string {
 func (*ExecResponse) ProtoMessage() {}
 
 func (x *ExecResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[155]
+	mi := &file_v1_starling_proto_msgTypes[156]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -12991,7 +13073,7 @@ func (x *ExecResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecResponse.ProtoReflect.Descriptor instead.
 func (*ExecResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{155}
+	return file_v1_starling_proto_rawDescGZIP(), []int{156}
 }
 
 func (x *ExecResponse) GetIndex() uint64 {
@@ -13060,7 +13142,7 @@ type ListSessionsRequest struct {
 
 func (x *ListSessionsRequest) Reset() {
 	*x = ListSessionsRequest{}
-	mi := &file_v1_starling_proto_msgTypes[156]
+	mi := &file_v1_starling_proto_msgTypes[157]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13072,7 +13154,7 @@ func (x *ListSessionsRequest) String() string {
 func (*ListSessionsRequest) ProtoMessage() {}
 
 func (x *ListSessionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[156]
+	mi := &file_v1_starling_proto_msgTypes[157]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13085,7 +13167,7 @@ func (x *ListSessionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSessionsRequest.ProtoReflect.Descriptor instead.
 func (*ListSessionsRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{156}
+	return file_v1_starling_proto_rawDescGZIP(), []int{157}
 }
 
 func (x *ListSessionsRequest) GetMinIndex() uint64 {
@@ -13143,7 +13225,7 @@ type ListSessionsResponse struct {
 
 func (x *ListSessionsResponse) Reset() {
 	*x = ListSessionsResponse{}
-	mi := &file_v1_starling_proto_msgTypes[157]
+	mi := &file_v1_starling_proto_msgTypes[158]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13155,7 +13237,7 @@ func (x *ListSessionsResponse) String() string {
 func (*ListSessionsResponse) ProtoMessage() {}
 
 func (x *ListSessionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[157]
+	mi := &file_v1_starling_proto_msgTypes[158]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13168,7 +13250,7 @@ func (x *ListSessionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSessionsResponse.ProtoReflect.Descriptor instead.
 func (*ListSessionsResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{157}
+	return file_v1_starling_proto_rawDescGZIP(), []int{158}
 }
 
 func (x *ListSessionsResponse) GetIndex() uint64 {
@@ -13217,7 +13299,7 @@ type Session struct {
 
 func (x *Session) Reset() {
 	*x = Session{}
-	mi := &file_v1_starling_proto_msgTypes[158]
+	mi := &file_v1_starling_proto_msgTypes[159]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13229,7 +13311,7 @@ func (x *Session) String() string {
 func (*Session) ProtoMessage() {}
 
 func (x *Session) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[158]
+	mi := &file_v1_starling_proto_msgTypes[159]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13242,7 +13324,7 @@ func (x *Session) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Session.ProtoReflect.Descriptor instead.
 func (*Session) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{158}
+	return file_v1_starling_proto_rawDescGZIP(), []int{159}
 }
 
 func (x *Session) GetName() string {
@@ -13303,7 +13385,7 @@ type OutputRequest struct {
 
 func (x *OutputRequest) Reset() {
 	*x = OutputRequest{}
-	mi := &file_v1_starling_proto_msgTypes[159]
+	mi := &file_v1_starling_proto_msgTypes[160]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13315,7 +13397,7 @@ func (x *OutputRequest) String() string {
 func (*OutputRequest) ProtoMessage() {}
 
 func (x *OutputRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[159]
+	mi := &file_v1_starling_proto_msgTypes[160]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13328,7 +13410,7 @@ func (x *OutputRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutputRequest.ProtoReflect.Descriptor instead.
 func (*OutputRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{159}
+	return file_v1_starling_proto_rawDescGZIP(), []int{160}
 }
 
 func (x *OutputRequest) GetOutput() string {
@@ -13376,7 +13458,7 @@ type OutputResponse struct {
 
 func (x *OutputResponse) Reset() {
 	*x = OutputResponse{}
-	mi := &file_v1_starling_proto_msgTypes[160]
+	mi := &file_v1_starling_proto_msgTypes[161]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13388,7 +13470,7 @@ func (x *OutputResponse) String() string {
 func (*OutputResponse) ProtoMessage() {}
 
 func (x *OutputResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[160]
+	mi := &file_v1_starling_proto_msgTypes[161]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13401,7 +13483,7 @@ func (x *OutputResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutputResponse.ProtoReflect.Descriptor instead.
 func (*OutputResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{160}
+	return file_v1_starling_proto_rawDescGZIP(), []int{161}
 }
 
 func (x *OutputResponse) GetData() []byte {
@@ -13420,7 +13502,7 @@ type RulesRequest struct {
 
 func (x *RulesRequest) Reset() {
 	*x = RulesRequest{}
-	mi := &file_v1_starling_proto_msgTypes[161]
+	mi := &file_v1_starling_proto_msgTypes[162]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13432,7 +13514,7 @@ func (x *RulesRequest) String() string {
 func (*RulesRequest) ProtoMessage() {}
 
 func (x *RulesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[161]
+	mi := &file_v1_starling_proto_msgTypes[162]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13445,7 +13527,7 @@ func (x *RulesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RulesRequest.ProtoReflect.Descriptor instead.
 func (*RulesRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{161}
+	return file_v1_starling_proto_rawDescGZIP(), []int{162}
 }
 
 func (x *RulesRequest) GetMinIndex() uint64 {
@@ -13470,7 +13552,7 @@ type RulesResponse struct {
 
 func (x *RulesResponse) Reset() {
 	*x = RulesResponse{}
-	mi := &file_v1_starling_proto_msgTypes[162]
+	mi := &file_v1_starling_proto_msgTypes[163]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13482,7 +13564,7 @@ func (x *RulesResponse) String() string {
 func (*RulesResponse) ProtoMessage() {}
 
 func (x *RulesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[162]
+	mi := &file_v1_starling_proto_msgTypes[163]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13495,7 +13577,7 @@ func (x *RulesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RulesResponse.ProtoReflect.Descriptor instead.
 func (*RulesResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{162}
+	return file_v1_starling_proto_rawDescGZIP(), []int{163}
 }
 
 func (x *RulesResponse) GetIndex() uint64 {
@@ -13539,7 +13621,7 @@ type RulesOfMember struct {
 
 func (x *RulesOfMember) Reset() {
 	*x = RulesOfMember{}
-	mi := &file_v1_starling_proto_msgTypes[163]
+	mi := &file_v1_starling_proto_msgTypes[164]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13551,7 +13633,7 @@ func (x *RulesOfMember) String() string {
 func (*RulesOfMember) ProtoMessage() {}
 
 func (x *RulesOfMember) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[163]
+	mi := &file_v1_starling_proto_msgTypes[164]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13564,7 +13646,7 @@ func (x *RulesOfMember) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RulesOfMember.ProtoReflect.Descriptor instead.
 func (*RulesOfMember) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{163}
+	return file_v1_starling_proto_rawDescGZIP(), []int{164}
 }
 
 func (x *RulesOfMember) GetPeer() string {
@@ -13591,7 +13673,7 @@ type RaiseRulesRequest struct {
 
 func (x *RaiseRulesRequest) Reset() {
 	*x = RaiseRulesRequest{}
-	mi := &file_v1_starling_proto_msgTypes[164]
+	mi := &file_v1_starling_proto_msgTypes[165]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13603,7 +13685,7 @@ func (x *RaiseRulesRequest) String() string {
 func (*RaiseRulesRequest) ProtoMessage() {}
 
 func (x *RaiseRulesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[164]
+	mi := &file_v1_starling_proto_msgTypes[165]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13616,7 +13698,7 @@ func (x *RaiseRulesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RaiseRulesRequest.ProtoReflect.Descriptor instead.
 func (*RaiseRulesRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{164}
+	return file_v1_starling_proto_rawDescGZIP(), []int{165}
 }
 
 func (x *RaiseRulesRequest) GetVersion() uint32 {
@@ -13635,7 +13717,7 @@ type RaiseRulesResponse struct {
 
 func (x *RaiseRulesResponse) Reset() {
 	*x = RaiseRulesResponse{}
-	mi := &file_v1_starling_proto_msgTypes[165]
+	mi := &file_v1_starling_proto_msgTypes[166]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13647,7 +13729,7 @@ func (x *RaiseRulesResponse) String() string {
 func (*RaiseRulesResponse) ProtoMessage() {}
 
 func (x *RaiseRulesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[165]
+	mi := &file_v1_starling_proto_msgTypes[166]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13660,7 +13742,7 @@ func (x *RaiseRulesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RaiseRulesResponse.ProtoReflect.Descriptor instead.
 func (*RaiseRulesResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{165}
+	return file_v1_starling_proto_rawDescGZIP(), []int{166}
 }
 
 func (x *RaiseRulesResponse) GetIndex() uint64 {
@@ -13678,7 +13760,7 @@ type QuorumRequest struct {
 
 func (x *QuorumRequest) Reset() {
 	*x = QuorumRequest{}
-	mi := &file_v1_starling_proto_msgTypes[166]
+	mi := &file_v1_starling_proto_msgTypes[167]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13690,7 +13772,7 @@ func (x *QuorumRequest) String() string {
 func (*QuorumRequest) ProtoMessage() {}
 
 func (x *QuorumRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[166]
+	mi := &file_v1_starling_proto_msgTypes[167]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13703,7 +13785,7 @@ func (x *QuorumRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuorumRequest.ProtoReflect.Descriptor instead.
 func (*QuorumRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{166}
+	return file_v1_starling_proto_rawDescGZIP(), []int{167}
 }
 
 type QuorumResponse struct {
@@ -13723,7 +13805,7 @@ type QuorumResponse struct {
 
 func (x *QuorumResponse) Reset() {
 	*x = QuorumResponse{}
-	mi := &file_v1_starling_proto_msgTypes[167]
+	mi := &file_v1_starling_proto_msgTypes[168]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13735,7 +13817,7 @@ func (x *QuorumResponse) String() string {
 func (*QuorumResponse) ProtoMessage() {}
 
 func (x *QuorumResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[167]
+	mi := &file_v1_starling_proto_msgTypes[168]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13748,7 +13830,7 @@ func (x *QuorumResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuorumResponse.ProtoReflect.Descriptor instead.
 func (*QuorumResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{167}
+	return file_v1_starling_proto_rawDescGZIP(), []int{168}
 }
 
 func (x *QuorumResponse) GetEndpoints() []string {
@@ -13810,7 +13892,7 @@ type QuorumMember struct {
 
 func (x *QuorumMember) Reset() {
 	*x = QuorumMember{}
-	mi := &file_v1_starling_proto_msgTypes[168]
+	mi := &file_v1_starling_proto_msgTypes[169]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13822,7 +13904,7 @@ func (x *QuorumMember) String() string {
 func (*QuorumMember) ProtoMessage() {}
 
 func (x *QuorumMember) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[168]
+	mi := &file_v1_starling_proto_msgTypes[169]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13835,7 +13917,7 @@ func (x *QuorumMember) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuorumMember.ProtoReflect.Descriptor instead.
 func (*QuorumMember) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{168}
+	return file_v1_starling_proto_rawDescGZIP(), []int{169}
 }
 
 func (x *QuorumMember) GetNode() string {
@@ -13921,7 +14003,7 @@ type QuorumMachine struct {
 
 func (x *QuorumMachine) Reset() {
 	*x = QuorumMachine{}
-	mi := &file_v1_starling_proto_msgTypes[169]
+	mi := &file_v1_starling_proto_msgTypes[170]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13933,7 +14015,7 @@ func (x *QuorumMachine) String() string {
 func (*QuorumMachine) ProtoMessage() {}
 
 func (x *QuorumMachine) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[169]
+	mi := &file_v1_starling_proto_msgTypes[170]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -13946,7 +14028,7 @@ func (x *QuorumMachine) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QuorumMachine.ProtoReflect.Descriptor instead.
 func (*QuorumMachine) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{169}
+	return file_v1_starling_proto_rawDescGZIP(), []int{170}
 }
 
 func (x *QuorumMachine) GetNode() string {
@@ -13981,7 +14063,7 @@ type ChangeQuorumRequest struct {
 
 func (x *ChangeQuorumRequest) Reset() {
 	*x = ChangeQuorumRequest{}
-	mi := &file_v1_starling_proto_msgTypes[170]
+	mi := &file_v1_starling_proto_msgTypes[171]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -13993,7 +14075,7 @@ func (x *ChangeQuorumRequest) String() string {
 func (*ChangeQuorumRequest) ProtoMessage() {}
 
 func (x *ChangeQuorumRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[170]
+	mi := &file_v1_starling_proto_msgTypes[171]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -14006,7 +14088,7 @@ func (x *ChangeQuorumRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangeQuorumRequest.ProtoReflect.Descriptor instead.
 func (*ChangeQuorumRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{170}
+	return file_v1_starling_proto_rawDescGZIP(), []int{171}
 }
 
 func (x *ChangeQuorumRequest) GetAction() string {
@@ -14031,7 +14113,7 @@ type ChangeQuorumResponse struct {
 
 func (x *ChangeQuorumResponse) Reset() {
 	*x = ChangeQuorumResponse{}
-	mi := &file_v1_starling_proto_msgTypes[171]
+	mi := &file_v1_starling_proto_msgTypes[172]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -14043,7 +14125,7 @@ func (x *ChangeQuorumResponse) String() string {
 func (*ChangeQuorumResponse) ProtoMessage() {}
 
 func (x *ChangeQuorumResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[171]
+	mi := &file_v1_starling_proto_msgTypes[172]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -14056,7 +14138,7 @@ func (x *ChangeQuorumResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangeQuorumResponse.ProtoReflect.Descriptor instead.
 func (*ChangeQuorumResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{171}
+	return file_v1_starling_proto_rawDescGZIP(), []int{172}
 }
 
 type InfoRequest struct {
@@ -14068,7 +14150,7 @@ type InfoRequest struct {
 
 func (x *InfoRequest) Reset() {
 	*x = InfoRequest{}
-	mi := &file_v1_starling_proto_msgTypes[172]
+	mi := &file_v1_starling_proto_msgTypes[173]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -14080,7 +14162,7 @@ func (x *InfoRequest) String() string {
 func (*InfoRequest) ProtoMessage() {}
 
 func (x *InfoRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[172]
+	mi := &file_v1_starling_proto_msgTypes[173]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -14093,7 +14175,7 @@ func (x *InfoRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InfoRequest.ProtoReflect.Descriptor instead.
 func (*InfoRequest) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{172}
+	return file_v1_starling_proto_rawDescGZIP(), []int{173}
 }
 
 func (x *InfoRequest) GetMinIndex() uint64 {
@@ -14126,7 +14208,7 @@ type InfoResponse struct {
 
 func (x *InfoResponse) Reset() {
 	*x = InfoResponse{}
-	mi := &file_v1_starling_proto_msgTypes[173]
+	mi := &file_v1_starling_proto_msgTypes[174]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -14138,7 +14220,7 @@ func (x *InfoResponse) String() string {
 func (*InfoResponse) ProtoMessage() {}
 
 func (x *InfoResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[173]
+	mi := &file_v1_starling_proto_msgTypes[174]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -14151,7 +14233,7 @@ func (x *InfoResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InfoResponse.ProtoReflect.Descriptor instead.
 func (*InfoResponse) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{173}
+	return file_v1_starling_proto_rawDescGZIP(), []int{174}
 }
 
 func (x *InfoResponse) GetIndex() uint64 {
@@ -14223,7 +14305,7 @@ type Wait struct {
 
 func (x *Wait) Reset() {
 	*x = Wait{}
-	mi := &file_v1_starling_proto_msgTypes[174]
+	mi := &file_v1_starling_proto_msgTypes[175]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -14235,7 +14317,7 @@ func (x *Wait) String() string {
 func (*Wait) ProtoMessage() {}
 
 func (x *Wait) ProtoReflect() protoreflect.Message {
-	mi := &file_v1_starling_proto_msgTypes[174]
+	mi := &file_v1_starling_proto_msgTypes[175]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -14248,7 +14330,7 @@ func (x *Wait) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Wait.ProtoReflect.Descriptor instead.
 func (*Wait) Descriptor() ([]byte, []int) {
-	return file_v1_starling_proto_rawDescGZIP(), []int{174}
+	return file_v1_starling_proto_rawDescGZIP(), []int{175}
 }
 
 func (x *Wait) GetAllocation() string {
@@ -14436,12 +14518,18 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\tread_only\x18\x03 \x01(\bR\breadOnly\";\n" +
 	"\bHostPath\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1b\n" +
-	"\tread_only\x18\x02 \x01(\bR\breadOnly\"j\n" +
+	"\tread_only\x18\x02 \x01(\bR\breadOnly\"\x9a\x01\n" +
 	"\tSecretUse\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1b\n" +
 	"\ton_change\x18\x02 \x01(\tR\bonChange\x12\x12\n" +
 	"\x04path\x18\x03 \x01(\tR\x04path\x12\x18\n" +
-	"\aversion\x18\x04 \x01(\rR\aversion\"Z\n" +
+	"\aversion\x18\x04 \x01(\rR\aversion\x12.\n" +
+	"\x05vault\x18\x05 \x01(\v2\x18.starling.v1.VaultSecretR\x05vault\"a\n" +
+	"\vVaultSecret\x12\x14\n" +
+	"\x05mount\x18\x01 \x01(\tR\x05mount\x12\x12\n" +
+	"\x04path\x18\x02 \x01(\tR\x04path\x12\x14\n" +
+	"\x05field\x18\x03 \x01(\tR\x05field\x12\x12\n" +
+	"\x04role\x18\x04 \x01(\tR\x04role\"Z\n" +
 	"\aIDToken\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1a\n" +
 	"\baudience\x18\x02 \x01(\tR\baudience\x12\x1f\n" +
@@ -15572,7 +15660,7 @@ func file_v1_starling_proto_rawDescGZIP() []byte {
 	return file_v1_starling_proto_rawDescData
 }
 
-var file_v1_starling_proto_msgTypes = make([]protoimpl.MessageInfo, 175)
+var file_v1_starling_proto_msgTypes = make([]protoimpl.MessageInfo, 176)
 var file_v1_starling_proto_goTypes = []any{
 	(*ErrorDetail)(nil),             // 0: starling.v1.ErrorDetail
 	(*Problem)(nil),                 // 1: starling.v1.Problem
@@ -15593,163 +15681,164 @@ var file_v1_starling_proto_goTypes = []any{
 	(*Mount)(nil),                   // 16: starling.v1.Mount
 	(*HostPath)(nil),                // 17: starling.v1.HostPath
 	(*SecretUse)(nil),               // 18: starling.v1.SecretUse
-	(*IDToken)(nil),                 // 19: starling.v1.IDToken
-	(*Disconnect)(nil),              // 20: starling.v1.Disconnect
-	(*Check)(nil),                   // 21: starling.v1.Check
-	(*SubmitJobRequest)(nil),        // 22: starling.v1.SubmitJobRequest
-	(*SubmitJobResponse)(nil),       // 23: starling.v1.SubmitJobResponse
-	(*KillJobRequest)(nil),          // 24: starling.v1.KillJobRequest
-	(*KillJobResponse)(nil),         // 25: starling.v1.KillJobResponse
-	(*PlanJobRequest)(nil),          // 26: starling.v1.PlanJobRequest
-	(*PlanJobResponse)(nil),         // 27: starling.v1.PlanJobResponse
-	(*Change)(nil),                  // 28: starling.v1.Change
-	(*TaskPlan)(nil),                // 29: starling.v1.TaskPlan
-	(*Wave)(nil),                    // 30: starling.v1.Wave
-	(*Step)(nil),                    // 31: starling.v1.Step
-	(*WhatIfRequest)(nil),           // 32: starling.v1.WhatIfRequest
-	(*ImaginedNodes)(nil),           // 33: starling.v1.ImaginedNodes
-	(*WhatIfResponse)(nil),          // 34: starling.v1.WhatIfResponse
-	(*Difference)(nil),              // 35: starling.v1.Difference
-	(*DifferenceCount)(nil),         // 36: starling.v1.DifferenceCount
-	(*JobFinding)(nil),              // 37: starling.v1.JobFinding
-	(*SteerUpdateRequest)(nil),      // 38: starling.v1.SteerUpdateRequest
-	(*SteerUpdateResponse)(nil),     // 39: starling.v1.SteerUpdateResponse
-	(*RevertJobRequest)(nil),        // 40: starling.v1.RevertJobRequest
-	(*RevertJobResponse)(nil),       // 41: starling.v1.RevertJobResponse
-	(*RestartJobRequest)(nil),       // 42: starling.v1.RestartJobRequest
-	(*RestartJobResponse)(nil),      // 43: starling.v1.RestartJobResponse
-	(*SuspendJobRequest)(nil),       // 44: starling.v1.SuspendJobRequest
-	(*SuspendJobResponse)(nil),      // 45: starling.v1.SuspendJobResponse
-	(*SealTaskRequest)(nil),         // 46: starling.v1.SealTaskRequest
-	(*SealTaskResponse)(nil),        // 47: starling.v1.SealTaskResponse
-	(*EndAllocationRequest)(nil),    // 48: starling.v1.EndAllocationRequest
-	(*EndAllocationResponse)(nil),   // 49: starling.v1.EndAllocationResponse
-	(*ListVolumesRequest)(nil),      // 50: starling.v1.ListVolumesRequest
-	(*ListVolumesResponse)(nil),     // 51: starling.v1.ListVolumesResponse
-	(*Volumes)(nil),                 // 52: starling.v1.Volumes
-	(*PutSecretRequest)(nil),        // 53: starling.v1.PutSecretRequest
-	(*PutSecretResponse)(nil),       // 54: starling.v1.PutSecretResponse
-	(*ListSecretsRequest)(nil),      // 55: starling.v1.ListSecretsRequest
-	(*ListSecretsResponse)(nil),     // 56: starling.v1.ListSecretsResponse
-	(*Secret)(nil),                  // 57: starling.v1.Secret
-	(*SecretVersion)(nil),           // 58: starling.v1.SecretVersion
-	(*RemoveSecretRequest)(nil),     // 59: starling.v1.RemoveSecretRequest
-	(*RemoveSecretResponse)(nil),    // 60: starling.v1.RemoveSecretResponse
-	(*RemoveVolumesRequest)(nil),    // 61: starling.v1.RemoveVolumesRequest
-	(*RemoveVolumesResponse)(nil),   // 62: starling.v1.RemoveVolumesResponse
-	(*VolumeStatsRequest)(nil),      // 63: starling.v1.VolumeStatsRequest
-	(*VolumeStatsResponse)(nil),     // 64: starling.v1.VolumeStatsResponse
-	(*VolumeUse)(nil),               // 65: starling.v1.VolumeUse
-	(*ReadVolumesRequest)(nil),      // 66: starling.v1.ReadVolumesRequest
-	(*ReadVolumesResponse)(nil),     // 67: starling.v1.ReadVolumesResponse
-	(*RelocateVolumesRequest)(nil),  // 68: starling.v1.RelocateVolumesRequest
-	(*RelocateVolumesResponse)(nil), // 69: starling.v1.RelocateVolumesResponse
-	(*DrainNodeRequest)(nil),        // 70: starling.v1.DrainNodeRequest
-	(*DrainNodeResponse)(nil),       // 71: starling.v1.DrainNodeResponse
-	(*PoolSpec)(nil),                // 72: starling.v1.PoolSpec
-	(*Quota)(nil),                   // 73: starling.v1.Quota
-	(*ChangePoolsRequest)(nil),      // 74: starling.v1.ChangePoolsRequest
-	(*ChangePoolsResponse)(nil),     // 75: starling.v1.ChangePoolsResponse
-	(*PlanPoolsRequest)(nil),        // 76: starling.v1.PlanPoolsRequest
-	(*PlanPoolsResponse)(nil),       // 77: starling.v1.PlanPoolsResponse
-	(*PoolChange)(nil),              // 78: starling.v1.PoolChange
-	(*EntitlementChange)(nil),       // 79: starling.v1.EntitlementChange
-	(*ListPoolsRequest)(nil),        // 80: starling.v1.ListPoolsRequest
-	(*ListPoolsResponse)(nil),       // 81: starling.v1.ListPoolsResponse
-	(*Amount)(nil),                  // 82: starling.v1.Amount
-	(*Pool)(nil),                    // 83: starling.v1.Pool
-	(*PoolUse)(nil),                 // 84: starling.v1.PoolUse
-	(*PoolStatusRequest)(nil),       // 85: starling.v1.PoolStatusRequest
-	(*PoolStatusResponse)(nil),      // 86: starling.v1.PoolStatusResponse
-	(*PoolExplanation)(nil),         // 87: starling.v1.PoolExplanation
-	(*Part)(nil),                    // 88: starling.v1.Part
-	(*JobHistoryRequest)(nil),       // 89: starling.v1.JobHistoryRequest
-	(*JobHistoryResponse)(nil),      // 90: starling.v1.JobHistoryResponse
-	(*JobVersion)(nil),              // 91: starling.v1.JobVersion
-	(*JobDiffRequest)(nil),          // 92: starling.v1.JobDiffRequest
-	(*JobDiffResponse)(nil),         // 93: starling.v1.JobDiffResponse
-	(*ListJobsRequest)(nil),         // 94: starling.v1.ListJobsRequest
-	(*ListJobsResponse)(nil),        // 95: starling.v1.ListJobsResponse
-	(*Job)(nil),                     // 96: starling.v1.Job
-	(*PolicyAction)(nil),            // 97: starling.v1.PolicyAction
-	(*Update)(nil),                  // 98: starling.v1.Update
-	(*Counts)(nil),                  // 99: starling.v1.Counts
-	(*JobStatusRequest)(nil),        // 100: starling.v1.JobStatusRequest
-	(*JobStatusResponse)(nil),       // 101: starling.v1.JobStatusResponse
-	(*Grid)(nil),                    // 102: starling.v1.Grid
-	(*Task)(nil),                    // 103: starling.v1.Task
-	(*TaskChanges)(nil),             // 104: starling.v1.TaskChanges
-	(*Preemption)(nil),              // 105: starling.v1.Preemption
-	(*Slot)(nil),                    // 106: starling.v1.Slot
-	(*Port)(nil),                    // 107: starling.v1.Port
-	(*WhyRequest)(nil),              // 108: starling.v1.WhyRequest
-	(*WhyResponse)(nil),             // 109: starling.v1.WhyResponse
-	(*Finding)(nil),                 // 110: starling.v1.Finding
-	(*ListPeersRequest)(nil),        // 111: starling.v1.ListPeersRequest
-	(*ListPeersResponse)(nil),       // 112: starling.v1.ListPeersResponse
-	(*Peer)(nil),                    // 113: starling.v1.Peer
-	(*JobOnNode)(nil),               // 114: starling.v1.JobOnNode
-	(*HeldDevice)(nil),              // 115: starling.v1.HeldDevice
-	(*WatchRequest)(nil),            // 116: starling.v1.WatchRequest
-	(*WatchResponse)(nil),           // 117: starling.v1.WatchResponse
-	(*Node)(nil),                    // 118: starling.v1.Node
-	(*Instance)(nil),                // 119: starling.v1.Instance
-	(*Endpoint)(nil),                // 120: starling.v1.Endpoint
-	(*TailJournalRequest)(nil),      // 121: starling.v1.TailJournalRequest
-	(*TailJournalResponse)(nil),     // 122: starling.v1.TailJournalResponse
-	(*ExportRequest)(nil),           // 123: starling.v1.ExportRequest
-	(*ExportResponse)(nil),          // 124: starling.v1.ExportResponse
-	(*DiffRequest)(nil),             // 125: starling.v1.DiffRequest
-	(*DiffResponse)(nil),            // 126: starling.v1.DiffResponse
-	(*Changed)(nil),                 // 127: starling.v1.Changed
-	(*ChangeCause)(nil),             // 128: starling.v1.ChangeCause
-	(*BlameRequest)(nil),            // 129: starling.v1.BlameRequest
-	(*UsageRequest)(nil),            // 130: starling.v1.UsageRequest
-	(*UsageResponse)(nil),           // 131: starling.v1.UsageResponse
-	(*UsageRow)(nil),                // 132: starling.v1.UsageRow
-	(*DeviceHours)(nil),             // 133: starling.v1.DeviceHours
-	(*SeriesRequest)(nil),           // 134: starling.v1.SeriesRequest
-	(*SeriesResponse)(nil),          // 135: starling.v1.SeriesResponse
-	(*SeriesPoint)(nil),             // 136: starling.v1.SeriesPoint
-	(*NodeStatsRequest)(nil),        // 137: starling.v1.NodeStatsRequest
-	(*NodeStatsResponse)(nil),       // 138: starling.v1.NodeStatsResponse
-	(*NodeUse)(nil),                 // 139: starling.v1.NodeUse
-	(*Use)(nil),                     // 140: starling.v1.Use
-	(*GPUUse)(nil),                  // 141: starling.v1.GPUUse
-	(*InstanceStatsRequest)(nil),    // 142: starling.v1.InstanceStatsRequest
-	(*InstanceStatsResponse)(nil),   // 143: starling.v1.InstanceStatsResponse
-	(*InstanceUse)(nil),             // 144: starling.v1.InstanceUse
-	(*InstanceSecret)(nil),          // 145: starling.v1.InstanceSecret
-	(*JournalEntry)(nil),            // 146: starling.v1.JournalEntry
-	(*CommandWords)(nil),            // 147: starling.v1.CommandWords
-	(*EffectWords)(nil),             // 148: starling.v1.EffectWords
-	(*LogsRequest)(nil),             // 149: starling.v1.LogsRequest
-	(*LogsResponse)(nil),            // 150: starling.v1.LogsResponse
-	(*FilesRequest)(nil),            // 151: starling.v1.FilesRequest
-	(*FilesResponse)(nil),           // 152: starling.v1.FilesResponse
-	(*FileInfo)(nil),                // 153: starling.v1.FileInfo
-	(*ExecRequest)(nil),             // 154: starling.v1.ExecRequest
-	(*ExecResponse)(nil),            // 155: starling.v1.ExecResponse
-	(*ListSessionsRequest)(nil),     // 156: starling.v1.ListSessionsRequest
-	(*ListSessionsResponse)(nil),    // 157: starling.v1.ListSessionsResponse
-	(*Session)(nil),                 // 158: starling.v1.Session
-	(*OutputRequest)(nil),           // 159: starling.v1.OutputRequest
-	(*OutputResponse)(nil),          // 160: starling.v1.OutputResponse
-	(*RulesRequest)(nil),            // 161: starling.v1.RulesRequest
-	(*RulesResponse)(nil),           // 162: starling.v1.RulesResponse
-	(*RulesOfMember)(nil),           // 163: starling.v1.RulesOfMember
-	(*RaiseRulesRequest)(nil),       // 164: starling.v1.RaiseRulesRequest
-	(*RaiseRulesResponse)(nil),      // 165: starling.v1.RaiseRulesResponse
-	(*QuorumRequest)(nil),           // 166: starling.v1.QuorumRequest
-	(*QuorumResponse)(nil),          // 167: starling.v1.QuorumResponse
-	(*QuorumMember)(nil),            // 168: starling.v1.QuorumMember
-	(*QuorumMachine)(nil),           // 169: starling.v1.QuorumMachine
-	(*ChangeQuorumRequest)(nil),     // 170: starling.v1.ChangeQuorumRequest
-	(*ChangeQuorumResponse)(nil),    // 171: starling.v1.ChangeQuorumResponse
-	(*InfoRequest)(nil),             // 172: starling.v1.InfoRequest
-	(*InfoResponse)(nil),            // 173: starling.v1.InfoResponse
-	(*Wait)(nil),                    // 174: starling.v1.Wait
-	(*timestamppb.Timestamp)(nil),   // 175: google.protobuf.Timestamp
+	(*VaultSecret)(nil),             // 19: starling.v1.VaultSecret
+	(*IDToken)(nil),                 // 20: starling.v1.IDToken
+	(*Disconnect)(nil),              // 21: starling.v1.Disconnect
+	(*Check)(nil),                   // 22: starling.v1.Check
+	(*SubmitJobRequest)(nil),        // 23: starling.v1.SubmitJobRequest
+	(*SubmitJobResponse)(nil),       // 24: starling.v1.SubmitJobResponse
+	(*KillJobRequest)(nil),          // 25: starling.v1.KillJobRequest
+	(*KillJobResponse)(nil),         // 26: starling.v1.KillJobResponse
+	(*PlanJobRequest)(nil),          // 27: starling.v1.PlanJobRequest
+	(*PlanJobResponse)(nil),         // 28: starling.v1.PlanJobResponse
+	(*Change)(nil),                  // 29: starling.v1.Change
+	(*TaskPlan)(nil),                // 30: starling.v1.TaskPlan
+	(*Wave)(nil),                    // 31: starling.v1.Wave
+	(*Step)(nil),                    // 32: starling.v1.Step
+	(*WhatIfRequest)(nil),           // 33: starling.v1.WhatIfRequest
+	(*ImaginedNodes)(nil),           // 34: starling.v1.ImaginedNodes
+	(*WhatIfResponse)(nil),          // 35: starling.v1.WhatIfResponse
+	(*Difference)(nil),              // 36: starling.v1.Difference
+	(*DifferenceCount)(nil),         // 37: starling.v1.DifferenceCount
+	(*JobFinding)(nil),              // 38: starling.v1.JobFinding
+	(*SteerUpdateRequest)(nil),      // 39: starling.v1.SteerUpdateRequest
+	(*SteerUpdateResponse)(nil),     // 40: starling.v1.SteerUpdateResponse
+	(*RevertJobRequest)(nil),        // 41: starling.v1.RevertJobRequest
+	(*RevertJobResponse)(nil),       // 42: starling.v1.RevertJobResponse
+	(*RestartJobRequest)(nil),       // 43: starling.v1.RestartJobRequest
+	(*RestartJobResponse)(nil),      // 44: starling.v1.RestartJobResponse
+	(*SuspendJobRequest)(nil),       // 45: starling.v1.SuspendJobRequest
+	(*SuspendJobResponse)(nil),      // 46: starling.v1.SuspendJobResponse
+	(*SealTaskRequest)(nil),         // 47: starling.v1.SealTaskRequest
+	(*SealTaskResponse)(nil),        // 48: starling.v1.SealTaskResponse
+	(*EndAllocationRequest)(nil),    // 49: starling.v1.EndAllocationRequest
+	(*EndAllocationResponse)(nil),   // 50: starling.v1.EndAllocationResponse
+	(*ListVolumesRequest)(nil),      // 51: starling.v1.ListVolumesRequest
+	(*ListVolumesResponse)(nil),     // 52: starling.v1.ListVolumesResponse
+	(*Volumes)(nil),                 // 53: starling.v1.Volumes
+	(*PutSecretRequest)(nil),        // 54: starling.v1.PutSecretRequest
+	(*PutSecretResponse)(nil),       // 55: starling.v1.PutSecretResponse
+	(*ListSecretsRequest)(nil),      // 56: starling.v1.ListSecretsRequest
+	(*ListSecretsResponse)(nil),     // 57: starling.v1.ListSecretsResponse
+	(*Secret)(nil),                  // 58: starling.v1.Secret
+	(*SecretVersion)(nil),           // 59: starling.v1.SecretVersion
+	(*RemoveSecretRequest)(nil),     // 60: starling.v1.RemoveSecretRequest
+	(*RemoveSecretResponse)(nil),    // 61: starling.v1.RemoveSecretResponse
+	(*RemoveVolumesRequest)(nil),    // 62: starling.v1.RemoveVolumesRequest
+	(*RemoveVolumesResponse)(nil),   // 63: starling.v1.RemoveVolumesResponse
+	(*VolumeStatsRequest)(nil),      // 64: starling.v1.VolumeStatsRequest
+	(*VolumeStatsResponse)(nil),     // 65: starling.v1.VolumeStatsResponse
+	(*VolumeUse)(nil),               // 66: starling.v1.VolumeUse
+	(*ReadVolumesRequest)(nil),      // 67: starling.v1.ReadVolumesRequest
+	(*ReadVolumesResponse)(nil),     // 68: starling.v1.ReadVolumesResponse
+	(*RelocateVolumesRequest)(nil),  // 69: starling.v1.RelocateVolumesRequest
+	(*RelocateVolumesResponse)(nil), // 70: starling.v1.RelocateVolumesResponse
+	(*DrainNodeRequest)(nil),        // 71: starling.v1.DrainNodeRequest
+	(*DrainNodeResponse)(nil),       // 72: starling.v1.DrainNodeResponse
+	(*PoolSpec)(nil),                // 73: starling.v1.PoolSpec
+	(*Quota)(nil),                   // 74: starling.v1.Quota
+	(*ChangePoolsRequest)(nil),      // 75: starling.v1.ChangePoolsRequest
+	(*ChangePoolsResponse)(nil),     // 76: starling.v1.ChangePoolsResponse
+	(*PlanPoolsRequest)(nil),        // 77: starling.v1.PlanPoolsRequest
+	(*PlanPoolsResponse)(nil),       // 78: starling.v1.PlanPoolsResponse
+	(*PoolChange)(nil),              // 79: starling.v1.PoolChange
+	(*EntitlementChange)(nil),       // 80: starling.v1.EntitlementChange
+	(*ListPoolsRequest)(nil),        // 81: starling.v1.ListPoolsRequest
+	(*ListPoolsResponse)(nil),       // 82: starling.v1.ListPoolsResponse
+	(*Amount)(nil),                  // 83: starling.v1.Amount
+	(*Pool)(nil),                    // 84: starling.v1.Pool
+	(*PoolUse)(nil),                 // 85: starling.v1.PoolUse
+	(*PoolStatusRequest)(nil),       // 86: starling.v1.PoolStatusRequest
+	(*PoolStatusResponse)(nil),      // 87: starling.v1.PoolStatusResponse
+	(*PoolExplanation)(nil),         // 88: starling.v1.PoolExplanation
+	(*Part)(nil),                    // 89: starling.v1.Part
+	(*JobHistoryRequest)(nil),       // 90: starling.v1.JobHistoryRequest
+	(*JobHistoryResponse)(nil),      // 91: starling.v1.JobHistoryResponse
+	(*JobVersion)(nil),              // 92: starling.v1.JobVersion
+	(*JobDiffRequest)(nil),          // 93: starling.v1.JobDiffRequest
+	(*JobDiffResponse)(nil),         // 94: starling.v1.JobDiffResponse
+	(*ListJobsRequest)(nil),         // 95: starling.v1.ListJobsRequest
+	(*ListJobsResponse)(nil),        // 96: starling.v1.ListJobsResponse
+	(*Job)(nil),                     // 97: starling.v1.Job
+	(*PolicyAction)(nil),            // 98: starling.v1.PolicyAction
+	(*Update)(nil),                  // 99: starling.v1.Update
+	(*Counts)(nil),                  // 100: starling.v1.Counts
+	(*JobStatusRequest)(nil),        // 101: starling.v1.JobStatusRequest
+	(*JobStatusResponse)(nil),       // 102: starling.v1.JobStatusResponse
+	(*Grid)(nil),                    // 103: starling.v1.Grid
+	(*Task)(nil),                    // 104: starling.v1.Task
+	(*TaskChanges)(nil),             // 105: starling.v1.TaskChanges
+	(*Preemption)(nil),              // 106: starling.v1.Preemption
+	(*Slot)(nil),                    // 107: starling.v1.Slot
+	(*Port)(nil),                    // 108: starling.v1.Port
+	(*WhyRequest)(nil),              // 109: starling.v1.WhyRequest
+	(*WhyResponse)(nil),             // 110: starling.v1.WhyResponse
+	(*Finding)(nil),                 // 111: starling.v1.Finding
+	(*ListPeersRequest)(nil),        // 112: starling.v1.ListPeersRequest
+	(*ListPeersResponse)(nil),       // 113: starling.v1.ListPeersResponse
+	(*Peer)(nil),                    // 114: starling.v1.Peer
+	(*JobOnNode)(nil),               // 115: starling.v1.JobOnNode
+	(*HeldDevice)(nil),              // 116: starling.v1.HeldDevice
+	(*WatchRequest)(nil),            // 117: starling.v1.WatchRequest
+	(*WatchResponse)(nil),           // 118: starling.v1.WatchResponse
+	(*Node)(nil),                    // 119: starling.v1.Node
+	(*Instance)(nil),                // 120: starling.v1.Instance
+	(*Endpoint)(nil),                // 121: starling.v1.Endpoint
+	(*TailJournalRequest)(nil),      // 122: starling.v1.TailJournalRequest
+	(*TailJournalResponse)(nil),     // 123: starling.v1.TailJournalResponse
+	(*ExportRequest)(nil),           // 124: starling.v1.ExportRequest
+	(*ExportResponse)(nil),          // 125: starling.v1.ExportResponse
+	(*DiffRequest)(nil),             // 126: starling.v1.DiffRequest
+	(*DiffResponse)(nil),            // 127: starling.v1.DiffResponse
+	(*Changed)(nil),                 // 128: starling.v1.Changed
+	(*ChangeCause)(nil),             // 129: starling.v1.ChangeCause
+	(*BlameRequest)(nil),            // 130: starling.v1.BlameRequest
+	(*UsageRequest)(nil),            // 131: starling.v1.UsageRequest
+	(*UsageResponse)(nil),           // 132: starling.v1.UsageResponse
+	(*UsageRow)(nil),                // 133: starling.v1.UsageRow
+	(*DeviceHours)(nil),             // 134: starling.v1.DeviceHours
+	(*SeriesRequest)(nil),           // 135: starling.v1.SeriesRequest
+	(*SeriesResponse)(nil),          // 136: starling.v1.SeriesResponse
+	(*SeriesPoint)(nil),             // 137: starling.v1.SeriesPoint
+	(*NodeStatsRequest)(nil),        // 138: starling.v1.NodeStatsRequest
+	(*NodeStatsResponse)(nil),       // 139: starling.v1.NodeStatsResponse
+	(*NodeUse)(nil),                 // 140: starling.v1.NodeUse
+	(*Use)(nil),                     // 141: starling.v1.Use
+	(*GPUUse)(nil),                  // 142: starling.v1.GPUUse
+	(*InstanceStatsRequest)(nil),    // 143: starling.v1.InstanceStatsRequest
+	(*InstanceStatsResponse)(nil),   // 144: starling.v1.InstanceStatsResponse
+	(*InstanceUse)(nil),             // 145: starling.v1.InstanceUse
+	(*InstanceSecret)(nil),          // 146: starling.v1.InstanceSecret
+	(*JournalEntry)(nil),            // 147: starling.v1.JournalEntry
+	(*CommandWords)(nil),            // 148: starling.v1.CommandWords
+	(*EffectWords)(nil),             // 149: starling.v1.EffectWords
+	(*LogsRequest)(nil),             // 150: starling.v1.LogsRequest
+	(*LogsResponse)(nil),            // 151: starling.v1.LogsResponse
+	(*FilesRequest)(nil),            // 152: starling.v1.FilesRequest
+	(*FilesResponse)(nil),           // 153: starling.v1.FilesResponse
+	(*FileInfo)(nil),                // 154: starling.v1.FileInfo
+	(*ExecRequest)(nil),             // 155: starling.v1.ExecRequest
+	(*ExecResponse)(nil),            // 156: starling.v1.ExecResponse
+	(*ListSessionsRequest)(nil),     // 157: starling.v1.ListSessionsRequest
+	(*ListSessionsResponse)(nil),    // 158: starling.v1.ListSessionsResponse
+	(*Session)(nil),                 // 159: starling.v1.Session
+	(*OutputRequest)(nil),           // 160: starling.v1.OutputRequest
+	(*OutputResponse)(nil),          // 161: starling.v1.OutputResponse
+	(*RulesRequest)(nil),            // 162: starling.v1.RulesRequest
+	(*RulesResponse)(nil),           // 163: starling.v1.RulesResponse
+	(*RulesOfMember)(nil),           // 164: starling.v1.RulesOfMember
+	(*RaiseRulesRequest)(nil),       // 165: starling.v1.RaiseRulesRequest
+	(*RaiseRulesResponse)(nil),      // 166: starling.v1.RaiseRulesResponse
+	(*QuorumRequest)(nil),           // 167: starling.v1.QuorumRequest
+	(*QuorumResponse)(nil),          // 168: starling.v1.QuorumResponse
+	(*QuorumMember)(nil),            // 169: starling.v1.QuorumMember
+	(*QuorumMachine)(nil),           // 170: starling.v1.QuorumMachine
+	(*ChangeQuorumRequest)(nil),     // 171: starling.v1.ChangeQuorumRequest
+	(*ChangeQuorumResponse)(nil),    // 172: starling.v1.ChangeQuorumResponse
+	(*InfoRequest)(nil),             // 173: starling.v1.InfoRequest
+	(*InfoResponse)(nil),            // 174: starling.v1.InfoResponse
+	(*Wait)(nil),                    // 175: starling.v1.Wait
+	(*timestamppb.Timestamp)(nil),   // 176: google.protobuf.Timestamp
 }
 var file_v1_starling_proto_depIdxs = []int32{
 	1,   // 0: starling.v1.ErrorDetail.problems:type_name -> starling.v1.Problem
@@ -15766,272 +15855,273 @@ var file_v1_starling_proto_depIdxs = []int32{
 	7,   // 11: starling.v1.TaskSpec.labels:type_name -> starling.v1.Variable
 	13,  // 12: starling.v1.TaskSpec.restart:type_name -> starling.v1.Restart
 	15,  // 13: starling.v1.TaskSpec.container:type_name -> starling.v1.Container
-	19,  // 14: starling.v1.TaskSpec.id_tokens:type_name -> starling.v1.IDToken
+	20,  // 14: starling.v1.TaskSpec.id_tokens:type_name -> starling.v1.IDToken
 	18,  // 15: starling.v1.TaskSpec.secrets:type_name -> starling.v1.SecretUse
 	17,  // 16: starling.v1.TaskSpec.host_paths:type_name -> starling.v1.HostPath
 	14,  // 17: starling.v1.TaskSpec.reschedule:type_name -> starling.v1.Reschedule
-	20,  // 18: starling.v1.TaskSpec.disconnect:type_name -> starling.v1.Disconnect
-	21,  // 19: starling.v1.TaskSpec.checks:type_name -> starling.v1.Check
+	21,  // 18: starling.v1.TaskSpec.disconnect:type_name -> starling.v1.Disconnect
+	22,  // 19: starling.v1.TaskSpec.checks:type_name -> starling.v1.Check
 	3,   // 20: starling.v1.TaskSpec.policies:type_name -> starling.v1.LifecyclePolicy
 	12,  // 21: starling.v1.Constraint.all:type_name -> starling.v1.Constraint
 	12,  // 22: starling.v1.Constraint.any:type_name -> starling.v1.Constraint
 	16,  // 23: starling.v1.Container.mounts:type_name -> starling.v1.Mount
-	7,   // 24: starling.v1.Check.headers:type_name -> starling.v1.Variable
-	2,   // 25: starling.v1.SubmitJobRequest.spec:type_name -> starling.v1.JobSpec
-	2,   // 26: starling.v1.PlanJobRequest.spec:type_name -> starling.v1.JobSpec
-	28,  // 27: starling.v1.PlanJobResponse.changes:type_name -> starling.v1.Change
-	29,  // 28: starling.v1.PlanJobResponse.tasks:type_name -> starling.v1.TaskPlan
-	30,  // 29: starling.v1.PlanJobResponse.waves:type_name -> starling.v1.Wave
-	110, // 30: starling.v1.PlanJobResponse.findings:type_name -> starling.v1.Finding
-	98,  // 31: starling.v1.PlanJobResponse.update:type_name -> starling.v1.Update
-	31,  // 32: starling.v1.Wave.steps:type_name -> starling.v1.Step
-	33,  // 33: starling.v1.WhatIfRequest.add:type_name -> starling.v1.ImaginedNodes
-	2,   // 34: starling.v1.WhatIfRequest.run:type_name -> starling.v1.JobSpec
-	72,  // 35: starling.v1.WhatIfRequest.pools:type_name -> starling.v1.PoolSpec
-	8,   // 36: starling.v1.ImaginedNodes.capacity:type_name -> starling.v1.Resources
-	10,  // 37: starling.v1.ImaginedNodes.devices:type_name -> starling.v1.Device
-	7,   // 38: starling.v1.ImaginedNodes.attributes:type_name -> starling.v1.Variable
-	35,  // 39: starling.v1.WhatIfResponse.differences:type_name -> starling.v1.Difference
-	36,  // 40: starling.v1.WhatIfResponse.counts:type_name -> starling.v1.DifferenceCount
-	82,  // 41: starling.v1.WhatIfResponse.capacity_before:type_name -> starling.v1.Amount
-	82,  // 42: starling.v1.WhatIfResponse.capacity_after:type_name -> starling.v1.Amount
-	37,  // 43: starling.v1.WhatIfResponse.findings:type_name -> starling.v1.JobFinding
-	110, // 44: starling.v1.JobFinding.finding:type_name -> starling.v1.Finding
-	175, // 45: starling.v1.ListVolumesResponse.time:type_name -> google.protobuf.Timestamp
-	52,  // 46: starling.v1.ListVolumesResponse.volumes:type_name -> starling.v1.Volumes
-	175, // 47: starling.v1.Volumes.since:type_name -> google.protobuf.Timestamp
-	175, // 48: starling.v1.Volumes.until:type_name -> google.protobuf.Timestamp
-	175, // 49: starling.v1.ListSecretsResponse.time:type_name -> google.protobuf.Timestamp
-	57,  // 50: starling.v1.ListSecretsResponse.secrets:type_name -> starling.v1.Secret
-	175, // 51: starling.v1.Secret.put_at:type_name -> google.protobuf.Timestamp
-	58,  // 52: starling.v1.Secret.versions:type_name -> starling.v1.SecretVersion
-	175, // 53: starling.v1.SecretVersion.put_at:type_name -> google.protobuf.Timestamp
-	175, // 54: starling.v1.VolumeStatsResponse.time:type_name -> google.protobuf.Timestamp
-	52,  // 55: starling.v1.VolumeStatsResponse.volumes:type_name -> starling.v1.Volumes
-	65,  // 56: starling.v1.VolumeStatsResponse.uses:type_name -> starling.v1.VolumeUse
-	73,  // 57: starling.v1.PoolSpec.quotas:type_name -> starling.v1.Quota
-	72,  // 58: starling.v1.ChangePoolsRequest.pools:type_name -> starling.v1.PoolSpec
-	72,  // 59: starling.v1.PlanPoolsRequest.pools:type_name -> starling.v1.PoolSpec
-	78,  // 60: starling.v1.PlanPoolsResponse.changes:type_name -> starling.v1.PoolChange
-	79,  // 61: starling.v1.PlanPoolsResponse.entitlements:type_name -> starling.v1.EntitlementChange
-	1,   // 62: starling.v1.PlanPoolsResponse.warnings:type_name -> starling.v1.Problem
-	28,  // 63: starling.v1.PoolChange.changes:type_name -> starling.v1.Change
-	175, // 64: starling.v1.ListPoolsResponse.time:type_name -> google.protobuf.Timestamp
-	82,  // 65: starling.v1.ListPoolsResponse.capacity:type_name -> starling.v1.Amount
-	83,  // 66: starling.v1.ListPoolsResponse.pools:type_name -> starling.v1.Pool
-	1,   // 67: starling.v1.ListPoolsResponse.warnings:type_name -> starling.v1.Problem
-	72,  // 68: starling.v1.Pool.spec:type_name -> starling.v1.PoolSpec
-	84,  // 69: starling.v1.Pool.uses:type_name -> starling.v1.PoolUse
-	175, // 70: starling.v1.PoolStatusResponse.time:type_name -> google.protobuf.Timestamp
-	83,  // 71: starling.v1.PoolStatusResponse.pool:type_name -> starling.v1.Pool
-	87,  // 72: starling.v1.PoolStatusResponse.explanations:type_name -> starling.v1.PoolExplanation
-	88,  // 73: starling.v1.PoolExplanation.parts:type_name -> starling.v1.Part
-	175, // 74: starling.v1.JobHistoryResponse.time:type_name -> google.protobuf.Timestamp
-	96,  // 75: starling.v1.JobHistoryResponse.job:type_name -> starling.v1.Job
-	91,  // 76: starling.v1.JobHistoryResponse.versions:type_name -> starling.v1.JobVersion
-	175, // 77: starling.v1.JobVersion.brought_at:type_name -> google.protobuf.Timestamp
-	2,   // 78: starling.v1.JobVersion.spec:type_name -> starling.v1.JobSpec
-	28,  // 79: starling.v1.JobDiffResponse.changes:type_name -> starling.v1.Change
-	175, // 80: starling.v1.ListJobsResponse.time:type_name -> google.protobuf.Timestamp
-	96,  // 81: starling.v1.ListJobsResponse.jobs:type_name -> starling.v1.Job
-	99,  // 82: starling.v1.Job.counts:type_name -> starling.v1.Counts
-	175, // 83: starling.v1.Job.submitted_at:type_name -> google.protobuf.Timestamp
-	175, // 84: starling.v1.Job.finished_at:type_name -> google.protobuf.Timestamp
-	98,  // 85: starling.v1.Job.update:type_name -> starling.v1.Update
-	97,  // 86: starling.v1.Job.policy_action:type_name -> starling.v1.PolicyAction
-	175, // 87: starling.v1.PolicyAction.at:type_name -> google.protobuf.Timestamp
-	175, // 88: starling.v1.Update.began_at:type_name -> google.protobuf.Timestamp
-	175, // 89: starling.v1.Update.progress_at:type_name -> google.protobuf.Timestamp
-	175, // 90: starling.v1.Update.ended_at:type_name -> google.protobuf.Timestamp
-	175, // 91: starling.v1.JobStatusResponse.time:type_name -> google.protobuf.Timestamp
-	96,  // 92: starling.v1.JobStatusResponse.job:type_name -> starling.v1.Job
-	2,   // 93: starling.v1.JobStatusResponse.spec:type_name -> starling.v1.JobSpec
-	103, // 94: starling.v1.JobStatusResponse.tasks:type_name -> starling.v1.Task
-	106, // 95: starling.v1.JobStatusResponse.slots:type_name -> starling.v1.Slot
-	102, // 96: starling.v1.JobStatusResponse.grid:type_name -> starling.v1.Grid
-	106, // 97: starling.v1.Grid.kinds:type_name -> starling.v1.Slot
-	99,  // 98: starling.v1.Task.counts:type_name -> starling.v1.Counts
-	105, // 99: starling.v1.Task.preemption:type_name -> starling.v1.Preemption
-	104, // 100: starling.v1.Task.changes:type_name -> starling.v1.TaskChanges
-	175, // 101: starling.v1.Preemption.at:type_name -> google.protobuf.Timestamp
-	175, // 102: starling.v1.Slot.since:type_name -> google.protobuf.Timestamp
-	175, // 103: starling.v1.Slot.deadline:type_name -> google.protobuf.Timestamp
-	107, // 104: starling.v1.Slot.ports:type_name -> starling.v1.Port
-	175, // 105: starling.v1.WhyResponse.time:type_name -> google.protobuf.Timestamp
-	96,  // 106: starling.v1.WhyResponse.job:type_name -> starling.v1.Job
-	110, // 107: starling.v1.WhyResponse.findings:type_name -> starling.v1.Finding
-	175, // 108: starling.v1.Finding.since:type_name -> google.protobuf.Timestamp
-	175, // 109: starling.v1.Finding.until:type_name -> google.protobuf.Timestamp
-	175, // 110: starling.v1.ListPeersResponse.time:type_name -> google.protobuf.Timestamp
-	113, // 111: starling.v1.ListPeersResponse.peers:type_name -> starling.v1.Peer
-	8,   // 112: starling.v1.Peer.capacity:type_name -> starling.v1.Resources
-	8,   // 113: starling.v1.Peer.free:type_name -> starling.v1.Resources
-	10,  // 114: starling.v1.Peer.devices:type_name -> starling.v1.Device
-	7,   // 115: starling.v1.Peer.attributes:type_name -> starling.v1.Variable
-	175, // 116: starling.v1.Peer.drain_deadline:type_name -> google.protobuf.Timestamp
-	8,   // 117: starling.v1.Peer.kept:type_name -> starling.v1.Resources
-	175, // 118: starling.v1.Peer.away_until:type_name -> google.protobuf.Timestamp
-	115, // 119: starling.v1.Peer.held:type_name -> starling.v1.HeldDevice
-	114, // 120: starling.v1.Peer.jobs:type_name -> starling.v1.JobOnNode
-	7,   // 121: starling.v1.WatchRequest.labels:type_name -> starling.v1.Variable
-	175, // 122: starling.v1.WatchResponse.time:type_name -> google.protobuf.Timestamp
-	72,  // 123: starling.v1.WatchResponse.pool:type_name -> starling.v1.PoolSpec
-	118, // 124: starling.v1.WatchResponse.node:type_name -> starling.v1.Node
-	96,  // 125: starling.v1.WatchResponse.job:type_name -> starling.v1.Job
-	98,  // 126: starling.v1.WatchResponse.update:type_name -> starling.v1.Update
-	119, // 127: starling.v1.WatchResponse.instance:type_name -> starling.v1.Instance
-	120, // 128: starling.v1.WatchResponse.endpoint:type_name -> starling.v1.Endpoint
-	8,   // 129: starling.v1.Node.capacity:type_name -> starling.v1.Resources
-	8,   // 130: starling.v1.Node.free:type_name -> starling.v1.Resources
-	10,  // 131: starling.v1.Node.devices:type_name -> starling.v1.Device
-	7,   // 132: starling.v1.Node.attributes:type_name -> starling.v1.Variable
-	175, // 133: starling.v1.Node.drain_deadline:type_name -> google.protobuf.Timestamp
-	175, // 134: starling.v1.Node.away_until:type_name -> google.protobuf.Timestamp
-	7,   // 135: starling.v1.Instance.labels:type_name -> starling.v1.Variable
-	106, // 136: starling.v1.Instance.slot:type_name -> starling.v1.Slot
-	107, // 137: starling.v1.Endpoint.ports:type_name -> starling.v1.Port
-	7,   // 138: starling.v1.Endpoint.labels:type_name -> starling.v1.Variable
-	146, // 139: starling.v1.TailJournalResponse.entry:type_name -> starling.v1.JournalEntry
-	175, // 140: starling.v1.DiffResponse.from_time:type_name -> google.protobuf.Timestamp
-	175, // 141: starling.v1.DiffResponse.to_time:type_name -> google.protobuf.Timestamp
-	127, // 142: starling.v1.DiffResponse.changes:type_name -> starling.v1.Changed
-	128, // 143: starling.v1.Changed.causes:type_name -> starling.v1.ChangeCause
-	175, // 144: starling.v1.ChangeCause.time:type_name -> google.protobuf.Timestamp
-	175, // 145: starling.v1.UsageResponse.since:type_name -> google.protobuf.Timestamp
-	175, // 146: starling.v1.UsageResponse.until:type_name -> google.protobuf.Timestamp
-	132, // 147: starling.v1.UsageResponse.rows:type_name -> starling.v1.UsageRow
-	133, // 148: starling.v1.UsageRow.devices:type_name -> starling.v1.DeviceHours
-	175, // 149: starling.v1.SeriesResponse.time:type_name -> google.protobuf.Timestamp
-	136, // 150: starling.v1.SeriesResponse.points:type_name -> starling.v1.SeriesPoint
-	175, // 151: starling.v1.SeriesPoint.time:type_name -> google.protobuf.Timestamp
-	175, // 152: starling.v1.NodeStatsResponse.time:type_name -> google.protobuf.Timestamp
-	139, // 153: starling.v1.NodeStatsResponse.nodes:type_name -> starling.v1.NodeUse
-	8,   // 154: starling.v1.NodeUse.capacity:type_name -> starling.v1.Resources
-	8,   // 155: starling.v1.NodeUse.allocated:type_name -> starling.v1.Resources
-	140, // 156: starling.v1.NodeUse.use:type_name -> starling.v1.Use
-	141, // 157: starling.v1.NodeUse.gpus:type_name -> starling.v1.GPUUse
-	175, // 158: starling.v1.InstanceStatsResponse.time:type_name -> google.protobuf.Timestamp
-	144, // 159: starling.v1.InstanceStatsResponse.instances:type_name -> starling.v1.InstanceUse
-	8,   // 160: starling.v1.InstanceUse.limits:type_name -> starling.v1.Resources
-	140, // 161: starling.v1.InstanceUse.use:type_name -> starling.v1.Use
-	141, // 162: starling.v1.InstanceUse.gpus:type_name -> starling.v1.GPUUse
-	145, // 163: starling.v1.InstanceUse.secrets:type_name -> starling.v1.InstanceSecret
-	18,  // 164: starling.v1.InstanceSecret.use:type_name -> starling.v1.SecretUse
-	175, // 165: starling.v1.JournalEntry.time:type_name -> google.protobuf.Timestamp
-	147, // 166: starling.v1.JournalEntry.commands:type_name -> starling.v1.CommandWords
-	148, // 167: starling.v1.JournalEntry.effects:type_name -> starling.v1.EffectWords
-	153, // 168: starling.v1.FilesResponse.files:type_name -> starling.v1.FileInfo
-	153, // 169: starling.v1.FilesResponse.file:type_name -> starling.v1.FileInfo
-	175, // 170: starling.v1.FileInfo.modified:type_name -> google.protobuf.Timestamp
-	158, // 171: starling.v1.ListSessionsResponse.sessions:type_name -> starling.v1.Session
-	175, // 172: starling.v1.Session.began:type_name -> google.protobuf.Timestamp
-	163, // 173: starling.v1.RulesResponse.members:type_name -> starling.v1.RulesOfMember
-	168, // 174: starling.v1.QuorumResponse.members:type_name -> starling.v1.QuorumMember
-	169, // 175: starling.v1.QuorumResponse.spare:type_name -> starling.v1.QuorumMachine
-	175, // 176: starling.v1.QuorumMember.away_since:type_name -> google.protobuf.Timestamp
-	175, // 177: starling.v1.InfoResponse.time:type_name -> google.protobuf.Timestamp
-	174, // 178: starling.v1.InfoResponse.waits:type_name -> starling.v1.Wait
-	22,  // 179: starling.v1.Starling.SubmitJob:input_type -> starling.v1.SubmitJobRequest
-	24,  // 180: starling.v1.Starling.KillJob:input_type -> starling.v1.KillJobRequest
-	26,  // 181: starling.v1.Starling.PlanJob:input_type -> starling.v1.PlanJobRequest
-	32,  // 182: starling.v1.Starling.WhatIf:input_type -> starling.v1.WhatIfRequest
-	38,  // 183: starling.v1.Starling.SteerUpdate:input_type -> starling.v1.SteerUpdateRequest
-	40,  // 184: starling.v1.Starling.RevertJob:input_type -> starling.v1.RevertJobRequest
-	42,  // 185: starling.v1.Starling.RestartJob:input_type -> starling.v1.RestartJobRequest
-	44,  // 186: starling.v1.Starling.SuspendJob:input_type -> starling.v1.SuspendJobRequest
-	46,  // 187: starling.v1.Starling.SealTask:input_type -> starling.v1.SealTaskRequest
-	48,  // 188: starling.v1.Starling.EndAllocation:input_type -> starling.v1.EndAllocationRequest
-	50,  // 189: starling.v1.Starling.ListVolumes:input_type -> starling.v1.ListVolumesRequest
-	53,  // 190: starling.v1.Starling.PutSecret:input_type -> starling.v1.PutSecretRequest
-	55,  // 191: starling.v1.Starling.ListSecrets:input_type -> starling.v1.ListSecretsRequest
-	59,  // 192: starling.v1.Starling.RemoveSecret:input_type -> starling.v1.RemoveSecretRequest
-	61,  // 193: starling.v1.Starling.RemoveVolumes:input_type -> starling.v1.RemoveVolumesRequest
-	63,  // 194: starling.v1.Starling.VolumeStats:input_type -> starling.v1.VolumeStatsRequest
-	66,  // 195: starling.v1.Starling.ReadVolumes:input_type -> starling.v1.ReadVolumesRequest
-	68,  // 196: starling.v1.Starling.RelocateVolumes:input_type -> starling.v1.RelocateVolumesRequest
-	154, // 197: starling.v1.Starling.Exec:input_type -> starling.v1.ExecRequest
-	156, // 198: starling.v1.Starling.ListSessions:input_type -> starling.v1.ListSessionsRequest
-	70,  // 199: starling.v1.Starling.DrainNode:input_type -> starling.v1.DrainNodeRequest
-	74,  // 200: starling.v1.Starling.ChangePools:input_type -> starling.v1.ChangePoolsRequest
-	76,  // 201: starling.v1.Starling.PlanPools:input_type -> starling.v1.PlanPoolsRequest
-	80,  // 202: starling.v1.Starling.ListPools:input_type -> starling.v1.ListPoolsRequest
-	85,  // 203: starling.v1.Starling.PoolStatus:input_type -> starling.v1.PoolStatusRequest
-	89,  // 204: starling.v1.Starling.JobHistory:input_type -> starling.v1.JobHistoryRequest
-	92,  // 205: starling.v1.Starling.JobDiff:input_type -> starling.v1.JobDiffRequest
-	94,  // 206: starling.v1.Starling.ListJobs:input_type -> starling.v1.ListJobsRequest
-	100, // 207: starling.v1.Starling.JobStatus:input_type -> starling.v1.JobStatusRequest
-	108, // 208: starling.v1.Starling.Why:input_type -> starling.v1.WhyRequest
-	111, // 209: starling.v1.Starling.ListPeers:input_type -> starling.v1.ListPeersRequest
-	116, // 210: starling.v1.Starling.Watch:input_type -> starling.v1.WatchRequest
-	121, // 211: starling.v1.Starling.TailJournal:input_type -> starling.v1.TailJournalRequest
-	123, // 212: starling.v1.Starling.Export:input_type -> starling.v1.ExportRequest
-	125, // 213: starling.v1.Starling.Diff:input_type -> starling.v1.DiffRequest
-	129, // 214: starling.v1.Starling.Blame:input_type -> starling.v1.BlameRequest
-	130, // 215: starling.v1.Starling.Usage:input_type -> starling.v1.UsageRequest
-	134, // 216: starling.v1.Starling.Series:input_type -> starling.v1.SeriesRequest
-	137, // 217: starling.v1.Starling.NodeStats:input_type -> starling.v1.NodeStatsRequest
-	142, // 218: starling.v1.Starling.InstanceStats:input_type -> starling.v1.InstanceStatsRequest
-	149, // 219: starling.v1.Starling.Logs:input_type -> starling.v1.LogsRequest
-	151, // 220: starling.v1.Starling.Files:input_type -> starling.v1.FilesRequest
-	159, // 221: starling.v1.Starling.Output:input_type -> starling.v1.OutputRequest
-	161, // 222: starling.v1.Starling.Rules:input_type -> starling.v1.RulesRequest
-	164, // 223: starling.v1.Starling.RaiseRules:input_type -> starling.v1.RaiseRulesRequest
-	166, // 224: starling.v1.Starling.Quorum:input_type -> starling.v1.QuorumRequest
-	170, // 225: starling.v1.Starling.ChangeQuorum:input_type -> starling.v1.ChangeQuorumRequest
-	172, // 226: starling.v1.Starling.Info:input_type -> starling.v1.InfoRequest
-	23,  // 227: starling.v1.Starling.SubmitJob:output_type -> starling.v1.SubmitJobResponse
-	25,  // 228: starling.v1.Starling.KillJob:output_type -> starling.v1.KillJobResponse
-	27,  // 229: starling.v1.Starling.PlanJob:output_type -> starling.v1.PlanJobResponse
-	34,  // 230: starling.v1.Starling.WhatIf:output_type -> starling.v1.WhatIfResponse
-	39,  // 231: starling.v1.Starling.SteerUpdate:output_type -> starling.v1.SteerUpdateResponse
-	41,  // 232: starling.v1.Starling.RevertJob:output_type -> starling.v1.RevertJobResponse
-	43,  // 233: starling.v1.Starling.RestartJob:output_type -> starling.v1.RestartJobResponse
-	45,  // 234: starling.v1.Starling.SuspendJob:output_type -> starling.v1.SuspendJobResponse
-	47,  // 235: starling.v1.Starling.SealTask:output_type -> starling.v1.SealTaskResponse
-	49,  // 236: starling.v1.Starling.EndAllocation:output_type -> starling.v1.EndAllocationResponse
-	51,  // 237: starling.v1.Starling.ListVolumes:output_type -> starling.v1.ListVolumesResponse
-	54,  // 238: starling.v1.Starling.PutSecret:output_type -> starling.v1.PutSecretResponse
-	56,  // 239: starling.v1.Starling.ListSecrets:output_type -> starling.v1.ListSecretsResponse
-	60,  // 240: starling.v1.Starling.RemoveSecret:output_type -> starling.v1.RemoveSecretResponse
-	62,  // 241: starling.v1.Starling.RemoveVolumes:output_type -> starling.v1.RemoveVolumesResponse
-	64,  // 242: starling.v1.Starling.VolumeStats:output_type -> starling.v1.VolumeStatsResponse
-	67,  // 243: starling.v1.Starling.ReadVolumes:output_type -> starling.v1.ReadVolumesResponse
-	69,  // 244: starling.v1.Starling.RelocateVolumes:output_type -> starling.v1.RelocateVolumesResponse
-	155, // 245: starling.v1.Starling.Exec:output_type -> starling.v1.ExecResponse
-	157, // 246: starling.v1.Starling.ListSessions:output_type -> starling.v1.ListSessionsResponse
-	71,  // 247: starling.v1.Starling.DrainNode:output_type -> starling.v1.DrainNodeResponse
-	75,  // 248: starling.v1.Starling.ChangePools:output_type -> starling.v1.ChangePoolsResponse
-	77,  // 249: starling.v1.Starling.PlanPools:output_type -> starling.v1.PlanPoolsResponse
-	81,  // 250: starling.v1.Starling.ListPools:output_type -> starling.v1.ListPoolsResponse
-	86,  // 251: starling.v1.Starling.PoolStatus:output_type -> starling.v1.PoolStatusResponse
-	90,  // 252: starling.v1.Starling.JobHistory:output_type -> starling.v1.JobHistoryResponse
-	93,  // 253: starling.v1.Starling.JobDiff:output_type -> starling.v1.JobDiffResponse
-	95,  // 254: starling.v1.Starling.ListJobs:output_type -> starling.v1.ListJobsResponse
-	101, // 255: starling.v1.Starling.JobStatus:output_type -> starling.v1.JobStatusResponse
-	109, // 256: starling.v1.Starling.Why:output_type -> starling.v1.WhyResponse
-	112, // 257: starling.v1.Starling.ListPeers:output_type -> starling.v1.ListPeersResponse
-	117, // 258: starling.v1.Starling.Watch:output_type -> starling.v1.WatchResponse
-	122, // 259: starling.v1.Starling.TailJournal:output_type -> starling.v1.TailJournalResponse
-	124, // 260: starling.v1.Starling.Export:output_type -> starling.v1.ExportResponse
-	126, // 261: starling.v1.Starling.Diff:output_type -> starling.v1.DiffResponse
-	122, // 262: starling.v1.Starling.Blame:output_type -> starling.v1.TailJournalResponse
-	131, // 263: starling.v1.Starling.Usage:output_type -> starling.v1.UsageResponse
-	135, // 264: starling.v1.Starling.Series:output_type -> starling.v1.SeriesResponse
-	138, // 265: starling.v1.Starling.NodeStats:output_type -> starling.v1.NodeStatsResponse
-	143, // 266: starling.v1.Starling.InstanceStats:output_type -> starling.v1.InstanceStatsResponse
-	150, // 267: starling.v1.Starling.Logs:output_type -> starling.v1.LogsResponse
-	152, // 268: starling.v1.Starling.Files:output_type -> starling.v1.FilesResponse
-	160, // 269: starling.v1.Starling.Output:output_type -> starling.v1.OutputResponse
-	162, // 270: starling.v1.Starling.Rules:output_type -> starling.v1.RulesResponse
-	165, // 271: starling.v1.Starling.RaiseRules:output_type -> starling.v1.RaiseRulesResponse
-	167, // 272: starling.v1.Starling.Quorum:output_type -> starling.v1.QuorumResponse
-	171, // 273: starling.v1.Starling.ChangeQuorum:output_type -> starling.v1.ChangeQuorumResponse
-	173, // 274: starling.v1.Starling.Info:output_type -> starling.v1.InfoResponse
-	227, // [227:275] is the sub-list for method output_type
-	179, // [179:227] is the sub-list for method input_type
-	179, // [179:179] is the sub-list for extension type_name
-	179, // [179:179] is the sub-list for extension extendee
-	0,   // [0:179] is the sub-list for field type_name
+	19,  // 24: starling.v1.SecretUse.vault:type_name -> starling.v1.VaultSecret
+	7,   // 25: starling.v1.Check.headers:type_name -> starling.v1.Variable
+	2,   // 26: starling.v1.SubmitJobRequest.spec:type_name -> starling.v1.JobSpec
+	2,   // 27: starling.v1.PlanJobRequest.spec:type_name -> starling.v1.JobSpec
+	29,  // 28: starling.v1.PlanJobResponse.changes:type_name -> starling.v1.Change
+	30,  // 29: starling.v1.PlanJobResponse.tasks:type_name -> starling.v1.TaskPlan
+	31,  // 30: starling.v1.PlanJobResponse.waves:type_name -> starling.v1.Wave
+	111, // 31: starling.v1.PlanJobResponse.findings:type_name -> starling.v1.Finding
+	99,  // 32: starling.v1.PlanJobResponse.update:type_name -> starling.v1.Update
+	32,  // 33: starling.v1.Wave.steps:type_name -> starling.v1.Step
+	34,  // 34: starling.v1.WhatIfRequest.add:type_name -> starling.v1.ImaginedNodes
+	2,   // 35: starling.v1.WhatIfRequest.run:type_name -> starling.v1.JobSpec
+	73,  // 36: starling.v1.WhatIfRequest.pools:type_name -> starling.v1.PoolSpec
+	8,   // 37: starling.v1.ImaginedNodes.capacity:type_name -> starling.v1.Resources
+	10,  // 38: starling.v1.ImaginedNodes.devices:type_name -> starling.v1.Device
+	7,   // 39: starling.v1.ImaginedNodes.attributes:type_name -> starling.v1.Variable
+	36,  // 40: starling.v1.WhatIfResponse.differences:type_name -> starling.v1.Difference
+	37,  // 41: starling.v1.WhatIfResponse.counts:type_name -> starling.v1.DifferenceCount
+	83,  // 42: starling.v1.WhatIfResponse.capacity_before:type_name -> starling.v1.Amount
+	83,  // 43: starling.v1.WhatIfResponse.capacity_after:type_name -> starling.v1.Amount
+	38,  // 44: starling.v1.WhatIfResponse.findings:type_name -> starling.v1.JobFinding
+	111, // 45: starling.v1.JobFinding.finding:type_name -> starling.v1.Finding
+	176, // 46: starling.v1.ListVolumesResponse.time:type_name -> google.protobuf.Timestamp
+	53,  // 47: starling.v1.ListVolumesResponse.volumes:type_name -> starling.v1.Volumes
+	176, // 48: starling.v1.Volumes.since:type_name -> google.protobuf.Timestamp
+	176, // 49: starling.v1.Volumes.until:type_name -> google.protobuf.Timestamp
+	176, // 50: starling.v1.ListSecretsResponse.time:type_name -> google.protobuf.Timestamp
+	58,  // 51: starling.v1.ListSecretsResponse.secrets:type_name -> starling.v1.Secret
+	176, // 52: starling.v1.Secret.put_at:type_name -> google.protobuf.Timestamp
+	59,  // 53: starling.v1.Secret.versions:type_name -> starling.v1.SecretVersion
+	176, // 54: starling.v1.SecretVersion.put_at:type_name -> google.protobuf.Timestamp
+	176, // 55: starling.v1.VolumeStatsResponse.time:type_name -> google.protobuf.Timestamp
+	53,  // 56: starling.v1.VolumeStatsResponse.volumes:type_name -> starling.v1.Volumes
+	66,  // 57: starling.v1.VolumeStatsResponse.uses:type_name -> starling.v1.VolumeUse
+	74,  // 58: starling.v1.PoolSpec.quotas:type_name -> starling.v1.Quota
+	73,  // 59: starling.v1.ChangePoolsRequest.pools:type_name -> starling.v1.PoolSpec
+	73,  // 60: starling.v1.PlanPoolsRequest.pools:type_name -> starling.v1.PoolSpec
+	79,  // 61: starling.v1.PlanPoolsResponse.changes:type_name -> starling.v1.PoolChange
+	80,  // 62: starling.v1.PlanPoolsResponse.entitlements:type_name -> starling.v1.EntitlementChange
+	1,   // 63: starling.v1.PlanPoolsResponse.warnings:type_name -> starling.v1.Problem
+	29,  // 64: starling.v1.PoolChange.changes:type_name -> starling.v1.Change
+	176, // 65: starling.v1.ListPoolsResponse.time:type_name -> google.protobuf.Timestamp
+	83,  // 66: starling.v1.ListPoolsResponse.capacity:type_name -> starling.v1.Amount
+	84,  // 67: starling.v1.ListPoolsResponse.pools:type_name -> starling.v1.Pool
+	1,   // 68: starling.v1.ListPoolsResponse.warnings:type_name -> starling.v1.Problem
+	73,  // 69: starling.v1.Pool.spec:type_name -> starling.v1.PoolSpec
+	85,  // 70: starling.v1.Pool.uses:type_name -> starling.v1.PoolUse
+	176, // 71: starling.v1.PoolStatusResponse.time:type_name -> google.protobuf.Timestamp
+	84,  // 72: starling.v1.PoolStatusResponse.pool:type_name -> starling.v1.Pool
+	88,  // 73: starling.v1.PoolStatusResponse.explanations:type_name -> starling.v1.PoolExplanation
+	89,  // 74: starling.v1.PoolExplanation.parts:type_name -> starling.v1.Part
+	176, // 75: starling.v1.JobHistoryResponse.time:type_name -> google.protobuf.Timestamp
+	97,  // 76: starling.v1.JobHistoryResponse.job:type_name -> starling.v1.Job
+	92,  // 77: starling.v1.JobHistoryResponse.versions:type_name -> starling.v1.JobVersion
+	176, // 78: starling.v1.JobVersion.brought_at:type_name -> google.protobuf.Timestamp
+	2,   // 79: starling.v1.JobVersion.spec:type_name -> starling.v1.JobSpec
+	29,  // 80: starling.v1.JobDiffResponse.changes:type_name -> starling.v1.Change
+	176, // 81: starling.v1.ListJobsResponse.time:type_name -> google.protobuf.Timestamp
+	97,  // 82: starling.v1.ListJobsResponse.jobs:type_name -> starling.v1.Job
+	100, // 83: starling.v1.Job.counts:type_name -> starling.v1.Counts
+	176, // 84: starling.v1.Job.submitted_at:type_name -> google.protobuf.Timestamp
+	176, // 85: starling.v1.Job.finished_at:type_name -> google.protobuf.Timestamp
+	99,  // 86: starling.v1.Job.update:type_name -> starling.v1.Update
+	98,  // 87: starling.v1.Job.policy_action:type_name -> starling.v1.PolicyAction
+	176, // 88: starling.v1.PolicyAction.at:type_name -> google.protobuf.Timestamp
+	176, // 89: starling.v1.Update.began_at:type_name -> google.protobuf.Timestamp
+	176, // 90: starling.v1.Update.progress_at:type_name -> google.protobuf.Timestamp
+	176, // 91: starling.v1.Update.ended_at:type_name -> google.protobuf.Timestamp
+	176, // 92: starling.v1.JobStatusResponse.time:type_name -> google.protobuf.Timestamp
+	97,  // 93: starling.v1.JobStatusResponse.job:type_name -> starling.v1.Job
+	2,   // 94: starling.v1.JobStatusResponse.spec:type_name -> starling.v1.JobSpec
+	104, // 95: starling.v1.JobStatusResponse.tasks:type_name -> starling.v1.Task
+	107, // 96: starling.v1.JobStatusResponse.slots:type_name -> starling.v1.Slot
+	103, // 97: starling.v1.JobStatusResponse.grid:type_name -> starling.v1.Grid
+	107, // 98: starling.v1.Grid.kinds:type_name -> starling.v1.Slot
+	100, // 99: starling.v1.Task.counts:type_name -> starling.v1.Counts
+	106, // 100: starling.v1.Task.preemption:type_name -> starling.v1.Preemption
+	105, // 101: starling.v1.Task.changes:type_name -> starling.v1.TaskChanges
+	176, // 102: starling.v1.Preemption.at:type_name -> google.protobuf.Timestamp
+	176, // 103: starling.v1.Slot.since:type_name -> google.protobuf.Timestamp
+	176, // 104: starling.v1.Slot.deadline:type_name -> google.protobuf.Timestamp
+	108, // 105: starling.v1.Slot.ports:type_name -> starling.v1.Port
+	176, // 106: starling.v1.WhyResponse.time:type_name -> google.protobuf.Timestamp
+	97,  // 107: starling.v1.WhyResponse.job:type_name -> starling.v1.Job
+	111, // 108: starling.v1.WhyResponse.findings:type_name -> starling.v1.Finding
+	176, // 109: starling.v1.Finding.since:type_name -> google.protobuf.Timestamp
+	176, // 110: starling.v1.Finding.until:type_name -> google.protobuf.Timestamp
+	176, // 111: starling.v1.ListPeersResponse.time:type_name -> google.protobuf.Timestamp
+	114, // 112: starling.v1.ListPeersResponse.peers:type_name -> starling.v1.Peer
+	8,   // 113: starling.v1.Peer.capacity:type_name -> starling.v1.Resources
+	8,   // 114: starling.v1.Peer.free:type_name -> starling.v1.Resources
+	10,  // 115: starling.v1.Peer.devices:type_name -> starling.v1.Device
+	7,   // 116: starling.v1.Peer.attributes:type_name -> starling.v1.Variable
+	176, // 117: starling.v1.Peer.drain_deadline:type_name -> google.protobuf.Timestamp
+	8,   // 118: starling.v1.Peer.kept:type_name -> starling.v1.Resources
+	176, // 119: starling.v1.Peer.away_until:type_name -> google.protobuf.Timestamp
+	116, // 120: starling.v1.Peer.held:type_name -> starling.v1.HeldDevice
+	115, // 121: starling.v1.Peer.jobs:type_name -> starling.v1.JobOnNode
+	7,   // 122: starling.v1.WatchRequest.labels:type_name -> starling.v1.Variable
+	176, // 123: starling.v1.WatchResponse.time:type_name -> google.protobuf.Timestamp
+	73,  // 124: starling.v1.WatchResponse.pool:type_name -> starling.v1.PoolSpec
+	119, // 125: starling.v1.WatchResponse.node:type_name -> starling.v1.Node
+	97,  // 126: starling.v1.WatchResponse.job:type_name -> starling.v1.Job
+	99,  // 127: starling.v1.WatchResponse.update:type_name -> starling.v1.Update
+	120, // 128: starling.v1.WatchResponse.instance:type_name -> starling.v1.Instance
+	121, // 129: starling.v1.WatchResponse.endpoint:type_name -> starling.v1.Endpoint
+	8,   // 130: starling.v1.Node.capacity:type_name -> starling.v1.Resources
+	8,   // 131: starling.v1.Node.free:type_name -> starling.v1.Resources
+	10,  // 132: starling.v1.Node.devices:type_name -> starling.v1.Device
+	7,   // 133: starling.v1.Node.attributes:type_name -> starling.v1.Variable
+	176, // 134: starling.v1.Node.drain_deadline:type_name -> google.protobuf.Timestamp
+	176, // 135: starling.v1.Node.away_until:type_name -> google.protobuf.Timestamp
+	7,   // 136: starling.v1.Instance.labels:type_name -> starling.v1.Variable
+	107, // 137: starling.v1.Instance.slot:type_name -> starling.v1.Slot
+	108, // 138: starling.v1.Endpoint.ports:type_name -> starling.v1.Port
+	7,   // 139: starling.v1.Endpoint.labels:type_name -> starling.v1.Variable
+	147, // 140: starling.v1.TailJournalResponse.entry:type_name -> starling.v1.JournalEntry
+	176, // 141: starling.v1.DiffResponse.from_time:type_name -> google.protobuf.Timestamp
+	176, // 142: starling.v1.DiffResponse.to_time:type_name -> google.protobuf.Timestamp
+	128, // 143: starling.v1.DiffResponse.changes:type_name -> starling.v1.Changed
+	129, // 144: starling.v1.Changed.causes:type_name -> starling.v1.ChangeCause
+	176, // 145: starling.v1.ChangeCause.time:type_name -> google.protobuf.Timestamp
+	176, // 146: starling.v1.UsageResponse.since:type_name -> google.protobuf.Timestamp
+	176, // 147: starling.v1.UsageResponse.until:type_name -> google.protobuf.Timestamp
+	133, // 148: starling.v1.UsageResponse.rows:type_name -> starling.v1.UsageRow
+	134, // 149: starling.v1.UsageRow.devices:type_name -> starling.v1.DeviceHours
+	176, // 150: starling.v1.SeriesResponse.time:type_name -> google.protobuf.Timestamp
+	137, // 151: starling.v1.SeriesResponse.points:type_name -> starling.v1.SeriesPoint
+	176, // 152: starling.v1.SeriesPoint.time:type_name -> google.protobuf.Timestamp
+	176, // 153: starling.v1.NodeStatsResponse.time:type_name -> google.protobuf.Timestamp
+	140, // 154: starling.v1.NodeStatsResponse.nodes:type_name -> starling.v1.NodeUse
+	8,   // 155: starling.v1.NodeUse.capacity:type_name -> starling.v1.Resources
+	8,   // 156: starling.v1.NodeUse.allocated:type_name -> starling.v1.Resources
+	141, // 157: starling.v1.NodeUse.use:type_name -> starling.v1.Use
+	142, // 158: starling.v1.NodeUse.gpus:type_name -> starling.v1.GPUUse
+	176, // 159: starling.v1.InstanceStatsResponse.time:type_name -> google.protobuf.Timestamp
+	145, // 160: starling.v1.InstanceStatsResponse.instances:type_name -> starling.v1.InstanceUse
+	8,   // 161: starling.v1.InstanceUse.limits:type_name -> starling.v1.Resources
+	141, // 162: starling.v1.InstanceUse.use:type_name -> starling.v1.Use
+	142, // 163: starling.v1.InstanceUse.gpus:type_name -> starling.v1.GPUUse
+	146, // 164: starling.v1.InstanceUse.secrets:type_name -> starling.v1.InstanceSecret
+	18,  // 165: starling.v1.InstanceSecret.use:type_name -> starling.v1.SecretUse
+	176, // 166: starling.v1.JournalEntry.time:type_name -> google.protobuf.Timestamp
+	148, // 167: starling.v1.JournalEntry.commands:type_name -> starling.v1.CommandWords
+	149, // 168: starling.v1.JournalEntry.effects:type_name -> starling.v1.EffectWords
+	154, // 169: starling.v1.FilesResponse.files:type_name -> starling.v1.FileInfo
+	154, // 170: starling.v1.FilesResponse.file:type_name -> starling.v1.FileInfo
+	176, // 171: starling.v1.FileInfo.modified:type_name -> google.protobuf.Timestamp
+	159, // 172: starling.v1.ListSessionsResponse.sessions:type_name -> starling.v1.Session
+	176, // 173: starling.v1.Session.began:type_name -> google.protobuf.Timestamp
+	164, // 174: starling.v1.RulesResponse.members:type_name -> starling.v1.RulesOfMember
+	169, // 175: starling.v1.QuorumResponse.members:type_name -> starling.v1.QuorumMember
+	170, // 176: starling.v1.QuorumResponse.spare:type_name -> starling.v1.QuorumMachine
+	176, // 177: starling.v1.QuorumMember.away_since:type_name -> google.protobuf.Timestamp
+	176, // 178: starling.v1.InfoResponse.time:type_name -> google.protobuf.Timestamp
+	175, // 179: starling.v1.InfoResponse.waits:type_name -> starling.v1.Wait
+	23,  // 180: starling.v1.Starling.SubmitJob:input_type -> starling.v1.SubmitJobRequest
+	25,  // 181: starling.v1.Starling.KillJob:input_type -> starling.v1.KillJobRequest
+	27,  // 182: starling.v1.Starling.PlanJob:input_type -> starling.v1.PlanJobRequest
+	33,  // 183: starling.v1.Starling.WhatIf:input_type -> starling.v1.WhatIfRequest
+	39,  // 184: starling.v1.Starling.SteerUpdate:input_type -> starling.v1.SteerUpdateRequest
+	41,  // 185: starling.v1.Starling.RevertJob:input_type -> starling.v1.RevertJobRequest
+	43,  // 186: starling.v1.Starling.RestartJob:input_type -> starling.v1.RestartJobRequest
+	45,  // 187: starling.v1.Starling.SuspendJob:input_type -> starling.v1.SuspendJobRequest
+	47,  // 188: starling.v1.Starling.SealTask:input_type -> starling.v1.SealTaskRequest
+	49,  // 189: starling.v1.Starling.EndAllocation:input_type -> starling.v1.EndAllocationRequest
+	51,  // 190: starling.v1.Starling.ListVolumes:input_type -> starling.v1.ListVolumesRequest
+	54,  // 191: starling.v1.Starling.PutSecret:input_type -> starling.v1.PutSecretRequest
+	56,  // 192: starling.v1.Starling.ListSecrets:input_type -> starling.v1.ListSecretsRequest
+	60,  // 193: starling.v1.Starling.RemoveSecret:input_type -> starling.v1.RemoveSecretRequest
+	62,  // 194: starling.v1.Starling.RemoveVolumes:input_type -> starling.v1.RemoveVolumesRequest
+	64,  // 195: starling.v1.Starling.VolumeStats:input_type -> starling.v1.VolumeStatsRequest
+	67,  // 196: starling.v1.Starling.ReadVolumes:input_type -> starling.v1.ReadVolumesRequest
+	69,  // 197: starling.v1.Starling.RelocateVolumes:input_type -> starling.v1.RelocateVolumesRequest
+	155, // 198: starling.v1.Starling.Exec:input_type -> starling.v1.ExecRequest
+	157, // 199: starling.v1.Starling.ListSessions:input_type -> starling.v1.ListSessionsRequest
+	71,  // 200: starling.v1.Starling.DrainNode:input_type -> starling.v1.DrainNodeRequest
+	75,  // 201: starling.v1.Starling.ChangePools:input_type -> starling.v1.ChangePoolsRequest
+	77,  // 202: starling.v1.Starling.PlanPools:input_type -> starling.v1.PlanPoolsRequest
+	81,  // 203: starling.v1.Starling.ListPools:input_type -> starling.v1.ListPoolsRequest
+	86,  // 204: starling.v1.Starling.PoolStatus:input_type -> starling.v1.PoolStatusRequest
+	90,  // 205: starling.v1.Starling.JobHistory:input_type -> starling.v1.JobHistoryRequest
+	93,  // 206: starling.v1.Starling.JobDiff:input_type -> starling.v1.JobDiffRequest
+	95,  // 207: starling.v1.Starling.ListJobs:input_type -> starling.v1.ListJobsRequest
+	101, // 208: starling.v1.Starling.JobStatus:input_type -> starling.v1.JobStatusRequest
+	109, // 209: starling.v1.Starling.Why:input_type -> starling.v1.WhyRequest
+	112, // 210: starling.v1.Starling.ListPeers:input_type -> starling.v1.ListPeersRequest
+	117, // 211: starling.v1.Starling.Watch:input_type -> starling.v1.WatchRequest
+	122, // 212: starling.v1.Starling.TailJournal:input_type -> starling.v1.TailJournalRequest
+	124, // 213: starling.v1.Starling.Export:input_type -> starling.v1.ExportRequest
+	126, // 214: starling.v1.Starling.Diff:input_type -> starling.v1.DiffRequest
+	130, // 215: starling.v1.Starling.Blame:input_type -> starling.v1.BlameRequest
+	131, // 216: starling.v1.Starling.Usage:input_type -> starling.v1.UsageRequest
+	135, // 217: starling.v1.Starling.Series:input_type -> starling.v1.SeriesRequest
+	138, // 218: starling.v1.Starling.NodeStats:input_type -> starling.v1.NodeStatsRequest
+	143, // 219: starling.v1.Starling.InstanceStats:input_type -> starling.v1.InstanceStatsRequest
+	150, // 220: starling.v1.Starling.Logs:input_type -> starling.v1.LogsRequest
+	152, // 221: starling.v1.Starling.Files:input_type -> starling.v1.FilesRequest
+	160, // 222: starling.v1.Starling.Output:input_type -> starling.v1.OutputRequest
+	162, // 223: starling.v1.Starling.Rules:input_type -> starling.v1.RulesRequest
+	165, // 224: starling.v1.Starling.RaiseRules:input_type -> starling.v1.RaiseRulesRequest
+	167, // 225: starling.v1.Starling.Quorum:input_type -> starling.v1.QuorumRequest
+	171, // 226: starling.v1.Starling.ChangeQuorum:input_type -> starling.v1.ChangeQuorumRequest
+	173, // 227: starling.v1.Starling.Info:input_type -> starling.v1.InfoRequest
+	24,  // 228: starling.v1.Starling.SubmitJob:output_type -> starling.v1.SubmitJobResponse
+	26,  // 229: starling.v1.Starling.KillJob:output_type -> starling.v1.KillJobResponse
+	28,  // 230: starling.v1.Starling.PlanJob:output_type -> starling.v1.PlanJobResponse
+	35,  // 231: starling.v1.Starling.WhatIf:output_type -> starling.v1.WhatIfResponse
+	40,  // 232: starling.v1.Starling.SteerUpdate:output_type -> starling.v1.SteerUpdateResponse
+	42,  // 233: starling.v1.Starling.RevertJob:output_type -> starling.v1.RevertJobResponse
+	44,  // 234: starling.v1.Starling.RestartJob:output_type -> starling.v1.RestartJobResponse
+	46,  // 235: starling.v1.Starling.SuspendJob:output_type -> starling.v1.SuspendJobResponse
+	48,  // 236: starling.v1.Starling.SealTask:output_type -> starling.v1.SealTaskResponse
+	50,  // 237: starling.v1.Starling.EndAllocation:output_type -> starling.v1.EndAllocationResponse
+	52,  // 238: starling.v1.Starling.ListVolumes:output_type -> starling.v1.ListVolumesResponse
+	55,  // 239: starling.v1.Starling.PutSecret:output_type -> starling.v1.PutSecretResponse
+	57,  // 240: starling.v1.Starling.ListSecrets:output_type -> starling.v1.ListSecretsResponse
+	61,  // 241: starling.v1.Starling.RemoveSecret:output_type -> starling.v1.RemoveSecretResponse
+	63,  // 242: starling.v1.Starling.RemoveVolumes:output_type -> starling.v1.RemoveVolumesResponse
+	65,  // 243: starling.v1.Starling.VolumeStats:output_type -> starling.v1.VolumeStatsResponse
+	68,  // 244: starling.v1.Starling.ReadVolumes:output_type -> starling.v1.ReadVolumesResponse
+	70,  // 245: starling.v1.Starling.RelocateVolumes:output_type -> starling.v1.RelocateVolumesResponse
+	156, // 246: starling.v1.Starling.Exec:output_type -> starling.v1.ExecResponse
+	158, // 247: starling.v1.Starling.ListSessions:output_type -> starling.v1.ListSessionsResponse
+	72,  // 248: starling.v1.Starling.DrainNode:output_type -> starling.v1.DrainNodeResponse
+	76,  // 249: starling.v1.Starling.ChangePools:output_type -> starling.v1.ChangePoolsResponse
+	78,  // 250: starling.v1.Starling.PlanPools:output_type -> starling.v1.PlanPoolsResponse
+	82,  // 251: starling.v1.Starling.ListPools:output_type -> starling.v1.ListPoolsResponse
+	87,  // 252: starling.v1.Starling.PoolStatus:output_type -> starling.v1.PoolStatusResponse
+	91,  // 253: starling.v1.Starling.JobHistory:output_type -> starling.v1.JobHistoryResponse
+	94,  // 254: starling.v1.Starling.JobDiff:output_type -> starling.v1.JobDiffResponse
+	96,  // 255: starling.v1.Starling.ListJobs:output_type -> starling.v1.ListJobsResponse
+	102, // 256: starling.v1.Starling.JobStatus:output_type -> starling.v1.JobStatusResponse
+	110, // 257: starling.v1.Starling.Why:output_type -> starling.v1.WhyResponse
+	113, // 258: starling.v1.Starling.ListPeers:output_type -> starling.v1.ListPeersResponse
+	118, // 259: starling.v1.Starling.Watch:output_type -> starling.v1.WatchResponse
+	123, // 260: starling.v1.Starling.TailJournal:output_type -> starling.v1.TailJournalResponse
+	125, // 261: starling.v1.Starling.Export:output_type -> starling.v1.ExportResponse
+	127, // 262: starling.v1.Starling.Diff:output_type -> starling.v1.DiffResponse
+	123, // 263: starling.v1.Starling.Blame:output_type -> starling.v1.TailJournalResponse
+	132, // 264: starling.v1.Starling.Usage:output_type -> starling.v1.UsageResponse
+	136, // 265: starling.v1.Starling.Series:output_type -> starling.v1.SeriesResponse
+	139, // 266: starling.v1.Starling.NodeStats:output_type -> starling.v1.NodeStatsResponse
+	144, // 267: starling.v1.Starling.InstanceStats:output_type -> starling.v1.InstanceStatsResponse
+	151, // 268: starling.v1.Starling.Logs:output_type -> starling.v1.LogsResponse
+	153, // 269: starling.v1.Starling.Files:output_type -> starling.v1.FilesResponse
+	161, // 270: starling.v1.Starling.Output:output_type -> starling.v1.OutputResponse
+	163, // 271: starling.v1.Starling.Rules:output_type -> starling.v1.RulesResponse
+	166, // 272: starling.v1.Starling.RaiseRules:output_type -> starling.v1.RaiseRulesResponse
+	168, // 273: starling.v1.Starling.Quorum:output_type -> starling.v1.QuorumResponse
+	172, // 274: starling.v1.Starling.ChangeQuorum:output_type -> starling.v1.ChangeQuorumResponse
+	174, // 275: starling.v1.Starling.Info:output_type -> starling.v1.InfoResponse
+	228, // [228:276] is the sub-list for method output_type
+	180, // [180:228] is the sub-list for method input_type
+	180, // [180:180] is the sub-list for extension type_name
+	180, // [180:180] is the sub-list for extension extendee
+	0,   // [0:180] is the sub-list for field type_name
 }
 
 func init() { file_v1_starling_proto_init() }
@@ -16041,13 +16131,13 @@ func file_v1_starling_proto_init() {
 	}
 	file_v1_starling_proto_msgTypes[2].OneofWrappers = []any{}
 	file_v1_starling_proto_msgTypes[6].OneofWrappers = []any{}
-	file_v1_starling_proto_msgTypes[72].OneofWrappers = []any{}
 	file_v1_starling_proto_msgTypes[73].OneofWrappers = []any{}
-	file_v1_starling_proto_msgTypes[88].OneofWrappers = []any{}
-	file_v1_starling_proto_msgTypes[103].OneofWrappers = []any{}
-	file_v1_starling_proto_msgTypes[113].OneofWrappers = []any{}
-	file_v1_starling_proto_msgTypes[116].OneofWrappers = []any{}
-	file_v1_starling_proto_msgTypes[117].OneofWrappers = []any{
+	file_v1_starling_proto_msgTypes[74].OneofWrappers = []any{}
+	file_v1_starling_proto_msgTypes[89].OneofWrappers = []any{}
+	file_v1_starling_proto_msgTypes[104].OneofWrappers = []any{}
+	file_v1_starling_proto_msgTypes[114].OneofWrappers = []any{}
+	file_v1_starling_proto_msgTypes[117].OneofWrappers = []any{}
+	file_v1_starling_proto_msgTypes[118].OneofWrappers = []any{
 		(*WatchResponse_Pool)(nil),
 		(*WatchResponse_Node)(nil),
 		(*WatchResponse_Job)(nil),
@@ -16055,16 +16145,16 @@ func file_v1_starling_proto_init() {
 		(*WatchResponse_Instance)(nil),
 		(*WatchResponse_Endpoint)(nil),
 	}
-	file_v1_starling_proto_msgTypes[129].OneofWrappers = []any{}
-	file_v1_starling_proto_msgTypes[149].OneofWrappers = []any{}
-	file_v1_starling_proto_msgTypes[155].OneofWrappers = []any{}
+	file_v1_starling_proto_msgTypes[130].OneofWrappers = []any{}
+	file_v1_starling_proto_msgTypes[150].OneofWrappers = []any{}
+	file_v1_starling_proto_msgTypes[156].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_v1_starling_proto_rawDesc), len(file_v1_starling_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   175,
+			NumMessages:   176,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

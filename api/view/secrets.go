@@ -18,7 +18,7 @@ func JobsBySecret(state *cluster.State) map[string][]string {
 		named := map[string]bool{}
 		for i := range j.Spec.Tasks {
 			t, pool := &j.Spec.Tasks[i], string(j.Spec.Name.Pool())
-			for _, s := range t.Secrets {
+			for _, s := range t.PoolSecrets() {
 				named[pool+"/"+s.Name] = true
 				named[fmt.Sprint(pool, "/", s.Name, "@", s.Version)] = true
 			}

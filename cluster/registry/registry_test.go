@@ -227,6 +227,16 @@ func TestSecretsAreBounded(t *testing.T) {
 	if len(r.Secrets) != most || !strings.Contains(refusal, "at most 16777216: remove some") {
 		t.Errorf("%d secrets, want %d: %s", len(r.Secrets), most, refusal)
 	}
+	half := r.copy(1)
+	half.Secrets = half.Secrets[:most/2]
+	shared := Kept{Most: 1, PoolShare: PoolShare}
+	_, refusal = half.PutSecret(access.Secret{Pool: "a", Name: "more", Sealed: large}, shared, 1)
+	if want := "the secrets of pool a would take"; !strings.HasPrefix(refusal, want) {
+		t.Errorf("got %q, want that %s", refusal, want)
+	}
+	if _, refusal = half.PutSecret(access.Secret{Pool: "b", Name: "more", Sealed: large}, shared, 1); refusal != "" {
+		t.Errorf("a secret of another pool: %s", refusal)
+	}
 	if r, refusal = r.PutSecret(access.Secret{Pool: "a", Name: "0", Sealed: large}, one, 2); refusal != "" {
 		t.Errorf("one in the place of another: %s", refusal)
 	}

@@ -18,6 +18,8 @@ const (
 	secretsBytesMax = 16 << 20
 	// SecretVersionsMax bounds the versions of a secret.
 	SecretVersionsMax = 5
+	// PoolShare bounds what one pool may have of both: one part in so many.
+	PoolShare = 4
 )
 
 func hashOfSecret(s *access.Secret) uint64 {
@@ -94,6 +96,8 @@ type Kept struct {
 	Most int
 	// Named tells whether a job needs one, nil if none does.
 	Named func(version uint32) bool
+	// PoolShare bounds what the pool may have of all, one part in so many; 0 for all of it.
+	PoolShare int
 }
 
 // PutSecret returns the registry with the next version of a secret, or why there is none. Where there is no room, the
@@ -111,7 +115,7 @@ func (r *Registry) PutSecret(s access.Secret, kept Kept, now terms.Time) (*Regis
 		return r, "it is not sealed with the key of an authority that counts: try again"
 	}
 	for {
-		refusal := next.noRoom(&s, kept.Most)
+		refusal := next.noRoom(&s, &kept)
 		if refusal == "" {
 			break
 		}
@@ -129,20 +133,28 @@ func (r *Registry) PutSecret(s access.Secret, kept Kept, now terms.Time) (*Regis
 }
 
 // noRoom tells why a version of a secret cannot be added, "" if it can.
-func (r *Registry) noRoom(s *access.Secret, most int) string {
-	bytes := len(s.Sealed)
+func (r *Registry) noRoom(s *access.Secret, kept *Kept) string {
+	const remove = "remove some, see \"starling secret ls\""
+	share, inPool, bytes, bytesInPool := max(kept.PoolShare, 1), 0, len(s.Sealed), len(s.Sealed)
 	for i := range r.Secrets {
-		bytes += len(r.Secrets[i].Sealed)
+		size := len(r.Secrets[i].Sealed)
+		if bytes += size; r.Secrets[i].Pool == s.Pool {
+			inPool, bytesInPool = inPool+1, bytesInPool+size
+		}
 	}
 	switch versions := len(r.versionsOf(s.Pool, s.Name)); {
-	case versions >= most:
+	case versions >= kept.Most:
 		return fmt.Sprintf("jobs name all %d versions of it that are kept: have them name newer ones, see \"starling secret ls\"",
 			versions)
 	case len(r.Secrets) >= SecretsMax:
-		return fmt.Sprintf("there are %d secrets, at most %[1]d: remove some, see \"starling secret ls\"", SecretsMax)
+		return fmt.Sprintf("there are %d secrets, at most %[1]d: %s", SecretsMax, remove)
 	case bytes > secretsBytesMax:
-		return fmt.Sprintf("the secrets of the cluster would take %d bytes, at most %d: remove some, see \"starling secret ls\"",
-			bytes, secretsBytesMax)
+		return fmt.Sprintf("the secrets of the cluster would take %d bytes, at most %d: %s", bytes, secretsBytesMax, remove)
+	case inPool >= SecretsMax/share:
+		return fmt.Sprintf("there are %d secrets in pool %s, at most %[1]d: %s", inPool, s.Pool, remove)
+	case bytesInPool > secretsBytesMax/share:
+		return fmt.Sprintf("the secrets of pool %s would take %d bytes, at most %d: %s", s.Pool, bytesInPool,
+			secretsBytesMax/share, remove)
 	}
 	return ""
 }

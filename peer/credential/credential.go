@@ -9,6 +9,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
 	"path"
 	"slices"
 	"sync"
@@ -17,6 +18,7 @@ import (
 
 	"starling/cluster/registry"
 	"starling/driver"
+	"starling/peer/credential/vault"
 	"starling/terms"
 	"starling/terms/access"
 	"starling/trust"
@@ -43,11 +45,13 @@ var Signals = [...]syscall.Signal{
 }
 
 // Given is what an instance has from a node that holds the authority's key: its id tokens, and what the secrets hold
-// that it may read, with their versions.
+// of its pool hold that it may read, with their versions.
 type Given struct {
 	Tokens   map[string]string
 	Secrets  map[string][]byte
 	Versions map[string]access.SecretVersion
+	// Vault is the id token with which its node reads what Vault keeps for it, "" if it needs nothing of that.
+	Vault string
 }
 
 // Config is what credentials are made of.
@@ -58,6 +62,8 @@ type Config struct {
 	Driver  driver.Driver
 	// Ask has a node that holds the authority's key give what an allocation of this node is to have.
 	Ask func(ctx context.Context, id terms.AllocationID) (Given, error)
+	// Vault is the server that has what the journal has not, nil for none.
+	Vault *vault.Server
 	// Known is who is known to the cluster, and its secrets.
 	Known func() *registry.Registry
 	// TaskOf returns the task of an allocation of this node, nil if it has no such.
@@ -139,14 +145,20 @@ func (c *Credentials) make(ctx context.Context, id terms.AllocationID, task *ter
 		if given, err = c.config.Ask(ctx, id); err != nil {
 			return nil, nil, fmt.Errorf("its id tokens and secrets: %w", err)
 		}
+		secrets, err := c.config.Vault.Read(ctx, given.Vault, task.Secrets)
+		if err != nil {
+			return nil, nil, fmt.Errorf("its secrets: %w", err)
+		}
+		maps.Copy(secrets, given.Secrets)
+		given.Secrets = secrets
 		more, err := filesOf(task, &given)
 		if err != nil {
 			return nil, nil, err
 		}
-		files, due = append(files, more...), time.Now().Add(pause(task))
+		files, due = append(files, more...), time.Now().Add(c.pause(task))
 	}
 	var has []held
-	for _, s := range task.Secrets {
+	for _, s := range task.PoolSecrets() {
 		has = append(has, held{s, given.Versions[s.Name]})
 	}
 	return files, func() {
@@ -175,13 +187,18 @@ func filesOf(task *terms.Task, given *Given) (files []driver.File, err error) {
 	return files, nil
 }
 
-// pause is how long the tokens of a task stay: two thirds of the shortest life among them.
-func pause(task *terms.Task) time.Duration {
+// pause is how long what a task was given stays: two thirds of the shortest life among its tokens, and no longer than
+// what Vault keeps for it is good for.
+func (c *Credentials) pause(task *terms.Task) time.Duration {
 	shortest := uint32(terms.IDTokenLifeMax)
 	for _, k := range task.IDTokens {
 		shortest = min(shortest, k.LifeMillis)
 	}
-	return time.Duration(shortest) * time.Millisecond * 2 / 3
+	pause := time.Duration(shortest) * time.Millisecond * 2 / 3
+	if len(task.PoolSecrets()) < len(task.Secrets) {
+		pause = min(pause, c.config.Vault.Every())
+	}
+	return pause
 }
 
 // Run renews what is due, until ctx ends.

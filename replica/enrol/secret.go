@@ -21,6 +21,9 @@ func putSecret(s *cluster.State, c *command.PutSecret) report.Result {
 	if s.Rules >= rules.SecretVersions {
 		kept = registry.Kept{Most: registry.SecretVersionsMax, Named: named(s, &c.Secret)}
 	}
+	if s.Rules >= rules.VaultSecrets {
+		kept.PoolShare = registry.PoolShare
+	}
 	next, refusal := s.Registry().PutSecret(c.Secret, kept, s.Time)
 	return set(s, next, refusal)
 }
@@ -31,7 +34,7 @@ func named(s *cluster.State, secret *access.Secret) func(version uint32) bool {
 	var all map[uint32]bool // made once it is asked for: it takes all jobs
 	note := func(spec *terms.Job) {
 		for i := range spec.Tasks {
-			for _, use := range spec.Tasks[i].Secrets {
+			for _, use := range spec.Tasks[i].PoolSecrets() {
 				all[use.Version] = all[use.Version] || use.Name == secret.Name
 			}
 		}

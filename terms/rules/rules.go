@@ -66,8 +66,11 @@ const FailedElsewhere Number = 14
 // of secrets removed.
 const KeptVolumes Number = 15
 
+// VaultSecrets has tasks name secrets that a server of Vault or OpenBao keeps, and bounds those of one pool.
+const VaultSecrets Number = 16
+
 // Released is the newest number by which a released program folds.
-const Released = KeptVolumes
+const Released = VaultSecrets
 
 // Next is behind everything that is released. What counts since then is there to try mixed versions with: a program
 // that is built with the tag nextrules says that it knows it, and so do some machines of the simulator.

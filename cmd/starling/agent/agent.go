@@ -32,6 +32,7 @@ import (
 	"starling/driver/device"
 	"starling/journal"
 	"starling/journal/etcd/quorum"
+	"starling/peer/credential/vault"
 	"starling/secret"
 	"starling/terms"
 	"starling/trust"
@@ -315,12 +316,16 @@ func (a *agent) startHost(ctx context.Context, known *secret.Secret) error {
 	if err != nil {
 		return err
 	}
+	secrets, err := vault.Open(a.config.Vault)
+	if err != nil {
+		return err
+	}
 	config := host.Config{
 		Node: a.config.Node, Folder: a.folder.Path, Offer: offer, Door: a.door, Keys: a.keys,
 		Pulse: a.config.Pulse, Absence: a.config.Absence, Supervise: superviseCommand, Secret: known,
 		Version: a.version, Log: a.log, Containerd: a.config.Containerd, KeepImages: a.config.KeepImages,
 		Free: a.config.Free, OwnUsers: true, HostPaths: a.config.HostPaths,
-		Archive: host.ArchiveLimits{Bytes: a.config.ArchiveBytes, Age: a.config.ArchiveAge, Store: store},
+		Vault: secrets, Archive: host.ArchiveLimits{Bytes: a.config.ArchiveBytes, Age: a.config.ArchiveAge, Store: store},
 		Trouble: a.backups.Trouble,
 	}
 	if err := config.CompleteOffer(); err != nil {
@@ -356,6 +361,9 @@ func (a *agent) offer() (terms.Offer, error) {
 	maps.Copy(attributes, a.config.Attributes)
 	for name, path := range a.config.HostPaths {
 		attributes[terms.HostPathAttribute+name] = path
+	}
+	if a.config.Vault.Address != "" {
+		attributes[terms.VaultAttribute] = a.config.Vault.Address
 	}
 	offer := host.OfferOf(capacity, attributes)
 	offer.Devices, offer.PortFirst, offer.PortLast = host.WithPeers(a.config.Devices, capacity), a.config.PortFirst,

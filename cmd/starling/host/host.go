@@ -34,6 +34,7 @@ import (
 	"starling/journal"
 	"starling/peer"
 	"starling/peer/credential"
+	"starling/peer/credential/vault"
 	"starling/peer/identity"
 	"starling/replica/report"
 	"starling/secret"
@@ -80,6 +81,8 @@ type Config struct {
 	OwnUsers bool
 	// HostPaths are the folders that this machine offers, by their names, without symbolic links.
 	HostPaths map[string]string
+	// Vault is the server that has secrets for instances, nil for none.
+	Vault *vault.Server
 	// Free leaves tasks whatever this program may do itself.
 	Free bool
 	// Supervise is the subcommand of this program that supervises a task.
@@ -160,7 +163,7 @@ func Start(ctx context.Context, config Config) (*Host, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	h.config, h.driver, h.cancel = config, tasks, cancel
 	h.credentials = credential.New(credential.Config{Keys: config.Keys, Address: config.Offer.Address, Driver: tasks,
-		Ask: h.given, Known: h.known, TaskOf: h.taskOf, Log: config.Log})
+		Ask: h.given, Known: h.known, TaskOf: h.taskOf, Vault: config.Vault, Log: config.Log})
 	keeps, meter := h.openArchive(), metrics.NewMeter()
 	told, err := h.traced(meter)
 	if err != nil {

@@ -1,8 +1,10 @@
 package host
 
-import "os"
+import (
+	"os"
 
-import "golang.org/x/sys/unix"
+	"golang.org/x/sys/unix"
+)
 
 // memoryBytes is how much memory the machine has.
 func memoryBytes() (int64, error) {

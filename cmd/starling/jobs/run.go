@@ -230,7 +230,7 @@ func secretsOf(r *remote.Remote, file string, documents []jobspec.Document, give
 func namesSecret(spec *terms.Job, name string) bool {
 	return slices.ContainsFunc(spec.Tasks, func(t terms.Task) bool {
 		return t.Container.PullSecret == name ||
-			slices.ContainsFunc(t.Secrets, func(s terms.SecretUse) bool { return s.Name == name })
+			slices.ContainsFunc(t.PoolSecrets(), func(s terms.SecretUse) bool { return s.Name == name })
 	})
 }
 

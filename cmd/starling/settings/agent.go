@@ -25,6 +25,7 @@ import (
 	"starling/jobspec"
 	"starling/journal/etcd"
 	"starling/journal/zookeeper"
+	"starling/peer/credential/vault"
 	"starling/terms"
 	"starling/trust"
 	"starling/trust/provider"
@@ -48,6 +49,8 @@ type Agent struct {
 	Issuer string
 	// OIDC is the provider with which users sign in; without an issuer they cannot.
 	OIDC provider.Settings
+	// Vault is the server of Vault or OpenBao that has secrets for instances; without an address there is none.
+	Vault vault.Settings
 	// DNS is where names of instances are answered, "" for nowhere.
 	DNS string
 	// Join is where the APIs of other machines of the cluster answer; without any, a machine that knows of none founds it.
@@ -165,13 +168,14 @@ func defaults() (*Agent, error) {
 		PortFirst: PortFirstDefault, PortLast: PortLastDefault,
 		Containerd: ContainerdDefault, KeepImages: container.KeepDefault,
 		OIDC:         provider.Settings{Claim: provider.EmailClaim},
+		Vault:        vault.Settings{Auth: vault.AuthDefault, Every: vault.EveryDefault},
 		ArchiveBytes: ArchiveBytesDefault, ArchiveAge: ArchiveAgeDefault,
 		BackupEvery: backupEveryDefault, BackupKeep: backupKeepDefault,
 	}, nil
 }
 
 // all are all settings of the agent, in the order in which help and errors list them.
-func all() []setting { return append(ofEntry(), ofWork()...) }
+func all() []setting { return slices.Concat(ofEntry(), vaultSettings(), ofWork()) }
 
 // ofEntry are the settings of who this machine is, where it answers, and whom.
 func ofEntry() []setting {

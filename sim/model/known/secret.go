@@ -88,7 +88,7 @@ func (t *Twin) putSecret(one access.Secret, a *Around) bool {
 func reads(jobs []facts.JobVersion, s *access.Secret) bool {
 	return slices.ContainsFunc(jobs, func(v facts.JobVersion) bool {
 		return v.Spec.Name.Pool() == s.Pool && slices.ContainsFunc(v.Spec.Tasks, func(t terms.Task) bool {
-			return slices.ContainsFunc(t.Secrets, func(u terms.SecretUse) bool {
+			return slices.ContainsFunc(t.PoolSecrets(), func(u terms.SecretUse) bool {
 				return u.Name == s.Name && u.Version == s.Version
 			})
 		})
