@@ -8,6 +8,7 @@ import (
 	"starling/command"
 	"starling/terms"
 	"starling/terms/access"
+	"starling/terms/constraint"
 	"starling/terms/rules"
 )
 
@@ -150,6 +151,42 @@ func TestFoldersAndDevicesOfPools(t *testing.T) {
 	} {
 		if got := do(c.who, c.does); !strings.Contains(got, c.want) || c.want == "" && got != "" {
 			t.Errorf("%s: refused because %q, want %q", c.what, got, c.want)
+		}
+	}
+}
+
+// TestNewMachineWaits gives the name of a node to another machine: not before what must not run twice has stopped
+// itself on the one before.
+func TestNewMachineWaits(t *testing.T) {
+	for in, want := range map[rules.Number]string{rules.NewMachines - 1: "",
+		rules.NewMachines: "the machine that node m00001 was may still run db.main[0], and has certainly stopped it in 36 s"} {
+		s, seq := clusterOf(2), uint64(1)
+		s.Rules = in
+		now := terms.Time(1000)
+		do := func(all ...command.Command) string {
+			seq++
+			got := Apply(s, s.Index+1, &command.Entry{Rules: s.Rules, Writer: "m00000~1", Seq: seq, Time: now, Commands: all}, false)
+			return got.Results[len(all)-1].Refusal.Reason
+		}
+		job := benchJob("db", 1, terms.Pack, 1)
+		job.Spec.Type, job.Spec.Tasks[0].Disconnect.StopAfterMillis = terms.Stateful, 30_000
+		job.Spec.Tasks[0].Constraints = []constraint.Constraint{{Attribute: "rack", Operator: constraint.Equal,
+			Values: []string{"1"}}}
+		token := access.Token{ID: "00000000000000aa", Uses: 2}
+		for _, c := range []command.Command{job, &command.AddToken{Token: token, LifeMillis: 600_000},
+			&command.Leave{Peer: "m00001~1"}} {
+			if refused := do(c); refused != "" {
+				t.Fatal(refused)
+			}
+		}
+		admit := &command.AdmitNode{Node: "m00001", Key: access.Key{7}, Token: token.ID}
+		if got := do(admit); got != "" != (want != "") || !strings.Contains(got, want) {
+			t.Errorf("under %d it is refused because %q, want %q", in, got, want)
+		}
+		now += 36_000
+		admit.Key = access.Key{8}
+		if got := do(&command.TellTime{}, admit); got != "" {
+			t.Errorf("under %d it is refused afterwards, too: %s", in, got)
 		}
 	}
 }

@@ -2,12 +2,16 @@ package replica
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"starling/cluster"
 	"starling/cluster/facts"
 	"starling/replica/reaction"
+	"starling/replica/storage"
 	"starling/terms"
+	"starling/terms/access"
+	"starling/terms/rules"
 )
 
 func TestVolumesAreKeptAsLongAsTheirSlotMayComeBack(t *testing.T) {
@@ -36,5 +40,23 @@ func TestVolumesAreKeptAsLongAsTheirSlotMayComeBack(t *testing.T) {
 	}
 	if got := reaction.React("here~2", s, &reaction.Observed{Volumes: all}).DeleteVolumes; got != nil {
 		t.Errorf("got %v deleted by a peer that is no member, want none", got)
+	}
+}
+
+// TestNewMachineHasNoVolumes refuses the name of a node to another machine as long as volumes are looked for there.
+func TestNewMachineHasNoVolumes(t *testing.T) {
+	s := cluster.NewState()
+	s.Rules = rules.Released
+	here, there := s.EnsureNode("here"), s.EnsureNode("there")
+	s.SetPeer(here.Index, "here~1")
+	s.SetPeer(there.Index, "there~1")
+	spec := &terms.Job{Name: "db", Type: terms.Stateful, Tasks: []terms.Task{{Name: "main", Instances: 1,
+		Volumes: []terms.Volume{{Name: "data"}}}}}
+	s.AssignSpecial(facts.SlotRef{Job: s.AddJob(spec).ID}, here.Index, nil)
+	for node, want := range map[terms.NodeName]string{"here": "node here had the volumes of db.main[0], 1 in all: ",
+		"there": "", "new": ""} {
+		if got := storage.Lost(s, node, access.Key{1}).Refusal.Reason; !strings.HasPrefix(got, want) || want == "" && got != "" {
+			t.Errorf("another machine is not to be node %s because %q, want %q", node, got, want)
+		}
 	}
 }

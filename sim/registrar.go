@@ -268,7 +268,7 @@ func (r *registrar) admit(m *machine) {
 			case m.twin():
 				m.dead = true // another machine has the name
 			default:
-				r.admit(m)
+				r.w.after(r.between(10, 2000), func() { r.admit(m) })
 			}
 		})
 	})

@@ -13,9 +13,13 @@ import (
 	"time"
 
 	"starling/api/wire"
+	"starling/cluster"
 	"starling/cluster/facts"
 	"starling/cluster/registry"
 	"starling/command"
+	"starling/replica/enrol"
+	"starling/replica/report"
+	"starling/replica/storage"
 	"starling/terms"
 	"starling/terms/access"
 	"starling/trust"
@@ -190,12 +194,33 @@ func (d *Door) admitNode(ctx context.Context, node string, public crypto.PublicK
 	if err != nil || !inForce {
 		return cmp.Or(err, d.blind())
 	}
+	if err := d.mayAdmit(ctx, terms.NodeName(node), key); err != nil {
+		return err
+	}
 	token := by.ID
 	if who := (access.Subject{Kind: access.OfNode, Name: node}); by.Uses == 0 && all.Find(who, key) == nil {
 		token += "." + key.String()
 		_ = d.enter(ctx, d.entryOf(by, token)) // it may be there already
 	}
 	return d.enter(ctx, &command.AdmitNode{Node: terms.NodeName(node), Key: key, Token: token})
+}
+
+// mayAdmit refuses by the value what the journal need not be asked for.
+func (d *Door) mayAdmit(ctx context.Context, node terms.NodeName, key access.Key) error {
+	answer := d.answer.Load()
+	if answer == nil || answer.peer == nil {
+		return nil
+	}
+	state, err := answer.peer.State(ctx, 0)
+	if err != nil {
+		return err
+	}
+	for _, judge := range []func(*cluster.State, terms.NodeName, access.Key) report.Result{enrol.MayAdmit, storage.Lost} {
+		if r := judge(state, node, key); r.Refused() {
+			return wire.Refused(state.Index, r.Refusal)
+		}
+	}
+	return nil
 }
 
 // entryOf is what enters a token into the registry.

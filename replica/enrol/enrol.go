@@ -11,6 +11,7 @@ import (
 	"starling/replica/report"
 	"starling/terms"
 	"starling/terms/access"
+	"starling/terms/rules"
 )
 
 // Request returns the id of a request about who is known, "" for none, and what obeys it.
@@ -97,17 +98,43 @@ func removeAuthority(s *cluster.State, c *command.RemoveAuthority) report.Result
 
 // admitNode makes a key that of a node, at the word of a member.
 func admitNode(s *cluster.State, author terms.PeerID, c *command.AdmitNode) report.Result {
-	node := s.NodeOf(c.Node)
-	known := s.Registry().Find(access.Subject{Kind: access.OfNode, Name: string(c.Node)}, c.Key) != nil
-	switch {
-	case c.Token == "" && author.Node() != c.Node:
+	if c.Token == "" && author.Node() != c.Node {
 		return report.Refuse(facts.Denied, "%s may not admit node %s without a token", author, c.Node)
-	case c.Token != "" && !known && node != nil && node.Peer != "":
-		return report.Refuse(facts.Conflict, "node %s is a member, as %s: stop it first, or give the new machine another name",
-			c.Node, node.Peer)
+	}
+	if r := MayAdmit(s, c.Node, c.Key); c.Token != "" && r.Refused() {
+		return r
 	}
 	next, refusal := s.Registry().Admit(c.Node, c.Key, c.Token, s.Time)
 	return set(s, next, refusal)
+}
+
+// MayAdmit refuses to let another machine have the name of a node as long as one has it, or may still run what must not
+// run twice.
+func MayAdmit(s *cluster.State, name terms.NodeName, key access.Key) report.Result {
+	node := s.NodeOf(name)
+	if node == nil || s.Registry().Find(access.Subject{Kind: access.OfNode, Name: string(name)}, key) != nil {
+		return report.Result{}
+	}
+	if node.Peer != "" {
+		return report.Refuse(facts.Conflict, "node %s is a member, as %s: stop it first, or give the new machine another name",
+			name, node.Peer)
+	}
+	if slot, until := livesOn(s, node); until > 0 && s.Rules >= rules.NewMachines {
+		return report.Refuse(facts.Conflict, "the machine that node %s was may still run %s, and has certainly stopped it in %d s: "+
+			"try again then, or give the new machine another name", name, slot, (until-s.Time)/1000+1)
+	}
+	return report.Result{}
+}
+
+// livesOn returns which instance a node that left may still run although nothing else may take its place, and when the
+// last of those has certainly stopped itself; 0 for none.
+func livesOn(s *cluster.State, node *cluster.Node) (last terms.SlotName, until terms.Time) {
+	for _, r := range node.Held {
+		if slot, _ := s.SlotAt(r); s.Job(r.Job).MayLive(r, &slot) && slot.Deadline > until {
+			last, until = s.NameOf(r), slot.Deadline
+		}
+	}
+	return last, until
 }
 
 // MayRemove refuses to take a node out that there is not, or without which no member would be left.

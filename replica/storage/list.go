@@ -6,7 +6,9 @@ import (
 	"starling/cluster"
 	"starling/cluster/facts"
 	"starling/cluster/workload"
+	"starling/replica/report"
 	"starling/terms"
+	"starling/terms/access"
 )
 
 // State is what becomes of a set of volumes.
@@ -53,6 +55,21 @@ func List(s *cluster.State) (all []Volumes) {
 	})
 	slices.SortStableFunc(all, func(a, b Volumes) int { return a.Set.Compare(b.Set) })
 	return all
+}
+
+// Lost refuses to let another machine have the name of a node while volumes are looked for there: it would begin with
+// empty ones in their place.
+func Lost(s *cluster.State, name terms.NodeName, key access.Key) report.Result {
+	if s.NodeOf(name) == nil || s.Registry().Find(access.Subject{Kind: access.OfNode, Name: string(name)}, key) != nil {
+		return report.Result{}
+	}
+	all := slices.DeleteFunc(List(s), func(v Volumes) bool { return v.Node != name })
+	if len(all) == 0 {
+		return report.Result{}
+	}
+	return report.Refuse(facts.Conflict, "node %s had the volumes of %s, %d in all: if they are lost, give them up by "+
+		"starling alloc stop --give-up-volumes or starling volume rm, see starling volume ls; or give the new machine another "+
+		"name", name, all[0].Set.Slot, len(all))
 }
 
 // isThere tells whether a job has the slot now.

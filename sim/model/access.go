@@ -1,11 +1,14 @@
 package model
 
 import (
+	"slices"
+
 	"starling/cluster/facts"
 	"starling/command"
 	"starling/sim/model/known"
 	"starling/terms"
 	"starling/terms/access"
+	"starling/terms/rules"
 )
 
 // may tells whether somebody may have a command obeyed.
@@ -30,9 +33,10 @@ func (m *Model) askAccess(author terms.PeerID, c command.Command) bool {
 		if remove, ok := c.(*command.RemoveNode); ok {
 			return m.remove(remove.Node)
 		}
-		admitted := m.nodeOf(node)
-		return m.known.Obey(c, known.Around{Author: author, Members: m.Ring, Pools: m.pools, Time: m.time,
-			IsMember: admitted != nil && admitted.Peer != "", Rules: m.rules, Open: m.open})
+		n := m.nodeOf(node)
+		has := n != nil && (n.Peer != "" || m.rules >= rules.NewMachines && slices.ContainsFunc(m.on(n), (*seat).mayLive))
+		return m.known.Obey(c, known.Around{Author: author, Members: m.Ring, Pools: m.pools, Time: m.time, IsTaken: has,
+			Rules: m.rules, Open: m.open})
 	})
 }
 

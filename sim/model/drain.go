@@ -1,6 +1,8 @@
 package model
 
 import (
+	"slices"
+
 	"starling/cluster/facts"
 	"starling/command"
 	"starling/reconcile"
@@ -88,12 +90,11 @@ func (m *Model) mayLeave(s *seat, trial *succession, spare map[*task]uint32) boo
 
 // emptied ends the daemons of a drained node on which nothing else is left.
 func (m *Model) emptied(n *Node) {
-	for _, s := range m.on(n) {
-		if s.job().newest().Type != terms.Daemon {
-			return
-		}
+	all := m.on(n)
+	if slices.ContainsFunc(all, func(s *seat) bool { return s.job().newest().Type != terms.Daemon }) {
+		return
 	}
-	for _, s := range besideFirst(m.on(n)) {
+	for _, s := range besideFirst(all) {
 		m.leaveNode(s)
 	}
 }

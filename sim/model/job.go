@@ -438,7 +438,7 @@ func (m *Model) kill(j *Job) bool {
 		switch {
 		case s.slot.index >= s.slot.task.used() || row.Phase.Final() || row.Phase == facts.Stopping:
 			return
-		case row.Phase == facts.Unknown && s.spec().Disconnect.StopAfterMillis > 0:
+		case s.mayLive():
 			row.Cause = cause
 			m.put(s, row)
 			return

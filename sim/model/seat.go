@@ -293,7 +293,7 @@ func (m *Model) stop(s *seat, cause facts.Cause) {
 		}
 		row.Phase, row.Deadline = facts.Stopping, 0
 		m.put(s, row)
-	case row.Phase == facts.Unknown && s.spec().Disconnect.StopAfterMillis > 0:
+	case s.mayLive():
 		m.put(s, row)
 	default:
 		m.vacate(s, row)

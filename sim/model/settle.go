@@ -150,13 +150,16 @@ func (m *Model) fillAll(s *slot, decision *reconcile.Decision, question *reconci
 		m.fill(canary, &decision.Canary, question)
 	}
 	for kind := range s.seats {
-		if one := &s.seats[kind]; one.forgotten() && m.asked == question {
+		if one := &s.seats[kind]; one.Phase == facts.Unknown && one.Deadline == 0 && m.asked == question {
 			one.Deadline = decision.Until
 		}
 	}
 }
 
-func (s *seat) forgotten() bool { return s.Phase == facts.Unknown && s.Deadline == 0 }
+// mayLive tells whether nothing may take the place of what is in a seat yet.
+func (s *seat) mayLive() bool {
+	return s.Phase == facts.Unknown && s.spec().Disconnect.StopAfterMillis > 0
+}
 
 // inherit gives the main seat to whom it was decided to belong, as soon as nothing else holds it, or what does is lost.
 func (m *Model) inherit(s *slot, decision *reconcile.Decision) {
@@ -207,12 +210,13 @@ func (m *Model) fill(s *seat, v *reconcile.Verdict, question *reconcile.Task) {
 	if s.slot.gone() || m.asked != question {
 		return
 	}
-	row := s.Slot
+	row, closed, places := s.Slot, v.Reason == reconcile.NodeClosed, v.Action == reconcile.Place
 	switch {
-	case v.Action == reconcile.Place && v.Reason == reconcile.AfterFailure:
+	case places && v.Reason == reconcile.AfterFailure:
 		m.again(s, question)
 	case row.Phase == facts.Unknown && row.Cause != facts.NoCause:
-	case row.Phase != facts.Stopping && emptied(v, &row):
+	case closed && row.Phase != facts.Stopping && (row.Phase != facts.Stopped || row.Cause != facts.NoCause),
+		!closed && places && row.Phase != facts.Stopping && row.Phase != facts.Waiting: // it is to be empty, and is not yet
 		m.await(s, row)
 	case v.Reason == reconcile.WaitsToRetry && row.Phase != facts.Unknown:
 		row.Phase, row.Deadline = facts.Rescheduling, v.Until
@@ -224,14 +228,6 @@ func (m *Model) fill(s *seat, v *reconcile.Verdict, question *reconcile.Task) {
 		row.Cause = facts.ByScale
 		m.vacate(s, row)
 	}
-}
-
-// emptied tells whether a seat is to be empty that is not yet.
-func emptied(v *reconcile.Verdict, row *facts.Slot) bool {
-	if v.Reason == reconcile.NodeClosed {
-		return row.Phase != facts.Stopped || row.Cause != facts.NoCause
-	}
-	return v.Action == reconcile.Place && row.Phase != facts.Waiting
 }
 
 // again lets a slot look for another node, and remembers the attempt. What is out of reach goes aside; of two that are,

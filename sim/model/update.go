@@ -515,8 +515,7 @@ func (m *Model) movable(t *task) (all []*seat) {
 		looked := 0
 		for _, s := range outdated {
 			healthy := s.condition() == facts.Healthy
-			if healthy == ill || looked == most+int(m.limits.Trials) ||
-				s.Phase == facts.Unknown && s.spec().Disconnect.StopAfterMillis > 0 {
+			if healthy == ill || looked == most+int(m.limits.Trials) || s.mayLive() {
 				continue
 			}
 			looked++

@@ -69,6 +69,14 @@ const KeptVolumes Number = 15
 // VaultSecrets has tasks name secrets that a server of Vault or OpenBao keeps, and bounds those of one pool.
 const VaultSecrets Number = 16
 
+// NewMachines has the name of a node given to another machine only when what the node was may run nothing any more that
+// must not run twice. It shares its number with VaultSecrets.
+const NewMachines = VaultSecrets
+
+// MountsApart has containers whose mounts do not hide each other, or what every container has from its machine. It
+// shares its number with VaultSecrets.
+const MountsApart = VaultSecrets
+
 // Released is the newest number by which a released program folds.
 const Released = VaultSecrets
 

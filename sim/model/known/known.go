@@ -84,8 +84,8 @@ type Around struct {
 	Members []terms.PeerID
 	Pools   []terms.Pool
 	Time    terms.Time
-	// IsMember tells that the node which the request admits has a member.
-	IsMember bool
+	// IsTaken tells that the node which the request admits has a member, or may run what must not run twice.
+	IsTaken bool
 	Rules    rules.Number
 	// Open lists the versions to which instances may come back, of all jobs that have not finished.
 	Open func() []facts.JobVersion
@@ -110,7 +110,7 @@ func (t *Twin) Obey(c command.Command, a Around) bool {
 	case *command.PutSecret, *command.SealSecret, *command.RemoveSecret:
 		return t.obeySecret(c, &a)
 	case *command.AdmitNode:
-		return t.admit(c, author, a.IsMember, now)
+		return t.admit(c, author, a.IsTaken, now)
 	}
 	return false
 }
@@ -195,8 +195,8 @@ func (t *Twin) removeAuthority(id access.Key) bool {
 	return false
 }
 
-// admit makes a key that of a node; member tells that the node is one, author who says so.
-func (t *Twin) admit(c *command.AdmitNode, author terms.NodeName, member bool, now terms.Time) bool {
+// admit makes a key that of a node; taken tells that another machine is or was the node, author who says so.
+func (t *Twin) admit(c *command.AdmitNode, author terms.NodeName, taken bool, now terms.Time) bool {
 	has, known := t.nodes[c.Node]
 	if known && has == c.Key {
 		return c.Token != "" || author == c.Node
@@ -213,7 +213,7 @@ func (t *Twin) admit(c *command.AdmitNode, author terms.NodeName, member bool, n
 	}
 	live := t.tokensAt(now)
 	at := slices.IndexFunc(live, func(one access.Token) bool { return one.ID == c.Token })
-	if member || at < 0 || live[at].Node != "" && live[at].Node != c.Node {
+	if taken || at < 0 || live[at].Node != "" && live[at].Node != c.Node {
 		return false
 	}
 	live[at].Uses--
