@@ -87,6 +87,8 @@ type Core struct {
 	// Pulseless tells that the life's pulse was lost and is not back: another may lead the life meanwhile, so that nothing
 	// is started.
 	Pulseless bool
+	// DoubtMillis is for how long yet the end of a pulse says nothing about the peer that had it.
+	DoubtMillis int64
 	// Key names the node's key, zero for none.
 	Key access.Key
 	// Folder returns where an allocation finds the files about its job's members.
@@ -385,7 +387,7 @@ func (c *Core) React(own terms.Time) Work {
 	}
 	now := c.clock.Now(own)
 	r := reaction.React(c.self, c.state,
-		&reaction.Observed{Now: now, Gone: c.gone, Local: c.seen(), Volumes: c.settled(), Outputs: c.outputs,
+		&reaction.Observed{Now: now, Gone: c.gone, Doubt: now + terms.Time(c.DoubtMillis), Local: c.seen(), Volumes: c.settled(), Outputs: c.outputs,
 			Lost: c.missing(), Snapshot: c.marked.Snapshot, Offer: c.offerAt(now), Folder: c.Folder, Renewing: c.Renewing,
 			Key: c.Key, Full: c.outbox.Room.Full()})
 	w := Work{Watch: r.Watch, Waits: r.Waits, Probe: r.Probe, Renew: r.Renew, Forget: c.forget(r.Forget),

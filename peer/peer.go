@@ -149,7 +149,7 @@ func Start(ctx context.Context, config Config) *Peer {
 	none := terms.PeerID("")
 	p.self.Store(&none)
 	p.goal = ^journal.Index(0)
-	p.contact.Engine, p.contact.Log = config.Journal, p.log
+	p.contact.Engine, p.contact.Log, p.contact.Pulse = config.Journal, p.log, config.PulseTTL
 	p.group.Go(func() { p.contact.Keep(ctx) })
 	p.group.Go(func() { p.measure(ctx) })
 	p.group.Go(func() { p.measureRoom(ctx) })
@@ -362,6 +362,7 @@ func (p *Peer) react(ctx context.Context, timer *time.Timer) {
 		p.check(ctx)
 	}
 	p.core.Pulseless = p.pulseless()
+	p.core.DoubtMillis = max(time.Until(p.contact.Doubt()).Milliseconds(), 0)
 	work := p.core.React(now())
 	p.waits = work.Waits
 	if work.Append != nil {

@@ -69,6 +69,38 @@ func TestPausedMember(t *testing.T) {
 	tr.wantWhole()
 }
 
+// TestStalledQuorum has all members of the quorum stand still for longer than pulses live, as when their storage stalls
+// or their machines are paused. No peer takes the others for dead because of that: what runs goes on where it is.
+func TestStalledQuorum(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts processes and waits until pulses end")
+	}
+	t.Parallel()
+	tr := prepare(t, 3*time.Second, []string{"a", "b", "c", "d"})
+	tr.must(tr.Start(tr.soon(), tr.Agents[:3]...))
+	tr.must(tr.Agents[3].Start())
+	tr.must(tr.Agents[3].Ready(tr.soon()))
+	tr.submit(tr.job("web", terms.Stateless, serverRole, 4))
+	before := tr.wantTasks(tr.awaitRunning(tr.Agents[3], "web"))
+	for _, a := range tr.Agents[:3] {
+		tr.must(a.Pause())
+	}
+	<-time.After(3 * 3 * time.Second)
+	for _, a := range tr.Agents[:3] {
+		tr.must(a.Resume())
+	}
+	tr.submit(tr.job("after", terms.Batch, witnessRole, 3), tr.Agents[0])
+	tr.awaitDone(tr.Agents[3], "after")
+	<-time.After(2 * 3 * time.Second) // whoever is taken for dead is by now
+	after := tr.wantTasks(tr.awaitRunning(tr.Agents[3], "web"))
+	for id, was := range before {
+		if after[id] != was {
+			t.Errorf("%s is process %+v after the stall, was %+v", id, after[id], was)
+		}
+	}
+	tr.wantWhole()
+}
+
 // memberOf returns one of these agents whose member leads the quorum, or one whose member follows.
 func (tr *trial) memberOf(some []*agents.Agent, leads bool) *agents.Agent {
 	tr.Helper()

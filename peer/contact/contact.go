@@ -29,6 +29,8 @@ type Contact struct {
 		Head(context.Context) (journal.Index, error)
 	}
 	Log *slog.Logger
+	// Pulse is how long pulses last without a sign of life.
+	Pulse time.Duration
 
 	// asking is held while the engine is asked.
 	asking sync.Mutex
@@ -38,6 +40,8 @@ type Contact struct {
 	head     terms.Index
 	err      error
 	at, good time.Time
+	// doubt is until when the end of a pulse says nothing about who had it.
+	doubt time.Time
 }
 
 // Head asks the engine how far the journal goes, unless it has just said so.
@@ -56,11 +60,32 @@ func (c *Contact) Head(ctx context.Context) (terms.Index, error) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 	c.tell(err)
-	c.head, c.err, c.at = terms.Index(head), err, time.Now()
+	now := time.Now()
 	if err == nil {
-		c.good = c.at
+		if c.missed(now) {
+			c.doubt = now.Add(c.Pulse)
+		}
+		c.good = now
 	}
+	c.head, c.err, c.at = terms.Index(head), err, now
 	return c.head, err
+}
+
+// missed tells whether the engine has given no answer for as long as pulses last, or this process has stood still and
+// heard none. Pulses may have ended then for no other reason than that nobody could keep them.
+func (c *Contact) missed(now time.Time) bool {
+	return !c.good.IsZero() && now.Sub(c.good) > max(c.Pulse, 2*askEvery)
+}
+
+// Doubt returns until when the end of a pulse says nothing about the peer that had it: after a silence each has the
+// time of a pulse to make its own anew. It is zero, or over, otherwise.
+func (c *Contact) Doubt() time.Time {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	if now := time.Now(); c.missed(now) {
+		return now.Add(c.Pulse)
+	}
+	return c.doubt
 }
 
 func (c *Contact) known() (head terms.Index, err error, known bool) {

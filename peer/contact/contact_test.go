@@ -51,3 +51,38 @@ func TestSilence(t *testing.T) {
 		}
 	})
 }
+
+// TestDoubt has the ends of pulses say nothing after a silence, and while it lasts, until everybody had time to make a
+// pulse anew. Shorter ones, and how often the engine is asked, change nothing.
+func TestDoubt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := &engine{}
+		c := &Contact{Engine: e, Log: slog.New(slog.DiscardHandler), Pulse: 5 * time.Second}
+		ctx, cancel := context.WithCancel(t.Context())
+		go c.Keep(ctx)
+		wants := func(when string, doubted bool) {
+			t.Helper()
+			if got := c.Doubt().After(time.Now()); got != doubted {
+				t.Errorf("%s the end of a pulse is doubted: %v, want %v", when, got, doubted)
+			}
+		}
+		<-time.After(time.Minute)
+		wants("while the engine answers", false)
+		e.err = errors.New("no quorum")
+		<-time.After(3 * time.Second)
+		e.err = nil
+		<-time.After(2 * time.Second)
+		wants("after a short silence", false)
+		<-time.After(timeout)
+		e.err = errors.New("no quorum")
+		<-time.After(20 * time.Second)
+		wants("while it is silent", true)
+		e.err = nil
+		<-time.After(askEvery + timeout)
+		wants("when it answers again", true)
+		<-time.After(6 * time.Second)
+		wants("when that is longer ago than pulses last", false)
+		cancel()
+		synctest.Wait()
+	})
+}

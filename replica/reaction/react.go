@@ -18,8 +18,9 @@ import (
 type Observed struct {
 	// Now is the cluster's time by the peer's own clock.
 	Now terms.Time
-	// Gone are the watched peers whose pulse has ended, ordered.
-	Gone []terms.PeerID
+	// Gone are the watched peers whose pulse has ended, ordered; until Doubt that may be the engine's fault.
+	Gone  []terms.PeerID
+	Doubt terms.Time
 	// Local are the allocations that the node's driver has.
 	Local []LocalTask
 	// Volumes are the sets of volumes that its driver keeps.
@@ -202,7 +203,7 @@ func (r *reacting) membership() {
 		if !slices.Contains(watch, p) || !r.known(r.self) {
 			continue
 		}
-		if until := ring.AwayUntil(r.s, p); until > r.o.Now {
+		if until := max(ring.AwayUntil(r.s, p), r.o.Doubt); until > r.o.Now {
 			r.askAgain(until)
 			continue
 		}
