@@ -10,6 +10,7 @@ import (
 
 	"starling/cluster"
 	"starling/cluster/facts"
+	"starling/cluster/workload"
 	"starling/command"
 	"starling/replica"
 	"starling/replica/reaction"
@@ -96,7 +97,7 @@ type simulation struct {
 	// active are the nodes at which something has changed, each once, in the order of that.
 	active  []facts.NodeIndex
 	waiting map[facts.NodeIndex]bool
-	// until is up to when time passes in a trial.
+	// until is up to when time passes in a trial, or while nothing but time can bring instances room.
 	until terms.Time
 	// effects are those of the present round, gaveWay all that tell of instances that gave way.
 	effects, gaveWay []report.Effect
@@ -120,7 +121,7 @@ func (d *simulation) run() bool {
 		}
 		at, ok := d.s.NextDeadline()
 		switch {
-		case !ok || d.rests():
+		case !ok || d.rests() && (at > d.until || !d.waits()):
 			if !d.steer() {
 				return true
 			}
@@ -174,6 +175,15 @@ func (d *simulation) rests() bool {
 		}
 	}
 	return true
+}
+
+// waits tells whether instances of the job wait: time alone may bring them room, by an instance that is to give way or a
+// rule that counts for a while.
+func (d *simulation) waits() bool {
+	j := d.s.JobOf(d.job)
+	return j != nil && slices.ContainsFunc(j.Tasks, func(t *workload.Task) bool {
+		return t.Counts[facts.Waiting]+t.Secondary[facts.Waiting] > 0
+	})
 }
 
 // obey lets every active node do what it is told.
