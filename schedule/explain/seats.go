@@ -60,6 +60,7 @@ func (e *explainer) onlyNode(r facts.SlotRef, slot facts.Slot) Finding {
 		why = "it is that node's instance"
 	}
 	f := Finding{Reason: fmt.Sprintf("waits for node %s: %s", node.Name, why)}
+	refused, help := node.Drain.On, "the return of "+string(node.Name)
 	switch {
 	case node.Peer == "":
 		f.Details = append(f.Details, "the node has left the cluster")
@@ -70,6 +71,7 @@ func (e *explainer) onlyNode(r facts.SlotRef, slot facts.Slot) Finding {
 	case node.Drain.On:
 		f.Details = append(f.Details, "the node is drained")
 	case !place.Fits(e.s, facts.KeyOf(e.job.ID, e.number), slot.Node):
+		refused, help = true, "room there"
 		c := newDiagnosis(e)
 		c.visit(node)
 		for _, m := range c.misses {
@@ -77,12 +79,12 @@ func (e *explainer) onlyNode(r facts.SlotRef, slot facts.Slot) Finding {
 		}
 	}
 	if e.job.Spec.Type != terms.Daemon {
-		f.Details = append(f.Details, fmt.Sprintf("would help: the return of %s", node.Name))
+		f.Details = append(f.Details, "would help: "+help)
 		switch {
 		case node.Peer == "":
 			f.Details = append(f.Details, fmt.Sprintf(
 				"or, without what its volumes hold: starling alloc stop --give-up-volumes %s", e.s.NameOf(r)))
-		case node.Drain.On && e.s.Rules >= rules.MovedVolumes:
+		case refused && e.s.Rules >= rules.MovedVolumes:
 			f.Details = append(f.Details, fmt.Sprintf(
 				"or, with what its volumes hold: starling volume relocate %s --to NODE", e.s.NameOf(r)))
 		}
