@@ -18,7 +18,6 @@ import (
 	"starling/replica/report"
 	"starling/terms"
 	"starling/terms/access"
-	"starling/terms/rules"
 	"starling/validate"
 )
 
@@ -173,7 +172,7 @@ func specOf(request interface{ GetSpec() *starlingv1.JobSpec }, problems []terms
 		return nil, invalid("the request holds no job", terms.Problem{Path: "spec", Reason: "must not be absent"})
 	}
 	spec, found := wire.SpecOf(request.GetSpec())
-	problems = slices.Concat(found, validate.Job(spec, rules.Released), problems)
+	problems = slices.Concat(found, validate.Submission(spec), problems)
 	if len(problems) > 0 {
 		return nil, invalid(fmt.Sprintf("job %q", spec.Name), problems...)
 	}

@@ -162,7 +162,7 @@ func TestPlanAfterAnAbort(t *testing.T) {
 	c, ctx := ask(t, a.serve(t)), within(t)
 	spec := jobOn("web", 4, "b")
 	spec.Type, spec.Update = terms.Stateless, terms.UpdatePolicy{BatchSize: 1}
-	spec.Tasks[0].Resources = terms.Resources{}
+	spec.Tasks[0].Resources = terms.Resources{1, 1 << 20, 0}
 	if _, err := c.SubmitJob(ctx, spec, 0); err != nil {
 		t.Fatal(err)
 	}

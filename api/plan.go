@@ -19,7 +19,6 @@ import (
 	"starling/rights"
 	"starling/schedule/explain"
 	"starling/terms"
-	"starling/terms/rules"
 	"starling/validate"
 )
 
@@ -222,7 +221,7 @@ func imagined(state *cluster.State, request *starlingv1.WhatIfRequest) (*forecas
 func addJobs(state *cluster.State, change *forecast.Change, specs []*starlingv1.JobSpec) error {
 	for _, m := range specs {
 		spec, problems := wire.SpecOf(m)
-		if problems = append(problems, validate.Job(spec, rules.Released)...); len(problems) > 0 {
+		if problems = append(problems, validate.Submission(spec)...); len(problems) > 0 {
 			return invalid(fmt.Sprintf("job %q", spec.Name), problems...)
 		}
 		against := uint32(0)

@@ -14,7 +14,6 @@ import (
 	"go.yaml.in/yaml/v4/plugin/loaderlimits"
 
 	"starling/terms"
-	"starling/terms/rules"
 	"starling/validate"
 )
 
@@ -93,7 +92,7 @@ func (r *reader) document(form form[terms.Job], node *yaml.Node) Document {
 	root := place{node: node}
 	d := Document{Line: node.Line}
 	form.read(r, root, &d.Spec)
-	r.problems(root, append(validate.Job(&d.Spec, rules.Released), idle(&d.Spec)...))
+	r.problems(root, append(validate.Submission(&d.Spec), idle(&d.Spec)...))
 	return d
 }
 

@@ -75,7 +75,10 @@ func taskForm() form[terms.Task] {
 	f := mapping(append(fields, placeFields()...), func(r *reader, p place, given map[string]place, t *terms.Task) {
 		checkPorts(t)
 		t.AskForNodes()
-		_, contained := given["container"]
+		at, contained := given["container"]
+		if contained && t.Container.Image == "" && !r.hasFailed(at.known) && !r.hasFailed(at.known+".image") {
+			r.fail(at.at("image", at.node), "must name an image")
+		}
 		if _, ok := given["command"]; !ok && !contained && !r.hasFailed(p.known) {
 			r.fail(p.at("command", p.node), "is missing: name the program, or a container whose image does")
 		}
@@ -170,8 +173,8 @@ func resourcesForm() form[terms.Resources] {
 	}
 	return mapping([]field[terms.Resources]{
 		bind(cpuForm(), amount(terms.CPU)).named("cpu",
-			"Processor, in cores (2, 0.5) or thousandths of one (500m).").or("500m"),
-		bind(bytesForm(), amount(terms.Memory)).named("memory", "Memory; an instance that uses more is killed.").or("256Mi"),
+			"Processor, in cores (2, 0.5) or thousandths of one (500m), at least 1m.").or("500m"),
+		bind(bytesForm(), amount(terms.Memory)).named("memory", "Memory, at least 1Mi; an instance that uses more is killed.").or("256Mi"),
 		bind(bytesForm(), amount(terms.Disk)).named("disk",
 			"Disk space, counted when machines are chosen; when a disk is full, the instance that takes the most beyond this is ended. disk_limit is a limit.").or("0"),
 	}, nil)
@@ -186,7 +189,7 @@ func restartForm() form[terms.Restart] {
 		bind(durationForm(terms.DelayMillisMax), func(s *terms.Restart) *uint32 { return &s.DelayMaxMillis }).
 			named("delay_max", "The longest delay; if absent, at least delay.").orByType("1m", "5m", "5m"),
 		bind(durationForm(terms.DelayMillisMax), func(s *terms.Restart) *uint32 { return &s.ResetMillis }).
-			named("reset_after", "How long an instance must have run for its failures to be forgotten.").or("10m"),
+			named("reset_after", "How long an instance must have run for its failures to be forgotten; with 0 each is, and attempts bound nothing.").or("10m"),
 	}, func(r *reader, p place, given map[string]place, s *terms.Restart) {
 		r.longest(p, given, s.DelayMillis, &s.DelayMaxMillis)
 	})

@@ -48,7 +48,7 @@ func updateForm() form[terms.UpdatePolicy] {
 		truth(func(u *spec) *bool { return &u.Rollback }).
 			named("rollback", "Whether a failed update goes back to the version before; otherwise it stops where it is.").or("false"),
 		truth(func(u *spec) *bool { return &u.StartPaused }).
-			named("start_paused", "Whether nothing changes before `starling job update resume`.").or("false"),
+			named("start_paused", "Whether an update changes nothing before `starling job update resume`; the first version starts.").or("false"),
 		truth(func(u *spec) *bool { return &u.SameNode }).
 			named("same_machine", "Whether the new version of an instance starts on its machine, if that still has room.").or("false"),
 	}, func(_ *reader, _ place, given map[string]place, u *spec) {
@@ -71,7 +71,7 @@ func rescheduleForm() form[terms.Reschedule] {
 		bind(durationForm(7*terms.DelayMillisMax), func(s *spec) *uint32 { return &s.IntervalMillis }).
 			named("interval", "Within which time the attempts are counted.").or("24h"),
 		bind(durationForm(terms.DelayMillisMax), func(s *spec) *uint32 { return &s.DelayMillis }).
-			named("delay", "The delay before the first attempt.").or("5s"),
+			named("delay", "The delay before the first attempt, and before the place of an instance is given to another that lost its machine; a second at least.").or("5s"),
 		bind(durationForm(terms.DelayMillisMax), func(s *spec) *uint32 { return &s.DelayMaxMillis }).
 			named("delay_max", "The longest delay; if absent, at least delay.").orByType("5s", "5m", "5m"),
 		bind(choice[terms.Growth](terms.Growths()), func(s *spec) *terms.Growth { return &s.Growth }).

@@ -170,13 +170,13 @@ func poolForm() form[terms.Pool] {
 			named("submitters", "The users who may run, change and stop jobs in the pool and below it."),
 		bind(list(anyText(), 0, pool.OwnersMax), func(s *spec) *[]string { return &s.Viewers }).
 			named("viewers", "The users who may see the jobs in the pool and below it."),
-		bind(list(anyText(), 0, pool.OwnersMax), func(s *spec) *[]string { return &s.RunAs }).
+		bind(list(anyText(), 1, pool.OwnersMax), func(s *spec) *[]string { return &s.RunAs }).
 			named("run_as", "The users of the machines as which jobs in the pool and below it may run, besides those of their own; \"*\" is all but root. A pool below has what the one above has, unless it names fewer."),
-		bind(list(nameForm[string](), 0, pool.OwnersMax), func(s *spec) *[]string { return &s.HostPaths }).
+		bind(list(nameForm[string](), 1, pool.OwnersMax), func(s *spec) *[]string { return &s.HostPaths }).
 			named("host_paths", "The host paths of the machines that jobs in the pool and below it may use: none without it. A pool below has what the one above has, unless it names fewer."),
-		bind(list(nameForm[string](), 0, pool.OwnersMax), func(s *spec) *[]string { return &s.DeviceKinds }).
+		bind(list(nameForm[string](), 1, pool.OwnersMax), func(s *spec) *[]string { return &s.DeviceKinds }).
 			named("devices", "The kinds of devices that jobs in the pool and below it may ask for, as in gpu: all without it. A pool below has what the one above has, unless it names fewer."),
-		bind(list(text[string]("a capability", pair{"enum", terms.Capabilities()}), 0, terms.CapabilitiesMax),
+		bind(list(text[string]("a capability", pair{"enum", terms.Capabilities()}), 1, terms.CapabilitiesMax),
 			func(s *spec) *[]string { return &s.Capabilities }).
 			named("capabilities", "The capabilities of the kernel that containers in the pool and below it may have beside the usual ones, as in NET_ADMIN: none without it. Some of them, such as SYS_ADMIN, are all that root may do on the machine. A pool below has what the one above has, unless it names fewer."),
 		bind(orWord("default", 0, amountForm(terms.Disk)), func(s *spec) *int64 { return &s.SpecBytes }).
@@ -200,7 +200,7 @@ func quotaForm(amount form[int64]) form[terms.Quota] {
 		bind(amount, func(q *terms.Quota) *int64 { return &q.Reservation }).
 			named("reservation", "What the pool is promised; what lies idle of it is lent.").or("0"),
 		bind(orWord("unlimited", terms.Unlimited, amount), func(q *terms.Quota) *int64 { return &q.Limit }).
-			named("limit", "What the pool may never exceed.").or("unlimited"),
+			named("limit", "What the pool never exceeds by new work; what runs when the limit is made less stays.").or("unlimited"),
 		bind(whole[int64](0, pool.ShareMax), func(q *terms.Quota) *int64 { return &q.Share }).
 			named("share", "The pool's weight when what is free is divided; with 0 it gets its reservation and no more.").or("1"),
 		bind(truthForm(), func(q *terms.Quota) *bool { return &q.Static }).

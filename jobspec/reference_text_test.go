@@ -75,14 +75,16 @@ Every file means the same to every reader, or it is refused:
 const referenceChanges = `
 ## Changes and failures
 
-A change of what runs (the program, its environment, labels, resources, devices, ports, checks, volumes or the plugins of the job)
+A change of what runs (` + "`container`, `command`, `env`, `work_dir`, `user`, `resources`, `pids_limit`, `disk_limit`, `devices`, `ports`" + `,
+` + "`labels`, `checks`, `volumes`, `host_paths`, `secrets`, `id_tokens` and `disconnect.stop_after`" + ` of a task, the plugins of the job)
 replaces instances, as ` + "`update`" + ` says: never more than ` + "`batch_size`" + ` of a task are without health because of it, and what
 fails too often stops it or takes it back. What runs is stopped when its successor has room, its own counted as free; as long as it has
 none it stays, and ` + "`starling why`" + ` says what is missing. With as many ` + "`canaries`" + ` as instances and ` + "`auto_promote`" + ` every successor is
 well before anything stops, if there is room for both. A change of ` + "`constraints`" + ` or ` + "`per_machine_max`" + ` replaces only instances whose machine
 does not satisfy them. Any other change is made in place, and nothing stops: that of preferences too, which are constraints with
 ` + "`soft`" + `, ` + "`spread_over`" + ` and ` + "`placement`" + `. Batch jobs change at once:
-their instances end by themselves, and nothing waits for their health.
+their instances end by themselves, and nothing waits for their health. What cannot change while a job runs is its ` + "`type`, `preemptible`" + `,
+` + "`revocable`, `controller`" + ` and the jobs that it comes ` + "`after`" + `. A batch job whose tasks have no instances is idle until one gets some.
 
 A failure is answered on two levels. First ` + "`restart`" + `: the same machine tries again, because most failures pass and
 everything is there already. When those attempts are used up, or the machine lacks the program, its user or its folder,

@@ -109,7 +109,7 @@ func boundFields() []field[terms.Task] {
 	type spec = terms.Task
 	return []field[spec]{
 		bind(list(nameForm[terms.TaskName](), 0, terms.TasksMax), func(t *spec) *[]terms.TaskName { return &t.After }).
-			named("after", "The tasks of a batch job that come first: nothing of this one runs before all their instances have succeeded."),
+			named("after", "The tasks of a batch job that come first: nothing of this one runs before all their instances have succeeded. What they hand over in STARLING_OUTPUT is found by instances that run as the same user, in links below STARLING_INPUT, only to be read."),
 		bind(optional(whole[uint32](0, terms.GangMax)), func(t *spec) *uint32 { return &t.MinAvailable }).
 			named("min_available", "How many of the instances belong to the job's gang, which starts together or not at all."),
 		bind(optional(whole[uint32](0, terms.InstancesMax)), func(t *spec) *uint32 { return &t.MaxRunning }).

@@ -1,11 +1,13 @@
 package validate
 
 import (
+	"path"
 	"slices"
 	"strconv"
 	"strings"
 
 	"starling/terms"
+	"starling/terms/rules"
 )
 
 func (p *problems) container(t *terms.Task) {
@@ -58,11 +60,16 @@ func (p *problems) mounts(t *terms.Task) {
 		if len(m.Path) < 2 || m.Path[0] != '/' || strings.Contains(m.Path+"/", "/../") {
 			p.add(at+".path", `must be an absolute path below "/"`)
 		}
+		for _, own := range terms.ContainerPaths() {
+			if clean := path.Clean(m.Path); p.in >= rules.MountsApart && (within(clean, own) || within(own, clean)) {
+				p.add(at+".path", "must not be within %s, which every container has from its machine, or above it", own)
+			}
+		}
 		if m.Volume != "" && !hasFolder(t, m.Volume) {
 			p.add(at+".volume", "must be the name of one of the task's volumes or host_paths")
 		}
 		for k := range i {
-			if mounts[k].Path == m.Path {
+			if mounts[k].Path == m.Path || p.in >= rules.MountsApart && path.Clean(mounts[k].Path) == path.Clean(m.Path) {
 				p.add(at+".path", "is also the path of container.mounts[%d]", k)
 			}
 			if mounts[k].Volume == m.Volume && m.Volume != "" {

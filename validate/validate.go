@@ -7,6 +7,7 @@ package validate
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -19,15 +20,37 @@ import (
 // takes. What it asks of plugins is looked at when all else is right. The fold asks with the rules in force, the job
 // file and the API with those that their program knows.
 func Job(job *terms.Job, in rules.Number) []terms.Problem {
-	p := &problems{}
+	p := &problems{in: in}
 	if p.job(job); len(p.found) > 0 {
 		return p.found
 	}
 	return plugin.RequestProblems(job, in)
 }
 
+// Submission returns everything that is wrong with a job that a user submits: all of Job, and what the fold takes because
+// it always did, such as an instance that asks for so little that nothing would limit it.
+func Submission(job *terms.Job) []terms.Problem {
+	p := &problems{found: Job(job, rules.Released)}
+	for i := range job.Tasks {
+		p.path = "tasks[" + strconv.Itoa(i) + "].resources"
+		asked := &job.Tasks[i].Resources
+		if asked[terms.CPU] == 0 {
+			p.add("cpu", "must be at least 1m, a thousandth of a core: it is the limit, too")
+		}
+		if asked[terms.Memory] >= 0 && asked[terms.Memory] < memoryBytesLeast {
+			p.add("memory", "must be at least %s: it is the limit, too, and no program starts with less",
+				terms.Memory.Text(memoryBytesLeast))
+		}
+	}
+	return p.found
+}
+
+// memoryBytesLeast is the least memory that an instance is submitted with.
+const memoryBytesLeast = 1 << 20
+
 // problems collects problems with the paths at which they were found.
 type problems struct {
+	in    rules.Number
 	path  string
 	found []terms.Problem
 }

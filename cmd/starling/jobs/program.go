@@ -19,7 +19,6 @@ import (
 	"starling/cmd/starling/remote"
 	"starling/jobspec"
 	"starling/terms"
-	"starling/terms/rules"
 	"starling/validate"
 )
 
@@ -62,7 +61,7 @@ func submitProgram(ctx context.Context, peer *client.Client, spec terms.Job,
 	asks := &spec.Tasks[0].Resources
 	asks[terms.CPU] = cmp.Or(options.cpu.amount, programCPU)
 	asks[terms.Memory] = cmp.Or(options.memory.amount, asks[terms.Memory])
-	if problems := validate.Job(&spec, rules.Released); len(problems) > 0 {
+	if problems := validate.Submission(&spec); len(problems) > 0 {
 		return nil, problemList(problems)
 	}
 	return peer.SubmitJob(ctx, &spec, 0)
