@@ -17,6 +17,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"unicode/utf8"
 )
 
 // Limits of one folder.
@@ -145,6 +146,8 @@ func read(ctx context.Context, root *os.Root, path string, entry fs.DirEntry) (F
 	switch {
 	case len(path) > PathBytesMax:
 		return file, fmt.Errorf("%w: the path %q has more than %d bytes", ErrUnfit, path, PathBytesMax)
+	case !utf8.ValidString(path): // the manifest would name another
+		return file, fmt.Errorf("%w: the name %q is not UTF-8", ErrUnfit, path)
 	case file.Folder:
 		return file, nil
 	case !entry.Type().IsRegular():

@@ -117,6 +117,23 @@ func TestUnfit(t *testing.T) {
 	}
 }
 
+// TestUnfitName has a file, and a folder, whose name no manifest can have: it would be missing there for ever.
+func TestUnfitName(t *testing.T) {
+	for _, makes := range []func(string) error{
+		func(path string) error { return os.WriteFile(path, nil, 0o600) },
+		func(path string) error { return errors.Join(os.Mkdir(path, 0o700), os.Mkdir(path+"/below", 0o700)) },
+	} {
+		dir := t.TempDir()
+		if err := makes(filepath.Join(dir, "caf\xe9")); err != nil {
+			t.Skip("a file system whose names are UTF-8:", err)
+		}
+		_, err := manifest.Of(t.Context(), dir)
+		if !errors.Is(err, manifest.ErrUnfit) || !strings.Contains(err.Error(), `the name "caf\xe9" is not UTF-8`) {
+			t.Errorf("got %v", err)
+		}
+	}
+}
+
 // TestCheck spoils a folder in several ways. What is in the files is checked when it is sent.
 func TestCheck(t *testing.T) {
 	for name, spoil := range map[string]func(dir string) error{
