@@ -158,6 +158,20 @@ func TestVolumeAtPath(t *testing.T) {
 	}
 }
 
+// TestMountsInEachOther has mounts that lie in each other, told in the wrong order.
+func TestMountsInEachOther(t *testing.T) {
+	t.Parallel()
+	b, folder := newBench(t), t.TempDir()
+	c := hosted(t, v1.Config{})
+	c.Mounts = append(c.Mounts, driver.Mount{Path: "/a/b/c/d"}, driver.Mount{Path: "/a/b/c", Folder: folder},
+		driver.Mount{Path: "/a/b", Volume: "data"}, driver.Mount{Path: "/a"})
+	b.start(t, driver.Task{ID: "reader", Container: c, Command: shell(`touch /a/b/c/d/made && grep -o ' /a[^ ]* ' /proc/self/mounts`),
+		Volumes: []driver.Volume{{Set: "db.main[0]@1", Name: "data", Variable: "DATA"}}})
+	if got, want := b.output(t, "reader", false), " /a \n /a/b \n /a/b/c \n /a/b/c/d \n"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
 // TestReads has the account that an image names read what the peer has brought for it.
 func TestReads(t *testing.T) {
 	t.Parallel()

@@ -2,6 +2,7 @@ package runc
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -171,6 +172,10 @@ func (b *Bundle) bound(path string) (source, below string) {
 // Start starts the container's program with these files as its standard ones, and returns its number. The calling
 // process is its parent when runc has ended.
 func (b *Bundle) Start(files []*os.File) (pid int, err error) {
+	depth := func(m specs.Mount) int { return strings.Count(filepath.Clean(m.Destination), "/") }
+	slices.SortStableFunc(b.Spec.Mounts, func(a, b specs.Mount) int { // one that lies in another must come after it
+		return cmp.Compare(depth(a), depth(b))
+	})
 	text, err := json.Marshal(b.Spec)
 	if err != nil {
 		return 0, err
