@@ -109,8 +109,8 @@ func (s *supervisor) launchContainer(pidfd *int) error {
 	}
 	account := bundle.Account()
 	s.account = account
-	if err := errors.Join(giveReads(s.task.Task, account), s.showFolders(bundle, account), s.folder.giveSecrets(account),
-		bundle.Link(s.task.Task.Container.Links)); err != nil {
+	if err := errors.Join(volume.GiveAll(s.task.Task.Reads, account), s.showFolders(bundle, account),
+		s.folder.giveSecrets(account), bundle.Link(s.task.Task.Container.Links)); err != nil {
 		return err
 	}
 	bundle.Spec.Linux.CgroupsPath = s.task.Place.Relative(s.task.Group)

@@ -132,13 +132,3 @@ func makeVolumes(dir string, t driver.Task, account *syscall.Credential) (env []
 	}
 	return env, nil
 }
-
-// giveReads has the account of a task read what others have left for it.
-func giveReads(t driver.Task, account *syscall.Credential) error {
-	for _, path := range t.Reads {
-		if err := volume.Give(path, account); err != nil && !errors.Is(err, os.ErrNotExist) {
-			return err
-		}
-	}
-	return nil
-}

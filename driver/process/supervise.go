@@ -181,7 +181,7 @@ func (s *supervisor) launch(pidfd *int) error {
 		return err
 	}
 	if task.Env, err = makeVolumes(s.task.Volumes, task, account); err == nil {
-		err = giveReads(task, account)
+		err = volume.GiveAll(task.Reads, account)
 	}
 	if err != nil {
 		return err

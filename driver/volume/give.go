@@ -19,6 +19,16 @@ func Make(dir string, v driver.Volume, account *syscall.Credential) (path string
 	return path, Give(path, account)
 }
 
+// GiveAll gives folders as Give does; those that are not there are passed over.
+func GiveAll(paths []string, account *syscall.Credential) error {
+	for _, path := range paths {
+		if err := Give(path, account); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}
+
 // Give gives a folder with all that is in it to an account, nil for this process's own, unless it has the folder. Those
 // who had it may still change what is in it: no link is followed.
 func Give(path string, account *syscall.Credential) error {
