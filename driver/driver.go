@@ -53,7 +53,7 @@ type Task struct {
 	// HostPaths are folders of this machine that it uses.
 	HostPaths []HostPath
 	// Reads are folders of this machine, beside its volumes, that it is to find where they are: links in its volumes
-	// lead there. Start gives them to its account.
+	// lead there. Start gives them to its account, which can change nothing there where the machine can mount for it.
 	Reads []string
 	// Devices are those that it was given. Of GPUs it finds no others, where the machine can (see Warnings), and its
 	// environment names them, unless that does so already.
@@ -116,6 +116,8 @@ type Volume struct {
 	Set, Name string
 	// Variable is what the environment calls the folder's path, as the task sees it.
 	Variable string
+	// ReadOnly leaves the task nothing to be changed there, where the machine can mount for it.
+	ReadOnly bool
 }
 
 // HostPath is a folder that a machine's owner offers by a name.

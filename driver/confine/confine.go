@@ -21,7 +21,7 @@ package confine
 type Rules struct {
 	// Hidden is a folder of which the task finds only Shown, which lie in it; empty for none.
 	Hidden string
-	Shown  []string
+	Shown  []Folder
 	// Folders are those of the machine that the task uses where they lie, also where the rest may not be changed.
 	Folders []Folder
 	// Accounts are what the task finds in files instead of what they have, by their paths; none if one is not there.
@@ -35,7 +35,7 @@ type Rules struct {
 
 // Folder is one of the machine.
 type Folder struct {
-	// Path is where it lies, absolute and without symbolic links. One in their place is an error.
+	// Path is where it lies, absolute. A symbolic link in it is an error, unless the folder lies in a hidden one.
 	Path string
 	// ReadOnly leaves nothing to be changed there.
 	ReadOnly bool

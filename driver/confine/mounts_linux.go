@@ -43,11 +43,8 @@ func (r *Rules) mount() error {
 			return fmt.Errorf("cover %s: %w", path, err)
 		}
 	}
-	if r.Hidden == "" {
-		return nil
-	}
 	if err := r.show(shown); err != nil {
-		return fmt.Errorf("hide %s: %w", r.Hidden, err)
+		return fmt.Errorf("show the task what is its own: %w", err)
 	}
 	return nil
 }
@@ -99,16 +96,16 @@ func cover(path string) error {
 // open opens what is shown of the hidden folder; what is not there is left out.
 func (r *Rules) open() (shown map[string]int, err error) {
 	shown = map[string]int{}
-	for _, path := range r.Shown {
-		file, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
+	for _, folder := range r.Shown {
+		file, err := unix.Open(folder.Path, unix.O_PATH|unix.O_CLOEXEC, 0)
 		if errors.Is(err, unix.ENOENT) {
 			continue
 		}
 		if err != nil {
 			closeAll(shown)
-			return nil, fmt.Errorf("open %s: %w", path, err)
+			return nil, fmt.Errorf("open %s: %w", folder.Path, err)
 		}
-		shown[path] = file
+		shown[folder.Path] = file
 	}
 	return shown, nil
 }
@@ -119,26 +116,40 @@ func closeAll(files map[string]int) {
 	}
 }
 
-// show puts an empty folder over the hidden one, and into it what is shown.
+// show puts an empty folder over the hidden one, if there is one, and into it what is shown.
 func (r *Rules) show(shown map[string]int) error {
+	if r.Hidden == "" {
+		return r.bindShown(shown)
+	}
 	if err := os.MkdirAll(r.Hidden, 0o755); err != nil {
 		return err
 	}
 	if err := unix.Mount("tmpfs", r.Hidden, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=711,size=64k"); err != nil {
 		return err
 	}
-	for path, file := range shown {
-		if err := os.MkdirAll(path, 0o711); err != nil {
+	if err := r.bindShown(shown); err != nil {
+		return err
+	}
+	return readOnlyHere(r.Hidden) // what is bound there stays as it was
+}
+
+func (r *Rules) bindShown(shown map[string]int) error {
+	for _, folder := range r.Shown {
+		file, there := shown[folder.Path]
+		if !there {
+			continue
+		}
+		if err := os.MkdirAll(folder.Path, 0o711); err != nil {
 			return err
 		}
-		if err := bind(ofFile(file), path); err != nil {
+		if err := bind(ofFile(file), folder.Path); err != nil {
 			return err
 		}
-		if err := restrict(unix.AT_FDCWD, path, false); err != nil {
+		if err := restrict(unix.AT_FDCWD, folder.Path, folder.ReadOnly); err != nil {
 			return err
 		}
 	}
-	return readOnlyHere(r.Hidden) // what is bound there stays as it was
+	return nil
 }
 
 // The devices that every task has. The others, which lead to disks, memory and each other's terminals, it has not,

@@ -23,6 +23,7 @@ func processContract() map[string]func(*testing.T, *bench) {
 		"WorkDir":          testWorkDir,
 		"KeepsFailed":      testKeepsFailed,
 		"Volumes":          testVolumes,
+		"ReadsOnly":        testReadsOnly,
 		"Files":            testFiles,
 		"Private":          testPrivate,
 		"Run":              testRun,
@@ -168,6 +169,35 @@ func testVolumes(t *testing.T, b *bench) {
 	}
 	if got := write("third", "slot 0", "data"); got != "third\n" {
 		t.Errorf("after the volumes were deleted: found %q, want nothing from before", got)
+	}
+}
+
+// testReadsOnly has tasks write into what they are given to read.
+func testReadsOnly(t *testing.T, b *bench) {
+	if told := strings.Join(b.Warnings(), "\n"); strings.Contains(told, "may change what they are given to read") {
+		t.Skip(told)
+	}
+	brought, err := b.MakeVolume(driver.Volume{Set: "other", Name: "output"})
+	kept := filepath.Join(brought, "kept")
+	if err == nil {
+		err = os.WriteFile(kept, []byte("brought\n"), 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for variable, code := range map[string]int{"BROUGHT": 99, "INPUT": 99, "OUTPUT": 0} {
+		task := b.task(variable, "keep", variable, "evil")
+		task.Env, task.Reads = []string{"BROUGHT=" + brought}, []string{brought}
+		task.Volumes = []driver.Volume{{Set: "own", Name: "input", Variable: "INPUT", ReadOnly: true},
+			{Set: "own", Name: "output", Variable: "OUTPUT"}}
+		b.startTask(t, task)
+		wantExit(t, b.exited(t, task.ID), code, 0)
+		if got := b.output(t, task.ID, driver.Stderr); code != 0 && !strings.Contains(got, "read-only file system") {
+			t.Errorf("%s: it wrote %q", variable, got)
+		}
+	}
+	if got, err := os.ReadFile(kept); err != nil || string(got) != "brought\n" {
+		t.Errorf("what the others read is %q now (%v)", got, err)
 	}
 }
 

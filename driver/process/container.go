@@ -153,7 +153,7 @@ func (s *supervisor) showFolders(bundle *runc.Bundle, account *syscall.Credentia
 		if at := slices.IndexFunc(mounts, func(m driver.Mount) bool { return m.Volume == v.Name }); at >= 0 {
 			m = mounts[at]
 		}
-		bundle.Bind(path, m.Path, m.ReadOnly)
+		bundle.Bind(path, m.Path, m.ReadOnly || v.ReadOnly)
 		bundle.Set(v.Variable + "=" + m.Path)
 	}
 	for i, h := range task.HostPaths {

@@ -232,7 +232,8 @@ var errNoNamespaces = errors.New("the peer may not make namespaces; run it as ro
 // withoutNamespaces gives up namespaces and says what that means.
 func (d *Driver) withoutNamespaces(why error) {
 	d.namespaces = false
-	d.warn(fmt.Sprintf("tasks are not isolated from each other by namespaces: %v", why))
+	d.warn(fmt.Sprintf("tasks are not isolated from each other by namespaces, "+
+		"and may change what they are given to read: %v", why))
 	if d.place.Version == 0 {
 		d.warn("a process of a task that left its process group survives when the task's supervisor is killed: there is neither a namespace nor a control group to find it by")
 	}

@@ -245,8 +245,11 @@ func (s *supervisor) confine() error {
 	if s.task.Free {
 		return noNewPrivileges()
 	}
-	rules := confine.Rules{Hidden: s.task.Hidden, Shown: append([]string{string(s.folder)}, s.task.Task.Reads...),
+	rules := confine.Rules{Hidden: s.task.Hidden, Shown: []confine.Folder{{Path: string(s.folder)}},
 		Devices: s.task.Devices, Clone3: s.task.Place.Version == 2}
+	for _, path := range s.task.Task.Reads {
+		rules.Shown = append(rules.Shown, confine.Folder{Path: path, ReadOnly: true})
+	}
 	var err error
 	if rules.Accounts, err = s.folder.accounts(s.task.Task.User); err != nil {
 		return err
@@ -256,7 +259,7 @@ func (s *supervisor) confine() error {
 		if err != nil {
 			return err
 		}
-		rules.Shown = append(rules.Shown, path)
+		rules.Shown = append(rules.Shown, confine.Folder{Path: path, ReadOnly: v.ReadOnly})
 	}
 	for _, h := range s.task.Task.HostPaths {
 		rules.Folders = append(rules.Folders, confine.Folder{Path: h.Path, ReadOnly: h.ReadOnly})

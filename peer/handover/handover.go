@@ -142,7 +142,8 @@ func (o *Outputs) Prepare(ctx context.Context, task *driver.Task, h *reaction.Ha
 		}
 		task.Reads = append(task.Reads, path)
 	}
-	task.Volumes = append(task.Volumes, driver.Volume{Set: set, Name: inputVolume, Variable: "STARLING_INPUT"})
+	task.Volumes = append(task.Volumes,
+		driver.Volume{Set: set, Name: inputVolume, Variable: "STARLING_INPUT", ReadOnly: true})
 	return nil
 }
 
