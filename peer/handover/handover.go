@@ -131,7 +131,11 @@ func (o *Outputs) Prepare(ctx context.Context, task *driver.Task, h *reaction.Ha
 	for i := range h.Inputs {
 		in := &h.Inputs[i]
 		what := fmt.Sprintf("the output of %s on node %s", in.Output.Allocation, in.Node)
-		path, err := o.obtain(ctx, in, h.User, func() { tell(what + ": it is brought from there") })
+		if in.User != h.User {
+			return fmt.Errorf("%s belongs to %s, and this instance runs as %s: run both as the same user", what,
+				nameOf(in.User, in.Image), nameOf(h.User, task.Container != nil))
+		}
+		path, err := o.obtain(ctx, in, func() { tell(what + ": it is brought from there") })
 		if err != nil {
 			return fmt.Errorf("%s: %w", what, err)
 		}
@@ -145,6 +149,20 @@ func (o *Outputs) Prepare(ctx context.Context, task *driver.Task, h *reaction.Ha
 	task.Volumes = append(task.Volumes,
 		driver.Volume{Set: set, Name: inputVolume, Variable: "STARLING_INPUT", ReadOnly: true})
 	return nil
+}
+
+// nameOf is what people call an account.
+func nameOf(user string, ofImage bool) string {
+	_, own := driver.OwnNumber(user)
+	switch {
+	case own:
+		return "the job's own user"
+	case user == "" && ofImage:
+		return "the user of its image"
+	case user == "":
+		return "the agent's own user"
+	}
+	return fmt.Sprintf("the user %q", user)
 }
 
 // empty makes a volume without anything in it.
@@ -161,10 +179,7 @@ func (o *Outputs) empty(set terms.OutputSet, name string) error {
 }
 
 // obtain returns the folder of an output on this machine: where it was made, or a copy that is brought first.
-func (o *Outputs) obtain(ctx context.Context, in *reaction.Input, user string, tell func()) (path string, err error) {
-	if in.User != user {
-		return "", fmt.Errorf("it belongs to the user %q, and this instance runs as %q: run both as the same", in.User, user)
-	}
+func (o *Outputs) obtain(ctx context.Context, in *reaction.Input, tell func()) (path string, err error) {
 	release, err := o.reserve(ctx, in.Output)
 	if err != nil {
 		return "", err

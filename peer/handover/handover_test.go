@@ -27,16 +27,14 @@ func TestObtain(t *testing.T) {
 		}})
 	for _, c := range []struct {
 		in    reaction.Input
-		user  string
 		want  string
 		later bool
 	}{
-		{reaction.Input{Node: "b"}, "", "not there any more", true},
-		{reaction.Input{Node: "a"}, "", "not in the cluster now", true},
-		{reaction.Input{Node: "a", Address: "a"}, "", "its digest is", true},
-		{reaction.Input{Node: "a", User: "x"}, "y", `belongs to the user "x"`, false},
+		{reaction.Input{Node: "b"}, "not there any more", true},
+		{reaction.Input{Node: "a"}, "not in the cluster now", true},
+		{reaction.Input{Node: "a", Address: "a"}, "its digest is", true},
 	} {
-		_, err := o.obtain(t.Context(), &c.in, c.user, func() {})
+		_, err := o.obtain(t.Context(), &c.in, func() {})
 		if err == nil || !strings.Contains(err.Error(), c.want) || errors.Is(err, ErrLater) != c.later {
 			t.Errorf("%+v: got %v, want %q", c.in, err, c.want)
 		}
@@ -48,6 +46,32 @@ func TestObtain(t *testing.T) {
 	if err := o.Prepare(t.Context(), &task, &reaction.Handover{Problem: "x has not succeeded"}, nil); !errors.Is(err,
 		ErrLater) {
 		t.Errorf("got %v", err)
+	}
+}
+
+// TestUsersDiffer has instances read what belongs to others.
+func TestUsersDiffer(t *testing.T) {
+	m := fake.NewMachine(nil)
+	m.Volumes = t.TempDir()
+	o := New(Config{Node: "a", Driver: fake.Open(m)})
+	own := driver.OwnUser("words")
+	for _, c := range []struct {
+		in        reaction.Input
+		user      string
+		container *driver.Container
+		want      string
+	}{
+		{reaction.Input{User: "x"}, "y", nil, `belongs to the user "x", and this instance runs as the user "y"`},
+		{reaction.Input{User: own}, "", &driver.Container{}, "to the job's own user, and this instance runs as the user of its image"},
+		{reaction.Input{Image: true}, own, nil, "to the user of its image, and this instance runs as the job's own user"},
+		{reaction.Input{}, "x", nil, `to the agent's own user, and this instance runs as the user "x"`},
+	} {
+		task := driver.Task{Container: c.container}
+		h := reaction.Handover{User: c.user, Inputs: []reaction.Input{c.in}}
+		err := o.Prepare(t.Context(), &task, &h, func(string) {})
+		if err == nil || !strings.Contains(err.Error(), c.want) || errors.Is(err, ErrLater) {
+			t.Errorf("%+v: got %v, want %q", c.in, err, c.want)
+		}
 	}
 }
 
