@@ -4,19 +4,41 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
+	"slices"
 	"syscall"
 
 	"golang.org/x/sys/unix"
 
 	"starling/driver"
+	"starling/driver/program"
+	"starling/driver/record"
 )
 
-// Make makes a volume, if it is missing, and gives it to the account.
+// Make makes a volume durably, if it is missing, and gives it to the account. That of a kept set of which nothing is
+// here is a program.Missing.
 func Make(dir string, v driver.Volume, account *syscall.Credential) (path string, err error) {
-	if path, err = create(dir, v); err != nil {
+	if path, err = Path(dir, v); err != nil {
+		return "", err
+	}
+	_, err = os.Lstat(path)
+	fresh := errors.Is(err, os.ErrNotExist)
+	if fresh && v.Kept && !hasFolders(filepath.Dir(path)) {
+		return "", program.Missing(v.Lost(dir))
+	}
+	if path, err = create(dir, v); err == nil && fresh {
+		err = errors.Join(record.Sync(filepath.Dir(path)), record.Sync(dir))
+	}
+	if err != nil {
 		return "", err
 	}
 	return path, Give(path, account)
+}
+
+// hasFolders tells whether there are folders in one.
+func hasFolders(path string) bool {
+	entries, _ := os.ReadDir(path)
+	return slices.ContainsFunc(entries, os.DirEntry.IsDir)
 }
 
 // GiveAll gives folders as Give does; those that are not there are passed over.
