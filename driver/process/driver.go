@@ -163,6 +163,7 @@ func (d *Driver) open() error {
 		if err := a.Undeleted(); err != nil {
 			d.warnOf(err)
 		}
+		d.watching.Go(func() { a.Clear(d.closing, d.warnOf) })
 	}
 	d.survey()
 	d.Keeper.Sweep(&d.watching)

@@ -38,6 +38,8 @@ type Archive struct {
 	retention Retention
 
 	undeleted error
+	// dooms has a value when something waits for Clear.
+	dooms chan struct{}
 
 	mu    sync.Mutex
 	kept  []archived // oldest first
@@ -61,15 +63,18 @@ func (a archived) group() string {
 // Open returns the archive in the folder, with what an earlier process left in it. Of what is added it keeps the files
 // that keeps wants, and nothing else; nil means all. What cannot be deleted stays (see Undeleted).
 func Open(folder string, retention Retention, keeps func(file string) bool) (*Archive, error) {
-	if err := os.MkdirAll(folder, 0o700); err != nil {
+	if err := os.MkdirAll(filepath.Join(folder, doomedFolder), 0o700); err != nil {
 		return nil, err
 	}
 	entries, err := os.ReadDir(folder)
 	if err != nil {
 		return nil, err
 	}
-	a := &Archive{folder: folder, keeps: keeps, retention: retention}
+	a := &Archive{folder: folder, keeps: keeps, retention: retention, dooms: make(chan struct{}, 1)}
 	for _, entry := range entries {
+		if entry.Name() == doomedFolder {
+			continue
+		}
 		one, err := a.strip(entry.Name())
 		a.undeleted = errors.Join(a.undeleted, err)
 		a.kept = append(a.kept, one)
@@ -135,7 +140,7 @@ func (a *Archive) strip(name string) (archived, error) {
 	entries, err := os.ReadDir(a.Path(name))
 	for _, entry := range entries {
 		if !a.keeps(entry.Name()) {
-			err = errors.Join(err, os.RemoveAll(filepath.Join(a.Path(name), entry.Name())))
+			err = errors.Join(err, a.remove(filepath.Join(a.Path(name), entry.Name())))
 		} else if info, failed := entry.Info(); failed == nil {
 			one.bytes += info.Size()
 		}
@@ -164,12 +169,63 @@ func (a *Archive) prune() error {
 }
 
 func (a *Archive) delete(i int) error {
-	if err := os.RemoveAll(a.Path(a.kept[i].name)); err != nil {
+	if err := a.remove(a.Path(a.kept[i].name)); err != nil {
 		return err
 	}
 	a.bytes -= a.kept[i].bytes
 	a.kept = slices.Delete(a.kept, i, i+1)
 	return nil
+}
+
+// doomedFolder holds what is to be deleted; no escaped name is like it.
+const doomedFolder = ".doomed"
+
+// remove deletes what is at a path, or has Clear delete it if it is a folder with something in it: that can take its
+// time. While the disk has little room it is deleted at once.
+func (a *Archive) remove(path string) error {
+	if err := os.Remove(path); err == nil || errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if room, err := disk.RoomOf(a.folder); err != nil || room.Tight() {
+		return os.RemoveAll(path)
+	}
+	doomed, err := os.MkdirTemp(a.Path(doomedFolder), "")
+	if err == nil {
+		err = os.Rename(path, filepath.Join(doomed, filepath.Base(path)))
+	}
+	if err != nil {
+		return os.RemoveAll(path)
+	}
+	select {
+	case a.dooms <- struct{}{}:
+	default:
+	}
+	return nil
+}
+
+// Clear deletes what is to be deleted, also what an earlier process left, until ctx ends. It tells once what it cannot.
+func (a *Archive) Clear(ctx context.Context, warn func(error)) {
+	told := map[string]bool{}
+	for {
+		entries, err := os.ReadDir(a.Path(doomedFolder))
+		if err != nil {
+			warn(err)
+		}
+		for _, entry := range entries {
+			if ctx.Err() != nil {
+				return
+			}
+			if err := os.RemoveAll(filepath.Join(a.Path(doomedFolder), entry.Name())); err != nil && !told[entry.Name()] {
+				told[entry.Name()] = true
+				warn(fmt.Errorf("delete what is left of ended tasks: %w", err))
+			}
+		}
+		select {
+		case <-a.dooms:
+		case <-ctx.Done():
+			return
+		}
+	}
 }
 
 // lookEvery is the pause between two looks at the disk.

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"starling/driver/disk"
 	"starling/driver/remains"
 )
 
@@ -114,4 +115,60 @@ func TestFolders(t *testing.T) {
 	if !is("db.a#3") || !is("web.b#4") {
 		t.Error("one that is too large takes the place of others")
 	}
+}
+
+// TestClear has folders that are not kept deleted beside their task's end, and by the next agent.
+func TestClear(t *testing.T) {
+	base := t.TempDir()
+	if room, err := disk.RoomOf(base); err != nil || room.Tight() {
+		t.Skip("on a disk with little room all is deleted at once")
+	}
+	open := func() *remains.Archive {
+		t.Helper()
+		a, err := remains.Open(filepath.Join(base, "archive"), remains.Retention{Folders: 1, Bytes: 100}, isOutput)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return a
+	}
+	a := open()
+	for _, name := range []string{"a", "b"} {
+		folder := filepath.Join(base, name)
+		err := os.MkdirAll(filepath.Join(folder, "work", "deep"), 0o700)
+		err = errors.Join(err, os.WriteFile(filepath.Join(folder, "stdout"), nil, 0o600))
+		if err = errors.Join(err, a.Add(folder, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	left := func() (names []string) {
+		_ = filepath.WalkDir(base, func(path string, entry os.DirEntry, err error) error {
+			if err == nil && (entry.Name() == "deep" || entry.Name() == "a") {
+				names = append(names, path)
+			}
+			return err
+		})
+		return names
+	}
+	if got := left(); len(got) != 3 {
+		t.Errorf("left is %q, want the folders of both tasks, and the first task's own", got)
+	}
+	for _, path := range []string{a.Path("a"), filepath.Join(a.Path("b"), "work")} {
+		if _, err := os.Lstat(path); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("%s is still there (%v)", path, err)
+		}
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	cleared := make(chan struct{})
+	go func() {
+		defer close(cleared)
+		open().Clear(ctx, func(err error) { t.Error(err) })
+	}()
+	for len(left()) > 0 && ctx.Err() == nil {
+		time.Sleep(time.Millisecond)
+	}
+	if got := left(); len(got) > 0 {
+		t.Errorf("left is %q", got)
+	}
+	cancel()
+	<-cleared
 }
