@@ -89,6 +89,9 @@ func TestPullFails(t *testing.T) {
 	images[list] = "has nothing for linux/"
 	one, _ := registry.Push(t, "foreign:1", foreign)
 	images[one] = "it is for linux/s390x, and this machine is linux/"
+	large, _ := registry.Push(t, "large:1", containertest.For(t, plain, "linux", runtime.GOARCH,
+		v1.Config{Labels: map[string]string{"large": strings.Repeat("x", 5<<20)}}))
+	images[large] = "its description has 5.0 MiB, and may have 4.0 MiB"
 	images["not a name"] = "invalid reference format"
 	images[registry.Host+"/missing:1"] = "the registry " + registry.Host + " has no such image"
 	images[strings.Replace(tagged, "plain:1", "plain:2", 1)] = "has no such image"

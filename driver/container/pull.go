@@ -114,7 +114,14 @@ func (p *pull) bring(ctx context.Context, name string, elses bool) error {
 
 // unpack makes an image that is here the base of file systems, if it is one for this machine.
 func (p *pull) unpack(ctx context.Context, image containerd.Image) error {
-	spec, err := image.Spec(ctx)
+	config, err := image.Config(ctx)
+	if err == nil {
+		err = p.engine.bounded(ctx, config) // which may be here as a layer of this size
+	}
+	var spec ocispec.Image
+	if err == nil {
+		spec, err = image.Spec(ctx)
+	}
 	if err != nil {
 		return fmt.Errorf("it is not an image of a container: %w", err)
 	}
@@ -183,8 +190,29 @@ func (p *pull) explain(err error) error {
 	return image.Explain(registry, err)
 }
 
+// descriptionBytesMax bounds each part of an image that is read into memory: all but its layers.
+const descriptionBytesMax = 4 << 20
+
+// bounded returns an error for a part that is larger, whatever is said of it if it is here.
+func (e *engine) bounded(ctx context.Context, part ocispec.Descriptor) error {
+	size := part.Size
+	if info, err := e.client.ContentStore().Info(ctx, part.Digest); err == nil {
+		size = max(size, info.Size)
+	}
+	if size > descriptionBytesMax {
+		return fmt.Errorf("its description has %.1f MiB, and may have %.1f MiB", float64(size)/(1<<20),
+			float64(descriptionBytesMax)/(1<<20))
+	}
+	return nil
+}
+
 // handle notes what is to be brought here.
-func (p *pull) handle(_ context.Context, part ocispec.Descriptor) ([]ocispec.Descriptor, error) {
+func (p *pull) handle(ctx context.Context, part ocispec.Descriptor) ([]ocispec.Descriptor, error) {
+	if !images.IsLayerType(part.MediaType) {
+		if err := p.engine.bounded(ctx, part); err != nil {
+			return nil, err
+		}
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.parts = append(p.parts, part)
