@@ -59,12 +59,15 @@ func isolation(config *settings.Agent) (all []finding) {
 		return []finding{{wrong, "isolation", err.Error(), ""}}
 	}
 	defer tasks.Close()
+	remedy := "run the agent as root, on a machine whose control groups it may use"
 	for _, warning := range tasks.Warnings() {
-		remedy := "run the agent as root, on a machine whose control groups it may use"
 		all = append(all, finding{weak, "isolation", warning, remedy})
 	}
 	if len(all) == 0 {
 		all = append(all, finding{fine, "isolation", "tasks are limited by control groups and contained in namespaces", ""})
+	}
+	if lack := tasks.MayContain(); lack != nil { // whatever is installed
+		return append(all, finding{weak, "containers", lack.Error(), remedy})
 	}
 	if missing := tasks.Missing(); missing != nil {
 		return append(all, finding{weak, "containers", missing.Error(),
