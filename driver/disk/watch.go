@@ -2,6 +2,7 @@ package disk
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -98,6 +99,18 @@ func Spare(folder string) error {
 	room, err := RoomOf(folder)
 	if err == nil && room.Tight() {
 		err = fmt.Errorf("there is not enough room: %s", room)
+	}
+	return err
+}
+
+// ErrNoRoom is why something is not brought to a disk that would be full with it.
+var ErrNoRoom = errors.New("there is not enough room")
+
+// SpareFor is an ErrNoRoom if the disk of a folder would be full with so many bytes more.
+func SpareFor(folder string, bytes int64) error {
+	room, err := RoomOf(folder)
+	if err == nil && room.free-bytes < room.reserve {
+		err = fmt.Errorf("%w for %s: %s", ErrNoRoom, amount(bytes), room)
 	}
 	return err
 }

@@ -236,9 +236,11 @@ func (f *File) send(root *os.Root, to io.Writer) error {
 	return err
 }
 
-// Receive reads what Send has written into an empty folder, and checks every file by its digest. Progress, unless it is
-// nil, is told again and again how many bytes of all have come.
-func Receive(from io.Reader, dir string, progress func(done, total int64)) (*Manifest, error) {
+// Receive reads what Send has written into an empty folder, and checks every file by its digest. Ask, unless it is nil,
+// is told how many bytes will come, and returns an error if they must not. Progress, unless it is nil, is told again
+// and again how many of all have come.
+func Receive(from io.Reader, dir string, ask func(total int64) error,
+	progress func(done, total int64)) (*Manifest, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return nil, err
@@ -257,6 +259,11 @@ func Receive(from io.Reader, dir string, progress func(done, total int64)) (*Man
 	for i := range m.Files {
 		total += min(max(m.Files[i].Bytes, 0), BytesMax+1)
 		if err := bounded(len(m.Files), total); err != nil {
+			return nil, err
+		}
+	}
+	if ask != nil {
+		if err := ask(total); err != nil {
 			return nil, err
 		}
 	}

@@ -46,7 +46,7 @@ func sent(t *testing.T, dir string) []byte {
 
 func TestSendAndReceive(t *testing.T) {
 	from, to, beside := full(t), t.TempDir(), t.TempDir()
-	m, err := manifest.Receive(bytes.NewReader(sent(t, from)), to, nil)
+	m, err := manifest.Receive(bytes.NewReader(sent(t, from)), to, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,13 +82,13 @@ func TestDamage(t *testing.T) {
 		changed := bytes.Clone(whole)
 		changed[at] ^= 1
 		for what, stream := range map[string][]byte{"cut": whole[:at], "changed": changed} {
-			m, err := manifest.Receive(bytes.NewReader(stream), t.TempDir(), nil)
+			m, err := manifest.Receive(bytes.NewReader(stream), t.TempDir(), nil, nil)
 			if err == nil && (what == "cut" || at > bytes.IndexByte(whole, '\n')) {
 				t.Errorf("%s at %d: got %v", what, at, m)
 			}
 		}
 	}
-	if _, err := manifest.Receive(bytes.NewReader(append(whole, 'x')), t.TempDir(), nil); err == nil {
+	if _, err := manifest.Receive(bytes.NewReader(append(whole, 'x')), t.TempDir(), nil, nil); err == nil {
 		t.Error("more than the manifest says was taken")
 	}
 }
@@ -98,7 +98,7 @@ func TestEvil(t *testing.T) {
 	for _, path := range []string{"../x", "/x", "a/../../x", ""} {
 		head := `{"files":[{"path":"` + path +
 			`","sha256":"e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"}]}` + "\n"
-		if _, err := manifest.Receive(strings.NewReader(head), t.TempDir(), nil); err == nil {
+		if _, err := manifest.Receive(strings.NewReader(head), t.TempDir(), nil, nil); err == nil {
 			t.Errorf("%q was taken", path)
 		}
 	}

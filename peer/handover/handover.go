@@ -15,6 +15,7 @@ import (
 	"sync"
 
 	"starling/driver"
+	"starling/driver/disk"
 	"starling/driver/manifest"
 	"starling/replica/reaction"
 	"starling/terms"
@@ -258,7 +259,7 @@ func (o *Outputs) bring(ctx context.Context, in *reaction.Input, path, beside st
 		return fmt.Errorf("%w: %w", ErrLater, err)
 	}
 	defer stream.Close()
-	m, err := manifest.Receive(stream, incoming, nil)
+	m, err := manifest.Receive(stream, incoming, func(total int64) error { return disk.SpareFor(incoming, total) }, nil)
 	if err != nil {
 		return later(err)
 	}
@@ -273,10 +274,11 @@ func isGone(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, manifest.ErrChanged)
 }
 
-// later marks an error of what comes from another machine: all but what cannot be passed on, and what is wrong with the
-// files here. What the other does not have any more is made again.
+// later marks an error of what comes from another machine: all but what cannot be passed on, what has no room here, and
+// what is wrong with the files here. What the other does not have any more is made again.
 func later(err error) error {
-	if here := (*fs.PathError)(nil); errors.As(err, &here) || errors.Is(err, manifest.ErrUnfit) {
+	here := (*fs.PathError)(nil)
+	if errors.As(err, &here) || errors.Is(err, manifest.ErrUnfit) || errors.Is(err, disk.ErrNoRoom) {
 		return err
 	}
 	return fmt.Errorf("%w: %w", ErrLater, err)

@@ -131,7 +131,7 @@ func fetchOutput(ctx context.Context, peer *client.Client, t target.Target, dir 
 		ended <- err
 	}()
 	name := fmt.Sprintf("%s[%d]", t.Task, t.Number)
-	_, err = manifest.Receive(from, incoming, func(done, total int64) {
+	_, err = manifest.Receive(from, incoming, nil, func(done, total int64) {
 		const step = 25 // percent
 		part := int64(100)
 		if done < total {
