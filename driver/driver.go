@@ -7,7 +7,6 @@ package driver
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"os"
 	"syscall"
@@ -119,15 +118,6 @@ type Volume struct {
 	Variable string
 	// ReadOnly leaves the task nothing to be changed there, where the machine can mount for it.
 	ReadOnly bool
-	// Kept tells that a task has had the set on this machine before: a set of which nothing is here is not made anew, and
-	// the task is not started. One more volume of a set that is here is made as ever.
-	Kept bool
-}
-
-// Lost says why a task is not started whose volume is kept and is not here.
-func (v *Volume) Lost(dir string) string {
-	return fmt.Sprintf("its volume %s (%s) is not in %s any more: bring it back, or let the instance begin with an empty one: "+
-		"starling alloc stop --give-up-volumes INSTANCE", v.Name, v.Set, dir)
 }
 
 // HostPath is a folder that a machine's owner offers by a name.

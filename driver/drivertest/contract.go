@@ -319,39 +319,6 @@ func testVolumeSets(t *testing.T, b *bench) {
 	wantSets("db.main[0]@2")
 }
 
-// testKeptVolumes starts tasks whose volumes have gone, as from a disk that is not mounted: nothing is made anew.
-func testKeptVolumes(t *testing.T, b *bench) {
-	set := "db.main[0]@1"
-	start := func(id string, kept bool, names ...string) driver.Status {
-		task := b.task(id, "exit", "0")
-		for _, name := range names {
-			task.Volumes = append(task.Volumes, driver.Volume{Set: set, Name: name, Variable: name, Kept: kept})
-		}
-		b.startTask(t, task)
-		return b.exited(t, id)
-	}
-	wantLost := func(id string) {
-		t.Helper()
-		got := start(id, true, "data")
-		wantFailure(t, got, "its volume data ("+set+")", "bring it back", "starling alloc stop --give-up-volumes")
-		if !got.NotThere {
-			t.Errorf("got %+v, want that the machine lacks something", got)
-		}
-		if sets := b.VolumeSets(); len(sets) != 0 {
-			t.Errorf("got the sets of volumes %q, want none made", sets)
-		}
-	}
-	wantLost("before the first")
-	wantExit(t, start("first", false, "data"), 0, 0)
-	b.reopen(t, func() {})
-	wantExit(t, start("second", true, "data"), 0, 0)
-	wantExit(t, start("with one more", true, "data", "more"), 0, 0)
-	if err := b.DeleteVolumes(set); err != nil {
-		t.Fatal(err)
-	}
-	wantLost("last")
-}
-
 // testReceivesVolumes makes sets of what was sent: all of it or nothing, and none that is there already.
 func testReceivesVolumes(t *testing.T, b *bench) {
 	if err := b.SendVolumes(b.ctx, "unknown", io.Discard); !errors.Is(err, os.ErrNotExist) {

@@ -66,7 +66,6 @@ func Test(t *testing.T, m Machine) {
 		"SurvivesExited":  testSurvivesExited,
 		"VolumeSets":      testVolumeSets,
 		"ReceivesVolumes": testReceivesVolumes,
-		"KeptVolumes":     testKeptVolumes,
 		"Usage":           testUsage,
 		"FilesVersion":    testFilesVersion,
 		"RunNotRunning":   testRunNotRunning,

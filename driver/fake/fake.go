@@ -198,7 +198,9 @@ func (m *Machine) start(t driver.Task) error {
 		played.files, played.status.FilesVersion = *t.Files, t.Files.Version
 	}
 	m.tasks[t.ID] = played
-	lost := m.useVolumes(&t)
+	for _, v := range t.Volumes {
+		m.volumes[v.Set] = true
+	}
 	m.tell()
 	played.proofs, played.proof = t.Proofs, t.Proofs.First
 	switch own := behaviour.own(); {
@@ -206,9 +208,6 @@ func (m *Machine) start(t driver.Task) error {
 		clear(played.output)
 		m.endLocked(played, driver.Status{ExitCode: driver.NoExitCode, Error: "the proof that it is wanted was too old",
 			Unproved: true})
-	case lost != "":
-		clear(played.output)
-		m.endLocked(played, driver.Status{ExitCode: driver.NoExitCode, Error: lost, NotThere: true})
 	case behaviour.Fail != "":
 		m.endLocked(played, driver.Status{ExitCode: driver.NoExitCode, Error: behaviour.Fail})
 	case behaviour.Ends && behaviour.After == 0:

@@ -26,19 +26,6 @@ func (d *Driver) MakeVolume(v driver.Volume) (path string, err error) {
 	return path, os.MkdirAll(path, 0o700)
 }
 
-// useVolumes makes the volumes of a task, none if it says why the task is not started.
-func (m *Machine) useVolumes(t *driver.Task) (lost string) {
-	for _, v := range t.Volumes {
-		if v.Kept && !m.volumes[v.Set] {
-			return v.Lost(m.Volumes)
-		}
-	}
-	for _, v := range t.Volumes {
-		m.volumes[v.Set] = true
-	}
-	return ""
-}
-
 // VolumeSets lists the sets of the volumes that tasks were started with.
 func (d *Driver) VolumeSets() []string {
 	d.machine.mu.Lock()

@@ -15,24 +15,46 @@ import (
 	"starling/driver/record"
 )
 
-// Make makes a volume durably, if it is missing, and gives it to the account. That of a kept set of which nothing is
-// here is a program.Missing.
+// keptSuffix makes of the name of the folder of all volumes that of another, beside it, which has a file for each set
+// that was made. It may lie on another disk than they do.
+const keptSuffix = ".kept"
+
+// Make makes a volume durably, if it is missing, and gives it to the account. A set that was made once, and of which
+// nothing is here, as when its disk is not mounted, is a program.Missing: whoever had data must not find an empty
+// folder.
 func Make(dir string, v driver.Volume, account *syscall.Credential) (path string, err error) {
 	if path, err = Path(dir, v); err != nil {
 		return "", err
 	}
-	_, err = os.Lstat(path)
-	fresh := errors.Is(err, os.ErrNotExist)
-	if fresh && v.Kept && !hasFolders(filepath.Dir(path)) {
-		return "", program.Missing(v.Lost(dir))
+	set := filepath.Dir(path)
+	kept := filepath.Join(dir+keptSuffix, filepath.Base(set))
+	_, notHere := os.Lstat(path)
+	_, notKept := os.Lstat(kept)
+	if notHere != nil && notKept == nil && !hasFolders(set) {
+		return "", program.Missing(fmt.Sprintf("its volume %s (%s) is not in %s any more: bring it back, or let the instance begin "+
+			"with an empty one: starling alloc stop --give-up-volumes INSTANCE", v.Name, v.Set, dir))
 	}
-	if path, err = create(dir, v); err == nil && fresh {
-		err = errors.Join(record.Sync(filepath.Dir(path)), record.Sync(dir))
+	if path, err = create(dir, v); err == nil && notHere != nil {
+		err = errors.Join(record.Sync(set), record.Sync(dir))
+	}
+	if err == nil && notKept != nil {
+		err = keep(kept)
 	}
 	if err != nil {
 		return "", err
 	}
 	return path, Give(path, account)
+}
+
+// keep notes durably that a set was made.
+func keep(kept string) error {
+	if err := os.MkdirAll(filepath.Dir(kept), 0o700); err != nil {
+		return err
+	}
+	if err := os.WriteFile(kept, nil, 0o600); err != nil {
+		return err
+	}
+	return record.Sync(filepath.Dir(kept))
 }
 
 // hasFolders tells whether there are folders in one.

@@ -65,6 +65,9 @@ func (k *Keeper) DeleteVolumes(set string) error {
 	if err != nil {
 		return fmt.Errorf("delete volumes: %w", err)
 	}
+	if err := os.Remove(filepath.Join(k.Dir+keptSuffix, name)); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("delete the volumes %q: %w", set, err)
+	}
 	if _, err := os.Lstat(filepath.Join(k.Dir, name)); errors.Is(err, os.ErrNotExist) {
 		return nil
 	}

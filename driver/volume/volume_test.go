@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"starling/driver"
@@ -29,4 +30,31 @@ func TestDeleteAgain(t *testing.T) {
 	if sets := k.VolumeSets(); len(sets) > 0 {
 		t.Errorf("the sets are %q", sets)
 	}
+}
+
+// TestLostVolumes makes no volume anew of a set that was here and has gone without being deleted; one more volume of a
+// set that is here is made as ever, and a set that was deleted begins anew.
+func TestLostVolumes(t *testing.T) {
+	k := &volume.Keeper{Dir: filepath.Join(t.TempDir(), "volumes")}
+	data, more := driver.Volume{Set: "db@1", Name: "data"}, driver.Volume{Set: "db@1", Name: "more"}
+	make := func(v driver.Volume, want string) (path string) {
+		t.Helper()
+		path, err := volume.Make(k.Dir, v, nil)
+		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("making %s: %v, want %q", v.Name, err, want)
+		}
+		return path
+	}
+	path := make(data, "")
+	make(data, "")
+	if err := os.RemoveAll(path); err != nil {
+		t.Fatal(err)
+	}
+	make(data, "its volume data (db@1) is not in "+k.Dir)
+	make(more, "starling alloc stop --give-up-volumes")
+	if err := errors.Join(os.RemoveAll(k.Dir), k.DeleteVolumes("db@1")); err != nil {
+		t.Fatal(err)
+	}
+	make(data, "")
+	make(more, "")
 }
