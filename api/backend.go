@@ -61,6 +61,8 @@ type Backend interface {
 	// Follow calls visit with every folded entry from the index on, or from the oldest that is remembered, until ctx
 	// ends or visit returns an error, which it returns.
 	Follow(ctx context.Context, from terms.Index, visit func(*report.Folded) error) error
+	// Remembered is like Follow, and returns nil after the newest entry.
+	Remembered(ctx context.Context, from terms.Index, visit func(*report.Folded) error) error
 	// Logs reads the output of an allocation that ran on this peer's node; it wraps os.ErrNotExist if none did.
 	Logs(ctx context.Context, allocation string, o driver.LogOptions) (io.ReadCloser, error)
 	// Folder opens the working folder of an allocation on this peer's node, as driver.Driver does.

@@ -189,6 +189,18 @@ func (p *peer) Follow(ctx context.Context, from terms.Index, visit func(*report.
 	}
 }
 
+func (p *peer) Remembered(_ context.Context, from terms.Index, visit func(*report.Folded) error) error {
+	p.lock.Lock()
+	entries := p.entries
+	p.lock.Unlock()
+	for next := max(from, p.oldest); int(next) <= len(entries); next++ {
+		if err := visit(entries[next-1]); err != nil {
+			return err
+		}
+	}
+	return p.failure
+}
+
 func (p *peer) Folder(string) (*os.Root, error) {
 	if p.folder == "" {
 		return nil, errors.New("it is forgotten")

@@ -48,23 +48,14 @@ func (s *server) TailJournal(
 	return s.remembered(ctx, from, state.Index, visit)
 }
 
-// remembered visits the entries from the index on to end, as far as they are remembered. The peer must have folded
-// end: so this does not wait for new ones.
+// remembered visits the entries from the index on to end, as far as they are remembered.
 func (s *server) remembered(ctx context.Context, from, end terms.Index, visit func(*report.Folded) error) error {
-	if from > end {
-		return nil
-	}
 	done := errors.New("all seen")
-	err := s.backend.Follow(ctx, from, func(entry *report.Folded) error {
-		if entry.Index <= end {
-			if err := visit(entry); err != nil {
-				return err
-			}
-		}
-		if entry.Index >= end {
+	err := s.backend.Remembered(ctx, from, func(entry *report.Folded) error {
+		if entry.Index > end {
 			return done
 		}
-		return nil
+		return visit(entry)
 	})
 	if errors.Is(err, done) {
 		return nil

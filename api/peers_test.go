@@ -79,6 +79,24 @@ func TestListPeers(t *testing.T) {
 	}
 }
 
+// TestListPeersWaitsForNoEntry asks a peer that took a snapshot and remembers no entry of before.
+func TestListPeersWaitsForNoEntry(t *testing.T) {
+	a, _ := pair()
+	now := a.entries[len(a.entries)-1]
+	a.oldest = now.Index + 1
+	a.pulses = []report.PulseView{
+		{Peer: "a~1", Alive: true, Index: now.Index, Digest: now.Digest},
+		{Peer: "b~1", Alive: true, Index: now.Index - 1, Digest: now.Digest},
+	}
+	got, err := ask(t, a.serve(t)).AllPeers(within(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if peers := got.GetPeers(); !peers[0].GetDigestAgrees() || peers[1].DigestAgrees != nil {
+		t.Errorf("got %v, want that a agrees, and that of b it is not known", peers)
+	}
+}
+
 func TestRefusedOfferIsTold(t *testing.T) {
 	a, _ := pair()
 	a.pulses = []report.PulseView{{Peer: "a~1", Alive: true},

@@ -93,6 +93,18 @@ func (h *history) since(from terms.Index) ([]report.Folded, <-chan struct{}) {
 	return append([]report.Folded(nil), h.entries[at:]...), h.changed
 }
 
+// Remembered calls visit with the entries from index from on that it remembers, until visit returns an error, which it
+// returns; nil after the newest.
+func (p *Peer) Remembered(_ context.Context, from terms.Index, visit func(*report.Folded) error) error {
+	entries, _ := p.history.since(from)
+	for i := range entries {
+		if err := visit(&entries[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // Follow calls visit with every entry that this peer folds from index from on, beginning with the oldest that it
 // remembers, until ctx ends or visit returns an error.
 func (p *Peer) Follow(ctx context.Context, from terms.Index, visit func(*report.Folded) error) error {

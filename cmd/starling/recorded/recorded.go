@@ -98,12 +98,16 @@ func (p *Peer) Submit(context.Context, command.Command) (report.Receipt, error) 
 	return report.Receipt{}, p.why
 }
 
-// Follow visits the entries, and then waits: there will be no more.
-func (p *Peer) Follow(ctx context.Context, from terms.Index, visit func(*report.Folded) error) error {
-	err := p.archive.Walk(ctx, max(from, p.oldest+1)-1, p.end, func(_ *cluster.State, f *report.Folded) error {
+// Remembered visits the entries.
+func (p *Peer) Remembered(ctx context.Context, from terms.Index, visit func(*report.Folded) error) error {
+	return p.archive.Walk(ctx, max(from, p.oldest+1)-1, p.end, func(_ *cluster.State, f *report.Folded) error {
 		return visit(f)
 	})
-	if err != nil {
+}
+
+// Follow visits the entries, and then waits: there will be no more.
+func (p *Peer) Follow(ctx context.Context, from terms.Index, visit func(*report.Folded) error) error {
+	if err := p.Remembered(ctx, from, visit); err != nil {
 		return err
 	}
 	select {
