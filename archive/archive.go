@@ -106,6 +106,8 @@ type Archive struct {
 	// last is the newest moment that is written or waits to be, known tells that there is one.
 	last  Moment
 	known bool
+	// passed is the newest index that was folded while it paused.
+	passed terms.Index
 	// digests are those after the entries of the last segment from first on, to know the journal again.
 	digests []uint64
 	first   terms.Index
@@ -299,7 +301,7 @@ func (a *Archive) Folded(r journal.Record, s *cluster.State) {
 	case a.known && s.Index <= a.last.Index:
 		a.compare(s)
 	case a.paused != "" && time.Now().Before(a.until):
-		a.broken = true
+		a.broken, a.passed = true, s.Index
 	case !a.known || a.broken || s.Index != a.last.Index+1:
 		a.begin(s)
 	case a.waiting > queueBytesMax:

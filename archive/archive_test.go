@@ -381,6 +381,12 @@ func TestFullDisk(t *testing.T) {
 	if got := a.Warning(); !strings.Contains(got, "pauses") || !strings.Contains(got, "no space left on device") {
 		t.Errorf("the warning is %q", got)
 	}
+	if _, err := a.At(t.Context(), 20); err == nil || !strings.Contains(err.Error(), "has paused at index 10, of ") {
+		t.Errorf("of what was folded in the pause: %v", err)
+	}
+	if _, err := a.At(t.Context(), 31); err == nil || !strings.Contains(err.Error(), "index 31 is in the future") {
+		t.Errorf("of the future: %v", err)
+	}
 	d.fill(false)
 	s := h.at(30)
 	for _, r := range h.records[30:60] {

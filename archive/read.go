@@ -112,6 +112,27 @@ func (a *Archive) local() []segment {
 // clock writes a time for people.
 func clock(t terms.Time) string { return time.UnixMilli(int64(t)).UTC().Format(time.RFC3339) }
 
+// segmentOf is the function of that name, and tells whether what is missing was folded while nothing is kept.
+func (a *Archive) segmentOf(all []segment, index terms.Index) (segment, error) {
+	one, err := segmentOf(all, index)
+	a.mutex.Lock()
+	defer a.mutex.Unlock()
+	if err == nil || a.paused == "" || len(all) == 0 || index > max(a.last.Index, a.passed) {
+		return one, err
+	}
+	end := all[0].end
+	for i := range all {
+		if all[i].end.Index > end.Index {
+			end = all[i].end
+		}
+	}
+	if index <= end.Index {
+		return one, err
+	}
+	return one, missing("the archive of this peer has paused at index %d, of %s (%s): ask another peer", end.Index,
+		clock(end.Time), a.paused)
+}
+
 // segmentOf returns the segment from which an index is reached: one of the folder if there is one.
 func segmentOf(all []segment, index terms.Index) (segment, error) {
 	var best, before *segment
@@ -238,7 +259,7 @@ func (a *Archive) At(ctx context.Context, index terms.Index) (*cluster.State, er
 	if err != nil {
 		return nil, err
 	}
-	s, err := segmentOf(all, index)
+	s, err := a.segmentOf(all, index)
 	if err != nil {
 		return nil, err
 	}
@@ -349,7 +370,7 @@ func (a *Archive) entries(ctx context.Context, from, to terms.Index, visit func(
 	if err != nil {
 		return err
 	}
-	if _, err := segmentOf(all, to); err != nil {
+	if _, err := a.segmentOf(all, to); err != nil {
 		return err
 	}
 	for from < to {
@@ -403,7 +424,7 @@ func (a *Archive) Oldest(ctx context.Context, to terms.Index) (terms.Index, erro
 	if err != nil {
 		return 0, err
 	}
-	s, err := segmentOf(all, to)
+	s, err := a.segmentOf(all, to)
 	if err != nil {
 		return 0, err
 	}

@@ -224,6 +224,7 @@ func (w *writer) fail(err error) {
 	a.mutex.Lock()
 	defer a.mutex.Unlock()
 	a.queue, a.waiting = nil, 0
+	a.passed = max(a.passed, a.last.Index)
 	a.known = len(a.segments) > 0
 	a.last, a.digests = Moment{}, nil
 	if a.known {
