@@ -58,7 +58,7 @@ func counts(j *workload.Job, t *workload.Task) *starlingv1.Counts {
 func add(m *starlingv1.Counts, j *workload.Job, t *workload.Task) {
 	m.Desired += t.Desired
 	if running := t.Counts[facts.Running] + t.Secondary[facts.Running]; j.Spec.Type != terms.Batch {
-		m.NotHealthy += running - min(running, t.New[facts.Healthy]+t.Old[facts.Healthy])
+		m.NotHealthy += running - min(running, t.New[facts.Healthy]+t.Old[facts.Healthy]+t.Canaries[facts.Healthy])
 	}
 	for phase, count := range map[facts.Phase]*uint32{
 		facts.Waiting: &m.Waiting, facts.Rescheduling: &m.Rescheduling, facts.Assigned: &m.Assigned,

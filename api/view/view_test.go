@@ -1,0 +1,28 @@
+package view
+
+import (
+	"testing"
+
+	"starling/cluster/facts"
+	"starling/cluster/workload"
+	"starling/terms"
+)
+
+// TestHealthyCanaryCounts counts an instance of the version before, and a canary beside it, that are both healthy.
+func TestHealthyCanaryCounts(t *testing.T) {
+	task := &workload.Task{}
+	task.Desired = 1
+	task.Counts[facts.Running], task.Old[facts.Healthy] = 1, 1
+	task.Secondary[facts.Running], task.Canaries[facts.Healthy] = 1, 1
+	j := &workload.Job{Spec: &terms.Job{Type: terms.Stateless}}
+	for _, healthy := range []bool{true, false} {
+		want := uint32(0)
+		if !healthy {
+			want = 1
+			task.Canaries = [facts.HealthCount]uint32{}
+		}
+		if got := counts(j, task); got.GetRunning() != 2 || got.GetNotHealthy() != want {
+			t.Errorf("healthy %v: got %v, want 2 that run and %d that are not healthy", healthy, got, want)
+		}
+	}
+}
