@@ -405,3 +405,39 @@ func TestAddresses(t *testing.T) {
 		}
 	}
 }
+
+// TestHungPeer asks a peer that takes connections and says nothing, over TCP and by a socket, alone and before another.
+func TestHungPeer(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it waits until a peer counts as hung")
+	}
+	folder, err := os.MkdirTemp("", "client-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(folder) })
+	for network, at := range map[string]string{"tcp": "127.0.0.1:0", "unix": filepath.Join(folder, "hung")} {
+		listener, err := net.Listen(network, at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { listener.Close() })
+		address := listener.Addr().String()
+		if network == "unix" {
+			address = wire.UnixPrefix + address
+		}
+		t.Run(network, func(t *testing.T) {
+			t.Parallel()
+			ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+			defer cancel()
+			_, err := client.New([]string{address}).Info(ctx)
+			if !errors.Is(err, client.ErrUnreachable) ||
+				!strings.Contains(err.Error(), "it accepts connections and does not answer") {
+				t.Errorf("alone: got %v", err)
+			}
+			if _, err := client.New([]string{address, (&scripted{index: 1}).serve(t)}).Info(ctx); err != nil {
+				t.Errorf("before another: got %v", err)
+			}
+		})
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -33,13 +34,17 @@ type unreachable struct {
 // Unwrap lets a caller find the failure and ErrUnreachable.
 func (u unreachable) Unwrap() []error { return []error{u.Failure, ErrUnreachable} }
 
-// retry calls the peers one after another, beginning with the one that answered last, as long as another try may help.
+// retry calls the peers one after another, beginning with the one that answered last, as long as another try may help:
+// it does not with a peer that hangs.
 func (c *Client) retry(ctx context.Context, call func(starlingv1connect.StarlingClient) error) error {
 	pauses := backoff.NewExponentialBackOff()
 	pauses.InitialInterval, pauses.MaxInterval = pauseFirst, pauseMost
 	var err error
-	whys := make([]string, len(c.peers))
+	whys, hung := make([]string, len(c.peers)), make([]bool, len(c.peers))
 	for round := range rounds {
+		if !slices.Contains(hung, false) {
+			break
+		}
 		if round > 0 {
 			select {
 			case <-ctx.Done():
@@ -49,10 +54,17 @@ func (c *Client) retry(ctx context.Context, call func(starlingv1connect.Starling
 		}
 		for range c.peers {
 			at := c.current.Load()
+			if hung[at] {
+				c.current.CompareAndSwap(at, (at+1)%uint32(len(c.peers)))
+				continue
+			}
 			if err = call(c.peers[at]); err == nil || ctx.Err() != nil || !retriable(err) {
 				return c.failure(err)
 			}
 			whys[at] = wire.FailureOf(err).Reason
+			if hung[at] = wire.Hangs(err); hung[at] {
+				whys[at] = "it accepts connections and does not answer"
+			}
 			c.current.CompareAndSwap(at, (at+1)%uint32(len(c.peers)))
 		}
 	}
@@ -68,9 +80,11 @@ func retriable(err error) bool {
 // failure returns what the error of a call tells, nil for none, and of several peers why each did not answer.
 func (c *Client) failure(err error, whys ...string) error {
 	failure := wire.FailureOf(err)
-	if failure != nil && len(c.addresses) > 1 && len(whys) > 0 {
+	if failure != nil && len(whys) > 0 {
 		for i, why := range whys {
-			whys[i] = c.addresses[i] + ": " + why
+			if len(whys) > 1 {
+				whys[i] = c.addresses[i] + ": " + why
+			}
 		}
 		failure.Reason = strings.Join(whys, "; ")
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"strings"
 	"time"
 
 	"connectrpc.com/connect"
@@ -64,4 +65,11 @@ func broken(ctx context.Context, err error) error {
 		return connect.NewError(connect.CodeUnavailable, received.Unwrap())
 	}
 	return err
+}
+
+// Hangs tells whether a peer took the connection and then gave no sign of life, as one whose process or machine is
+// stopped. The libraries tell so by the text alone.
+func Hangs(err error) bool {
+	return err != nil && (strings.Contains(err.Error(), "http2: client connection lost") ||
+		strings.Contains(err.Error(), "TLS handshake timeout"))
 }
