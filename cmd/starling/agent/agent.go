@@ -285,7 +285,10 @@ func (a *agent) openDoor(ctx context.Context) error {
 	}
 	a.keys, err = host.KeysOf(ctx, host.Newcomer{
 		Data: a.folder.Path, Node: a.config.Node, Join: a.config.Token,
-		First: len(a.config.Join) == 0 && a.known.Cluster == ""})
+		First: len(a.config.Join) == 0 && a.known.Cluster == "",
+		Waits: func(why error, atMost time.Duration) {
+			a.Hint("waiting up to %v, in case it has just ended: %v", atMost, why)
+		}})
 	if err == nil {
 		err = a.folder.RefuseCopy(ctx, a.keys)
 	}

@@ -134,6 +134,8 @@ type Newcomer struct {
 	Join *trust.Token
 	// First makes the cluster if it is in none.
 	First bool
+	// Waits is told, once, what keeps the node from joining for now, and for how long that is waited for; it may be nil.
+	Waits func(why error, atMost time.Duration)
 }
 
 // KeysOf returns the keys of a node. One that is in no cluster joins that of its token; without a token, the first
@@ -184,12 +186,17 @@ const (
 // joinWithin joins by the token. While the cluster takes the node for a member, it is told no: it may have been one.
 // Who is asked may have been started a moment ago, and not know yet who counts.
 func joinWithin(ctx context.Context, n Newcomer, request *trust.Request) (trust.Admission, error) {
+	told := n.Waits == nil
 	for end := time.Now().Add(rejoinWithin); ; {
 		admission, err := client.Join(ctx, n.Join, string(n.Node), request)
 		var failure *wire.Failure
 		if !errors.As(err, &failure) || failure.Code != wire.Conflict && failure.Code != wire.Unavailable ||
 			time.Now().After(end) {
 			return admission, err
+		}
+		if failure.Code == wire.Conflict && !told {
+			told = true
+			n.Waits(err, rejoinWithin)
 		}
 		select {
 		case <-ctx.Done():
