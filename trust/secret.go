@@ -37,7 +37,11 @@ func (k *Keys) SealSecret(pool terms.PoolPath, name string, value []byte) (acces
 	return s, nil
 }
 
-// OpenSecret returns what a secret holds. The error is ErrNotKeeper where this node does not hold the key.
+// ErrLost tells that a secret is sealed with the key of an authority that does not count here: nobody can open it.
+var ErrLost = errors.New("which does not count here, as after a restore: put it again")
+
+// OpenSecret returns what a secret holds. The error is ErrNotKeeper where this node does not hold the key, and ErrLost
+// where nobody does.
 func (k *Keys) OpenSecret(s *access.Secret) ([]byte, error) {
 	for _, by := range k.known.Load().held() {
 		if Listed(by.Certificate).ID() != s.Key {
@@ -58,8 +62,7 @@ func (k *Keys) OpenSecret(s *access.Secret) ([]byte, error) {
 		return value, nil
 	}
 	if !slices.ContainsFunc(k.known.Load().counting, func(c *x509.Certificate) bool { return Listed(c).ID() == s.Key }) {
-		return nil, fmt.Errorf("secret %s is sealed with the key of authority %s, which does not count here, as after a "+
-			"restore: put it again", label(s), s.Key)
+		return nil, fmt.Errorf("secret %s is sealed with the key of authority %s, %w", label(s), s.Key, ErrLost)
 	}
 	return nil, ErrNotKeeper
 }

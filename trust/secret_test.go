@@ -54,6 +54,19 @@ func TestSecret(t *testing.T) {
 	}
 }
 
+// TestSecretsOfOthersAreLost opens a secret of another cluster, as after a restore.
+func TestSecretsOfOthersAreLost(t *testing.T) {
+	keys, _ := twoNodes(t)
+	s, err := keys.SealSecret("shop", "db", []byte("swordfish"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	stranger, _ := twoNodes(t)
+	if _, err := stranger.OpenSecret(&s); !errors.Is(err, ErrLost) {
+		t.Errorf("got %v, want that it is lost", err)
+	}
+}
+
 // TestSecretsNeedTheKey seals and opens on a node without the key, and after the authority was replaced.
 func TestSecretsNeedTheKey(t *testing.T) {
 	keys, other := twoNodes(t)

@@ -417,6 +417,7 @@ const sealEvery = 2 * time.Second
 // sealAnew seals with the newest authority's key what is sealed with an older one, until ctx ends.
 func (h *Host) sealAnew(ctx context.Context) {
 	var done *registry.Registry // nothing is to be done until it is another, or another authority signs
+	lost := map[string]bool{}   // these were told
 	for by := ""; ctx.Err() == nil; {
 		known, signer := h.known(), ""
 		if own := h.config.Keys.Signer(); own != nil {
@@ -431,7 +432,13 @@ func (h *Host) sealAnew(ctx context.Context) {
 			if err == nil && ok {
 				_, err = h.Submit(ctx, &command.SealSecret{Secret: anew})
 			}
-			if err != nil && ctx.Err() == nil {
+			if version := fmt.Sprintf("%s/%s of %d", s.Pool, s.Name, s.Version); errors.Is(err, trust.ErrLost) {
+				if !lost[version] {
+					h.config.Log.Warn("a version of a secret is lost", "pool", s.Pool, "name", s.Name, "version", s.Version,
+						"error", err)
+				}
+				lost[version] = true
+			} else if err != nil && ctx.Err() == nil {
 				h.config.Log.Error("a secret could not be sealed with the newest key; trying again", "pool", s.Pool,
 					"name", s.Name, "error", err)
 				done = nil
