@@ -282,6 +282,20 @@ func (m *Move) hold(ctx context.Context) error {
 	return nil
 }
 
+// TakeUp is instead of Check and Do for a journal that is at the new place already, whatever has become of the old one:
+// Await waits for all that have a pulse there. The error tells that it is not.
+func (m *Move) TakeUp(ctx context.Context) error {
+	id, err := m.To.Cluster(ctx, "")
+	switch {
+	case err != nil:
+		return err
+	case id != m.Cluster:
+		return ErrOther
+	}
+	m.pulses, err = m.To.Pulses(ctx)
+	return err
+}
+
 // Await waits until all whose pulses are held have come, and returns those that have not when ctx ends.
 func (m *Move) Await(ctx context.Context) (absent []string) {
 	for _, state := range m.pulses {

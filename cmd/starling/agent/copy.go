@@ -105,7 +105,7 @@ func (c *copying) run(ctx context.Context) (err error) {
 	}
 	from, err := c.open(ctx, c.from)
 	if err != nil {
-		return err
+		return c.takeUp(ctx, err)
 	}
 	defer from.Close()
 	to, err := c.openNew(ctx, folder)
@@ -132,6 +132,25 @@ func (c *copying) run(ctx context.Context) (err error) {
 	if c.member != nil {
 		return c.keepMember(folder)
 	}
+	return c.await(ctx, m)
+}
+
+// takeUp waits for the peers where a copy was broken off so late that the agents have left the old place already; why
+// is why that cannot be opened, and is returned if the journal is not at the new one.
+func (c *copying) takeUp(ctx context.Context, why error) error {
+	if c.to.OwnQuorum() || c.plan {
+		return why
+	}
+	to, err := openPlace(ctx, c.to)
+	if err != nil {
+		return why
+	}
+	defer to.Close()
+	m := &move.Move{To: to, Cluster: c.keys.Cluster(), Tell: c.Hint}
+	if err := m.TakeUp(ctx); err != nil {
+		return why
+	}
+	c.Hint("the journal is at %s already", c.to.Place())
 	return c.await(ctx, m)
 }
 
