@@ -48,9 +48,9 @@ set. Names of jobs and machines, and addresses, are in it. Look into it before y
 		RunE: func(command *cobra.Command, args []string) error {
 			ctx, cancel := remote.AnswerContext(command)
 			defer cancel()
-			config, err := settings.Read(command, cmp.Or(file, os.Getenv("STARLING_CONFIG")))
+			config, err := configured(command, r, file)
 			if err != nil {
-				return exit.Fail(exit.Usage, "%w", err)
+				return err
 			}
 			b := &bundle{version: version, commit: commit, config: config, files: map[string][]byte{},
 				errors: map[string]string{}}

@@ -53,9 +53,9 @@ Each line is ok, weak (it works, and something is missing) or wrong. The exit st
 		RunE: func(command *cobra.Command, _ []string) error {
 			ctx, cancel := remote.AnswerContext(command)
 			defer cancel()
-			config, err := settings.Read(command, cmp.Or(file, os.Getenv("STARLING_CONFIG")))
+			config, err := configured(command, r, file)
 			if err != nil {
-				return exit.Fail(exit.Usage, "%w", err)
+				return err
 			}
 			return show(r, append(machine(config), cluster(ctx, r, config, version)...))
 		},
@@ -63,6 +63,28 @@ Each line is ok, weak (it works, and something is missing) or wrong. The exit st
 	command.Flags().StringVar(&file, "config", "", "read the agent's settings from a YAML `FILE`; also STARLING_CONFIG")
 	settings.Declare(command)
 	return command
+}
+
+// configured returns the settings of the agent, and lets its peer be asked: at what the command line or the environment
+// say, where nobody may be able to listen, or else at the address of the file.
+func configured(command *cobra.Command, r *remote.Remote, file string) (*settings.Agent, error) {
+	file = cmp.Or(file, os.Getenv("STARLING_CONFIG"))
+	asked := cmp.Or(r.Address, os.Getenv("STARLING_ADDRESS"))
+	if flag := command.Flag("address"); !settings.Listens(r.Address) {
+		if err := flag.Value.Set(""); err != nil {
+			return nil, err
+		}
+		flag.Changed = false
+	}
+	config, err := settings.Read(command, file)
+	if err != nil {
+		return nil, exit.Fail(exit.Usage, "%w", err)
+	}
+	if asked == "" && file != "" {
+		asked = config.Address
+	}
+	r.Address = asked
+	return config, nil
 }
 
 // show prints what was found, and fails if something is wrong.

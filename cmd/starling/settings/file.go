@@ -79,12 +79,16 @@ func (c *Agent) checked(problems []error) (*Agent, error) {
 // ListenVariable returns where STARLING_ADDRESS says to listen. It is also where commands ask; if it can be only that,
 // as several addresses are and a socket is, it is passed over, and a hint says so.
 func ListenVariable() (address, hint string) {
-	text := os.Getenv("STARLING_ADDRESS")
-	asked, err := client.Addresses(text)
-	if text == "" || err != nil || len(asked) == 1 && !strings.HasPrefix(asked[0], wire.UnixPrefix) {
+	if text := os.Getenv("STARLING_ADDRESS"); Listens(text) {
 		return text, ""
 	}
 	return "", "STARLING_ADDRESS is where commands ask, not where to listen: it is not used for that; --address says where"
+}
+
+// Listens tells whether a text may say where to listen, which several addresses cannot, nor a socket's.
+func Listens(text string) bool {
+	asked, err := client.Addresses(text)
+	return err != nil || len(asked) == 1 && !strings.HasPrefix(asked[0], wire.UnixPrefix)
 }
 
 // Declare adds the flags of all settings to a command.
