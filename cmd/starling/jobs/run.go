@@ -353,7 +353,8 @@ func failures(r *remote.Remote, t *tracker) error {
 	failed := []string{}
 	for _, job := range t.jobs {
 		status, u := job.last.GetJob().GetStatus(), job.last.GetJob().GetUpdate()
-		if u.GetFinal() && u.GetState() != draft.Succeeded && !job.unchanged && !job.last.GetJob().GetFinal() {
+		if u.GetFinal() && u.GetState() != draft.Succeeded && !job.unchanged &&
+			(!job.last.GetJob().GetFinal() || u.GetFrom() != 0) {
 			r.Hint("%s: %s", job.name, draft.UpdateText(u))
 			failed = append(failed, job.name)
 		} else if status == "failed" || status == "stopped" {
