@@ -94,7 +94,10 @@ func (n *Node) Change(ctx context.Context, action Action, node string) error {
 	at := slices.IndexFunc(v.Members, func(m Member) bool {
 		return m.Node == node || m.Machine != nil && m.Machine.Node == node
 	})
-	if at < 0 && action != Add {
+	switch {
+	case at < 0 && action == Remove && slices.Contains(v.Barred, node):
+		return nil // it is done, as when a client that heard no answer asks again
+	case at < 0 && action != Add:
 		return Refusal(fmt.Sprintf("node %s is not a member of the quorum: starling quorum ls shows who is", node))
 	}
 	switch action {
