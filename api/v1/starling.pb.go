@@ -13875,7 +13875,7 @@ type QuorumMember struct {
 	Node string `protobuf:"bytes,1,opt,name=node,proto3" json:"node,omitempty"`
 	// The member's in etcd, in hexadecimal digits.
 	Id string `protobuf:"bytes,2,opt,name=id,proto3" json:"id,omitempty"`
-	// "leader", "voter", "learner", or "away".
+	// "leader", "voter", "learner", or "away"; while there is no majority "voter", or "no answer".
 	State string `protobuf:"bytes,3,opt,name=state,proto3" json:"state,omitempty"`
 	// Since when its machine does not run; unset while it does.
 	AwaySince *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=away_since,json=awaySince,proto3" json:"away_since,omitempty"`

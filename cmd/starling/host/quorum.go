@@ -48,7 +48,14 @@ func (q quorumBackend) Quorum(ctx context.Context) (*starlingv1.QuorumResponse, 
 func memberOf(m *quorum.Member, r *quorum.Report) *starlingv1.QuorumMember {
 	one := &starlingv1.QuorumMember{Node: m.Node, Id: fmt.Sprintf("%016x", m.ID), State: "voter",
 		ClientUrl: m.Client, PeerUrl: m.Peer}
+	if m.Node == m.Client { // of a member that is known by its address alone nothing else is
+		one.Id = ""
+	}
+	_, answers := r.Files[m.ID]
 	switch {
+	case r.Err != nil && !answers:
+		one.State = "no answer"
+	case r.Err != nil: // who is there and who leads is not known
 	case m.Machine == nil || !m.Learner && m.Machine.Member != m.ID: // it is there without what the member held
 		one.State = "away"
 	case m.Learner:

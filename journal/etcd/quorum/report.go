@@ -28,17 +28,23 @@ type Report struct {
 // File is how large a member's file is, how much of that is in use, and how large it may be.
 type File struct{ Bytes, Used, Quota int64 }
 
-// Report tells how the quorum stands: without a majority, how it stood when there was one last.
+// Report tells how the quorum stands: without a majority, how it stood when there was one last, or at least where its
+// members are, and which of them answer.
 func (n *Node) Report(ctx context.Context) Report {
-	ctx, cancel := context.WithTimeout(ctx, askMax)
-	defer cancel()
-	view, err := n.view(ctx)
+	short, cancel := context.WithTimeout(ctx, askMax)
+	view, err := n.view(short)
+	cancel()
 	n.mu.Lock()
 	if err == nil {
 		n.seen = view
 	}
 	r := Report{Endpoints: slices.Clone(n.known.Endpoints), View: n.seen, Files: map[uint64]File{}, Err: err}
 	n.mu.Unlock()
+	if len(r.View.Members) == 0 {
+		for i, url := range r.Endpoints {
+			r.View.Members = append(r.View.Members, Member{ID: uint64(i + 1), Node: url, Client: url})
+		}
+	}
 	urls := map[uint64]string{}
 	for _, m := range r.View.Members {
 		urls[m.ID] = m.Client
