@@ -98,7 +98,8 @@ func (c *Contact) known() (head terms.Index, err error, known bool) {
 func (c *Contact) tell(err error) {
 	switch {
 	case err != nil && c.err == nil:
-		c.Log.Error("the journal does not answer: nothing can be changed, and what runs goes on", "error", err)
+		c.Log.Error("the journal does not answer: nothing can be changed; what runs goes on, "+
+			"but instances with stop_after (stateful: 30 s) end by themselves", "error", err)
 	case err == nil && c.err != nil:
 		c.Log.Info("the journal answers again", "silent", time.Since(c.good).Round(time.Second).String())
 	}
