@@ -15,10 +15,12 @@ import (
 	"starling/api/client"
 	starlingv1 "starling/api/v1"
 	"starling/api/words"
+	"starling/cluster/workload"
 	"starling/cmd/starling/console"
 	"starling/cmd/starling/remote"
 	"starling/cmd/starling/target"
 	"starling/cmd/starling/usage"
+	"starling/terms"
 )
 
 // Commands returns those of the root that are about jobs: run, scale, plan, ps, job, alloc, stop and why.
@@ -54,8 +56,8 @@ func newPs(r *remote.Remote, name string) *cobra.Command {
 		Long:    `List the jobs that have not ended, or with --all also those that have; with PREFIX only those whose names begin so.`,
 		Example: "  starling " + name + " analytics/ --type batch --sort age\n  starling " + name + " --limit 100 --after nightly-0099",
 		Args: func(command *cobra.Command, args []string) error {
-			if !slices.Contains(sorts(), l.sort) {
-				return usage.Error(command, fmt.Errorf("--sort must be one of %s, is %q", strings.Join(sorts(), ", "), l.sort))
+			if err := l.check(); err != nil {
+				return usage.Error(command, err)
 			}
 			return usage.AtMostOne("PREFIX")(command, args)
 		},
@@ -94,6 +96,31 @@ func newPs(r *remote.Remote, name string) *cobra.Command {
 	return command
 }
 
+// check refuses words that no job has.
+func (l *listing) check() error {
+	for _, flag := range []struct {
+		name, text string
+		known      []string
+	}{
+		{"sort", l.sort, sorts()},
+		{"type", l.kind, terms.JobTypes()[1:]},
+		{"status", l.status, statuses()},
+	} {
+		if flag.text != "" && !slices.Contains(flag.known, flag.text) {
+			return fmt.Errorf("--%s must be one of %s, is %q", flag.name, strings.Join(flag.known, ", "), flag.text)
+		}
+	}
+	return nil
+}
+
+// statuses lists the states of jobs.
+func statuses() (all []string) {
+	for s := workload.StatusPending; s <= workload.StatusIdle; s++ {
+		all = append(all, s.String())
+	}
+	return all
+}
+
 // sorts lists the orders of jobs.
 func sorts() []string { return []string{"name", "age", "type", "status", "health", "instances"} }
 
@@ -111,8 +138,13 @@ func (l *listing) choose(answer *starlingv1.ListJobsResponse) (hidden int, more 
 		}
 	}
 	slices.SortStableFunc(chosen, l.compare)
-	if at := slices.IndexFunc(chosen, func(job *starlingv1.Job) bool { return job.GetName() == l.after }); at >= 0 {
-		chosen = chosen[at+1:]
+	last := &starlingv1.Job{Name: l.after}
+	at := slices.IndexFunc(answer.GetJobs(), func(job *starlingv1.Job) bool { return job.GetName() == l.after })
+	if at >= 0 {
+		last = answer.GetJobs()[at]
+	}
+	if at >= 0 || l.sort == "name" { // in another order one that is not there has no place
+		chosen = slices.DeleteFunc(chosen, func(job *starlingv1.Job) bool { return l.compare(job, last) <= 0 })
 	}
 	if l.limit > 0 && len(chosen) > l.limit {
 		chosen, more = chosen[:l.limit], chosen[l.limit-1].GetName()
