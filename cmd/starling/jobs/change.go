@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -14,6 +15,7 @@ import (
 	"starling/api/client"
 	"starling/api/draft"
 	starlingv1 "starling/api/v1"
+	"starling/api/wire"
 	"starling/cmd/starling/console"
 	"starling/cmd/starling/exit"
 	"starling/cmd/starling/remote"
@@ -46,6 +48,9 @@ func newJobRevert(r *remote.Remote) *cobra.Command {
 			job := target.JobName(args[0])
 			return change(command.Context(), r, job, options, func(peer *client.Client, against uint32) error {
 				_, err := peer.RevertJob(command.Context(), terms.JobName(job), against, version)
+				if refused := (*wire.Failure)(nil); errors.As(err, &refused) && strings.HasSuffix(refused.Reason, "is not kept") {
+					return fmt.Errorf("%w: `starling job history %s` lists those that are", err, job)
+				}
 				return err
 			})
 		},
