@@ -82,7 +82,9 @@ func tailJournal(r *remote.Remote, command *cobra.Command, question *starlingv1.
 	if err != nil {
 		return err
 	}
-	return peer.TailJournal(command.Context(), question, func(answer *starlingv1.TailJournalResponse) error {
+	seen := false
+	err = peer.TailJournal(command.Context(), question, func(answer *starlingv1.TailJournalResponse) error {
+		seen = true
 		if answer.GetEntry() == nil {
 			r.Hint("the peer remembers entries from %d on", answer.GetOldestIndex())
 			return nil
@@ -93,4 +95,12 @@ func tailJournal(r *remote.Remote, command *cobra.Command, question *starlingv1.
 		}
 		return r.ShowNext(answer.GetEntry(), func() string { return remote.EntryWords(answer.GetEntry()) })
 	})
+	if err != nil || seen {
+		return err
+	}
+	info, err := peer.Info(command.Context())
+	if err == nil && question.GetFrom() > info.GetIndex() {
+		err = fmt.Errorf("index %d is in the future: the newest that this peer has folded is %d", question.GetFrom(), info.GetIndex())
+	}
+	return err
 }
