@@ -249,7 +249,7 @@ A NAME with * or ? stands for all jobs that it matches, after a question.`,
 	}
 	command.Flags().Var(&against, "against", "only if the job still has this `VERSION`")
 	command.Flags().BoolVarP(&detach, "detach", "d", false, "return when the order is given")
-	command.Flags().DurationVar(&timeout, "timeout", 0, "stop waiting after this `DURATION`")
+	usage.Wait(command.Flags(), &timeout, "timeout", "stop waiting after this `DURATION`")
 	which.flags(command)
 	return command
 }

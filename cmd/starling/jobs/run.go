@@ -47,7 +47,7 @@ func (o *runOptions) talks() bool { return o.session.Interactive || o.session.Te
 // flags declares how a job is followed after a change.
 func (o *runOptions) flags(command *cobra.Command) {
 	command.Flags().BoolVarP(&o.detach, "detach", "d", false, "return when the change is submitted")
-	command.Flags().DurationVar(&o.timeout, "timeout", 0,
+	usage.Wait(command.Flags(), &o.timeout, "timeout",
 		"stop following after this `DURATION`, such as 30s; the jobs go on")
 }
 

@@ -11,12 +11,16 @@ import (
 	"starling/cmd/starling/exit"
 )
 
-// parsing is what the library of flags says of numbers, in the words of Go.
-var parsing = regexp.MustCompile(`strconv\.Parse\w+: parsing .*$`)
+// What the library of flags says of numbers, and of durations, in the words of Go.
+var (
+	parsing = regexp.MustCompile(`strconv\.Parse\w+: parsing .*$`)
+	lasting = regexp.MustCompile(`time: (missing unit in|unknown unit|invalid) .*$`)
+)
 
 // Error adds to err where the right usage is told.
 func Error(command *cobra.Command, err error) error {
-	if text := parsing.ReplaceAllString(err.Error(), "must be a number"); text != err.Error() {
+	text := parsing.ReplaceAllString(err.Error(), "must be a number")
+	if text = lasting.ReplaceAllString(text, "must be a time with its unit, such as 3s"); text != err.Error() {
 		err = errors.New(text)
 	}
 	return exit.Fail(exit.Usage, "%w\nhint: %s --help tells how it is used", err, command.CommandPath())
