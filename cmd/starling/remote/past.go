@@ -121,5 +121,9 @@ func (r *Remote) TellMoment(answer proto.Message) {
 		return
 	}
 	r.told = true
+	if one.GetIndex() == 0 {
+		r.Hint("as of index 0, before the first entry")
+		return
+	}
 	r.Hint("as of index %d, %s", one.GetIndex(), one.GetTime().AsTime().Local().Format(time.DateTime))
 }
