@@ -145,6 +145,9 @@ func (n *Node) addByHand(ctx context.Context, v *View, node string) error {
 		return err
 	}
 	_, err := client.MemberAddAsLearner(ctx, []string{v.Machines[at].Peer})
+	if errors.Is(err, rpctypes.ErrTooManyLearners) {
+		return Refusal("another machine is catching up, and one does so at a time: try again when starling quorum ls shows no learner")
+	}
 	return err
 }
 
