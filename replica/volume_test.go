@@ -7,6 +7,7 @@ import (
 
 	"starling/cluster"
 	"starling/cluster/facts"
+	"starling/command"
 	"starling/replica/reaction"
 	"starling/replica/storage"
 	"starling/terms"
@@ -45,16 +46,21 @@ func TestVolumesAreKeptAsLongAsTheirSlotMayComeBack(t *testing.T) {
 
 // TestNewMachineHasNoVolumes refuses the name of a node to another machine as long as volumes are looked for there.
 func TestNewMachineHasNoVolumes(t *testing.T) {
-	s := cluster.NewState()
+	s := clusterOf(2)
 	s.Rules = rules.Released
-	here, there := s.EnsureNode("here"), s.EnsureNode("there")
-	s.SetPeer(here.Index, "here~1")
-	s.SetPeer(there.Index, "there~1")
-	spec := &terms.Job{Name: "db", Type: terms.Stateful, Tasks: []terms.Task{{Name: "main", Instances: 1,
-		Volumes: []terms.Volume{{Name: "data"}}}}}
-	s.AssignSpecial(facts.SlotRef{Job: s.AddJob(spec).ID}, here.Index, nil)
-	for node, want := range map[terms.NodeName]string{"here": "node here had the volumes of db.main[0], 1 in all: ",
-		"there": "", "new": ""} {
+	job := benchJob("db", 1, terms.Pack, 1)
+	job.Spec.Type, job.Spec.Tasks[0].Volumes = terms.Stateful, []terms.Volume{{Name: "data"}}
+	job.Spec.Tasks[0].Disconnect.StopAfterMillis = 1000
+	outcome := Apply(s, 1, &command.Entry{Rules: s.Rules, Writer: "m00000~1", Seq: 2, Commands: []command.Command{job}}, false)
+	if refusal := outcome.Results[0].Refusal; refusal.Code != facts.OK {
+		t.Fatal(refusal)
+	}
+	here, there := s.Node(s.JobOf("db").Tasks[0].Slots.At(0).Node).Name, terms.NodeName("m00001")
+	if here == there {
+		there = "m00000"
+	}
+	for node, want := range map[terms.NodeName]string{here: "node " + string(here) + " had the volumes of db.main[0], 1 in all: ",
+		there: "", "new": ""} {
 		if got := storage.Lost(s, node, access.Key{1}).Refusal.Reason; !strings.HasPrefix(got, want) || want == "" && got != "" {
 			t.Errorf("another machine is not to be node %s because %q, want %q", node, got, want)
 		}

@@ -647,8 +647,9 @@ type TaskSpec struct {
 	// In any order, each name once.
 	Env []*Variable `protobuf:"bytes,4,rep,name=env,proto3" json:"env,omitempty"`
 	// Absolute, or empty for a folder of the instance's own.
-	WorkDir   string     `protobuf:"bytes,5,opt,name=work_dir,json=workDir,proto3" json:"work_dir,omitempty"`
-	User      string     `protobuf:"bytes,6,opt,name=user,proto3" json:"user,omitempty"`
+	WorkDir string `protobuf:"bytes,5,opt,name=work_dir,json=workDir,proto3" json:"work_dir,omitempty"`
+	User    string `protobuf:"bytes,6,opt,name=user,proto3" json:"user,omitempty"`
+	// Absent: 500 millicores and 256 MiB of memory. An instance is limited to its processor and memory: 0 is refused.
 	Resources *Resources `protobuf:"bytes,7,opt,name=resources,proto3" json:"resources,omitempty"`
 	// In any order, each kind once.
 	Devices     []*DeviceRequest `protobuf:"bytes,8,rep,name=devices,proto3" json:"devices,omitempty"`

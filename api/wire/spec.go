@@ -54,6 +54,9 @@ func ResourcesOf(m *starlingv1.Resources) terms.Resources {
 	}
 }
 
+// resourcesDefault is what a task asks for that says nothing of it, as in job files.
+var resourcesDefault = terms.Resources{terms.CPU: 500, terms.Memory: 256 << 20}
+
 // SpecOf returns the job of a message, and the problems that it has as a message. Whether the job is one that the
 // cluster takes, package validate tells. A job that is absent is empty.
 func SpecOf(m *starlingv1.JobSpec) (*terms.Job, []terms.Problem) {
@@ -66,6 +69,9 @@ func SpecOf(m *starlingv1.JobSpec) (*terms.Job, []terms.Problem) {
 	for i, task := range m.GetTasks() {
 		if task != nil && task.StopDelayMillis != nil {
 			spec.Tasks[i].StopDelayMillis = max(task.GetStopDelayMillis(), terms.StopDelayLeast)
+		}
+		if task != nil && task.Resources == nil {
+			spec.Tasks[i].Resources = resourcesDefault
 		}
 	}
 	return spec, problems

@@ -4,6 +4,7 @@ import (
 	"starling/cluster/facts"
 	"starling/cluster/retries"
 	"starling/reconcile"
+	"starling/sim/model/reading"
 	"starling/terms"
 	"starling/terms/lifecycle"
 	"starling/terms/rules"
@@ -150,7 +151,7 @@ func (m *Model) fillAll(s *slot, decision *reconcile.Decision, question *reconci
 		m.fill(canary, &decision.Canary, question)
 	}
 	for kind := range s.seats {
-		if one := &s.seats[kind]; one.Phase == facts.Unknown && one.Deadline == 0 && m.asked == question {
+		if one := &s.seats[kind]; reading.Forgotten(&one.Slot) && m.asked == question {
 			one.Deadline = decision.Until
 		}
 	}
@@ -210,13 +211,12 @@ func (m *Model) fill(s *seat, v *reconcile.Verdict, question *reconcile.Task) {
 	if s.slot.gone() || m.asked != question {
 		return
 	}
-	row, closed, places := s.Slot, v.Reason == reconcile.NodeClosed, v.Action == reconcile.Place
+	row := s.Slot
 	switch {
-	case places && v.Reason == reconcile.AfterFailure:
+	case v.Action == reconcile.Place && v.Reason == reconcile.AfterFailure:
 		m.again(s, question)
 	case row.Phase == facts.Unknown && row.Cause != facts.NoCause:
-	case closed && row.Phase != facts.Stopping && (row.Phase != facts.Stopped || row.Cause != facts.NoCause),
-		!closed && places && row.Phase != facts.Stopping && row.Phase != facts.Waiting: // it is to be empty, and is not yet
+	case row.Phase != facts.Stopping && reading.Emptied(v, &row):
 		m.await(s, row)
 	case v.Reason == reconcile.WaitsToRetry && row.Phase != facts.Unknown:
 		row.Phase, row.Deadline = facts.Rescheduling, v.Until

@@ -179,7 +179,7 @@ func KeysOf(ctx context.Context, n Newcomer) (*trust.Keys, error) {
 // rejoinWithin is how long a node that lost its disk waits until the cluster knows that it was away, rejoinEvery how
 // often it asks.
 const (
-	rejoinWithin = 20 * time.Second
+	rejoinWithin = time.Minute
 	rejoinEvery  = 500 * time.Millisecond
 )
 

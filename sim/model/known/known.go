@@ -86,7 +86,7 @@ type Around struct {
 	Time    terms.Time
 	// IsTaken tells that the node which the request admits has a member, or may run what must not run twice.
 	IsTaken bool
-	Rules    rules.Number
+	Rules   rules.Number
 	// Open lists the versions to which instances may come back, of all jobs that have not finished.
 	Open func() []facts.JobVersion
 }

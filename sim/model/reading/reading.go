@@ -1,4 +1,4 @@
-// Package reading tells what the text of a job or an entry says by itself.
+// Package reading tells what the text of a job or an entry, a verdict or a row says by itself.
 package reading
 
 import (
@@ -9,6 +9,7 @@ import (
 	"starling/cluster/facts"
 	"starling/cluster/membership"
 	"starling/command"
+	"starling/reconcile"
 	"starling/terms"
 	"starling/terms/constraint"
 	"starling/terms/rules"
@@ -179,4 +180,15 @@ func TimeAt(e *command.Entry, before terms.Time, in rules.Number) terms.Time {
 		return max(before, e.Time)
 	}
 	return before + 1
+}
+
+// Forgotten tells whether what is in a seat is out of reach, and nobody has said for how long it may be.
+func Forgotten(row *facts.Slot) bool { return row.Phase == facts.Unknown && row.Deadline == 0 }
+
+// Emptied tells whether a seat is to be empty that is not yet.
+func Emptied(v *reconcile.Verdict, row *facts.Slot) bool {
+	if v.Reason == reconcile.NodeClosed {
+		return row.Phase != facts.Stopped || row.Cause != facts.NoCause
+	}
+	return v.Action == reconcile.Place && row.Phase != facts.Waiting
 }
