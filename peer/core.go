@@ -387,9 +387,9 @@ func (c *Core) React(own terms.Time) Work {
 	}
 	now := c.clock.Now(own)
 	r := reaction.React(c.self, c.state,
-		&reaction.Observed{Now: now, Gone: c.gone, Doubt: now + terms.Time(c.DoubtMillis), Local: c.seen(), Volumes: c.settled(), Outputs: c.outputs,
-			Lost: c.missing(), Snapshot: c.marked.Snapshot, Offer: c.offerAt(now), Folder: c.Folder, Renewing: c.Renewing,
-			Key: c.Key, Full: c.outbox.Room.Full()})
+		&reaction.Observed{Now: now, Gone: c.gone, Doubt: now + terms.Time(c.DoubtMillis), Local: c.seen(),
+			Volumes: c.settled(), Outputs: c.outputs, Lost: c.missing(), Snapshot: c.marked.Snapshot,
+			Offer: c.offerAt(now), Folder: c.Folder, Renewing: c.Renewing, Key: c.Key, Full: c.outbox.Room.Full()})
 	w := Work{Watch: r.Watch, Waits: r.Waits, Probe: r.Probe, Renew: r.Renew, Forget: c.forget(r.Forget),
 		DeleteVolumes: r.DeleteVolumes, DeleteOutputs: r.DeleteOutputs, Snapshot: c.snapshotWork(&r.Snapshots)}
 	if at := c.askAgain(r.AskAgain, now); at != 0 {

@@ -165,7 +165,8 @@ func TestNewMachineWaits(t *testing.T) {
 		now := terms.Time(1000)
 		do := func(all ...command.Command) string {
 			seq++
-			got := Apply(s, s.Index+1, &command.Entry{Rules: s.Rules, Writer: "m00000~1", Seq: seq, Time: now, Commands: all}, false)
+			got := Apply(s, s.Index+1, &command.Entry{Rules: s.Rules, Writer: "m00000~1", Seq: seq, Time: now,
+				Commands: all}, false)
 			return got.Results[len(all)-1].Refusal.Reason
 		}
 		job := benchJob("db", 1, terms.Pack, 1)

@@ -51,7 +51,8 @@ func TestNewMachineHasNoVolumes(t *testing.T) {
 	job := benchJob("db", 1, terms.Pack, 1)
 	job.Spec.Type, job.Spec.Tasks[0].Volumes = terms.Stateful, []terms.Volume{{Name: "data"}}
 	job.Spec.Tasks[0].Disconnect.StopAfterMillis = 1000
-	outcome := Apply(s, 1, &command.Entry{Rules: s.Rules, Writer: "m00000~1", Seq: 2, Commands: []command.Command{job}}, false)
+	outcome := Apply(s, 1, &command.Entry{Rules: s.Rules, Writer: "m00000~1", Seq: 2,
+		Commands: []command.Command{job}}, false)
 	if refusal := outcome.Results[0].Refusal; refusal.Code != facts.OK {
 		t.Fatal(refusal)
 	}
@@ -61,7 +62,8 @@ func TestNewMachineHasNoVolumes(t *testing.T) {
 	}
 	for node, want := range map[terms.NodeName]string{here: "node " + string(here) + " had the volumes of db.main[0], 1 in all: ",
 		there: "", "new": ""} {
-		if got := storage.Lost(s, node, access.Key{1}).Refusal.Reason; !strings.HasPrefix(got, want) || want == "" && got != "" {
+		got := storage.Lost(s, node, access.Key{1}).Refusal.Reason
+		if !strings.HasPrefix(got, want) || want == "" && got != "" {
 			t.Errorf("another machine is not to be node %s because %q, want %q", node, got, want)
 		}
 	}

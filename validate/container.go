@@ -52,6 +52,15 @@ func hasFolder(t *terms.Task, name string) bool {
 		slices.ContainsFunc(t.HostPaths, func(h terms.HostPath) bool { return h.Name == name })
 }
 
+// mountApart checks that a mount hides nothing that every container has from its machine.
+func (p *problems) mountApart(field, clean string) {
+	for _, own := range terms.ContainerPaths() {
+		if p.in >= rules.MountsApart && (within(clean, own) || within(own, clean)) {
+			p.add(field, "must not be within %s, which every container has from its machine, or above it", own)
+		}
+	}
+}
+
 func (p *problems) mounts(t *terms.Task) {
 	mounts := t.Container.Mounts
 	for i := range mounts {
@@ -60,11 +69,7 @@ func (p *problems) mounts(t *terms.Task) {
 		if len(m.Path) < 2 || m.Path[0] != '/' || strings.Contains(m.Path+"/", "/../") {
 			p.add(at+".path", `must be an absolute path below "/"`)
 		}
-		for _, own := range terms.ContainerPaths() {
-			if clean := path.Clean(m.Path); p.in >= rules.MountsApart && (within(clean, own) || within(own, clean)) {
-				p.add(at+".path", "must not be within %s, which every container has from its machine, or above it", own)
-			}
-		}
+		p.mountApart(at+".path", path.Clean(m.Path))
 		if m.Volume != "" && !hasFolder(t, m.Volume) {
 			p.add(at+".volume", "must be the name of one of the task's volumes or host_paths")
 		}

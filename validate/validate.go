@@ -27,8 +27,8 @@ func Job(job *terms.Job, in rules.Number) []terms.Problem {
 	return plugin.RequestProblems(job, in)
 }
 
-// Submission returns everything that is wrong with a job that a user submits: all of Job, and what the fold takes because
-// it always did, such as an instance that asks for so little that nothing would limit it.
+// Submission returns everything that is wrong with a job that a user submits: all of Job, and what the fold takes
+// because it always did, such as an instance that asks for so little that nothing would limit it.
 func Submission(job *terms.Job) []terms.Problem {
 	p := &problems{found: Job(job, rules.Released)}
 	for i := range job.Tasks {

@@ -177,8 +177,8 @@ func (d *simulation) rests() bool {
 	return true
 }
 
-// waits tells whether instances of the job wait: time alone may bring them room, by an instance that is to give way or a
-// rule that counts for a while.
+// waits tells whether instances of the job wait: time alone may bring them room, by an instance that is to give way or
+// a rule that counts for a while.
 func (d *simulation) waits() bool {
 	j := d.s.JobOf(d.job)
 	return j != nil && slices.ContainsFunc(j.Tasks, func(t *workload.Task) bool {
