@@ -3,15 +3,12 @@ package api
 import (
 	"context"
 	"errors"
-	"fmt"
 	"mime"
 	"net/http"
 	"strings"
 	"time"
 
 	"connectrpc.com/connect"
-	"google.golang.org/protobuf/encoding/protojson"
-	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"starling/api/door"
@@ -20,37 +17,6 @@ import (
 )
 
 func timestamp(t terms.Time) *timestamppb.Timestamp { return wire.Timestamp(t) }
-
-// strictJSON is JSON with the field names of the description. It refuses fields that it does not know: a misspelt
-// field that is passed over is a job that runs elsewhere or otherwise than its author meant.
-type strictJSON struct{ name string }
-
-// Name returns the codec's part of a content type.
-func (c strictJSON) Name() string { return c.name }
-
-// Marshal writes a message.
-func (c strictJSON) Marshal(message any) ([]byte, error) {
-	m, ok := message.(proto.Message)
-	if !ok {
-		return nil, fmt.Errorf("%T is not a message", message)
-	}
-	return wire.JSON(m)
-}
-
-// Unmarshal reads a message.
-func (c strictJSON) Unmarshal(data []byte, message any) error {
-	m, ok := message.(proto.Message)
-	switch {
-	case !ok:
-		return fmt.Errorf("%T is not a message", message)
-	case len(data) == 0:
-		return errors.New("the body is empty: send a JSON object, at least {}")
-	}
-	if err := protojson.Unmarshal(data, m); err != nil {
-		return fmt.Errorf("the body is not a %s: %w", m.ProtoReflect().Descriptor().Name(), err)
-	}
-	return nil
-}
 
 // failures turns every error of a procedure into one that the protocol carries.
 type failures struct{}

@@ -9,6 +9,7 @@ import (
 
 	"connectrpc.com/connect"
 
+	"starling/api/body"
 	"starling/api/door"
 	"starling/api/guard"
 	"starling/api/metrics"
@@ -82,8 +83,7 @@ func (s *server) handler() http.Handler {
 	path, procedures := starlingv1connect.NewStarlingHandler(s,
 		connect.WithReadMaxBytes(door.BodyBytesMax),
 		connect.WithCompressMinBytes(1<<10),
-		connect.WithCodec(strictJSON{"json"}),
-		connect.WithCodec(strictJSON{"json; charset=utf-8"}),
+		body.Codecs(),
 		connect.WithInterceptors(s.options.Meter, failures{}, guard.New(s.stateNow), pasts{},
 			silence.Server{Silence: s.backend.Silence}),
 		connect.WithRecover(s.recovered),
