@@ -204,6 +204,11 @@ func (s *server) Diff(ctx context.Context, request *starlingv1.DiffRequest) (*st
 	if err != nil {
 		return nil, err
 	}
+	done, err := s.walk(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
 	answer, err := difference.Of(ctx, archive, from, to)
 	return answer, archived(err)
 }
@@ -218,6 +223,11 @@ func (s *server) Blame(ctx context.Context, request *starlingv1.BlameRequest,
 	if err != nil {
 		return err
 	}
+	done, err := s.walk(ctx)
+	if err != nil {
+		return err
+	}
+	defer done()
 	target := chronicle.Target{Job: terms.JobName(request.GetJob()), Task: terms.TaskName(request.GetTask()), Number: -1}
 	if request.Number != nil {
 		target.Number = int64(request.GetNumber())
@@ -251,6 +261,11 @@ func (s *server) Usage(ctx context.Context, request *starlingv1.UsageRequest) (*
 	if err != nil {
 		return nil, err
 	}
+	done, err := s.walk(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
 	first, err := archive.At(ctx, from)
 	if err != nil {
 		return nil, archived(err)
@@ -290,6 +305,11 @@ func (s *server) Export(ctx context.Context, request *starlingv1.ExportRequest,
 	if err != nil {
 		return err
 	}
+	done, err := s.walk(ctx)
+	if err != nil {
+		return err
+	}
+	defer done()
 	if last := terms.Index(request.GetLast()); last > 0 && to > last {
 		from = max(from, to-last)
 	}

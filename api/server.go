@@ -44,12 +44,17 @@ type server struct {
 	wait, readerTimeout time.Duration
 	// imagining has a place for every request under way that folds or places on a copy of the value, which may take long.
 	imagining chan struct{}
+	// walking has one for every request that folds a stretch of the past.
+	walking chan struct{}
 	feed      *watch.Feed
 }
 
 // imaginedMax bounds the requests that fold or place on a copy of the value at a time, so that the peer itself gets
-// on.
-const imaginedMax = 2
+// on; walkedMax those that fold a stretch of the past, and may wait for who reads the answer.
+const (
+	imaginedMax = 2
+	walkedMax   = 4
+)
 
 // NewServer returns the handler of all requests to the peer behind the backend. A door.Door says who sends them.
 func NewServer(backend Backend, options Options) http.Handler {
@@ -62,7 +67,7 @@ func newServer(backend Backend, options Options) *server {
 	}
 	s := &server{
 		backend: backend, options: options, peers: wire.Transport(options.Shows), wait: waitMax,
-		readerTimeout: readerTimeoutMax, imagining: make(chan struct{}, imaginedMax),
+		readerTimeout: readerTimeoutMax, imagining: make(chan struct{}, imaginedMax), walking: make(chan struct{}, walkedMax),
 		feed: watch.New(backend),
 	}
 	s.Server = &session.Server{Backend: backend, State: s.stateAt, Slot: slotOf[*starlingv1.ExecRequest], Peers: s.peers,
@@ -201,10 +206,15 @@ func (s *server) stateAt(ctx context.Context, least uint64) (*cluster.State, err
 }
 
 // imagine waits for a place among the requests that fold or place on a copy; done gives it back.
-func (s *server) imagine(ctx context.Context) (done func(), err error) {
+func (s *server) imagine(ctx context.Context) (done func(), err error) { return placeIn(ctx, s.imagining) }
+
+// walk waits for a place among the requests that fold a stretch of the past.
+func (s *server) walk(ctx context.Context) (done func(), err error) { return placeIn(ctx, s.walking) }
+
+func placeIn(ctx context.Context, places chan struct{}) (done func(), err error) {
 	select {
-	case s.imagining <- struct{}{}:
-		return func() { <-s.imagining }, nil
+	case places <- struct{}{}:
+		return func() { <-places }, nil
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
