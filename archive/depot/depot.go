@@ -160,9 +160,12 @@ func Find(ctx context.Context, p Place) (path, name string, err error) {
 				b.Cluster, strings.TrimSuffix(p.To, "/")+"/"+all[0].Name)
 		}
 	}
-	if len(all) > 0 {
+	switch info, err := os.Stat(p.To); {
+	case len(all) > 0:
 		name = all[0].Name
-	} else {
+	case err == nil && info.IsDir():
+		return "", "", fmt.Errorf("there is no backup in %s", p.To)
+	default:
 		at := strings.LastIndexByte(p.To, '/')
 		p.To, name = p.To[:at+1], p.To[at+1:]
 		if d, err = Open(p); err != nil {

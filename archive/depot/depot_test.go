@@ -205,3 +205,12 @@ func TestPartsOfBackups(t *testing.T) {
 		t.Errorf("there are %v, want %v", names, want)
 	}
 }
+
+// TestFindNothing says of a folder without backups that there are none.
+func TestFindNothing(t *testing.T) {
+	folder := t.TempDir()
+	_, _, err := depot.Find(t.Context(), depot.Place{To: folder})
+	if want := "there is no backup in " + folder; err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+}
