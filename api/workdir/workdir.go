@@ -10,8 +10,10 @@ import (
 	"os"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
+	"unicode/utf8"
 
 	"google.golang.org/protobuf/types/known/timestamppb"
 
@@ -89,8 +91,20 @@ func told(root *os.Root, name string, info fs.FileInfo) *starlingv1.FileInfo {
 	if info.Mode()&fs.ModeSymlink != 0 {
 		m.Mode = "l" + strings.TrimPrefix(m.GetMode(), "L") // as ls has it
 		m.Link, _ = root.Readlink(name)
+		m.Link = plain(m.GetLink())
+	}
+	if m.Name = plain(m.GetName()); m.GetName() != info.Name() {
+		m.Mode, m.Folder = "?"+m.GetMode()[1:], false // it is shown, and cannot be asked for
 	}
 	return m
+}
+
+// plain returns a name as the protocol takes it: one that is not UTF-8 is quoted.
+func plain(name string) string {
+	if utf8.ValidString(name) {
+		return name
+	}
+	return strconv.Quote(name)
 }
 
 func sendFile(root *os.Root, name string, to func(*starlingv1.FilesResponse) error) error {

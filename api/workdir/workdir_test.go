@@ -42,6 +42,8 @@ func TestSend(t *testing.T) {
 		os.Symlink("../secret", filepath.Join(folder, "out")),
 		os.Symlink("/etc", filepath.Join(folder, "etc")),
 		syscall.Mkfifo(filepath.Join(folder, "pipe"), 0o600),
+		os.WriteFile(filepath.Join(folder, "caf\xe9"), []byte("x"), 0o600),
+		os.Symlink("caf\xe9", filepath.Join(folder, "odd")),
 	} {
 		if make != nil {
 			t.Fatal(make)
@@ -72,7 +74,7 @@ func TestSend(t *testing.T) {
 	}
 	got := answer(t, root, "")
 	for _, want := range []string{"lrwxrwxrwx link 4 text;", "lrwxrwxrwx out 9 ../secret;", "-rw-r----- text 5 ;",
-		"prw------- pipe"} {
+		"prw------- pipe", `?rw------- "caf\xe9" 1 ;`, `lrwxrwxrwx odd 4 "caf\xe9";`} {
 		if !strings.Contains(got, want) {
 			t.Errorf("got %q, want %q in it", got, want)
 		}

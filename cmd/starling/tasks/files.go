@@ -219,7 +219,7 @@ func (f *folder) fetch(ctx context.Context, from, to string) error {
 			return fmt.Errorf("%s: %q is no name of a file", from, name)
 		}
 		if !one.GetFolder() && !strings.HasPrefix(one.GetMode(), "-") {
-			f.remote.Hint("%s/%s is passed over: it is no file", from, one.GetName())
+			f.remote.Hint("%s/%s is passed over: it is no file, or its name is not UTF-8", from, one.GetName())
 			continue
 		}
 		if err := f.fetch(ctx, path.Join(from, one.GetName()), filepath.Join(to, one.GetName())); err != nil {
