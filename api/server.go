@@ -46,7 +46,7 @@ type server struct {
 	imagining chan struct{}
 	// walking has one for every request that folds a stretch of the past.
 	walking chan struct{}
-	feed      *watch.Feed
+	feed    *watch.Feed
 }
 
 // imaginedMax bounds the requests that fold or place on a copy of the value at a time, so that the peer itself gets
@@ -206,7 +206,9 @@ func (s *server) stateAt(ctx context.Context, least uint64) (*cluster.State, err
 }
 
 // imagine waits for a place among the requests that fold or place on a copy; done gives it back.
-func (s *server) imagine(ctx context.Context) (done func(), err error) { return placeIn(ctx, s.imagining) }
+func (s *server) imagine(ctx context.Context) (done func(), err error) {
+	return placeIn(ctx, s.imagining)
+}
 
 // walk waits for a place among the requests that fold a stretch of the past.
 func (s *server) walk(ctx context.Context) (done func(), err error) { return placeIn(ctx, s.walking) }
