@@ -14,6 +14,7 @@ import (
 	starlingv1 "starling/api/v1"
 	"starling/api/wire"
 	"starling/command"
+	"starling/jobspec"
 	"starling/terms"
 	"starling/terms/constraint"
 	"starling/terms/lifecycle"
@@ -237,6 +238,18 @@ func TestPriorityOf(t *testing.T) {
 		if got, _ := wire.SpecOf(&starlingv1.JobSpec{Priority: c.sent}); got.Priority != c.want {
 			t.Errorf("got %d for %v, want %d", got.Priority, c.sent, c.want)
 		}
+	}
+}
+
+// TestResourcesDefault has a message and a job file mean the same when they say nothing of resources.
+func TestResourcesDefault(t *testing.T) {
+	file, err := jobspec.Parse("file", []byte("job: a\ntasks: [{command: b}]"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	spec, _ := wire.SpecOf(&starlingv1.JobSpec{Tasks: []*starlingv1.TaskSpec{{}}})
+	if got, want := spec.Tasks[0].Resources, file[0].Spec.Tasks[0].Resources; got != want {
+		t.Errorf("got %v, want %v", got, want)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"starling/driver/disk"
@@ -157,18 +158,14 @@ func TestClear(t *testing.T) {
 			t.Errorf("%s is still there (%v)", path, err)
 		}
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	cleared := make(chan struct{})
-	go func() {
-		defer close(cleared)
-		open().Clear(ctx, func(err error) { t.Error(err) })
-	}()
-	for len(left()) > 0 && ctx.Err() == nil {
-		time.Sleep(time.Millisecond)
-	}
-	if got := left(); len(got) > 0 {
-		t.Errorf("left is %q", got)
-	}
-	cancel()
-	<-cleared
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		after := open()
+		go after.Clear(ctx, func(err error) { t.Error(err) })
+		synctest.Wait() // for more to be doomed
+		if got := left(); len(got) > 0 {
+			t.Errorf("left is %q", got)
+		}
+	})
 }

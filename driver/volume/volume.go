@@ -130,7 +130,7 @@ func (k *Keeper) receive(set, name string, from io.Reader) error {
 	if err != nil {
 		return errors.Join(err, os.RemoveAll(incoming))
 	}
-	return record.Sync(k.Dir)
+	return errors.Join(record.Sync(k.Dir), keep(filepath.Join(k.Dir+keptSuffix, name)))
 }
 
 // VolumeBytes returns how much each volume of a set takes on the disk.

@@ -1,6 +1,7 @@
 package volume_test
 
 import (
+	"bytes"
 	"errors"
 	"os"
 	"path/filepath"
@@ -57,4 +58,15 @@ func TestLostVolumes(t *testing.T) {
 	}
 	make(data, "")
 	make(more, "")
+
+	var packed bytes.Buffer
+	there := &volume.Keeper{Dir: filepath.Join(t.TempDir(), "volumes"), Arrived: func() {}}
+	err := errors.Join(k.SendVolumes(t.Context(), "db@1", &packed), there.ReceiveVolumes("db@1", &packed),
+		os.RemoveAll(there.Dir))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err = volume.Make(there.Dir, data, nil); err == nil {
+		t.Error("what was brought here and has gone is made anew")
+	}
 }
