@@ -63,7 +63,7 @@ func (t *Task) needs() (all []constraint.Constraint) {
 	for _, h := range t.HostPaths {
 		all = append(all, constraint.Constraint{Attribute: HostPathAttribute + h.Name, Operator: constraint.Exists})
 	}
-	if slices.ContainsFunc(t.Secrets, func(s SecretUse) bool { return !s.InPool() }) {
+	if t.AsksVault() {
 		all = append(all, constraint.Constraint{Attribute: VaultAttribute, Operator: constraint.Exists})
 	}
 	return all

@@ -259,6 +259,11 @@ type VaultSecret struct {
 // InPool tells whether the secret is one of the job's pool.
 func (s *SecretUse) InPool() bool { return s.Vault == VaultSecret{} }
 
+// AsksVault tells whether Vault has one of the secrets.
+func (t *Task) AsksVault() bool {
+	return slices.ContainsFunc(t.Secrets, func(s SecretUse) bool { return !s.InPool() })
+}
+
 // PoolSecrets are those secrets that are of the job's pool.
 func (t *Task) PoolSecrets() (all []SecretUse) {
 	for _, s := range t.Secrets {

@@ -70,7 +70,7 @@ func (d *Door) IDTokens(ctx context.Context, node terms.NodeName, request *IDTok
 			return nil, err
 		}
 	}
-	if len(task.PoolSecrets()) < len(task.Secrets) {
+	if task.AsksVault() {
 		if signed.Vault, err = sign(trust.VaultAudience, vaultTokenLife); err != nil {
 			return nil, err
 		}

@@ -195,7 +195,7 @@ func (c *Credentials) pause(task *terms.Task) time.Duration {
 		shortest = min(shortest, k.LifeMillis)
 	}
 	pause := time.Duration(shortest) * time.Millisecond * 2 / 3
-	if len(task.PoolSecrets()) < len(task.Secrets) {
+	if task.AsksVault() {
 		pause = min(pause, c.config.Vault.Every())
 	}
 	return pause
