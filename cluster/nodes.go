@@ -283,23 +283,13 @@ func (s *State) givenBy(row *Node) (given terms.Amounts) {
 // Draining returns the nodes that are being emptied, in order.
 func (s *State) Draining() []facts.NodeIndex { return s.draining.Keys() }
 
-// classOf numbers equal sets of attributes, but for the node's own name, of device kinds and models.
+// classOf numbers equal offers of terms.Offer.Class.
 func (s *State) classOf(offer *terms.Offer) uint32 {
-	var key []byte
-	for _, a := range offer.Attributes {
-		if a.Name == terms.NodeAttribute {
-			continue
-		}
-		key = append(append(append(append(key, a.Name...), 0), a.Value...), 0)
-	}
-	key = append(key, 1)
-	for _, d := range offer.Devices {
-		key = append(append(append(append(key, d.Kind...), 0), d.Model...), 0)
-	}
-	class, ok := s.classes.Get(string(key))
+	key := offer.Class()
+	class, ok := s.classes.Get(key)
 	if !ok {
 		class = uint32(s.classes.Len())
-		s.classes.Set(string(key), class)
+		s.classes.Set(key, class)
 	}
 	return class
 }

@@ -60,6 +60,21 @@ func (o *Offer) Attribute(name string) (string, bool) {
 	return "", false
 }
 
+// Class is the same for offers with equal attributes, but for the node's own name, and equal kinds and models of devices.
+func (o *Offer) Class() string {
+	var key []byte
+	for _, a := range o.Attributes {
+		if a.Name != NodeAttribute {
+			key = append(append(append(append(key, a.Name...), 0), a.Value...), 0)
+		}
+	}
+	key = append(key, 1)
+	for _, d := range o.Devices {
+		key = append(append(append(append(key, d.Kind...), 0), d.Model...), 0)
+	}
+	return string(key)
+}
+
 // Amounts returns what a node gives to pools.
 func (o *Offer) Amounts() (a Amounts) {
 	copy(a[:], o.Capacity[:])
