@@ -8,6 +8,7 @@ import (
 	"starling/cluster/vector"
 	"starling/terms"
 	"starling/terms/fingerprint"
+	"starling/terms/rules"
 )
 
 // Node is a machine as it stands in the value: its facts, and what follows from them and from the slots. Only the
@@ -189,9 +190,8 @@ func (s *State) SetOffer(n facts.NodeIndex, offer *terms.Offer) {
 		row.Offer, row.offerHash = offer, 0
 		if offer != nil {
 			free = free.Plus(offer.Capacity)
-			row.offerHash = fingerprint.Offer(offer)
-			row.Class = s.classOf(offer)
-			s.rooms.SetPurpose(s.epoch, n, offer.Purpose())
+			row.offerHash, row.Class = fingerprint.Offer(offer), s.classOf(offer)
+			s.rooms.SetPurpose(s.epoch, n, offer.Purpose(s.Rules))
 		}
 		s.setFree(n, free, offer.Open() && !row.Drain.On)
 	})
@@ -210,6 +210,17 @@ func (s *State) SetOffer(n facts.NodeIndex, offer *terms.Offer) {
 		}
 		s.moveCounters(n, old)
 	}
+}
+
+// RaiseRules goes on by other rules, if they are newer.
+func (s *State) RaiseRules(to rules.Number) {
+	for n := facts.NodeIndex(0); to == rules.RareDevices && int(n) < s.Nodes(); n++ {
+		if offer := s.Node(n).Offer; offer != nil {
+			s.rooms.SetPurpose(s.epoch, n, offer.Purpose(to))
+			s.rooms.Set(s.epoch, n, s.Free(n), s.Eligible(n))
+		}
+	}
+	s.Rules = max(s.Rules, to)
 }
 
 // VolunteeredWith returns what all nodes would offer together if one offered that.

@@ -95,7 +95,7 @@ func (s *State) rebuildNode(n facts.NodeIndex, f facts.Node) {
 			return
 		}
 		row.offerHash, row.Class = fingerprint.Offer(f.Offer), s.classOf(f.Offer)
-		s.rooms.SetPurpose(s.epoch, n, f.Offer.Purpose())
+		s.rooms.SetPurpose(s.epoch, n, f.Offer.Purpose(s.Rules))
 		s.setFree(n, f.Offer.Capacity, f.Offer.Open() && !f.Drain.On)
 		for k, amount := range f.Offer.Amounts() {
 			s.volunteered[k] += amount

@@ -326,7 +326,7 @@ func durationForm(most int64) form[uint32] { return durationOf[uint32](most) }
 
 func durationOf[N uint32 | int64](most int64) form[N] {
 	return quantityForm[N](quantity{
-		words: durationWords, pattern: durationPattern, format: FormatDuration, bare: object{{"const", 0}},
+		words: durationWords, pattern: durationPattern, format: terms.FormatDuration, bare: object{{"const", 0}},
 		parse: func(text string) (int64, error) { return ParseDuration(text, most) },
 	})
 }

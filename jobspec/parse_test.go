@@ -99,8 +99,8 @@ func TestQuantityFormats(t *testing.T) {
 		if got, err := ParseCPU(FormatCPU(n)); n <= terms.CPUMillicoresMax && (err != nil || got != n) {
 			t.Errorf("%d millicores are %s, which reads as %d, %v", n, FormatCPU(n), got, err)
 		}
-		if got, err := ParseDuration(FormatDuration(n), 1<<40); err != nil || got != n {
-			t.Errorf("%d ms are %s, which reads as %d, %v", n, FormatDuration(n), got, err)
+		if got, err := ParseDuration(terms.FormatDuration(n), 1<<40); err != nil || got != n {
+			t.Errorf("%d ms are %s, which reads as %d, %v", n, terms.FormatDuration(n), got, err)
 		}
 	}
 }

@@ -88,7 +88,7 @@ func (r *reader) longest(p place, given map[string]place, first uint32, longest 
 	case !ok:
 		*longest = max(*longest, first)
 	case *longest < first && !r.hasFailed(p.known+".delay") && !r.hasFailed(at.known):
-		r.fail(at, "must be at least delay, which is %s", FormatDuration(int64(first)))
+		r.fail(at, "must be at least delay, which is %s", terms.FormatDuration(int64(first)))
 	}
 }
 

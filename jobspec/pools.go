@@ -159,7 +159,7 @@ func poolForm() form[terms.Pool] {
 		bind(percent, func(s *spec) *terms.Percent { return &s.SlackLimit }).
 			named("slack_limit", "How much of the reservation revocable work may hold, in percent, but of cpu, of which it uses what nothing holds.").or(fmt.Sprint(terms.SlackPercentDefault)),
 		bind(durationForm(terms.DelayMillisMax), func(s *spec) *uint32 { return &s.PreemptionDelayMillis }).
-			named("preemption_delay", "How long work that the pool is entitled to waits for room before others give way.").or(FormatDuration(terms.PreemptionDelayMillisDefault)),
+			named("preemption_delay", "How long work that the pool is entitled to waits for room before others give way.").or(terms.FormatDuration(terms.PreemptionDelayMillisDefault)),
 		bind(choice[terms.JobScheduler](terms.JobSchedulers()), func(s *spec) *terms.JobScheduler { return &s.JobScheduler }).
 			named("job_scheduler", "To which job the next virtual peer of the pool goes: priority to the highest, then the oldest; greedy to the oldest that can use it; round-robin to the one with the fewest; percentage by their percent, so that what is no job's part stays idle.").or("priority"),
 		bind(list(anyText(), 0, pool.OwnersMax), func(s *spec) *[]string { return &s.Owners }).

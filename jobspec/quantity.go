@@ -161,7 +161,7 @@ func ParseDuration(text string, most int64) (int64, error) {
 		case errors.Is(err, errPart):
 			failure = fmt.Errorf("must be in whole milliseconds, is %s", quoted(text))
 		case err != nil || total+value > most:
-			failure = fmt.Errorf("must be at most %s, is %s", FormatDuration(most), quoted(text))
+			failure = fmt.Errorf("must be at most %s, is %s", terms.FormatDuration(most), quoted(text))
 		}
 		total, rest = min(total+value, most), letters
 	}
@@ -169,21 +169,6 @@ func ParseDuration(text string, most int64) (int64, error) {
 		return 0, misunderstood(text, "", durationWords)
 	}
 	return total, failure
-}
-
-// FormatDuration writes milliseconds as ParseDuration reads them.
-func FormatDuration(millis int64) string {
-	if millis == 0 {
-		return "0"
-	}
-	text := ""
-	for _, u := range durationUnits() {
-		if n := millis / u.bytes; n > 0 {
-			text += strconv.FormatInt(n, 10) + u.suffix
-			millis -= n * u.bytes
-		}
-	}
-	return text
 }
 
 var (

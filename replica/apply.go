@@ -87,7 +87,7 @@ func (f *fold) run() {
 	f.awaitGivers()
 	f.noteRosters()
 	s.ForgetJobs()
-	s.Rules = max(s.Rules, f.raised)
+	s.RaiseRules(f.raised)
 	f.outcome.Visited = s.Visited() - visited
 }
 

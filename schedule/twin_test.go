@@ -13,6 +13,7 @@ import (
 	"starling/schedule/place"
 	"starling/terms"
 	"starling/terms/constraint"
+	"starling/terms/rules"
 )
 
 // plain places like Waiting, but one instance at a time, looking at every node each time, working out from the slots
@@ -206,7 +207,7 @@ func chooseBy(s *cluster.State, key facts.TaskKey, by choice) (best facts.NodeIn
 			spec.PerNodeMax > 0 && u.counted[key] >= int64(spec.PerNodeMax) {
 			continue
 		}
-		kept := keptFor(s.Node(n).Offer, spec)
+		kept := keptFor(s, s.Node(n).Offer, spec)
 		if kept == 0 && !slices.ContainsFunc(spec.Constraints, mentionsExclusive) {
 			continue
 		}
@@ -243,12 +244,23 @@ func around(s *cluster.State, all []use, n facts.NodeIndex, key facts.TaskKey) (
 
 // keptFor returns 0 for a node that is kept for exclusive work, 1 for one that is kept for nobody else, 2 for one with
 // devices that the task does not need.
-func keptFor(offer *terms.Offer, spec *terms.Task) int64 {
+func keptFor(s *cluster.State, offer *terms.Offer, spec *terms.Task) int64 {
 	_, exclusive := offer.Attribute("exclusive")
+	rare, asks := 0, 0
+	for _, d := range offer.Devices {
+		if s.Rules < rules.RareDevices || d.Kind != "peers" && d.Kind != "slack" {
+			rare++
+		}
+	}
+	for _, d := range spec.Devices {
+		if s.Rules < rules.RareDevices || d.Kind != "peers" && d.Kind != "slack" {
+			asks++
+		}
+	}
 	switch {
 	case exclusive:
 		return 0
-	case len(offer.Devices) > 0 && len(spec.Devices) == 0:
+	case rare > 0 && asks == 0:
 		return 2
 	}
 	return 1
@@ -476,6 +488,12 @@ func (c *scene) offer() *terms.Offer {
 	if c.rng.IntN(3) == 0 {
 		o.Devices = []terms.DeviceOffer{{Kind: "gpu", Model: string(rune('A' + c.rng.IntN(2))), Count: uint32(c.rng.IntN(3))}}
 	}
+	if c.rng.IntN(2) == 0 {
+		o.Devices = append(o.Devices, terms.DeviceOffer{Kind: "peers", Count: uint32(c.rng.IntN(3))})
+	}
+	if c.rng.IntN(4) == 0 {
+		o.Devices = append(o.Devices, terms.DeviceOffer{Kind: "slack", Count: uint32(c.rng.IntN(4))})
+	}
 	if c.rng.IntN(3) > 0 {
 		o.PortFirst, o.PortLast = 8000, uint16(8000+c.rng.IntN(4))
 	}
@@ -496,6 +514,10 @@ func (c *scene) job(last terms.JobID) *terms.Job {
 			if c.rng.IntN(3) == 0 {
 				t.Devices[0].Models = []string{"A"}
 			}
+		}
+		if c.rng.IntN(6) == 0 {
+			t.Devices = append(t.Devices,
+				terms.DeviceRequest{Kind: "slack", Amount: []terms.Millidevices{500, 1000, 2000}[c.rng.IntN(3)]})
 		}
 		for p := range c.rng.IntN(3) {
 			number := uint16(0)
@@ -601,6 +623,9 @@ func TestTwin(t *testing.T) {
 			for _, value := range []*cluster.State{s, dumb, copied} {
 				change(value)
 				wealthy(value)
+				if step == 60 && seed%2 == 0 {
+					value.RaiseRules(rules.RareDevices)
+				}
 			}
 			if !Run(s, nil, nil) || !Run(copied, nil, nil) {
 				t.Fatalf("scene %d, step %d: Waiting stopped early", seed, step)

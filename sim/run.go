@@ -153,7 +153,21 @@ func (w *World) drawOffer(m *machine) terms.Offer {
 		offer.Devices = append(offer.Devices,
 			terms.DeviceOffer{Kind: terms.VirtualPeers.String(), Count: uint32(w.between(1, size))})
 	}
+	if size != 5 { // no draw of its own
+		offer.Devices = append(offer.Devices, terms.DeviceOffer{Kind: terms.Slack, Count: uint32(size % 4)})
+	}
 	return offer
+}
+
+// takeSlack leaves a machine half of its slack: tasks use more of what they were promised.
+func (m *machine) takeSlack() {
+	m.offer.Devices = slices.Clone(m.offer.Devices)
+	for i := range m.offer.Devices {
+		if d := &m.offer.Devices[i]; d.Kind == terms.Slack {
+			d.Count /= 2
+		}
+	}
+	m.wake()
 }
 
 // calmDown ends all faults: what is cut is healed, and who is down and not dead comes back.
@@ -163,6 +177,7 @@ func (w *World) calmDown() {
 	for _, m := range w.machines {
 		m.slow = false
 		m.heal()
+		m.takeSlack()
 		if !m.up {
 			m.boot()
 		}

@@ -203,7 +203,7 @@ func (m *machine) deleteVolumes(sets []terms.VolumeSet) {
 			}
 		}
 		m.tell("deletes the volumes %s", set)
-		m.volumes.Sets = slices.DeleteFunc(m.volumes.Sets, func(one terms.VolumeSet) bool { return one == set })
+		m.w.disks.Deleted(set, &m.volumes)
 		m.stale = true
 	}
 }

@@ -1,6 +1,10 @@
 package terms
 
-import "slices"
+import (
+	"slices"
+
+	"starling/terms/rules"
+)
 
 // Millidevices is an amount of one kind of device, in thousandths of a device.
 type Millidevices uint32
@@ -23,6 +27,16 @@ type DeviceRequest struct {
 	Models []string
 }
 
+// Slack is the kind of device of which a node has one for each whole core that its instances were promised and do not
+// use. Revocable jobs may ask for it; a node that has less of it than is in use ends the instances beyond.
+const Slack = "slack"
+
+// Rare tells whether nodes with devices of the kind are kept for work that asks for them: virtual peers and slack are
+// made of processors, which all nodes have.
+func Rare(kind string, in rules.Number) bool {
+	return in < rules.RareDevices || kind != VirtualPeers.String() && kind != Slack
+}
+
 // Share tells whether less than one device is asked for.
 func (q *DeviceRequest) Share() bool { return q.Amount < WholeDevice }
 
@@ -34,6 +48,16 @@ func (q *DeviceRequest) Takes(model string) bool {
 // Equal tells whether two requests are the same in every field.
 func (q DeviceRequest) Equal(other DeviceRequest) bool {
 	return q.Kind == other.Kind && q.Amount == other.Amount && slices.Equal(q.Models, other.Models)
+}
+
+// Slack returns what an instance asks for of slack.
+func (t *Task) Slack() Millidevices {
+	for i := range t.Devices {
+		if t.Devices[i].Kind == Slack {
+			return t.Devices[i].Amount
+		}
+	}
+	return 0
 }
 
 // DeviceOffer is what a node has of one kind of device; their numbers are 0 to Count-1.

@@ -93,7 +93,7 @@ type Purpose uint8
 const (
 	// AnyWork nodes are kept for nobody.
 	AnyWork Purpose = iota
-	// DeviceWork nodes offer devices; other work goes there when it fits nowhere else.
+	// DeviceWork nodes offer devices of a rare kind; other work goes there when it fits nowhere else.
 	DeviceWork
 	// ExclusiveWork nodes have the attribute ExclusiveAttribute and take only tasks that have a constraint on it.
 	ExclusiveWork
@@ -103,12 +103,18 @@ const (
 // ExclusiveAttribute keeps a node for the tasks with a constraint on it, anywhere among their constraints.
 const ExclusiveAttribute = "exclusive"
 
+// Exclusive tells whether a node with the offer is kept for ExclusiveWork.
+func (o *Offer) Exclusive() bool {
+	_, exclusive := o.Attribute(ExclusiveAttribute)
+	return exclusive
+}
+
 // Purpose returns for whom a node with the offer is kept.
-func (o *Offer) Purpose() Purpose {
-	if _, exclusive := o.Attribute(ExclusiveAttribute); exclusive {
+func (o *Offer) Purpose(in rules.Number) Purpose {
+	switch {
+	case o.Exclusive():
 		return ExclusiveWork
-	}
-	if len(o.Devices) > 0 {
+	case slices.ContainsFunc(o.Devices, func(d DeviceOffer) bool { return Rare(d.Kind, in) }):
 		return DeviceWork
 	}
 	return AnyWork

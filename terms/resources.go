@@ -80,6 +80,24 @@ func (k Kind) Round(amount int64) string {
 	return strconv.FormatInt(amount/1024, 10) + units[unit]
 }
 
+// FormatDuration writes milliseconds as job files do, exactly: "1m30s", "500ms", "0".
+func FormatDuration(millis int64) string {
+	if millis <= 0 {
+		return strconv.FormatInt(millis, 10)
+	}
+	text := ""
+	for _, unit := range [...]struct {
+		suffix string
+		millis int64
+	}{{"h", 3_600_000}, {"m", 60_000}, {"s", 1000}, {"ms", 1}} {
+		if n := millis / unit.millis; n > 0 {
+			text += strconv.FormatInt(n, 10) + unit.suffix
+			millis -= n * unit.millis
+		}
+	}
+	return text
+}
+
 // Resources is an amount of every kind: millicores of processor, bytes of memory, bytes of disk.
 type Resources [KindCount]int64
 

@@ -189,9 +189,9 @@ func (p *problems) update(u *terms.UpdatePolicy, t terms.JobType) {
 	if u.Canaries > 0 && t != terms.Stateless {
 		p.add("canaries", "need a stateless job: two instances of one slot run at a time")
 	}
-	p.bounded("min_healthy", int64(u.MinHealthyMillis), 0, terms.DelayMillisMax)
-	p.bounded("healthy_deadline", int64(u.HealthyDeadlineMillis), 0, terms.DelayMillisMax)
-	p.bounded("progress_deadline", int64(u.ProgressDeadlineMillis), 0, terms.DelayMillisMax)
+	p.millis("min_healthy", int64(u.MinHealthyMillis), 0, terms.DelayMillisMax)
+	p.millis("healthy_deadline", int64(u.HealthyDeadlineMillis), 0, terms.DelayMillisMax)
+	p.millis("progress_deadline", int64(u.ProgressDeadlineMillis), 0, terms.DelayMillisMax)
 	if u.HealthyDeadlineMillis != 0 && u.HealthyDeadlineMillis <= u.MinHealthyMillis {
 		p.add("healthy_deadline", "must be above min_healthy, or no instance is healthy in time")
 	}

@@ -108,24 +108,24 @@ func taskProblems() []problemCase {
 			func(_ *job, t *task) { t.WorkDir = "srv" }},
 		{at + "work_dir", "must be UTF-8 without zero bytes", func(_ *job, t *task) { t.WorkDir = "/\x00" }},
 		{at + "user", "must be UTF-8 without zero bytes", func(_ *job, t *task) { t.User = "\x00" }},
-		{at + "resources.cpu", "must be 0 to 1000000000, is -1", func(_ *job, t *task) { t.Resources[terms.CPU] = -1 }},
-		{at + "resources.memory", "must be 0 to 1152921504606846976, is 1152921504606846977",
+		{at + "resources.cpu", "must be 0 to 1000000, is -1m", func(_ *job, t *task) { t.Resources[terms.CPU] = -1 }},
+		{at + "resources.memory", "must be 0 to 1024Pi, is 1152921504606846977B",
 			func(_ *job, t *task) { t.Resources[terms.Memory] = terms.BytesMax + 1 }},
-		{at + "resources.disk", "must be 0 to 1152921504606846976, is -5", func(_ *job, t *task) { t.Resources[terms.Disk] = -5 }},
+		{at + "resources.disk", "must be 0 to 1024Pi, is -5B", func(_ *job, t *task) { t.Resources[terms.Disk] = -5 }},
 		{at + "placement", `must be "pack", "spread" or "defragment"`, func(_ *job, t *task) { t.Placement = 0 }},
-		{at + "restart.delay", "must be 0 to 86400000, is 86400001", func(_ *job, t *task) {
+		{at + "restart.delay", "must be 0 to 24h, is 24h1ms", func(_ *job, t *task) {
 			t.Restart.DelayMillis, t.Restart.DelayMaxMillis = terms.DelayMillisMax+1, terms.DelayMillisMax
 		}},
-		{at + "restart.delay_max", "must be 1000 to 86400000, is 999",
+		{at + "restart.delay_max", "must be 1s to 24h, is 999ms",
 			func(_ *job, t *task) { t.Restart.DelayMaxMillis = 999 }},
-		{at + "restart.reset_after", "must be 0 to 86400000, is 86400001",
+		{at + "restart.reset_after", "must be 0 to 24h, is 24h1ms",
 			func(_ *job, t *task) { t.Restart.ResetMillis = terms.DelayMillisMax + 1 }},
-		{at + "keep_volumes", "must be 0 to 315360000000, is 315360000001",
+		{at + "keep_volumes", "must be 0 to 87600h, is 87600h1ms",
 			func(_ *job, t *task) { t.KeepVolumesMillis = terms.KeepVolumesMillisMax + 1 }},
 		{at + "keep_volumes", "needs volumes", func(_ *job, t *task) { t.KeepVolumesMillis = 1 }},
-		{at + "stop_delay", "must be 0 to 3600000, is 3600001",
+		{at + "stop_delay", "must be 0 to 1h, is 1h1ms",
 			func(_ *job, t *task) { t.StopDelayMillis = terms.GraceMillisMax + 1 }},
-		{at + "stop_grace", "must be 0 to 3600000, is 3600001",
+		{at + "stop_grace", "must be 0 to 1h, is 1h1ms",
 			func(_ *job, t *task) { t.StopGraceMillis = terms.GraceMillisMax + 1 }},
 	}
 }
@@ -280,5 +280,34 @@ func hostPathProblems() []problemCase {
 			t.Volumes, t.HostPaths = []terms.Volume{{Name: "data"}}, []terms.HostPath{{Name: "data"}}
 			t.AskForNodes()
 		}},
+	}
+}
+
+// TestRareDevices holds that number 17 of the rules writes amounts as job files do, and keeps slack for revocable jobs.
+func TestRareDevices(t *testing.T) {
+	slack, late := sound(), sound()
+	slack.Tasks[0].Devices = []terms.DeviceRequest{{Kind: terms.Slack, Amount: terms.WholeDevice}}
+	late.Tasks[0].StopGraceMillis = 3_600_001
+	revocable := *slack
+	revocable.Revocable, revocable.Preemption = true, terms.Preemptible
+	for _, c := range []struct {
+		job  *job
+		in   rules.Number
+		want string
+	}{
+		{slack, rules.RareDevices - 1, ""},
+		{slack, rules.RareDevices,
+			"tasks[0].devices.slack needs revocable: true, for it is what others were promised, who may want it back"},
+		{&revocable, rules.RareDevices, ""},
+		{late, rules.RareDevices - 1, "tasks[0].stop_grace must be 0 to 3600000, is 3600001"},
+		{late, rules.RareDevices, "tasks[0].stop_grace must be 0 to 1h, is 1h1ms"},
+	} {
+		got := ""
+		for _, p := range Job(c.job, c.in) {
+			got += p.Path + " " + p.Reason
+		}
+		if got != c.want {
+			t.Errorf("under rules %d: %q, want %q", c.in, got, c.want)
+		}
 	}
 }

@@ -7,12 +7,14 @@ import (
 
 	"starling/terms"
 	"starling/terms/constraint"
+	"starling/terms/rules"
 )
 
 // sharing adds what is wrong with what the job says as a whole.
 func (p *problems) sharing(s *terms.Job) {
 	p.bounded("priority", int64(s.Priority), 0, terms.PriorityMax)
 	p.preemption(s)
+	p.slack(s)
 	minima, most, all := uint64(0), uint64(0), uint64(0)
 	for i := range s.Tasks {
 		minima += uint64(s.Tasks[i].MinAvailable)
@@ -48,6 +50,16 @@ func (p *problems) preemption(s *terms.Job) {
 	}
 	if s.Type == terms.Daemon && (s.Preemption != terms.PreemptionByType || s.Revocable || s.Controller) {
 		p.add("type", "daemon excludes preemptible, revocable and controller: daemons belong to their machines, not to the pool")
+	}
+}
+
+// slack adds what is wrong with what the job asks of slack.
+func (p *problems) slack(s *terms.Job) {
+	for i := range s.Tasks {
+		if p.in >= rules.RareDevices && !s.Revocable && s.Tasks[i].Slack() > 0 {
+			p.add("tasks["+strconv.Itoa(i)+"].devices."+terms.Slack,
+				"needs revocable: true, for it is what others were promised, who may want it back")
+		}
 	}
 }
 

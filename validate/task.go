@@ -30,24 +30,24 @@ func (p *problems) task(t *terms.Task) {
 		p.add("work_dir", "must be an absolute path, or absent for a folder of the instance's own")
 	}
 	p.text("user", t.User)
-	p.bounded("resources.cpu", t.Resources[terms.CPU], 0, terms.CPUMillicoresMax)
-	p.bounded("resources.memory", t.Resources[terms.Memory], 0, terms.BytesMax)
-	p.bounded("resources.disk", t.Resources[terms.Disk], 0, terms.BytesMax)
+	p.written("resources.cpu", terms.CPU.Text, t.Resources[terms.CPU], 0, terms.CPUMillicoresMax)
+	p.written("resources.memory", terms.Memory.Text, t.Resources[terms.Memory], 0, terms.BytesMax)
+	p.written("resources.disk", terms.Disk.Text, t.Resources[terms.Disk], 0, terms.BytesMax)
 	p.devicesAndPorts(t)
 	p.rules(t)
 	if t.Placement < terms.Pack || t.Placement > terms.Defragment {
 		p.add("placement", `must be "pack", "spread" or "defragment"`)
 	}
-	p.bounded("restart.delay", int64(t.Restart.DelayMillis), 0, terms.DelayMillisMax)
-	p.bounded("restart.delay_max", int64(t.Restart.DelayMaxMillis),
+	p.millis("restart.delay", int64(t.Restart.DelayMillis), 0, terms.DelayMillisMax)
+	p.millis("restart.delay_max", int64(t.Restart.DelayMaxMillis),
 		int64(min(t.Restart.DelayMillis, terms.DelayMillisMax)), terms.DelayMillisMax)
-	p.bounded("restart.reset_after", int64(t.Restart.ResetMillis), 0, terms.DelayMillisMax)
+	p.millis("restart.reset_after", int64(t.Restart.ResetMillis), 0, terms.DelayMillisMax)
 	p.idTokens(t)
 	p.secrets(t)
 	p.bounded("pids_limit", int64(t.ProcessesMax), 0, terms.TaskProcessesMax)
-	p.bounded("disk_limit", t.DiskBytesMax, 0, terms.BytesMax)
-	p.bounded("stop_delay", int64(t.StopDelayMillis), 0, terms.GraceMillisMax)
-	p.bounded("stop_grace", int64(t.StopGraceMillis), 0, terms.GraceMillisMax)
+	p.written("disk_limit", terms.Disk.Text, t.DiskBytesMax, 0, terms.BytesMax)
+	p.millis("stop_delay", int64(t.StopDelayMillis), 0, terms.GraceMillisMax)
+	p.millis("stop_grace", int64(t.StopGraceMillis), 0, terms.GraceMillisMax)
 }
 
 func (p *problems) environment(t *terms.Task) {
@@ -161,10 +161,10 @@ func (p *problems) labels(t *terms.Task) {
 
 func (p *problems) policies(t *terms.Task, kind terms.JobType) {
 	r := &t.Reschedule
-	p.bounded("reschedule.delay", int64(r.DelayMillis), 0, terms.DelayMillisMax)
-	p.bounded("reschedule.delay_max", int64(r.DelayMaxMillis),
+	p.millis("reschedule.delay", int64(r.DelayMillis), 0, terms.DelayMillisMax)
+	p.millis("reschedule.delay_max", int64(r.DelayMaxMillis),
 		int64(min(r.DelayMillis, terms.DelayMillisMax)), terms.DelayMillisMax)
-	p.bounded("reschedule.interval", int64(r.IntervalMillis), 0, 7*terms.DelayMillisMax)
+	p.millis("reschedule.interval", int64(r.IntervalMillis), 0, 7*terms.DelayMillisMax)
 	if r.AttemptsMax != 0 && r.AttemptsMax != terms.RestartsUnlimited && r.IntervalMillis == 0 {
 		p.add("reschedule.interval", "must say within which time the attempts are counted")
 	}
@@ -175,8 +175,8 @@ func (p *problems) policies(t *terms.Task, kind terms.JobType) {
 		p.add("reschedule.growth", "must be one of %q", terms.Growths())
 	}
 	d := &t.Disconnect
-	p.bounded("disconnect.lost_after", int64(d.LostAfterMillis), 0, 7*terms.DelayMillisMax)
-	p.bounded("disconnect.stop_after", int64(d.StopAfterMillis), 0, terms.DelayMillisMax)
+	p.millis("disconnect.lost_after", int64(d.LostAfterMillis), 0, 7*terms.DelayMillisMax)
+	p.millis("disconnect.stop_after", int64(d.StopAfterMillis), 0, terms.DelayMillisMax)
 	if d.StopAfterMillis != 0 && d.LostAfterMillis != 0 {
 		p.add("disconnect.stop_after", "excludes lost_after: an instance that stops by itself cannot be found again")
 	}
@@ -203,7 +203,7 @@ func (p *problems) volumes(t *terms.Task, kind terms.JobType) {
 	if len(t.Volumes) > 0 && kind != terms.Stateful {
 		p.add("volumes", "need a stateful job: a volume belongs to one instance at a time")
 	}
-	p.bounded("keep_volumes", t.KeepVolumesMillis, 0, terms.KeepVolumesMillisMax)
+	p.millis("keep_volumes", t.KeepVolumesMillis, 0, terms.KeepVolumesMillisMax)
 	if keep := t.KeepVolumesMillis; len(t.Volumes) == 0 && 0 < keep && keep <= terms.KeepVolumesMillisMax {
 		p.add("keep_volumes", "needs volumes")
 	}
@@ -258,7 +258,7 @@ func (p *problems) idTokens(t *terms.Task) {
 		if k.Audience == "" {
 			p.add(field+".audience", "must say for whom the token is, such as vault or https://sts.example.com")
 		}
-		p.bounded(field+".life", int64(k.LifeMillis), terms.IDTokenLifeLeast, terms.IDTokenLifeMax)
+		p.millis(field+".life", int64(k.LifeMillis), terms.IDTokenLifeLeast, terms.IDTokenLifeMax)
 		for j := range i {
 			if terms.VariableName(t.IDTokens[j].Name) == terms.VariableName(k.Name) {
 				p.add(field+".name", "would set the same variable STARLING_ID_TOKEN_%s as id_tokens[%d]",
@@ -303,9 +303,9 @@ func (p *problems) check(t *terms.Task, c *terms.Check, field string) {
 	for k, argument := range c.Command {
 		p.text(field+".command["+strconv.Itoa(k)+"]", argument)
 	}
-	p.bounded(field+".interval", int64(c.IntervalMillis), 100, terms.DelayMillisMax)
-	p.bounded(field+".timeout", int64(c.TimeoutMillis), 1, terms.DelayMillisMax)
-	p.bounded(field+".start_period", int64(c.StartMillis), 0, terms.DelayMillisMax)
+	p.millis(field+".interval", int64(c.IntervalMillis), 100, terms.DelayMillisMax)
+	p.millis(field+".timeout", int64(c.TimeoutMillis), 1, terms.DelayMillisMax)
+	p.millis(field+".start_period", int64(c.StartMillis), 0, terms.DelayMillisMax)
 	p.bounded(field+".failures", int64(c.FailuresMax), 0, terms.ArgumentsMax)
 	if int(c.OnFailure) >= len(terms.OnFailures()) {
 		p.add(field+".on_failure", "must be one of %q", terms.OnFailures())

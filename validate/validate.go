@@ -79,7 +79,20 @@ func (p *problems) text(field, value string) {
 }
 
 func (p *problems) bounded(field string, value, low, high int64) {
+	p.written(field, func(n int64) string { return strconv.FormatInt(n, 10) }, value, low, high)
+}
+
+// millis adds what is wrong with a time.
+func (p *problems) millis(field string, value, low, high int64) {
+	p.written(field, terms.FormatDuration, value, low, high)
+}
+
+// written adds what is wrong with a value that text writes as job files do.
+func (p *problems) written(field string, text func(int64) string, value, low, high int64) {
+	if p.in < rules.RareDevices {
+		text = func(n int64) string { return strconv.FormatInt(n, 10) }
+	}
 	if value < low || value > high {
-		p.add(field, "must be %d to %d, is %d", low, high, value)
+		p.add(field, "must be %s to %s, is %s", text(low), text(high), text(value))
 	}
 }

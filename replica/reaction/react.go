@@ -231,6 +231,21 @@ func (r *reacting) offer() {
 	}
 }
 
+// takeBacksMax bounds the instances that one entry ends for slack; the rest goes with the next.
+const takeBacksMax = 64
+
+// takeBack ends an instance that has more of the node's slack than it offers: those to whom it was promised use it.
+func (r *reacting) takeBack(a *Assignment) {
+	if r.s.Rules < rules.RareDevices || a.Phase == facts.Stopping || len(r.out.Commands) >= takeBacksMax {
+		return
+	}
+	offered := r.s.NodeOf(r.self.Node()).DeviceOf(terms.Slack).Count
+	if slices.ContainsFunc(a.Devices,
+		func(u facts.DeviceUse) bool { return u.Kind == terms.Slack && u.Number >= offered }) {
+		r.write(&command.EndAllocation{Slot: a.ID.Slot, Order: a.ID.Order, Elsewhere: true})
+	}
+}
+
 // tasks compares what the node holds in the value with what its driver has.
 func (r *reacting) tasks() {
 	local := make(map[terms.AllocationID]*LocalTask, len(r.o.Local))
@@ -245,6 +260,7 @@ func (r *reacting) tasks() {
 			continue
 		}
 		task := local[a.ID]
+		r.takeBack(&a)
 		runs := task != nil && !task.Starting && task.Ended == facts.NotEnded
 		if runs && a.Phase != facts.Stopping && len(a.Spec.Checks) > 0 {
 			r.out.Probe = append(r.out.Probe, a.order())

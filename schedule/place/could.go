@@ -14,7 +14,7 @@ func (q *Search) Possible(count uint32) bool { return q.Could(q.domain, count, f
 // Could returns how many instances nodes of a domain could have then, at most most; or if they were empty.
 func (q *Search) Could(d *Domain, most uint32, empty bool) (count uint32) {
 	d.each(q.s, func(n facts.NodeIndex) bool {
-		if !q.s.Eligible(n) || !q.exclusive && q.s.Node(n).Offer.Purpose() == terms.ExclusiveWork ||
+		if !q.s.Eligible(n) || !q.exclusive && q.s.Node(n).Offer.Exclusive() ||
 			d != nil && !d.Has(q.s.Node(n)) {
 			return true
 		}
@@ -34,7 +34,7 @@ func (q *Search) Could(d *Domain, most uint32, empty bool) (count uint32) {
 // Suits tells whether a node could run an instance if it were empty.
 func (q *Search) Suits(n facts.NodeIndex) bool {
 	node := q.s.Node(n)
-	return (q.exclusive || node.Offer.Purpose() != terms.ExclusiveWork) && q.ever(n) && q.offers(node, 1) > 0
+	return (q.exclusive || !node.Offer.Exclusive()) && q.ever(n) && q.offers(node, 1) > 0
 }
 
 // HasPorts tells whether a node has the ports of an instance.
@@ -74,7 +74,7 @@ func (q *Search) offers(node *cluster.Node, most uint32) uint32 {
 // Most returns how many instances of the task a node may run by its rules, whatever room it has.
 func (q *Search) Most(n facts.NodeIndex) uint32 {
 	node := q.s.Node(n)
-	if !q.exclusive && node.Offer.Purpose() == terms.ExclusiveWork {
+	if !q.exclusive && node.Offer.Exclusive() {
 		return 0
 	}
 	if !q.ruled(node) {

@@ -5,6 +5,7 @@ package place
 
 import (
 	"math/bits"
+	"slices"
 
 	"starling/cluster"
 	"starling/cluster/facts"
@@ -111,7 +112,8 @@ func (q *Search) purposes() []terms.Purpose {
 	switch {
 	case q.exclusive:
 		return all
-	case len(q.Spec.Devices) > 0:
+	case slices.ContainsFunc(q.Spec.Devices,
+		func(d terms.DeviceRequest) bool { return terms.Rare(d.Kind, q.s.Rules) }):
 		return all[2:]
 	}
 	return all[1:]
@@ -201,7 +203,7 @@ func (q *Search) fits(n facts.NodeIndex) bool {
 	if !q.s.Eligible(n) || !q.Spec.Resources.Fits(&free) {
 		return false
 	}
-	return (q.exclusive || q.s.Node(n).Offer.Purpose() != terms.ExclusiveWork) && q.able(n)
+	return (q.exclusive || !q.s.Node(n).Offer.Exclusive()) && q.able(n)
 }
 
 // able tells whether a node with enough resources can run an instance as far as rules, devices and ports go.
@@ -294,7 +296,7 @@ func Suits(s *cluster.State, key facts.TaskKey, n facts.NodeIndex) bool {
 	if q.asked.Offer == nil || spec.PerNodeMax > 0 && s.OwnInstances(key, n) >= spec.PerNodeMax {
 		return false
 	}
-	may := q.asked.Offer.Purpose() != terms.ExclusiveWork
+	may := !q.asked.Offer.Exclusive()
 	s.Divide(key, spec)
 	for i := range spec.Constraints {
 		c := &spec.Constraints[i]

@@ -15,6 +15,7 @@ import (
 	"starling/plugin/roster"
 	"starling/replica/report"
 	"starling/terms"
+	"starling/terms/rules"
 )
 
 // Fail takes a promise that was broken, in words.
@@ -250,8 +251,7 @@ func (p *Watch) checkLacks(s *cluster.State, j *workload.Job) (left bool) {
 				free[k] += amount
 			}
 			simple := len(spec.Constraints)+len(spec.Devices)+len(spec.Ports) == 0 && spec.PerNodeMax == 0 && j.Spec.Within == ""
-			if purpose := s.Node(slot.Node).Offer.Purpose(); simple && purpose != terms.ExclusiveWork &&
-				spec.Resources.Fits(&free) {
+			if simple && !s.Node(slot.Node).Offer.Exclusive() && spec.Resources.Fits(&free) {
 				p.fail("the update of %s lacks room, but %s could be replaced where it is", j.Name(), t.Name)
 			}
 			return true
@@ -262,7 +262,7 @@ func (p *Watch) checkLacks(s *cluster.State, j *workload.Job) (left bool) {
 
 // Rest checks that at rest every update has ended that waits neither for room, nor for health, nor for its
 // user, and that nothing is left of those that have; that no wanted slot is empty without a reason, and drained nodes
-// are empty.
+// are empty. Nobody has slack that its node does not offer.
 func (p *Watch) Rest(s *cluster.State) {
 	s.EachJob(func(j *workload.Job) bool {
 		r, u := restOf(s, j), &j.Update
@@ -278,12 +278,25 @@ func (p *Watch) Rest(s *cluster.State) {
 		}
 		return true
 	})
+	for n := range facts.NodeIndex(s.Nodes()) {
+		p.checkSlack(s, s.Node(n))
+	}
 	for _, n := range s.Draining() {
 		for _, r := range s.Node(n).Held {
 			// What is unknown keeps its room there until its timeout.
 			if slot, _ := s.SlotAt(r); slot.Phase != facts.Unknown {
 				p.fail("%s is drained and still has %s", s.Node(n).Name, s.NameOf(r))
 			}
+		}
+	}
+}
+
+// checkSlack checks that nothing on a node that lives has slack which it does not offer.
+func (p *Watch) checkSlack(s *cluster.State, node *cluster.Node) {
+	for _, use := range node.Devices {
+		if s.Rules >= rules.RareDevices && s.IsMember(node.Peer) && use.Kind == terms.Slack &&
+			use.Number >= node.DeviceOf(terms.Slack).Count {
+			p.fail("%s has slack of %s which that does not offer", s.NameOf(use.Slot), node.Name)
 		}
 	}
 }

@@ -316,7 +316,7 @@ func (h *sharing) behind(s *cluster.State, j, other *workload.Job, spec *terms.T
 			}
 			node := s.Node(slot.Node)
 			has, free := other.TaskSpecOf(task, slot.Version).Amounts(), s.Free(slot.Node)
-			if node.Offer.Purpose() == terms.ExclusiveWork {
+			if node.Offer.Exclusive() {
 				return true
 			}
 			for k := range need {

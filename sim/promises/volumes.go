@@ -23,7 +23,8 @@ type Disk struct {
 }
 
 // Disks watches what instances leave in their volumes. The promise: an allocation of a slot finds what the one before
-// left, also in a later job of the name, until somebody gives that up or removes it.
+// left, also in a later job of the name, until somebody gives that up or removes it, or it was kept for as long as the
+// task said.
 type Disks struct {
 	fail func(format string, args ...any)
 	// left is what each slot has, and where; endedBy the entry that ended it last.
@@ -42,6 +43,8 @@ type filled struct {
 	set terms.VolumeSet
 	on  *Disk
 	by  terms.AllocationID
+	// kept tells that some version of its task said how long it is kept for nobody.
+	kept bool
 }
 
 // NewDisks returns a watch over disks that are all empty.
@@ -67,8 +70,16 @@ func (d *Disks) Opened(s *cluster.State, on *Disk, order *reaction.Order) {
 		d.fail("%s begins on %s with the volumes %s, and the one before left %s on %s", order.ID, on.Machine, order.Volumes,
 			last.set, last.on.Machine)
 	}
-	d.left[slot] = filled{order.Volumes, on, order.ID}
+	d.left[slot] = filled{order.Volumes, on, order.ID, last.kept || order.Spec.KeepVolumesMillis > 0}
 	on.put(order.Volumes, order.ID)
+}
+
+// Deleted notes that a machine has deleted a set because the value says so.
+func (d *Disks) Deleted(set terms.VolumeSet, on *Disk) {
+	on.Sets = slices.DeleteFunc(on.Sets, func(one terms.VolumeSet) bool { return one == set })
+	if last, known := d.left[set.Slot]; known && last.kept && last.set == set && last.on == on {
+		delete(d.left, set.Slot)
+	}
 }
 
 func (d *Disk) put(set terms.VolumeSet, by terms.AllocationID) {

@@ -200,6 +200,7 @@ func (d *Drawer) Changed(old *terms.Job) terms.Job {
 	}
 	fit(&spec)
 	onPeers(&spec)
+	onSlack(&spec)
 	return spec
 }
 
@@ -242,6 +243,7 @@ func (d *Drawer) spec(name terms.JobName, kind terms.JobType) terms.Job {
 		spec.Tasks[0].Resources = terms.Resources{10, 1 << 20, 0}
 	}
 	onPeers(&spec)
+	onSlack(&spec)
 	return spec
 }
 

@@ -230,6 +230,20 @@ func onPeers(spec *terms.Job) {
 	}
 }
 
+// onSlack makes some tasks of a revocable job ask for slack, and no others. It draws nothing: other seeds stay what they
+// were.
+func onSlack(spec *terms.Job) {
+	for i := range spec.Tasks {
+		t := &spec.Tasks[i]
+		t.Devices = slices.DeleteFunc(slices.Clone(t.Devices),
+			func(q terms.DeviceRequest) bool { return q.Kind == terms.Slack })
+		if spec.Revocable && !spec.Shares() && t.StopGraceMillis%3 == 0 && t.Instances < 100 {
+			t.Devices = append(t.Devices, terms.DeviceRequest{Kind: terms.Slack,
+				Amount: []terms.Millidevices{500, 1000, 1000, 2000}[t.StopGraceMillis%4]})
+		}
+	}
+}
+
 // gather makes a gang that grows whole one of all instances, and drops what a job says about a gang that it does not
 // have.
 func gather(spec *terms.Job) {

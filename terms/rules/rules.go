@@ -77,8 +77,12 @@ const NewMachines = VaultSecrets
 // shares its number with VaultSecrets.
 const MountsApart = VaultSecrets
 
+// RareDevices has nodes kept for work with devices only where they have some that others lack, jobs ask for slack, and
+// refusals of amounts and times written as job files write them.
+const RareDevices Number = 17
+
 // Released is the newest number by which a released program folds.
-const Released = VaultSecrets
+const Released = RareDevices
 
 // Next is behind everything that is released. What counts since then is there to try mixed versions with: a program
 // that is built with the tag nextrules says that it knows it, and so do some machines of the simulator.

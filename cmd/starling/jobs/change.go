@@ -22,7 +22,6 @@ import (
 	"starling/cmd/starling/target"
 	"starling/cmd/starling/usage"
 	"starling/command"
-	"starling/jobspec"
 	"starling/terms"
 )
 
@@ -291,7 +290,7 @@ func tellKept(r *remote.Remote, spec *starlingv1.JobSpec) {
 	}
 	long := ""
 	if least := slices.Min(keeps); least < math.MaxInt64 {
-		if long = " for " + jobspec.FormatDuration(least); slices.Max(keeps) > least {
+		if long = " for " + terms.FormatDuration(least); slices.Max(keeps) > least {
 			long += " at least"
 		}
 	}

@@ -16,7 +16,6 @@ import (
 	"starling/cmd/starling/console"
 	"starling/cmd/starling/remote"
 	"starling/cmd/starling/usage"
-	"starling/jobspec"
 	"starling/terms"
 	"starling/terms/pool"
 )
@@ -172,7 +171,7 @@ func drawPool(r *remote.Remote, answer *starlingv1.PoolStatusResponse) error {
 	head.Row("host paths", console.Dash(strings.Join(spec.HostPaths, ", ")))
 	head.Row("capabilities", console.Dash(strings.Join(spec.Capabilities, ", ")))
 	head.Row("devices", cmp.Or(strings.Join(spec.DeviceKinds, ", "), "all"))
-	head.Row("preemption delay", jobspec.FormatDuration(int64(spec.PreemptionDelayMillis)))
+	head.Row("preemption delay", terms.FormatDuration(int64(spec.PreemptionDelayMillis)))
 	head.Row("job scheduler", spec.JobScheduler.String())
 	head.Row("slack limit", percentText(spec.SlackLimit))
 	head.Row("controller limit", percentText(spec.ControllerLimit))
