@@ -19,7 +19,7 @@ import (
 
 // writers are the methods of State that may change it, by what their names begin with. All others read.
 var writers = strings.Fields("Add Assign Copy Depart Divide End Ensure Expire FinishIfDone Forget Freeze " +
-	"MarkPlacementDirty Move Remember Remove Set Stop Take Tighten TraceJobs Visit WakeTimedOut Wrote Restore")
+	"MarkPlacementDirty Move RaiseRules Remember Remove Set Stop Take Tighten TraceJobs Visit WakeTimedOut Wrote Restore")
 
 // rich is a value under random changes that has labels, spreads, divisions, gangs, devices and ports besides.
 func rich(seed uint64) *State {

@@ -184,7 +184,7 @@ func retrySet(candidate *reconcile.Candidate, c *unitCase) string {
 	case occupancy == reconcile.Occupies && !c.Disconnecting:
 		return "kept"
 	}
-	task := reconcile.Task{Now: nomadNow, Batch: c.Batch}
+	task := reconcile.Task{Now: nomadNow, Soon: reconcile.SoonMillis, Batch: c.Batch}
 	retry, _ := task.RetryOf(candidate, c.Disconnecting)
 	return [...]string{reconcile.Never: "kept", reconcile.Later: "later", reconcile.Now: "now"}[retry]
 }

@@ -49,6 +49,7 @@ func (g *generator) spec() *terms.Task {
 func (g *generator) task() reconcile.Task {
 	t := reconcile.Task{
 		Now: now, Version: 3, Count: uint32(g.IntN(6)), Batch: g.one(3), Spec: g.spec(), Policy: &terms.UpdatePolicy{},
+		Soon: terms.Time(g.IntN(2) * reconcile.SoonMillis),
 	}
 	g.own = g.spec()
 	if g.one(3) {

@@ -36,7 +36,7 @@ var stories = []struct {
 		}}},
 	{"place: placed: the last instance failed or is out of reach; stop: failed, and is tried again",
 		[]change{failed, func(t *reconcile.Task, c *reconcile.Candidate) {
-			c.FailedAt = now - 29_000 // soon enough
+			t.Soon, c.FailedAt = reconcile.SoonMillis, now-29_000 // soon enough
 		}}},
 	{"place: placed: the last instance ended", []change{func(t *reconcile.Task, c *reconcile.Candidate) {
 		t.Batch, c.Version, c.Client = true, 1, reconcile.CompleteClient // a new version of batch work runs again

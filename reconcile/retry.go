@@ -5,8 +5,8 @@ import (
 	"starling/terms"
 )
 
-// soonMillis is how much before its time a retry is due already, so that it costs no look of its own.
-const soonMillis = 1000
+// SoonMillis is how much before its time a retry is due already where that saves a look of its own.
+const SoonMillis = 1000
 
 // unlimitedKept is how many attempts a slot remembers that has no limit, for the sake of growing delays.
 const unlimitedKept = 5
@@ -103,7 +103,7 @@ func (t *Task) RetryOf(c *Candidate, disconnecting bool) (Retry, terms.Time) {
 	switch {
 	case !may:
 		return Never, 0
-	case c.Due, at-t.Now <= soonMillis:
+	case c.Due, at-t.Now <= t.Soon:
 		return Now, at
 	}
 	return Later, at

@@ -6,6 +6,8 @@ import "starling/terms"
 type Task struct {
 	Now     terms.Time
 	Version uint32
+	// Soon is how much before its time a retry is due already.
+	Soon terms.Time
 	// Count is the number of slots, 0 if the job was stopped or has the task no more.
 	Count uint32
 	// Batch tells that work which is done is not run again, Daemon that the slots belong to nodes: a new one is no part of

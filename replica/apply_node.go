@@ -8,6 +8,7 @@ import (
 	"starling/command"
 	"starling/reconcile"
 	"starling/replica/report"
+	"starling/rollout"
 	"starling/schedule/place"
 	"starling/terms"
 )
@@ -113,19 +114,11 @@ func (f *fold) mayLeave(r facts.SlotRef, trial *succession, spared map[facts.Tas
 		return trial.succeeds(r)
 	}
 	batch := max(j.Spec.Update.BatchSize, 1)
-	if spared[key] >= spare(j.Tasks[r.Task], batch, j.Spec.Update.FailuresMax) || !trial.succeeds(r) {
+	if spared[key] >= rollout.Spare(j.Tasks[r.Task], batch, j.Spec.Update.FailuresMax) || !trial.succeeds(r) {
 		return false
 	}
 	spared[key]++
 	return true
-}
-
-// spare returns how many well instances of a task may be taken away at this moment for a batch of that size. Instances
-// that an update allows to fail do not use up its batch.
-func spare(t *workload.Task, batch, failuresMax uint32) uint32 {
-	ill := t.Desired - min(t.New[facts.Healthy]+t.Old[facts.Healthy], t.Desired)
-	ill -= min(ill, t.New[facts.Unhealthy], failuresMax)
-	return batch - min(batch, ill)
 }
 
 // daemons gives every task of a job a slot for every node, if it is a daemon job.

@@ -155,8 +155,8 @@ func (f *fold) failed(r facts.SlotRef, news *command.Report, slot facts.Slot) {
 		slot.Health = facts.Starting
 	}
 	failures := slot.Failures
-	if f.s.Rules >= rules.FailedElsewhere && r.Seat == facts.MainSeat {
-		failures += j.Tasks[r.Task].Attempts(r.Index).Made // each of them comes after a failure, or more
+	if f.s.Rules >= rules.FailedElsewhere && (r.Seat == facts.MainSeat || f.s.Rules >= rules.CanaryAttempts) {
+		failures += f.attempts(r).Made // each of them comes after a failure, or more
 	}
 	if j.Update.State.Rolls() && slot.Version == j.Update.To &&
 		rollout.InstanceFailed(failures, j.Spec.Update.AttemptsMax) {
@@ -309,7 +309,7 @@ func (f *fold) vacate(r facts.SlotRef, slot facts.Slot) {
 	switch left, ok := f.s.SlotAt(r); {
 	case !ok || left.Phase != facts.Stopped:
 	case r.Seat != facts.MainSeat:
-		f.s.SetSlot(r, facts.Slot{})
+		f.empty(r)
 	case f.has(r): // its task is to go, but has its slots still
 		f.follow(r, left)
 	default:
@@ -372,13 +372,14 @@ func (f *fold) wait(r facts.SlotRef, slot facts.Slot, prefer facts.NodePreferenc
 	j := f.s.Job(r.Job)
 	over := j.Update.State.Final() || slot.Version != j.Version // the update that a canary was of
 	if r.Seat == facts.UnknownSeat || r.Seat == facts.CanarySeat && over {
-		f.s.SetSlot(r, facts.Slot{})
+		f.empty(r)
 		return
 	}
 	spec := j.TaskSpecOf(int(r.Task), slot.Version)
 	slot.Phase, slot.Preference, slot.Deadline, slot.Since, slot.Cause = facts.Waiting, prefer, 0, f.s.Time, facts.NoCause
-	if r.Seat == facts.MainSeat &&
-		(slot.Version == j.Version || slot.Version != 0 && j.ChangeOf(int(r.Task), slot.Version) != terms.Replace) {
+	updated := j.Update.State == facts.UpdateSucceeded && f.s.Rules >= rules.NewestAfterUpdate
+	if r.Seat == facts.MainSeat && (updated || slot.Version == j.Version ||
+		slot.Version != 0 && j.ChangeOf(int(r.Task), slot.Version) != terms.Replace) {
 		slot.Version = 0
 	}
 	if slot.Health != facts.Unhealthy {

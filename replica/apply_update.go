@@ -307,7 +307,7 @@ func (f *fold) advance() {
 
 // roll takes the next step of an update.
 func (f *fold) roll(j *workload.Job) {
-	if reason := failing(j); reason != "" {
+	if reason := rollout.Failing(j); reason != "" {
 		f.fail(j, reason)
 		if j = f.s.Job(j.ID); !j.Update.State.Rolls() {
 			return
@@ -328,22 +328,6 @@ func (f *fold) roll(j *workload.Job) {
 		f.looked(j)
 	}
 	f.finish(j.ID)
-}
-
-// failing says why the update of a job has failed, "" if it has not.
-func failing(j *workload.Job) string {
-	failed, lost := uint32(0), uint32(0)
-	for _, t := range j.Tasks {
-		failed += t.New[facts.Unhealthy] + t.Canaries[facts.Unhealthy]
-		lost += t.Secondary[facts.Failed]
-	}
-	switch most := j.Spec.Update.FailuresMax; {
-	case rollout.Failed(failed, most):
-		return fmt.Sprintf("instances that failed: %d, allowed: %d", failed, most)
-	case lost > 0 && !j.Update.Promoted:
-		return "a canary failed for good"
-	}
-	return ""
 }
 
 // rollTasks takes the next steps of all tasks, and tells whether nothing is left to do. What an update goes back to is
@@ -431,6 +415,7 @@ func (f *fold) rollTask(id terms.JobID, task int) (complete bool) {
 		f.lacking = f.lacking || trial.lacks > 0
 		for _, p := range answer.Placements {
 			r := facts.SlotRef{Job: id, Task: uint16(task), Index: p.Index, Seat: facts.CanarySeat}
+			f.empty(r)
 			f.s.SetSlot(r, facts.Slot{Version: question.Version})
 		}
 		for _, r := range answer.Replacements {

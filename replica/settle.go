@@ -6,6 +6,7 @@ import (
 	"starling/cluster/workload"
 	"starling/reconcile"
 	"starling/replica/report"
+	"starling/rollout"
 	"starling/terms"
 	"starling/terms/rules"
 )
@@ -51,6 +52,9 @@ func (f *fold) question(j *workload.Job, task int) reconcile.Task {
 		Now: f.s.Time, Version: j.Version, Count: j.Tasks[task].Desired, Batch: j.Spec.Type == terms.Batch,
 		Daemon: j.Spec.Type == terms.Daemon, Spec: j.TaskSpecOf(task, j.Version), Policy: &terms.UpdatePolicy{},
 	}
+	if f.s.Rules < rules.CanaryAttempts {
+		t.Soon = reconcile.SoonMillis
+	}
 	if j.Stop || t.Spec == nil {
 		t.Count = 0
 	}
@@ -74,7 +78,7 @@ func (f *fold) candidate(j *workload.Job, r facts.SlotRef, slot *facts.Slot) (c 
 			facts.Rescheduling: reconcile.FailedClient,
 			facts.Succeeded:    reconcile.CompleteClient, facts.Failed: reconcile.FailedClient,
 		}[slot.Phase],
-		Own: j.TaskSpecOf(int(r.Task), slot.Version), Attempts: j.Tasks[r.Task].Attempts(r.Index).Latest,
+		Own: j.TaskSpecOf(int(r.Task), slot.Version), Attempts: f.attempts(r).Latest,
 	}
 	if slot.Phase == facts.Succeeded {
 		c.Version = j.Version // what is done is as good as done by the newest
@@ -119,7 +123,7 @@ func (f *fold) obeyResult(j *workload.Job, r facts.SlotRef, question *reconcile.
 	f.inherit(r, decision)
 	if canary, ok := f.s.SlotAt(seatOf(r, facts.CanarySeat)); ok && j.Update.Promoted && !canary.Phase.Holds() &&
 		(canary.Order == 0 || canary.Order != decision.Main.Holder) {
-		f.s.SetSlot(seatOf(r, facts.CanarySeat), facts.Slot{}) // it has nothing to take the main seat with
+		f.empty(seatOf(r, facts.CanarySeat)) // it has nothing to take the main seat with
 	}
 	if f.fillMain(j, r, decision, question); f.settled == settled {
 		f.fill(j, seatOf(r, facts.CanarySeat), &decision.Canary, question)
@@ -195,10 +199,12 @@ func (f *fold) dismiss(r facts.SlotRef, stop *reconcile.Stopping, holder terms.I
 	canary, promoted := f.s.SlotAt(seatOf(r, facts.CanarySeat))
 	switch {
 	case !ok:
+	case seat.Seat == facts.CanarySeat && stop.Reason == reconcile.Failed && f.s.Rules >= rules.CanaryAttempts:
+		// It is tried again in its seat.
 	case stop.Client == reconcile.LostClient || stop.Client == reconcile.FailedClient || slot.Phase == facts.Failed ||
 		f.unreachable(&slot):
 		if seat.Seat != facts.MainSeat {
-			f.s.SetSlot(seat, facts.Slot{})
+			f.empty(seat)
 		}
 	case slot.Phase.Holds() && stop.Reason == reconcile.Moved:
 		f.stop(seat, facts.ByDrain)
@@ -226,7 +232,7 @@ func (f *fold) fill(j *workload.Job, r facts.SlotRef, v *reconcile.Verdict, ques
 		f.again(r, slot, question)
 	case slot.Phase == facts.Unknown && slot.Cause != facts.NoCause:
 		// It lives and is told to stop; nothing takes its place before.
-	case fills(v, &slot):
+	case rollout.Fills(v, &slot):
 		f.follow(r, slot)
 	case v.Reason == reconcile.WaitsToRetry && slot.Phase != facts.Unknown:
 		slot.Phase, slot.Deadline = facts.Rescheduling, v.Until
@@ -241,21 +247,36 @@ func (f *fold) fill(j *workload.Job, r facts.SlotRef, v *reconcile.Verdict, ques
 	}
 }
 
-// fills tells whether what a slot had is over, so that it waits, or is empty as long as its node is closed.
-func fills(v *reconcile.Verdict, slot *facts.Slot) bool {
-	over := slot.Phase == facts.Stopped && slot.Cause != facts.NoCause
-	place, closed := v.Action == reconcile.Place && slot.Phase != facts.Waiting,
-		v.Reason == reconcile.NodeClosed && (over || slot.Phase != facts.Stopped)
-	return (place || closed) && slot.Phase != facts.Stopping
+// hasCanary tells whether the attempts of a slot are those of a canary beside the instance of a seat.
+func (f *fold) hasCanary(r facts.SlotRef) bool {
+	_, beside := f.s.SlotAt(seatOf(r, facts.CanarySeat))
+	return beside && r.Seat != facts.CanarySeat && f.s.Rules >= rules.CanaryAttempts
+}
+
+// attempts are those of the instance in a seat; what has a canary beside it is tried again as if it never had been.
+func (f *fold) attempts(r facts.SlotRef) retries.Attempts {
+	if f.hasCanary(r) {
+		return retries.Attempts{}
+	}
+	return f.s.Job(r.Job).Tasks[r.Task].Attempts(r.Index)
+}
+
+// empty takes what is in a seat away, with the attempts of a canary.
+func (f *fold) empty(r facts.SlotRef) {
+	if f.s.SetSlot(r, facts.Slot{}); r.Seat == facts.CanarySeat && f.s.Rules >= rules.CanaryAttempts {
+		f.s.SetAttempts(r, retries.Attempts{})
+	}
 }
 
 // again lets a slot look for another node after a failure, and remembers the attempt.
 func (f *fold) again(r facts.SlotRef, slot facts.Slot, question *reconcile.Task) {
 	f.outcome.Counts.Rescheduled++
-	policy, before := &question.Spec.Reschedule, f.s.Job(r.Job).Tasks[r.Task].Attempts(r.Index)
-	next := reconcile.Attempt{At: f.s.Time, DelayMillis: reconcile.NextDelay(policy, before.Latest, slot.Since)}
-	f.s.SetAttempts(r, retries.Attempts{Made: before.Made + 1,
-		Latest: reconcile.Inherit(nil, policy, before.Latest, next)})
+	if !f.hasCanary(r) {
+		policy, before := &question.Spec.Reschedule, f.attempts(r)
+		next := reconcile.Attempt{At: f.s.Time, DelayMillis: reconcile.NextDelay(policy, before.Latest, slot.Since)}
+		f.s.SetAttempts(r, retries.Attempts{Made: before.Made + 1,
+			Latest: reconcile.Inherit(nil, policy, before.Latest, next)})
+	}
 	if slot.Phase == facts.Unknown {
 		// Of two that are out of reach the older is given up.
 		f.s.SetSlot(seatOf(r, facts.UnknownSeat), facts.Slot{})

@@ -56,7 +56,8 @@ import (
 //	members web                  the numbers of those that others are told of
 //	why web                      why not all of it runs as it should
 //	after 5000                   the clocks go on
-//	ends web.main.0 1            a program ends with that status on its node; nobody knows yet
+//	ends web.main.0 1            a program ends with that status on its node; nobody knows yet; or that of the canary
+//	                             web.main.0.canary
 //	fails web.main.0             a node finds that it cannot start one
 //	loses web.main.0             a node has not got any more what an instance that succeeded has left
 //	act a                        a does what React asks for, again and again, until there is nothing to do
@@ -540,6 +541,9 @@ func (w *story) slot(text string) (facts.SlotRef, facts.Slot, terms.AllocationID
 	words := strings.Split(text, ".")
 	name := terms.SlotName{Job: terms.JobName(words[0]), Task: terms.TaskName(words[1]), Index: uint32(number(words[2]))}
 	ref, _ := w.s.RefOf(name)
+	if len(words) > 3 {
+		ref.Seat = facts.CanarySeat
+	}
 	slot, _ := w.s.SlotAt(ref)
 	return ref, slot, terms.AllocationID{Slot: name, Order: slot.Order}
 }

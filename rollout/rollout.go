@@ -4,7 +4,9 @@ import (
 	"fmt"
 
 	"starling/cluster/facts"
+	"starling/cluster/workload"
 	"starling/command"
+	"starling/reconcile"
 	"starling/terms"
 )
 
@@ -16,6 +18,38 @@ func InstanceFailed(failures, attemptsMax uint32) bool {
 // Failed tells whether so many failed instances fail an update.
 func Failed(failed, failuresMax uint32) bool {
 	return failuresMax != terms.RestartsUnlimited && failed > failuresMax
+}
+
+// Failing says why the update of a job has failed, "" if it has not.
+func Failing(j *workload.Job) string {
+	failed, lost := uint32(0), uint32(0)
+	for _, t := range j.Tasks {
+		failed += t.New[facts.Unhealthy] + t.Canaries[facts.Unhealthy]
+		lost += t.Secondary[facts.Failed]
+	}
+	switch most := j.Spec.Update.FailuresMax; {
+	case Failed(failed, most):
+		return fmt.Sprintf("instances that failed: %d, allowed: %d", failed, most)
+	case lost > 0 && !j.Update.Promoted:
+		return "a canary failed for good"
+	}
+	return ""
+}
+
+// Spare returns how many well instances of a task may be taken away at this moment for a batch of that size. Instances
+// that an update allows to fail do not use up its batch.
+func Spare(t *workload.Task, batch, failuresMax uint32) uint32 {
+	ill := t.Desired - min(t.New[facts.Healthy]+t.Old[facts.Healthy], t.Desired)
+	ill -= min(ill, t.New[facts.Unhealthy], failuresMax)
+	return batch - min(batch, ill)
+}
+
+// Fills tells whether what a slot had is over, so that it waits, or is empty as long as its node is closed.
+func Fills(v *reconcile.Verdict, slot *facts.Slot) bool {
+	over := slot.Phase == facts.Stopped && slot.Cause != facts.NoCause
+	place, closed := v.Action == reconcile.Place && slot.Phase != facts.Waiting,
+		v.Reason == reconcile.NodeClosed && (over || slot.Phase != facts.Stopped)
+	return (place || closed) && slot.Phase != facts.Stopping
 }
 
 // Begin returns the record of an update that begins now.

@@ -189,8 +189,8 @@ func (m *Model) failed(s *seat, row facts.Slot, news *command.Report) {
 	}
 	row.Failures++
 	most, failures := j.newest().Update.AttemptsMax, row.Failures
-	if s.kind == facts.MainSeat && m.rules >= rules.FailedElsewhere {
-		failures += s.slot.attempts.Made
+	if m.rules >= rules.CanaryAttempts || s.kind == facts.MainSeat && m.rules >= rules.FailedElsewhere {
+		failures += m.attempts(s).Made
 	}
 	switch {
 	case j.update.State.Rolls() && row.Version == j.update.To && most > 0 && failures >= most:
@@ -323,7 +323,7 @@ func (m *Model) vacate(s *seat, row facts.Slot) {
 	switch {
 	case s.Phase != facts.Stopped:
 	case s.kind != facts.MainSeat:
-		m.put(s, facts.Slot{})
+		m.emptySeat(s)
 	case s.slot.wanted():
 		m.await(s, s.Slot)
 	default:
@@ -376,12 +376,13 @@ func (m *Model) wait(s *seat, row facts.Slot, preference facts.NodePreference) {
 	j, t := s.job(), s.slot.task
 	if s.kind == facts.UnknownSeat ||
 		s.kind == facts.CanarySeat && (j.update.State.Final() || row.Version != j.version()) {
-		m.put(s, facts.Slot{})
+		m.emptySeat(s)
 		return
 	}
 	spec := t.spec(row.Version)
 	row.Phase, row.Preference, row.Deadline, row.Since, row.Cause = facts.Waiting, preference, 0, m.time, facts.NoCause
-	if s.kind == facts.MainSeat && (row.Version == j.version() || row.Version != 0 && t.asGood(row.Version)) {
+	updated := j.update.State == facts.UpdateSucceeded && m.rules >= rules.NewestAfterUpdate
+	if s.kind == facts.MainSeat && (updated || row.Version == j.version() || row.Version != 0 && t.asGood(row.Version)) {
 		row.Version = 0
 	}
 	if row.Health != facts.Unhealthy {

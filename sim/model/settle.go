@@ -29,7 +29,7 @@ func (m *Model) settle(s *seat, row facts.Slot, event func(*reconcile.Candidate)
 		one := reconcile.Slot{Index: slot.index,
 			Closed: t.job.newest().Type == terms.Daemon && !m.able(t, m.Nodes[slot.index])}
 		for kind := range slot.seats {
-			c, ok := candidate(&slot.seats[kind])
+			c, ok := m.candidate(&slot.seats[kind])
 			if &slot.seats[kind] == s {
 				event(&c)
 			}
@@ -52,8 +52,8 @@ func (m *Model) question(t *task) reconcile.Task {
 	j := t.job
 	q := reconcile.Task{
 		Now: m.time, Version: j.version(), Count: t.desired, Batch: j.newest().Type == terms.Batch,
-		Daemon: j.newest().Type == terms.Daemon,
-		Spec:   t.spec(0), Policy: &terms.UpdatePolicy{},
+		Daemon: j.newest().Type == terms.Daemon, Soon: reading.Soon(m.rules),
+		Spec: t.spec(0), Policy: &terms.UpdatePolicy{},
 	}
 	if j.stop || q.Spec == nil {
 		q.Count = 0
@@ -68,49 +68,45 @@ func (m *Model) question(t *task) reconcile.Task {
 }
 
 // candidate returns what a seat has, as reconcile sees it; ok is false if it has nothing.
-func candidate(s *seat) (c reconcile.Candidate, ok bool) {
+func (m *Model) candidate(s *seat) (c reconcile.Candidate, ok bool) {
 	j := s.job()
-	c = reconcile.Candidate{
-		Order: s.Order, Version: s.Version, FailedAt: s.Since, Own: s.spec(), Attempts: s.slot.attempts.Latest,
-	}
-	if s.kind == facts.CanarySeat {
+	c, ok = reading.Candidate(&s.Slot)
+	if c.Own, c.Attempts = s.spec(), m.attempts(s).Latest; s.kind == facts.CanarySeat {
 		if c.CanaryOf = j.update.Began; s.Version != j.update.To {
 			c.CanaryOf = ^terms.Index(0)
 		}
 	}
-	switch s.Phase {
-	case facts.Assigned, facts.BackingOff:
-		c.Client = reconcile.PendingClient
-	case facts.Running:
-		c.Client, c.Started = reconcile.RunningClient, s.Since
-	case facts.Stopping:
-		c.Client, c.Told = reconcile.RunningClient, true
-	case facts.Unknown:
-		c.Client, c.Node = reconcile.UnknownClient, reconcile.NodeDisconnected
-		c.Unknown, c.UnknownSince, c.Started = true, s.Since, s.Since
-	case facts.Rescheduling:
-		c.Client = reconcile.FailedClient
-	case facts.Failed:
-		c.Client = reconcile.FailedClient
-	case facts.Succeeded:
-		c.Client, c.Version = reconcile.CompleteClient, j.version()
-	default:
-		return c, false
+	if c.Client == reconcile.CompleteClient {
+		c.Version = j.version()
 	}
-	if j.update.State == facts.UpdateFailed && s.Version == j.update.To {
+	if ok && j.update.State == facts.UpdateFailed && s.Version == j.update.To {
 		c.Update = j.update.Began
 	}
-	return c, s.Order != 0
+	return c, ok && s.Order != 0
+}
+
+// attempts are those of what is in a seat: while a slot has a canary they are that one's.
+func (m *Model) attempts(s *seat) (all retries.Attempts) {
+	if !m.hasCanary(s) {
+		all = s.slot.attempts
+	}
+	return all
+}
+
+func (m *Model) hasCanary(s *seat) bool {
+	return m.rules >= rules.CanaryAttempts && s.kind != facts.CanarySeat && s.slot.seats[facts.CanarySeat].taken()
+}
+
+// emptySeat takes what is in a seat away.
+func (m *Model) emptySeat(s *seat) {
+	if m.put(s, facts.Slot{}); s.kind == facts.CanarySeat && m.rules >= rules.CanaryAttempts {
+		s.slot.attempts = retries.Attempts{}
+	}
 }
 
 // obeyResult does what was decided about one slot, until there is a later decision.
 func (m *Model) obeyResult(s *slot, question *reconcile.Task, result *reconcile.Result) {
-	decision := reconcile.Decision{}
-	for _, d := range result.Decisions {
-		if d.Index == s.index {
-			decision = d
-		}
-	}
+	decision := reading.DecisionOf(result, s.index)
 	for _, r := range result.Disconnects {
 		if one := s.ordered(r.Order); r.Index == s.index && one != nil {
 			row := one.Slot
@@ -140,7 +136,7 @@ func (m *Model) fillAll(s *slot, decision *reconcile.Decision, question *reconci
 	m.inherit(s, decision)
 	if s.task.job.update.Promoted && canary.taken() && !canary.Phase.Holds() &&
 		(canary.Order == 0 || canary.Order != decision.Main.Holder) {
-		m.put(canary, facts.Slot{})
+		m.emptySeat(canary)
 	}
 	if holder := decision.Main.Holder; holder != 0 && holder == canary.Order && holder != s.main().Order {
 		m.fill(canary, &decision.Main, question)
@@ -194,8 +190,9 @@ func (m *Model) dismiss(s *seat, stop *reconcile.Stopping, holder terms.Index) {
 	over := stop.Client == reconcile.LostClient || stop.Client == reconcile.FailedClient || s.Phase == facts.Failed ||
 		s.Phase.Holds() && s.Phase != facts.Unknown && m.Nodes[s.Node].Peer == ""
 	switch {
+	case s.kind == facts.CanarySeat && stop.Reason == reconcile.Failed && m.rules >= rules.CanaryAttempts:
 	case over && s.kind != facts.MainSeat:
-		m.put(s, facts.Slot{})
+		m.emptySeat(s)
 	case !over && s.Phase.Holds() && stop.Reason == reconcile.Moved:
 		m.stop(s, facts.ByDrain)
 	case !over && s.Phase.Holds() && s.kind == facts.MainSeat && holder != 0 &&
@@ -233,10 +230,10 @@ func (m *Model) fill(s *seat, v *reconcile.Verdict, question *reconcile.Task) {
 // again lets a slot look for another node, and remembers the attempt. What is out of reach goes aside; of two that are,
 // the older is given up.
 func (m *Model) again(s *seat, question *reconcile.Task) {
-	row, policy, before := s.Slot, &question.Spec.Reschedule, s.slot.attempts
-	next := retries.Attempt{At: m.time, DelayMillis: reconcile.NextDelay(policy, before.Latest, row.Since)}
-	latest := reconcile.Inherit(nil, policy, before.Latest, next)
-	s.slot.attempts = retries.Attempts{Made: before.Made + 1, Latest: latest[max(0, len(latest)-int(m.limits.Attempts)):]}
+	row := s.Slot
+	if rule := &question.Spec.Reschedule; !m.hasCanary(s) {
+		s.slot.attempts = reading.Again(s.slot.attempts, rule, m.time, row.Since).Keep(int(m.limits.Attempts))
+	}
 	if row.Phase == facts.Unknown {
 		version := row.Version
 		s.Deadline = row.Since + terms.Time(s.spec().Disconnect.LostAfterMillis)

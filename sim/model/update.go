@@ -427,6 +427,7 @@ func (m *Model) tryCanaries(j *Job) {
 		missing := t.trials() - len(t.canaries())
 		for _, main := range t.outdated() {
 			if canary := &main.slot.seats[facts.CanarySeat]; missing > 0 && !canary.taken() && main.slot.index < t.wanted() {
+				m.emptySeat(canary)
 				m.put(canary, facts.Slot{Version: j.version()})
 				missing--
 			}

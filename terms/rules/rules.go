@@ -81,6 +81,14 @@ const MountsApart = VaultSecrets
 // refusals of amounts and times written as job files write them.
 const RareDevices Number = 17
 
+// CanaryAttempts counts what a canary fails, on the nodes that it had before, too, and lets it wait before it is tried
+// again; a retry waits for all of its delay. It shares its number with RareDevices.
+const CanaryAttempts = RareDevices
+
+// NewestAfterUpdate has what begins after an update has succeeded begin in the newest version, wherever it was
+// meanwhile. It shares its number with RareDevices.
+const NewestAfterUpdate = RareDevices
+
 // Released is the newest number by which a released program folds.
 const Released = RareDevices
 

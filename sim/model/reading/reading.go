@@ -8,6 +8,7 @@ import (
 
 	"starling/cluster/facts"
 	"starling/cluster/membership"
+	"starling/cluster/retries"
 	"starling/command"
 	"starling/reconcile"
 	"starling/terms"
@@ -191,4 +192,51 @@ func Emptied(v *reconcile.Verdict, row *facts.Slot) bool {
 		return row.Phase != facts.Stopped || row.Cause != facts.NoCause
 	}
 	return v.Action == reconcile.Place && row.Phase != facts.Waiting
+}
+
+// Candidate is what the row of a seat says to reconcile; ok is false if it has nothing.
+func Candidate(row *facts.Slot) (c reconcile.Candidate, ok bool) {
+	c = reconcile.Candidate{Order: row.Order, Version: row.Version, FailedAt: row.Since}
+	switch row.Phase {
+	case facts.Assigned, facts.BackingOff:
+		c.Client = reconcile.PendingClient
+	case facts.Running:
+		c.Client, c.Started = reconcile.RunningClient, row.Since
+	case facts.Stopping:
+		c.Client, c.Told = reconcile.RunningClient, true
+	case facts.Unknown:
+		c.Client, c.Node = reconcile.UnknownClient, reconcile.NodeDisconnected
+		c.Unknown, c.UnknownSince, c.Started = true, row.Since, row.Since
+	case facts.Rescheduling, facts.Failed:
+		c.Client = reconcile.FailedClient
+	case facts.Succeeded:
+		c.Client = reconcile.CompleteClient
+	default:
+		return c, false
+	}
+	return c, true
+}
+
+// Again adds the next attempt to those of a slot that waits since some time.
+func Again(all retries.Attempts, rule *terms.Reschedule, now, since terms.Time) retries.Attempts {
+	next := retries.Attempt{At: now, DelayMillis: reconcile.NextDelay(rule, all.Latest, since)}
+	return retries.Attempts{Made: all.Made + 1, Latest: reconcile.Inherit(nil, rule, all.Latest, next)}
+}
+
+// Soon is how much before its time a retry is due already.
+func Soon(in rules.Number) terms.Time {
+	if in < rules.CanaryAttempts {
+		return 1000
+	}
+	return 0
+}
+
+// DecisionOf returns what was decided about a slot.
+func DecisionOf(result *reconcile.Result, index uint32) (decision reconcile.Decision) {
+	for _, d := range result.Decisions {
+		if d.Index == index {
+			decision = d
+		}
+	}
+	return decision
 }
