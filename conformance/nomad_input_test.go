@@ -49,7 +49,8 @@ func (f *reconcileFile) tasks() ([]nomadTask, error) {
 
 // task returns a group as ours. A job that was stopped wants nothing.
 func (in *reconcileInput) task(g nomadGroup) reconcile.Task {
-	t := reconcile.Task{Now: in.Now.time(), Soon: reconcile.SoonMillis, Count: g.Count, Batch: in.Batch, Spec: specOf(g.Reschedule, g.Disconnect),
+	t := reconcile.Task{Now: in.Now.time(), Soon: reconcile.SoonMillis, Count: g.Count, Batch: in.Batch,
+		Spec:   specOf(g.Reschedule, g.Disconnect),
 		Policy: &terms.UpdatePolicy{}}
 	if in.Job == nil || in.Job.Stop {
 		t.Count = 0

@@ -377,9 +377,7 @@ func (f *fold) wait(r facts.SlotRef, slot facts.Slot, prefer facts.NodePreferenc
 	}
 	spec := j.TaskSpecOf(int(r.Task), slot.Version)
 	slot.Phase, slot.Preference, slot.Deadline, slot.Since, slot.Cause = facts.Waiting, prefer, 0, f.s.Time, facts.NoCause
-	updated := j.Update.State == facts.UpdateSucceeded && f.s.Rules >= rules.NewestAfterUpdate
-	if r.Seat == facts.MainSeat && (updated || slot.Version == j.Version ||
-		slot.Version != 0 && j.ChangeOf(int(r.Task), slot.Version) != terms.Replace) {
+	if r.Seat == facts.MainSeat && rollout.Newest(j, int(r.Task), slot.Version, f.s.Rules) {
 		slot.Version = 0
 	}
 	if slot.Health != facts.Unhealthy {

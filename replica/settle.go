@@ -199,10 +199,8 @@ func (f *fold) dismiss(r facts.SlotRef, stop *reconcile.Stopping, holder terms.I
 	canary, promoted := f.s.SlotAt(seatOf(r, facts.CanarySeat))
 	switch {
 	case !ok:
-	case seat.Seat == facts.CanarySeat && stop.Reason == reconcile.Failed && f.s.Rules >= rules.CanaryAttempts:
-		// It is tried again in its seat.
-	case stop.Client == reconcile.LostClient || stop.Client == reconcile.FailedClient || slot.Phase == facts.Failed ||
-		f.unreachable(&slot):
+	case rollout.KeepsSeat(seat.Seat, stop, f.s.Rules):
+	case rollout.Ended(stop, slot.Phase) || f.unreachable(&slot):
 		if seat.Seat != facts.MainSeat {
 			f.empty(seat)
 		}

@@ -8,6 +8,7 @@ import (
 	"starling/command"
 	"starling/reconcile"
 	"starling/terms"
+	"starling/terms/rules"
 )
 
 // InstanceFailed tells whether an instance that failed so often in a row counts as failed; 0 attempts are without end.
@@ -50,6 +51,23 @@ func Fills(v *reconcile.Verdict, slot *facts.Slot) bool {
 	place, closed := v.Action == reconcile.Place && slot.Phase != facts.Waiting,
 		v.Reason == reconcile.NodeClosed && (over || slot.Phase != facts.Stopped)
 	return (place || closed) && slot.Phase != facts.Stopping
+}
+
+// Newest tells whether what waits in a main seat begins in the newest version: its own is that, or as good, or no
+// update will get to it any more.
+func Newest(j *workload.Job, task int, version uint32, in rules.Number) bool {
+	return j.Update.State == facts.UpdateSucceeded && in >= rules.NewestAfterUpdate || version == j.Version ||
+		version != 0 && j.ChangeOf(task, version) != terms.Replace
+}
+
+// Ended tells whether an allocation that does not keep its seat has ended already.
+func Ended(stop *reconcile.Stopping, phase facts.Phase) bool {
+	return stop.Client == reconcile.LostClient || stop.Client == reconcile.FailedClient || phase == facts.Failed
+}
+
+// KeepsSeat tells whether an allocation that failed is tried again in the seat of a canary.
+func KeepsSeat(seat facts.Seat, stop *reconcile.Stopping, in rules.Number) bool {
+	return seat == facts.CanarySeat && stop.Reason == reconcile.Failed && in >= rules.CanaryAttempts
 }
 
 // Begin returns the record of an update that begins now.

@@ -60,7 +60,8 @@ func (o *Offer) Attribute(name string) (string, bool) {
 	return "", false
 }
 
-// Class is the same for offers with equal attributes, but for the node's own name, and equal kinds and models of devices.
+// Class is the same for offers with equal attributes, but for the node's own name, and equal kinds and models of
+// devices.
 func (o *Offer) Class() string {
 	var key []byte
 	for _, a := range o.Attributes {

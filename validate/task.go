@@ -30,9 +30,9 @@ func (p *problems) task(t *terms.Task) {
 		p.add("work_dir", "must be an absolute path, or absent for a folder of the instance's own")
 	}
 	p.text("user", t.User)
-	p.written("resources.cpu", terms.CPU.Text, t.Resources[terms.CPU], 0, terms.CPUMillicoresMax)
-	p.written("resources.memory", terms.Memory.Text, t.Resources[terms.Memory], 0, terms.BytesMax)
-	p.written("resources.disk", terms.Disk.Text, t.Resources[terms.Disk], 0, terms.BytesMax)
+	p.within("resources.cpu", t.Resources[terms.CPU], limits{0, terms.CPUMillicoresMax, terms.CPU.Text})
+	p.within("resources.memory", t.Resources[terms.Memory], limits{0, terms.BytesMax, terms.Memory.Text})
+	p.within("resources.disk", t.Resources[terms.Disk], limits{0, terms.BytesMax, terms.Disk.Text})
 	p.devicesAndPorts(t)
 	p.rules(t)
 	if t.Placement < terms.Pack || t.Placement > terms.Defragment {
@@ -45,7 +45,7 @@ func (p *problems) task(t *terms.Task) {
 	p.idTokens(t)
 	p.secrets(t)
 	p.bounded("pids_limit", int64(t.ProcessesMax), 0, terms.TaskProcessesMax)
-	p.written("disk_limit", terms.Disk.Text, t.DiskBytesMax, 0, terms.BytesMax)
+	p.within("disk_limit", t.DiskBytesMax, limits{0, terms.BytesMax, terms.Disk.Text})
 	p.millis("stop_delay", int64(t.StopDelayMillis), 0, terms.GraceMillisMax)
 	p.millis("stop_grace", int64(t.StopGraceMillis), 0, terms.GraceMillisMax)
 }

@@ -79,20 +79,28 @@ func (p *problems) text(field, value string) {
 }
 
 func (p *problems) bounded(field string, value, low, high int64) {
-	p.written(field, func(n int64) string { return strconv.FormatInt(n, 10) }, value, low, high)
+	p.within(field, value, limits{low, high, digits})
 }
 
 // millis adds what is wrong with a time.
 func (p *problems) millis(field string, value, low, high int64) {
-	p.written(field, terms.FormatDuration, value, low, high)
+	p.within(field, value, limits{low, high, terms.FormatDuration})
 }
 
-// written adds what is wrong with a value that text writes as job files do.
-func (p *problems) written(field string, text func(int64) string, value, low, high int64) {
+// limits are what a value must be within, and how it is written in job files.
+type limits struct {
+	low, high int64
+	text      func(int64) string
+}
+
+func digits(n int64) string { return strconv.FormatInt(n, 10) }
+
+// within adds what is wrong with a value that is outside.
+func (p *problems) within(field string, value int64, l limits) {
 	if p.in < rules.RareDevices {
-		text = func(n int64) string { return strconv.FormatInt(n, 10) }
+		l.text = digits
 	}
-	if value < low || value > high {
-		p.add(field, "must be %s to %s, is %s", text(low), text(high), text(value))
+	if value < l.low || value > l.high {
+		p.add(field, "must be %s to %s, is %s", l.text(l.low), l.text(l.high), l.text(value))
 	}
 }

@@ -190,7 +190,7 @@ func (m *Model) dismiss(s *seat, stop *reconcile.Stopping, holder terms.Index) {
 	over := stop.Client == reconcile.LostClient || stop.Client == reconcile.FailedClient || s.Phase == facts.Failed ||
 		s.Phase.Holds() && s.Phase != facts.Unknown && m.Nodes[s.Node].Peer == ""
 	switch {
-	case s.kind == facts.CanarySeat && stop.Reason == reconcile.Failed && m.rules >= rules.CanaryAttempts:
+	case reading.Stays(s.kind, stop, m.rules):
 	case over && s.kind != facts.MainSeat:
 		m.emptySeat(s)
 	case !over && s.Phase.Holds() && stop.Reason == reconcile.Moved:

@@ -278,9 +278,7 @@ func (p *Watch) Rest(s *cluster.State) {
 		}
 		return true
 	})
-	for n := range facts.NodeIndex(s.Nodes()) {
-		p.checkSlack(s, s.Node(n))
-	}
+	p.checkSlack(s)
 	for _, n := range s.Draining() {
 		for _, r := range s.Node(n).Held {
 			// What is unknown keeps its room there until its timeout.
@@ -292,11 +290,13 @@ func (p *Watch) Rest(s *cluster.State) {
 }
 
 // checkSlack checks that nothing on a node that lives has slack which it does not offer.
-func (p *Watch) checkSlack(s *cluster.State, node *cluster.Node) {
-	for _, use := range node.Devices {
-		if s.Rules >= rules.RareDevices && s.IsMember(node.Peer) && use.Kind == terms.Slack &&
-			use.Number >= node.DeviceOf(terms.Slack).Count {
-			p.fail("%s has slack of %s which that does not offer", s.NameOf(use.Slot), node.Name)
+func (p *Watch) checkSlack(s *cluster.State) {
+	for n := range facts.NodeIndex(s.Nodes()) {
+		for _, use := range s.Node(n).Devices {
+			if s.Rules >= rules.RareDevices && s.IsMember(s.Node(n).Peer) && use.Kind == terms.Slack &&
+				use.Number >= s.Node(n).DeviceOf(terms.Slack).Count {
+				p.fail("%s has slack of %s which that does not offer", s.NameOf(use.Slot), s.Node(n).Name)
+			}
 		}
 	}
 }

@@ -230,8 +230,8 @@ func onPeers(spec *terms.Job) {
 	}
 }
 
-// onSlack makes some tasks of a revocable job ask for slack, and no others. It draws nothing: other seeds stay what they
-// were.
+// onSlack makes some tasks of a revocable job ask for slack, and no others. It draws nothing: other seeds stay what
+// they were.
 func onSlack(spec *terms.Job) {
 	for i := range spec.Tasks {
 		t := &spec.Tasks[i]

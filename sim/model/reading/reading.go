@@ -240,3 +240,13 @@ func DecisionOf(result *reconcile.Result, index uint32) (decision reconcile.Deci
 	}
 	return decision
 }
+
+// Updated tells whether an update has brought all to the newest version, which is what begins from then on.
+func Updated(u *facts.Update, in rules.Number) bool {
+	return u.State == facts.UpdateSucceeded && in >= rules.NewestAfterUpdate
+}
+
+// Stays tells whether a canary that failed is tried again in its seat.
+func Stays(kind facts.Seat, stop *reconcile.Stopping, in rules.Number) bool {
+	return kind == facts.CanarySeat && stop.Reason == reconcile.Failed && in >= rules.CanaryAttempts
+}
