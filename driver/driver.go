@@ -171,6 +171,8 @@ func (p Proofs) TooOld(last uptime.Moment) bool {
 type Limits struct {
 	// CPUMillicores of processor time per second; 1000 is one core.
 	CPUMillicores int64
+	// Background tells that others come first whenever they want the processors, however much the task was given.
+	Background bool
 	// MemoryBytes of memory; beyond it the task is killed.
 	MemoryBytes int64
 	// Processes is the largest number of processes and threads.

@@ -150,7 +150,7 @@ func placeFields() []field[terms.Task] {
 		bind(resourcesForm(), func(t *spec) *terms.Resources { return &t.Resources }).
 			named("resources", "What is reserved for each instance; for cpu and memory it is the limit too.").or(allDefaults),
 		bind(devicesForm(), func(t *spec) *[]terms.DeviceRequest { return &t.Devices }).
-			named("devices", "Devices for each instance, by kind: whole ones, or a share of one. Their numbers stand in STARLING_DEVICES_<KIND>."),
+			named("devices", "Devices for each instance, by kind: whole ones, or a share of one. Their numbers stand in STARLING_DEVICES_<KIND>. The kind slack is cores that others were promised and leave alone: revocable jobs may use so many beyond their cpu, and end when they are wanted back."),
 		bind(portsForm(), func(t *spec) *[]terms.PortRequest { return &t.Ports }).
 			named("ports", "TCP ports for each instance, by name; auto (or 0) lets the scheduler choose. The number stands in STARLING_PORT_<NAME>."),
 		bind(list(constraintForm(), 0, terms.RequestsPerTaskMax),

@@ -274,8 +274,9 @@ func (p *Peer) taskOf(order reaction.Order) driver.Task {
 		ID: order.ID.String(), Volumes: volumes, HostPaths: hostPaths, Proofs: proofsOf(&order),
 		Command: order.Spec.Command, Env: env.All,
 		WorkDir: order.Spec.WorkDir, User: user, Container: container, Devices: given,
-		Limits: driver.Limits{CPUMillicores: asks[terms.CPU], MemoryBytes: asks[terms.Memory],
-			Processes: int64(order.Spec.ProcessesMax), DiskBytes: order.Spec.DiskBytesMax, DiskBytesAsked: asks[terms.Disk]},
+		Limits: driver.Limits{CPUMillicores: asks[terms.CPU] + int64(order.Spec.Slack()), Background: order.Spec.Slack() > 0,
+			MemoryBytes: asks[terms.Memory],
+			Processes:   int64(order.Spec.ProcessesMax), DiskBytes: order.Spec.DiskBytesMax, DiskBytesAsked: asks[terms.Disk]},
 	}
 }
 

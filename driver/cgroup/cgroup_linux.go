@@ -89,6 +89,9 @@ func (p Place) Relative(name string) string {
 	return path.Join(path.Base(p.Unified), name)
 }
 
+// backgroundShares is the least weight that version 1 has; others have 1024.
+const backgroundShares = 2
+
 // Resources are the limits that the place enforces, as a container engine wants them.
 func (p Place) Resources(limits driver.Limits) *specs.LinuxResources {
 	resources := &specs.LinuxResources{}
@@ -104,6 +107,9 @@ func (p Place) Resources(limits driver.Limits) *specs.LinuxResources {
 	if limits.CPUMillicores > 0 && p.enforces(processor) {
 		quota, period := quota(limits.CPUMillicores), uint64(periodMicroseconds)
 		resources.CPU = &specs.LinuxCPU{Quota: &quota, Period: &period}
+		if shares := uint64(backgroundShares); limits.Background {
+			resources.CPU.Shares = &shares // version 2 has 1 of 10000 for it
+		}
 	}
 	if limits.Processes > 0 && p.enforces(processes) {
 		resources.Pids = &specs.LinuxPids{Limit: &limits.Processes}

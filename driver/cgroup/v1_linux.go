@@ -128,6 +128,9 @@ func (p Place) valuesV1(limits driver.Limits) []value {
 		values = append(values, value{processor, "cpu.cfs_period_us", strconv.Itoa(periodMicroseconds)},
 			value{processor, "cpu.cfs_quota_us", strconv.FormatInt(quota(limits.CPUMillicores), 10)})
 	}
+	if limits.Background {
+		values = append(values, value{processor, "cpu.shares", strconv.Itoa(backgroundShares)})
+	}
 	if limits.Processes > 0 {
 		values = append(values, value{processes, "pids.max", strconv.FormatInt(limits.Processes+1, 10)})
 	}

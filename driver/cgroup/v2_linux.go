@@ -148,6 +148,9 @@ func (p Place) valuesV2(limits driver.Limits) []value {
 		share := fmt.Sprintf("%d %d", quota(limits.CPUMillicores), periodMicroseconds)
 		values = append(values, value{processor, "cpu.max", share})
 	}
+	if limits.Background {
+		values = append(values, value{processor, "cpu.weight", "1"})
+	}
 	if limits.Processes > 0 {
 		values = append(values, value{processes, "pids.max", strconv.FormatInt(limits.Processes, 10)})
 	}

@@ -83,6 +83,11 @@ func TestLimits(t *testing.T) {
 		ID: "bound", Command: []string{b.binary, programWord, "run"},
 		Limits: driver.Limits{CPUMillicores: 250, MemoryBytes: 256 << 20, Processes: 40},
 	})
+	b.start(t, driver.Task{ID: "yielding", Command: []string{b.binary, programWord, "run"},
+		Limits: driver.Limits{CPUMillicores: 2000, Background: true}})
+	if got := groupFile(t, b.status("yielding").PID, "cpu", "cpu.shares", "cpu.weight"); got != "2" && got != "1" {
+		t.Errorf("what others come before has the weight %s, want the least", got)
+	}
 	pid := b.status("bound").PID
 	for _, test := range []struct{ controller, v1, v2, want string }{
 		{"cpu", "cpu.cfs_quota_us", "cpu.max", "25000"},

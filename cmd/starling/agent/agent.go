@@ -327,7 +327,7 @@ func (a *agent) startHost(ctx context.Context, known *secret.Secret) error {
 		Node: a.config.Node, Folder: a.folder.Path, Offer: offer, Door: a.door, Keys: a.keys,
 		Pulse: a.config.Pulse, Absence: a.config.Absence, Supervise: superviseCommand, Secret: known,
 		Version: a.version, Log: a.log, Containerd: a.config.Containerd, KeepImages: a.config.KeepImages,
-		Free: a.config.Free, OwnUsers: true, HostPaths: a.config.HostPaths,
+		Slack: a.config.Slack, Free: a.config.Free, OwnUsers: true, HostPaths: a.config.HostPaths,
 		Vault: secrets, Archive: host.ArchiveLimits{Bytes: a.config.ArchiveBytes, Age: a.config.ArchiveAge, Store: store},
 		Trouble: a.backups.Trouble,
 	}

@@ -71,6 +71,8 @@ type Config struct {
 	// Absence is for how long the agent may be away with notice; tasks go on for that long without it, if that is more
 	// than lock.UnattendedDefault.
 	Absence time.Duration
+	// Slack is for how long cores must have been left alone before they are offered; 0 offers none.
+	Slack time.Duration
 	// Quorum is who keeps the journal, nil where that is not the etcd in Starling itself.
 	Quorum api.Quorum
 	// Containerd is the socket of the containerd that keeps images.
@@ -113,6 +115,8 @@ type Host struct {
 	names   net.Addr
 	serving sync.WaitGroup
 	cancel  context.CancelFunc
+	// offering is held while what the machine offers is changed.
+	offering sync.Mutex
 	// shut is the folder above this machine's that others may not enter, "" for none.
 	shut string
 }
@@ -122,6 +126,9 @@ type Host struct {
 func (c *Config) CompleteOffer() error {
 	c.Offer.Address = c.Door.Address()
 	c.Offer.Rules = peer.RulesNewest
+	if c.Slack > 0 {
+		setDevice(&c.Offer, terms.DeviceOffer{Kind: terms.Slack})
+	}
 	if c.Secret != nil {
 		setAttribute(&c.Offer, secret.Attribute, c.Secret.Fingerprint())
 	}
@@ -197,6 +204,7 @@ func Start(ctx context.Context, config Config) (*Host, error) {
 	h.serving.Go(func() { h.credentials.Run(ctx) })
 	h.serving.Go(func() { h.tellStory(ctx) })
 	h.serving.Go(func() { h.runContainers(ctx, tasks) })
+	h.serving.Go(func() { h.offerSlack(ctx) })
 	return h, nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"runtime"
 	"slices"
@@ -13,7 +14,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"starling/cluster/facts"
 	"starling/driver/device"
+	"starling/peer/slack"
+	"starling/replica/reaction"
 	"starling/terms"
 )
 
@@ -105,4 +109,60 @@ func WithPeers(devices []terms.DeviceOffer, capacity terms.Resources) []terms.De
 	}
 	count := min(max(capacity[terms.CPU]/1000, 1), terms.DevicesMax)
 	return slices.Insert(slices.Clone(devices), at, terms.DeviceOffer{Kind: kind, Count: uint32(count)})
+}
+
+// setDevice puts devices into their place in an offer, or replaces those of the kind.
+func setDevice(offer *terms.Offer, device terms.DeviceOffer) {
+	at, has := slices.BinarySearchFunc(offer.Devices, device.Kind,
+		func(d terms.DeviceOffer, kind string) int { return cmp.Compare(d.Kind, kind) })
+	if offer.Devices = slices.Clone(offer.Devices); !has {
+		offer.Devices = slices.Insert(offer.Devices, at, device)
+	}
+	offer.Devices[at] = device
+}
+
+// offer has the node offer something else from now on, and tells whether the change made a difference.
+func (h *Host) offer(ctx context.Context, change func(*terms.Offer)) bool {
+	h.offering.Lock()
+	defer h.offering.Unlock()
+	next := h.config.Offer
+	if change(&next); next.Equal(&h.config.Offer) {
+		return false
+	}
+	h.config.Offer.Attributes, h.config.Offer.Devices = next.Attributes, next.Devices
+	h.Peer.Offer(ctx, next)
+	return true
+}
+
+// offerSlack offers what instances leave alone of what they were promised, if that is wanted, until ctx ends.
+func (h *Host) offerSlack(ctx context.Context) {
+	if h.config.Slack == 0 {
+		return
+	}
+	meter, ticker := slack.Meter{Window: h.config.Slack}, time.NewTicker(slack.Every(h.config.Slack))
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return
+		}
+		state, err := h.Peer.State(ctx, 0)
+		if err != nil {
+			continue // it has ended, or is about to
+		}
+		promised := map[string]int64{}
+		for _, a := range reaction.ViewOf(state, h.Peer.Self()) {
+			if a.Phase == facts.Running && a.Spec.Slack() == 0 {
+				promised[a.ID.String()] = a.Spec.Resources[terms.CPU]
+			}
+		}
+		used, err := h.driver.Usage(slices.Collect(maps.Keys(promised)))
+		if err != nil {
+			h.config.Log.Warn("what instances leave alone of their processors is not known, and not offered", "error", err)
+			return
+		}
+		cores := meter.Read(promised, used)
+		h.offer(ctx, func(o *terms.Offer) { setDevice(o, terms.DeviceOffer{Kind: terms.Slack, Count: cores}) })
+	}
 }

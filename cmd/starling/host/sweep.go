@@ -17,6 +17,7 @@ import (
 	"starling/driver/container"
 	"starling/driver/process"
 	"starling/driver/scope"
+	"starling/terms"
 )
 
 // Sweep ends the tasks in data directories that match the pattern and whose owners were killed, and removes those
@@ -100,10 +101,8 @@ func (h *Host) runContainers(ctx context.Context, tasks *container.Driver) {
 	case <-ctx.Done():
 		return
 	}
-	offer := h.config.Offer
-	if offerDriver(&offer, tasks); !offer.Equal(&h.config.Offer) {
+	if h.offer(ctx, func(o *terms.Offer) { offerDriver(o, tasks) }) {
 		h.config.Log.Info("containerd is there: containers run here from now on", "version", tasks.Version())
-		h.Peer.Offer(ctx, offer)
 	}
 	h.collectImages(ctx, tasks)
 }

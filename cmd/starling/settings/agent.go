@@ -78,6 +78,8 @@ type Agent struct {
 	Pulse time.Duration
 	// Absence is how long what runs here stays this machine's when the agent was told to end; 0 gives no notice.
 	Absence time.Duration
+	// Slack is for how long cores must have been left alone before revocable jobs may have them; 0 offers none.
+	Slack time.Duration
 	// Capacity overrides what the machine has; negative means as it is.
 	Capacity   terms.Resources
 	Attributes map[string]string
@@ -253,6 +255,7 @@ func ofWork() []setting {
 			setCapacity(terms.Disk, jobspec.ParseBytes)},
 		{"attributes", pairs, "what constraints may ask for, as `NAME=VALUE`,...; os, arch, cores, node, confined, containers, keeper and secret are there", setAttributes},
 		{"devices", pairs, "devices to give to tasks, as `KIND=COUNT`,... or KIND=COUNT:MODEL,...; peers are the virtual peers (default: one for each processor, and the GPUs that are found)", setDevices},
+		{"slack", scalar, "`DURATION` for which instances must have left cores alone that they were promised before revocable jobs may have those as the device slack, as long as that stays so, such as 5m (default 0: never)", setSlack},
 		{"host_paths", pairs, "folders of this machine that tasks may use whose pools let them, as `NAME=PATH`,... (default: none)", setHostPaths},
 		{"containerd", scalar, "`SOCKET` of the containerd that keeps images for containers (default " + ContainerdDefault + ")",
 			setPath(func(c *Agent) *string { return &c.Containerd })},
