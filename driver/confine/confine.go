@@ -26,6 +26,8 @@ type Rules struct {
 	Folders []Folder
 	// Accounts are what the task finds in files instead of what they have, by their paths; none if one is not there.
 	Accounts map[string][]byte
+	// Covered are files and folders that are not there, besides the usual sockets of the system.
+	Covered []string
 	// Devices are the paths of devices that it was given.
 	Devices []string
 	// Clone3 leaves the task the system call of this name, by which it can make namespaces of users. Who starts it in a

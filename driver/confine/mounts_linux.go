@@ -37,8 +37,9 @@ func (r *Rules) mount() error {
 	if err := r.showFolders(folders); err != nil {
 		return err
 	}
-	for _, path := range []string{"/run/dbus", "/run/systemd/private", "/run/containerd", "/run/docker",
-		"/run/docker.sock", "/run/podman", "/run/crio"} {
+	for _, path := range append([]string{"/run/dbus", "/run/systemd/private", "/run/containerd", "/run/docker",
+		"/run/docker.sock", "/run/podman", "/run/crio", "/run/buildkit", "/run/k3s/containerd", "/run/k0s",
+		"/run/cri-dockerd.sock", "/var/snap/microk8s/common/run"}, r.Covered...) {
 		if err := cover(path); err != nil {
 			return fmt.Errorf("cover %s: %w", path, err)
 		}

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -82,7 +83,7 @@ func Open(c Config) (*Driver, error) {
 	if e.client, err = containerd.New(c.Socket, containerd.WithDefaultNamespace(namespace)); err != nil {
 		return nil, fmt.Errorf("use containerd at %s: %w", c.Socket, err)
 	}
-	c.Containers = e
+	c.Containers, c.Covered = e, append(c.Covered, orders(c.Socket, dir)...)
 	e.there.Store(&equipment{lack: errors.New("containers are being looked for")})
 	if len(e.gpus) > 0 {
 		_ = os.Mkdir(runCDI, 0o755) // what is there is kept from tasks; without it they could make it
@@ -102,6 +103,19 @@ func Open(c Config) (*Driver, error) {
 		d.looks.Go(func() { d.lookUntilFound(ctx) })
 	}
 	return d, nil
+}
+
+// orders are the paths at which containerd takes orders. A folder below /run is covered as a whole, unless tasks are
+// kept there: in the place of a single file containerd makes another one when it is started again.
+func orders(socket, tasks string) []string {
+	folder := filepath.Dir(socket)
+	if real, err := filepath.EvalSymlinks(folder); err == nil {
+		folder = real
+	}
+	if strings.HasPrefix(folder, "/run/") && !strings.HasPrefix(tasks, folder+"/") {
+		return []string{folder}
+	}
+	return []string{socket, socket + ".ttrpc"}
 }
 
 // lookUntilFound looks for what is missing until ctx ends: containerd may be started later than this process.

@@ -250,6 +250,17 @@ func TestEvilLayers(t *testing.T) {
 	}
 }
 
+// TestEngineIsCovered has a process of the machine look for the socket of containerd.
+func TestEngineIsCovered(t *testing.T) {
+	t.Parallel()
+	need(t)
+	b := newBench(t)
+	b.start(t, driver.Task{ID: "process", Command: shell("test -S " + engine.Socket), Env: []string{"PATH=/usr/bin:/bin"}})
+	if got := b.exited(t, "process"); b.Unconfined() == nil && (got.ExitCode != 1 || got.Error != "") {
+		t.Errorf("a process that looks for the socket ends with %+v, want that it is not there", got)
+	}
+}
+
 // TestGPU gives a container one of two devices.
 func TestGPU(t *testing.T) {
 	t.Parallel()

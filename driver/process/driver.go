@@ -43,6 +43,8 @@ type Config struct {
 	Free bool
 	// Hidden is a folder with all that is the peer's, of which a task finds only what is its own; empty for none.
 	Hidden string
+	// Covered are sockets that take orders from root, which no task finds, and folders of such.
+	Covered []string
 	// GPUs are the machine's; the numbers of devices of their kind are their places here.
 	GPUs []device.GPU
 	// Bounds say how much of each stream is kept; zero means output.DefaultBounds.

@@ -1,7 +1,9 @@
 package process_test
 
 import (
+	"errors"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -10,6 +12,8 @@ import (
 
 	"starling/driver"
 	"starling/driver/confine"
+	"starling/driver/process"
+	"starling/driver/scope"
 )
 
 // escape is what a task must not be able to do. Its script succeeds if it can.
@@ -44,7 +48,31 @@ var rootEscapes = []escape{
 	{"find the folders of other tasks", `test $(ls "$FOLDER/tasks" | wc -l) -gt 1`},
 	{"put files where the peer keeps its own", `touch "$FOLDER/file"`},
 	{"say what containers find of devices", `touch /run/cdi/escape`},
+	{"find a socket that takes orders from root", `test -S "$ENGINE/engine.sock"`},
+	{"find a folder of such", `test -e "$ENGINE/run/engine.sock"`},
 	{"have capabilities over the machine", `grep '^CapBnd' /proc/self/status | grep -v 00000000a00405fb`},
+}
+
+// withEngine opens the driver again on a machine with sockets that take orders, in the folder that is returned.
+func (b *bench) withEngine(t *testing.T) (folder string) {
+	t.Helper()
+	folder = t.TempDir()
+	covered := []string{filepath.Join(folder, "engine.sock"), filepath.Join(folder, "run"), filepath.Join(folder, "none")}
+	err := os.Mkdir(covered[1], 0o755)
+	for _, path := range []string{covered[0], filepath.Join(covered[1], "engine.sock")} {
+		socket, listening := net.Listen("unix", path)
+		if err = errors.Join(err, listening); err == nil {
+			t.Cleanup(func() { socket.Close() })
+		}
+	}
+	if err = errors.Join(err, b.Close()); err == nil {
+		b.Driver, err = process.Open(process.Config{Dir: b.folder, Hidden: b.folder, Covered: covered,
+			Supervisor: []string{testBinary(t), superviseWord}, LeaveScope: scope.Leave})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return folder
 }
 
 func TestEscapes(t *testing.T) {
@@ -58,6 +86,7 @@ func TestEscapes(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(b.folder, "secret"), []byte("secret"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	engine := b.withEngine(t)
 	b.run(t, "other", "sleep")
 
 	namespaces := os.Getuid() == 0 && !strings.Contains(strings.Join(b.Warnings(), "\n"), "namespaces")
@@ -71,7 +100,7 @@ func TestEscapes(t *testing.T) {
 	}
 	for i, e := range tried {
 		id := fmt.Sprintf("task-%d", i)
-		env := []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "FOLDER=" + b.folder,
+		env := []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "FOLDER=" + b.folder, "ENGINE=" + engine,
 			fmt.Sprintf("OUTSIDE=%d", outside.Process.Pid)}
 		b.start(t, driver.Task{ID: id, Command: []string{"sh", "-c", e.script}, Env: env})
 		if got := b.exited(t, id); got.ExitCode == 0 || got.Error != "" {

@@ -42,9 +42,10 @@ type assignment struct {
 	Container *runc.Container
 	// Namespaces says that the supervisor was put into namespaces of its own.
 	Namespaces bool
-	// Free and Hidden are those of Config.
-	Free   bool
-	Hidden string
+	// Free, Hidden and Covered are those of Config.
+	Free    bool
+	Hidden  string
+	Covered []string
 	// Devices are the paths of those that the task was given.
 	Devices []string
 }

@@ -80,7 +80,7 @@ func (d *Driver) start(ctx context.Context, t *task, spec driver.Task) error {
 	devices := d.give(&spec)
 	err := t.makeFolder(&spec)
 	a := assignment{Task: spec, Group: t.origin.Group, Place: d.place, Bounds: d.config.Bounds, Volumes: d.Dir,
-		Free: d.config.Free, Hidden: d.config.Hidden, Devices: devices}
+		Free: d.config.Free, Hidden: d.config.Hidden, Covered: d.config.Covered, Devices: devices}
 	if a.Task.Limits.Processes == 0 && !a.Free {
 		a.Task.Limits.Processes = processesMax
 	}

@@ -246,7 +246,7 @@ func (s *supervisor) confine() error {
 		return noNewPrivileges()
 	}
 	rules := confine.Rules{Hidden: s.task.Hidden, Shown: []confine.Folder{{Path: string(s.folder)}},
-		Devices: s.task.Devices, Clone3: s.task.Place.Version == 2}
+		Covered: s.task.Covered, Devices: s.task.Devices, Clone3: s.task.Place.Version == 2}
 	for _, path := range s.task.Task.Reads {
 		rules.Shown = append(rules.Shown, confine.Folder{Path: path, ReadOnly: true})
 	}
