@@ -93,7 +93,7 @@ func TestSecretsAreOpened(t *testing.T) {
 			t.Errorf("%s gets %s, want %s", who, got, want)
 		}
 	}
-	want("node", "pool team has no secret db: put it there with")
+	want("node", `"missing":{"db":"pool team has no secret db: put it there with`)
 	g.put(t, "default", "db", "of another pool")
 	want("node", "pool team has no secret db")
 	g.put(t, "team", "db", "swordfish")

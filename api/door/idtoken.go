@@ -3,6 +3,7 @@ package door
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -32,6 +33,8 @@ type IDTokensAnswer struct {
 	Tokens   map[string]string               `json:"tokens"`
 	Secrets  map[string][]byte               `json:"secrets,omitempty"`
 	Versions map[string]access.SecretVersion `json:"versions,omitempty"`
+	// Missing says of secrets that nobody can open why: they were removed, or are lost.
+	Missing map[string]string `json:"missing,omitempty"`
 	// Vault is the id token with which the node reads what Vault keeps for the instance.
 	Vault string `json:"vault,omitempty"`
 }
@@ -59,7 +62,9 @@ func (d *Door) IDTokens(ctx context.Context, node terms.NodeName, request *IDTok
 	}
 	signed, pool := &IDTokensAnswer{Tokens: map[string]string{}}, id.Slot.Job.Pool()
 	if request.PullSecret {
-		return signed, d.openSecrets(state, pool, []terms.SecretUse{{Name: task.Container.PullSecret}}, signed)
+		value, _, err := d.openSecret(state, pool, &terms.SecretUse{Name: task.Container.PullSecret})
+		signed.Secrets = map[string][]byte{task.Container.PullSecret: value}
+		return signed, err
 	}
 	sign := func(audience string, life time.Duration) (string, error) {
 		return d.config.Keys.SignIDToken(trust.IDTokenFor{Allocation: id, Node: node, Audience: audience, Life: life,
@@ -97,16 +102,21 @@ func (d *Door) keptState(ctx context.Context, index terms.Index) (*cluster.State
 	return state, nil
 }
 
-// openSecrets adds what secrets of a pool hold.
+// openSecrets adds what secrets of a pool hold, or why nobody can open one. The error is that another keeper may.
 func (d *Door) openSecrets(state *cluster.State, pool terms.PoolPath, uses []terms.SecretUse,
 	to *IDTokensAnswer) error {
 	to.Secrets, to.Versions = map[string][]byte{}, map[string]access.SecretVersion{}
+	to.Missing = map[string]string{}
 	for _, use := range uses {
 		value, version, err := d.openSecret(state, pool, &use)
-		if err != nil {
+		switch to.Versions[use.Name] = version; {
+		case errors.Is(err, trust.ErrNotKeeper):
 			return err
+		case err != nil:
+			to.Missing[use.Name] = err.Error()
+		default:
+			to.Secrets[use.Name] = value
 		}
-		to.Secrets[use.Name], to.Versions[use.Name] = value, version
 	}
 	return nil
 }

@@ -6,12 +6,15 @@
 package credential
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
 	"path"
 	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -50,6 +53,8 @@ type Given struct {
 	Tokens   map[string]string
 	Secrets  map[string][]byte
 	Versions map[string]access.SecretVersion
+	// Missing says of secrets that nobody can open why.
+	Missing map[string]string
 	// Vault is the id token with which its node reads what Vault keeps for it, "" if it needs nothing of that.
 	Vault string
 }
@@ -75,18 +80,27 @@ type Config struct {
 type Credentials struct {
 	config Config
 	mu     sync.Mutex
-	// due is when those of an instance are to be renewed that has some, never for never.
-	due map[terms.AllocationID]time.Time
-	// has are the secrets that an instance has.
-	has map[terms.AllocationID][]held
+	// all are the instances that have some.
+	all map[terms.AllocationID]state
 	// under are the cluster's authorities as they were when all were looked at last.
 	under []access.Authority
 }
 
-// held is a version of a secret that an instance has.
+// state is what is known of an instance that has credentials.
+type state struct {
+	// due is when they are to be renewed, never for never; nothing is done before again.
+	due, again time.Time
+	has        []held
+	// lacks is what the instance was not given the last time, and why, nil for nothing; told is when that was logged.
+	lacks error
+	told  time.Time
+}
+
+// held is the version of a secret that an instance has, zero if that is not known, and the one that it was to be given
+// last, which is another one if nobody could open that.
 type held struct {
-	use     terms.SecretUse
-	version access.SecretVersion
+	use      terms.SecretUse
+	has, was access.SecretVersion
 }
 
 // never is when credentials are due that are renewed only for another authority.
@@ -96,95 +110,149 @@ const (
 	// lookEvery is the pause between two looks at what is due, retryAfter how long after a failure there is another try.
 	lookEvery  = time.Second
 	retryAfter = 5 * time.Second
+	// tellEvery is how often it is logged that an instance lacks something.
+	tellEvery = 10 * time.Minute
 	// givenWithin bounds the wait for what one instance is given.
 	givenWithin = 10 * time.Second
 )
 
 // New returns the credentials of instances, none yet.
 func New(config Config) *Credentials {
-	return &Credentials{config: config, due: map[terms.AllocationID]time.Time{},
-		has: map[terms.AllocationID][]held{}, under: config.Keys.Listed()}
+	return &Credentials{config: config, all: map[terms.AllocationID]state{}, under: config.Keys.Listed()}
 }
 
-// Make returns what an instance of the task begins with. An error says why it cannot begin yet.
+// Make returns what an instance of the task begins with, which is all. An error says why it cannot begin yet.
 func (c *Credentials) Make(ctx context.Context, id terms.AllocationID, task *terms.Task) ([]driver.File, error) {
-	files, note, err := c.make(ctx, id, task)
+	files, now, err := c.make(ctx, id, task)
 	if err == nil {
-		note()
+		err = now.lacks
 	}
-	return files, err
+	if err != nil {
+		return nil, err
+	}
+	c.note(id, now)
+	return files, nil
 }
 
 // Versions returns which versions of its secrets an instance has, by their names.
 func (c *Credentials) Versions(id terms.AllocationID) map[string]uint32 {
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	all := map[string]uint32{}
-	for _, had := range c.has[id] {
-		all[had.use.Name] = had.version.Version
+	for _, one := range c.stateOf(id).has {
+		if one.has != (access.SecretVersion{}) {
+			all[one.use.Name] = one.has.Version
+		}
 	}
 	return all
 }
 
-// make returns what an instance is to have, and what notes that it has it.
+// Warnings lists what instances that run were not given.
+func (c *Credentials) Warnings() (all []string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, id := range slices.SortedFunc(maps.Keys(c.all), terms.AllocationID.Compare) {
+		if lacks := c.all[id].lacks; lacks != nil {
+			all = append(all, fmt.Sprintf("%s keeps what it had of what it cannot be given: %v", id, lacks))
+		}
+	}
+	return all
+}
+
+func (c *Credentials) stateOf(id terms.AllocationID) state {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.all[id]
+}
+
+func (c *Credentials) note(id terms.AllocationID, now state) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.all[id] = now
+}
+
+// make returns what there is of what an instance is to have, and its state when it has that.
 func (c *Credentials) make(ctx context.Context, id terms.AllocationID, task *terms.Task) (files []driver.File,
-	note func(), err error) {
+	now state, err error) {
 	one, err := c.config.Keys.Instance(trust.InstanceName(id.Slot), id.String(), c.config.Address)
 	if err != nil {
-		return nil, nil, fmt.Errorf("make credentials for %s: %w", id, err)
+		return nil, now, fmt.Errorf("make credentials for %s: %w", id, err)
 	}
 	line, err := one.Line()
 	if err != nil {
-		return nil, nil, err
+		return nil, now, err
 	}
-	files = []driver.File{{Path: File, Content: []byte(line + "\n")}}
-	due, given := never, Given{}
-	if len(task.IDTokens)+len(task.Secrets) > 0 {
-		ctx, cancel := context.WithTimeout(ctx, givenWithin)
-		defer cancel()
-		if given, err = c.config.Ask(ctx, id); err != nil {
-			return nil, nil, fmt.Errorf("its id tokens and secrets: %w", err)
-		}
-		secrets, err := c.config.Vault.Read(ctx, given.Vault, task.Secrets)
-		if err != nil {
-			return nil, nil, fmt.Errorf("its secrets: %w", err)
-		}
-		maps.Copy(secrets, given.Secrets)
-		given.Secrets = secrets
-		more, err := filesOf(task, &given)
-		if err != nil {
-			return nil, nil, err
-		}
-		files, due = append(files, more...), time.Now().Add(c.pause(task))
+	files, now.due = []driver.File{{Path: File, Content: []byte(line + "\n")}}, never
+	if len(task.IDTokens)+len(task.Secrets) == 0 {
+		return files, now, nil
 	}
-	var has []held
+	ctx, cancel := context.WithTimeout(ctx, givenWithin)
+	defer cancel()
+	before := c.stateOf(id)
+	given, err := c.config.Ask(ctx, id)
+	if err != nil {
+		now.has, now.lacks = before.has, fmt.Errorf("its id tokens and secrets: %w", err)
+		now.wait()
+		return files, now, nil
+	}
+	now.due = time.Now().Add(c.pause(task))
+	values, missing := c.config.Vault.Read(ctx, given.Vault, task.Secrets)
+	if len(missing) > 0 {
+		now.wait()
+	}
+	maps.Copy(values, given.Secrets)
+	maps.Copy(missing, given.Missing)
 	for _, s := range task.PoolSecrets() {
-		has = append(has, held{s, given.Versions[s.Name]})
+		one := held{s, given.Versions[s.Name], given.Versions[s.Name]}
+		if missing[s.Name] != "" {
+			one.has = before.version(s.Name)
+		}
+		now.has = append(now.has, one)
 	}
-	return files, func() {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		c.due[id], c.has[id] = due, has
-	}, nil
+	given.Secrets, given.Missing = values, missing
+	more, lacks := filesOf(task, &given)
+	now.lacks = lacks
+	return append(files, more...), now, nil
 }
 
-// filesOf returns the files of what an instance was given.
-func filesOf(task *terms.Task, given *Given) (files []driver.File, err error) {
+// wait has the next try be soon, but not at once.
+func (s *state) wait() {
+	s.due = time.Now().Add(retryAfter)
+	s.again = s.due
+}
+
+// version is the one that the instance has of a secret, zero if that is not known.
+func (s *state) version(name string) (v access.SecretVersion) {
+	for _, one := range s.has {
+		if one.use.Name == name {
+			v = one.has
+		}
+	}
+	return v
+}
+
+// filesOf returns the files of what an instance was given; lacks says what is missing and why, nil for nothing.
+func filesOf(task *terms.Task, given *Given) (files []driver.File, lacks error) {
+	var missing []string
 	for _, k := range task.IDTokens {
 		if given.Tokens[k.Name] == "" {
-			return nil, fmt.Errorf("its id tokens: %s is missing in the answer", k.Name)
+			missing = append(missing, fmt.Sprintf("id token %s is missing in the answer", k.Name))
+			continue
 		}
 		files = append(files, driver.File{Path: TokenFile(k.Name), Content: []byte(given.Tokens[k.Name])})
 	}
 	for _, s := range task.Secrets {
 		value, ok := given.Secrets[s.Name]
 		if !ok {
-			return nil, fmt.Errorf("its secrets: %s is missing in the answer", s.Name)
+			missing = append(missing, fmt.Sprintf("secret %s: %s", s.Name,
+				cmp.Or(given.Missing[s.Name], "it is missing in the answer")))
+			continue
 		}
 		files = append(files, driver.File{Path: SecretFile(&s), Content: value, InMemory: true,
 			OnChange: Signals[s.OnChange]})
 	}
-	return files, nil
+	if missing != nil {
+		lacks = errors.New(strings.Join(missing, "; "))
+	}
+	return files, lacks
 }
 
 // pause is how long what a task was given stays: two thirds of the shortest life among its tokens, and no longer than
@@ -222,7 +290,10 @@ func (c *Credentials) look() (all []terms.AllocationID) {
 	defer c.mu.Unlock()
 	if !slices.Equal(listed, c.under) {
 		c.under = listed
-		clear(c.due)
+		for id, one := range c.all {
+			one.due = time.Time{}
+			c.all[id] = one
+		}
 	}
 	runs := make(map[terms.AllocationID]bool, len(statuses))
 	for _, status := range statuses {
@@ -231,52 +302,50 @@ func (c *Credentials) look() (all []terms.AllocationID) {
 			continue
 		}
 		runs[id] = true
-		if now.After(c.due[id]) || c.isOld(id) {
+		one := c.all[id]
+		if now.After(one.again) && (now.After(one.due) || c.isOld(id, one.has)) {
 			all = append(all, id)
 		}
 	}
-	for id := range c.due {
-		if !runs[id] {
-			delete(c.due, id)
-			delete(c.has, id)
-		}
-	}
+	maps.DeleteFunc(c.all, func(id terms.AllocationID, _ state) bool { return !runs[id] })
 	return all
 }
 
 // isOld tells whether a secret was put again since an instance was given it.
-func (c *Credentials) isOld(id terms.AllocationID) bool {
-	for _, had := range c.has[id] {
-		s := c.config.Known().Secret(id.Slot.Job.Pool(), had.use.Name, had.use.Version)
-		if s != nil && s.Put() != had.version {
-			return true
-		}
-	}
-	return false
+func (c *Credentials) isOld(id terms.AllocationID, has []held) bool {
+	return slices.ContainsFunc(has, func(one held) bool {
+		s := c.config.Known().Secret(id.Slot.Job.Pool(), one.use.Name, one.use.Version)
+		return s != nil && s.Put() != one.was
+	})
 }
 
-// renew gives an instance that runs other credentials.
+// renew gives an instance that runs other credentials, and keeps what it has of what is not to be had.
 func (c *Credentials) renew(ctx context.Context, id terms.AllocationID) {
-	var files []driver.File
-	note, err := func() {}, error(nil)
-	task := c.config.TaskOf(ctx, id)
-	if task != nil {
-		files, note, err = c.make(ctx, id, task)
+	before := c.stateOf(id)
+	now, told := before, before.told
+	now.wait()
+	if task := c.config.TaskOf(ctx, id); task != nil {
+		files, next, err := c.make(ctx, id, task)
+		if err == nil {
+			err = c.config.Driver.RenewPrivate(id.String(), files)
+		}
+		if now.lacks = err; err == nil {
+			now = next
+		}
 	}
-	if err == nil && task != nil {
-		err = c.config.Driver.RenewPrivate(id.String(), files)
-	}
-	if task != nil && err == nil {
-		note()
-	}
-	if task != nil && err == nil || ctx.Err() != nil {
+	if ctx.Err() != nil {
 		return
 	}
-	if err != nil {
-		c.config.Log.Warn("the credentials of an instance could not be renewed; trying again", "allocation", id.String(),
-			"error", err)
+	now.told = time.Time{}
+	switch {
+	case now.lacks == nil && before.lacks != nil:
+		c.config.Log.Info("an instance has all again that it is to be given", "allocation", id.String())
+	case now.lacks != nil && time.Since(told) < tellEvery:
+		now.told = told
+	case now.lacks != nil:
+		now.told = time.Now()
+		c.config.Log.Warn("an instance keeps what it had of what it cannot be given", "allocation", id.String(),
+			"error", now.lacks)
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.due[id], c.has[id] = time.Now().Add(retryAfter), nil
+	c.note(id, now)
 }

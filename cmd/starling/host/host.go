@@ -274,6 +274,7 @@ func (b backend) Status() report.PeerStatus {
 	if b.archive != nil && b.archive.Warning() != "" {
 		status.Warnings = append(status.Warnings, b.archive.Warning())
 	}
+	status.Warnings = append(status.Warnings, b.host.credentials.Warnings()...)
 	if b.trouble != nil && b.trouble() != "" {
 		status.Warnings = append(status.Warnings, b.trouble())
 	}

@@ -9,6 +9,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/openbao/openbao/api/v2"
@@ -42,6 +43,8 @@ const (
 type Server struct {
 	settings Settings
 	config   *api.Config
+	// silentUntil is until when it is not asked, because it did not answer in time, in ns.
+	silentUntil atomic.Int64
 }
 
 // Open returns the server of the settings, nil without an address. It asks nothing yet.
@@ -54,7 +57,7 @@ func Open(s Settings) (*Server, error) {
 	if err := config.ConfigureTLS(&api.TLSConfig{CACert: s.CAFile}); err != nil {
 		return nil, fmt.Errorf("the authority of Vault: %w", err)
 	}
-	return &Server{s, config}, nil
+	return &Server{settings: s, config: config}, nil
 }
 
 // Every is how often what instances read is read again; 0 for nil.
@@ -65,33 +68,69 @@ func (s *Server) Every() time.Duration {
 	return s.settings.Every
 }
 
-// Read returns what the secrets hold that Vault keeps of some, by their names, for whoever shows the id token. It signs
-// in once for each role.
-func (s *Server) Read(ctx context.Context, idToken string, secrets []terms.SecretUse) (map[string][]byte, error) {
-	values, signedIn := map[string][]byte{}, map[string]*api.Client{}
+const (
+	// silentFor is how long a server is not asked again that did not answer in time: others wait for who asks it.
+	silentFor = 5 * time.Second
+	// endWithin bounds the wait for the end of tokens.
+	endWithin = 2 * time.Second
+)
+
+// Read returns what the secrets hold that Vault keeps of some, by their names, for whoever shows the id token, and of
+// those that cannot be had why. It signs in once for each role.
+func (s *Server) Read(ctx context.Context, idToken string, secrets []terms.SecretUse) (values map[string][]byte,
+	missing map[string]string) {
+	values, missing = map[string][]byte{}, map[string]string{}
+	roles := map[string]*role{}
 	for _, one := range secrets {
 		if one.InPool() {
 			continue
 		}
-		if s == nil {
-			return nil, errors.New("this node is told of no server of Vault: set vault.address in its settings")
-		}
-		if signedIn[one.Vault.Role] == nil {
-			client, err := s.signIn(ctx, idToken, one.Vault.Role)
-			if err != nil {
-				return nil, err
-			}
-			// Tokens of Vault end by themselves, too. A batch token, or a role without that right, cannot do it before.
-			defer func() { _ = client.Auth().Token().RevokeSelfWithContext(context.WithoutCancel(ctx), "") }()
-			signedIn[one.Vault.Role] = client
-		}
-		value, err := s.read(ctx, signedIn[one.Vault.Role], &one)
+		value, err := s.readAs(ctx, roles, idToken, &one)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", one.Name, err)
+			missing[one.Name] = err.Error()
+		} else {
+			values[one.Name] = value
 		}
-		values[one.Name] = value
 	}
-	return values, nil
+	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), endWithin)
+	defer cancel()
+	for _, as := range roles {
+		if as.err == nil {
+			// Tokens of Vault end by themselves, too. A batch token, or a role without that right, cannot do it before.
+			_ = as.client.Auth().Token().RevokeSelfWithContext(end, "")
+		}
+	}
+	if s != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		s.silentUntil.Store(time.Now().Add(silentFor).UnixNano())
+	}
+	return values, missing
+}
+
+// readAs returns what a secret holds, for its role among those that have signed in.
+func (s *Server) readAs(ctx context.Context, roles map[string]*role, idToken string,
+	one *terms.SecretUse) ([]byte, error) {
+	switch {
+	case s == nil:
+		return nil, errors.New("this node is told of no server of Vault: set vault.address in its settings")
+	case time.Now().UnixNano() < s.silentUntil.Load():
+		return nil, fmt.Errorf("the Vault at %s did not answer in time", s.settings.Address)
+	}
+	as := roles[one.Vault.Role]
+	if as == nil {
+		as = &role{}
+		as.client, as.err = s.signIn(ctx, idToken, one.Vault.Role)
+		roles[one.Vault.Role] = as
+	}
+	if as.err != nil {
+		return nil, as.err
+	}
+	return s.read(ctx, as.client, one)
+}
+
+// role is one that an instance has in Vault, or why it does not.
+type role struct {
+	client *api.Client
+	err    error
 }
 
 // signIn returns who may read what a role may.

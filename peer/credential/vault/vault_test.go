@@ -1,13 +1,17 @@
 package vault
 
 import (
+	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
 	"maps"
+	"net"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/go-jose/go-jose/v4"
@@ -77,15 +81,15 @@ func TestRead(t *testing.T) {
 		{"a list", "team", terms.VaultSecret{Path: "team/db", Field: "hosts"}, 0, `["a","b"]`},
 		{"all", "team", terms.VaultSecret{Path: "team/db"}, 1, `{"password":"first"}`},
 		{"a field that is not there", "team", terms.VaultSecret{Path: "team/db", Field: "user"}, 0,
-			"db: kv/team/db in Vault at URL has no field user; it has hosts, password, port"},
+			"kv/team/db in Vault at URL has no field user; it has hosts, password, port"},
 		{"no secret", "team", terms.VaultSecret{Path: "team/no"}, 0,
-			"db: the Vault at URL has no secret kv/team/no in an engine of the kind KV, version 2"},
+			"the Vault at URL has no secret kv/team/no in an engine of the kind KV, version 2"},
 		{"no version", "team", terms.VaultSecret{Path: "team/db"}, 9,
-			"db: the Vault at URL has no secret kv/team/db in an engine of the kind KV, version 2"},
+			"the Vault at URL has no secret kv/team/db in an engine of the kind KV, version 2"},
 		{"a deleted version", "team", terms.VaultSecret{Path: "team/old"}, 0,
-			"db: the version of kv/team/old in Vault at URL was deleted there"},
+			"the version of kv/team/old in Vault at URL was deleted there"},
 		{"too much", "team", terms.VaultSecret{Path: "team/large", Field: "all"}, 0,
-			"db: kv/team/large in Vault at URL has 65537 bytes, at most 65536 are given to an instance"},
+			"kv/team/large in Vault at URL has 65537 bytes, at most 65536 are given to an instance"},
 		{"another pool", "other", terms.VaultSecret{Path: "team/db"}, 0, "sign in to Vault at URL as role web: it says 400: " +
 			`error validating token: claim "starling_pool" does not match any associated bound claim values`},
 		{"another role", "team", terms.VaultSecret{Path: "team/db", Role: "admin"}, 0,
@@ -96,10 +100,10 @@ func TestRead(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			values, err := asks.Read(t.Context(), by.token(c.pool), use(c.at, c.version))
+			values, missing := asks.Read(t.Context(), by.token(c.pool), use(c.at, c.version))
 			got := string(values["db"])
-			if err != nil {
-				got = err.Error()
+			if len(missing) > 0 {
+				got = missing["db"]
 			} else if names := slices.Collect(maps.Keys(values)); len(names) != 1 {
 				t.Errorf("there are values for %q, want for db alone", names)
 			}
@@ -127,18 +131,40 @@ func TestWithoutVault(t *testing.T) {
 	} {
 		server.Seal(true)
 		asks, err := Open(settings)
-		if err == nil {
-			_, err = asks.Read(t.Context(), by.token("team"), at)
+		if err != nil {
+			t.Fatal(err)
 		}
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("got %v, want that %s", err, want)
+		if _, missing := asks.Read(t.Context(), by.token("team"), at); !strings.Contains(missing["db"], want) {
+			t.Errorf("got %q, want that %s", missing, want)
 		}
 	}
 	if _, err := Open(Settings{Address: server.URL, CAFile: "/none"}); err == nil {
 		t.Error("an authority that is not there is taken")
 	}
 	var none *Server
-	if values, err := none.Read(t.Context(), "", at[:1]); err != nil || len(values) != 0 {
-		t.Errorf("for secrets of the pool there are %d values, %v", len(values), err)
+	if values, missing := none.Read(t.Context(), "", at[:1]); len(missing)+len(values) != 0 {
+		t.Errorf("for secrets of the pool there are %d values, and %q", len(values), missing)
 	}
+}
+
+// TestSilentVault reads from a server that takes connections and says nothing.
+func TestSilentVault(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		silent, _ := net.Pipe()
+		asks, err := Open(Settings{Address: "http://vault", Auth: AuthDefault, Role: "web"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		asks.config.HttpClient = &http.Client{Transport: &http.Transport{
+			DialContext: func(context.Context, string, string) (net.Conn, error) { return silent, nil }}}
+		for _, want := range []time.Duration{time.Second, 0} {
+			began := time.Now()
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			_, missing := asks.Read(ctx, "token", use(terms.VaultSecret{Path: "team/db"}, 0))
+			cancel()
+			if took := time.Since(began); took != want || missing["db"] == "" {
+				t.Errorf("after %s it says %q, want that within %s", took, missing, want)
+			}
+		}
+	})
 }
