@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -29,7 +28,7 @@ import (
 // namespace is what containerd keeps Starling's images and leases in, apart from those of others.
 const namespace = "starling"
 
-// answerMax is how long containerd has for what takes it no time; a peer waits for it with all else.
+// answerMax is how long containerd has for what takes it no time.
 const answerMax = 2 * time.Second
 
 // stallDefault is how long a registry may send nothing.
@@ -79,7 +78,7 @@ func Open(c Config) (*Driver, error) {
 	}
 	e := &engine{owner: fmt.Sprintf("%x", sha256.Sum256([]byte(dir)))[:16], tasks: filepath.Join(dir, "tasks"),
 		socket: c.Socket, stall: c.Stall, credentials: c.Credentials, busy: map[string]chan struct{}{},
-		gpus: c.GPUs, folders: c.CDI}
+		gone: make(chan struct{}, 1), gpus: c.GPUs, folders: c.CDI}
 	if e.client, err = containerd.New(c.Socket, containerd.WithDefaultNamespace(namespace)); err != nil {
 		return nil, fmt.Errorf("use containerd at %s: %w", c.Socket, err)
 	}
@@ -95,6 +94,7 @@ func Open(c Config) (*Driver, error) {
 	}
 	var ctx context.Context
 	ctx, d.close = context.WithCancel(context.Background())
+	d.looks.Go(func() { e.clear(ctx) })
 	if err := d.MayContain(); err != nil {
 		e.there.Store(&equipment{lack: err})
 	} else if e.look() {
@@ -142,6 +142,9 @@ func (d *Driver) Warnings() []string {
 	if trouble := d.engine.trouble.Load(); trouble != nil {
 		all = append(all, *trouble...)
 	}
+	if behind := d.engine.behind.Load(); behind != nil {
+		all = append(all, fmt.Sprintf("what ended containers have changed is not deleted yet: %v", *behind))
+	}
 	return all
 }
 
@@ -172,11 +175,12 @@ type engine struct {
 	folders     []string // of specs of CDI
 	// trouble is what was wrong with these when they were read last.
 	trouble atomic.Pointer[[]string]
-	// left says that containerd keeps something for a task that is gone.
-	left atomic.Bool
+	// gone is told when a task is; behind is why containerd keeps something for such, nil for nothing.
+	gone   chan struct{}
+	behind atomic.Pointer[error]
 
 	mu   sync.Mutex
-	busy map[string]chan struct{} // images that are being pulled
+	busy map[string]chan struct{} // images that are being pulled, leases that are made or given up
 }
 
 // equipment is what a machine has for containers.
@@ -190,14 +194,13 @@ type equipment struct {
 	lack error
 }
 
-// look looks for all that containers need, gives up what was left for tasks that are gone, and tells whether they run.
+// look looks for all that containers need, has what was left for tasks that are gone given up, and tells whether
+// containers run.
 func (e *engine) look() bool {
 	now, err := e.find()
-	if err == nil {
-		err = e.sweep(now)
-	}
 	now.lack = err
 	e.there.Store(now)
+	e.Remove("")
 	return err == nil
 }
 
@@ -259,23 +262,49 @@ const ownerLabel = "starling.owner"
 // lease is the name of what is kept for a task, and of its writable file system.
 func (e *engine) lease(key string) string { return "starling-" + e.owner + "-" + key }
 
-// Remove gives up what is kept for a task.
-func (e *engine) Remove(key string) error {
-	at := e.there.Load()
-	if at.lack != nil {
-		return nil // whoever finds containerd sweeps
+// Remove has what is kept for a task given up, beside whoever asks for it.
+func (e *engine) Remove(string) {
+	select {
+	case e.gone <- struct{}{}:
+	default:
 	}
-	ctx, cancel := e.context()
-	defer cancel()
-	err := e.remove(ctx, at, e.lease(key))
-	if err != nil {
-		e.left.Store(true)
-	}
-	return err
 }
 
-func (e *engine) remove(ctx context.Context, at *equipment, name string) error {
-	err := e.client.SnapshotService(at.snapshotter).Remove(ctx, name)
+// clear gives up what is kept for tasks that are gone, until ctx ends. A containerd that does not answer is asked one
+// question at a time, with pauses; without one, whoever finds it sweeps.
+func (e *engine) clear(ctx context.Context) {
+	for {
+		select {
+		case <-e.gone:
+		case <-ctx.Done():
+			return
+		}
+		for at := e.there.Load(); at.lack == nil && ctx.Err() == nil; {
+			err := e.sweep(ctx, at)
+			if err == nil {
+				e.behind.Store(nil)
+				break
+			}
+			e.behind.Store(&err)
+			select {
+			case <-time.After(lookAgain):
+			case <-ctx.Done():
+			}
+		}
+	}
+}
+
+// remove gives up what is kept for a task, unless that is there again.
+func (e *engine) remove(ctx context.Context, at *equipment, name, folder string) error {
+	release, err := e.lock(ctx, name)
+	if err != nil {
+		return err
+	}
+	defer release()
+	if _, err := os.Stat(folder); err == nil {
+		return nil
+	}
+	err = e.client.SnapshotService(at.snapshotter).Remove(ctx, name)
 	if err == nil || errdefs.IsNotFound(err) {
 		err = e.client.LeasesService().Delete(ctx, leases.Lease{ID: name})
 	}
@@ -285,22 +314,29 @@ func (e *engine) remove(ctx context.Context, at *equipment, name string) error {
 	return nil
 }
 
-// sweep gives up what is kept for tasks that are not there any more.
-func (e *engine) sweep(at *equipment) error {
-	ctx, cancel := e.context()
+// removeMax is how long containerd has for deleting what one container has changed.
+const removeMax = time.Minute
+
+// sweep gives up what is kept for tasks that are not there any more. When containerd does not answer nothing else is
+// asked.
+func (e *engine) sweep(ctx context.Context, at *equipment) error {
+	ask, cancel := context.WithTimeout(e.within(ctx), answerMax)
 	defer cancel()
-	kept, err := e.client.LeasesService().List(ctx, fmt.Sprintf("labels.%q==%s", ownerLabel, e.owner))
+	kept, err := e.client.LeasesService().List(ask, fmt.Sprintf("labels.%q==%s", ownerLabel, e.owner))
 	if err != nil {
 		return fmt.Errorf("list what containerd keeps: %w", err)
 	}
-	entries, err := os.ReadDir(e.tasks)
-	if err != nil {
-		return err
-	}
 	for _, lease := range kept {
-		known := slices.ContainsFunc(entries, func(entry os.DirEntry) bool { return e.lease(entry.Name()) == lease.ID })
-		if !known {
-			err = errors.Join(err, e.remove(ctx, at, lease.ID))
+		key, ours := strings.CutPrefix(lease.ID, e.lease(""))
+		if !ours {
+			continue
+		}
+		ask, cancel := context.WithTimeout(e.within(ctx), removeMax)
+		failure := e.remove(ask, at, lease.ID, filepath.Join(e.tasks, key))
+		isSilent := ask.Err() != nil || errdefs.IsUnavailable(failure)
+		cancel()
+		if err = errors.Join(err, failure); isSilent {
+			break
 		}
 	}
 	return err

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -106,7 +107,17 @@ func TestPullFails(t *testing.T) {
 			t.Errorf("a task of the image %s was started: %v, %+v", image, err, d.Tasks())
 		}
 	}
-	if left := kept(t, c); len(left) > 0 {
+	wantKept(t, func() []string { return kept(t, c) }, 0)
+}
+
+// wantKept waits until no more than so many things are kept.
+func wantKept(t *testing.T, kept func() []string, most int) {
+	t.Helper()
+	left := kept()
+	for deadline := time.Now().Add(testTimeout); len(left) > most && time.Now().Before(deadline); left = kept() {
+		time.Sleep(10 * time.Millisecond)
+	}
+	if len(left) > most {
 		t.Errorf("containerd keeps\n%s", strings.Join(left, "\n"))
 	}
 }
@@ -288,12 +299,51 @@ func TestContainerdKilled(t *testing.T) {
 	}
 	b = over(t, c, folder)
 	b.end(t)
-	if left := kept(t, c); len(left) > 0 {
-		t.Errorf("containerd keeps %q", left)
+	wantKept(t, func() []string { return kept(t, c) }, 0)
+	wantKept(t, func() []string { return snapshotsOf(t, c) }, 1) // that of the image
+	b.close(t)
+}
+
+// TestContainerdHangs forgets tasks while containerd does not answer, and starts one again that was forgotten.
+func TestContainerdHangs(t *testing.T) {
+	t.Parallel()
+	c := own(t)
+	b := over(t, c, t.TempDir())
+	task := driver.Task{Container: hosted(t, v1.Config{}), Command: shell("touch /made && exit 3")}
+	names := []string{"a", "b", "c", "d"}
+	for _, task.ID = range names {
+		b.start(t, task)
+		b.exited(t, task.ID)
 	}
-	if left := snapshotsOf(t, c); len(left) > 1 {
-		t.Errorf("containerd keeps the file systems %q, want that of the image alone", left)
+	if err := c.Hang(); err != nil {
+		t.Fatal(err)
 	}
+	began := time.Now()
+	for _, id := range names {
+		if err := b.Forget(id); err != nil {
+			t.Error(err)
+		}
+	}
+	if took := time.Since(began); took > time.Second {
+		t.Errorf("forgetting %d containers takes %s while containerd hangs", len(names), took)
+	}
+	other := func(line string) bool { return !strings.Contains(line, "is not deleted yet") }
+	behind := func() []string { return slices.DeleteFunc(b.Warnings(), other) }
+	for len(behind()) == 0 && b.ctx.Err() == nil {
+		time.Sleep(10 * time.Millisecond)
+	}
+	if err := c.Resume(); err != nil {
+		t.Fatal(err)
+	}
+	task.ID = "a"
+	b.start(t, task)
+	if got := b.exited(t, "a"); got.ExitCode != 3 {
+		t.Errorf("got %+v, want the exit code 3", got)
+	}
+	wantKept(t, func() []string { return snapshotsOf(t, c) }, 2) // that of the image, and of what has not been forgotten
+	wantKept(t, behind, 0)
+	b.end(t)
+	wantKept(t, func() []string { return kept(t, c) }, 0)
 	b.close(t)
 }
 
@@ -316,8 +366,8 @@ func (b *bench) withoutContainerd(t *testing.T, image *driver.Container) {
 	if err := driver.Run(b.ctx, b, driver.Task{ID: "kept", Container: image, Command: []string{"true"}}); err != nil {
 		t.Errorf("beside a task, without containerd: %v", err)
 	}
-	if err := b.Forget("stopped"); err == nil {
-		t.Error("forgetting without containerd: got no error, want what is left to be told")
+	if err := b.Forget("stopped"); err != nil {
+		t.Error(err)
 	}
 	short, stop := context.WithTimeout(b.ctx, 100*time.Millisecond)
 	defer stop()
@@ -432,11 +482,9 @@ func (b *bench) wantNothing(t *testing.T, name string) {
 	if groups = append(groups, deeper...); err != nil || len(groups) > 0 {
 		t.Errorf("control groups are left: %q (%v)", groups, err)
 	}
-	for _, key := range snapshotsOf(t, engine) {
-		if strings.HasSuffix(key, "-"+name) {
-			t.Errorf("the file system %q is left", key)
-		}
-	}
+	wantKept(t, func() []string {
+		return slices.DeleteFunc(snapshotsOf(t, engine), func(key string) bool { return !strings.HasSuffix(key, "-"+name) })
+	}, 0)
 }
 
 // parent is the number of a process's parent.

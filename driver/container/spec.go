@@ -59,15 +59,18 @@ func (e *engine) Prepare(ctx context.Context, key string, t *driver.Task) (*runc
 	if c.Spec, err = json.Marshal(spec); err != nil {
 		return nil, err
 	}
-	root, err := e.writable(ctx, e.lease(key), identity.ChainID(made.RootFS.DiffIDs).String())
+	name = e.lease(key)
+	release, err := e.lock(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	root, err := e.writable(ctx, name, identity.ChainID(made.RootFS.DiffIDs).String())
 	if err != nil {
 		return nil, err
 	}
 	for _, m := range root {
 		c.Root = append(c.Root, specs.Mount{Type: m.Type, Source: m.Source, Destination: m.Target, Options: m.Options})
-	}
-	if e.left.Swap(false) { // containerd is back
-		_ = e.sweep(e.there.Load())
 	}
 	return c, nil
 }

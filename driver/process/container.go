@@ -25,8 +25,8 @@ type Containers interface {
 	Pull(ctx context.Context, image driver.Image, tell func(progress string)) (resolved string, err error)
 	// Prepare makes the container of a task; key is its name on this machine.
 	Prepare(ctx context.Context, key string, t *driver.Task) (*runc.Container, error)
-	// Remove gives up all of what Prepare made.
-	Remove(key string) error
+	// Remove gives up all of what Prepare made for a task whose folder is gone. It returns before that is done.
+	Remove(key string)
 	// Runtime is the path of runc.
 	Runtime() string
 }
@@ -87,14 +87,15 @@ func (d *Driver) prepare(ctx context.Context, t *task, spec *driver.Task) (*runc
 // remove deletes a task's folder, and gives up its container.
 func (d *Driver) remove(t *task) error {
 	ramdisk.Unmount(t.folder.private())
-	return errors.Join(os.RemoveAll(string(t.folder)), d.removeContainer(t))
+	err := os.RemoveAll(string(t.folder))
+	d.removeContainer(t)
+	return err
 }
 
-func (d *Driver) removeContainer(t *task) error {
-	if t.origin.Runtime == "" || d.config.Containers == nil {
-		return nil
+func (d *Driver) removeContainer(t *task) {
+	if t.origin.Runtime != "" && d.config.Containers != nil {
+		d.config.Containers.Remove(t.folder.name())
 	}
-	return d.config.Containers.Remove(t.folder.name())
 }
 
 // launchContainer starts the program of a task in its container. Its root file system is mounted here, where the

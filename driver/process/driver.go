@@ -354,7 +354,8 @@ func (d *Driver) Forget(id string) error {
 	delete(d.tasks, id)
 	d.mu.Unlock()
 	ramdisk.Unmount(t.folder.private())
-	err := errors.Join(d.keepFailed(t), d.archive.Add(string(t.folder), t.folder.name()), d.removeContainer(t))
+	err := errors.Join(d.keepFailed(t), d.archive.Add(string(t.folder), t.folder.name()))
+	d.removeContainer(t)
 	if err != nil {
 		err = fmt.Errorf("forget task %q: %w", id, err)
 		if _, missing := os.Stat(string(t.folder)); missing == nil { // it is still there, so it is not forgotten

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"syscall"
 	"testing"
 	"time"
 
@@ -91,6 +92,12 @@ func (c *Containerd) Restart() error {
 		}
 	}
 }
+
+// Hang has it answer nothing until Resume is called.
+func (c *Containerd) Hang() error { return c.process.Process.Signal(syscall.SIGSTOP) }
+
+// Resume has it go on.
+func (c *Containerd) Resume() error { return c.process.Process.Signal(syscall.SIGCONT) }
 
 // Kill ends it as a crash does.
 func (c *Containerd) Kill() {
