@@ -52,6 +52,20 @@ func TestImage(t *testing.T) {
 	if !strings.Contains(got.Error, "nobody-here") || !strings.Contains(got.Error, "passwd") {
 		t.Errorf("an unknown account: got %+v", got)
 	}
+	linked := hosted(t, v1.Config{User: "worker"}, containertest.Link("etc/passwd", "/nix/passwd"),
+		containertest.Link("etc/group", "/nix/down/../group"), containertest.Link("nix", "/store"),
+		containertest.File("store/down/other", nil),
+		containertest.File("store/passwd", []byte("worker:x:1234:1234::/home/worker:/bin/sh\n")),
+		containertest.File("store/group", []byte("worker:x:1234:\nmore:x:77:worker\n")))
+	b.start(t, driver.Task{ID: "linked", Container: linked, Command: shell("id -u; id -G")})
+	if got, want := b.output(t, "linked", false), "1234\n1234 77\n"; got != want {
+		t.Errorf("with accounts behind absolute links: got %q, want %q", got, want)
+	}
+	b.start(t, driver.Task{ID: "circle", Command: shell("id -G"),
+		Container: hosted(t, v1.Config{}, containertest.Link("etc/group", "/etc/group"))})
+	if got := b.exited(t, "circle"); !strings.Contains(got.Error, "the image's /etc/group: ") {
+		t.Errorf("with groups that cannot be read: got %+v", got)
+	}
 	empty := hosted(t, v1.Config{})
 	if err := b.Start(b.ctx, driver.Task{ID: "empty", Container: empty}); err == nil ||
 		!strings.Contains(err.Error(), "give the task a command") {

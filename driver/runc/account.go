@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"syscall"
 
+	"github.com/containerd/continuity/fs"
 	"github.com/moby/sys/user"
 )
 
@@ -43,17 +45,27 @@ func (b *Bundle) setAccount(name string) error {
 // accountsBytesMax bounds a file of accounts: the machine reads all of it, for whoever made the image.
 const accountsBytesMax = 1 << 20
 
-// readAccounts reads a file of the image, which need not have it. What is no file is not opened: who opens a FIFO may
-// wait for ever, and who opens a device may have the machine do something.
+// readAccounts reads a file of the image, which need not have it. Links are followed as programs of the image find
+// them: absolute ones begin at its root. What is no file is not opened: who opens a FIFO may wait for ever, and who
+// opens a device may have the machine do something.
 func readAccounts(root *os.Root, path string) ([]byte, error) {
-	info, err := root.Stat(path)
-	if err != nil {
-		return nil, nil
+	at, err := fs.RootPath(root.Name(), path)
+	if err == nil {
+		at, err = filepath.Rel(root.Name(), at)
 	}
-	if !info.Mode().IsRegular() {
+	var info os.FileInfo
+	if err == nil {
+		info, err = root.Stat(at)
+	}
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("the image's /%s: %w", path, err)
+	case !info.Mode().IsRegular():
 		return nil, fmt.Errorf("the image's /%s is no file", path)
 	}
-	file, err := root.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	file, err := root.OpenFile(at, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, err
 	}
