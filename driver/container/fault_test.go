@@ -122,6 +122,28 @@ func wantKept(t *testing.T, kept func() []string, most int) {
 	}
 }
 
+// TestPullWithoutContainerd has containerd, not the registry, be what does not answer.
+func TestPullWithoutContainerd(t *testing.T) {
+	t.Parallel()
+	c := own(t)
+	d := impatient(t, c)
+	image := hosted(t, v1.Config{}).Image
+	wants := func(how string) {
+		t.Helper()
+		_, err := d.Pull(context.Background(), driver.Image{Name: image}, func(string) {})
+		if want := "containerd at " + c.Socket + " does not answer: "; err == nil || !strings.Contains(err.Error(), want) ||
+			strings.Contains(err.Error(), "registry") {
+			t.Errorf("pulling while containerd %s: got %v, want that %s", how, err, want)
+		}
+	}
+	if err := c.Hang(); err != nil {
+		t.Fatal(err)
+	}
+	wants("hangs")
+	c.Kill()
+	wants("is down")
+}
+
 // badRegistries are registries that hang, stall, lie and refuse, as names of images and what is said of them. The
 // digest of one of them is another's.
 func badRegistries(t *testing.T, pinned string) map[string]string {

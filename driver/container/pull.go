@@ -32,6 +32,7 @@ func (e *engine) Pull(ctx context.Context, wanted driver.Image,
 	if lack := e.there.Load().lack; lack != nil {
 		return "", fmt.Errorf("image %q: no containers run here: %w", named, lack)
 	}
+	caller := ctx
 	ctx, cancel := context.WithCancelCause(e.within(ctx))
 	defer cancel(nil)
 	p := &pull{engine: e, name: name, tell: tell, resolver: image.Registries(ctx, e.configOf(wanted.Task))}
@@ -46,7 +47,20 @@ func (e *engine) Pull(ctx context.Context, wanted driver.Image,
 	if errors.As(context.Cause(ctx), &stalled) {
 		err = stalled
 	}
+	if silence := e.silence(); silence != nil && caller.Err() == nil {
+		err = silence
+	}
 	return "", fmt.Errorf("image %q: %w", named, err)
+}
+
+// silence says that containerd does not answer, nil if it does: what it cannot be asked is no fault of a registry.
+func (e *engine) silence() error {
+	ctx, cancel := e.context()
+	defer cancel()
+	if _, err := e.client.Version(ctx); err != nil {
+		return fmt.Errorf("containerd at %s does not answer: %w", e.socket, err)
+	}
+	return nil
 }
 
 // configOf returns the credentials with which a registry is asked for a task, nil for none.

@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/url"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"time"
@@ -70,10 +71,20 @@ func isolation(config *settings.Agent) (all []finding) {
 		return append(all, finding{weak, "containers", lack.Error(), remedy})
 	}
 	if missing := tasks.Missing(); missing != nil {
-		return append(all, finding{weak, "containers", missing.Error(),
-			"for tasks with an image: apt-get install containerd runc; others do without"})
+		return append(all, finding{weak, "containers", missing.Error(), "for tasks with an image: " + containersRemedy() +
+			"; others do without"})
 	}
 	return append(all, finding{fine, "containers", "containerd " + tasks.Version() + " at " + config.Containerd, ""})
+}
+
+// containersRemedy is what is to be done where no containers run.
+func containersRemedy() string {
+	for _, program := range []string{"containerd", "runc", "nsenter"} {
+		if _, err := exec.LookPath(program); err != nil {
+			return "apt-get install containerd runc util-linux"
+		}
+	}
+	return "systemctl start containerd, or say with --containerd where it listens"
 }
 
 // disk looks whether the data folder can be written, and how much is free.
