@@ -2,6 +2,7 @@ package container_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -20,10 +21,12 @@ import (
 	"github.com/containerd/containerd/v2/pkg/namespaces"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/random"
+	"golang.org/x/sys/unix"
 
 	"starling/driver"
 	"starling/driver/container"
 	"starling/driver/container/containertest"
+	"starling/driver/disk"
 	"starling/driver/process"
 	"starling/driver/scope"
 )
@@ -119,6 +122,36 @@ func wantKept(t *testing.T, kept func() []string, most int) {
 	}
 	if len(left) > most {
 		t.Errorf("containerd keeps\n%s", strings.Join(left, "\n"))
+	}
+}
+
+// TestPullAsksForRoom has an image that is larger than the disk of containerd: no layer of it is brought.
+func TestPullAsksForRoom(t *testing.T) {
+	t.Parallel()
+	need(t)
+	folder := t.TempDir()
+	if err := unix.Mount("tmpfs", folder, "tmpfs", 0, "size=24m"); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = unix.Unmount(folder, unix.MNT_DETACH) })
+	c, err := containertest.Start(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Kill)
+	d := impatient(t, c)
+	noise, err := random.Image(6<<20, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, pinned := registry.Push(t, "roomy:1", containertest.For(t, noise, "linux", runtime.GOARCH, v1.Config{}))
+	_, err = d.Pull(context.Background(), driver.Image{Name: pinned}, func(string) {})
+	if !errors.Is(err, disk.ErrNoRoom) || strings.Contains(err.Error(), "the registry") {
+		t.Errorf("pulling 12 MiB to a disk of 24: got %v, want that there is not enough room", err)
+	}
+	small := hosted(t, v1.Config{}).Image
+	if _, err := d.Pull(context.Background(), driver.Image{Name: small}, func(string) {}); err != nil {
+		t.Errorf("pulling an image for which there is room: %v", err)
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 
 	"starling/driver"
+	"starling/driver/disk"
 	"starling/driver/image"
 )
 
@@ -196,6 +197,8 @@ func (e *engine) lock(ctx context.Context, name string) (release func(), err err
 func (p *pull) explain(err error) error {
 	registry := reference.Domain(p.name)
 	switch {
+	case errors.Is(err, disk.ErrNoRoom):
+		return err
 	case errdefs.IsNotFound(err) && len(p.counted()) > 0:
 		return fmt.Errorf("it has nothing for %s: %w", platforms.DefaultString(), err)
 	case errdefs.IsFailedPrecondition(err), errors.Is(err, io.ErrUnexpectedEOF):
@@ -228,9 +231,20 @@ func (p *pull) handle(ctx context.Context, part ocispec.Descriptor) ([]ocispec.D
 		}
 	}
 	p.mu.Lock()
-	defer p.mu.Unlock()
 	p.parts = append(p.parts, part)
-	return nil, nil
+	p.mu.Unlock()
+	return nil, p.room(ctx)
+}
+
+// room is a disk.ErrNoRoom if the disk of containerd would be full with what is to be brought: each layer is kept as it
+// comes, and unpacked, which takes as much again or more.
+func (p *pull) room(ctx context.Context) error {
+	root := p.engine.there.Load().root
+	if root == "" {
+		return nil
+	}
+	now, all := p.progress(ctx)
+	return disk.SpareFor(root, 2*(all-now))
 }
 
 func (p *pull) counted() []ocispec.Descriptor {
