@@ -59,6 +59,7 @@ func TestScripts(t *testing.T) {
 			env.Setenv("RULES", strconv.Itoa(int(rules.Released)))
 			env.Setenv("NEXT_RULES", strconv.Itoa(int(rules.Released)+1))
 			env.Setenv("TMPDIR", t.TempDir()) // short: sockets and FIFOs live below it
+			env.Defer(func() { endRemains(env.WorkDir) })
 			env.Values[programsKey{}] = map[string]*program{}
 			env.Values[providerKey{}] = &providertest.Provider{}
 			env.Values[vaultKey{}] = new(*vaulttest.Server)
