@@ -130,7 +130,7 @@ function SignedIn() {
           <Line />
         </span>
       </nav>
-      {line.value.state === 'lost' && (
+      {(line.value.state === 'lost' || line.value.state === 'stale') && (
         <p class="lost" role="alert">
           Not up to date: {line.value.why} Trying again.
         </p>

@@ -2,12 +2,15 @@
 
 import {useEffect, useRef, useState} from 'preact/hooks'
 import {stream} from './api.js'
-import {at, epoch, seen} from './store.js'
+import {at, epoch, pause, seen} from './store.js'
 import {text} from './words.js'
 import {Failed} from './parts.jsx'
 
 const tailBytes = 16 << 10
 const keptMax = 64 << 10
+
+// lasting are the failures after which nothing else comes of asking again.
+const lasting = ['signed_out', 'not_found', 'invalid_argument', 'permission_denied', 'unauthenticated']
 
 const bytesOf = (base64) => Uint8Array.from(atob(base64), (c) => c.charCodeAt(0))
 
@@ -18,25 +21,44 @@ export function Logs({job, task, slot}) {
   useEffect(() => {
     if (at.value != null || !seen.value) return
     const abort = new AbortController()
-    const decoder = new TextDecoder()
     let all = ''
     let frame = 0
+    const draw = () => {
+      frame ||= requestAnimationFrame(() => {
+        frame = 0
+        setState({text: all, failure: null})
+      })
+    }
+    // once reads until the output ends. After a break it reads the end again, as far back as is shown.
+    const once = (began) => {
+      const decoder = new TextDecoder()
+      const request = {job, task, slot, stream: which, follow: true, tail_bytes: String(all ? keptMax : tailBytes)}
+      let read = ''
+      const visit = (message) => {
+        began()
+        if (message.data) {
+          read = (read + decoder.decode(bytesOf(message.data), {stream: true})).slice(-keptMax)
+          all = read
+        }
+        draw()
+      }
+      return stream('Logs', request, visit, {signal: abort.signal})
+    }
+    const follow = async () => {
+      for (let wait = 250; ; wait = Math.min(wait * 2, 5000)) {
+        try {
+          return await once(() => (wait = 250))
+        } catch (failure) {
+          if (abort.signal.aborted) return
+          setState({text: all, failure})
+          if (lasting.includes(failure.code)) return
+        }
+        await pause(wait)
+        if (abort.signal.aborted) return
+      }
+    }
     setState({text: '', failure: null})
-    stream(
-      'Logs',
-      {job, task, slot, stream: which, follow: true, tail_bytes: String(tailBytes)},
-      (message) => {
-        if (!message.data) return
-        all = (all + decoder.decode(bytesOf(message.data), {stream: true})).slice(-keptMax)
-        frame ||= requestAnimationFrame(() => {
-          frame = 0
-          setState({text: all, failure: null})
-        })
-      },
-      {signal: abort.signal},
-    ).catch((failure) => {
-      if (!abort.signal.aborted) setState({text: all, failure})
-    })
+    follow()
     return () => {
       abort.abort()
       cancelAnimationFrame(frame)

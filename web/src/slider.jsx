@@ -2,7 +2,7 @@
 
 import {useEffect, useRef, useState} from 'preact/hooks'
 import {call} from './api.js'
-import {at, head, link, route, set, shown} from './store.js'
+import {at, head, line, link, route, set, shown} from './store.js'
 import {date} from './words.js'
 
 // oldestIndex asks for the oldest index that a peer still knows; there is nothing to see before the first entry.
@@ -112,7 +112,7 @@ export function Slider() {
         ›
       </button>
       <output>
-        {at.value == null ? 'live' : `${value}`}
+        {at.value == null ? line.value.state : `${value}`}
         <span class="calm">{time ? date(time) : ''}</span>
       </output>
       <button class="live" onClick={() => go(newest)} disabled={at.value == null}>

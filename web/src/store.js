@@ -2,7 +2,7 @@
 
 import {computed, signal} from '@preact/signals'
 import {useEffect, useLayoutEffect, useRef, useState} from 'preact/hooks'
-import {call, callAll, stream} from './api.js'
+import {call, callAll, Failure, stream} from './api.js'
 
 const read = () => {
   const [path, query] = (location.hash.slice(1) || '/').split('?')
@@ -62,7 +62,7 @@ function reading() {
 }
 
 const listeners = new Set()
-const pause = (ms) => new Promise((done) => setTimeout(done, ms))
+export const pause = (ms) => new Promise((done) => setTimeout(done, ms))
 
 // saw notes how far the journal is, the first time at once, and then once a frame.
 let newest = head.value
@@ -99,22 +99,47 @@ async function whileSeen(work) {
   }
 }
 
+// silentMax is how long a peer may tell nothing, in ms: a stream has a bookmark every ten seconds.
+const silentMax = 12_000
+
+// whileHeard does the work with a signal that is aborted also when it has heard nothing for long; it calls heard.
+async function whileHeard(signal, work) {
+  const silent = new AbortController()
+  let timer = 0
+  const heard = () => {
+    clearTimeout(timer)
+    timer = setTimeout(() => silent.abort(), silentMax)
+  }
+  heard()
+  try {
+    return await work(AbortSignal.any([signal, silent.signal]), heard)
+  } catch (failure) {
+    if (silent.signal.aborted && !signal.aborted)
+      throw new Failure('stale', `the peer has told nothing for ${silentMax / 1000} seconds.`)
+    throw failure
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
 // follow reads what changes for as long as the page is there. After a break it goes on where it was, by any peer.
 export async function follow() {
   let resume = null
   let wait = 250
-  const read = async (signal) => {
+  const read = async (signal, heard) => {
     if (resume == null) {
       const info = await call('Info', {}, {signal})
+      heard()
       saw(info)
       resume = info.index
       epoch.value++
     }
-    line.value = {state: 'live', why: ''}
     await stream(
       'Watch',
       {after: String(resume)},
       (message) => {
+        heard()
+        if (line.value.state !== 'live') line.value = {state: 'live', why: ''}
         wait = 250
         resume = message.resume
         saw(message)
@@ -126,7 +151,7 @@ export async function follow() {
   }
   for (;;) {
     try {
-      await whileSeen(read)
+      await whileSeen((signal) => whileHeard(signal, read))
       if (!seen.value) wait = 250
     } catch (failure) {
       if (failure.code === 'signed_out') {
@@ -135,7 +160,7 @@ export async function follow() {
       }
       if (['not_found', 'resource_exhausted', 'invalid_argument', 'out_of_range'].includes(failure.code))
         resume = null
-      line.value = {state: 'lost', why: failure.message}
+      line.value = {state: failure.code === 'stale' ? 'stale' : 'lost', why: failure.message}
     }
     await pause(wait)
     wait = Math.min(wait * 2, 5000)
