@@ -1,4 +1,5 @@
-// Package disk watches how much tasks write, and ends what writes more than it may and what fills the disk.
+// Package disk watches how much tasks write, ends what writes more than it may and what fills the disk, and deletes
+// what tasks have left.
 //
 // What counts is what files in a task's own folders take on the disk, a file with several names once. Files that were
 // deleted while a program has them open are not seen.

@@ -187,14 +187,14 @@ func (a *Archive) remove(path string) error {
 		return nil
 	}
 	if room, err := disk.RoomOf(a.folder); err != nil || room.Tight() {
-		return os.RemoveAll(path)
+		return disk.RemoveAll(path)
 	}
 	doomed, err := os.MkdirTemp(a.Path(doomedFolder), "")
 	if err == nil {
 		err = os.Rename(path, filepath.Join(doomed, filepath.Base(path)))
 	}
 	if err != nil {
-		return os.RemoveAll(path)
+		return disk.RemoveAll(path)
 	}
 	select {
 	case a.dooms <- struct{}{}:
@@ -215,7 +215,7 @@ func (a *Archive) Clear(ctx context.Context, warn func(error)) {
 			if ctx.Err() != nil {
 				return
 			}
-			if err := os.RemoveAll(filepath.Join(a.Path(doomedFolder), entry.Name())); err != nil && !told[entry.Name()] {
+			if err := disk.RemoveAll(filepath.Join(a.Path(doomedFolder), entry.Name())); err != nil && !told[entry.Name()] {
 				told[entry.Name()] = true
 				warn(fmt.Errorf("delete what is left of ended tasks: %w", err))
 			}

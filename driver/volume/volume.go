@@ -76,7 +76,7 @@ func (k *Keeper) DeleteVolumes(set string) error {
 		err = os.Rename(filepath.Join(k.Dir, name), filepath.Join(doomed, name))
 	}
 	if err == nil || errors.Is(err, os.ErrNotExist) { // somebody else has deleted it meanwhile
-		err = os.RemoveAll(doomed)
+		err = disk.RemoveAll(doomed)
 	}
 	if err != nil {
 		return fmt.Errorf("delete the volumes %q: %w", set, err)
@@ -128,7 +128,7 @@ func (k *Keeper) receive(set, name string, from io.Reader) error {
 		err = os.Rename(incoming, final)
 	}
 	if err != nil {
-		return errors.Join(err, os.RemoveAll(incoming))
+		return errors.Join(err, disk.RemoveAll(incoming))
 	}
 	return errors.Join(record.Sync(k.Dir), keep(filepath.Join(k.Dir+keptSuffix, name)))
 }
@@ -162,7 +162,7 @@ func (k *Keeper) Sweep(beside *sync.WaitGroup) {
 	entries, _ := os.ReadDir(k.Dir)
 	for _, entry := range entries {
 		if strings.HasPrefix(entry.Name(), deletedPrefix) || strings.HasPrefix(entry.Name(), incomingPrefix) {
-			beside.Go(func() { _ = os.RemoveAll(filepath.Join(k.Dir, entry.Name())) })
+			beside.Go(func() { _ = disk.RemoveAll(filepath.Join(k.Dir, entry.Name())) })
 		}
 	}
 }

@@ -174,7 +174,7 @@ func (o *Outputs) empty(set terms.OutputSet, name string) error {
 	}
 	entries, err := os.ReadDir(path)
 	for _, entry := range entries {
-		err = errors.Join(err, os.RemoveAll(filepath.Join(path, entry.Name())))
+		err = errors.Join(err, disk.RemoveAll(filepath.Join(path, entry.Name())))
 	}
 	return err
 }
@@ -263,7 +263,7 @@ func (o *Outputs) bring(ctx context.Context, in *reaction.Input, path, beside st
 	if err != nil {
 		return later(err)
 	}
-	if err := errors.Join(os.RemoveAll(path), os.Rename(incoming, path)); err != nil {
+	if err := errors.Join(disk.RemoveAll(path), os.Rename(incoming, path)); err != nil {
 		return err
 	}
 	return m.Keep(beside)
