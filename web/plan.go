@@ -143,7 +143,7 @@ func (p planner) jobs(ctx context.Context, text []byte) (all []plannedJob, err e
 			if err != nil {
 				return err
 			}
-			if !status.GetJob().GetFinal() {
+			if !draft.HasEnded(status.GetJob()) {
 				job.Against = status.GetJob().GetVersion()
 			}
 		}

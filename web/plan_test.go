@@ -132,6 +132,20 @@ after: [first]
 tasks: [{name: a, command: "true"}]
 `
 
+// TestPlanOfFailedService plans a new version of what has failed for good, and a new job where one has ended.
+func TestPlanOfFailedService(t *testing.T) {
+	b, peer := beside(t)
+	for finished, against := range map[uint64]uint32{0: 4, 9: 0} {
+		peer.status = &starlingv1.JobStatusResponse{
+			Job: &starlingv1.Job{Name: "second", Version: 4, Final: true, FinishedIndex: finished}}
+		got := plan{}
+		b.ask("/plan", map[string]any{"text": twoJobs}, &got)
+		if len(got.Jobs) != 2 || got.Jobs[1].Against != against {
+			t.Errorf("finished at %d: got %+v, want it against %d", finished, got.Jobs, against)
+		}
+	}
+}
+
 func TestPlanOfAFile(t *testing.T) {
 	b, peer := beside(t)
 	out := &browser{T: t, page: b.page}

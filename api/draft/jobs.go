@@ -11,6 +11,10 @@ import (
 	"starling/terms"
 )
 
+// HasEnded tells whether a job has ended for good, so that its name is free. A service of which all has failed has a
+// final status too, but has not ended: it may get a new version.
+func HasEnded(job *starlingv1.Job) bool { return job.GetFinishedIndex() != 0 }
+
 // Planned is what running one job of a file would do. It has a plan, or says for which job of the same file it waits.
 type Planned struct {
 	Document *jobspec.Document

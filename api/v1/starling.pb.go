@@ -7601,7 +7601,8 @@ type Job struct {
 	Type string `protobuf:"bytes,3,opt,name=type,proto3" json:"type,omitempty"`
 	// pending, running, suspended, stopping, succeeded, failed, stopped, or idle: scaled to none.
 	Status string `protobuf:"bytes,4,opt,name=status,proto3" json:"status,omitempty"`
-	// Whether the status is final.
+	// Whether nothing more happens by itself: it has ended, or is a service of which all has failed, which may still get a
+	// new version and has no finished_index.
 	Final   bool   `protobuf:"varint,5,opt,name=final,proto3" json:"final,omitempty"`
 	Version uint32 `protobuf:"varint,6,opt,name=version,proto3" json:"version,omitempty"`
 	// Over all tasks.

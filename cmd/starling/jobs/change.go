@@ -160,7 +160,7 @@ func living(ctx context.Context, peer *client.Client, job string) (*starlingv1.J
 		return nil, err
 	case status == nil:
 		return nil, fmt.Errorf("there is no job %s: `starling ps` lists them", job)
-	case status.GetJob().GetFinal():
+	case draft.HasEnded(status.GetJob()):
 		return nil, exit.Fail(exit.Conflict, "job %s has ended already: %s", job, status.GetJob().GetStatus())
 	}
 	return status, nil
@@ -257,7 +257,7 @@ A NAME with * or ? stands for all jobs that it matches, after a question.`,
 func waitStopped(ctx context.Context, r *remote.Remote, t *tracker, timeout time.Duration) error {
 	following, interrupted, release := console.Attached(ctx, timeout)
 	defer release()
-	t.reached = func(status *starlingv1.JobStatusResponse) bool { return status.GetJob().GetFinal() }
+	t.reached = func(status *starlingv1.JobStatusResponse) bool { return draft.HasEnded(status.GetJob()) }
 	err := t.wait(following)
 	for _, job := range t.jobs {
 		switch {

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"starling/api/client"
+	"starling/api/draft"
 	starlingv1 "starling/api/v1"
 	"starling/api/words"
 	"starling/cluster/workload"
@@ -131,7 +132,7 @@ func (l *listing) choose(answer *starlingv1.ListJobsResponse) (hidden int, more 
 	for _, job := range answer.GetJobs() {
 		switch isOther := l.kind != "" && job.GetType() != l.kind || l.status != "" && job.GetStatus() != l.status; {
 		case isOther:
-		case job.GetFinal() && !l.all && l.status == "":
+		case draft.HasEnded(job) && !l.all && l.status == "":
 			hidden++
 		default:
 			chosen = append(chosen, job)
@@ -174,7 +175,7 @@ func (l *listing) compare(a, b *starlingv1.Job) int {
 // unhealthy counts the instances that should be healthy and are not; those of batch jobs need not be.
 func unhealthy(job *starlingv1.Job) uint32 {
 	c := job.GetCounts()
-	if job.GetFinal() || job.GetType() == "batch" {
+	if draft.HasEnded(job) || job.GetType() == "batch" {
 		return 0
 	}
 	return c.GetDesired() - min(c.GetDesired(), c.GetRunning()-c.GetNotHealthy())
@@ -183,7 +184,7 @@ func unhealthy(job *starlingv1.Job) uint32 {
 // healthyText tells how many of the wanted instances are healthy: "2/3", "-" if none need be.
 func healthyText(job *starlingv1.Job) string {
 	wanted := job.GetCounts().GetDesired()
-	if job.GetFinal() || job.GetType() == "batch" || wanted == 0 {
+	if draft.HasEnded(job) || job.GetType() == "batch" || wanted == 0 {
 		return "-"
 	}
 	return fmt.Sprintf("%d/%d", wanted-unhealthy(job), wanted)

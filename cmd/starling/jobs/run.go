@@ -286,7 +286,7 @@ func warn(r *remote.Remote, job terms.JobName, warnings []string) {
 // present returns how a job stands; nil if there is none, or it has ended, so that a new one would take its name.
 func present(ctx context.Context, peer *client.Client, job string) (*starlingv1.JobStatusResponse, error) {
 	status, err := target.Known(ctx, peer, job)
-	if status.GetJob().GetFinal() {
+	if draft.HasEnded(status.GetJob()) {
 		return nil, err
 	}
 	return status, err
@@ -352,24 +352,13 @@ func results(r *remote.Remote, t *tracker) error {
 func failures(r *remote.Remote, t *tracker) error {
 	failed := []string{}
 	for _, job := range t.jobs {
-		status, u := job.last.GetJob().GetStatus(), job.last.GetJob().GetUpdate()
-		if u.GetFinal() && u.GetState() != draft.Succeeded && !job.unchanged &&
-			(!job.last.GetJob().GetFinal() || u.GetFrom() != 0) {
-			r.Hint("%s: %s", job.name, draft.UpdateText(u))
-			failed = append(failed, job.name)
-		} else if status == "failed" || status == "stopped" {
+		if hasFailed(r, job) {
 			failed = append(failed, job.name)
 		}
-		if status == suspended {
-			r.Hint("%s is suspended: it goes on with starling job resume %s", job.name, job.name)
-			if !job.startedSuspended {
-				failed = append(failed, job.name)
-			}
-		}
-		if status == idle {
+		switch u := job.last.GetJob().GetUpdate(); {
+		case job.last.GetJob().GetStatus() == idle:
 			r.Hint("%s has no instances: starling scale %s=NUMBER gives it some", job.name, job.name)
-		}
-		if u.GetState() == draft.Paused {
+		case u.GetState() == draft.Paused:
 			r.Hint("%s: %s\nhint: starling job update resume %s", job.name, draft.UpdateText(u), job.name)
 		}
 	}
@@ -378,4 +367,25 @@ func failures(r *remote.Remote, t *tracker) error {
 	}
 	return fmt.Errorf("not all went well: %q\nhint: starling job status %s; starling logs %s", failed, failed[0],
 		failed[0])
+}
+
+// hasFailed tells whether a job did not get where it was to, and says what only that job can tell of it.
+func hasFailed(r *remote.Remote, job *tracked) bool {
+	now := job.last.GetJob()
+	if now.GetStatus() == suspended {
+		r.Hint("%s is suspended: it goes on with starling job resume %s", job.name, job.name)
+		if !job.startedSuspended {
+			return true
+		}
+	}
+	switch u := now.GetUpdate(); {
+	case u.GetFinal() && u.GetState() != draft.Succeeded && !job.unchanged && (!now.GetFinal() || u.GetFrom() != 0):
+		r.Hint("%s: %s", job.name, draft.UpdateText(u))
+	case now.GetStatus() != "failed" && now.GetStatus() != "stopped":
+		return false
+	}
+	if job.unchanged && !draft.HasEnded(now) {
+		r.Hint("%[1]s is as its file says; where the fault was not in that: starling job restart %[1]s", job.name)
+	}
+	return true
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"starling/api/client"
+	"starling/api/draft"
 	"starling/api/words"
 	"starling/cmd/starling/exit"
 	"starling/cmd/starling/remote"
@@ -102,7 +103,7 @@ func matches(ctx context.Context, peer *client.Client, pattern string) (found []
 		return nil, err
 	}
 	for _, job := range answer.GetJobs() {
-		if isMatch, _ := path.Match(pattern, job.GetName()); isMatch && !job.GetFinal() {
+		if isMatch, _ := path.Match(pattern, job.GetName()); isMatch && !draft.HasEnded(job) {
 			found = append(found, job.GetName())
 		}
 	}

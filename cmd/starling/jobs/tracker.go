@@ -247,8 +247,8 @@ func endInJournal(ctx context.Context, peer *client.Client, name string, from ui
 	_ = peer.TailJournal(ctx, &starlingv1.TailJournalRequest{From: from},
 		func(answer *starlingv1.TailJournalResponse) error {
 			for _, effect := range answer.GetEntry().GetEffects() {
-				if effect.GetJob() == name && !e.status.GetJob().GetFinal() {
-					e.take(effect)
+				if effect.GetJob() == name && !draft.HasEnded(e.status.GetJob()) {
+					e.take(effect, answer.GetEntry().GetIndex())
 				}
 			}
 			return nil
@@ -264,8 +264,8 @@ type ending struct {
 	order  []string
 }
 
-// take notes what an entry did to the job.
-func (e *ending) take(effect *starlingv1.EffectWords) {
+// take notes what the entry at index did to the job.
+func (e *ending) take(effect *starlingv1.EffectWords, index uint64) {
 	_, reason, _ := strings.Cut(effect.GetText(), ": ")
 	switch effect.GetKind() {
 	case "ended":
@@ -275,7 +275,7 @@ func (e *ending) take(effect *starlingv1.EffectWords) {
 		}
 		e.slots[slot] = endedSlot(effect, reason)
 	case "job finished":
-		job := &starlingv1.Job{Name: e.name, Status: reason, Final: true, Counts: &starlingv1.Counts{}}
+		job := &starlingv1.Job{Name: e.name, Status: reason, Final: true, FinishedIndex: index, Counts: &starlingv1.Counts{}}
 		e.status = &starlingv1.JobStatusResponse{Job: job}
 		for _, name := range e.order {
 			slot := e.slots[name]

@@ -28,7 +28,7 @@ func TestEndInJournal(t *testing.T) {
 				if effect.Slot.Task != "" {
 					m.Allocation = terms.AllocationID{Slot: effect.Slot, Order: effect.Order}.String()
 				}
-				e.take(m)
+				e.take(m, uint64(s.Index))
 			}
 		}
 	}
