@@ -369,6 +369,12 @@ func failures(r *remote.Remote, t *tracker) error {
 		failed[0])
 }
 
+// isWell tells whether all wanted instances run and are healthy, as far as they need to be.
+func isWell(job *starlingv1.Job) bool {
+	c := job.GetCounts()
+	return c.GetRunning() >= c.GetDesired() && c.GetNotHealthy() == 0
+}
+
 // hasFailed tells whether a job did not get where it was to, and says what only that job can tell of it.
 func hasFailed(r *remote.Remote, job *tracked) bool {
 	now := job.last.GetJob()
@@ -379,8 +385,11 @@ func hasFailed(r *remote.Remote, job *tracked) bool {
 		}
 	}
 	switch u := now.GetUpdate(); {
-	case u.GetFinal() && u.GetState() != draft.Succeeded && !job.unchanged && (!now.GetFinal() || u.GetFrom() != 0):
+	case u.GetFinal() && u.GetState() != draft.Succeeded && !(job.unchanged && isWell(now)) &&
+		(!now.GetFinal() || u.GetFrom() != 0):
 		r.Hint("%s: %s", job.name, draft.UpdateText(u))
+	case job.late:
+		r.Hint("%s: not all of it is healthy within the progress_deadline of its update", job.name)
 	case now.GetStatus() != "failed" && now.GetStatus() != "stopped":
 		return false
 	}

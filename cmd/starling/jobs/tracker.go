@@ -46,6 +46,9 @@ type tracked struct {
 	startedSuspended bool
 	// unchanged tells that this command changed nothing, so that what its update came to is not its doing.
 	unchanged bool
+	// due is when a job that is as before has had its time to be healthy, zero for never; late tells that it was not.
+	due  time.Time
+	late bool
 }
 
 // update is news of the job with that number; err tells that no more will come.
@@ -103,11 +106,12 @@ func (t *tracker) wait(ctx context.Context) error {
 			if err := t.tellStalled(ctx); err != nil {
 				return err
 			}
+			left -= t.giveUp()
 		case u := <-news:
 			if u.err != nil {
 				return u.err
 			}
-			if t.take(u) {
+			if !t.jobs[u.number].done && t.take(u) {
 				left--
 			}
 		}
@@ -130,7 +134,7 @@ func (t *tracker) follow(ctx context.Context, number int, job tracked, news chan
 			job.from = status.GetIndex()
 		}
 		send(update{number: number, status: status})
-		return t.reached(status), nil
+		return t.arrived(&job, status), nil
 	})
 	if failure := (*wire.Failure)(nil); errors.As(err, &failure) && failure.Code == wire.NotFound && job.from > 0 {
 		if end := endInJournal(ctx, t.peer, job.name, job.from); end.GetJob().GetFinal() {
@@ -161,8 +165,30 @@ func (t *tracker) take(u update) bool {
 	if !t.quiet {
 		t.progress.Set(job.name, standing(u.status))
 	}
-	job.done = t.reached(u.status)
+	job.done = t.arrived(job, u.status)
+	deadline := u.status.GetSpec().GetUpdate().GetProgressDeadlineMillis()
+	if job.unchanged && job.due.IsZero() && deadline > 0 && u.status.GetJob().GetType() != "batch" {
+		job.due = time.Now().Add(time.Duration(deadline) * time.Millisecond)
+	}
 	return job.done
+}
+
+// arrived tells whether a job has reached its goal. One that is as before has no update that would find it healthy.
+func (t *tracker) arrived(job *tracked, status *starlingv1.JobStatusResponse) bool {
+	now := status.GetJob()
+	resting := now.GetFinal() || rests(now) || now.GetUpdate().GetFinal() && now.GetUpdate().GetState() != draft.Succeeded
+	return t.reached(status) && (!job.unchanged || resting || isWell(now))
+}
+
+// giveUp ends the waiting for jobs that are as before and have not become healthy in time, and returns how many.
+func (t *tracker) giveUp() (count int) {
+	for _, job := range t.jobs {
+		if !job.done && !job.due.IsZero() && time.Until(job.due) <= 0 {
+			job.done, job.late = true, true
+			count++
+		}
+	}
+	return count
 }
 
 // standing tells in a line how a job stands.
@@ -183,6 +209,9 @@ func (t *tracker) untilStall() time.Duration {
 	for _, job := range t.jobs {
 		if !job.stalls.IsZero() && !job.done {
 			next = min(next, max(time.Until(job.stalls), 0))
+		}
+		if !job.due.IsZero() && !job.done {
+			next = min(next, max(time.Until(job.due), 0))
 		}
 	}
 	return next
