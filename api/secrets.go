@@ -47,14 +47,14 @@ func (s *server) PutSecret(ctx context.Context,
 	if err != nil {
 		return nil, err
 	}
+	puts := view.SecretPuts{First: put.Secret}
+	if err = s.backend.Remembered(ctx, receipt.Index, puts.Read); err != nil {
+		return nil, err
+	}
 	if state, err = s.stateAt(ctx, uint64(receipt.Index)); err != nil {
 		return nil, err
 	}
-	answer := &starlingv1.PutSecretResponse{Index: uint64(receipt.Index)}
-	if kept := state.Registry().Secret(pool, request.GetName(), 0); kept != nil {
-		answer.Version = kept.Version
-	}
-	return answer, nil
+	return &starlingv1.PutSecretResponse{Index: uint64(receipt.Index), Version: puts.Version(state.Registry())}, nil
 }
 
 // sealed has what is put sealed; what is put again is sealed already.
