@@ -246,14 +246,19 @@ func TestServeEnds(t *testing.T) {
 	}
 	opened.Answer(NewServer(a, Options{}), a)
 	ended := make(chan error, 1)
-	err = ask(t, wire.UnixPrefix+socket).TailJournal(within(t), &starlingv1.TailJournalRequest{Follow: true},
-		func(answer *starlingv1.TailJournalResponse) error {
-			if answer.GetIndex() == 6 {
-				go func() { ended <- opened.Close() }()
-			}
-			return nil
-		})
-	if got := asFailure(t, err); got.Code != wire.Unavailable ||
+	transport := wire.Transport(nil)
+	defer transport.CloseIdleConnections()
+	answers, err := wire.Peer(transport, wire.UnixPrefix+socket).TailJournal(within(t),
+		&starlingv1.TailJournalRequest{Follow: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for answers.Receive() {
+		if answers.Msg().GetIndex() == 6 {
+			go func() { ended <- opened.Close() }()
+		}
+	}
+	if got := wire.FailureOf(answers.Err()); got.Code != wire.Unavailable ||
 		got.Reason != "this peer is stopping: ask another, or again in a moment" {
 		t.Errorf("got %+v", got)
 	}

@@ -269,17 +269,6 @@ func (c *Client) Info(ctx context.Context) (*starlingv1.InfoResponse, error) {
 	return unary(ctx, c, request, starlingv1connect.StarlingClient.Info)
 }
 
-// TailJournal visits entries until there are no more, visit returns an error, or, if it follows, until ctx ends. A
-// connection that breaks is an error: what was visited last tells where to go on.
-func (c *Client) TailJournal(
-	ctx context.Context, request *starlingv1.TailJournalRequest, visit func(*starlingv1.TailJournalResponse) error,
-) error {
-	request.MinIndex = c.least(request.MinIndex)
-	return stream(ctx, c, streamCall[starlingv1.TailJournalRequest, starlingv1.TailJournalResponse]{
-		request: request, method: starlingv1connect.StarlingClient.TailJournal, visit: visit,
-	})
-}
-
 // Watch visits what there is, and then what changes, until visit returns an error or ctx ends. A connection that breaks
 // is an error: what the last response says in resume tells where to go on, at any peer.
 func (c *Client) Watch(
@@ -316,16 +305,6 @@ func (c *Client) Export(
 ) error {
 	return stream(ctx, c, streamCall[starlingv1.ExportRequest, starlingv1.ExportResponse]{
 		request: request, method: starlingv1connect.StarlingClient.Export, visit: visit,
-	})
-}
-
-// Logs visits pieces of output; the first has no data and says whose output it is.
-func (c *Client) Logs(
-	ctx context.Context, request *starlingv1.LogsRequest, visit func(*starlingv1.LogsResponse) error,
-) error {
-	request.MinIndex = c.least(request.MinIndex)
-	return stream(ctx, c, streamCall[starlingv1.LogsRequest, starlingv1.LogsResponse]{
-		request: request, method: starlingv1connect.StarlingClient.Logs, visit: visit,
 	})
 }
 
@@ -406,9 +385,10 @@ type streamCall[Q, A any] struct {
 // stream is like unary until the first answer has come.
 func stream[Q, A any](ctx context.Context, c *Client, call streamCall[Q, A]) error {
 	var answers *connect.ServerStreamForClient[A]
-	more := false
+	more, at := false, 0
 	err := c.retry(ctx, func(peer starlingv1connect.StarlingClient) error {
 		var err error
+		at = slices.Index(c.peers, peer)
 		answers, err = call.method(peer, ctx, call.request)
 		if err != nil {
 			return err
@@ -429,5 +409,8 @@ func stream[Q, A any](ctx context.Context, c *Client, call streamCall[Q, A]) err
 			return err
 		}
 	}
-	return c.failure(answers.Err())
+	if answers.Err() != nil && ctx.Err() == nil { // another may do better
+		c.current.CompareAndSwap(uint32(at), uint32((at+1)%len(c.peers)))
+	}
+	return c.broken(answers.Err(), c.addresses[at])
 }

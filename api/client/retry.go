@@ -77,6 +77,19 @@ func retriable(err error) bool {
 	return code == wire.Unavailable || code == wire.Unknown || code == wire.Exhausted && wire.FailureOf(err).Decided
 }
 
+// broken returns what ended a stream of answers from the peer at an address, nil for its end.
+func (c *Client) broken(err error, address string) error {
+	failure := wire.FailureOf(err)
+	switch {
+	case failure == nil:
+		return nil
+	case failure.Code != wire.Unavailable || failure.Decided || connect.IsWireError(err):
+		return failure
+	}
+	failure.Reason = fmt.Sprintf("the peer at %s answers no more: %s", address, failure.Reason)
+	return unreachable{failure}
+}
+
 // failure returns what the error of a call tells, nil for none, and of several peers why each did not answer.
 func (c *Client) failure(err error, whys ...string) error {
 	failure := wire.FailureOf(err)

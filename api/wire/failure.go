@@ -2,6 +2,7 @@ package wire
 
 import (
 	"errors"
+	"io"
 
 	"connectrpc.com/connect"
 
@@ -100,6 +101,9 @@ func FailureOf(err error) *Failure {
 	received := (*connect.Error)(nil)
 	if !errors.As(err, &received) {
 		return &Failure{Code: Internal, Reason: err.Error()}
+	}
+	if errors.Is(received, io.ErrUnexpectedEOF) && !connect.IsWireError(err) {
+		return &Failure{Code: Unavailable, Reason: "the connection broke off in the middle of an answer"}
 	}
 	failure := &Failure{Code: Internal, Reason: received.Message()}
 	for _, pair := range codes() {
