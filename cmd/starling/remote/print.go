@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v4"
@@ -102,9 +103,15 @@ func yamlOf(text []byte) ([]byte, error) {
 	return yaml.Dump(&node)
 }
 
+// words11 are texts, in small letters, that mean something else to readers of YAML 1.1.
+func words11() []string { return strings.Fields("= << y n yes no on off") }
+
 // plain drops the styles that came from JSON; the dumper quotes again what needs quotes.
 func plain(node *yaml.Node) {
 	node.Style = 0
+	if node.Kind == yaml.ScalarNode && slices.Contains(words11(), strings.ToLower(node.Value)) {
+		node.Style = yaml.DoubleQuotedStyle
+	}
 	for _, child := range node.Content {
 		plain(child)
 	}

@@ -32,3 +32,11 @@ func TestAnswersAsText(t *testing.T) {
 		t.Errorf("got\n%s", out.String())
 	}
 }
+
+// TestYAMLOfOperator quotes what means something else to readers of YAML 1.1.
+func TestYAMLOfOperator(t *testing.T) {
+	got, err := yamlOf([]byte(`{"operator":"=","value":"yes","plain":"word"}`))
+	if want := "operator: \"=\"\nvalue: \"yes\"\nplain: word\n"; err != nil || string(got) != want {
+		t.Errorf("got %q, want %q (%v)", got, want, err)
+	}
+}
