@@ -115,6 +115,7 @@ func NewTopic() *cobra.Command {
 		fmt.Fprintf(&long, "  %3d  %s\n", m.status, m.meaning)
 	}
 	long.WriteString("\n\"starling run -- PROGRAM\" and \"starling exec\" end with the program's own status, 128 and the signal's number if a\n" +
-		"signal ended it; what goes wrong before the program has ended leads to a status of this table.\n")
+		"signal ended it; what goes wrong before the program has ended leads to a status of this table.\n" +
+		"\"starling plan\" ends with 1 if something would change, and with 2 for what leads to 1 elsewhere.\n")
 	return &cobra.Command{Use: "exit-codes", Short: "What the exit statuses mean", Long: long.String()}
 }
