@@ -116,6 +116,8 @@ type programOutput struct {
 	peer    *client.Client
 	shown   map[string]bool
 	readers sync.WaitGroup
+	mu      sync.Mutex
+	broken  []string // why not all was shown
 }
 
 // waitWithOutput follows a job of one instance like wait, and shows the instance's output meanwhile.
@@ -131,6 +133,11 @@ func waitWithOutput(ctx context.Context, r *remote.Remote, t *tracker) error {
 	late := time.AfterFunc(outputTimeout, cancel)
 	defer late.Stop()
 	output.readers.Wait()
+	if !errors.Is(programStatus("", t.jobs[0].last), errNotStarted) {
+		for _, why := range output.broken {
+			r.Hint("%s", why)
+		}
+	}
 	return err
 }
 
@@ -158,7 +165,9 @@ func (p *programOutput) copy(ctx context.Context, allocation, stream string) {
 		return err
 	})
 	if err != nil && ctx.Err() == nil {
-		p.remote.Hint("starling: the %s of %s broke off: %v", stream, allocation, err)
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.broken = append(p.broken, fmt.Sprintf("starling: the %s of %s broke off: %v", stream, allocation, err))
 	}
 }
 
@@ -206,6 +215,13 @@ func startProblem(ctx context.Context, peer *client.Client, submitted *starlingv
 		return ""
 	}
 	return reason
+}
+
+// tellStart tells why the program of a job could not be started, if that is how it ended.
+func tellStart(ctx context.Context, r *remote.Remote, peer *client.Client, job *tracked) {
+	if err := programStatus(job.name, job.last); errors.Is(err, errNotStarted) {
+		r.Hint("%v%s", err, startProblem(ctx, peer, &starlingv1.SubmitJobResponse{Job: job.name, Index: job.from}))
+	}
 }
 
 // problemList is the error for a job that the cluster would refuse.

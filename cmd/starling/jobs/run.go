@@ -165,7 +165,11 @@ func runFile(ctx context.Context, r *remote.Remote, file string, options runOpti
 		job.unchanged, job.from = unchanged[job.name], from[job.name]
 	}
 	if len(documents) == 1 && isProgram(&documents[0].Spec) && r.ForPeople() {
-		wait := func(ctx context.Context) error { return waitWithOutput(ctx, r, t) }
+		wait := func(ctx context.Context) error {
+			err := waitWithOutput(ctx, r, t)
+			tellStart(ctx, r, peer, t.jobs[0])
+			return err
+		}
 		return follow(ctx, r, t, options.timeout, following{wait, failures})
 	}
 	return follow(ctx, r, t, options.timeout, following{t.wait, results})
