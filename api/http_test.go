@@ -118,7 +118,7 @@ func TestBadRequests(t *testing.T) {
 		{"bad page of peers", "ListPeers", `{"page_token":"-1"}`, isJSON, 400,
 			"page_token must be the next_page_token of an answer"},
 		{"negative index", "Info", `{"min_index":-1}`, isJSON, 400, "field minIndex: -1"},
-		{"no such procedure", "Submit", "{}", isJSON, 404, "404 page not found"},
+		{"no such procedure", "Submit", "{}", isJSON, 404, "there is no procedure /starling.v1.Starling/Submit"},
 		{"a form", "SubmitJob", "a=b", "application/x-www-form-urlencoded", 415, "send JSON and say so"},
 		{"no kind", "SubmitJob", "{}", "", 415, "send JSON and say so"},
 		{"garbage as protobuf", "SubmitJob", "\xff\xff\xff", "application/proto", 400, "invalid_argument"},
@@ -349,9 +349,23 @@ func TestStreamsRefuse(t *testing.T) {
 	if status != 400 || !strings.Contains(answer, "Last-Event-ID must be the id of an event") {
 		t.Errorf("got %d %s", status, answer)
 	}
-	if status, _, answer := exchange(t, "POST", url+"/v1/events", ""); status != 404 ||
-		!strings.Contains(answer, "nothing is at POST /v1/events") {
-		t.Errorf("got %d %s", status, answer)
+	others := []struct {
+		method, path string
+		status       int
+		want         string
+	}{
+		{"POST", "/v1/events", 405, "/v1/events takes GET"},
+		{"PUT", "/v1/endpoints/web", 405, "takes GET"},
+		{"GET", "/v1/endpoints/nosuch", 404, `there is no job \"nosuch\"`},
+		{"GET", "/v1/journal?from=999999", 404, "index 999999 is in the future: the newest that this peer has folded is"},
+		{"GET", "/starling.v1.Starling/Info", 405, "takes POST with JSON"},
+		{"GET", "/starling.v1.Starling/Nothing", 404, "there is no procedure"},
+	}
+	for _, c := range others {
+		status, kind, answer := exchange(t, c.method, url+c.path, "")
+		if status != c.status || kind != "application/json" || !strings.Contains(answer, c.want) {
+			t.Errorf("%s %s: got %d %s %s", c.method, c.path, status, kind, answer)
+		}
 	}
 }
 

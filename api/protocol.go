@@ -5,13 +5,16 @@ import (
 	"errors"
 	"mime"
 	"net/http"
+	"path"
 	"strings"
 	"time"
 
 	"connectrpc.com/connect"
+	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"starling/api/door"
+	starlingv1 "starling/api/v1"
 	"starling/api/wire"
 	"starling/terms"
 )
@@ -67,18 +70,26 @@ func failureOf(ctx context.Context, err error) *wire.Failure {
 	return &wire.Failure{Code: wire.Unavailable, Reason: err.Error()}
 }
 
-// withMedia says what to send to those who send a body of another kind, as curl does unless told.
+// withMedia says what to send to those who ask for a procedure in another way, as curl does unless told.
 func withMedia(next http.Handler) http.Handler {
+	all := starlingv1.File_v1_starling_proto.Services().Get(0).Methods()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 		known := kind == "application/json" || kind == "application/proto" ||
 			strings.HasPrefix(kind, "application/grpc") || strings.HasPrefix(kind, "application/connect+")
-		if r.Method == http.MethodPost && (err != nil || !known) {
+		switch {
+		case all.ByName(protoreflect.Name(path.Base(r.URL.Path))) == nil:
+			door.WriteFailure(w, http.StatusNotFound, &wire.Failure{Code: wire.NotFound,
+				Reason: "there is no procedure " + r.URL.Path})
+		case r.Method == http.MethodGet && r.URL.RawQuery == "":
+			door.WriteFailure(w, http.StatusMethodNotAllowed, &wire.Failure{Code: wire.Invalid,
+				Reason: r.URL.Path + " takes POST with JSON: curl --json BODY"})
+		case r.Method == http.MethodPost && (err != nil || !known):
 			door.WriteFailure(w, http.StatusUnsupportedMediaType, &wire.Failure{Code: wire.Invalid,
 				Reason: "send JSON and say so: curl --json BODY, or the header Content-Type: application/json"})
-			return
+		default:
+			next.ServeHTTP(w, r)
 		}
-		next.ServeHTTP(w, r)
 	})
 }
 

@@ -102,6 +102,13 @@ func (s *server) handler() http.Handler {
 	mux.HandleFunc("GET "+door.PathMetrics, s.metrics)
 	mux.HandleFunc("GET "+door.PathOpenAPI, openapi.Serve)
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		get := &http.Request{Method: http.MethodGet, Host: r.Host, URL: r.URL}
+		if _, pattern := mux.Handler(get); pattern != "/" {
+			w.Header().Set("Allow", http.MethodGet)
+			door.WriteFailure(w, http.StatusMethodNotAllowed,
+				&wire.Failure{Code: wire.Invalid, Reason: r.URL.Path + " takes GET"})
+			return
+		}
 		door.WriteFailure(w, http.StatusNotFound, &wire.Failure{Code: wire.NotFound, Reason: fmt.Sprintf(
 			"nothing is at %s %s: try GET /healthz, GET /v1/events or POST %sInfo", r.Method, r.URL.Path, path)})
 	})

@@ -54,6 +54,14 @@ func (h handler) events(w http.ResponseWriter, r *http.Request, path string, req
 	if last != nil {
 		request.After = last
 	}
+	if path == door.PathEndpoints && request.GetOnce() {
+		_, err := h.JobStatus(r.Context(), &starlingv1.JobStatusRequest{Job: request.GetJob(), PageSize: 1,
+			MinIndex: request.GetMinIndex()})
+		if none := wire.FailureOf(err); none != nil && none.Code == wire.NotFound {
+			fail(w, none)
+			return
+		}
+	}
 	stream, err := h.Watch(r.Context(), request)
 	if err != nil {
 		fail(w, wire.FailureOf(err))
@@ -72,6 +80,15 @@ func (h handler) journal(w http.ResponseWriter, r *http.Request) {
 	}
 	if last != nil {
 		request.From = *last + 1
+	}
+	if last == nil && request.GetFrom() > 0 && !request.GetFollow() {
+		// The next entry may be asked for before it is there.
+		info, err := h.Info(r.Context(), &starlingv1.InfoRequest{MinIndex: request.GetMinIndex()})
+		if err == nil && request.GetFrom() > info.GetIndex()+1 {
+			fail(w, &wire.Failure{Code: wire.NotFound, Reason: fmt.Sprintf(
+				"index %d is in the future: the newest that this peer has folded is %d", request.GetFrom(), info.GetIndex())})
+			return
+		}
 	}
 	stream, err := h.TailJournal(r.Context(), request)
 	if err != nil {
