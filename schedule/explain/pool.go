@@ -226,7 +226,7 @@ func (p *queueForecast) position() []string {
 		return nil
 	}
 	before := p.queue.Before
-	line := fmt.Sprintf("%s of %d jobs that wait in pool %s", ordinal(len(before)+1), p.queue.Jobs, p.path)
+	line := fmt.Sprintf("%s of %d jobs that wait in pool %s", wording.Ordinal(len(before)+1), p.queue.Jobs, p.path)
 	var names []string
 	for _, id := range before[:min(len(before), wording.Most)] {
 		names = append(names, fmt.Sprintf("%s (%s)", p.name(id), p.precedes(id)))
@@ -278,20 +278,4 @@ func (p *queueForecast) together() string {
 		return "its gang runs and lost members, which come before all else in the pool"
 	}
 	return ""
-}
-
-// ordinal returns "first", "2nd".
-func ordinal(n int) string {
-	switch {
-	case n == 1:
-		return "first"
-	case n%100 >= 11 && n%100 <= 13:
-	case n%10 == 1:
-		return fmt.Sprintf("%dst", n)
-	case n%10 == 2:
-		return fmt.Sprintf("%dnd", n)
-	case n%10 == 3:
-		return fmt.Sprintf("%drd", n)
-	}
-	return fmt.Sprintf("%dth", n)
 }

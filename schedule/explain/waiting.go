@@ -77,7 +77,7 @@ func (c *diagnosis) shortage() string {
 	case c.possible == 0:
 		return fmt.Sprintf("none of the %d nodes could run it even if they were empty", c.offers)
 	}
-	return ofNodes(c.possible, c.offers) + " could run it, but not now"
+	return wording.OfNodes(c.possible, c.offers) + " could run it, but not now"
 }
 
 // crowded tells whether as many instances of the task run as may at a time.
@@ -100,17 +100,6 @@ func (c *diagnosis) softEnd() (end terms.Time) {
 		}
 	}
 	return end
-}
-
-// ofNodes returns for example "2 of 5 nodes".
-func ofNodes(some, all int) string {
-	switch {
-	case some == all && all == 1:
-		return "the only node"
-	case some == all:
-		return fmt.Sprintf("all %d nodes", all)
-	}
-	return fmt.Sprintf("%d of %s", some, wording.Plural(all, "node", "nodes"))
 }
 
 // diagnosis is what came of holding a task against all nodes, without stopping at the first obstacle.
@@ -416,7 +405,7 @@ func (c *diagnosis) details() (proof []string) {
 	for _, o := range c.obstacles() {
 		line := o.What
 		if o.Nodes > 0 {
-			line += " on " + ofNodes(o.Nodes, c.offers)
+			line += " on " + wording.OfNodes(o.Nodes, c.offers)
 		}
 		proof = append(proof, line)
 	}

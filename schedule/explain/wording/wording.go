@@ -92,6 +92,33 @@ func Plural(count int, one, many string) string {
 	return fmt.Sprintf("%d %s", count, many)
 }
 
+// OfNodes returns for example "2 of 5 nodes".
+func OfNodes(some, all int) string {
+	switch {
+	case some == all && all == 1:
+		return "the only node"
+	case some == all:
+		return fmt.Sprintf("all %d nodes", all)
+	}
+	return fmt.Sprintf("%d of %s", some, Plural(all, "node", "nodes"))
+}
+
+// Ordinal returns "first", "2nd".
+func Ordinal(n int) string {
+	switch {
+	case n == 1:
+		return "first"
+	case n%100 >= 11 && n%100 <= 13:
+	case n%10 == 1:
+		return fmt.Sprintf("%dst", n)
+	case n%10 == 2:
+		return fmt.Sprintf("%dnd", n)
+	case n%10 == 3:
+		return fmt.Sprintf("%drd", n)
+	}
+	return fmt.Sprintf("%dth", n)
+}
+
 // Constraint returns a constraint as one would say it: "zone in [a, b]", "instances with app=db in rack > 0".
 func Constraint(c *constraint.Constraint) string {
 	words := ""
