@@ -54,9 +54,17 @@ func counts(j *workload.Job, t *workload.Task) *starlingv1.Counts {
 	return m
 }
 
-// add counts the slots of a task.
+// closed counts the slots of a daemon that stand for nodes which take no instance of it: none is wanted there.
+func closed(j *workload.Job, t *workload.Task) uint32 {
+	if j.Spec.Type != terms.Daemon || j.Stop {
+		return 0
+	}
+	return min(t.Counts[facts.Stopped], t.Desired)
+}
+
+// add counts the slots of a task, but for those that are closed.
 func add(m *starlingv1.Counts, j *workload.Job, t *workload.Task) {
-	m.Desired += t.Desired
+	m.Desired += t.Desired - closed(j, t)
 	if running := t.Counts[facts.Running] + t.Secondary[facts.Running]; j.Spec.Type != terms.Batch {
 		m.NotHealthy += running - min(running, t.New[facts.Healthy]+t.Old[facts.Healthy]+t.Canaries[facts.Healthy])
 	}
@@ -69,6 +77,7 @@ func add(m *starlingv1.Counts, j *workload.Job, t *workload.Task) {
 	} {
 		*count += t.Counts[phase] + t.Secondary[phase]
 	}
+	m.Stopped -= closed(j, t)
 }
 
 // Task says how a task stands, by its number.
@@ -76,7 +85,7 @@ func Task(j *workload.Job, number int) *starlingv1.Task {
 	t := j.Tasks[number]
 	m := &starlingv1.Task{
 		Name: string(t.Name), Counts: counts(j, t), Preemption: preemptionMessage(&t.Preemption), State: taskState(j, number),
-		Follows: explain.Follows(j, number), Changes: taskChanges(t),
+		Follows: explain.Follows(j, number), Changes: taskChanges(j, t),
 	}
 	if t.Seal != (facts.Seal{}) {
 		slot := terms.SlotName{Job: j.Name(), Task: t.Name, Index: t.Seal.Index}
@@ -94,7 +103,7 @@ func Task(j *workload.Job, number int) *starlingv1.Task {
 }
 
 // taskChanges counts what is still to be done for a task.
-func taskChanges(t *workload.Task) *starlingv1.TaskChanges {
+func taskChanges(j *workload.Job, t *workload.Task) *starlingv1.TaskChanges {
 	m := &starlingv1.TaskChanges{
 		Place: t.Counts[facts.Waiting] + t.Counts[facts.Rescheduling],
 		Stop:  t.Counts[facts.Stopping] + t.Secondary[facts.Stopping],
@@ -103,7 +112,8 @@ func taskChanges(t *workload.Task) *starlingv1.TaskChanges {
 		m.Replace += t.Old[health]
 		m.Canaries += t.Canaries[health]
 	}
-	m.Ignore = t.Desired - min(t.Desired, m.Place+m.Replace)
+	wanted := t.Desired - closed(j, t)
+	m.Ignore = wanted - min(wanted, m.Place+m.Replace)
 	return m
 }
 

@@ -26,3 +26,21 @@ func TestHealthyCanaryCounts(t *testing.T) {
 		}
 	}
 }
+
+// TestClosedSlotsAreNotCounted counts a daemon on two of four nodes, of which one takes none and one has left.
+func TestClosedSlotsAreNotCounted(t *testing.T) {
+	task := &workload.Task{}
+	task.Desired = 4
+	task.Counts[facts.Running], task.New[facts.Healthy], task.Counts[facts.Stopped] = 2, 2, 2
+	j := &workload.Job{Spec: &terms.Job{Type: terms.Daemon}}
+	if got := counts(j, task); got.GetDesired() != 2 || got.GetRunning() != 2 || got.GetStopped() != 0 {
+		t.Errorf("got %v, want 2 that are wanted and run", got)
+	}
+	if got := taskChanges(j, task); got.GetIgnore() != 2 {
+		t.Errorf("got %v, want 2 that are as asked", got)
+	}
+	j.Stop = true
+	if got := counts(j, task); got.GetStopped() != 2 {
+		t.Errorf("got %v, want 2 that were stopped", got)
+	}
+}

@@ -134,6 +134,7 @@ func (e *explainer) findings() []Finding {
 	add(ended(phases[facts.Failed], facts.OutOfTime), e.overran)
 	add(otherwise(phases[facts.Failed], facts.Preempted, facts.OutOfTime), e.failed)
 	add(e.outdated(), e.notYetUpdated)
+	add(e.closed(), e.takeNone)
 	if e.spec != nil && e.spec.Instances == 0 && !e.job.Stop {
 		found = append(found, Finding{Task: e.task.Name, Reason: "the job asks for no instance of it",
 			Details: []string{"would help: instances above 0 in the job file"}})

@@ -92,6 +92,44 @@ func (e *explainer) onlyNode(r facts.SlotRef, slot facts.Slot) Finding {
 	return f
 }
 
+// closed returns the slots of a daemon whose nodes are in the cluster and take no instance of it.
+func (e *explainer) closed() (slots []held) {
+	if e.job.Spec.Type != terms.Daemon || e.job.Stop || e.spec == nil {
+		return nil
+	}
+	for index := range e.task.Slots.Len() {
+		slot := e.task.Slots.At(index)
+		if slot.Phase == facts.Stopped && e.s.Node(facts.NodeIndex(index)).Peer != "" {
+			slots = append(slots, held{uint32(index), slot})
+		}
+	}
+	return slots
+}
+
+// takeNone explains why a daemon has no instance on nodes.
+func (e *explainer) takeNone(slots []held) Finding {
+	f := Finding{Reason: "is not wanted: its node takes none"}
+	if len(slots) > 1 {
+		f.Reason = "are not wanted: their nodes take none"
+	}
+	c := newDiagnosis(e)
+	f.Details = wording.Lines(slots, "nodes", func(h held) string {
+		m := miss{node: e.s.Node(facts.NodeIndex(h.index))}
+		if m.node.Offer == nil {
+			return fmt.Sprintf("%s has not volunteered to take work", m.node.Name)
+		}
+		c.checkState(&m)
+		c.checkConstraints(&m)
+		return fmt.Sprintf("%s: %s", m.node.Name, strings.Join(m.words, ", "))
+	})
+	for i := range e.spec.Constraints {
+		if c.constraints[i] > 0 {
+			f.Details = append(f.Details, "constraint: "+wording.Constraint(&e.spec.Constraints[i]))
+		}
+	}
+	return f
+}
+
 func (e *explainer) seat(r facts.SlotRef) string {
 	if r.Seat == facts.MainSeat {
 		return e.name(r.Index)

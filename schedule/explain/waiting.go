@@ -196,14 +196,7 @@ func (c *diagnosis) visit(node *cluster.Node) {
 	}
 	c.offers++
 	m := miss{node: node}
-	switch {
-	case !node.Offer.Open():
-		c.away++
-		m.add(false, "its agent is away until %s", wording.Clock(node.Offer.AwayUntil))
-	case node.Drain.On:
-		c.drained++
-		m.add(false, "is drained")
-	}
+	c.checkState(&m)
 	c.checkConstraints(&m)
 	c.checkResources(&m)
 	c.checkDevices(&m)
@@ -216,6 +209,17 @@ func (c *diagnosis) visit(node *cluster.Node) {
 		return
 	}
 	c.misses = append(c.misses, m)
+}
+
+func (c *diagnosis) checkState(m *miss) {
+	switch offer := m.node.Offer; {
+	case !offer.Open():
+		c.away++
+		m.add(false, "its agent is away until %s", wording.Clock(offer.AwayUntil))
+	case m.node.Drain.On:
+		c.drained++
+		m.add(false, "is drained")
+	}
 }
 
 func (c *diagnosis) checkConstraints(m *miss) {

@@ -359,12 +359,7 @@ func failures(r *remote.Remote, t *tracker) error {
 		if hasFailed(r, job) {
 			failed = append(failed, job.name)
 		}
-		switch u := job.last.GetJob().GetUpdate(); {
-		case job.last.GetJob().GetStatus() == idle:
-			r.Hint("%s has no instances: starling scale %s=NUMBER gives it some", job.name, job.name)
-		case u.GetState() == draft.Paused:
-			r.Hint("%s: %s\nhint: starling job update resume %s", job.name, draft.UpdateText(u), job.name)
-		}
+		tellNext(r, job)
 	}
 	if len(failed) == 0 {
 		return nil
@@ -382,11 +377,8 @@ func isWell(job *starlingv1.Job) bool {
 // hasFailed tells whether a job did not get where it was to, and says what only that job can tell of it.
 func hasFailed(r *remote.Remote, job *tracked) bool {
 	now := job.last.GetJob()
-	if now.GetStatus() == suspended {
-		r.Hint("%s is suspended: it goes on with starling job resume %s", job.name, job.name)
-		if !job.startedSuspended {
-			return true
-		}
+	if now.GetStatus() == suspended && !job.startedSuspended {
+		return true
 	}
 	switch u := now.GetUpdate(); {
 	case u.GetFinal() && u.GetState() != draft.Succeeded && !(job.unchanged && isWell(now)) &&
@@ -401,4 +393,19 @@ func hasFailed(r *remote.Remote, job *tracked) bool {
 		r.Hint("%[1]s is as its file says; where the fault was not in that: starling job restart %[1]s", job.name)
 	}
 	return true
+}
+
+// tellNext says what a job waits for that its user must do, if for anything.
+func tellNext(r *remote.Remote, job *tracked) {
+	switch status := job.last.GetJob().GetStatus(); {
+	case status == suspended:
+		r.Hint("%s is suspended: it goes on with starling job resume %s", job.name, job.name)
+	case status == idle:
+		r.Hint("%s has no instances: starling scale %s=NUMBER gives it some", job.name, job.name)
+	case status == pending && job.last.GetJob().GetCounts().GetDesired() == 0:
+		r.Hint("%s has no instances, for no machine takes one: starling why %s", job.name, job.name)
+	}
+	if u := job.last.GetJob().GetUpdate(); u.GetState() == draft.Paused {
+		r.Hint("%s: %s\nhint: starling job update resume %s", job.name, draft.UpdateText(u), job.name)
+	}
 }

@@ -17,10 +17,12 @@ import (
 	"starling/cmd/starling/usage"
 )
 
-// The states of jobs of which nothing is wanted for now: their users said so, or they have no instances.
+// The states of jobs of which nothing is wanted for now: their users said so, they have no instances, or are daemons
+// that no machine takes.
 const (
 	suspended = "suspended"
 	idle      = "idle"
+	pending   = "pending"
 )
 
 // linesShownMax bounds the instances that are shown at a time; those that are done give way.
