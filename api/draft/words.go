@@ -12,6 +12,7 @@ import (
 
 // States of an update.
 const (
+	Forward   = "ROLLING_FORWARD"
 	Paused    = "PAUSED"
 	Succeeded = "SUCCEEDED"
 )

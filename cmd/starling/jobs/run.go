@@ -407,5 +407,8 @@ func tellNext(r *remote.Remote, job *tracked) {
 	}
 	if u := job.last.GetJob().GetUpdate(); u.GetState() == draft.Paused {
 		r.Hint("%s: %s\nhint: starling job update resume %s", job.name, draft.UpdateText(u), job.name)
+	} else if awaitsPromotion(job.last) {
+		r.Hint("%s: the canaries of version %d are healthy, and the update waits for their promotion\n"+
+			"hint: starling job update promote %s", job.name, u.GetTo(), job.name)
 	}
 }

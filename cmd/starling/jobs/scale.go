@@ -28,7 +28,8 @@ func newScale(r *remote.Remote) *cobra.Command {
 		Short: "Change how many instances tasks have",
 		Long: `Change how many instances tasks have, in one new version of each job, in which nothing else changes. What runs
 goes on; of instances that are too many the highest numbers stop. A min_available that was as large as the number stays so.
-While an update of the job is paused it stays paused, and the number changes when it is resumed.
+While an update of the job is paused it stays paused, and the number changes when it is resumed. Where canaries come
+first that only a user promotes, this command ends when they are healthy, and says how: starling job update promote.
 
 What is to be added is admitted as the job's pool has room for it, and waits until then, which is explained after a few
 seconds; what runs does not suffer from that. To take it back, scale to the number before.
@@ -153,6 +154,6 @@ func scaled(status *starlingv1.JobStatusResponse) bool {
 	job := status.GetJob()
 	c, u := job.GetCounts(), job.GetUpdate()
 	moving := waitingOf(status) + c.GetAssigned() + c.GetBackingOff() + c.GetStopping()
-	updates := job.GetType() != "batch" && u.GetTo() != 0 && !u.GetFinal() && u.GetState() != draft.Paused
+	updates := job.GetType() != "batch" && u.GetTo() != 0 && !u.GetFinal() && !awaitsUser(status)
 	return job.GetFinal() || rests(job) || !updates && moving == 0
 }

@@ -67,16 +67,32 @@ func newTracker(peer *client.Client, p *console.Progress, names []string) *track
 }
 
 // settled tells whether a job has got where it will stay: a batch job has ended; the update of another, its first
-// deployment too, has failed, or all is healthy and runs. An update that is paused is not waited for, nor a job that is
-// suspended.
+// deployment too, has failed, or all is healthy and runs. An update that goes on only when its user says so is not
+// waited for, nor a job that is suspended.
 func settled(status *starlingv1.JobStatusResponse) bool {
 	job := status.GetJob()
 	c, u := job.GetCounts(), job.GetUpdate()
 	moving := c.GetWaiting() + c.GetAssigned() + c.GetBackingOff() + c.GetStopping()
-	updates := u.GetTo() != 0 && !u.GetFinal() && u.GetState() != draft.Paused
+	updates := u.GetTo() != 0 && !u.GetFinal() && !awaitsUser(status)
 	failed := u.GetFinal() && u.GetState() != draft.Succeeded
 	return job.GetFinal() || rests(job) || job.GetType() != "batch" &&
-		(failed || !updates && moving == 0 && c.GetRunning() == c.GetDesired())
+		(failed || !updates && moving == 0 && (c.GetRunning() == c.GetDesired() || awaitsPromotion(status)))
+}
+
+// awaitsUser tells whether the update of a job goes on only when its user says so.
+func awaitsUser(status *starlingv1.JobStatusResponse) bool {
+	return status.GetJob().GetUpdate().GetState() == draft.Paused || awaitsPromotion(status)
+}
+
+// awaitsPromotion tells whether an update has canaries that are all healthy, and that only its user promotes.
+func awaitsPromotion(status *starlingv1.JobStatusResponse) bool {
+	c, u, canaries := status.GetJob().GetCounts(), status.GetJob().GetUpdate(), uint32(0)
+	for _, task := range status.GetTasks() {
+		canaries += task.GetChanges().GetCanaries()
+	}
+	ill := c.GetNotHealthy() + c.GetWaiting() + c.GetRescheduling() + c.GetAssigned() + c.GetBackingOff() + c.GetStopping()
+	return u.GetState() == draft.Forward && !u.GetPromoted() && !status.GetSpec().GetUpdate().GetAutoPromote() &&
+		canaries > 0 && ill == 0
 }
 
 // rests tells whether a job is suspended or has no instances, and nothing of it runs any more: nothing happens until

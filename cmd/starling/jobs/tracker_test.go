@@ -68,3 +68,32 @@ func TestEndInJournal(t *testing.T) {
 		}
 	}
 }
+
+// TestPromotionIsNotWaitedFor holds an update with a canary against what ends the wait for it.
+func TestPromotionIsNotWaitedFor(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		change   func(*starlingv1.JobStatusResponse)
+		waitsFor bool
+	}{
+		{"all canaries are healthy", func(*starlingv1.JobStatusResponse) {}, false},
+		{"one is not healthy", func(s *starlingv1.JobStatusResponse) { s.Job.Counts.NotHealthy = 1 }, true},
+		{"one starts", func(s *starlingv1.JobStatusResponse) { s.Job.Counts.Assigned = 1 }, true},
+		{"there is none yet", func(s *starlingv1.JobStatusResponse) { s.Tasks[0].Changes.Canaries = 0 }, true},
+		{"it was promoted", func(s *starlingv1.JobStatusResponse) { s.Job.Update.Promoted = true }, true},
+		{"it is promoted by itself", func(s *starlingv1.JobStatusResponse) { s.Spec.Update.AutoPromote = true }, true},
+		{"it goes back", func(s *starlingv1.JobStatusResponse) { s.Job.Update.State = "ROLLING_BACKWARD" }, true},
+	} {
+		status := &starlingv1.JobStatusResponse{
+			Job: &starlingv1.Job{Name: "web", Type: "stateless", Status: "running",
+				Counts: &starlingv1.Counts{Desired: 3, Running: 4},
+				Update: &starlingv1.Update{State: "ROLLING_FORWARD", From: 1, To: 2}},
+			Spec:  &starlingv1.JobSpec{Update: &starlingv1.UpdatePolicy{}},
+			Tasks: []*starlingv1.Task{{Changes: &starlingv1.TaskChanges{Canaries: 1}}},
+		}
+		c.change(status)
+		if settled(status) == c.waitsFor || scaled(status) == c.waitsFor {
+			t.Errorf("%s: settled %v, scaled %v; is waited for: %v", c.name, settled(status), scaled(status), c.waitsFor)
+		}
+	}
+}
