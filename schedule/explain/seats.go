@@ -187,10 +187,12 @@ func (e *explainer) notYetUpdated(slots []held) Finding {
 			u.Reason)
 		f.Details = []string{fmt.Sprintf("would help: starling job update resume %s", e.job.Name())}
 	case u.State.Final():
-		f.Reason = fmt.Sprintf("run version %d: the update to version %d is %s: %s", slots[0].slot.Version, u.To, u.State,
-			u.Reason)
-		f.Details = []string{fmt.Sprintf("would help: starling job revert %s %d, or a new version", e.job.Name(),
-			slots[0].slot.Version)}
+		f.Reason = fmt.Sprintf("run version %d: the update to version %d %s", slots[0].slot.Version, u.To,
+			wording.Ended(u.State))
+		if u.Reason != "" {
+			f.Reason += ": " + u.Reason
+		}
+		f.Details = e.afterUpdate(slots)
 	case !u.Promoted:
 		f.Reason = fmt.Sprintf("run version %d: wait until the canaries of version %d are promoted", slots[0].slot.Version,
 			u.To)
@@ -208,6 +210,20 @@ func (e *explainer) notYetUpdated(slots []held) Finding {
 			wording.Plural(int(ill), "instance is", "instances are"), e.job.Spec.Update.BatchSize)}
 	}
 	return f
+}
+
+// afterUpdate says what would help where an older version runs after an update has ended. A version that was not good
+// is not gone back to.
+func (e *explainer) afterUpdate(slots []held) []string {
+	version := slots[0].slot.Version
+	good := slices.ContainsFunc(e.job.Versions, func(v facts.JobVersion) bool {
+		return v.Number == version && (v.Outcome == facts.UpdateSucceeded || v.Outcome == facts.RolledBack)
+	})
+	if good && e.job.Update.State != facts.UpdateSucceeded {
+		return []string{fmt.Sprintf("would help: starling job revert %s %d, or a new version", e.job.Name(), version)}
+	}
+	return []string{fmt.Sprintf("would help: starling job restart %s, which replaces all instances by ones of version %d, or a new version",
+		e.job.Name(), e.job.Version)}
 }
 
 // without returns who explains the task as if an instance of it had ended.

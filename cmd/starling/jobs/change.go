@@ -50,7 +50,7 @@ func newJobRevert(r *remote.Remote) *cobra.Command {
 				if refused := (*wire.Failure)(nil); errors.As(err, &refused) && strings.HasSuffix(refused.Reason, "is not kept") {
 					return fmt.Errorf("%w: `starling job history %s` lists those that are", err, job)
 				}
-				return err
+				return cmp.Or(err, changed(command.Context(), peer, job, against))
 			})
 		},
 	}
@@ -123,6 +123,18 @@ succeeded stays so. The job keeps its name, its versions and its place in the qu
 	return suspend
 }
 
+// errUnchanged is that of a change which changes nothing.
+var errUnchanged = errors.New("nothing has changed")
+
+// changed returns errUnchanged if a job has the same version as before.
+func changed(ctx context.Context, peer *client.Client, job string, before uint32) error {
+	status, err := target.Known(ctx, peer, job)
+	if err == nil && status.GetJob().GetVersion() == before {
+		return errUnchanged
+	}
+	return err
+}
+
 // change makes a change against the version that a job has now, or that is stated, and follows it.
 func change(ctx context.Context, r *remote.Remote, job string, options runOptions,
 	make func(peer *client.Client, against uint32) error) error {
@@ -137,7 +149,13 @@ func change(ctx context.Context, r *remote.Remote, job string, options runOption
 		}
 		options.against.Number = status.GetJob().GetVersion()
 	}
-	if err := stale(ctx, peer, job, options.against.Number, make(peer, options.against.Number)); err != nil {
+	err = make(peer, options.against.Number)
+	if errors.Is(err, errUnchanged) {
+		r.Hint("%s: nothing has changed, it keeps version %d, which says the same\n"+
+			"hint: starling job restart %s replaces what runs an older version", job, options.against.Number, job)
+		return nil
+	}
+	if err := stale(ctx, peer, job, options.against.Number, err); err != nil {
 		return err
 	}
 	return followOne(ctx, r, newTracker(peer, console.NewProgress(r.Console, []string{job}), []string{job}), options)

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"starling/cluster/facts"
 	"starling/terms"
 	"starling/terms/constraint"
 )
@@ -117,6 +118,12 @@ func Ordinal(n int) string {
 		return fmt.Sprintf("%drd", n)
 	}
 	return fmt.Sprintf("%dth", n)
+}
+
+// Ended says behind "the update" how one has ended.
+func Ended(state facts.UpdateState) string {
+	return map[facts.UpdateState]string{facts.UpdateSucceeded: "has succeeded", facts.RolledBack: "was rolled back",
+		facts.UpdateFailed: "has failed", facts.UpdateAborted: "was aborted"}[state]
 }
 
 // Constraint returns a constraint as one would say it: "zone in [a, b]", "instances with app=db in rack > 0".
