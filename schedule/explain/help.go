@@ -104,9 +104,9 @@ func (c *diagnosis) another(text string, count uint32) hint {
 func (c *diagnosis) more(count uint32, needs string) []hint {
 	var all []hint
 	for ; len(all) < 3 && (count <= nodesMax || len(all) == 0); count *= 2 {
-		text := "another node that has all " + needs
+		text := fmt.Sprintf("another node%s that has all %s", c.there(), needs)
 		if count > 1 {
-			text = fmt.Sprintf("%d more nodes that each have all %s", count, needs)
+			text = fmt.Sprintf("%d more nodes%s that each have all %s", count, c.there(), needs)
 		}
 		all = append(all, c.another(text, count))
 	}

@@ -10,6 +10,7 @@ import (
 	"starling/cluster/facts"
 	"starling/schedule/explain/shares"
 	"starling/schedule/explain/wording"
+	"starling/schedule/place"
 	"starling/terms"
 	"starling/terms/constraint"
 )
@@ -62,7 +63,15 @@ func (c *diagnosis) reason(p *queueForecast) string {
 		return fmt.Sprintf("waits for room where its virtual peers are: %s: %s", c.misses[0].node.Name,
 			strings.Join(c.misses[0].words, ", "))
 	}
-	return "waits for room: " + c.shortage()
+	return "waits for room" + c.there() + ": " + c.shortage()
+}
+
+// there says in which domain the job is, such as " in rack r1", if that bounds where the others may be.
+func (c *diagnosis) there() string {
+	if c.home == "" {
+		return ""
+	}
+	return fmt.Sprintf(" in %s %s", c.e.job.Spec.Within, c.home)
 }
 
 // shortage says what of the nodes is short.
@@ -129,6 +138,9 @@ type diagnosis struct {
 	// which come first among the misses; 0 if they may be on any.
 	shares *shares.Explanation
 	meant  int
+	// home is the domain in which the job is; "" if it may be in any. Outside nodes are in another, or in none.
+	home    string
+	outside int
 	// kept nodes have room that is kept for others.
 	kept   int
 	misses []miss
@@ -178,6 +190,9 @@ func newDiagnosis(e *explainer) *diagnosis {
 			}
 		}
 	}
+	if e.job.Spec.Within != "" {
+		c.home, _ = place.HomeOf(e.s.Copy(), e.job)
+	}
 	c.constraints, c.ports = make([]int, len(spec.Constraints)), make([]int, len(spec.Ports))
 	c.devices, c.deviceless, c.models = make([]int, len(spec.Devices)), make([]int, len(spec.Devices)),
 		make([]int, len(spec.Devices))
@@ -197,6 +212,7 @@ func (c *diagnosis) visit(node *cluster.Node) {
 	c.offers++
 	m := miss{node: node}
 	c.checkState(&m)
+	c.checkDomain(&m)
 	c.checkConstraints(&m)
 	c.checkResources(&m)
 	c.checkDevices(&m)
@@ -219,6 +235,22 @@ func (c *diagnosis) checkState(m *miss) {
 	case m.node.Drain.On:
 		c.drained++
 		m.add(false, "is drained")
+	}
+}
+
+// checkDomain asks whether the node is where the job is, which moves nowhere while any of it runs.
+func (c *diagnosis) checkDomain(m *miss) {
+	within := c.e.job.Spec.Within
+	if within == "" {
+		return
+	}
+	switch value, exists := m.node.Offer.Attribute(within); {
+	case !exists:
+		c.outside++
+		m.add(true, "has no %s", within)
+	case c.home != "" && value != c.home:
+		c.outside++
+		m.add(true, "%s is %s", within, value)
 	}
 }
 
@@ -430,6 +462,11 @@ func (c *diagnosis) obstacles() []Obstacle {
 	spec := c.e.spec
 	count(c.away, "the agent is away with notice")
 	count(c.drained, "a drain is under way")
+	if c.home != "" {
+		count(c.outside, "%s is not %s, where its job is,", c.e.job.Spec.Within, c.home)
+	} else {
+		count(c.outside, "there is no %s", c.e.job.Spec.Within)
+	}
 	for i := range spec.Constraints {
 		count(c.constraints[i], "constraint %s fails", wording.Constraint(&spec.Constraints[i]))
 	}
@@ -491,6 +528,9 @@ func (c *diagnosis) needs() string {
 	}
 	for i := range c.e.spec.Constraints {
 		parts = append(parts, wording.Constraint(&c.e.spec.Constraints[i]))
+	}
+	if c.home != "" {
+		parts = append(parts, fmt.Sprintf("%s = %s", c.e.job.Spec.Within, c.home))
 	}
 	if bound := c.e.spec.PerNodeMax; bound > 0 {
 		parts = append(parts, fmt.Sprintf("at most %d on a node", bound))

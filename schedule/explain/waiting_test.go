@@ -21,12 +21,16 @@ func TestSurveyAgreesWithPlacement(t *testing.T) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		s := randomCluster(r)
 		for i := range 12 {
-			j := s.AddJob(&terms.Job{Name: terms.JobName(fmt.Sprint("j", i)), Type: terms.Batch,
-				Tasks: []terms.Task{randomTask(r)}})
+			spec := &terms.Job{Name: terms.JobName(fmt.Sprint("j", i)), Type: terms.Batch, Tasks: []terms.Task{randomTask(r)}}
+			if i%6 == 5 {
+				spec.Within = "zone"
+			}
+			j := s.AddJob(spec)
 			if r.IntN(3) > 0 {
 				s.Index++
 				schedule.Run(s, nil, nil)
 			}
+			j = s.Job(j.ID)
 			e := &explainer{s: s, job: j, task: j.Tasks[0], spec: &j.Spec.Tasks[0]}
 			c := e.diagnosis()
 			missed := map[facts.NodeIndex]bool{}
