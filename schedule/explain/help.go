@@ -271,8 +271,8 @@ func (p *queueForecast) nodes(b *bound) hint {
 		return hint{text: fmt.Sprintf("nodes with %s more", wording.Amount(b.kind, amount_)),
 			trial: Trial{Nodes: []terms.Offer{c.offer(1, brought)}}}
 	}
-	h := of(b.missing())
-	if b.missing() < b.need {
+	h := of(b.missing() - b.freed)
+	if b.missing()-b.freed < b.need {
 		more := of(b.need)
 		h.instead = &more
 	}
@@ -320,11 +320,11 @@ func (p *queueForecast) controllers(b *bound) hint {
 // reserve says how much more would have to be reserved for a pool: what is missing, or as much as is needed if that is
 // more.
 func (p *queueForecast) reserve(pools *explanation.Pools, at int, b *bound) hint {
-	h := p.reserved(pools, at, b.kind, b.missing())
+	h := p.reserved(pools, at, b.kind, b.missing()-b.freed)
 	if b.by == byReservation && p.spec.Quotas[b.kind].Reservation == 0 {
 		return p.reserved(pools, at, b.kind, b.held+b.need)
 	}
-	if b.missing() < b.need {
+	if b.missing()-b.freed < b.need {
 		more := p.reserved(pools, at, b.kind, b.need)
 		h.instead = &more
 	}

@@ -11,7 +11,7 @@ import (
 // offer is that of a node which is like the nearest, has room for so many instances of the task, and brings certain
 // amounts instead of what those need.
 func (c *diagnosis) offer(instances int64, brought terms.Amounts) terms.Offer {
-	o := terms.Offer{PortFirst: portFirst, PortLast: portLast, Rules: c.e.s.Rules}
+	o := terms.Offer{PortFirst: 20000, PortLast: 29999, Rules: c.e.s.Rules}
 	if len(c.misses) > 0 {
 		o.Attributes = slices.Clone(c.misses[0].node.Offer.Attributes)
 	}
@@ -37,9 +37,6 @@ func (c *diagnosis) offer(instances int64, brought terms.Amounts) terms.Offer {
 	}
 	return o
 }
-
-// The ports of nodes in trials.
-const portFirst, portLast = 20000, 29999
 
 // beside returns the tasks whose instances must run beside those of the task, itself last: those that virtual peers
 // run, and if a node is to take any of its gang, those of that.

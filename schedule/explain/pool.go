@@ -34,6 +34,8 @@ type bound struct {
 	by               limitation
 	kind             terms.Kind
 	most, held, need int64
+	// freed is what less important work of the pool gives back to what may have the rest.
+	freed int64
 	// above is the pool whose limit it is, if it is not that of the work.
 	above terms.PoolPath
 }
@@ -58,6 +60,7 @@ func (e *explainer) queueForecast(key facts.TaskKey) *queueForecast {
 	p := &queueForecast{QueueForecast: o, e: e, spec: &e.s.Pools()[o.Number], queue: o.Queue()}
 	p.path = p.spec.Path
 	p.bounds = p.exceeded()
+	p.free()
 	if e.job.GangState() >= gang.Growing {
 		p.gang = schedule.RoomOfGang(e.s.Copy(), e.job)
 	}
@@ -87,6 +90,25 @@ func (p *queueForecast) exceeded() (all []bound) {
 		add(byControllers, &p.Pool.ControllerLimit, &held.Controller)
 	}
 	return append(all, p.lowered()...)
+}
+
+// free finds out what less important work of the pool would give back, where that alone is not enough.
+func (p *queueForecast) free() {
+	freed := terms.Amounts{}
+	if len(p.bounds) > 0 && p.bounds[0].by == byEntitlement {
+		in := p.Contest()
+		for i := range in.Victims {
+			own := in.Victims[i].Pool == in.Pool && in.Victims[i].Slot.Job != p.e.job.ID && !in.Victims[i].Revocable
+			for k := 0; own && in.Victims[i].Priority < in.Priority && k < len(freed); k++ {
+				freed[k] += in.Victims[i].Need[k]
+			}
+		}
+	}
+	for i := range p.bounds {
+		if b := &p.bounds[i]; b.by == byEntitlement && freed[b.kind] < b.missing() {
+			b.freed = freed[b.kind]
+		}
+	}
 }
 
 // lowered returns the limits of pools above that leave less than the pool is entitled to.
@@ -129,7 +151,16 @@ func (p *queueForecast) bound(b *bound) string {
 			held,
 			wording.Amount(b.kind, b.missing()))
 	}
-	return fmt.Sprintf("pool %s is entitled to %s and holds %s: %s more is needed", p.path, most, held, need)
+	return fmt.Sprintf("pool %s is entitled to %s and holds %s: %s more is needed", p.path, most, held, need) +
+		b.given()
+}
+
+// given says how much of it less important work of the pool would give back.
+func (b *bound) given() (text string) {
+	if b.freed > 0 {
+		text = ", of which less important work of the pool would give back " + wording.Amount(b.kind, b.freed)
+	}
+	return text
 }
 
 // reason says how the pool keeps the work waiting, "" if it does not.
@@ -206,7 +237,7 @@ func (p *queueForecast) use(pools *explanation.Pools, kind terms.Kind, said stri
 	for i := range p.bounds {
 		if b := &p.bounds[i]; b.kind == kind && (b.by == byEntitlement || b.by == bySlack) &&
 			!strings.HasSuffix(said, p.bound(b)) {
-			line += fmt.Sprintf(": %s more is needed", wording.Amount(kind, b.need))
+			line += fmt.Sprintf(": %s more is needed%s", wording.Amount(kind, b.need), b.given())
 		}
 	}
 	return line
