@@ -19,6 +19,7 @@ import (
 	"starling/cmd/starling/remote"
 	"starling/cmd/starling/target"
 	"starling/cmd/starling/usage"
+	"starling/schedule/explain/wording"
 	"starling/terms"
 )
 
@@ -66,8 +67,8 @@ func drawJob(r *remote.Remote, answer *starlingv1.JobStatusResponse, uses map[st
 	}
 	for _, task := range answer.GetTasks() {
 		if p := task.GetPreemption(); p != nil {
-			head.Row("gave way", fmt.Sprintf("%s[%d] %s ago, by entry %d: %s needed its room, and %s",
-				task.GetName(), p.GetSlot(), age(p.GetAt(), now), p.GetIndex(), p.GetBy(), p.GetRule()))
+			head.Row("gave way", fmt.Sprintf("%s[%d] %s ago, by entry %d: %s", task.GetName(), p.GetSlot(), age(p.GetAt(), now),
+				p.GetIndex(), wording.GaveWay(terms.JobName(job.GetName()), terms.JobName(p.GetBy()), p.GetRule())))
 		}
 	}
 	tasks := console.NewTable("TASK", "STATE", "WANTED", "INSTANCES", "TO DO", "COMMAND")

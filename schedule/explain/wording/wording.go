@@ -126,6 +126,15 @@ func Ended(state facts.UpdateState) string {
 		facts.UpdateFailed: "has failed", facts.UpdateAborted: "was aborted"}[state]
 }
 
+// GaveWay says why an instance of a job gave way to another by a rule. No job gives way to itself: if that is said, its
+// pool divides its virtual peers in another way now.
+func GaveWay(own, to terms.JobName, rule string) string {
+	if own == to {
+		return rule
+	}
+	return fmt.Sprintf("%s needed its room, and %s", to, rule)
+}
+
 // Constraint returns a constraint as one would say it: "zone in [a, b]", "instances with app=db in rack > 0".
 func Constraint(c *constraint.Constraint) string {
 	words := ""

@@ -25,6 +25,8 @@ func TestWords(t *testing.T) {
 		{Duration(90_001), "1m31s"},
 		{Duration(7_200_000), "2h"},
 		{Plural(1, "node", "nodes"), "1 node"},
+		{GaveWay("p/a", "q/b", "it was less important"), "q/b needed its room, and it was less important"},
+		{GaveWay("p/a", "p/a", "its job gets fewer"), "its job gets fewer"},
 	} {
 		if c.got != c.want {
 			t.Errorf("got %q, want %q", c.got, c.want)
