@@ -244,17 +244,6 @@ func ending(slot facts.Slot) string {
 	return slot.Ended.String()
 }
 
-// verb says the same behind "it".
-func verb(slot facts.Slot) string {
-	switch slot.Ended {
-	case facts.ByItself:
-		return fmt.Sprintf("exited with %d", slot.ExitCode)
-	case facts.BySignal, facts.OutOfMemory, facts.OutOfDisk:
-		return "was " + ending(slot)
-	}
-	return slot.Ended.String()
-}
-
 // attempts says how many restarts are left.
 func (e *explainer) attempts(slot facts.Slot) string {
 	spec := e.job.TaskSpecOf(e.number, slot.Version)
@@ -290,14 +279,14 @@ func (e *explainer) stopping(slots []held) Finding {
 
 // failed explains instances that are out of restarts.
 func (e *explainer) failed(slots []held) Finding {
-	f := Finding{Reason: "failed for good: no attempt is left; last it " + verb(slots[0].slot), Since: earliest(slots)}
+	f := Finding{Reason: "failed for good: no attempt is left; last: " + ending(slots[0].slot), Since: earliest(slots)}
 	if len(slots) > 1 {
 		f.Reason = "failed for good: no attempt is left"
 	}
 	if !slices.ContainsFunc(slots, func(h held) bool { return !e.usedUp(h) }) {
 		f.Reason = "failed for good, and out of attempts on other nodes"
 		if len(slots) == 1 {
-			f.Reason = fmt.Sprintf("failed for good%s; last it %s", e.spent(slots[0]), verb(slots[0].slot))
+			f.Reason = fmt.Sprintf("failed for good%s; last: %s", e.spent(slots[0]), ending(slots[0].slot))
 		}
 	}
 	if u := &e.job.Update; u.State == facts.UpdateFailed && slots[0].slot.Version == u.To {

@@ -252,7 +252,10 @@ func findings(answer *starlingv1.WhyResponse, now time.Time) string {
 	}
 	for _, f := range answer.GetFindings() {
 		whose := ""
-		if f.GetTask() != "" {
+		switch {
+		case f.GetTask() != "" && f.GetInstances() == 0:
+			whose = f.GetTask() + ": "
+		case f.GetTask() != "":
 			whose = fmt.Sprintf("%s, %s from [%d] on: ", f.GetTask(), words.Counted(f.GetInstances(), "instance"), f.GetSlot())
 		}
 		fmt.Fprintf(&text, "\n%s%s\n", whose, f.GetReason())

@@ -1,6 +1,7 @@
 package jobs
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -59,5 +60,17 @@ func TestScaledWorkflow(t *testing.T) {
 	if scaled(status(1)) || !scaled(status(0)) {
 		t.Errorf("got %v while an instance starts, %v when all run, want false and true", scaled(status(1)),
 			scaled(status(0)))
+	}
+}
+
+// TestFindingsOfNoInstance tells a finding that is about a task and about none of its instances.
+func TestFindingsOfNoInstance(t *testing.T) {
+	text := findings(&starlingv1.WhyResponse{Job: &starlingv1.Job{Name: "web"}, Findings: []*starlingv1.Finding{
+		{Task: "m", Reason: "all instances have succeeded"}, {Task: "m", Instances: 2, Slot: 3, Reason: "they wait"},
+	}}, time.Now())
+	for _, want := range []string{"\nm: all instances", "\nm, 2 instances from [3] on: they wait\n"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("got %q, want %q in it", text, want)
+		}
 	}
 }
