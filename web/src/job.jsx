@@ -195,8 +195,8 @@ export function Job({name}) {
   const slot = cell && (answer.slots.find((s) => named(s) && s.seat === cell.seat) || cell)
   const wanted = cell ? `${tasks.findIndex((t) => t.name === cell.task)}.${cell.number}` : ''
   if (wanted !== token) setToken(wanted)
-  const live = at.value == null && !job.final
-  const scalable = may('run').may && at.value == null && job.type !== 'daemon' && (!job.final || job.status === 'idle')
+  const live = at.value == null && !job.finished_at
+  const scalable = may('run').may && at.value == null && job.type !== 'daemon' && (!job.finished_at || job.status === 'idle')
   const show = (task) => document.getElementById('task ' + task).focus()
   return (
     <>

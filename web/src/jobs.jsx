@@ -51,7 +51,7 @@ export function Jobs() {
   const rows = every
     .filter(
       ({job}) =>
-        (state === 'all' || (state ? job.status === state : !job.final)) &&
+        (state === 'all' || (state ? job.status === state : !job.finished_at)) &&
         (!inPool || pool(job.name) === inPool || pool(job.name).startsWith(inPool + '/')) &&
         job.name.toLowerCase().includes(search),
     )

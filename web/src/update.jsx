@@ -86,7 +86,7 @@ export function Versions({job: now, ask}) {
               <td>{v.outcome.toLowerCase().replace('_', ' ') || '-'}</td>
               <td class="wide">{date(v.brought_at)}</td>
               <td class="num">
-                {ask && at.value == null && !now.final && v.number < newest && (
+                {ask && at.value == null && !now.finished_at && v.number < newest && (
                   <button
                     class="quiet"
                     aria-label={`Revert to version ${v.number}`}

@@ -63,7 +63,7 @@ export function counts(c) {
 
 // waits tells whether instances of a job wait for something that can be explained.
 export const waits = (job) =>
-  !job.final && job.counts.waiting + job.counts.backing_off + job.counts.rescheduling + job.counts.unknown > 0
+  !job.finished_at && job.counts.waiting + job.counts.backing_off + job.counts.rescheduling + job.counts.unknown > 0
 
 // tone is how a state looks: each has a shape of its own, too.
 export function tone(word) {
