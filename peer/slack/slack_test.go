@@ -2,6 +2,8 @@ package slack
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -38,12 +40,27 @@ func TestMeter(t *testing.T) {
 			}
 		}
 		t.Run(fmt.Sprint(second), func(t *testing.T) {
-			if got := m.Read(map[string]int64{"a": 4000, "b": 2000}, now); got != one.want {
-				t.Errorf("got %d cores, want %d: %s", got, one.want, one.why)
+			got, known := m.Read(map[string]int64{"a": 4000, "b": 2000}, now)
+			if got != one.want || known != (second >= 3) {
+				t.Errorf("got %d cores, known %t, want %d: %s", got, known, one.want, one.why)
 			}
 		})
 	}
-	if got := m.Read(map[string]int64{"a": 4000}, driver.Usage{At: begin}); got != 0 {
+	if got, known := m.Read(map[string]int64{"a": 4000}, driver.Usage{At: begin}); got != 0 || known {
 		t.Errorf("a clock that goes back gives %d cores", got)
+	}
+}
+
+// TestRemembered goes on with what was offered before, and with nothing where no file says it.
+func TestRemembered(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "slack")
+	if got := Remembered(file); got != 0 {
+		t.Errorf("no file says %d", got)
+	}
+	if err := Remember(file, 7); err != nil || Remembered(file) != 7 {
+		t.Errorf("7 is remembered as %d (%v)", Remembered(file), err)
+	}
+	if err := os.WriteFile(file, []byte("7 or 8"), 0o600); err != nil || Remembered(file) != 0 {
+		t.Errorf("what is no number is read as %d (%v)", Remembered(file), err)
 	}
 }

@@ -36,6 +36,7 @@ import (
 	"starling/peer/credential"
 	"starling/peer/credential/vault"
 	"starling/peer/identity"
+	"starling/peer/slack"
 	"starling/replica/report"
 	"starling/secret"
 	"starling/terms"
@@ -127,7 +128,7 @@ func (c *Config) CompleteOffer() error {
 	c.Offer.Address = c.Door.Address()
 	c.Offer.Rules = peer.RulesNewest
 	if c.Slack > 0 {
-		setDevice(&c.Offer, terms.DeviceOffer{Kind: terms.Slack})
+		setDevice(&c.Offer, terms.DeviceOffer{Kind: terms.Slack, Count: slack.Remembered(c.slackFile())})
 	}
 	if c.Secret != nil {
 		setAttribute(&c.Offer, secret.Attribute, c.Secret.Fingerprint())

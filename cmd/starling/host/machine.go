@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strconv"
@@ -162,7 +163,15 @@ func (h *Host) offerSlack(ctx context.Context) {
 			h.config.Log.Warn("what instances leave alone of their processors is not known, and not offered", "error", err)
 			return
 		}
-		cores := meter.Read(promised, used)
-		h.offer(ctx, func(o *terms.Offer) { setDevice(o, terms.DeviceOffer{Kind: terms.Slack, Count: cores}) })
+		cores, known := meter.Read(promised, used)
+		if !known || !h.offer(ctx,
+			func(o *terms.Offer) { setDevice(o, terms.DeviceOffer{Kind: terms.Slack, Count: cores}) }) {
+			continue // what was offered before an upgrade is, until it is known anew: who has it goes on
+		}
+		if err := slack.Remember(h.config.slackFile(), cores); err != nil {
+			h.config.Log.Warn("how much slack is offered could not be noted: after a restart it is none at first", "error", err)
+		}
 	}
 }
+
+func (c *Config) slackFile() string { return filepath.Join(c.Folder, "slack") }
