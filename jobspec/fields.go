@@ -135,7 +135,7 @@ func programFields() []field[terms.Task] {
 		bind(list(checkForm(), 0, terms.ChecksMax), func(t *spec) *[]terms.Check { return &t.Checks }).
 			named("checks", "Questions that are asked of each instance again and again. It is ready when all were answered well; without checks, when it runs."),
 		bind(list(volumeForm(), 0, terms.VolumesMax), func(t *spec) *[]terms.Volume { return &t.Volumes }).
-			named("volumes", "Folders that each instance of a stateful job finds again whenever it starts, by name; also in a later job of the same name. The path stands in STARLING_VOLUME_<NAME>."),
+			named("volumes", "Names of folders, as in [data], that each instance of a stateful job finds again whenever it starts; also in a later job of the same name. The path stands in STARLING_VOLUME_<NAME>."),
 		bind(optional(durationOf[int64](terms.KeepVolumesMillisMax)), func(t *spec) *int64 { return &t.KeepVolumesMillis }).
 			named("keep_volumes", "How long the volumes of an instance are kept when no instance is to have them any more: from the end of the job, or from when the task has fewer instances. Then what they hold is deleted, which starling volume ls tells before. Without it, or with 0, they are kept until starling volume rm."),
 		bind(list(hostPathForm(), 0, terms.HostPathsMax), func(t *spec) *[]terms.HostPath { return &t.HostPaths }).

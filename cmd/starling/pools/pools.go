@@ -38,9 +38,10 @@ its entitlement, is computed from these and from what all jobs hold and ask for.
 
 func newList(r *remote.Remote) *cobra.Command {
 	return &cobra.Command{
-		Use:               "ls [PATH]",
-		Short:             "List the pools, with what they use, may use and reserve",
-		Long:              "List the pools, all or those whose paths begin with PATH, with what they use, may use now and reserve of each kind.",
+		Use:   "ls [PATH]",
+		Short: "List the pools, with what they use, may use and reserve",
+		Long: "List the pools, all or those whose paths begin with PATH, with what they use, may use now and reserve of each kind. Of cpu, what\n" +
+			"revocable work uses beyond that stands behind a +, as in 1+7.",
 		Args:              usage.AtMostOne("PATH"),
 		ValidArgsFunction: completePool(r),
 		RunE: r.Asking(func(ctx context.Context, peer *client.Client, args []string) error {
@@ -68,7 +69,7 @@ func poolTable(answer *starlingv1.ListPoolsResponse, whole bool) *console.Table 
 		headings = append(headings, heading)
 	}
 	t := console.NewTable(headings...)
-	jobs, used, reserved := uint32(0), terms.Amounts{}, terms.Amounts{}
+	jobs, used, reserved := uint32(0), [terms.AmountCount]starlingv1.PoolUse{}, terms.Amounts{}
 	var rows [][]string
 	for _, p := range answer.GetPools() {
 		path := terms.PoolPath(p.GetSpec().GetPath())
@@ -82,9 +83,11 @@ func poolTable(answer *starlingv1.ListPoolsResponse, whole bool) *console.Table 
 		row := []string{name, fmt.Sprint(p.GetJobs())}
 		for _, k := range kinds {
 			u := p.GetUses()[k]
-			row = append(row, uses(k, u.GetAllocated(), u.GetEntitlement(), spec.Quotas[k].Reservation))
+			row = append(row, uses(k, u, spec.Quotas[k].Reservation))
 			if parent == "" {
-				used[k], reserved[k] = used[k]+u.GetAllocated(), reserved[k]+spec.Quotas[k].Reservation
+				used[k].Allocated += u.GetAllocated()
+				used[k].SlackAllocated += u.GetSlackAllocated()
+				reserved[k] += spec.Quotas[k].Reservation
 			}
 		}
 		if parent == "" {
@@ -95,7 +98,8 @@ func poolTable(answer *starlingv1.ListPoolsResponse, whole bool) *console.Table 
 	if whole {
 		row := []string{"cluster", fmt.Sprint(jobs)}
 		for _, k := range kinds {
-			row = append(row, uses(k, used[k], answer.GetCapacity()[k].GetAmount(), reserved[k]))
+			used[k].Entitlement = answer.GetCapacity()[k].GetAmount()
+			row = append(row, uses(k, &used[k], reserved[k]))
 		}
 		t.Row(row...)
 	}
@@ -103,8 +107,14 @@ func poolTable(answer *starlingv1.ListPoolsResponse, whole bool) *console.Table 
 	return t
 }
 
-func uses(k terms.Kind, used, entitled, reserved int64) string {
-	return k.Round(used) + "/" + k.Round(entitled) + "/" + k.Round(reserved)
+// uses writes what is used, entitled and reserved of a kind. What revocable work uses is a part of the first, but for a
+// kind that it uses beyond every entitlement.
+func uses(k terms.Kind, u *starlingv1.PoolUse, reserved int64) string {
+	used := k.Round(u.GetAllocated())
+	if k.Overcommitted() && u.GetSlackAllocated() > 0 {
+		used += "+" + k.Round(u.GetSlackAllocated())
+	}
+	return used + "/" + k.Round(u.GetEntitlement()) + "/" + k.Round(reserved)
 }
 
 // kindsOf returns the kinds that there is something of, or that somebody reserves, holds or asks for.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -33,7 +32,7 @@ func newAllocation(r *remote.Remote) *cobra.Command {
 		end := &cobra.Command{
 			Use:   one.use + " ALLOCATION",
 			Short: one.short,
-			Long:  one.long + "\n\nAn ALLOCATION is an instance such as web.server[2], or one attempt to run it such as web.server[2]#4711.",
+			Long:  one.long + "\n\nAn ALLOCATION is an instance such as web.server[2], a job that has but one, or one attempt to run it such as web.server[2]#4711.",
 			Args:  usage.OneArgument("an ALLOCATION"),
 			RunE: func(command *cobra.Command, args []string) error {
 				return onAllocation(r, command, args[0],
@@ -79,8 +78,7 @@ command fails. It is meant for programs: without an ALLOCATION it is about the o
 func onAllocation(r *remote.Remote, command *cobra.Command, name string,
 	act func(ctx context.Context, peer *client.Client, which string) (proto.Message, error)) error {
 	readings, err := target.Parse(name)
-	if readings = slices.DeleteFunc(readings, func(t target.Target) bool { return t.Number < 0 }); err != nil ||
-		len(readings) == 0 {
+	if err != nil {
 		return usage.Error(command, fmt.Errorf("%q names no instance: write NAME.TASK[2] or NAME.TASK[2]#4711", name))
 	}
 	ctx, cancel := remote.AnswerContext(command)
@@ -91,6 +89,9 @@ func onAllocation(r *remote.Remote, command *cobra.Command, name string,
 	}
 	which := readings[0]
 	if which.Allocation == "" {
+		if which, err = instance(ctx, r, readings); err != nil {
+			return err
+		}
 		status, err := target.Status(ctx, r, which, false)
 		if err != nil {
 			return err

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -191,11 +192,39 @@ func (f *folder) read(ctx context.Context, path string, to io.Writer) error {
 	})
 }
 
-// fetch brings a file, or a folder with all that is in it.
+// fetch brings a file, or a folder with all that is in it, under its name only once it is all there.
 func (f *folder) fetch(ctx context.Context, from, to string) error {
-	if _, err := os.Lstat(to); !errors.Is(err, fs.ErrNotExist) {
-		return exit.Fail(exit.Usage, "%s is there already: name what is not, as in starling alloc fs get INSTANCE PATH TO", to)
+	part := to + ".part"
+	for _, name := range []string{to, part} {
+		if _, err := os.Lstat(name); !errors.Is(err, fs.ErrNotExist) {
+			return exit.Fail(exit.Usage, "%s is there already: name what is not, as in starling alloc fs get INSTANCE PATH TO",
+				name)
+		}
 	}
+	var passed []string
+	if err := f.copy(ctx, from, part, &passed); err != nil {
+		return errors.Join(err, os.RemoveAll(part))
+	}
+	for _, text := range passed[:min(len(passed), passedShownMax)] {
+		f.remote.Hint("%s", text)
+	}
+	if more := len(passed) - passedShownMax; more > 0 {
+		f.remote.Hint("and %d more are passed over, such as links", more)
+	}
+	return os.Rename(part, to)
+}
+
+// passedShownMax bounds what is named of what is passed over.
+const passedShownMax = 10
+
+// kernels tells whether an entry of a container's topmost folder is the kernel's own: nobody writes there.
+func kernels(above string, one *starlingv1.FileInfo) bool {
+	return path.Clean("/"+above) == "/" && one.GetMode() == "dr-xr-xr-x" &&
+		slices.Contains([]string{"proc", "sys"}, one.GetName())
+}
+
+// copy brings a file, or a folder with all that is in it, and says what it passes over.
+func (f *folder) copy(ctx context.Context, from, to string, passed *[]string) error {
 	file, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err
@@ -218,11 +247,16 @@ func (f *folder) fetch(ctx context.Context, from, to string) error {
 		if name := one.GetName(); name != filepath.Base(name) || !filepath.IsLocal(name) {
 			return fmt.Errorf("%s: %q is no name of a file", from, name)
 		}
-		if !one.GetFolder() && !strings.HasPrefix(one.GetMode(), "-") {
-			f.remote.Hint("%s/%s is passed over: it is no file, or its name is not UTF-8", from, one.GetName())
+		switch {
+		case kernels(from, one):
+			*passed = append(*passed, "/"+one.GetName()+" is passed over: it is the kernel's")
+			continue
+		case !one.GetFolder() && !strings.HasPrefix(one.GetMode(), "-"):
+			*passed = append(*passed, fmt.Sprintf("%s/%s is passed over: it is no file, or its name is not UTF-8",
+				strings.TrimSuffix(from, "/"), one.GetName()))
 			continue
 		}
-		if err := f.fetch(ctx, path.Join(from, one.GetName()), filepath.Join(to, one.GetName())); err != nil {
+		if err := f.copy(ctx, path.Join(from, one.GetName()), filepath.Join(to, one.GetName()), passed); err != nil {
 			return err
 		}
 	}
