@@ -128,3 +128,26 @@ export async function stream(procedure, request, visit, options = {}) {
 export function requestID() {
   return Array.from(crypto.getRandomValues(new Uint8Array(16)), (b) => b.toString(16).padStart(2, '0')).join('')
 }
+
+// silentMax is how long a peer may tell nothing, in ms: a stream has a bookmark every ten seconds.
+const silentMax = 12_000
+
+// whileHeard does the work with a signal that is aborted also when it has heard nothing for long; it calls heard.
+export async function whileHeard(signal, work) {
+  const silent = new AbortController()
+  let timer = 0
+  const heard = () => {
+    clearTimeout(timer)
+    timer = setTimeout(() => silent.abort(), silentMax)
+  }
+  heard()
+  try {
+    return await work(AbortSignal.any([signal, silent.signal]), heard)
+  } catch (failure) {
+    if (silent.signal.aborted && !signal.aborted)
+      throw new Failure('stale', `the peer has told nothing for ${silentMax / 1000} seconds.`)
+    throw failure
+  } finally {
+    clearTimeout(timer)
+  }
+}

@@ -196,7 +196,8 @@ export function Job({name}) {
   const wanted = cell ? `${tasks.findIndex((t) => t.name === cell.task)}.${cell.number}` : ''
   if (wanted !== token) setToken(wanted)
   const live = at.value == null && !job.finished_at
-  const scalable = may('run').may && at.value == null && job.type !== 'daemon' && (!job.finished_at || job.status === 'idle')
+  const scalable =
+    may('run').may && at.value == null && job.type !== 'daemon' && (!job.finished_at || job.status === 'idle')
   const show = (task) => document.getElementById('task ' + task).focus()
   return (
     <>

@@ -2,7 +2,7 @@
 
 import {computed, signal} from '@preact/signals'
 import {useEffect, useLayoutEffect, useRef, useState} from 'preact/hooks'
-import {call, callAll, Failure, stream} from './api.js'
+import {call, callAll, stream, whileHeard} from './api.js'
 
 const read = () => {
   const [path, query] = (location.hash.slice(1) || '/').split('?')
@@ -96,29 +96,6 @@ async function whileSeen(work) {
     if (!abort.signal.aborted) throw failure
   } finally {
     leave()
-  }
-}
-
-// silentMax is how long a peer may tell nothing, in ms: a stream has a bookmark every ten seconds.
-const silentMax = 12_000
-
-// whileHeard does the work with a signal that is aborted also when it has heard nothing for long; it calls heard.
-async function whileHeard(signal, work) {
-  const silent = new AbortController()
-  let timer = 0
-  const heard = () => {
-    clearTimeout(timer)
-    timer = setTimeout(() => silent.abort(), silentMax)
-  }
-  heard()
-  try {
-    return await work(AbortSignal.any([signal, silent.signal]), heard)
-  } catch (failure) {
-    if (silent.signal.aborted && !signal.aborted)
-      throw new Failure('stale', `the peer has told nothing for ${silentMax / 1000} seconds.`)
-    throw failure
-  } finally {
-    clearTimeout(timer)
   }
 }
 

@@ -21,6 +21,7 @@ import (
 	"starling/driver/fake"
 	"starling/journal/memory"
 	"starling/peer"
+	"starling/peer/credential"
 	"starling/peer/identity"
 	"starling/replica/forecast"
 	"starling/schedule/explain"
@@ -57,7 +58,7 @@ func newCrew(t *testing.T) *crew {
 	if err != nil {
 		t.Fatal(err)
 	}
-	opened.Answer(api.NewServer(backend{Peer: c.peer}, api.Options{}), c.peer)
+	opened.Answer(api.NewServer(backend{Peer: c.peer, host: &Host{credentials: &credential.Credentials{}}}, api.Options{}), c.peer)
 	c.client = client.New([]string{wire.UnixPrefix + socket})
 	t.Cleanup(func() {
 		c.client.Close()
