@@ -249,7 +249,7 @@ func (f *folder) copy(ctx context.Context, from, to string, passed *[]string) er
 		}
 		switch {
 		case kernels(from, one):
-			*passed = append(*passed, "/"+one.GetName()+" is passed over: it is the kernel's")
+			f.remote.Hint("/%s is passed over: it is the kernel's", one.GetName())
 			continue
 		case !one.GetFolder() && !strings.HasPrefix(one.GetMode(), "-"):
 			*passed = append(*passed, fmt.Sprintf("%s/%s is passed over: it is no file, or its name is not UTF-8",
