@@ -58,7 +58,8 @@ func newCrew(t *testing.T) *crew {
 	if err != nil {
 		t.Fatal(err)
 	}
-	opened.Answer(api.NewServer(backend{Peer: c.peer, host: &Host{credentials: &credential.Credentials{}}}, api.Options{}), c.peer)
+	behind := backend{Peer: c.peer, host: &Host{credentials: &credential.Credentials{}}}
+	opened.Answer(api.NewServer(behind, api.Options{}), c.peer)
 	c.client = client.New([]string{wire.UnixPrefix + socket})
 	t.Cleanup(func() {
 		c.client.Close()
