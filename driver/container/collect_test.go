@@ -133,12 +133,11 @@ func TestCollectUnderATask(t *testing.T) {
 	b.close(t)
 }
 
-// TestCollectOnATightDisk keeps less where the disk has little room.
-func TestCollectOnATightDisk(t *testing.T) {
-	t.Parallel()
-	need(t)
-	folder := t.TempDir()
-	if err := unix.Mount("tmpfs", folder, "tmpfs", 0, "size=64m"); err != nil {
+// onDisk starts a containerd whose disk has that size, and is in a folder.
+func onDisk(t *testing.T, size string) (c *containertest.Containerd, folder string) {
+	t.Helper()
+	folder = t.TempDir()
+	if err := unix.Mount("tmpfs", folder, "tmpfs", 0, "size="+size); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = unix.Unmount(folder, unix.MNT_DETACH) })
@@ -147,6 +146,14 @@ func TestCollectOnATightDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(c.Kill)
+	return c, folder
+}
+
+// TestCollectOnATightDisk keeps less where the disk has little room.
+func TestCollectOnATightDisk(t *testing.T) {
+	t.Parallel()
+	need(t)
+	c, folder := onDisk(t, "64m")
 	b := over(t, c, t.TempDir())
 	all := pushed(t, "tight", "recent")
 	b.pulled(t, all[0])

@@ -1,14 +1,10 @@
 package browser
 
 import (
-	"context"
 	"fmt"
 	"testing"
-	"time"
 
 	"github.com/chromedp/chromedp"
-
-	"starling/e2e/agents"
 )
 
 // counts is work that writes a number ten times a second.
@@ -24,28 +20,7 @@ tasks:
 // has it tell nothing. The page says so, and goes on when the peer does.
 func TestBreak(t *testing.T) {
 	b := open(t)
-	program, err := binary()
-	if err != nil {
-		t.Fatal(err)
-	}
-	flock, err := agents.New(agents.Config{Binary: program, Folder: t.TempDir(), Nodes: []string{"a"},
-		PulseTTL: 3 * time.Second})
-	if err != nil {
-		t.Fatal(err)
-	}
-	soon, cancel := context.WithTimeout(context.Background(), testTimeout)
-	t.Cleanup(cancel)
-	t.Cleanup(func() {
-		if err := flock.Stop(context.WithoutCancel(soon)); err != nil {
-			t.Error(err)
-		}
-	})
-	must := func(err error) {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
+	flock, soon, must := newFlock(t, t.TempDir(), "a")
 	must(flock.Start(soon))
 	one := flock.Agents[0]
 	ask(t, one.Address, counts, "run", "-")

@@ -17,29 +17,8 @@ import (
 // asks: the page goes on with another.
 func TestDeath(t *testing.T) {
 	b := open(t)
-	program, err := binary()
-	if err != nil {
-		t.Fatal(err)
-	}
 	folder := t.TempDir()
-	flock, err := agents.New(agents.Config{Binary: program, Folder: folder, Nodes: []string{"a", "b", "c", "d"},
-		PulseTTL: 3 * time.Second})
-	if err != nil {
-		t.Fatal(err)
-	}
-	soon, cancel := context.WithTimeout(context.Background(), testTimeout)
-	t.Cleanup(cancel)
-	t.Cleanup(func() {
-		if err := flock.Stop(context.WithoutCancel(soon)); err != nil {
-			t.Error(err)
-		}
-	})
-	must := func(err error) {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
+	flock, soon, must := newFlock(t, folder, "a", "b", "c", "d")
 	for i, a := range flock.Agents {
 		a.Flags = []string{"--attributes", fmt.Sprintf("rack=r%d,power=<b>%d</b>", i/2+1, i), "--devices", "fpga=2:U250"}
 	}
@@ -125,4 +104,28 @@ func (b *tab) seeRacks() {
 	b.choose("Group by", "nothing")
 	b.unsee(`^power <b>`)
 	b.choose("Group by", "rack")
+}
+
+// newFlock makes agents, which are not started; must ends the test with an error.
+func newFlock(t *testing.T, folder string, nodes ...string) (flock *agents.Flock, soon context.Context,
+	must func(error)) {
+	t.Helper()
+	must = func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	program, err := binary()
+	must(err)
+	flock, err = agents.New(agents.Config{Binary: program, Folder: folder, Nodes: nodes, PulseTTL: 3 * time.Second})
+	must(err)
+	soon, cancel := context.WithTimeout(context.Background(), testTimeout)
+	t.Cleanup(cancel)
+	t.Cleanup(func() {
+		if err := flock.Stop(context.WithoutCancel(soon)); err != nil {
+			t.Error(err)
+		}
+	})
+	return flock, soon, must
 }
