@@ -236,7 +236,8 @@ const takeBacksMax = 64
 
 // takeBack ends an instance that has more of the node's slack than it offers: those to whom it was promised use it.
 func (r *reacting) takeBack(a *Assignment) {
-	if r.s.Rules < rules.RareDevices || a.Phase == facts.Stopping || len(r.out.Commands) >= takeBacksMax {
+	if a.Spec.Slack() == 0 || r.s.Rules < rules.RareDevices || a.Phase == facts.Stopping ||
+		len(r.out.Commands) >= takeBacksMax {
 		return
 	}
 	offered := r.s.NodeOf(r.self.Node()).DeviceOf(terms.Slack).Count

@@ -67,8 +67,7 @@ const gpuAskMax = 10 * time.Second
 // OfferGPUs adds the GPUs of this machine, with their model if all are of one, and the memory of the smallest as an
 // attribute, unless the offer says already how many there are.
 func OfferGPUs(offer *terms.Offer, found []device.GPU) {
-	at, told := slices.BinarySearchFunc(offer.Devices, device.Kind,
-		func(d terms.DeviceOffer, kind string) int { return cmp.Compare(d.Kind, kind) })
+	at, told := placeOf(offer.Devices, device.Kind)
 	if told || len(found) == 0 {
 		return
 	}
@@ -103,8 +102,7 @@ func modelName(text string) string {
 // say how many.
 func WithPeers(devices []terms.DeviceOffer, capacity terms.Resources) []terms.DeviceOffer {
 	kind := terms.VirtualPeers.String()
-	at, told := slices.BinarySearchFunc(devices, kind,
-		func(d terms.DeviceOffer, kind string) int { return cmp.Compare(d.Kind, kind) })
+	at, told := placeOf(devices, kind)
 	if told {
 		return devices
 	}
@@ -112,10 +110,15 @@ func WithPeers(devices []terms.DeviceOffer, capacity terms.Resources) []terms.De
 	return slices.Insert(slices.Clone(devices), at, terms.DeviceOffer{Kind: kind, Count: uint32(count)})
 }
 
+// placeOf returns where devices of a kind stand among others, or belong.
+func placeOf(devices []terms.DeviceOffer, kind string) (at int, has bool) {
+	return slices.BinarySearchFunc(devices, kind,
+		func(d terms.DeviceOffer, kind string) int { return cmp.Compare(d.Kind, kind) })
+}
+
 // setDevice puts devices into their place in an offer, or replaces those of the kind.
 func setDevice(offer *terms.Offer, device terms.DeviceOffer) {
-	at, has := slices.BinarySearchFunc(offer.Devices, device.Kind,
-		func(d terms.DeviceOffer, kind string) int { return cmp.Compare(d.Kind, kind) })
+	at, has := placeOf(offer.Devices, device.Kind)
 	if offer.Devices = slices.Clone(offer.Devices); !has {
 		offer.Devices = slices.Insert(offer.Devices, at, device)
 	}
