@@ -181,7 +181,7 @@ func (a *audit) affinity() {
 	sameAll(a, "counters", a.kept.counters.Keys(), a.anew.counters.Keys())
 	sameAll(a, "wake-up conditions", a.kept.wakeUps.Keys(), a.anew.wakeUps.Keys())
 	sameAll(a, "ends of soft constraints", a.kept.timeouts.Items(), a.anew.timeouts.Items())
-	sameAll(a, "shapes", a.kept.shapes.Keys(), a.anew.shapes.Keys())
+	sameAll(a, "shapes", a.kept.shapes.Names(), a.anew.shapes.Names())
 	a.kept.counters.Scan(func(name string, kept *counter) bool {
 		anew, ok := a.anew.counters.Get(name)
 		if ok && !kept.counts.Same(anew.counts, a.kept.valueOn) {

@@ -11,6 +11,7 @@ import (
 	"starling/cluster/preemptible"
 	"starling/cluster/registry"
 	"starling/cluster/room"
+	"starling/cluster/shapes"
 	"starling/cluster/tree"
 	"starling/cluster/vector"
 	"starling/cluster/volumes"
@@ -71,7 +72,7 @@ type State struct {
 	wakeUps  btree.Map[facts.TaskKey, wakeUp]
 	timeouts btree.BTreeG[timeout]
 	// shapes are those of what holds devices.
-	shapes btree.Map[string, Shape]
+	shapes shapes.Table
 	// accounts is what the jobs of each pool hold and ask for, at its tree.ID. Offered is what nodes hold, and what those
 	// that take work have free besides.
 	accounts vector.Of[workload.Account]
@@ -154,7 +155,7 @@ func (s *State) Copy() *State {
 	c.waiting, c.deadlines, c.followers = *s.waiting.Copy(), *s.deadlines.Copy(), *s.followers.Copy()
 	c.daemons, c.workflows, c.sharers, c.draining = *s.daemons.Copy(), *s.workflows.Copy(), *s.sharers.Copy(),
 		*s.draining.Copy()
-	c.shapes, c.nodeNames, c.classes = *s.shapes.Copy(), *s.nodeNames.Copy(), *s.classes.Copy()
+	c.shapes, c.nodeNames, c.classes = s.shapes.Copy(), *s.nodeNames.Copy(), *s.classes.Copy()
 	c.nominations, c.starving, c.shared = *s.nominations.Copy(), *s.starving.Copy(), *s.shared.Copy()
 	c.preemptible, c.volumes = s.preemptible.Copy(), s.volumes.Copy()
 	c.counters, c.wakeUps, c.timeouts, c.softSince = *s.counters.Copy(), *s.wakeUps.Copy(), *s.timeouts.Copy(),

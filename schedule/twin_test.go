@@ -9,6 +9,7 @@ import (
 
 	"starling/cluster"
 	"starling/cluster/facts"
+	"starling/cluster/shapes"
 	"starling/cluster/workload"
 	"starling/schedule/place"
 	"starling/terms"
@@ -49,7 +50,7 @@ func plain(s *cluster.State) {
 func anywhere(facts.NodeIndex) bool { return true }
 
 // plainSpecial places the seats of a task that prefer something about their last node.
-func plainSpecial(s *cluster.State, key facts.TaskKey, shapes []cluster.Shape) (placed bool) {
+func plainSpecial(s *cluster.State, key facts.TaskKey, shapes []shapes.Shape) (placed bool) {
 	var all []facts.SlotRef
 	id, task := key.Split()
 	s.Job(id).Tasks[task].EachSpecial(id, task, func(r facts.SlotRef, _ facts.Slot) bool {
@@ -90,19 +91,19 @@ func choose(s *cluster.State, key facts.TaskKey, by choice) (best facts.NodeInde
 type choice struct {
 	rules  []constraint.Constraint
 	among  func(facts.NodeIndex) bool
-	shapes []cluster.Shape
+	shapes []shapes.Shape
 }
 
 // shapesOf returns a shape for every request of every instance that holds devices.
-func shapesOf(s *cluster.State) []cluster.Shape {
-	var all []cluster.Shape
+func shapesOf(s *cluster.State) []shapes.Shape {
+	var all []shapes.Shape
 	s.EachJob(func(j *workload.Job) bool {
 		for i := range j.Tasks {
 			s.EachSlot(j.ID, i, func(_ facts.SlotRef, slot facts.Slot) bool {
 				if slot.Phase.Holds() {
 					spec := j.TaskSpecOf(i, slot.Version)
 					for _, q := range spec.Devices {
-						all = append(all, cluster.Shape{Request: q, Instances: 1, Resources: spec.Resources})
+						all = append(all, shapes.Shape{Request: q, Instances: 1, Resources: spec.Resources})
 					}
 				}
 				return true
@@ -114,7 +115,7 @@ func shapesOf(s *cluster.State) []cluster.Shape {
 }
 
 // growth returns how much more of the node's devices is stranded, and useless to the shapes, with an instance more.
-func (u use) growth(offer *terms.Offer, spec *terms.Task, shapes []cluster.Shape) (stranded, useless int64) {
+func (u use) growth(offer *terms.Offer, spec *terms.Task, shapes []shapes.Shape) (stranded, useless int64) {
 	for _, d := range offer.Devices {
 		left := make([]int64, d.Count)
 		for number := range left {
@@ -144,7 +145,7 @@ func (u use) growth(offer *terms.Offer, spec *terms.Task, shapes []cluster.Shape
 
 // lost returns how much of what is left of devices is more than goes, in the mean of all shapes, with what else is
 // free, and adds up what each shape could not use.
-func lost(d terms.DeviceOffer, left []int64, free terms.Resources, shapes []cluster.Shape) (stranded, useless int64) {
+func lost(d terms.DeviceOffer, left []int64, free terms.Resources, shapes []shapes.Shape) (stranded, useless int64) {
 	total, devices, with := int64(0), int64(0), terms.Resources{}
 	for _, l := range left {
 		total += l

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"starling/cluster"
+	"starling/cluster/shapes"
 	"starling/terms"
 )
 
@@ -24,7 +25,7 @@ const shapesMax = 64
 // Gaps computes what is of no use.
 type Gaps struct {
 	// known are the shapes of what held devices when placement began, kinds the same by kind of device.
-	known   cluster.Shapes
+	known   shapes.Table
 	kinds   []typical
 	counted bool
 	// free is reused: what is left of each device of the node in question.
@@ -37,7 +38,7 @@ func NewGaps(s *cluster.State) *Gaps { return &Gaps{known: s.CopyShapes()} }
 // typical is what holds devices of a kind: the shapes that ask for most in all, and their sums.
 type typical struct {
 	kind      string
-	shapes    []cluster.Shape
+	shapes    []shapes.Shape
 	instances int64
 	devices   terms.Millidevices
 	resources terms.Resources
@@ -66,11 +67,11 @@ func (g *Gaps) of(kind string) *typical {
 
 func (g *Gaps) count() {
 	g.counted = true
-	demand := func(s *cluster.Shape) int64 { return int64(s.Instances) * int64(s.Request.Amount) }
-	shapes := g.known.All()
-	slices.SortStableFunc(shapes, func(a, b cluster.Shape) int { return cmp.Compare(demand(&b), demand(&a)) })
-	for i := range shapes {
-		one := &shapes[i]
+	demand := func(s *shapes.Shape) int64 { return int64(s.Instances) * int64(s.Request.Amount) }
+	all := g.known.All()
+	slices.SortStableFunc(all, func(a, b shapes.Shape) int { return cmp.Compare(demand(&b), demand(&a)) })
+	for i := range all {
+		one := &all[i]
 		at := slices.IndexFunc(g.kinds, func(t typical) bool { return t.kind == one.Request.Kind })
 		if at < 0 {
 			at = len(g.kinds)
