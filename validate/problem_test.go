@@ -295,12 +295,12 @@ func TestRareDevices(t *testing.T) {
 		in   rules.Number
 		want string
 	}{
-		{slack, rules.RareDevices - 1, ""},
-		{slack, rules.RareDevices,
+		{slack, rules.Slack - 1, ""},
+		{slack, rules.Slack,
 			"tasks[0].devices.slack needs revocable: true, for it is what others were promised, who may want it back"},
-		{&revocable, rules.RareDevices, ""},
-		{late, rules.RareDevices - 1, "tasks[0].stop_grace must be 0 to 3600000, is 3600001"},
-		{late, rules.RareDevices, "tasks[0].stop_grace must be 0 to 1h, is 1h1ms"},
+		{&revocable, rules.Slack, ""},
+		{late, rules.WrittenAmounts - 1, "tasks[0].stop_grace must be 0 to 3600000, is 3600001"},
+		{late, rules.WrittenAmounts, "tasks[0].stop_grace must be 0 to 1h, is 1h1ms"},
 	} {
 		got := ""
 		for _, p := range Job(c.job, c.in) {

@@ -56,7 +56,7 @@ func (p *problems) preemption(s *terms.Job) {
 // slack adds what is wrong with what the job asks of slack.
 func (p *problems) slack(s *terms.Job) {
 	for i := range s.Tasks {
-		if p.in >= rules.RareDevices && !s.Revocable && s.Tasks[i].Slack() > 0 {
+		if p.in >= rules.Slack && !s.Revocable && s.Tasks[i].Slack() > 0 {
 			p.add("tasks["+strconv.Itoa(i)+"].devices."+terms.Slack,
 				"needs revocable: true, for it is what others were promised, who may want it back")
 		}

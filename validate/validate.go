@@ -97,7 +97,7 @@ func digits(n int64) string { return strconv.FormatInt(n, 10) }
 
 // within adds what is wrong with a value that is outside.
 func (p *problems) within(field string, value int64, l limits) {
-	if p.in < rules.RareDevices {
+	if p.in < rules.WrittenAmounts {
 		l.text = digits
 	}
 	if value < l.low || value > l.high {

@@ -236,7 +236,7 @@ const takeBacksMax = 64
 
 // takeBack ends an instance that has more of the node's slack than it offers: those to whom it was promised use it.
 func (r *reacting) takeBack(a *Assignment) {
-	if a.Spec.Slack() == 0 || r.s.Rules < rules.RareDevices || a.Phase == facts.Stopping ||
+	if a.Spec.Slack() == 0 || r.s.Rules < rules.Slack || a.Phase == facts.Stopping ||
 		len(r.out.Commands) >= takeBacksMax {
 		return
 	}

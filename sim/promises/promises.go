@@ -293,7 +293,7 @@ func (p *Watch) Rest(s *cluster.State) {
 func (p *Watch) checkSlack(s *cluster.State) {
 	for n := range facts.NodeIndex(s.Nodes()) {
 		for _, use := range s.Node(n).Devices {
-			if s.Rules >= rules.RareDevices && s.IsMember(s.Node(n).Peer) && use.Kind == terms.Slack &&
+			if s.Rules >= rules.Slack && s.IsMember(s.Node(n).Peer) && use.Kind == terms.Slack &&
 				use.Number >= s.Node(n).DeviceOf(terms.Slack).Count {
 				p.fail("%s has slack of %s which that does not offer", s.NameOf(use.Slot), s.Node(n).Name)
 			}

@@ -77,9 +77,14 @@ const NewMachines = VaultSecrets
 // shares its number with VaultSecrets.
 const MountsApart = VaultSecrets
 
-// RareDevices has nodes kept for work with devices only where they have some that others lack, jobs ask for slack, and
-// refusals of amounts and times written as job files write them.
+// RareDevices has nodes kept for work with devices only where they have some that others lack.
 const RareDevices Number = 17
+
+// Slack has jobs ask for what instances leave alone of what they were promised. It shares its number with RareDevices.
+const Slack = RareDevices
+
+// WrittenAmounts has refusals write amounts and times as job files do. It shares its number with RareDevices.
+const WrittenAmounts = RareDevices
 
 // CanaryAttempts counts what a canary fails, on the nodes that it had before, too, and lets it wait before it is tried
 // again; a retry waits for all of its delay. It shares its number with RareDevices.
