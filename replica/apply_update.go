@@ -494,7 +494,7 @@ func (f *fold) changeable(j *workload.Job, task int, q *reconcile.Task, rest *re
 		return nil
 	}
 	most += int(f.s.Limits.Trials)
-	from := LookFrom(f.s.Index, &j.Update, t.Desired)
+	from := rollout.LookFrom(f.s.Index, &j.Update, t.Desired)
 	t.EachOutdated(true, from, func(index uint32) bool {
 		add(index)
 		return len(all) < most

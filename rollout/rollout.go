@@ -124,3 +124,13 @@ func Steer(u facts.Update, how command.Steering, now terms.Time) (facts.Update, 
 	}
 	return u, ""
 }
+
+// LookFrom returns from which slot of a task on an update looks for room with an entry: from the first, unless some
+// lacked it when it was looked for last. Then it is another each time, as if drawn, so that none is left out because
+// others before it have no room.
+func LookFrom(index terms.Index, u *facts.Update, desired uint32) uint32 {
+	if u.LookedAt == 0 || desired == 0 {
+		return 0
+	}
+	return uint32(uint64(index)*0x9e3779b97f4a7c15>>32) % desired
+}

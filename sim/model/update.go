@@ -6,7 +6,7 @@ import (
 	"starling/cluster/facts"
 	"starling/command"
 	"starling/reconcile"
-	"starling/replica"
+	"starling/rollout"
 	"starling/terms"
 	"starling/terms/lifecycle"
 )
@@ -502,9 +502,9 @@ func (m *Model) resize(t *task, count uint32) {
 // movable returns the outdated seats that may go to the newest version now: those that are not well, then as many
 // others as can be spared, as long as there is room for who takes their place. What may run out of reach is left alone.
 func (m *Model) movable(t *task) (all []*seat) {
-	outdated, trial, batch := t.outdated(), m.succession(), t.job.newest().Update.BatchSize
+	outdated, trial, batch := t.outdated(), &succession{m: m}, t.job.newest().Update.BatchSize
 	defer trial.undo()
-	from := replica.LookFrom(m.index, &t.job.update, t.desired)
+	from := rollout.LookFrom(m.index, &t.job.update, t.desired)
 	before := func(s *seat) bool { return s.slot.index < from }
 	outdated = slices.Concat(slices.DeleteFunc(slices.Clone(outdated), before),
 		slices.DeleteFunc(outdated, func(s *seat) bool { return !before(s) }))
