@@ -214,13 +214,21 @@ func (s *State) SetOffer(n facts.NodeIndex, offer *terms.Offer) {
 
 // RaiseRules goes on by other rules, if they are newer.
 func (s *State) RaiseRules(to rules.Number) {
-	for n := facts.NodeIndex(0); to == rules.RareDevices && int(n) < s.Nodes(); n++ {
+	if to <= s.Rules {
+		return
+	}
+	s.Rules = to
+	s.preemptible.ForgetStopping()
+	for n := facts.NodeIndex(0); int(n) < s.Nodes(); n++ {
 		if offer := s.Node(n).Offer; offer != nil {
 			s.rooms.SetPurpose(s.epoch, n, offer.Purpose(to))
 			s.rooms.Set(s.epoch, n, s.Free(n), s.Eligible(n))
 		}
+		for _, r := range s.Node(n).Held {
+			slot, _ := s.SlotAt(r)
+			s.moveStopping(s.Job(r.Job), r, &slot, 1)
+		}
 	}
-	s.Rules = max(s.Rules, to)
 }
 
 // VolunteeredWith returns what all nodes would offer together if one offered that.

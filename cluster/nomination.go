@@ -123,16 +123,16 @@ func (s *State) countPreemptible(pool tree.ID, spec *terms.Job, times int64) {
 
 // movePreemptible notes that a seat that holds room, or did, has another row.
 func (s *State) movePreemptible(j *workload.Job, r facts.SlotRef, old, next *facts.Slot) {
-	if old.Phase != next.Phase {
+	if old.Phase != next.Phase || old.Cause != next.Cause {
 		s.moveStopping(j, r, old, -1)
 		s.moveStopping(j, r, next, 1)
 	}
 	s.notePreemptible(j, r, next)
 }
 
-// moveStopping notes that what is in a seat was told to stop, if it was, or with -1 that it is no more.
+// moveStopping notes that what is in a seat leaves its room to others, if it does, or with -1 that it does no more.
 func (s *State) moveStopping(j *workload.Job, r facts.SlotRef, slot *facts.Slot, times int64) {
-	if slot.Phase == facts.Stopping {
+	if preemptible.Leaves(slot, s.Rules) {
 		need, work := j.TaskSpecOf(int(r.Task), slot.Version).Amounts(), terms.Work{}
 		work.Add(j.Spec, &need, times)
 		s.preemptible.Stop(j.Account(), slot.Node, &work)

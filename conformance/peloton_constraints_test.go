@@ -190,7 +190,7 @@ func (p *pelotonConstraint) answer(kind string, labels, running labelCounts) (st
 			submit(s, running[key][value], []terms.EnvVar{{Name: key, Value: value}}, nil)
 		}
 	}
-	schedule.Run(s, nil, nil)
+	schedule.Run(s, nil, nil, nil)
 	fits := place.Fits(s, submit(s, 1, nil, rules), 0)
 	switch {
 	case !applies && fits:
@@ -394,7 +394,7 @@ func (c *constraintCase) checkLimit() []string {
 		s.SetOffer(s.EnsureNode(terms.NodeName(fmt.Sprint("n", i))).Index, &terms.Offer{})
 	}
 	id, _ := submit(s, c.Instances, slices.Compact(labels), []constraint.Constraint{rule}).Split()
-	schedule.Run(s, nil, nil)
+	schedule.Run(s, nil, nil, nil)
 	waits := int(s.Job(id).Tasks[0].Waits())
 	got := map[string]string{"running": strconv.Itoa(c.Instances - waits), "pending": strconv.Itoa(waits)}
 	var wrong []string

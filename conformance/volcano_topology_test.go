@@ -261,7 +261,7 @@ func (c *topologyCase) place(t *trial, s *cluster.State, nodes map[string]facts.
 		}
 		s.Assign(key, n, 1, nil)
 	}
-	schedule.Run(s, func(r facts.SlotRef) {
+	schedule.Run(s, nil, func(r facts.SlotRef) {
 		slot, _ := s.SlotAt(r)
 		names = append(names, string(s.Node(slot.Node).Name))
 	}, nil)

@@ -40,6 +40,8 @@ type fold struct {
 	// deciding is the job of which reconcile has decided about a slot and not all of that is done, 0 if there is none: it
 	// does not end.
 	deciding terms.JobID
+	// predecessors are the instances whose room is that of what takes their places.
+	predecessors []place.Predecessor
 	// settled counts the questions to reconcile.
 	settled int
 	// result is that of the last question to reconcile.
@@ -83,7 +85,7 @@ func (f *fold) run() {
 	f.runDuePolicies()
 	f.advance()
 	f.followJobs()
-	s.Unfinished = !schedule.Run(s, f.placed(), f.evict) || !finished
+	s.Unfinished = !schedule.Run(s, f.predecessors, f.placed(), f.evict) || !finished
 	f.awaitGivers()
 	f.noteRosters()
 	s.ForgetJobs()

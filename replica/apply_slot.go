@@ -10,6 +10,7 @@ import (
 	"starling/replica/report"
 	"starling/replica/storage"
 	"starling/rollout"
+	"starling/schedule/place"
 	"starling/terms"
 	"starling/terms/lifecycle"
 	"starling/terms/rules"
@@ -289,6 +290,7 @@ func (f *fold) stop(r facts.SlotRef, cause facts.Cause) {
 // one, another follows it, unless it was told to give its place up for good.
 func (f *fold) vacate(r facts.SlotRef, slot facts.Slot) {
 	cause := slot.Cause
+	f.bequeath(r, cause)
 	slot.Phase, slot.Since, slot.Deadline = facts.Stopped, f.s.Time, 0
 	if cause == facts.ByPreemption {
 		slot.Ended = facts.Preempted // whatever its node saw
@@ -320,6 +322,15 @@ func (f *fold) vacate(r facts.SlotRef, slot facts.Slot) {
 		f.evicted(r)
 	}
 	f.finish(r.Job)
+}
+
+// bequeath notes that the room of an instance is that of what takes its place.
+func (f *fold) bequeath(r facts.SlotRef, cause facts.Cause) {
+	if slot, _ := f.s.SlotAt(r); f.s.Rules >= rules.Successors && cause.Succeeds() && r.Seat == facts.MainSeat &&
+		slot.Phase.Holds() {
+		f.predecessors = append(f.predecessors, place.Predecessor{Slot: r, Node: slot.Node,
+			Spec: f.s.Job(r.Job).TaskSpecOf(int(r.Task), slot.Version)})
+	}
 }
 
 // endsPlace tells whether nothing follows an instance that is wanted still and was told to stop: it ran for as long as

@@ -372,7 +372,7 @@ func (p *pass) unfit(h *head, in *preempt.Input, plan *preempt.Plan) (wrong []fa
 	}
 	for _, seat := range plan.Seats {
 		for _, r := range append([]facts.SlotRef(nil), trial.Node(seat.Node).Held...) {
-			if slot, _ := trial.SlotAt(r); slot.Phase == facts.Stopping {
+			if slot, _ := trial.SlotAt(r); preemptible.Leaves(&slot, trial.Rules) {
 				end(r)
 			}
 		}

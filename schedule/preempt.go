@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"starling/cluster/facts"
+	"starling/cluster/preemptible"
 	"starling/cluster/workload"
 	"starling/schedule/admission"
 	"starling/schedule/place"
@@ -506,7 +507,7 @@ func (p *pass) backed(id terms.JobID, of *facts.NominatedSeat, own []facts.Nomin
 	}
 	p.s.Visit(len(node.Held))
 	for _, r := range node.Held {
-		if slot, _ := p.s.SlotAt(r); slot.Phase == facts.Stopping {
+		if slot, _ := p.s.SlotAt(r); preemptible.Leaves(&slot, p.s.Rules) {
 			need := p.s.Job(r.Job).TaskSpecOf(int(r.Task), slot.Version).Amounts()
 			free.Add(&need, 1)
 		}
@@ -532,11 +533,11 @@ func (p *pass) awaits(c *facts.Nomination) bool {
 	})
 }
 
-// leaves tells whether an instance was told to stop and has not yet.
+// leaves tells whether an instance was told to stop, has not yet, and leaves its room to others.
 func (p *pass) leaves(r facts.SlotRef) bool {
 	p.s.Visit(1)
 	slot, ok := p.s.SlotAt(r)
-	return ok && slot.Phase == facts.Stopping
+	return ok && preemptible.Leaves(&slot, p.s.Rules)
 }
 
 // trimNominations gives back what nobody waits for any more, or can have: of two for whom too much is kept the later

@@ -16,10 +16,12 @@
 package schedule
 
 import (
+	"cmp"
 	"slices"
 
 	"starling/cluster"
 	"starling/cluster/facts"
+	"starling/cluster/gang"
 	"starling/schedule/admission"
 	"starling/schedule/entitle"
 	"starling/schedule/place"
@@ -33,12 +35,14 @@ type Evict func(r facts.SlotRef, to terms.JobID, rule preempt.Rule)
 // Run takes one pass. It divides, then admits and places until a round places nothing, then preempts for what should
 // run and does not, and admits and places once more in the room that came of it. It returns false if it stopped at a
 // limit of what an entry may do, so that there may be more. Visit, which may be nil, is called for every slot that was
-// given a node; evict may be nil, and then nothing is preempted.
-func Run(s *cluster.State, visit place.Visit, evict Evict) (finished bool) {
+// given a node; evict may be nil, and then nothing is preempted. What takes the place of instances that have ended with
+// the entry, and needs no more, is placed first.
+func Run(s *cluster.State, ended []place.Predecessor, visit place.Visit, evict Evict) (finished bool) {
 	p := begin(s, visit, evict)
 	if p == nil {
 		return true
 	}
+	p.succeed(ended)
 	p.divide()
 	p.trimNominations() // some may run less than before
 	p.grown = united(p.grown, s.TakeDirtyPages())
@@ -53,6 +57,31 @@ func Run(s *cluster.State, visit place.Visit, evict Evict) (finished bool) {
 	p.leave()
 	p.divideAgain()
 	return finished && p.left > 0 && len(p.later) == 0
+}
+
+// succeed gives nodes to what takes the places of instances that have ended. Their pools held that room before, and are
+// not asked.
+func (p *pass) succeed(ended []place.Predecessor) {
+	for i := range ended {
+		r := ended[i].Slot
+		slot, ok := p.s.SlotAt(r)
+		if !ok || slot.Phase != facts.Waiting || p.left == 0 || p.s.OrderedNow(r) {
+			continue
+		}
+		j, key := p.s.Job(r.Job), facts.KeyOf(r.Job, int(r.Task))
+		if slot.Special() {
+			key = key.Special()
+		}
+		spec := j.TaskSpecOf(int(r.Task), cmp.Or(slot.Version, j.Version))
+		if state := j.GangState(); state == gang.Absent || state == gang.Growing || j.Spec.Shares() || !p.s.Queued(key) ||
+			spec == nil {
+			continue
+		}
+		q := place.SearchFor(p.s, key, spec, p.visit)
+		if q.Gaps = p.gaps; q.Follow(&ended[i], p.all) {
+			p.left--
+		}
+	}
 }
 
 // placeAll takes rounds until one places nothing and gives no nomination up: what is placed may let others in, those

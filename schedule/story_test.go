@@ -42,7 +42,7 @@ func TestStories(t *testing.T) {
 				if words := strings.Fields(line); len(words) > 0 {
 					w.tell(t, words)
 					w.s.Index++
-					Run(w.s, func(r facts.SlotRef) {
+					Run(w.s, nil, func(r facts.SlotRef) {
 						slot, _ := w.s.SlotAt(r)
 						fmt.Fprintf(out, "%s[%d] to %s\n", w.s.Job(r.Job).Name(), r.Index, w.s.Node(slot.Node).Name)
 					}, nil)

@@ -628,7 +628,7 @@ func TestTwin(t *testing.T) {
 					value.RaiseRules(rules.RareDevices)
 				}
 			}
-			if !Run(s, nil, nil) || !Run(copied, nil, nil) {
+			if !Run(s, nil, nil, nil) || !Run(copied, nil, nil, nil) {
 				t.Fatalf("scene %d, step %d: Waiting stopped early", seed, step)
 			}
 			plain(dumb)

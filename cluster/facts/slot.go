@@ -164,6 +164,9 @@ func (c Cause) Anew() bool { return c == ByTaskRestart || c == ByJobRestart }
 // ByPolicies tells whether an instance is stopped by what a policy made of its task or job.
 func (c Cause) ByPolicies() bool { return c >= ByTaskRestart && c <= ByCompletion }
 
+// Succeeds tells whether what takes the place of an instance that was told to stop by it has its room, too.
+func (c Cause) Succeeds() bool { return c == ByUpdate || c == ByRestart }
+
 // Evicts tells whether an instance is stopped through no fault of its own.
 func (c Cause) Evicts() bool { return c == ByPreemption || c == ByDrain }
 

@@ -12,6 +12,7 @@ import (
 	"starling/cluster/vector"
 	"starling/terms"
 	"starling/terms/fingerprint"
+	"starling/terms/rules"
 )
 
 // Class is what instances have in common that are preempted for the same.
@@ -57,6 +58,11 @@ func StageOf(phase facts.Phase) (stage Stage, ok bool) {
 	return 0, false
 }
 
+// Leaves tells whether what is in a slot was told to stop, and leaves its room to others: not to what takes its place.
+func Leaves(slot *facts.Slot, in rules.Number) bool {
+	return slot.Phase == facts.Stopping && (in < rules.Successors || !slot.Cause.Succeeds())
+}
+
 // Least bounds the instances of a class on a page of nodes: none of them is preempted before this one would be. The
 // zero Least is that of no instances.
 type Least struct {
@@ -80,7 +86,7 @@ func (l *Least) before(other *Least) bool {
 // Index counts what could be preempted by class, and bounds it by page. Copies share rows until either changes them.
 type Index struct {
 	classes btree.Map[uint64, *row]
-	// nodes and pools have what is held by those that were told to stop.
+	// nodes and pools have what is held by those that leave it to others.
 	nodes btree.Map[facts.NodeIndex, terms.Amounts]
 	pools btree.Map[tree.ID, terms.Work]
 }
@@ -165,7 +171,12 @@ func (x *Index) LowestPriority(pool tree.ID, revocable bool) (priority uint32, o
 	return priority, ok
 }
 
-// Stop adds to what those hold, of a pool and on a node, that were told to stop.
+// ForgetStopping forgets what all hold that leave it to others.
+func (x *Index) ForgetStopping() {
+	x.nodes, x.pools = btree.Map[facts.NodeIndex, terms.Amounts]{}, btree.Map[tree.ID, terms.Work]{}
+}
+
+// Stop adds to what those hold, of a pool and on a node, that leave it to others.
 func (x *Index) Stop(pool tree.ID, n facts.NodeIndex, more *terms.Work) {
 	free, _ := x.nodes.Get(n)
 	free.Add(&more.NonSlack, 1)
@@ -185,19 +196,19 @@ func (x *Index) Stop(pool tree.ID, n facts.NodeIndex, more *terms.Work) {
 	}
 }
 
-// Stopping returns what those hold of a pool that were told to stop.
+// Stopping returns what those hold of a pool that leave it to others.
 func (x *Index) Stopping(pool tree.ID) terms.Work {
 	work, _ := x.pools.Get(pool)
 	return work
 }
 
-// StoppingOn returns what those hold on a node that were told to stop.
+// StoppingOn returns what those hold on a node that leave it to others.
 func (x *Index) StoppingOn(n facts.NodeIndex) terms.Amounts {
 	free, _ := x.nodes.Get(n)
 	return free
 }
 
-// EachStopping visits, in order, the nodes of a page on which instances were told to stop that hold something.
+// EachStopping visits, in order, the nodes of a page on which instances hold something that they leave to others.
 func (x *Index) EachStopping(page int, visit func(facts.NodeIndex)) {
 	x.nodes.Ascend(facts.NodeIndex(page*vector.PageRows), func(n facts.NodeIndex, _ terms.Amounts) bool {
 		if int(n)/vector.PageRows != page {

@@ -56,7 +56,7 @@ func TestStories(t *testing.T) {
 			case "submit":
 				return st.submit(t, d)
 			case "place":
-				schedule.Run(st.s, nil, st.evict)
+				schedule.Run(st.s, nil, nil, st.evict)
 			case "pools":
 				st.pools(t, d)
 			case "slot":

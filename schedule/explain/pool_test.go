@@ -62,7 +62,7 @@ func TestNothingWaitsWithoutReason(t *testing.T) {
 func placeAll(s *cluster.State) {
 	for range 5 {
 		s.Index++
-		schedule.Run(s, nil, func(r facts.SlotRef, _ terms.JobID, _ preempt.Rule) { s.StopSlot(r, facts.ByPreemption) })
+		schedule.Run(s, nil, nil, func(r facts.SlotRef, _ terms.JobID, _ preempt.Rule) { s.StopSlot(r, facts.ByPreemption) })
 	}
 }
 

@@ -103,7 +103,7 @@ func scan(text, format string, number *int) bool {
 func placeShares(s *cluster.State) {
 	for range 3 {
 		s.Index++
-		schedule.Run(s, nil, func(r facts.SlotRef, _ terms.JobID, _ preempt.Rule) { s.StopSlot(r, facts.ByPreemption) })
+		schedule.Run(s, nil, nil, func(r facts.SlotRef, _ terms.JobID, _ preempt.Rule) { s.StopSlot(r, facts.ByPreemption) })
 	}
 }
 

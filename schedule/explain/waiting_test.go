@@ -28,7 +28,7 @@ func TestSurveyAgreesWithPlacement(t *testing.T) {
 			j := s.AddJob(spec)
 			if r.IntN(3) > 0 {
 				s.Index++
-				schedule.Run(s, nil, nil)
+				schedule.Run(s, nil, nil, nil)
 			}
 			j = s.Job(j.ID)
 			e := &explainer{s: s, job: j, task: j.Tasks[0], spec: &j.Spec.Tasks[0]}

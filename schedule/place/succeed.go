@@ -1,9 +1,12 @@
 package place
 
 import (
+	"slices"
+
 	"starling/cluster"
 	"starling/cluster/facts"
 	"starling/terms"
+	"starling/terms/rules"
 )
 
 // Succeed returns the value as it would be with an instance of the newest version in the place of an earlier one, whose
@@ -13,6 +16,7 @@ import (
 func Succeed(s *cluster.State, r facts.SlotRef, elsewhere bool) (trial *cluster.State, found bool) {
 	trial = s.Copy()
 	slot, _ := trial.SlotAt(r)
+	had := Predecessor{Slot: r, Node: slot.Node, Spec: trial.Job(r.Job).TaskSpecOf(int(r.Task), slot.Version)}
 	slot.Phase = facts.Stopped
 	trial.SetSlot(r, slot)
 	j, n := trial.Job(r.Job), slot.Node
@@ -21,10 +25,79 @@ func Succeed(s *cluster.State, r facts.SlotRef, elsewhere bool) (trial *cluster.
 	if tied := j.Spec.Type == terms.Daemon || j.Tied(int(r.Task), q.Spec, s.Rules); !found && elsewhere && !tied {
 		n, found = q.firstFree()
 	}
-	if found {
+	put := func() {
 		trial.SetSlot(r, facts.Slot{Order: slot.Order, Node: n, Version: j.Version, Phase: facts.Assigned})
 	}
+	if found {
+		put()
+	} else if n = slot.Node; s.Rules >= rules.Successors {
+		found = q.inherit(&had, put)
+	}
 	return trial, found
+}
+
+// Predecessor is an instance whose room is its successor's before anybody else's.
+type Predecessor struct {
+	Slot facts.SlotRef
+	Node facts.NodeIndex
+	Spec *terms.Task
+}
+
+// Follow gives a node to what takes the place of an instance that has ended, and waits in the same seat, if it needs no
+// more: any that it may have, or its predecessor's although that is kept for others. It tells whether it did.
+func (q *Search) Follow(had *Predecessor, pages []int) bool {
+	slot, _ := q.s.SlotAt(had.Slot)
+	special := slot.Special()
+	if !q.bequeathed(had) {
+		return false
+	}
+	if special {
+		if n, ok := q.wished(&slot, pages); ok {
+			q.s.AssignSpecial(had.Slot, n, q.visit)
+			return true
+		}
+	} else if q.Among(pages, 1) > 0 {
+		return true
+	}
+	return q.inherit(had, func() {
+		if special {
+			q.s.AssignSpecial(had.Slot, had.Node, q.visit)
+		} else {
+			q.assign(had.Node, 1)
+		}
+	})
+}
+
+// bequeathed tells whether an instance needs no more than its predecessor had.
+func (q *Search) bequeathed(had *Predecessor) bool {
+	need, free := q.Spec.Amounts(), had.Spec.Amounts()
+	return need.Times(&free, 1) == 1
+}
+
+// inherit has an instance put on the node of its predecessor if it may be there, whatever is kept there for others, who
+// do not count on that room. It tells whether it did.
+func (q *Search) inherit(had *Predecessor, put func()) (fits bool) {
+	if !q.bequeathed(had) {
+		return false
+	}
+	ids := slices.Clone(q.s.NominatedJobs())
+	kept := make([]facts.Nomination, len(ids))
+	for i, id := range ids {
+		kept[i], _ = q.s.NominationOf(id)
+		if there := func(seat facts.NominatedSeat) bool { return seat.Node == had.Node }; slices.ContainsFunc(
+			kept[i].Seats, there) {
+			q.s.SetNomination(id, facts.Nomination{})
+		}
+	}
+	if fits = q.fitsNow(had.Node); fits {
+		put()
+	}
+	for i, id := range ids {
+		if _, stays := q.s.NominationOf(id); !stays {
+			q.s.SetNomination(id, kept[i])
+		}
+	}
+	return fits
 }
 
 // firstFree returns the first node that can run an instance.

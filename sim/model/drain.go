@@ -48,7 +48,7 @@ func (m *Model) leaveNode(s *seat) {
 // has volumes stays, and daemons stay as long as anything else is there; after the deadline nothing does.
 func (m *Model) drains() {
 	var leaving []*seat
-	trial, spare := m.succession(), map[*task]uint32{}
+	trial, spare := &succession{m: m}, map[*task]uint32{}
 	for _, j := range m.Jobs {
 		for _, t := range j.tasks {
 			spare[t] = t.spare(max(j.newest().Update.BatchSize, 1))

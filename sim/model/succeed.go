@@ -2,8 +2,10 @@ package model
 
 import (
 	"starling/cluster/facts"
+	"starling/sim/model/reading"
 	"starling/terms"
 	"starling/terms/constraint"
+	"starling/terms/rules"
 )
 
 // former is a seat as it was before something was tried, with where the next free port was looked for on the node.
@@ -13,17 +15,12 @@ type former struct {
 	portNext uint16
 }
 
-// succession tries instances of the newest version in the places of earlier ones, one after the other; undo takes all
-// of it back.
+// succession tries instances of the newest version in the places of earlier ones; undo takes all of it back.
 type succession struct {
 	m     *Model
 	lacks uint32
 	trail []former
 }
-
-func (m *Model) succession() *succession { return &succession{m: m} }
-
-func (t *succession) exhausted() bool { return t.lacks >= t.m.limits.Trials }
 
 // onTheWay tells whether an instance of the task is on its way to a node.
 func (t *task) onTheWay() (found bool) {
@@ -39,21 +36,25 @@ func (t *task) onTheWay() (found bool) {
 func (t *succession) succeeds(s *seat) bool {
 	task, tied := s.slot.task, s.job().newest().Type == terms.Daemon
 	switch {
-	case task.spec(0) == nil:
+	case task.spec(0) == nil, s.Phase != facts.Assigned && s.Phase != facts.Running,
+		tied && !t.m.able(task, t.m.Nodes[s.Node]):
 		return true
-	case s.Phase != facts.Assigned && s.Phase != facts.Running || tied && !t.m.able(task, t.m.Nodes[s.Node]):
-		return true
-	case t.exhausted():
+	case t.lacks >= t.m.limits.Trials:
 		return false
 	}
 	elsewhere := !tied && !task.tied(task.spec(0)) && !task.onTheWay()
-	own, before, q := s.Node, *s, search{task, task.spec(0), false}
-	s.Slot = facts.Slot{Order: s.Order, Node: own, Version: s.Version, Phase: facts.Stopped}
+	before, q := *s, search{task, task.spec(0), false}
+	s.Slot = facts.Slot{Order: s.Order, Node: s.Node, Version: s.Version, Phase: facts.Stopped}
 	s.ports, s.devices = nil, nil
-	rooms := t.m.rooms()
-	place := t.m.firstRoom(rooms, q, func(r *room) bool { return r.node.number == own })
+	there := func(r *room) bool { return r.node.number == before.Node }
+	place := t.m.firstRoom(t.m.rooms(), q, there)
 	if place == nil && elsewhere {
-		place = t.m.firstRoom(rooms, q, func(*room) bool { return true })
+		place = t.m.firstRoom(t.m.rooms(), q, func(*room) bool { return true })
+	}
+	if place == nil && t.m.rules >= rules.Successors && reading.Within(q.spec, before.spec()) {
+		bare := *t.m
+		bare.nominations = nil
+		place = bare.firstRoom(bare.rooms(), q, there)
 	}
 	if place == nil {
 		*s = before

@@ -94,8 +94,12 @@ const CanaryAttempts = RareDevices
 // meanwhile. It shares its number with RareDevices.
 const NewestAfterUpdate = RareDevices
 
+// Successors gives the room of an instance that ends for an update or a restart to what takes its place, before anybody
+// else.
+const Successors Number = 18
+
 // Released is the newest number by which a released program folds.
-const Released = RareDevices
+const Released = Successors
 
 // Next is behind everything that is released. What counts since then is there to try mixed versions with: a program
 // that is built with the tag nextrules says that it knows it, and so do some machines of the simulator.

@@ -41,6 +41,17 @@ func SameProgram(a, b *terms.Task) bool {
 	return reflect.DeepEqual(x, y)
 }
 
+// Within tells whether an instance of a task needs no more than one of another.
+func Within(t, other *terms.Task) bool {
+	need, has := t.Amounts(), other.Amounts()
+	for k := range need {
+		if need[k] > has[k] {
+			return false
+		}
+	}
+	return true
+}
+
 // Stricter tells whether a task has other rules that its nodes must satisfy, or may have fewer instances on one.
 func Stricter(old, now *terms.Task) bool {
 	firm := func(t *terms.Task) []constraint.Constraint {
