@@ -20,6 +20,7 @@ var seedsThatFoundBugs = []struct {
 	seed  uint64
 	story string
 }{
+	{289, "a peer that had begun with a snapshot named another of the instances that a machine might still run"},
 	{2330, "what had been kept for as long as its task said was looked for by a roll back that brought its slot back"},
 	{10, "a detail cut within a character made an entry that nobody could decode, and its writer fell silent"},
 	{16, "a second machine with the name of a member tried to join for ever"},

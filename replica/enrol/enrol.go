@@ -3,6 +3,7 @@ package enrol
 
 import (
 	"fmt"
+	"slices"
 
 	"starling/cluster"
 	"starling/cluster/facts"
@@ -127,9 +128,13 @@ func MayAdmit(s *cluster.State, name terms.NodeName, key access.Key) report.Resu
 }
 
 // livesOn returns which instance a node that left may still run although nothing else may take its place, and when the
-// last of those has certainly stopped itself; 0 for none.
+// last of those has certainly stopped itself, the lowest of several; 0 for none.
 func livesOn(s *cluster.State, node *cluster.Node) (last terms.SlotName, until terms.Time) {
-	for _, r := range node.Held {
+	held := node.Held
+	if s.Rules >= rules.LowestLives {
+		held = slices.SortedFunc(slices.Values(held), facts.SlotRef.Compare)
+	}
+	for _, r := range held {
 		if slot, _ := s.SlotAt(r); s.Job(r.Job).MayLive(r, &slot) && slot.Deadline > until {
 			last, until = s.NameOf(r), slot.Deadline
 		}

@@ -98,6 +98,10 @@ const NewestAfterUpdate = RareDevices
 // else.
 const Successors Number = 18
 
+// LowestLives has the refusal of another machine for a node name the lowest of several instances. It shares its number
+// with Successors.
+const LowestLives = Successors
+
 // Released is the newest number by which a released program folds.
 const Released = Successors
 
