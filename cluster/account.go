@@ -3,6 +3,7 @@ package cluster
 import (
 	"slices"
 
+	"starling/cluster/ended"
 	"starling/cluster/facts"
 	"starling/cluster/tree"
 	"starling/cluster/want"
@@ -167,12 +168,15 @@ func (s *State) countWants(j *workload.Job, times int64) {
 	s.editAccount(j.Account()).Wants.Add(&j.Wanted, times)
 }
 
-// countSpecs charges the specs of a job to its pool, or takes them away; those of one that has ended to all such.
+// countSpecs charges the specs of a job to its pool, or takes them away; one that has ended is put among those.
 func (s *State) countSpecs(j *workload.Job, times int64) {
-	if specs := j.Specs(); j.Finished != 0 {
-		s.finishedSpecs.Add(specs, times)
-	} else {
-		s.ownAccount(j.Pool).Specs.Add(specs, times)
+	switch {
+	case j.Finished == 0:
+		s.ownAccount(j.Pool).Specs.Add(j.Specs(), times)
+	case times < 0:
+		s.finished.Delete(ended.Of(j))
+	default:
+		s.finished.Add(ended.Of(j))
 	}
 }
 

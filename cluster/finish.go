@@ -6,7 +6,6 @@ import (
 	"starling/cluster/facts"
 	"starling/cluster/workload"
 	"starling/terms"
-	"starling/terms/rules"
 )
 
 // StopJob asks a job that is not finished to end: what waits is dropped, and what its node has is to stop.
@@ -59,14 +58,6 @@ func (s *State) StopSlot(r facts.SlotRef, cause facts.Cause) {
 	s.SetSlot(r, slot)
 }
 
-// finished is a job that has finished with an entry.
-type finished struct {
-	at terms.Index
-	id terms.JobID
-}
-
-func (a finished) before(b finished) bool { return a.at < b.at || a.at == b.at && a.id < b.id }
-
 // FinishIfDone notes that a job has ended when nothing of it waits or holds room. One that is suspended, or wants
 // nothing for now, does not end by itself.
 func (s *State) FinishIfDone(id terms.JobID) {
@@ -77,6 +68,7 @@ func (s *State) FinishIfDone(id terms.JobID) {
 	s.daemons.Delete(id)
 	s.workflows.Delete(id)
 	s.sharers.Delete(id)
+	s.doubts.Note(id, false)
 	if len(j.Awaits) > 0 {
 		s.SetAwaits(id, nil)
 	}
@@ -89,8 +81,6 @@ func (s *State) FinishIfDone(id terms.JobID) {
 		j.Finished, j.FinishedAt = s.Index, s.Time
 	})
 	s.SetUpdate(id, j.Update, 0)
-	s.finished.Set(finished{s.Index, id})
-	s.finishedSlots += j.SlotCount()
 	s.countSpecs(s.Job(id), 1)
 	for task := range j.Tasks {
 		if j.KeepVolumes(task) > 0 {
@@ -129,7 +119,7 @@ func (s *State) dropUpdateDeadline(j *workload.Job) {
 	}
 }
 
-// ForgetJobs drops the jobs that have expired, and the oldest finished jobs beyond the limits. It is the last thing
+// ForgetJobs drops the jobs that have expired, and finished jobs beyond the limits. It is the last thing
 // that an entry does: nothing names a job afterwards that is not there.
 func (s *State) ForgetJobs() {
 	for _, id := range s.expired {
@@ -138,12 +128,9 @@ func (s *State) ForgetJobs() {
 		}
 	}
 	s.expired = nil
-	for s.finished.Len() > int(s.Limits.FinishedJobs) ||
-		s.finished.Len() > 1 && (s.finishedSlots > s.Limits.FinishedSlots ||
-			s.Rules >= rules.Volumes && s.finishedSpecs.Bytes > terms.SpecBytesDefault) {
-		oldest, _ := s.finished.Min()
-		s.leaveVolumes(oldest.id)
-		s.forgetJob(oldest.id)
+	for next, ok := s.finished.Excess(&s.Limits, s.Rules); ok; next, ok = s.finished.Excess(&s.Limits, s.Rules) {
+		s.leaveVolumes(next.ID)
+		s.forgetJob(next.ID)
 	}
 }
 
@@ -152,9 +139,7 @@ func (s *State) forgetJob(id terms.JobID) {
 	s.SetNomination(id, facts.Nomination{})
 	s.changeJob(id, func(j *workload.Job) { s.dropUpdateDeadline(j) })
 	j := s.Job(id)
-	facts.Assert(j.Finished != 0 && s.finishedSlots >= j.SlotCount(), "only jobs that have ended are forgotten")
-	s.finished.Delete(finished{j.Finished, id})
-	s.finishedSlots -= j.SlotCount()
+	facts.Assert(j.Finished != 0, "only jobs that have ended are forgotten")
 	s.countSpecs(j, -1)
 	s.digest -= j.Row
 	for _, t := range j.Tasks {

@@ -28,7 +28,7 @@ func (s *State) JobOf(name terms.JobName) *workload.Job {
 func (s *State) Jobs() int { return s.jobs.Len() }
 
 // OpenJobs returns how many jobs have not finished.
-func (s *State) OpenJobs() int { return s.jobs.Len() - s.finished.Len() }
+func (s *State) OpenJobs() int { return s.jobs.Len() - int(s.finished.Sums().Jobs) }
 
 // EachJob visits the jobs in the order of their submission until visit returns false.
 func (s *State) EachJob(visit func(*workload.Job) bool) {
@@ -136,6 +136,7 @@ func (s *State) AddVersion(id terms.JobID, v facts.JobVersion, suits func(facts.
 		s.adopt(j, task, suits)
 	}
 	s.tryAnew(id)
+	s.doubts.Add(id)
 	s.dropVersions(id)
 }
 

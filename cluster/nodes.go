@@ -195,6 +195,7 @@ func (s *State) SetOffer(n facts.NodeIndex, offer *terms.Offer) {
 		}
 		s.setFree(n, free, offer.Open() && !row.Drain.On)
 	})
+	s.doubts.Offers(offer.Less(old))
 	s.countGiven(n)
 	if old == nil || offer == nil || old.Address != offer.Address {
 		for _, r := range s.Node(n).Held {
@@ -262,6 +263,7 @@ func (s *State) SetDrain(n facts.NodeIndex, drain facts.Drain) {
 		}
 		s.setFree(n, s.Free(n), row.Offer.Open() && !drain.On)
 	})
+	s.doubts.Offers(drain.On)
 	s.countGiven(n)
 }
 

@@ -56,7 +56,8 @@ func (s *State) queueAll(j *workload.Job) {
 func (s *State) queueTask(j *workload.Job, task int, u *workload.Unit) {
 	t, spec := s.editTask(j, task), j.TaskSpecOf(task, j.Version)
 	asks, each := t.AskFor(spec), terms.Amounts{}
-	if j.Idle(task) {
+	began := t.QueueEntry.Key
+	if j.Idle(task) || t.Unsuited && t.SpecialWaits() == 0 {
 		asks = 0
 	}
 	// Nobody tells what comes to pass around nodes while nothing asks for room.
@@ -71,7 +72,9 @@ func (s *State) queueTask(j *workload.Job, task int, u *workload.Unit) {
 	if u.Together {
 		entry.Need = u.Need
 	}
-	s.enqueue(&t.QueueEntry, entry, t.Waits() > 0 && asks > 0)
+	if s.enqueue(&t.QueueEntry, entry, t.Waits() > 0 && asks > 0); began < t.QueueEntry.Key || t.Unsuited {
+		s.doubts.Add(j.ID)
+	}
 	entry.Key, entry.Blocked = entry.Key.Special(), t.SpecialBlocked
 	// Those that wait for a particular version may need less.
 	entry.Need = terms.Amounts{}
@@ -240,4 +243,27 @@ func (s *State) setShared(id tree.ID, fingerprint uint64) {
 		s.shared.Set(id, fingerprint)
 		s.digest += facts.SharedHash(id, fingerprint)
 	}
+}
+
+// What no node could run, even if it were empty, asks for nothing: what its pool is entitled to would lie idle. It is
+// asked about when it begins to wait, or is another, and when nodes offer something else.
+
+// SetUnsuited notes whether no node could run a task even if it were empty.
+func (s *State) SetUnsuited(id terms.JobID, task int, unsuited bool) {
+	if s.Job(id).Tasks[task].Unsuited != unsuited {
+		s.changeTask(id, task, func(t *workload.Task) { t.Unsuited = unsuited })
+		s.doubts.Note(id, s.Job(id).Unsuited())
+		s.queue(s.Job(id), task)
+	}
+}
+
+// TakeDoubted returns the jobs of which it is to be asked whether nodes could run them, and forgets that.
+func (s *State) TakeDoubted() []terms.JobID {
+	return s.doubts.Take(func(visit func(terms.JobID)) {
+		s.waiting.Scan(func(t workload.QueueEntry) bool {
+			id, _ := t.Key.Split()
+			visit(id)
+			return true
+		})
+	})
 }

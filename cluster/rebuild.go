@@ -81,6 +81,7 @@ func Rebuild(f *facts.All) *State {
 		func(a, b terms.JobID) int { return int(s.Job(a).Update.LookedAt) - int(s.Job(b).Update.LookedAt) })
 	s.Undone, s.dirtyRosters = f.Undone, nil
 	s.DirtyNodes = slices.Clone(f.DirtyNodes)
+	s.doubts.Forget()
 	return s
 }
 
@@ -159,8 +160,6 @@ func (s *State) rebuildStanding(j *workload.Job) {
 		s.LackRoom = append(s.LackRoom, j.ID)
 	}
 	if s.countSpecs(j, 1); j.Finished != 0 {
-		s.finished.Set(finished{j.Finished, j.ID})
-		s.finishedSlots += j.SlotCount()
 		return
 	}
 	s.countWants(j, 1)
@@ -171,6 +170,7 @@ func (s *State) rebuildStanding(j *workload.Job) {
 	if j.Spec.Shares() {
 		s.sharers.Insert(j.ID)
 	}
+	s.doubts.Note(j.ID, j.Unsuited())
 }
 
 func (s *State) rebuildTask(j *workload.Job, task int, f *facts.WholeTask) {

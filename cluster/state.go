@@ -6,6 +6,8 @@ import (
 	"github.com/tidwall/btree"
 
 	"starling/cluster/division"
+	"starling/cluster/doubt"
+	"starling/cluster/ended"
 	"starling/cluster/facts"
 	"starling/cluster/membership"
 	"starling/cluster/preemptible"
@@ -50,11 +52,7 @@ type State struct {
 
 	jobNames  btree.Map[terms.JobName, terms.JobID]
 	nodeNames btree.Map[terms.NodeName, facts.NodeIndex]
-	// finished are the finished jobs in the order of the entries with which they finished, finishedSlots counts the slots
-	// of all.
-	finished      btree.BTreeG[finished]
-	finishedSlots uint32
-	finishedSpecs workload.Specs
+	finished  ended.Table
 	// waiting is the queue of what waits.
 	waiting btree.BTreeG[workload.QueueEntry]
 	// LackRoom are the jobs of which updates lack room, those first that have not looked for it for the longest time; some
@@ -89,6 +87,8 @@ type State struct {
 	divisions []*division.Division
 	// draining are the nodes that are being emptied.
 	draining btree.Set[facts.NodeIndex]
+	// doubts are the jobs of which no node could run a task, or of which that is to be asked.
+	doubts doubt.List
 	// digest is the sum over the rows.
 	digest uint64
 
@@ -141,7 +141,7 @@ func NewStateWithin(limits terms.Limits) *State {
 			return a.at < b.at || a.at == b.at && a.key < b.key
 		}, unlocked),
 		followers: *btree.NewBTreeGOptions(follower.before, unlocked),
-		finished:  *btree.NewBTreeGOptions(finished.before, unlocked),
+		finished:  ended.New(),
 	}
 }
 
@@ -151,11 +151,11 @@ func (s *State) Copy() *State {
 	c := *s
 	s.epoch, c.epoch = new(vector.Epoch), new(vector.Epoch)
 	c.Membership = s.Membership.Copy()
-	c.jobs, c.jobNames, c.finished = *s.jobs.Copy(), *s.jobNames.Copy(), *s.finished.Copy()
+	c.jobs, c.jobNames, c.finished = *s.jobs.Copy(), *s.jobNames.Copy(), s.finished.Copy()
 	c.waiting, c.deadlines, c.followers = *s.waiting.Copy(), *s.deadlines.Copy(), *s.followers.Copy()
 	c.daemons, c.workflows, c.sharers, c.draining = *s.daemons.Copy(), *s.workflows.Copy(), *s.sharers.Copy(),
 		*s.draining.Copy()
-	c.shapes, c.nodeNames, c.classes = s.shapes.Copy(), *s.nodeNames.Copy(), *s.classes.Copy()
+	c.shapes, c.nodeNames, c.classes, c.doubts = s.shapes.Copy(), *s.nodeNames.Copy(), *s.classes.Copy(), s.doubts.Copy()
 	c.nominations, c.starving, c.shared = *s.nominations.Copy(), *s.starving.Copy(), *s.shared.Copy()
 	c.preemptible, c.volumes = s.preemptible.Copy(), s.volumes.Copy()
 	c.counters, c.wakeUps, c.timeouts, c.softSince = *s.counters.Copy(), *s.wakeUps.Copy(), *s.timeouts.Copy(),

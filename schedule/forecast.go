@@ -36,6 +36,7 @@ func NewQueueForecast(s *cluster.State, key facts.TaskKey) (o *QueueForecast, ok
 	id, task := key.Split()
 	j := s.Job(id)
 	number := s.PoolOf(j)
+	s.SetUnsuited(id, task, false) // it is told as if it asked
 	if number < 0 || !s.Queued(key) {
 		return nil, false
 	}

@@ -90,7 +90,7 @@ func (p *queuePass) placeGang(j *workload.Job) bool {
 			p.blockGang(j)
 			p.starve(head{job: j.ID, entitled: true}, gang)
 		case p.room(gang) == 0: // members of an older version need more
-			p.await(gang, func() bool { return p.possibleGang(j) })
+			p.await(gang, func() bool { return possibleGang(p.s, j, false) })
 		case p.comesLater(j):
 		case members > p.left:
 			p.left = 0 // the next entry has room for all
@@ -114,7 +114,7 @@ func (p *queuePass) placeGang(j *workload.Job) bool {
 func (p *queuePass) rejectGang(j *workload.Job, gang *admission.Gang) {
 	p.refuseGang(j)
 	p.starve(p.refusedHead(head{job: j.ID}, gang), gang)
-	p.await(gang, func() bool { return p.possibleGang(j) })
+	p.await(gang, func() bool { return possibleGang(p.s, j, false) })
 }
 
 // refuseGang notes that no queue entry of a gang may try the nodes.
@@ -155,18 +155,18 @@ func (p *queuePass) comesLater(j *workload.Job) (later bool) {
 }
 
 // possibleGang tells whether nodes could have the missing members of each task if all work were done that ends by
-// itself, those of one domain if they belong into one.
-func (p *pass) possibleGang(j *workload.Job) bool {
-	searches := searchesOf(p.s, j)
+// itself, or if they were empty; those of one domain if they belong into one.
+func possibleGang(s *cluster.State, j *workload.Job, empty bool) bool {
+	searches := searchesOf(s, j)
 	possible := func(d *place.Domain) bool {
-		_, left := membersIn(j, searches, func(q *place.Search, most uint32) uint32 { return q.Could(d, most, false) })
+		_, left := membersIn(j, searches, func(q *place.Search, most uint32) uint32 { return q.Could(d, most, empty) })
 		return left == 0
 	}
 	if j.Spec.Within == "" {
 		return possible(nil)
 	}
-	home, found := place.HomeOf(p.s, j)
-	division := p.s.EnsureDivision(j.Spec.Within)
+	home, found := place.HomeOf(s, j)
+	division := s.EnsureDivision(j.Spec.Within)
 	for at, value := range division.Values {
 		d := place.NewDomain(division, at)
 		if value != "" && (!found || value == home) && possible(d) {

@@ -56,6 +56,7 @@ func Run(s *cluster.State, ended []place.Predecessor, visit place.Visit, evict E
 	}
 	p.leave()
 	p.divideAgain()
+	judge(s)
 	return finished && p.left > 0 && len(p.later) == 0
 }
 
@@ -155,6 +156,7 @@ type pass struct {
 // begin makes ready for a pass, nil if nothing is to be done.
 func begin(s *cluster.State, visit place.Visit, evict Evict) *pass {
 	s.WakeTimedOut()
+	judge(s)
 	p := &pass{s: s, visit: visit, left: s.Limits.Placements, gaps: place.NewGaps(s)}
 	p.trimNominations()
 	p.grown = s.TakeDirtyPages()

@@ -47,6 +47,12 @@ func (o *Offer) Version() uint16 {
 // Open tells whether there is an offer that takes new work: its peer is not away.
 func (o *Offer) Open() bool { return o != nil && o.AwayUntil == 0 }
 
+// Less tells whether an offer is less than, or other than, one of the same node before, but for devices; nil is none.
+func (o *Offer) Less(before *Offer) bool {
+	return before != nil && (o == nil || o.Capacity != before.Capacity || before.Open() && !o.Open() ||
+		!slices.Equal(o.Attributes, before.Attributes))
+}
+
 // NodeAttribute is the attribute with which a node tells its name. It is not part of a node's class.
 const NodeAttribute = "node"
 

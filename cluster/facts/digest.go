@@ -78,7 +78,7 @@ func (t *Task) Hash(key TaskKey, slots int, name, failure uint64) uint64 {
 	return hashWords(tagTask, uint64(key), name, uint64(t.Desired)<<32|uint64(t.Fresh),
 		uint64(slots)<<32|uint64(t.ShareBound), failure, t.Preemption.Hash(),
 		uint64(t.Restarts)<<2|bit(t.Completion.Followed)<<1|bit(t.Restarting), uint64(t.Completion.Due), t.Seal.Hash(),
-		t.Most.Hash())
+		t.Most.Hash()) + bit(t.Unsuited)*hashWords(tagTask, uint64(key))
 }
 
 // Hash is that of a seal, 0 for none.

@@ -82,6 +82,8 @@ type Task struct {
 	// Blocked tells that all nodes were tried for what waits of returned and fresh slots, and SpecialBlocked of special
 	// ones, and only a node with more room than then can help.
 	Blocked, SpecialBlocked bool
+	// Unsuited tells that no node could run it even if it were empty: then it asks for no room.
+	Unsuited bool
 	// ShareBound is one more than how many may run at a time, 0 where virtual peers do not run them or have not been
 	// divided.
 	ShareBound uint32

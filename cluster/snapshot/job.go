@@ -8,6 +8,7 @@ import (
 	"starling/terms"
 	"starling/terms/codec"
 	"starling/terms/lifecycle"
+	"starling/terms/rules"
 )
 
 func (s *specs) job(c *coder, j *facts.WholeJob) {
@@ -23,7 +24,7 @@ func (s *specs) job(c *coder, j *facts.WholeJob) {
 	update(c, &j.Update)
 	codec.List(c, &j.Versions, rowsMax, s.version)
 	codec.Integer(c, &j.Pool, math.MaxUint32)
-	codec.List(c, &j.Tasks, rowsMax, task)
+	codec.List(c, &j.Tasks, rowsMax, s.task)
 }
 
 func (s *specs) version(c *coder, v *facts.JobVersion) {
@@ -62,10 +63,13 @@ func update(c *coder, u *facts.Update) {
 	text(c, &u.Reason)
 }
 
-func task(c *coder, t *facts.WholeTask) {
+func (s *specs) task(c *coder, t *facts.WholeTask) {
 	text(c, &t.Name)
 	codec.Uint32s(c, &t.Desired, &t.Fresh, &t.Restarts, &t.ShareBound)
 	codec.Flags(c, &t.Restarting, &t.Blocked, &t.SpecialBlocked)
+	if s.rules >= rules.Unsuited {
+		codec.Flags(c, &t.Unsuited)
+	}
 	failure(c, &t.Failure)
 	preemption(c, &t.Preemption)
 	times(c, &t.Completion.Due)

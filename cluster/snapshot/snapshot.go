@@ -126,6 +126,8 @@ type specs struct {
 	numbers map[string]uint64
 	bytes   []string
 	read    []*terms.Job
+	// rules are those of the facts.
+	rules rules.Number
 }
 
 // table codes the specs themselves, each with the version of its encoding.
@@ -180,6 +182,7 @@ func (s *specs) spec(c *coder, v *facts.JobVersion) {
 
 // all codes what comes after the head and the specs.
 func (s *specs) all(c *coder, f *facts.All) {
+	s.rules = f.Rules
 	c.Version = terms.PoolVersionFirst
 	switch {
 	case f.Rules >= rules.HostPaths:

@@ -1,6 +1,8 @@
 package workload
 
 import (
+	"slices"
+
 	"github.com/tidwall/btree"
 
 	"starling/cluster/facts"
@@ -167,4 +169,9 @@ func (t *Task) CutReturned(from uint32) {
 		}
 		t.Returned.Delete(last)
 	}
+}
+
+// Unsuited tells whether the job has not ended, and no node could run a task of it.
+func (j *Job) Unsuited() bool {
+	return j.Finished == 0 && slices.ContainsFunc(j.Tasks, func(t *Task) bool { return t.Unsuited })
 }

@@ -353,9 +353,9 @@ func (m *Model) forgetJobs() {
 	slices.SortFunc(m.ended, func(a, b *Job) int {
 		return cmp.Or(cmp.Compare(a.finished, b.finished), cmp.Compare(a.ID, b.ID))
 	})
-	for len(m.ended) > int(m.limits.FinishedJobs) || len(m.ended) > 1 && m.endedSlots() > int(m.limits.FinishedSlots) {
-		m.expire(m.ended[0])
-		m.forget(m.ended[0])
+	for at := m.excess(); at >= 0; at = m.excess() {
+		m.expire(m.ended[at])
+		m.forget(m.ended[at])
 	}
 }
 
@@ -377,13 +377,15 @@ func (m *Model) finish(j *Job) {
 	}
 }
 
-func (m *Model) endedSlots() (count int) {
-	for _, j := range m.ended {
+func (m *Model) excess() int {
+	all := make([]keeping.Ended, len(m.ended))
+	for i, j := range m.ended {
+		all[i] = keeping.Ended{Pool: j.newest().Name.Pool(), Kept: j.newest().KeepMillis > 0}
 		for _, t := range j.tasks {
-			count += len(t.slots)
+			all[i].Slots += len(t.slots)
 		}
 	}
-	return count
+	return keeping.Excess(m.rules, all, &m.limits)
 }
 
 func (m *Model) forget(j *Job) {

@@ -78,6 +78,9 @@ func (m *Model) account(path terms.PoolPath) (a workload.Account) {
 		})
 		for _, t := range j.tasks {
 			asks := t.asks()
+			if fast := m.fold.Job(j.ID); fast != nil && fast.Tasks[t.number].Unsuited && !t.queued(true) {
+				asks = 0 // no node could run it: that is so is a promise of its own
+			}
 			if a.Asking += asks; spec.Revocable {
 				a.AskingRevocable += asks
 			}

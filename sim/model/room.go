@@ -214,12 +214,6 @@ func (r *room) exclusive() bool {
 
 // value returns what the node offers as an attribute, "" if it does not.
 func (r *room) value(attribute string) string {
-	if r.node.offer != nil {
-		for _, a := range r.node.offer.Attributes {
-			if a.Name == attribute {
-				return a.Value
-			}
-		}
-	}
-	return ""
+	value, _ := r.node.attribute(attribute)
+	return value
 }

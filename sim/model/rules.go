@@ -125,14 +125,10 @@ func (m *Model) mayStay(s *seat, gone map[*seat]bool) bool {
 }
 
 func (n *Node) attribute(name string) (value string, exists bool) {
-	if n.offer != nil {
-		for _, a := range n.offer.Attributes {
-			if a.Name == name {
-				return a.Value, true
-			}
-		}
+	if n.offer == nil {
+		return "", false
 	}
-	return "", false
+	return n.offer.Attribute(name)
 }
 
 // home returns the domain of the first instance of a job that has a node, of each task the main seats first.

@@ -37,6 +37,8 @@ type Watch struct {
 	sharing sharing
 	// unready are the allocations that are not ready any more, as their nodes say.
 	unready map[terms.AllocationID]bool
+	// unasked is the last entry before which nobody asked whether nodes could run what waits.
+	unasked terms.Index
 	// away are the peers that were away with notice after the entry before.
 	away map[facts.NodeIndex]absence
 }
@@ -57,6 +59,7 @@ func (p *Watch) Entry(s *cluster.State, folded *report.Folded) {
 	p.checkHealth(s)
 	p.checkReady(s, folded)
 	p.keepsAway(s, folded)
+	p.checkUnsuited(s)
 	p.drained = map[facts.NodeIndex]facts.Drain{}
 	for _, n := range s.Draining() {
 		p.drained[n] = s.Node(n).Drain

@@ -98,6 +98,22 @@ const NewestAfterUpdate = RareDevices
 // else.
 const Successors Number = 18
 
+// Unsuited has work that no node could run, even if it were empty, ask its pool for nothing. It shares its number with
+// Successors.
+const Unsuited = Successors
+
+// PoolsForget has jobs that have ended forgotten first of the pool that has most of them, and there last those that say
+// for how long they are kept. It shares its number with Successors.
+const PoolsForget = Successors
+
+// OneRole has a user that is added with a lower role lose a higher one, and credentials that have ended give none as
+// long as others of the user have not. It shares its number with Successors.
+const OneRole = Successors
+
+// FirstGoesOn has what fails of a first version whose deployment failed tried again: nothing else runs that it could
+// harm. It shares its number with Successors.
+const FirstGoesOn = Successors
+
 // LowestLives has the refusal of another machine for a node name the lowest of several instances. It shares its number
 // with Successors.
 const LowestLives = Successors
