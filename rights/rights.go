@@ -11,6 +11,7 @@ import (
 	"starling/terms"
 	"starling/terms/access"
 	"starling/terms/pool"
+	"starling/terms/rules"
 )
 
 // Need is what a request asks for: a role, in a pool or, with an empty path, in the whole cluster.
@@ -22,7 +23,7 @@ type Need struct {
 // RoleIn returns the role of somebody in a pool: the highest of that in the whole cluster and those that the pool and
 // all above it give. The empty path is the whole cluster.
 func RoleIn(s *cluster.State, who access.Subject, path terms.PoolPath) access.Role {
-	role := s.Registry().Role(who)
+	role := InCluster(s, who)
 	if who.Kind != access.OfUser || len(s.Registry().Of(who)) == 0 {
 		return role
 	}
@@ -33,6 +34,14 @@ func RoleIn(s *cluster.State, who access.Subject, path terms.PoolPath) access.Ro
 		path, _ = pool.Split(path)
 	}
 	return role
+}
+
+// InCluster returns the role of somebody in the whole cluster.
+func InCluster(s *cluster.State, who access.Subject) access.Role {
+	if s.Rules < rules.OneRole {
+		return s.Registry().Role(who, 0)
+	}
+	return s.Registry().Role(who, s.Time)
 }
 
 // InPool is a role that a pool gives.

@@ -15,7 +15,7 @@ import (
 // devices that they name, "" if they may. Admins of the cluster name what they like, others what the pool states. A
 // task that stays what it is keeps what it has.
 func OfTasks(s *cluster.State, who access.Subject, spec *terms.Job) string {
-	if s.Rules < rules.Authorities || s.Registry().Role(who) >= access.Admin {
+	if s.Rules < rules.Authorities || InCluster(s, who) >= access.Admin {
 		return ""
 	}
 	for i := range spec.Tasks {

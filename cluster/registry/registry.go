@@ -211,8 +211,9 @@ func (r *Registry) put(o access.Credential) {
 }
 
 // AddUser returns the registry with a user's credential, or why there is none. If there would be too many, those are
-// dropped that have ended, and only then: the clock of one machine that is far ahead must not lock out all users.
-func (r *Registry) AddUser(o access.Credential, now terms.Time) (*Registry, string) {
+// dropped that have ended, and only then: the clock of one machine that is far ahead must not lock out all users. With
+// lowers, no other credential of the user keeps a higher role; without a role it says nothing of others.
+func (r *Registry) AddUser(o access.Credential, now terms.Time, lowers bool) (*Registry, string) {
 	next, who := r.copy(now), access.Subject{Kind: o.Kind, Name: o.Name}
 	owner := next.owner(o.Key)
 	if owner == nil && len(next.All(access.OfUser)) >= UserKeysMax {
@@ -230,6 +231,9 @@ func (r *Registry) AddUser(o access.Credential, now terms.Time) (*Registry, stri
 			UserKeysMax)
 	}
 	next.put(o)
+	if lowers && o.Role != access.NoRole {
+		next.lower(who, o.Role)
+	}
 	return next, ""
 }
 
@@ -389,14 +393,33 @@ func (r *Registry) WithoutAuthorities() *Registry {
 	return next
 }
 
-// Role returns the highest role that somebody has in the whole cluster.
-func (r *Registry) Role(who access.Subject) access.Role {
+// Role returns the highest role that somebody has in the whole cluster: by credentials that have not ended at a time,
+// if there are any. If a clock that is far ahead has ended all, all count; who shows one is told whether it does.
+func (r *Registry) Role(who access.Subject, now terms.Time) access.Role {
 	if who.Kind == access.OfLocal {
 		return access.Admin
 	}
-	role := access.NoRole
+	role, ended := access.NoRole, access.NoRole
+	count := 0
 	for _, o := range r.Of(who) {
-		role = max(role, o.Role)
+		if o.Until != 0 && o.Until <= now {
+			ended = max(ended, o.Role)
+			continue
+		}
+		role, count = max(role, o.Role), count+1
+	}
+	if count == 0 {
+		return ended
 	}
 	return role
+}
+
+// lower takes roles above one from the credentials of somebody.
+func (r *Registry) lower(who access.Subject, role access.Role) {
+	for _, o := range slices.Clone(r.Of(who)) {
+		if o.Role > role {
+			o.Role = role
+			r.put(o)
+		}
+	}
 }

@@ -66,12 +66,12 @@ func TestBounds(t *testing.T) {
 		r.put(access.Credential{Key: key(n), Kind: access.OfUser, Name: fmt.Sprint("u", n), Until: terms.Time(100 + n)})
 	}
 	one := access.Credential{Key: key("one"), Kind: access.OfUser, Name: "one", Role: access.Viewer, Until: 1 << 40}
-	if _, refusal := r.AddUser(one, 50); !strings.Contains(refusal, "at most 10000") {
+	if _, refusal := r.AddUser(one, 50, true); !strings.Contains(refusal, "at most 10000") {
 		t.Errorf("got %q", refusal)
 	}
-	next, refusal := r.AddUser(one, 150)
+	next, refusal := r.AddUser(one, 150, true)
 	if refusal != "" || len(next.All(access.OfUser)) != UserKeysMax-50 || next.Role(access.Subject{Kind: access.OfUser,
-		Name: "one"}) != access.Viewer {
+		Name: "one"}, 150) != access.Viewer {
 		t.Errorf("what has ended gives way: %q, %d", refusal, len(next.All(access.OfUser)))
 	}
 	for n := range TokensMax {
@@ -242,5 +242,37 @@ func TestSecretsAreBounded(t *testing.T) {
 	}
 	if s := r.Secret("a", "0", 0); s.Version != 2 || s.At != 2 {
 		t.Errorf("got version %d of %d", s.Version, s.At)
+	}
+}
+
+// TestRoles holds that a role does not outlive its credential, and is lost with a lower one that is given later.
+func TestRoles(t *testing.T) {
+	who := access.Subject{Kind: access.OfUser, Name: "mal"}
+	give := func(r *Registry, role access.Role, until terms.Time, lowers bool) *Registry {
+		next, refusal := r.AddUser(access.Credential{Key: key(fmt.Sprint(role, until)), Kind: access.OfUser, Name: "mal",
+			Role: role, Until: until}, 0, lowers)
+		if refusal != "" {
+			t.Fatal(refusal)
+		}
+		return next
+	}
+	admin := give(&Registry{}, access.Admin, 100, true)
+	both := give(give(&Registry{}, access.Viewer, 1000, true), access.Admin, 100, true)
+	for _, c := range []struct {
+		what string
+		r    *Registry
+		at   terms.Time
+		want access.Role
+	}{
+		{"a higher role for a while", both, 99, access.Admin},
+		{"and when that is over", both, 100, access.Viewer},
+		{"when all has ended who shows it is told", both, 1000, access.Admin},
+		{"a lower role later", give(admin, access.Viewer, 1000, true), 50, access.Viewer},
+		{"a lower role later, by the rules before", give(admin, access.Viewer, 1000, false), 50, access.Admin},
+		{"who signs in has no role by that", give(admin, access.NoRole, 1000, true), 50, access.Admin},
+	} {
+		if got := c.r.Role(who, c.at); got != c.want {
+			t.Errorf("%s: got %s, want %s", c.what, got, c.want)
+		}
 	}
 }

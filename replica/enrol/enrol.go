@@ -53,7 +53,7 @@ func set(s *cluster.State, next *registry.Registry, refusal string) report.Resul
 
 // addUser lets a credential of a user count.
 func addUser(s *cluster.State, c *command.AddUser) report.Result {
-	next, refusal := s.Registry().AddUser(c.Credential, s.Time)
+	next, refusal := s.Registry().AddUser(c.Credential, s.Time, s.Rules >= rules.OneRole)
 	return set(s, next, refusal)
 }
 
@@ -132,7 +132,7 @@ func MayAdmit(s *cluster.State, name terms.NodeName, key access.Key) report.Resu
 func livesOn(s *cluster.State, node *cluster.Node) (last terms.SlotName, until terms.Time) {
 	held := node.Held
 	if s.Rules >= rules.LowestLives {
-		held = slices.SortedFunc(slices.Values(held), facts.SlotRef.Compare)
+		held = slices.SortedStableFunc(slices.Values(held), facts.SlotRef.Compare)
 	}
 	for _, r := range held {
 		if slot, _ := s.SlotAt(r); s.Job(r.Job).MayLive(r, &slot) && slot.Deadline > until {

@@ -51,7 +51,9 @@ else. Credentials count until they expire, or until the user is removed.
 
 With --oidc the user signs in with the cluster's OpenID Connect provider instead, "starling login --oidc": NAME is what the
 provider calls the user in the claim that the agents' setting oidc.claim names. What is printed then tells where the cluster
-is and how to know it; it is the same for all users, and no secret. To change the role, add the user again.`,
+is and how to know it; it is the same for all users, and no secret.
+
+A lower role than a user has is that of all credentials of the name from then on; a higher one lasts as long as they do.`,
 		Example: `  (umask 077; starling user add alice --role submitter > alice.credentials)
   starling login alice.credentials           # as alice, on her machine
   starling user add bob@example.org --role operator --oidc`,

@@ -23,6 +23,8 @@ type Twin struct {
 	signed []access.Authority
 	// secrets are sealed by a name: all versions, oldest first.
 	secrets map[string][]access.Secret
+	// now is the time by which credentials have ended, 0 where the rules do not ask.
+	now terms.Time
 }
 
 // New knows nobody.
@@ -96,7 +98,15 @@ func (t *Twin) Obey(c command.Command, a Around) bool {
 	author, now := a.Author.Node(), a.Time
 	switch c := c.(type) {
 	case *command.AddUser:
-		return t.addUser(c.Credential)
+		if !t.addUser(c.Credential) {
+			return false
+		}
+		for i := range t.users {
+			if o := &t.users[i]; a.Rules >= rules.OneRole && o.Name == c.Credential.Name && c.Credential.Role != access.NoRole {
+				o.Role = min(o.Role, c.Credential.Role)
+			}
+		}
+		return true
 	case *command.RemoveUser:
 		return t.removeUser(c.Name)
 	case *command.AddAuthority:
@@ -248,7 +258,12 @@ func (t *Twin) Role(who access.Subject, path terms.PoolPath, tree []terms.Pool) 
 	case who.Kind != access.OfUser || len(own) == 0:
 		return role
 	}
-	for _, o := range own {
+	ended := func(o access.Credential) bool { return o.Until != 0 && o.Until <= t.now }
+	live := slices.DeleteFunc(slices.Clone(own), ended)
+	if len(live) == 0 {
+		live = own
+	}
+	for _, o := range live {
 		role = max(role, o.Role)
 	}
 	for _, p := range tree {

@@ -27,6 +27,7 @@ type Ask struct {
 	Who     access.Subject
 	Command command.Command
 	Rules   rules.Number
+	Time    terms.Time
 }
 
 // MayAsk tells whether somebody has the roles that a command needs, and may bring a version of a job with what its
@@ -34,6 +35,9 @@ type Ask struct {
 // what the pools let it have.
 func (t *Twin) MayAsk(a Ask, kept func(terms.JobName) (ofOpen, ofAny []facts.JobVersion),
 	tree []terms.Pool) bool {
+	if t.now = 0; a.Rules >= rules.OneRole {
+		t.now = a.Time
+	}
 	if !t.May(a.Who, a.Command, tree) {
 		return false
 	}
