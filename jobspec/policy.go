@@ -304,7 +304,7 @@ func lifecycleFields() []field[terms.Job] {
 		bind(unlimited(), func(j *spec) *uint32 { return &j.MaxRestarts }).
 			named("max_restarts", "How often policies restart the job in one version; the next time it has failed.").or(strconv.Itoa(lifecycle.RestartsDefault)).quiet(),
 		bind(optional(zeroIs(terms.KeepLeast, durationForm(math.MaxUint32))), func(j *spec) *uint32 { return &j.KeepMillis }).
-			named("keep", "How long the job can be asked about when it has ended, and its logs and results stay: with 0 it is forgotten at once, without a time as long as there is room for finished jobs."),
+			named("keep", "How long the job can be asked about when it has ended, and its logs and results stay: with 0 it is forgotten at once, without a time as long as there is room for finished jobs, of which the cluster keeps 1000: the pool that has most of them loses its oldest, and those that say a time last."),
 	}
 }
 

@@ -58,7 +58,7 @@ func (f *fold) question(j *workload.Job, task int) reconcile.Task {
 	if j.Stop || t.Spec == nil {
 		t.Count = 0
 	}
-	if u := &j.Update; u.State != facts.NoUpdate && (!u.State.Final() || u.State == facts.UpdateFailed) {
+	if u := &j.Update; u.State != facts.NoUpdate && (!u.State.Final() || rollout.Holds(u, f.s.Rules)) {
 		t.Update = reconcile.Update{ID: u.Began, Promoted: u.Promoted}
 		if u.State == facts.UpdateFailed {
 			t.Update.State = reconcile.UpdateFailed
@@ -83,7 +83,7 @@ func (f *fold) candidate(j *workload.Job, r facts.SlotRef, slot *facts.Slot) (c 
 	if slot.Phase == facts.Succeeded {
 		c.Version = j.Version // what is done is as good as done by the newest
 	}
-	if u := &j.Update; u.State == facts.UpdateFailed && slot.Version == u.To {
+	if u := &j.Update; rollout.Holds(u, f.s.Rules) && slot.Version == u.To {
 		c.Update = u.Began
 	}
 	if r.Seat == facts.CanarySeat {

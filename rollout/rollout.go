@@ -125,6 +125,11 @@ func Steer(u facts.Update, how command.Steering, now terms.Time) (facts.Update, 
 	return u, ""
 }
 
+// Holds tells whether an update has failed so that nothing of it that fails is tried again.
+func Holds(u *facts.Update, in rules.Number) bool {
+	return u.State == facts.UpdateFailed && (in < rules.FirstGoesOn || u.From != 0)
+}
+
 // LookFrom returns from which slot of a task on an update looks for room with an entry: from the first, unless some
 // lacked it when it was looked for last. Then it is another each time, as if drawn, so that none is left out because
 // others before it have no room.

@@ -58,10 +58,11 @@ func (m *Model) question(t *task) reconcile.Task {
 	if j.stop || q.Spec == nil {
 		q.Count = 0
 	}
-	if u := &j.update; j.updating() || u.State == facts.UpdateFailed {
+	holds := reading.Holds(&j.update, m.rules)
+	if u := &j.update; j.updating() || holds {
 		q.Update = reconcile.Update{ID: u.Began, Promoted: u.Promoted}
 	}
-	if j.update.State == facts.UpdateFailed {
+	if holds {
 		q.Update.State = reconcile.UpdateFailed
 	}
 	return q
@@ -79,7 +80,7 @@ func (m *Model) candidate(s *seat) (c reconcile.Candidate, ok bool) {
 	if c.Client == reconcile.CompleteClient {
 		c.Version = j.version()
 	}
-	if ok && j.update.State == facts.UpdateFailed && s.Version == j.update.To {
+	if ok && reading.Holds(&j.update, m.rules) && s.Version == j.update.To {
 		c.Update = j.update.Began
 	}
 	return c, ok && s.Order != 0

@@ -41,6 +41,12 @@ func SameProgram(a, b *terms.Task) bool {
 	return reflect.DeepEqual(x, y)
 }
 
+// Holds tells whether what fails of a failed update is not tried again: where it took the place of something.
+func Holds(u *facts.Update, in rules.Number) bool {
+	first := u.From == 0
+	return u.State == facts.UpdateFailed && !(first && in >= rules.FirstGoesOn)
+}
+
 // Within tells whether an instance of a task needs no more than one of another.
 func Within(t, other *terms.Task) bool {
 	need, has := t.Amounts(), other.Amounts()
