@@ -20,6 +20,8 @@ import (
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/keepalive"
+
+	"starling/journal/connlimit"
 )
 
 // What the engine itself has for connections of clients and of members.
@@ -29,6 +31,10 @@ const (
 	memberGoodbye = time.Second
 	// gateEvery is how often the gate looks whether what it let in still counts.
 	gateEvery = time.Second
+	// unprovenMax is how long a connection may take to show a certificate that counts.
+	unprovenMax = 8 * time.Second
+	// ofNodeMax bounds the connections of one node to one address.
+	ofNodeMax = 512
 )
 
 // gate is where a member answers clients and other members. With certificates it lets in whose does count, and for as
@@ -45,25 +51,26 @@ type gate struct {
 	closed           chan struct{}
 
 	mu   sync.Mutex
-	open map[net.Conn]func() error // why one that was let in is to end, if it is
-	err  error                     // the first
+	open map[*admitted]func() error // why one that was let in is to end, if it is
+	err  error                      // the first
 }
 
 // listen takes the addresses of a member.
 func listen(config *MemberConfig, settings *transport.TLSInfo) (*gate, error) {
-	g := &gate{secure: *settings, refuse: config.Refuse, closed: make(chan struct{}), open: map[net.Conn]func() error{}}
+	g := &gate{secure: *settings, refuse: config.Refuse, closed: make(chan struct{}), open: map[*admitted]func() error{}}
 	var err error
-	if g.clients, err = listenAt(config.ClientURL); err != nil {
+	if g.clients, err = g.listenAt(config.ClientURL); err != nil {
 		return nil, err
 	}
 	within := transport.WithTimeout(rafthttp.ConnReadTimeout, rafthttp.ConnWriteTimeout)
-	if g.members, err = listenAt(config.PeerURL, within); err != nil {
+	if g.members, err = g.listenAt(config.PeerURL, within); err != nil {
 		return nil, errors.Join(err, g.clients.Close())
 	}
 	return g, nil
 }
 
-func listenAt(at string, options ...transport.ListenerOption) (net.Listener, error) {
+// listenAt takes one address. Who reaches it has shown nothing yet.
+func (g *gate) listenAt(at string, options ...transport.ListenerOption) (net.Listener, error) {
 	u, err := url.Parse(at)
 	if err != nil {
 		return nil, err
@@ -72,7 +79,11 @@ func listenAt(at string, options ...transport.ListenerOption) (net.Listener, err
 	if err != nil {
 		return nil, fmt.Errorf("listen at %s: %w", at, err)
 	}
-	return l, nil
+	limits := connlimit.Default()
+	if limits.Within = unprovenMax; g.secure.Empty() {
+		limits.Within = 0 // nobody shows anything there
+	}
+	return admitting{connlimit.New(l, limits, nil), g}, nil
 }
 
 // drop gives the addresses back that nothing answers at yet.
@@ -85,8 +96,7 @@ func (g *gate) serve(server *etcdserver.EtcdServer, rpc ...grpc.ServerOption) {
 	members := g.members
 	if !g.secure.Empty() {
 		forClients = g.config("h2", g.stranger)
-		members = tls.NewListener(admitting{g.members, g}, g.config("http/1.1", g.outsider))
-		g.clients = admitting{g.clients, g}
+		members = tls.NewListener(g.members, g.config("http/1.1", g.outsider))
 		g.serving.Go(g.watch)
 	}
 	g.rpc = v3rpc.Server(server, forClients, nil, append(rpc,
@@ -115,7 +125,7 @@ func (g *gate) config(protocol string, refusal func(*x509.Certificate) error) *t
 			}
 			one.MinVersion, one.NextProtos, one.SessionTicketsDisabled = tls.VersionTLS13, []string{protocol}, true
 			one.VerifyConnection = func(c tls.ConnectionState) error {
-				return g.admit(hello.Conn, func() error { return refusal(c.PeerCertificates[0]) })
+				return g.admit(hello.Conn.(*admitted), c.PeerCertificates[0], refusal)
 			}
 			return one, nil
 		}}
@@ -146,14 +156,22 @@ func (g *gate) outsider(certificate *x509.Certificate) error {
 	return err
 }
 
-// admit lets a connection in unless there is a reason against it, which is asked for again and again.
-func (g *gate) admit(connection net.Conn, refusal func() error) error {
-	if err := refusal(); err != nil {
+// admit lets a connection in unless there is a reason against its certificate, which is asked for again and again, or
+// its node has as many as it may have.
+func (g *gate) admit(connection *admitted, shown *x509.Certificate, refusal func(*x509.Certificate) error) error {
+	if err := refusal(shown); err != nil {
+		return err
+	}
+	node := shown.Subject.String()
+	if g.refuse != nil {
+		node, _ = g.refuse(shown)
+	}
+	if err := connection.Known(connlimit.Share{Key: "node " + node, Max: ofNodeMax}); err != nil {
 		return err
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.open[connection] = refusal
+	g.open[connection] = func() error { return refusal(shown) }
 	return nil
 }
 
@@ -167,7 +185,7 @@ func (g *gate) watch() {
 			return
 		case <-tick.C:
 		}
-		var refused []net.Conn
+		var refused []*admitted
 		g.mu.Lock()
 		for connection, refusal := range g.open {
 			if refusal() != nil {
@@ -195,9 +213,9 @@ func (g *gate) close(stop func()) error {
 	return g.err
 }
 
-// admitting is a listener whose connections the gate forgets when they end.
+// admitting is a listener with limits, whose connections the gate forgets when they end.
 type admitting struct {
-	net.Listener
+	*connlimit.Listener
 	gate *gate
 }
 
@@ -207,11 +225,15 @@ func (a admitting) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &admitted{connection, a.gate}, nil
+	one := &admitted{connection.(*connlimit.Conn), a.gate}
+	if a.gate.secure.Empty() && one.Known() != nil { // there are too many
+		_ = one.Close() // and who asked sees no more of it than that
+	}
+	return one, nil
 }
 
 type admitted struct {
-	net.Conn
+	*connlimit.Conn
 	gate *gate
 }
 

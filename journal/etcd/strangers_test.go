@@ -3,12 +3,16 @@ package etcd_test
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"net"
 	"net/http"
+	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
+	"starling/journal/connlimit"
 	"starling/journal/etcd"
 	"starling/terms/access"
 	"starling/trust"
@@ -87,4 +91,43 @@ func newKeys(t *testing.T) *trust.Keys {
 	keys, err := trust.Create(filepath.Join(t.TempDir(), trust.Folder), "a")
 	must(t, err)
 	return keys
+}
+
+// TestAFloodOfConnectionsIsBounded opens connections that say nothing, many more than a member lets strangers have.
+func TestAFloodOfConnectionsIsBounded(t *testing.T) {
+	t.Parallel()
+	keys := newKeys(t)
+	cert, key, ca := keys.Files()
+	member, err := etcd.Start(t.Context(), etcd.MemberConfig{
+		Name: "a", DataDir: t.TempDir(), ClientURL: "https://127.0.0.1:0", PeerURL: "https://127.0.0.1:0",
+		Certificates: etcd.Certificates{CertFile: cert, KeyFile: key, CAFile: ca, ServerName: trust.ServerName},
+	})
+	must(t, err)
+	defer member.Close()
+	must(t, member.Ready(t.Context()))
+	address := strings.TrimPrefix(member.ClientURL(), "https://")
+	limits := connlimit.Default()
+	var silent []net.Conn
+	defer func() {
+		for _, one := range silent {
+			one.Close()
+		}
+	}()
+	for range limits.OfAddress + 200 {
+		one, err := net.Dial("tcp", address)
+		must(t, err)
+		silent = append(silent, one)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	opened, err := etcd.Open(ctx, etcd.ClientConfig{Endpoints: []string{member.ClientURL()},
+		TLS: trust.ClientTLS(keys.Shows)})
+	must(t, err)
+	must(t, opened.Close())
+	for i, one := range silent { // those beyond the limit at once, the others when their time is up
+		must(t, one.SetReadDeadline(time.Now().Add(20*time.Second)))
+		if _, err := one.Read(make([]byte, 1)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Fatalf("connection %d, which says nothing, gets %v", i, err)
+		}
+	}
 }

@@ -67,8 +67,11 @@ func (l EngineLog) Write(line []byte) (int, error) {
 	switch said.Level {
 	case "fatal", "panic", "dpanic":
 		hint := "start the agent again; if that ends alike, its data is damaged: " + datadir.Remedy(l.Folder)
-		if strings.Contains(said.Error, syscall.ENOSPC.Error()) {
+		switch {
+		case strings.Contains(said.Error, syscall.ENOSPC.Error()):
 			hint = "free space on the disk of " + l.Folder + ", then start the agent again; its tasks go on"
+		case strings.Contains(text, syscall.EMFILE.Error()), strings.Contains(text, syscall.ENFILE.Error()):
+			hint = "let it have more files open (LimitNOFILE in its unit, ulimit -Hn), then start the agent again; its tasks go on"
 		}
 		l.Log.Error("etcd ends this process", "line", text, "hint", hint)
 		l.Tell("starling: this node's etcd member cannot go on and ends the agent: %s: %s\nhint: %s", said.Msg, said.Error, hint)
