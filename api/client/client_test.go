@@ -441,3 +441,21 @@ func TestHungPeer(t *testing.T) {
 		})
 	}
 }
+
+// TestPeerThatTakesNoMoreIsNotMissing asks where every connection is closed, as by a peer that has too many.
+func TestPeerThatTakesNoMoreIsNotMissing(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	go func() {
+		for connection, err := listener.Accept(); err == nil; connection, err = listener.Accept() {
+			connection.Close()
+		}
+	}()
+	_, err = client.New([]string{listener.Addr().String()}).Info(t.Context())
+	if err == nil || !strings.Contains(err.Error(), "closed the connection: try again") {
+		t.Errorf("got %v", err)
+	}
+}

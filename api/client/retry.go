@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
 	"strings"
 	"time"
@@ -64,6 +65,8 @@ func (c *Client) retry(ctx context.Context, call func(starlingv1connect.Starling
 			whys[at] = wire.FailureOf(err).Reason
 			if hung[at] = wire.Hangs(err); hung[at] {
 				whys[at] = "it accepts connections and does not answer"
+			} else if wire.IsClosed(err) {
+				whys[at] = wire.ClosedReason
 			}
 			c.current.CompareAndSwap(at, (at+1)%uint32(len(c.peers)))
 		}
@@ -107,8 +110,17 @@ func (c *Client) failure(err error, whys ...string) error {
 	case failure.Code != wire.Unavailable || failure.Decided || connect.IsWireError(err):
 		return failure
 	}
-	failure.Reason = fmt.Sprintf(
-		"no peer answers at %s: is `starling dev` or `starling agent` running? Use --address or STARLING_ADDRESS (%s)",
-		strings.Join(c.addresses, ", "), failure.Reason)
+	at := strings.Join(c.addresses, ", ")
+	switch {
+	case errors.Is(err, fs.ErrPermission):
+		failure.Reason = fmt.Sprintf("this user may not connect to %s: ask an admin for credentials, and keep them with "+
+			"`starling login` (%s)", at, failure.Reason)
+	case wire.IsClosed(err):
+		failure.Reason = fmt.Sprintf("the peer at %s closed the connection: try again (%s)", at, failure.Reason)
+	default:
+		failure.Reason = fmt.Sprintf(
+			"no peer answers at %s: is `starling dev` or `starling agent` running? Use --address or STARLING_ADDRESS (%s)",
+			at, failure.Reason)
+	}
 	return unreachable{failure}
 }

@@ -223,6 +223,9 @@ func (w where) post(ctx context.Context, request func(channel []byte) (any, erro
 	ctx, cancel := context.WithTimeout(ctx, askMax)
 	defer cancel()
 	dialed, err := (&tls.Dialer{Config: w.config}).DialContext(ctx, "tcp", w.address)
+	if wire.IsClosed(err) {
+		err = &wire.Failure{Code: wire.Unavailable, Reason: wire.ClosedReason}
+	}
 	if err != nil {
 		return err
 	}

@@ -17,6 +17,7 @@ import (
 	"starling/cluster/registry"
 	"starling/command"
 	"starling/driver/image"
+	"starling/journal/connlimit"
 	"starling/replica/report"
 	"starling/terms"
 	"starling/trust"
@@ -39,14 +40,14 @@ type Config struct {
 	Issuer string
 	// SignIn says who users are that sign in, nil if they cannot.
 	SignIn *provider.Provider
+	// Limits are those of the connections to each of the two, the zero value for connlimit.Default.
+	Limits connlimit.Limits
 	// Log is told what is done for whom, and what is refused; nil for nobody.
 	Log *slog.Logger
 }
 
 // Limits of those who call.
 const (
-	// connectionsMax bounds the connections of one client, an IP address or a user of this machine, at a time.
-	connectionsMax = 512
 	// recognizeEvery is how long somebody's request may go on who was removed.
 	recognizeEvery = time.Second
 	// bodyWithin bounds how long a request may take to come.
@@ -64,6 +65,7 @@ var ErrStopping = errors.New("this peer is stopping")
 // Door is a peer's API as others find it.
 type Door struct {
 	config  Config
+	limits  connlimit.Limits // of each listener
 	images  *image.Resolver
 	answer  atomic.Pointer[behind]
 	socket  net.Listener
@@ -76,7 +78,8 @@ type Door struct {
 // Open listens, and answers what needs no peer; Answer does the rest.
 func Open(config Config) (*Door, error) {
 	config.Log = cmp.Or(config.Log, slog.New(slog.DiscardHandler))
-	d := &Door{config: config, images: image.NewResolver(), ended: make(chan struct{})}
+	d := &Door{config: config, limits: cmp.Or(config.Limits, connlimit.Default()), images: image.NewResolver(),
+		ended: make(chan struct{})}
 	if config.Socket != "" {
 		var err error
 		if d.socket, err = listenLocal(config.Socket, config.Group); err != nil {
@@ -93,12 +96,7 @@ func Open(config Config) (*Door, error) {
 		Handler: d.handler(bodyWithin), Protocols: protocols, MaxHeaderBytes: 64 << 10,
 		ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute,
 		BaseContext: func(net.Listener) context.Context { return base },
-		ConnContext: func(ctx context.Context, connection net.Conn) context.Context {
-			if c, isLocal := connection.(*heldConn); isLocal {
-				return context.WithValue(ctx, callerKey{}, c.caller)
-			}
-			return ctx
-		},
+		ConnContext: connectionContext,
 	}
 	d.running.ErrorLog = slog.NewLogLogger(d.config.Log.Handler(), slog.LevelDebug)
 	if config.Keys != nil {
@@ -114,13 +112,13 @@ func (d *Door) serve() {
 	serving := 0
 	if d.socket != nil {
 		serving++
-		held := newHeld(d.socket, connectionsMax, localCaller(d.node(), d.config.Group), d.config.Log)
-		go func() { results <- d.running.Serve(held) }()
+		local := localListener{d.socket, localCaller(d.node(), d.config.Group)}
+		go func() { results <- d.running.Serve(connlimit.New(local, d.limits, d.config.Log)) }()
 	}
 	if d.config.Listener != nil {
 		serving++
-		held := newHeld(d.config.Listener, connectionsMax, nil, d.config.Log)
-		go func() { results <- d.running.ServeTLS(held, "", "") }()
+		limited := connlimit.New(d.config.Listener, d.limits, d.config.Log)
+		go func() { results <- d.running.ServeTLS(limited, "", "") }()
 	}
 	for ; serving > 0; serving-- {
 		if err := <-results; err != nil && !errors.Is(err, http.ErrServerClosed) && d.err == nil {
@@ -239,7 +237,9 @@ func (d *Door) handler(within time.Duration) http.Handler {
 func (d *Door) withCaller(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.TLS == nil {
-			next.ServeHTTP(w, r)
+			if d.place(w, r) {
+				next.ServeHTTP(w, r)
+			}
 			return
 		}
 		who, err := d.config.Keys.IdentityOn(r.TLS)
@@ -252,8 +252,11 @@ func (d *Door) withCaller(next http.Handler) http.Handler {
 		}
 		ctx, end := context.WithCancelCause(WithCaller(r.Context(), who))
 		defer end(nil)
+		if r = r.WithContext(ctx); !d.place(w, r) {
+			return
+		}
 		defer time.AfterFunc(recognizeEvery, func() { d.recognizeAgain(ctx, r.TLS, end) }).Stop()
-		next.ServeHTTP(w, r.WithContext(ctx))
+		next.ServeHTTP(w, r)
 	})
 }
 

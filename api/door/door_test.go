@@ -19,6 +19,7 @@ import (
 	"starling/api/door"
 	"starling/api/wire"
 	"starling/cluster/registry"
+	"starling/journal/connlimit"
 	"starling/terms/access"
 	"starling/trust"
 )
@@ -447,5 +448,29 @@ func TestManInTheMiddle(t *testing.T) {
 	}
 	if bytes := <-heard; bytes != 0 {
 		t.Errorf("the joiner has told %d bytes", bytes)
+	}
+}
+
+// TestStrangersKeepNobodyOut has somebody who shows nothing hold all connections that one address may.
+func TestStrangersKeepNobodyOut(t *testing.T) {
+	keys := cluster(t)
+	address := open(t, keys, io.Discard)
+	for range connlimit.Default().OfAddress + 100 {
+		silent, err := net.Dial("tcp", address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer silent.Close()
+	}
+	got := ask(t, trust.ShowsOf([]*trust.Credentials{user(t, keys, access.Viewer, time.Hour)}), nil, address, "")
+	if !strings.HasPrefix(got, "200 user alice (viewer) sent 0 bytes") {
+		t.Errorf("got %s", got)
+	}
+	token, err := keys.NewToken([]string{address}, trust.Claims{Expires: time.Now().Add(time.Hour)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := client.Join(within(t), token, "b", requestOf(t)); err != nil {
+		t.Errorf("join: %v", err)
 	}
 }

@@ -1,90 +1,80 @@
 package door
 
 import (
+	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"net"
 	"net/http"
 	"net/netip"
+	"path"
 	"slices"
 	"strings"
-	"sync"
 	"time"
-
-	"golang.org/x/time/rate"
 
 	"starling/api/v1/starlingv1connect"
 	"starling/api/wire"
+	"starling/journal/connlimit"
+	"starling/terms/access"
+	"starling/trust"
 )
 
-// held is a listener that bounds the connections of each client, and knows who they are of where the kernel tells.
-type held struct {
-	net.Listener
-	max    int
-	caller func(*net.UnixConn) caller
-	log    *slog.Logger
+// ofCallerMax bounds the connections of one user or node at a time, ofInstanceMax those of one instance.
+const (
+	ofCallerMax   = 512
+	ofInstanceMax = 128
+)
 
-	mu      sync.Mutex
-	open    map[string]int
-	telling rate.Sometimes
-}
-
-func newHeld(listener net.Listener, most int, who func(*net.UnixConn) caller, log *slog.Logger) *held {
-	return &held{Listener: listener, max: most, caller: who, log: log, open: map[string]int{},
-		telling: rate.Sometimes{First: 1, Interval: refusalsToldEvery}}
-}
-
-// refusalsToldEvery is the pause between two lines of the log about connections that were closed: there can be many.
-const refusalsToldEvery = time.Minute
-
-// heldConn is a connection that counts until it is closed.
-type heldConn struct {
-	net.Conn
-	caller  caller
-	release func()
-}
-
-// Close lets its client have another.
-func (c *heldConn) Close() error {
-	c.release()
-	return c.Conn.Close()
-}
-
-// Accept returns the next connection of a client that has not too many already; those beyond are closed at once.
-func (l *held) Accept() (net.Conn, error) {
-	for {
-		connection, err := l.Listener.Accept()
-		if err != nil {
-			return nil, err
-		}
-		c := &heldConn{Conn: connection}
-		client, _, _ := net.SplitHostPort(connection.RemoteAddr().String())
-		if local, isLocal := connection.(*net.UnixConn); isLocal {
-			c.caller = l.caller(local)
-			client = c.caller.Name
-		}
-		c.release = sync.OnceFunc(func() {
-			l.mu.Lock()
-			defer l.mu.Unlock()
-			if l.open[client]--; l.open[client] == 0 {
-				delete(l.open, client)
-			}
-		})
-		l.mu.Lock()
-		l.open[client]++
-		full := l.open[client] > l.max
-		l.mu.Unlock()
-		if !full {
-			return c, nil
-		}
-		_ = c.Close() // who asked cannot be told
-		l.telling.Do(func() {
-			l.log.Warn("connections of a client are closed: it has as many as one may have", "client", client, "has", l.max)
-		})
+// places are what the connections of somebody who has shown credentials count as. Users and instances leave some of the
+// peer's to others.
+func places(who *trust.Identity, all int) []connlimit.Share {
+	switch who.Kind {
+	case access.OfNode:
+		return []connlimit.Share{{Key: who.Subject().String(), Max: ofCallerMax}}
+	case access.OfInstance:
+		job := path.Dir(path.Dir(who.Name))
+		return []connlimit.Share{{Key: who.Subject().String(), Max: ofInstanceMax}, {Key: "job " + job, Max: all / 4},
+			{Key: "all instances together", Max: all / 2}}
 	}
+	return []connlimit.Share{{Key: "user " + who.Name, Max: min(ofCallerMax, all/2)},
+		{Key: "all users together", Max: all * 3 / 4}}
+}
+
+// connectionKey finds the connection of a request in its context.
+type connectionKey struct{}
+
+// connectionContext is the context of all requests of a connection.
+func connectionContext(ctx context.Context, connection net.Conn) context.Context {
+	if secure, ok := connection.(*tls.Conn); ok {
+		connection = secure.NetConn()
+	}
+	counted, ok := connection.(*connlimit.Conn)
+	if !ok {
+		return ctx
+	}
+	if local, ok := counted.Conn.(*localConn); ok {
+		ctx = context.WithValue(ctx, callerKey{}, local.caller)
+	}
+	return context.WithValue(ctx, connectionKey{}, counted)
+}
+
+// place gives the connection of a request a place of who calls, if that has shown credentials. Where there is none it
+// answers why, and tells false.
+func (d *Door) place(w http.ResponseWriter, r *http.Request) bool {
+	who, _ := r.Context().Value(callerKey{}).(caller)
+	connection, ok := r.Context().Value(connectionKey{}).(*connlimit.Conn)
+	if !ok || who.refusal != "" || who.Kind == access.OfAnyone {
+		return true
+	}
+	err := connection.Known(places(&who.Identity, d.limits.Known)...)
+	if err != nil {
+		w.Header().Set("Connection", "close")
+		WriteFailure(w, http.StatusTooManyRequests, &wire.Failure{Code: wire.Exhausted, Reason: err.Error()})
+	}
+	return err == nil
 }
 
 // withHost refuses requests that name another host: a page in a browser can have its own name lead here, and would

@@ -2,8 +2,8 @@ package door
 
 import (
 	"context"
+	"fmt"
 	"io"
-	"log/slog"
 	"net"
 	"net/http"
 	"path/filepath"
@@ -12,7 +12,9 @@ import (
 	"time"
 
 	"starling/api/wire"
+	"starling/journal/connlimit"
 	"starling/terms/access"
+	"starling/trust"
 )
 
 // TestUnfinishedBodiesEnd sends a part of a body, and no more.
@@ -40,50 +42,65 @@ func TestUnfinishedBodiesEnd(t *testing.T) {
 	}
 }
 
-// TestConnectionsAreBounded opens more connections than a client may have, and closes one.
-func TestConnectionsAreBounded(t *testing.T) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+// TestAUserHasItsPlaces opens more connections than one user may have, and closes one.
+func TestAUserHasItsPlaces(t *testing.T) {
+	socket := filepath.Join(t.TempDir(), "s")
+	d, err := Open(Config{Socket: socket, Limits: connlimit.Limits{Known: 4, Strangers: 4, OfAddress: 4}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	var told strings.Builder
-	bounded := newHeld(listener, 2, nil, slog.New(slog.NewTextHandler(&told, nil)))
-	defer bounded.Close()
-	accepted := make(chan net.Conn, 10)
-	go func() {
-		for {
-			connection, err := bounded.Accept()
-			if err != nil {
-				close(accepted)
-				return
-			}
-			accepted <- connection
-		}
-	}()
-	dial := func() net.Conn {
-		connection, err := net.Dial("tcp", listener.Addr().String())
+	defer d.Close()
+	d.Answer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}), nil)
+	ask := func(by *http.Transport) (status int, told string) {
+		answer, err := (&http.Client{Transport: by}).Get(wire.URL(wire.UnixPrefix + socket))
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(func() { connection.Close() })
-		return connection
+		defer answer.Body.Close()
+		text, err := io.ReadAll(answer.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return answer.StatusCode, string(text)
 	}
-	dial()
-	dial()
-	first := <-accepted
-	<-accepted
-	for range 2 {
-		if _, err := dial().Read(make([]byte, 1)); err == nil {
-			t.Error("a connection beyond the bound is answered")
+	var all []*http.Transport
+	for range 3 {
+		all = append(all, wire.Transport(nil))
+		defer all[len(all)-1].CloseIdleConnections()
+	}
+	for _, by := range all[:2] {
+		if status, told := ask(by); status != http.StatusOK {
+			t.Fatalf("got %d: %s", status, told)
 		}
 	}
-	first.Close()
-	dial()
-	if <-accepted == nil {
-		t.Error("who has closed a connection gets no other")
+	if status, told := ask(all[2]); status != http.StatusTooManyRequests || !strings.Contains(told, "has 2 at this peer") {
+		t.Errorf("a third connection gets %d: %s", status, told)
 	}
-	if log := told.String(); strings.Count(log, "\n") != 1 || !strings.Contains(log, "client=127.0.0.1 has=2") {
-		t.Errorf("the log tells %q", log)
+	all[0].CloseIdleConnections()
+	for end := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		status, told := ask(all[2])
+		if status == http.StatusOK {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("who has closed a connection gets no other: %s", told)
+		}
+	}
+}
+
+func TestPlaces(t *testing.T) {
+	for _, test := range []struct {
+		who  trust.Identity
+		want string
+	}{
+		{trust.Identity{Kind: access.OfNode, Name: "a"}, "[{node a 512}]"},
+		{trust.Identity{Kind: access.OfUser, Name: "alice"}, "[{user alice 512} {all users together 3000}]"},
+		{trust.Identity{Kind: access.OfInstance, Name: "etl/web/server/2", Allocation: "etl/web.server[2]#4711"},
+			"[{instance etl/web.server[2]#4711 128} {job etl/web 1000} {all instances together 2000}]"},
+	} {
+		if got := fmt.Sprint(places(&test.who, 4000)); got != test.want {
+			t.Errorf("got %s, want %s", got, test.want)
+		}
 	}
 }
 

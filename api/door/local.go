@@ -64,6 +64,30 @@ func setMode(path, group string) error {
 	return errors.Join(os.Chown(path, -1, number), os.Chmod(path, 0o660))
 }
 
+// localListener finds out who is at the other end of each connection.
+type localListener struct {
+	net.Listener
+	caller func(*net.UnixConn) caller
+}
+
+// Accept implements net.Listener.
+func (l localListener) Accept() (net.Conn, error) {
+	connection, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return &localConn{connection, l.caller(connection.(*net.UnixConn))}, nil
+}
+
+// localConn is a connection of a user of this machine.
+type localConn struct {
+	net.Conn
+	caller caller
+}
+
+// Address is the user, as a connlimit.Listener asks for it.
+func (c *localConn) Address() string { return c.caller.Name }
+
 // localCaller returns a function that tells who is at the other end of a connection to a node: root, this process's
 // user and the group's members are admins.
 func localCaller(node, group string) func(*net.UnixConn) caller {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"strings"
+	"syscall"
 	"time"
 
 	"connectrpc.com/connect"
@@ -65,6 +66,16 @@ func broken(ctx context.Context, err error) error {
 		return connect.NewError(connect.CodeUnavailable, received.Unwrap())
 	}
 	return err
+}
+
+// ClosedReason says what a peer may mean that takes a connection and closes it without a word.
+const ClosedReason = "something is there and closes the connection at once: the peer may have as many as it takes from " +
+	"those who have shown no credentials yet, or be no peer"
+
+// IsClosed tells whether the other end took the connection and closed it without a word.
+func IsClosed(err error) bool {
+	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) ||
+		errors.Is(err, syscall.EPIPE)
 }
 
 // Hangs tells whether a peer took the connection and then gave no sign of life, as one whose process or machine is
