@@ -136,11 +136,11 @@ func (s *server) Why(ctx context.Context, request *starlingv1.WhyRequest) (*star
 	}
 	answer := &starlingv1.WhyResponse{Index: uint64(state.Index), Time: timestamp(state.Time), Job: view.Job(j)}
 	starting := s.starting(ctx, state, j)
-	done, err := s.imagine(ctx)
+	place, err := s.imagining.Take(ctx)
 	if err != nil {
 		return nil, err
 	}
-	defer done()
+	defer place.Done()
 	answer.Findings = findings(explain.Job(state, j, starting.Reason, forecast.Tries(state, j.Name())))
 	return answer, nil
 }

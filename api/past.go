@@ -204,11 +204,11 @@ func (s *server) Diff(ctx context.Context, request *starlingv1.DiffRequest) (*st
 	if err != nil {
 		return nil, err
 	}
-	done, err := s.walk(ctx)
+	place, err := s.walking.Take(ctx)
 	if err != nil {
 		return nil, err
 	}
-	defer done()
+	defer place.Done()
 	answer, err := difference.Of(ctx, archive, from, to)
 	return answer, archived(err)
 }
@@ -223,11 +223,11 @@ func (s *server) Blame(ctx context.Context, request *starlingv1.BlameRequest,
 	if err != nil {
 		return err
 	}
-	done, err := s.walk(ctx)
+	place, err := s.walking.Take(ctx)
 	if err != nil {
 		return err
 	}
-	defer done()
+	defer place.Done()
 	target := chronicle.Target{Job: terms.JobName(request.GetJob()), Task: terms.TaskName(request.GetTask()), Number: -1}
 	if request.Number != nil {
 		target.Number = int64(request.GetNumber())
@@ -239,7 +239,8 @@ func (s *server) Blame(ctx context.Context, request *starlingv1.BlameRequest,
 			return nil // what happened to the job is not yet about this task
 		}
 		found = true
-		return stream.Send(&starlingv1.TailJournalResponse{Index: uint64(f.Index), Entry: wire.Entry(&part)})
+		piece := &starlingv1.TailJournalResponse{Index: uint64(f.Index), Entry: wire.Entry(&part)}
+		return place.Aside(ctx, func() error { return stream.Send(piece) })
 	})
 	if err == nil && !found {
 		err = &wire.Failure{Code: wire.NotFound, Index: to, Decided: true, Reason: fmt.Sprintf(
@@ -261,11 +262,11 @@ func (s *server) Usage(ctx context.Context, request *starlingv1.UsageRequest) (*
 	if err != nil {
 		return nil, err
 	}
-	done, err := s.walk(ctx)
+	place, err := s.walking.Take(ctx)
 	if err != nil {
 		return nil, err
 	}
-	defer done()
+	defer place.Done()
 	first, err := archive.At(ctx, from)
 	if err != nil {
 		return nil, archived(err)
@@ -305,11 +306,11 @@ func (s *server) Export(ctx context.Context, request *starlingv1.ExportRequest,
 	if err != nil {
 		return err
 	}
-	done, err := s.walk(ctx)
+	place, err := s.walking.Take(ctx)
 	if err != nil {
 		return err
 	}
-	defer done()
+	defer place.Done()
 	if last := terms.Index(request.GetLast()); last > 0 && to > last {
 		from = max(from, to-last)
 	}
@@ -317,7 +318,7 @@ func (s *server) Export(ctx context.Context, request *starlingv1.ExportRequest,
 		return err
 	}
 	pieces := bufio.NewWriterSize(sender(func(data []byte) error {
-		return stream.Send(&starlingv1.ExportResponse{Data: data})
+		return place.Aside(ctx, func() error { return stream.Send(&starlingv1.ExportResponse{Data: data}) })
 	}), chunkBytes)
 	err = archive.Export(ctx, from, to, pieces)
 	if err == nil {

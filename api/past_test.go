@@ -89,22 +89,3 @@ func TestRequestsAboutThePast(t *testing.T) {
 	_, err = ask(first).AllJobs(t.Context(), "")
 	fails("this peer keeps no archive", err)
 }
-
-// TestWalksAreBounded has the request that comes when all places are taken wait, until one is free or nobody asks any
-// more.
-func TestWalksAreBounded(t *testing.T) {
-	s := &server{walking: make(chan struct{}, 1)}
-	done, err := s.walk(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	gone, cancel := context.WithCancel(t.Context())
-	cancel()
-	if _, err := s.walk(gone); !errors.Is(err, context.Canceled) {
-		t.Errorf("got %v while no place is free, want %v", err, context.Canceled)
-	}
-	done()
-	if _, err := s.walk(t.Context()); err != nil {
-		t.Errorf("got %v when one is free again", err)
-	}
-}

@@ -45,11 +45,11 @@ func (s *server) PlanJob(ctx context.Context, request *starlingv1.PlanJobRequest
 		answer.Version = before.Version
 		answer.Changes = changes(before.Spec, spec)
 	}
-	done, err := s.imagine(ctx)
+	place, err := s.imagining.Take(ctx)
 	if err != nil {
 		return nil, err
 	}
-	defer done()
+	defer place.Done()
 	f := forecast.Of(state, &command.SubmitJob{Against: answer.Version, Spec: *spec}, spec.Name)
 	if f.Refusal.Code != facts.OK {
 		return nil, wire.Refused(state.Index, f.Refusal)
@@ -154,11 +154,11 @@ func (s *server) WhatIf(ctx context.Context,
 	if err != nil {
 		return nil, err
 	}
-	done, err := s.imagine(ctx)
+	place, err := s.imagining.Take(ctx)
 	if err != nil {
 		return nil, err
 	}
-	defer done()
+	defer place.Done()
 	found := forecast.Compare(state, change)
 	if found.Refusal.Code != facts.OK {
 		return nil, &wire.Failure{Code: wire.Refused(state.Index, found.Refusal).Code, Index: state.Index,

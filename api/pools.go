@@ -238,11 +238,11 @@ func (s *server) PlanPools(ctx context.Context,
 			answer.Changes = append(answer.Changes, m)
 		}
 	}
-	done, err := s.imagine(ctx)
+	place, err := s.imagining.Take(ctx)
 	if err != nil {
 		return nil, err
 	}
-	defer done()
+	defer place.Done()
 	imagined := state.Copy()
 	imagined.SetPools(after)
 	answer.Entitlements = entitlementChanges(state, imagined)

@@ -21,6 +21,7 @@ import (
 	"starling/api/stats"
 	"starling/api/streams"
 	"starling/api/textlogs"
+	"starling/api/turns"
 	starlingv1 "starling/api/v1"
 	"starling/api/v1/starlingv1connect"
 	"starling/api/watch"
@@ -43,14 +44,14 @@ type server struct {
 	// wait bounds how long a request waits for an index or for its entry, readerTimeout how long for a reader.
 	wait, readerTimeout time.Duration
 	// imagining has a place for every request under way that folds or places on a copy of the value, which may take long.
-	imagining chan struct{}
+	imagining *turns.Turns
 	// walking has one for every request that folds a stretch of the past.
-	walking chan struct{}
+	walking *turns.Turns
 	feed    *watch.Feed
 }
 
 // imaginedMax bounds the requests that fold or place on a copy of the value at a time, so that the peer itself gets
-// on; walkedMax those that fold a stretch of the past, and may wait for who reads the answer.
+// on; walkedMax those that fold a stretch of the past.
 const (
 	imaginedMax = 2
 	walkedMax   = 4
@@ -67,8 +68,8 @@ func newServer(backend Backend, options Options) *server {
 	}
 	s := &server{
 		backend: backend, options: options, peers: wire.Transport(options.Shows), wait: waitMax,
-		readerTimeout: readerTimeoutMax, imagining: make(chan struct{}, imaginedMax), walking: make(chan struct{}, walkedMax),
-		feed: watch.New(backend),
+		readerTimeout: readerTimeoutMax, imagining: turns.New(imaginedMax, "imagines"),
+		walking: turns.New(walkedMax, "reads the past"), feed: watch.New(backend),
 	}
 	s.Server = &session.Server{Backend: backend, State: s.stateAt, Slot: slotOf[*starlingv1.ExecRequest], Peers: s.peers,
 		Log: options.Log}
@@ -210,21 +211,4 @@ func (s *server) stateAt(ctx context.Context, least uint64) (*cluster.State, err
 			"this peer is at index %d and has not reached %d in %s: ask again, or ask another peer", reached, least, s.wait)}
 	}
 	return state, err
-}
-
-// imagine waits for a place among the requests that fold or place on a copy; done gives it back.
-func (s *server) imagine(ctx context.Context) (done func(), err error) {
-	return placeIn(ctx, s.imagining)
-}
-
-// walk waits for a place among the requests that fold a stretch of the past.
-func (s *server) walk(ctx context.Context) (done func(), err error) { return placeIn(ctx, s.walking) }
-
-func placeIn(ctx context.Context, places chan struct{}) (done func(), err error) {
-	select {
-	case places <- struct{}{}:
-		return func() { <-places }, nil
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
-	}
 }
