@@ -31,6 +31,11 @@ func listenLocal(path, group string) (net.Listener, error) {
 	if err := os.MkdirAll(folder, mode); err != nil {
 		return nil, fmt.Errorf("make the folder of the socket for this machine's users: %w", err)
 	}
+	if mode == 0o700 && group != "" {
+		if err := setMode(folder, group, 0o710); err != nil {
+			return nil, fmt.Errorf("let the group %s into the folder of the socket: %w", group, err)
+		}
+	}
 	// Where the address is this process's alone, so is the socket that is named by it: what lies there was left behind.
 	if there, err := os.Lstat(path); err == nil && there.Mode().Type() != fs.ModeSocket {
 		return nil, fmt.Errorf("replace the socket for this machine's users: %s is there and is not a socket", path)
@@ -39,8 +44,11 @@ func listenLocal(path, group string) (net.Listener, error) {
 		return nil, fmt.Errorf("replace the socket for this machine's users: %w", err)
 	}
 	listener, err := net.Listen("unix", path)
-	if err == nil {
-		err = setMode(path, group)
+	switch {
+	case err == nil && group == "":
+		err = os.Chmod(path, 0o600)
+	case err == nil:
+		err = setMode(path, group, 0o660)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("listen for this machine's users: %w", err)
@@ -48,11 +56,8 @@ func listenLocal(path, group string) (net.Listener, error) {
 	return listener, nil
 }
 
-// setMode sets who may connect to a socket at all.
-func setMode(path, group string) error {
-	if group == "" {
-		return os.Chmod(path, 0o600)
-	}
+// setMode gives a file to a group.
+func setMode(path, group string, mode fs.FileMode) error {
 	found, err := user.LookupGroup(group)
 	if err != nil {
 		return err
@@ -61,7 +66,7 @@ func setMode(path, group string) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(os.Chown(path, -1, number), os.Chmod(path, 0o660))
+	return errors.Join(os.Chown(path, -1, number), os.Chmod(path, mode))
 }
 
 // localListener finds out who is at the other end of each connection.

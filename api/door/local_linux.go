@@ -31,8 +31,10 @@ func credentialsOf(connection *net.UnixConn) (localCredentials, error) {
 	case untold != nil:
 		one.isTask = true
 	default:
-		// Only while the process that has connected is there, its number is not another's.
-		one.isTask = one.isTask || unix.PidfdSendSignal(handle, 0, nil, 0) != nil
+		// Only while the process that has connected is there, its number is not another's. One of another user may not be
+		// sent a signal, and is there.
+		err := unix.PidfdSendSignal(handle, 0, nil, 0)
+		one.isTask = one.isTask || err != nil && !errors.Is(err, unix.EPERM)
 		_ = unix.Close(handle)
 	}
 	return one, nil
