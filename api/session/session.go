@@ -11,6 +11,8 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -96,7 +98,45 @@ func problemOf(first *starlingv1.ExecRequest) string {
 	case first.GetSession() != "" && (len(first.GetCommand()) > 0 || !first.GetTerminal()):
 		return "who attaches to a session has a terminal, and names no command"
 	}
+	sum := 0
+	for _, one := range slices.Concat(first.GetCommand(), first.GetEnv()) {
+		if len(one) >= argumentBytesMax {
+			return fmt.Sprintf("an argument or variable must have less than %d bytes, has %d: send it as input",
+				argumentBytesMax, len(one))
+		}
+		sum += len(one)
+	}
+	if sum > argumentsBytesMax {
+		return fmt.Sprintf("arguments and variables must have at most %d bytes, have %d: send them as input",
+			argumentsBytesMax, sum)
+	}
 	return ""
+}
+
+// What the system takes of arguments and variables: of each, its end included, and of all, for which it has a quarter
+// of the 8 MiB that stacks usually have, and which need some more there.
+const (
+	argumentBytesMax  = 128 << 10
+	argumentsBytesMax = 1 << 20
+)
+
+// loggedBytesMax bounds what the log keeps of a command: it would fill up with those of one caller.
+const loggedBytesMax = 300
+
+// logged is a command as the log has it.
+func logged(command []string) string {
+	var text strings.Builder
+	for i, one := range command {
+		if i > 0 {
+			text.WriteByte(' ')
+		}
+		text.WriteString(strconv.Quote(one[:min(len(one), loggedBytesMax)]))
+		if text.Len() > loggedBytesMax || len(one) > loggedBytesMax {
+			const rest = "…"
+			return strings.ToValidUTF8(text.String()[:min(text.Len(), loggedBytesMax-len(rest))], "") + rest
+		}
+	}
+	return text.String()
 }
 
 // find returns the allocation that is meant, which must run, and its node.
@@ -174,7 +214,7 @@ func (s *Server) run(ctx context.Context, caller *stream, t *talk) error {
 		log.Info("somebody attaches to a session")
 		code, err = s.Backend.Attach(ctx, t.id, d)
 	} else {
-		log.Info("a session begins", "command", t.first.GetCommand(), "terminal", t.first.GetTerminal())
+		log.Info("a session begins", "command", logged(t.first.GetCommand()), "terminal", t.first.GetTerminal())
 		code, err = s.Backend.Exec(ctx, t.id, t.first.GetCommand(), d)
 	}
 	switch {
