@@ -25,6 +25,7 @@ import (
 	"starling/driver/ramdisk"
 	"starling/driver/record"
 	"starling/driver/remains"
+	"starling/driver/screen"
 	"starling/driver/uptime"
 	"starling/driver/volume"
 )
@@ -64,13 +65,14 @@ type Config struct {
 // Driver runs tasks as processes.
 type Driver struct {
 	volume.Keeper
-	config  Config
-	boot    string
-	place   cgroup.Place
-	lock    *lock.Lock
-	archive *remains.Archive // of outputs
-	failed  *remains.Archive // of folders in which tasks worked that failed
-	changed chan struct{}
+	config   Config
+	boot     string
+	place    cgroup.Place
+	lock     *lock.Lock
+	archive  *remains.Archive // of outputs
+	failed   *remains.Archive // of folders in which tasks worked that failed
+	changed  chan struct{}
+	sessions screen.Room // those that outlive their callers
 	// moving guards where outputs lie: Forget moves them.
 	moving sync.RWMutex
 

@@ -19,9 +19,6 @@ import (
 // sessionsFolder holds a folder for each session that outlives this process.
 const sessionsFolder = "sessions"
 
-// sessionsMax bounds the sessions of a machine.
-const sessionsMax = 100
-
 // unattendedDefault is how long a session goes on that nobody looks at.
 const unattendedDefault = 10 * time.Minute
 
@@ -47,14 +44,12 @@ func (d *Driver) sessionDir(id, name string) (string, error) {
 // execKept has a process of its own run the program of a session, and attaches to it.
 func (d *Driver) execKept(ctx context.Context, known *task, t driver.Task, s driver.Session) (int, error) {
 	dir, err := d.sessionDir(t.ID, s.Name)
-	if err == nil {
-		err = os.MkdirAll(filepath.Dir(dir), 0o700)
-	}
 	if err != nil {
 		return driver.NoExitCode, err
 	}
-	if all := screen.List(filepath.Dir(dir)); len(all) >= sessionsMax {
-		return driver.NoExitCode, fmt.Errorf("there are %d sessions on this machine, and more must not be: end some", len(all))
+	begun, err := d.sessions.Take(filepath.Dir(dir), t.ID, s.By)
+	if err != nil {
+		return driver.NoExitCode, err
 	}
 	d.give(&t)
 	t.Private, t.Files = nil, nil
@@ -70,6 +65,7 @@ func (d *Driver) execKept(ctx context.Context, known *task, t driver.Task, s dri
 	}
 	err = screen.Begin(dir, append(slices.Clip(command), dir), driver.SessionStatus{Task: t.ID, Name: s.Name,
 		Command: t.Command, By: s.By, Began: time.Now()}, a)
+	begun()
 	if err != nil {
 		return driver.NoExitCode, fmt.Errorf("begin the session %s: %w", s.Name, err)
 	}
