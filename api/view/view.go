@@ -1,4 +1,4 @@
-// Package view says how jobs, tasks and instances stand, as the messages of the API have it.
+// Package view says how pools, jobs, tasks and instances stand, as the messages of the API have it.
 package view
 
 import (
