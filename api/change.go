@@ -16,6 +16,7 @@ import (
 	"starling/cluster/workload"
 	"starling/command"
 	"starling/replica/report"
+	"starling/rights"
 	"starling/terms"
 	"starling/terms/access"
 	"starling/validate"
@@ -209,14 +210,19 @@ func (s *server) KillJob(ctx context.Context, request *starlingv1.KillJobRequest
 	return &starlingv1.KillJobResponse{Index: uint64(receipt.Index), Job: string(receipt.Job)}, err
 }
 
-// submit appends the command, unless there are problems with the request, and returns what became of it.
+// submit appends the command, unless there are problems with the request or its sender may not ask for it, and returns
+// what became of it.
 func (s *server) submit(ctx context.Context, c command.Command, problems ...terms.Problem) (report.Receipt, error) {
 	if len(problems) > 0 {
 		return report.Receipt{}, invalid("the request", problems...)
 	}
+	c = s.signed(ctx, c)
+	if err := s.rightful(ctx, c); err != nil {
+		return report.Receipt{}, err
+	}
 	wait, cancel := context.WithTimeout(ctx, s.wait)
 	defer cancel()
-	receipt, err := s.backend.Submit(wait, s.signed(ctx, c))
+	receipt, err := s.backend.Submit(wait, c)
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return receipt, &wire.Failure{Code: wire.Unknown, Reason: "the request was cut off, and may be executed"}
@@ -240,6 +246,23 @@ func (s *server) signed(ctx context.Context, c command.Command) command.Command 
 		return c
 	}
 	return &command.As{Subject: who, Command: c}
+}
+
+// rightful is an error if who asks for a command may not, as the fold would find by the value as it is now: what is
+// refused so costs nobody an entry of the journal.
+func (s *server) rightful(ctx context.Context, c command.Command) error {
+	by, ok := c.(*command.As)
+	if !ok {
+		return nil
+	}
+	state, err := s.stateAt(ctx, 0)
+	if err != nil {
+		return err
+	}
+	if refusal := rights.OfCommand(state, by.Subject, by.Command); refusal != "" {
+		return &wire.Failure{Code: wire.Denied, Index: state.Index, Decided: true, Reason: refusal}
+	}
+	return nil
 }
 
 func requestIDProblems(id string) []terms.Problem {

@@ -261,7 +261,12 @@ func TestRights(t *testing.T) {
 		for _, method := range methods {
 			fmt.Fprintf(text, "%s:", method)
 			for _, name := range g.names {
-				fmt.Fprintf(text, " %s=%s", name, may(g.call(t, name, method, bodyOf(method))))
+				before := g.peer.Status().Index
+				word := may(g.call(t, name, method, bodyOf(method)))
+				if after := g.peer.Status().Index; word == "-" && after != before {
+					t.Errorf("%s of %s is refused by an entry of the journal", method, name)
+				}
+				fmt.Fprintf(text, " %s=%s", name, word)
 			}
 			text.WriteString("\n")
 		}

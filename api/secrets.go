@@ -4,13 +4,11 @@ import (
 	"context"
 	"fmt"
 
-	"starling/api/door"
 	starlingv1 "starling/api/v1"
 	"starling/api/view"
 	"starling/api/wire"
 	"starling/cluster"
 	"starling/command"
-	"starling/rights"
 	"starling/terms"
 	"starling/terms/access"
 )
@@ -37,8 +35,8 @@ func (s *server) PutSecret(ctx context.Context,
 	}
 	put := &command.PutSecret{RequestID: request.GetRequestId(),
 		Secret: access.Secret{Pool: pool, Name: request.GetName()}}
-	if refusal := rights.OfCommand(state, door.CallerOf(ctx).Subject(), put); refusal != "" {
-		return nil, &wire.Failure{Code: wire.Denied, Decided: true, Reason: refusal}
+	if err = s.rightful(ctx, s.signed(ctx, put)); err != nil {
+		return nil, err
 	}
 	if put.Secret, err = s.sealed(ctx, state, request); err != nil {
 		return nil, err
