@@ -14,7 +14,8 @@ import (
 	"starling/terms/pool"
 )
 
-// ListPools lists one page of pools in the order of their tree. The token of a page is its first path.
+// ListPools lists one page of the pools that the caller sees, in the order of their tree; what is about all of them is
+// for who sees all. The token of a page is its first path.
 func (s *server) ListPools(ctx context.Context,
 	request *starlingv1.ListPoolsRequest) (*starlingv1.ListPoolsResponse, error) {
 	size, err := pageSize(request.GetPageSize(), pageSizeDefault)
@@ -29,16 +30,21 @@ func (s *server) ListPools(ctx context.Context,
 	tree := pool.Tree(state.Pools())
 	answer := &starlingv1.ListPoolsResponse{
 		Index: uint64(state.Index), Time: timestamp(state.Time), Version: state.PoolsVersion(),
-		Warnings: wire.Problems(tree.Overcommitted(&capacity)),
+	}
+	sees := s.seer(ctx)
+	if sees("") {
+		answer.Warnings = wire.Problems(tree.Overcommitted(&capacity))
+	} else {
+		capacity = terms.Amounts{}
 	}
 	for k, amount := range capacity {
 		answer.Capacity = append(answer.Capacity, &starlingv1.Amount{Kind: terms.Kind(k).String(), Amount: amount})
 	}
-	b := view.PoolsOf(state)
+	b := view.PoolsOf(state, sees)
 	first, _ := tree.Find(terms.PoolPath(request.GetPageToken()))
 	for i := range tree[first:] {
 		path := string(tree[first+i].Path)
-		if !strings.HasPrefix(path, request.GetPrefix()) {
+		if !strings.HasPrefix(path, request.GetPrefix()) || !sees(tree[first+i].Path) {
 			continue
 		}
 		if len(answer.Pools) == size {
@@ -67,7 +73,7 @@ func (s *server) PoolStatus(ctx context.Context,
 		return nil, &wire.Failure{Code: wire.NotFound, Index: state.Index, Reason: fmt.Sprintf(
 			"there is no pool %q: `starling pool ls` lists them", path)}
 	}
-	b := view.PoolsOf(state)
+	b := view.PoolsOf(state, s.seer(ctx))
 	answer := &starlingv1.PoolStatusResponse{Index: uint64(state.Index), Time: timestamp(state.Time), Pool: b.Pool(number)}
 	parent, _ := pool.Split(path)
 	answer.Parent = string(parent)
@@ -96,6 +102,9 @@ func (s *server) ChangePools(ctx context.Context,
 	}
 	if problems = append(problems, requestIDProblems(request.GetRequestId())...); len(problems) > 0 {
 		return nil, invalid("the pools", problems...)
+	}
+	if err = s.rightful(ctx, s.signed(ctx, change)); err != nil {
+		return nil, err
 	}
 	state, err := s.stateAt(ctx, 0)
 	if err != nil {
@@ -150,7 +159,7 @@ func changedTree(state *cluster.State, c *command.ChangePools) (pool.Tree, error
 	return changed, nil
 }
 
-// PlanPools tells what would come of a change of the tree.
+// PlanPools tells what would come of a change of the tree: any to who sees all pools, and one's own to others.
 func (s *server) PlanPools(ctx context.Context,
 	request *starlingv1.PlanPoolsRequest) (*starlingv1.PlanPoolsResponse, error) {
 	state, err := s.stateAt(ctx, request.GetMinIndex())
@@ -164,13 +173,20 @@ func (s *server) PlanPools(ctx context.Context,
 	if len(problems) > 0 {
 		return nil, invalid("the pools", problems...)
 	}
+	sees := s.seer(ctx)
+	if !sees("") {
+		if err = s.rightful(ctx, s.signed(ctx, change)); err != nil {
+			return nil, err
+		}
+	}
 	after, err := changedTree(state, change)
 	if err != nil {
 		return nil, err
 	}
 	capacity, before := state.Capacity(), pool.Tree(state.Pools())
-	answer := &starlingv1.PlanPoolsResponse{
-		Index: uint64(state.Index), Version: state.PoolsVersion(), Warnings: wire.Problems(after.Overcommitted(&capacity)),
+	answer := &starlingv1.PlanPoolsResponse{Index: uint64(state.Index), Version: state.PoolsVersion()}
+	if sees("") {
+		answer.Warnings = wire.Problems(after.Overcommitted(&capacity))
 	}
 	all := pool.New(append(change.Pools, pathsOnly(change.Gone)...))
 	for i := range all {
@@ -185,7 +201,7 @@ func (s *server) PlanPools(ctx context.Context,
 	defer place.Done()
 	imagined := state.Copy()
 	imagined.SetPools(after)
-	answer.Entitlements = view.EntitlementChanges(state, imagined)
+	answer.Entitlements = view.EntitlementChanges(state, imagined, sees)
 	return answer, nil
 }
 

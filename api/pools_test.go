@@ -7,11 +7,14 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"starling/api/door"
 	starlingv1 "starling/api/v1"
 	"starling/api/wire"
 	"starling/cluster/facts"
 	"starling/command"
 	"starling/terms"
+	"starling/terms/access"
+	"starling/trust"
 )
 
 // poolOf returns a pool that reserves and may use so many of the pair's eight cores.
@@ -159,7 +162,8 @@ func TestPoolsRepeated(t *testing.T) {
 
 func TestListPools(t *testing.T) {
 	a, b := pair()
-	s, ctx := newServer(a, Options{}), within(t)
+	s, ctx := newServer(a, Options{}), door.WithCaller(within(t),
+		trust.Identity{Kind: access.OfLocal, Role: access.Viewer})
 	c := ask(t, a.serve(t))
 	if _, err := c.ChangePools(ctx, 0, maps(), nil); err != nil {
 		t.Fatal(err)

@@ -241,7 +241,9 @@ func bodyOf(method string) string {
 		return `{"volumes":"team/none.main[0]@7"}`
 	case "Watch":
 		return `{"once":true}`
-	case "ChangePools":
+	case "PoolStatus":
+		return `{"path":"team"}`
+	case "ChangePools", "PlanPools":
 		return `{"pools":[{"path":"other"}]}`
 	}
 	return "{}"

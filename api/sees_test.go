@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"starling/api/door"
 	"starling/api/wire"
 	"starling/command"
 	"starling/terms"
@@ -58,6 +59,37 @@ func TestThePastIsForWhoSeesNow(t *testing.T) {
 	g.peer.add("a~1", &command.ChangePools{Pools: []terms.Pool{terms.NewPool("team")}})
 	if told := list(); strings.Contains(told, "team/own") {
 		t.Errorf("who was one sees %s", told)
+	}
+}
+
+// TestPoolsOfAnOwner has who owns a pool look at pools and change them: there are those, and no others.
+func TestPoolsOfAnOwner(t *testing.T) {
+	g := newGate(t)
+	dept := terms.NewPool("dept")
+	dept.Owners = []string{"member"}
+	g.peer.add("a~1", &command.ChangePools{Pools: []terms.Pool{dept, terms.NewPool("dept/web"), terms.NewPool("rest")}})
+	cases := []struct{ method, body, want string }{
+		{procedures + "ListPools", "{}", `"path":"dept/web"`},
+		{procedures + "PoolStatus", `{"path":"dept"}`, `"parts":[{"path":"dept"`},
+		{procedures + "PoolStatus", `{"path":"rest"}`, "needs the role viewer in pool rest"},
+		{procedures + "PoolStatus", `{"path":"none"}`, "needs the role viewer in pool none"},
+		{procedures + "PlanPools", `{"pools":[{"path":"dept/db"}]}`, `"what":"created"`},
+		{procedures + "PlanPools", `{"pools":[{"path":"dept"}]}`, "needs the role admin in the whole cluster"},
+		{procedures + "PlanPools", `{"gone":["rest/x"]}`, "needs the role admin in pool rest"},
+		{procedures + "ChangePools", `{"gone":["rest/x"]}`, "needs the role admin in pool rest"},
+		{procedures + "ChangePools", `{"pools":[{"path":"dept/db"}]}`, `"index"`},
+		{procedures + "ListPeers", "{}", "needs the role viewer in the whole cluster"},
+		{door.PathCan, `{"user":"member","verb":"change-pool","object":"dept/web"}`, `"may":true`},
+		{door.PathCan, `{"user":"admin","verb":"drain","object":"a"}`, "may ask only about member"},
+	}
+	for _, c := range cases {
+		told := strings.ReplaceAll(g.text(t, "member", c.method, c.body), " ", "")
+		if !strings.Contains(told, strings.ReplaceAll(c.want, " ", "")) {
+			t.Errorf("%s %s: got %s, want %s", c.method, c.body, told, c.want)
+		}
+		if !strings.Contains(c.body, "rest") && strings.Contains(told, "rest") {
+			t.Errorf("%s %s tells of another's pool: %s", c.method, c.body, told)
+		}
 	}
 }
 

@@ -2,6 +2,7 @@ package jobspec
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v4"
@@ -61,15 +62,32 @@ func (r *reader) treeProblems(root place, pools []terms.Pool) {
 	if _, given := at[terms.DefaultPool]; !given {
 		pools = append([]terms.Pool{terms.NewPool(terms.DefaultPool)}, pools...)
 	}
-	for _, problem := range pool.New(pools).Problems(nil) {
+	above := poolsAbove(at)
+	for _, problem := range pool.New(append(pools, above...)).Problems(nil) {
 		known := inFile(at, problem.Path)
-		if r.hasFailed(known) {
+		if r.hasFailed(known) || known == "pools" && len(above) > 0 { // what stands above the cluster knows
 			continue
 		}
 		where := r.place(root, known)
 		where.shown = problem.Path
 		r.complain(shortened(where), problem.Reason)
 	}
+}
+
+// poolsAbove returns the pools above those of a file with a part of the tree, where the file has none above.
+func poolsAbove(at map[terms.PoolPath]string) (all []terms.Pool) {
+	for path := range at {
+		var above []terms.Pool
+		for path, _ = pool.Split(path); path != ""; path, _ = pool.Split(path) {
+			if _, given := at[path]; given || path == terms.DefaultPool {
+				above = nil
+				break
+			}
+			above = append(above, terms.NewPool(path))
+		}
+		all = append(all, above...)
+	}
+	return slices.CompactFunc(pool.New(all), func(a, b terms.Pool) bool { return a.Path == b.Path })
 }
 
 // inFile turns a path that begins with that of a pool into the path of the value in the file.

@@ -178,6 +178,9 @@ func (p planner) tree(ctx context.Context, text []byte) (*plannedTree, error) {
 		return nil, err
 	}
 	put, gone := present.Difference(tree)
+	if gone, err = draft.Deleted(ctx, p.peer, gone); err != nil {
+		return nil, err
+	}
 	if len(put)+len(gone) == 0 {
 		return &plannedTree{Words: present.Keeps()}, nil
 	}

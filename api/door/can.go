@@ -29,9 +29,13 @@ func (d *Door) can(w http.ResponseWriter, r *http.Request) {
 		if err != nil {
 			return nil, err
 		}
-		who := access.Subject{Kind: access.OfUser, Name: q.User}
+		asks, who := CallerOf(r.Context()), access.Subject{Kind: access.OfUser, Name: q.User}
 		if _, node, isLocal := strings.Cut(q.User, "@"); isLocal && len(state.Registry().Of(who)) == 0 && node != "" {
 			who.Kind = access.OfLocal
+		}
+		if asks.Role < access.Viewer && who != asks.Subject() {
+			return nil, &wire.Failure{Code: wire.Denied, Reason: fmt.Sprintf(
+				"%s may ask only about %s: others are for the role viewer in the whole cluster", asks, asks.Name)}
 		}
 		told, err := rights.Can(state, who, q.Verb, q.Object)
 		if err != nil {

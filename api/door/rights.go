@@ -17,7 +17,8 @@ import (
 type Right struct {
 	// Role is the least role with which a user may; with NoRole no user has any business with it.
 	Role access.Role
-	// Pool takes a role that is given in the pool of the job which the request is about for one in the whole cluster.
+	// Pool takes a role that is given in the pool, or in that of the job, which the request is about for one in the whole
+	// cluster.
 	Pool bool
 	// Node lets nodes call it, Instance instances, for what belongs to their own job.
 	Node, Instance bool
@@ -84,15 +85,12 @@ var reading = []group{
 	{Right{Role: access.Viewer}, []string{
 		starlingv1connect.StarlingDiffProcedure,
 		starlingv1connect.StarlingListPeersProcedure,
-		starlingv1connect.StarlingListPoolsProcedure,
-		starlingv1connect.StarlingPlanPoolsProcedure,
-		starlingv1connect.StarlingPoolStatusProcedure,
 		starlingv1connect.StarlingRulesProcedure,
 		starlingv1connect.StarlingSeriesProcedure,
 		starlingv1connect.StarlingTailJournalProcedure,
 		starlingv1connect.StarlingUsageProcedure,
 		starlingv1connect.StarlingWhatIfProcedure,
-		PathAuthorities, PathCan, PathJournal, PathMetrics,
+		PathAuthorities, PathJournal, PathMetrics,
 	}},
 	{Right{Role: access.Viewer, Node: true}, []string{
 		starlingv1connect.StarlingNodeStatsProcedure,
@@ -103,12 +101,15 @@ var reading = []group{
 		starlingv1connect.StarlingJobDiffProcedure,
 		starlingv1connect.StarlingJobHistoryProcedure,
 		starlingv1connect.StarlingListJobsProcedure,
+		starlingv1connect.StarlingListPoolsProcedure,
 		starlingv1connect.StarlingListSecretsProcedure,
 		starlingv1connect.StarlingListVolumesProcedure,
 		starlingv1connect.StarlingPlanJobProcedure,
+		starlingv1connect.StarlingPlanPoolsProcedure,
+		starlingv1connect.StarlingPoolStatusProcedure,
 		starlingv1connect.StarlingWatchProcedure,
 		starlingv1connect.StarlingWhyProcedure,
-		PathEndpoints, PathEvents, PathLogs, PathWhoAmI,
+		PathCan, PathEndpoints, PathEvents, PathLogs, PathWhoAmI,
 	}},
 	{Right{Role: access.Viewer, Pool: true, Node: true}, []string{
 		starlingv1connect.StarlingInfoProcedure,
@@ -217,8 +218,8 @@ func Check(ctx context.Context, method string) error {
 		who.Kind == access.OfNode && right.Node, who.Kind == access.OfInstance && right.Instance:
 		return nil
 	case who.IsUser() && right.Role != access.NoRole:
-		return &wire.Failure{Code: wire.Denied, Reason: fmt.Sprintf("%s may not call %s: it needs the role %s", who.Identity,
-			method, right.Role)}
+		return &wire.Failure{Code: wire.Denied, Reason: fmt.Sprintf("%s may not call %s: it needs the role %s in the whole cluster",
+			who.Identity, method, right.Role)}
 	}
 	return &wire.Failure{Code: wire.Denied, Reason: fmt.Sprintf("%s may not call %s", who.Identity, method)}
 }

@@ -3,13 +3,16 @@ package draft
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"starling/api/client"
 	starlingv1 "starling/api/v1"
 	"starling/api/wire"
 	"starling/jobspec"
+	"starling/rights"
 	"starling/terms"
+	"starling/terms/access"
 	"starling/terms/pool"
 )
 
@@ -52,6 +55,23 @@ func (t *Tree) Difference(tree pool.Tree) (put []terms.Pool, gone []terms.PoolPa
 		}
 	}
 	return put, gone
+}
+
+// Deleted returns those of the pools that are not in a file which are deleted for that: all for who sees the whole
+// tree, and for others those that they own the one above of.
+func Deleted(ctx context.Context, peer *client.Client, gone []terms.PoolPath) ([]terms.PoolPath, error) {
+	if len(gone) == 0 {
+		return nil, nil
+	}
+	me, err := peer.WhoAmI(ctx)
+	if err != nil || me.Role != "" {
+		return gone, err
+	}
+	return slices.DeleteFunc(gone, func(path terms.PoolPath) bool {
+		return !slices.ContainsFunc(me.Pools, func(own rights.InPool) bool {
+			return own.Role == access.Admin.String() && strings.HasPrefix(string(path), string(own.Pool)+"/")
+		})
+	}), nil
 }
 
 // Keeps says that a pools file would change nothing.

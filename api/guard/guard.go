@@ -98,18 +98,27 @@ func (g guard) check(ctx context.Context, procedure string, request any) error {
 	return nil
 }
 
-// ofPool is an error if a user has no role in the pool of the job that a request is about. Where it is about no job, or
-// about several, the answer has only what the user may see, and the fold refuses what is more than that.
+// ofPool is an error if a user has no role in the pool that a request is about. Where it is about none, or about
+// several, the answer has only what the user may see, and the fold refuses what is more than that.
 func ofPool(state *cluster.State, who trust.Identity, right door.Right, request any) error {
-	job, one := jobOf(request)
+	path, one := poolOf(request)
 	if !one {
 		return nil
 	}
-	refusal := rights.Refusal(state, who.Subject(), rights.Need{Role: right.Role, Pool: job.Pool()})
+	refusal := rights.Refusal(state, who.Subject(), rights.Need{Role: right.Role, Pool: path})
 	if refusal == "" {
 		return nil
 	}
 	return &wire.Failure{Code: wire.Denied, Reason: refusal}
+}
+
+// poolOf returns the pool that a request is about, or that of its job; one is false if there is none.
+func poolOf(request any) (path terms.PoolPath, one bool) {
+	if asked, ok := request.(*starlingv1.PoolStatusRequest); ok {
+		return terms.PoolPath(asked.GetPath()), true
+	}
+	job, one := jobOf(request)
+	return job.Pool(), one
 }
 
 // jobOf returns the job that a request is about; one is false if there is none.

@@ -1,6 +1,8 @@
 package view
 
 import (
+	"slices"
+
 	starlingv1 "starling/api/v1"
 	"starling/api/wire"
 	"starling/cluster"
@@ -19,11 +21,12 @@ type Pools struct {
 	state *cluster.State
 	*explanation.Pools
 	jobs []uint32
+	sees func(terms.PoolPath) bool
 }
 
-// PoolsOf returns what is told of the pools of a value.
-func PoolsOf(state *cluster.State) *Pools {
-	return &Pools{state, explanation.Of(state), jobsBelow(state)}
+// PoolsOf returns what is told of the pools of a value to who sees some of them.
+func PoolsOf(state *cluster.State, sees func(terms.PoolPath) bool) *Pools {
+	return &Pools{state, explanation.Of(state).For(sees), jobsBelow(state), sees}
 }
 
 // jobsBelow returns how many jobs each pool has, with those of the pools below it.
@@ -57,7 +60,7 @@ func (b *Pools) Pool(number int) *starlingv1.Pool {
 // Explanation says how the entitlement of a pool to one kind came about.
 func (b *Pools) Explanation(number int, k terms.Kind) *starlingv1.PoolExplanation {
 	m := &starlingv1.PoolExplanation{Kind: k.String(), Divided: b.Divided(number, k), Sentences: b.Sentences(number, k)}
-	siblings := b.Siblings(number)
+	siblings := slices.DeleteFunc(b.Siblings(number), func(i int) bool { return !b.sees(b.state.Pools()[i].Path) })
 	for _, i := range siblings[:min(len(siblings), partsMax)] {
 		t, q := b.Trace(i), b.state.Pools()[i].Quotas[k]
 		part := &starlingv1.Part{
@@ -101,14 +104,16 @@ func PoolChange(before, after pool.Tree, path terms.PoolPath) *starlingv1.PoolCh
 	return m
 }
 
-// EntitlementChanges lists whose entitlements differ between two values, in the order of both trees.
-func EntitlementChanges(before, after *cluster.State) []*starlingv1.EntitlementChange {
+// EntitlementChanges lists whose entitlements differ between two values, in the order of both trees, to who sees some
+// of them.
+func EntitlementChanges(before, after *cluster.State,
+	sees func(terms.PoolPath) bool) []*starlingv1.EntitlementChange {
 	old, now := entitle.Entitlements(entitle.Of(before)), entitle.Entitlements(entitle.Of(after))
 	both := pool.New(append(pathsOf(before), pathsOf(after)...))
 	var changes []*starlingv1.EntitlementChange
 	for i := range both {
 		path := both[i].Path
-		if i > 0 && both[i-1].Path == path {
+		if i > 0 && both[i-1].Path == path || !sees(path) {
 			continue
 		}
 		var a, b terms.Amounts

@@ -30,7 +30,8 @@ func newApply(r *remote.Remote) *cobra.Command {
 		Short: "Make a pools file the tree of pools",
 		Long: `Make a pools file (- for standard input) the tree of pools: first it is told which pools are created, changed and deleted
 because of it, and whose entitlements change at once; then all that is done together, or nothing. Pools that are not in the
-file are deleted, but for "default", which stays as it is; pools with jobs cannot be. If somebody else changes the tree
+file are deleted, but for "default", which stays as it is; pools with jobs cannot be. Who sees only some pools deletes none but
+those below pools of their own, and may leave out of the file what is above these. If somebody else changes the tree
 meanwhile, nothing is done. "starling pool dump" writes such a file.
 
 With --dry-run the exit status is 0 if nothing would change and 1 if something would.`,
@@ -64,6 +65,9 @@ func applyPools(ctx context.Context, r *remote.Remote, tree pool.Tree, against u
 		against.Number = present.Version
 	}
 	put, gone := present.Difference(tree)
+	if gone, err = draft.Deleted(ctx, peer, gone); err != nil {
+		return err
+	}
 	if len(put)+len(gone) == 0 && against.Number == present.Version {
 		r.Hint("%s", present.Keeps())
 		return nil

@@ -95,7 +95,7 @@ func poolTable(answer *starlingv1.ListPoolsResponse, whole bool) *console.Table 
 		}
 		rows = append(rows, row)
 	}
-	if whole {
+	if whole && answer.GetCapacity()[terms.CPU].GetAmount() > 0 { // it is not told to who sees only some pools
 		row := []string{"cluster", fmt.Sprint(jobs)}
 		for _, k := range kinds {
 			used[k].Entitlement = answer.GetCapacity()[k].GetAmount()

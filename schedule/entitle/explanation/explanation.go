@@ -14,6 +14,8 @@ type Pools struct {
 	traces []entitle.Trace
 	// held and asked are those of each pool, with all that is below it.
 	held, asked []terms.Work
+	// names tells which pools are named beside the one that is explained and those above it; nil for all.
+	names func(terms.PoolPath) bool
 }
 
 // Of explains the pools of a value.
@@ -33,6 +35,12 @@ func New(in *entitle.Input) *Pools {
 			add(&b.asked[p.Parent], &b.asked[i])
 		}
 	}
+	return b
+}
+
+// For returns the same for somebody who may see some pools alone: no others are named but those above.
+func (b *Pools) For(sees func(terms.PoolPath) bool) *Pools {
+	b.names = sees
 	return b
 }
 

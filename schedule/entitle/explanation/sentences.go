@@ -211,11 +211,19 @@ func (t *teller) morePart(at int) []string {
 		free = t.in.Pools[parent].Spec.Quotas[k].Reservation
 	}
 	var others []string
+	unseen := int64(0)
 	for _, i := range t.Siblings(at) {
 		free -= t.in.Pools[i].Spec.Quotas[k].Reservation
 		if more := t.traces[i].Shared[k]; i != at && more > 0 {
+			if t.names != nil && !t.names(t.in.Pools[i].Spec.Path) {
+				unseen += more
+				continue
+			}
 			others = append(others, fmt.Sprintf("%s (%s)", t.path(i), t.text(more)))
 		}
+	}
+	if unseen > 0 {
+		others = append(others, fmt.Sprintf("pools of others (%s)", t.text(unseen)))
 	}
 	help := []string{fmt.Sprintf("a higher %s.%s.reservation: %s has %s that no pool reserves", t.path(at), k,
 		t.path(parent), t.text(free))}
