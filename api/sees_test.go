@@ -93,6 +93,17 @@ func TestPoolsOfAnOwner(t *testing.T) {
 	}
 }
 
+// TestStreamsSayWhoIsRefused has those read streams by plain curl who may not.
+func TestStreamsSayWhoIsRefused(t *testing.T) {
+	g := newGate(t)
+	for path, who := range map[string]string{door.PathJournal: "member", door.PathEvents: "node",
+		door.PathEndpoints: "node"} {
+		if told := g.call(t, who, path, ""); !strings.HasPrefix(told, "403") || !strings.Contains(told, `"denied"`) {
+			t.Errorf("%s: got %s, want 403 and denied", path, told)
+		}
+	}
+}
+
 // TestStrangersAreNotRead has somebody without credentials send what cannot be read: that one is refused before it is.
 func TestStrangersAreNotRead(t *testing.T) {
 	g := newGate(t)

@@ -98,6 +98,9 @@ func FailureOf(err error) *Failure {
 	if err == nil {
 		return nil
 	}
+	if own := (*Failure)(nil); errors.As(err, &own) {
+		return own // it has not gone over the wire
+	}
 	received := (*connect.Error)(nil)
 	if !errors.As(err, &received) {
 		return &Failure{Code: Internal, Reason: err.Error()}
