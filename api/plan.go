@@ -55,19 +55,7 @@ func (s *server) PlanJob(ctx context.Context, request *starlingv1.PlanJobRequest
 		return nil, wire.Refused(state.Index, f.Refusal)
 	}
 	answer.Cut, answer.Complete = f.Cut, f.Complete
-	for _, w := range f.Waves {
-		wave := &starlingv1.Wave{AfterMillis: uint64(w.After), Needs: w.Needs.String()}
-		for _, step := range w.Steps {
-			wave.Steps = append(wave.Steps, &starlingv1.Step{
-				Job: string(step.Slot.Job), Task: string(step.Slot.Task), Number: step.Slot.Index, Stops: string(step.Stops),
-				Starts: string(step.Starts), Reason: step.Reason,
-			})
-			if step.Slot.Job != spec.Name {
-				answer.Others++
-			}
-		}
-		answer.Waves = append(answer.Waves, wave)
-	}
+	addWaves(answer, f.Waves, s.seer(ctx))
 	if after := f.End.JobOf(spec.Name); after != nil {
 		answer.Findings = findings(explain.Job(f.End, after, nil, forecast.Tries(f.End, spec.Name)))
 		if before != nil && len(answer.GetChanges()) == 0 {
@@ -76,6 +64,26 @@ func (s *server) PlanJob(ctx context.Context, request *starlingv1.PlanJobRequest
 		answer.Update, answer.Tasks = view.Update(&after.Update), taskPlans(before, after)
 	}
 	return answer, nil
+}
+
+// addWaves tells the steps of a plan; of the jobs that the caller may not see only how many there are.
+func addWaves(answer *starlingv1.PlanJobResponse, waves []forecast.Wave, sees func(terms.PoolPath) bool) {
+	for _, w := range waves {
+		wave := &starlingv1.Wave{AfterMillis: uint64(w.After), Needs: w.Needs.String()}
+		for _, step := range w.Steps {
+			own := string(step.Slot.Job) == answer.Job
+			if !own {
+				answer.Others++
+			}
+			if own || sees(step.Slot.Job.Pool()) {
+				wave.Steps = append(wave.Steps, &starlingv1.Step{
+					Job: string(step.Slot.Job), Task: string(step.Slot.Task), Number: step.Slot.Index, Stops: string(step.Stops),
+					Starts: string(step.Starts), Reason: step.Reason,
+				})
+			}
+		}
+		answer.Waves = append(answer.Waves, wave)
+	}
 }
 
 // warnings pins the images of a job as SubmitJob does, and tells what a user should know of the job before it runs, and
