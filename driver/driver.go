@@ -203,6 +203,9 @@ type Status struct {
 	// Unproved tells that the task was ended, or not started, because its last proof was too old (see Proofs), or no
 	// driver was there for too long; Error may say more.
 	Unproved bool
+	// Lost tells that nobody saw its end and nothing of it runs, because the machine restarted or what supervised it was
+	// killed: it says nothing of the program. Error tells which.
+	Lost bool
 	// FilesVersion is that of its files, once it has been told of them; 0 without files.
 	FilesVersion uint64
 	// Error says why the task could not be started or how it ended is not known. Empty otherwise.

@@ -68,6 +68,8 @@ func localTask(id terms.AllocationID, status driver.Status) reaction.LocalTask {
 	case status.Unproved:
 		task.Ended, task.Detail = facts.NodeLost,
 			cmp.Or(task.Detail, "it was stopped because its node could not prove in time that it is still a member")
+	case status.Lost:
+		task.Ended = facts.NodeLost
 	case status.OutOfMemory:
 		task.Ended = facts.OutOfMemory
 	case status.OutOfDisk != "":

@@ -5,13 +5,16 @@ import (
 	"errors"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"starling/cluster/facts"
 	"starling/driver"
 	"starling/driver/fake"
+	"starling/peer/inbox"
 	"starling/replica/reaction"
 	"starling/terms"
 )
@@ -110,4 +113,39 @@ func TestAStartThatHasBegunIsEnded(t *testing.T) {
 	if all := h.Tasks(); len(all) != 1 {
 		t.Errorf("whoever comes after finds %v, want the task", all)
 	}
+}
+
+// A machine restarts, with all that it ran: that is no failure of what ran, which begins again also
+// where nothing may fail.
+func TestWhatARestartOfTheMachineEndedHasNotFailed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFlock(t, "a")
+		defer f.stop()
+		for _, kind := range []terms.JobType{terms.Batch, terms.Stateless} {
+			spec := job("nightly-"+kind.String(), kind, 2, "serve")
+			spec.Tasks[0].Restart.AttemptsMax, spec.Tasks[0].Reschedule.AttemptsMax = 0, 0
+			f.submit("a", spec)
+			f.await("a", "it runs", running(string(spec.Name), 2))
+		}
+		f.crash("a")
+		for _, task := range f.tasks() {
+			_, id, _ := strings.Cut(task, " ")
+			f.machines["a"].Lose(id, "the machine restarted")
+		}
+		f.start("a")
+		f.ready("a")
+		inbox.Pause(t.Context(), time.Minute)
+		s, err := f.peers["a"].State(t.Context(), 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range []terms.JobName{"nightly-batch", "nightly-stateless"} {
+			slots := &s.JobOf(name).Tasks[0].Slots
+			for i := range slots.Len() {
+				if slot := slots.At(i); slot.Phase != facts.Running || slot.Failures != 0 {
+					t.Errorf("%s: slot %+v, want one that runs again and has not failed", name, slot)
+				}
+			}
+		}
+	})
 }

@@ -496,7 +496,7 @@ func TestSupervisorKilled(t *testing.T) {
 			kill()
 		}
 		got := b.exited(t, "orphan")
-		if got.ExitCode != driver.NoExitCode || !strings.Contains(got.Error, "supervisor was killed") {
+		if !got.Lost || got.ExitCode != driver.NoExitCode || !strings.Contains(got.Error, "supervisor was killed") {
 			t.Errorf("got %+v", got)
 		}
 		if err := b.Forget("orphan"); err != nil {

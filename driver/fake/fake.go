@@ -103,7 +103,7 @@ func (m *Machine) Kill(id string, signal syscall.Signal) { m.end(id, bySignal(si
 
 // Lose ends a running task in a way that leaves nothing known but the reason, as a restart of the machine does.
 func (m *Machine) Lose(id, reason string) {
-	m.end(id, driver.Status{ExitCode: driver.NoExitCode, Error: reason})
+	m.end(id, driver.Status{ExitCode: driver.NoExitCode, Error: reason, Lost: true})
 }
 
 // Write adds to the output of a task.

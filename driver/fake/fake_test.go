@@ -98,7 +98,7 @@ func TestTold(t *testing.T) {
 			{ID: "exits", ExitCode: 3},
 			{ID: "killed", ExitCode: 139, Signal: 11},
 			{ID: "late", ExitCode: 4},
-			{ID: "lost", ExitCode: driver.NoExitCode, Error: "the machine restarted"},
+			{ID: "lost", ExitCode: driver.NoExitCode, Error: "the machine restarted", Lost: true},
 		}
 		for i, got := range d.Tasks() {
 			want[i].State, want[i].StartedAt, want[i].EndedAt = driver.Exited, got.StartedAt, got.EndedAt

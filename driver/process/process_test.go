@@ -203,9 +203,9 @@ func (b *bench) supervisor(t testing.TB, name string) int {
 // wantLost checks that a task ended in a way that nobody saw.
 func wantLost(t testing.TB, got driver.Status, why string) {
 	t.Helper()
-	if got.State != driver.Exited || got.ExitCode != driver.NoExitCode || got.Error != why || got.StartedAt.IsZero() ||
-		got.EndedAt.IsZero() {
-		t.Errorf("got %+v, want exited with the error %q", got, why)
+	if got.State != driver.Exited || got.ExitCode != driver.NoExitCode || got.Error != why || !got.Lost ||
+		got.StartedAt.IsZero() || got.EndedAt.IsZero() {
+		t.Errorf("got %+v, want it lost with the error %q", got, why)
 	}
 }
 

@@ -68,17 +68,13 @@ type ended struct {
 	OutOfMemory bool
 	OutOfDisk   string
 	Unproved    bool
+	Lost        bool
 	// Stopped tells that it was asked to end.
 	Stopped   bool
 	Error     string
 	NotThere  bool
 	StartedAt time.Time
 	EndedAt   time.Time
-}
-
-// failed is the end of a task whose own is not known.
-func failed(why string, startedAt time.Time) ended {
-	return ended{ExitCode: driver.NoExitCode, Error: why, StartedAt: startedAt, EndedAt: time.Now()}
 }
 
 func (s started) status(id string) driver.Status {
@@ -88,7 +84,7 @@ func (s started) status(id string) driver.Status {
 func (e ended) status(id string) driver.Status {
 	return driver.Status{
 		ID: id, State: driver.Exited, ExitCode: e.ExitCode, Signal: e.Signal, OutOfMemory: e.OutOfMemory,
-		OutOfDisk: e.OutOfDisk, Unproved: e.Unproved, Error: e.Error, NotThere: e.NotThere,
+		OutOfDisk: e.OutOfDisk, Unproved: e.Unproved, Lost: e.Lost, Error: e.Error, NotThere: e.NotThere,
 		StartedAt: e.StartedAt, EndedAt: e.EndedAt,
 	}
 }

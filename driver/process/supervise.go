@@ -108,7 +108,7 @@ func (s *supervisor) run() error {
 	s.begun, s.proof = time.Now(), s.task.Task.Proofs.First
 	record, err := s.start()
 	if err != nil {
-		end := failed(err.Error(), s.begun)
+		end := ended{ExitCode: driver.NoExitCode, Error: err.Error(), StartedAt: s.begun, EndedAt: time.Now()}
 		end.Unproved, end.NotThere = errors.Is(err, errUnproved), program.IsMissing(err)
 		return errors.Join(s.discard(), s.folder.writeDurably(endedRecord, end), s.acknowledge())
 	}

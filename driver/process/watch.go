@@ -100,7 +100,7 @@ func (d *Driver) running(t *task) bool {
 
 // lose makes the task one whose end is not known.
 func (d *Driver) lose(t *task, why string, startedAt time.Time) {
-	end := failed(why, startedAt)
+	end := ended{Lost: true, ExitCode: driver.NoExitCode, Error: why, StartedAt: startedAt, EndedAt: time.Now()}
 	_ = t.folder.writeDurably(endedRecord, end) // a later driver that does not find it comes to the same
 	d.set(t, end.status(t.id), nil)
 }
