@@ -158,7 +158,7 @@ func (f *flock) peer(state *cluster.State, node *cluster.Node) *starlingv1.Peer 
 	if o := node.Offer; o != nil {
 		m.Capacity = wire.Resources(o.Capacity)
 		m.AwayUntil = timestamp(o.AwayUntil)
-		m.Free, m.Kept = roomMessages(state, node.Index)
+		m.Free, m.Kept = view.Room(state, node.Index)
 		m.Devices, m.Attributes, m.Address = wire.Devices(o.Devices), wire.Variables(o.Attributes), o.Address
 		m.Held = view.Held(state, node)
 	}
@@ -179,21 +179,6 @@ func (f *flock) peer(state *cluster.State, node *cluster.Node) *starlingv1.Peer 
 		m.DigestAgrees = new(own == pulse.Digest)
 	}
 	return m
-}
-
-// roomMessages returns what of a node is free, and what nothing holds but is kept for work that waits, nil if that is
-// nothing. More may be kept than has come free yet, and more held than is offered.
-func roomMessages(s *cluster.State, n facts.NodeIndex) (free, kept *starlingv1.Resources) {
-	left, unheld, some := s.Free(n), s.Unheld(n), false
-	for k := range left {
-		left[k] = max(left[k], 0)
-		unheld[k] = max(unheld[k]-left[k], 0)
-		some = some || unheld[k] > 0
-	}
-	if some {
-		kept = wire.Resources(unheld)
-	}
-	return wire.Resources(left), kept
 }
 
 // Rules tells the version of the rules in force, and up to which each member's program knows them.

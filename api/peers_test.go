@@ -9,6 +9,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	starlingv1 "starling/api/v1"
+	"starling/api/view"
 	"starling/api/wire"
 	"starling/cluster"
 	"starling/cluster/facts"
@@ -263,7 +264,7 @@ func TestRoomIsFreeOrKept(t *testing.T) {
 		if c.claim > 0 {
 			s.SetNomination(7, facts.Nomination{Seats: []facts.NominatedSeat{{Node: n, Count: 1, Need: terms.Amounts{c.claim}}}})
 		}
-		free, kept := roomMessages(s, n)
+		free, kept := view.Room(s, n)
 		if free.GetCpuMillicores() != c.free || kept.GetCpuMillicores() != c.kept || (kept == nil) != (c.kept == 0) ||
 			free.GetMemoryBytes() != 8<<30 {
 			t.Errorf("%s: got %v free and %v kept, want %d and %d", c.name, free, kept, c.free, c.kept)
