@@ -20,7 +20,7 @@ func clusterGauges() []metric {
 			[]string{"type", "state"}, jobs},
 		{"starling_instances", "Instances of jobs, by pool, type of job and phase; those of daemon jobs have no pool.",
 			[]string{"pool", "type", "state"}, instances},
-		{"starling_updates", "Jobs by the state of their latest update.", []string{"state"}, updates},
+		{"starling_updates", "Jobs by the state of their latest update, without those that were stopped or have succeeded.", []string{"state"}, updates},
 		{"starling_nodes", "Nodes that the cluster knows: members, members that are drained (draining) or whose agent is away with notice (away), nodes that are " +
 			"joining, and nodes that have left.", []string{"state"}, nodes},
 		{"starling_pool_entitlement", "What the jobs of a pool, with all pools below it, may use now" + poolUnits, poolLabels,
@@ -92,7 +92,9 @@ func instances(s *Scrape, give func(float64, ...string)) {
 func updates(s *Scrape, give func(float64, ...string)) {
 	var counts [facts.UpdateStateCount]float64
 	s.State.EachJob(func(j *workload.Job) bool {
-		counts[j.Update.State]++
+		if !j.Stop && j.Status() != workload.StatusSucceeded {
+			counts[j.Update.State]++
+		}
 		return true
 	})
 	for state := facts.NoUpdate + 1; state < facts.UpdateStateCount; state++ {
@@ -108,7 +110,9 @@ func nodes(s *Scrape, give func(float64, ...string)) {
 	})
 	counts := map[string]float64{"member": 0, "away": 0, "draining": 0, "joining": 0, "left": 0}
 	for n := range s.State.Nodes() {
-		counts[stateOf(s.State.Node(facts.NodeIndex(n)), joining)]++
+		if node := s.State.Node(facts.NodeIndex(n)); !s.State.Registry().IsGone(node.Name) {
+			counts[stateOf(node, joining)]++
+		}
 	}
 	for state, count := range counts {
 		give(count, state)

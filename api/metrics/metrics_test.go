@@ -111,3 +111,32 @@ func TestNoLabelNamesAnInstance(t *testing.T) {
 		}
 	}
 }
+
+// TestWhatIsOverRaisesNoAlert wants neither a node that was removed nor a job that has ended to be counted for ever.
+func TestWhatIsOverRaisesNoAlert(t *testing.T) {
+	s, meter := folded(t)
+	seq := uint64(len(entries()))
+	apply := func(commands ...command.Command) {
+		seq++
+		replica.Apply(s, s.Index+1, &command.Entry{Writer: "a~1", Seq: seq, Time: s.Time, Cause: s.Index,
+			Commands: commands}, true)
+	}
+	replica.Apply(s, s.Index+1, &command.Entry{Writer: "b~1", Seq: 1, Time: s.Time, Cause: s.Index,
+		Commands: []command.Command{&command.PrepareJoin{Joiner: "b~1", Attempt: 1}}}, true)
+	shows := func(line string) bool {
+		return strings.Contains(text(&Scrape{State: s, Meter: meter, Version: "v1"}), line)
+	}
+	apply(&command.Leave{Peer: "b~1"})
+	if !shows(`starling_nodes{state="left"} 1`) || !shows(`starling_updates{state="ROLLING_FORWARD"} 1`) {
+		t.Error("want a node that left, and an update")
+	}
+	apply(&command.RemoveNode{Node: "b"}, &command.KillJob{Job: "web"}, &command.KillJob{Job: "large"})
+	if !shows(`starling_nodes{state="left"} 0`) {
+		t.Error("a node that was removed counts as one that left")
+	}
+	for _, line := range strings.Split(text(&Scrape{State: s, Meter: meter, Version: "v1"}), "\n") {
+		if strings.HasPrefix(line, "starling_updates{") && !strings.HasSuffix(line, " 0") {
+			t.Errorf("a job that was stopped counts: %s", line)
+		}
+	}
+}
