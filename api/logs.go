@@ -12,6 +12,7 @@ import (
 
 	starlingv1 "starling/api/v1"
 	"starling/api/v1/starlingv1connect"
+	"starling/api/view"
 	"starling/api/wire"
 	"starling/api/workdir"
 	"starling/cluster"
@@ -202,6 +203,7 @@ func (l *location) find(state *cluster.State) {
 	if node := state.NodeOf(l.node); node != nil && node.Offer != nil && node.Peer != "" {
 		l.address = node.Offer.Address
 	}
+	l.absent = view.Absent(state, l.node)
 }
 
 // ownLogs sends what this node has.
@@ -355,7 +357,8 @@ func (s *server) ownOutput(ctx context.Context, set terms.OutputSet, stream *out
 type location struct {
 	id      terms.AllocationID
 	node    terms.NodeName
-	address string
+	// absent says why there is no address.
+	address, absent string
 	// index is that of the value which told so; phase is the slot's, if the allocation is its present or last one.
 	index terms.Index
 	phase facts.Phase
@@ -419,7 +422,7 @@ func passOn[M any](s *server, at *location, to *connect.ServerStream[M],
 	ask func(starlingv1connect.StarlingClient) (*connect.ServerStreamForClient[M], error)) error {
 	if at.address == "" {
 		return &wire.Failure{Code: wire.Unavailable, Index: at.index, Reason: fmt.Sprintf(
-			"the output of %s is on node %s, which is not in the cluster now: ask again when it is back", at.id, at.node)}
+			"the output of %s is on node %s, which %s", at.id, at.node, at.absent)}
 	}
 	answers, err := ask(wire.Peer(s.peers, at.address))
 	if err != nil {

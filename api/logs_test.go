@@ -252,6 +252,12 @@ func TestLogsOfALostNode(t *testing.T) {
 	if err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}
+	a.add("a~1", &command.RemoveNode{Node: "b"})
+	_, _, err = read(within(t), ask(t, address), &starlingv1.LogsRequest{Job: "web"})
+	want = "the output of web.main[0]#8 is on node b, which was removed from the cluster, with what only it had"
+	if err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
 }
 
 // TestLogsByCurl reads what instances have written with plain HTTP: one stream or both, all or the end.

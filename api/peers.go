@@ -44,6 +44,9 @@ func (s *server) ListPeers(ctx context.Context,
 			break
 		}
 		node := state.Node(facts.NodeIndex(n))
+		if len(node.Held) == 0 && state.Registry().IsGone(node.Name) {
+			continue
+		}
 		m := flock.peer(state, node)
 		if request.GetJobs() > 0 {
 			view.OnNode(state, node, m, int(min(request.GetJobs(), jobsOnNodeMax)))
@@ -152,7 +155,7 @@ func (f *flock) peer(state *cluster.State, node *cluster.Node) *starlingv1.Peer 
 		}
 	default:
 		p = terms.NewPeerID(node.Name, node.Departed)
-		m.State = "left"
+		m.State = view.Departed(state, node.Name)
 	}
 	m.Peer = string(p)
 	if o := node.Offer; o != nil {

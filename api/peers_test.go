@@ -81,6 +81,31 @@ func TestListPeers(t *testing.T) {
 }
 
 // TestListPeersWaitsForNoEntry asks a peer that took a snapshot and remembers no entry of before.
+// A node that was removed is not listed any more, nor is its number given to another.
+func TestListPeersLeavesOutWhatWasRemoved(t *testing.T) {
+	a, b := pair()
+	b.volunteer("127.0.0.1:9")
+	a.add("a~1", &command.Leave{Peer: "b~1"})
+	c, ctx := ask(t, a.serve(t)), within(t)
+	nodes := func() (all []string) {
+		answer, err := c.AllPeers(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range answer.GetPeers() {
+			all = append(all, p.GetNode()+" "+p.GetState())
+		}
+		return all
+	}
+	if got := nodes(); !slices.Equal(got, []string{"a member", "b left"}) {
+		t.Errorf("got %q, want b as one that left", got)
+	}
+	a.add("a~1", &command.RemoveNode{Node: "b"})
+	if got := nodes(); !slices.Equal(got, []string{"a member"}) {
+		t.Errorf("got %q, want a alone", got)
+	}
+}
+
 func TestListPeersWaitsForNoEntry(t *testing.T) {
 	a, _ := pair()
 	now := a.entries[len(a.entries)-1]

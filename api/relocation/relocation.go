@@ -101,7 +101,7 @@ func (m *Mover) ask(state *cluster.State, name terms.NodeName) (starlingv1connec
 			Reason: fmt.Sprintf("there is no node %s: `starling node ls` lists them", name)}
 	case node.Peer == "" || node.Offer == nil:
 		return nil, &wire.Failure{Code: wire.Unavailable, Index: state.Index,
-			Reason: fmt.Sprintf("node %s is not in the cluster now: ask again when it is back", name)}
+			Reason: fmt.Sprintf("node %s %s", name, view.Absent(state, name))}
 	}
 	return wire.Peer(m.Peers, node.Offer.Address), nil
 }

@@ -7,6 +7,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	starlingv1 "starling/api/v1"
+	"starling/api/view"
 	"starling/api/wire"
 )
 
@@ -34,7 +35,7 @@ func (s *Server) ListSessions(ctx context.Context,
 		return answer, nil
 	case request.GetDirect() || node.Offer == nil || node.Peer == "":
 		return nil, &wire.Failure{Code: wire.Unavailable, Index: state.Index, Reason: fmt.Sprintf(
-			"%s is on node %s, which is not in the cluster now: ask again when it is back", id, node.Name)}
+			"%s is on node %s, which %s", id, node.Name, view.Absent(state, node.Name))}
 	}
 	return wire.Peer(s.Peers, node.Offer.Address).ListSessions(ctx, &starlingv1.ListSessionsRequest{
 		MinIndex: uint64(state.Index), Allocation: id.String(), Direct: true})

@@ -21,6 +21,7 @@ import (
 
 	"starling/api/door"
 	starlingv1 "starling/api/v1"
+	"starling/api/view"
 	"starling/api/wire"
 	"starling/cluster"
 	"starling/cluster/facts"
@@ -85,7 +86,7 @@ func (s *Server) Exec(ctx context.Context, caller *stream) error {
 	}
 	if first.GetDirect() || node.Offer == nil || node.Peer == "" {
 		return &wire.Failure{Code: wire.Unavailable, Index: state.Index, Reason: fmt.Sprintf(
-			"%s is on node %s, which is not in the cluster now: ask again when it is back", id, node.Name)}
+			"%s is on node %s, which %s", id, node.Name, view.Absent(state, node.Name))}
 	}
 	first.Allocation, first.Direct, first.By, first.MinIndex = id.String(), true, by, uint64(state.Index)
 	return s.passOn(ctx, caller, first, node)

@@ -9255,7 +9255,7 @@ type Peer struct {
 	Node  string                 `protobuf:"bytes,1,opt,name=node,proto3" json:"node,omitempty"`
 	// "b~3".
 	Peer string `protobuf:"bytes,2,opt,name=peer,proto3" json:"peer,omitempty"`
-	// "member", "joining" or "left".
+	// "member", "joining", "left", or "removed" of a node that was removed and of which instances may still run.
 	State string `protobuf:"bytes,3,opt,name=state,proto3" json:"state,omitempty"`
 	// More of a joining peer, or of a member whose offer is refused, in words; empty otherwise.
 	Detail string `protobuf:"bytes,4,opt,name=detail,proto3" json:"detail,omitempty"`

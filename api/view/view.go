@@ -225,3 +225,19 @@ func Held(s *cluster.State, node *cluster.Node) (all []*starlingv1.HeldDevice) {
 	}
 	return all
 }
+
+// Absent says why a node cannot be asked that is no member.
+func Absent(s *cluster.State, node terms.NodeName) string {
+	if s.Registry().IsGone(node) {
+		return "was removed from the cluster, with what only it had"
+	}
+	return "is not in the cluster now: ask again when it is back"
+}
+
+// Departed is the state of a node that is no member.
+func Departed(s *cluster.State, node terms.NodeName) string {
+	if s.Registry().IsGone(node) {
+		return "removed"
+	}
+	return "left"
+}

@@ -18,6 +18,7 @@ import (
 	"starling/schedule/explain"
 	"starling/schedule/preempt"
 	"starling/terms"
+	"starling/terms/access"
 	"starling/terms/pool"
 )
 
@@ -29,10 +30,11 @@ var dawn = terms.Time(time.Date(2026, 3, 1, 6, 0, 0, 0, time.UTC).UnixMilli())
 //	node NAME [cpu=4] [memory=8Gi] [disk=0] [attributes=zone:a,...] [devices=gpu:2:A100,...] [ports=20000-20100]
 //	member NAME                  a member that has volunteered nothing
 //	leave NAME                   the node is gone
+//	remove NAME                  the node was removed
 //	submit, with a job file as input
 //	pools, with a pools file as input
 //	place                        what fits is placed, and who has to give way is told to
-//	slot JOB.TASK[N] PHASE [ended=ByItself] [exit=1] [failures=2] [after=90s] [said=WORDS]
+//	slot JOB.TASK[N] PHASE [ended=ByItself] [exit=1] [failures=2] [after=90s] [said=WORDS] [tied=true]
 //	stop JOB
 //	later 30s                    time passes
 //	unfinished                   work was left over
@@ -53,6 +55,9 @@ func TestStories(t *testing.T) {
 			case "leave":
 				st.s.SetPeer(st.ensure(d), "")
 				st.s.SetOffer(st.ensure(d), nil)
+			case "remove":
+				st.s.SetRegistry(st.s.Registry().Remove(
+					access.Subject{Kind: access.OfNode, Name: d.CmdArgs[0].Key}, st.s.Time))
 			case "submit":
 				return st.submit(t, d)
 			case "place":
@@ -190,6 +195,8 @@ func (st *story) slot(t *testing.T, d *datadriven.TestData) {
 			st.s.SetFailure(r.Job, int(r.Task), facts.Failure{Index: r.Index, Order: slot.Order, Detail: value})
 		case "failures":
 			slot.Failures = uint32(n)
+		case "tied":
+			slot.Preference = facts.OnlyNode
 		case "after":
 			slot.Deadline = st.s.Time + millis(t, value)
 		}

@@ -61,7 +61,10 @@ func (e *explainer) onlyNode(r facts.SlotRef, slot facts.Slot) Finding {
 	}
 	f := Finding{Reason: fmt.Sprintf("waits for node %s: %s", node.Name, why)}
 	refused, help := node.Drain.On, "the return of "+string(node.Name)
+	gone := e.s.Registry().IsGone(node.Name)
 	switch {
+	case gone:
+		f.Reason = fmt.Sprintf("waits for node %s, which was removed from the cluster: %s", node.Name, why)
 	case node.Peer == "":
 		f.Details = append(f.Details, "the node has left the cluster")
 	case node.Offer == nil:
@@ -79,11 +82,15 @@ func (e *explainer) onlyNode(r facts.SlotRef, slot facts.Slot) Finding {
 		}
 	}
 	if e.job.Spec.Type != terms.Daemon {
+		giveUp := fmt.Sprintf("without what its volumes hold: starling alloc stop --give-up-volumes %s", e.s.NameOf(r))
+		if gone {
+			f.Details = append(f.Details, "would help, "+giveUp)
+			return f
+		}
 		f.Details = append(f.Details, "would help: "+help)
 		switch {
 		case node.Peer == "":
-			f.Details = append(f.Details, fmt.Sprintf(
-				"or, without what its volumes hold: starling alloc stop --give-up-volumes %s", e.s.NameOf(r)))
+			f.Details = append(f.Details, "or, "+giveUp)
 		case refused && e.s.Rules >= rules.MovedVolumes:
 			f.Details = append(f.Details, fmt.Sprintf(
 				"or, with what its volumes hold: starling volume relocate %s --to NODE", e.s.NameOf(r)))
@@ -153,6 +160,10 @@ func (e *explainer) rescheduling(slots []held) Finding {
 func (e *explainer) unknown(slots []held) Finding {
 	f := Finding{Reason: "out of reach: the node left the cluster and may return", Until: slots[0].slot.Deadline,
 		Since: earliest(slots)}
+	here := func(h held) bool { return !e.s.Registry().IsGone(e.s.Node(h.slot.Node).Name) }
+	if !slices.ContainsFunc(slots, here) {
+		f.Reason = "out of reach: the node was removed from the cluster, and may still run it"
+	}
 	f.Details = wording.Lines(slots, "instances", func(h held) string {
 		line := fmt.Sprintf("%s on %s: waits for it until %s", e.name(h.index), e.s.Node(h.slot.Node).Name,
 			wording.Clock(h.slot.Deadline))

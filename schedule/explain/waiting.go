@@ -204,7 +204,9 @@ func newDiagnosis(e *explainer) *diagnosis {
 // visit holds the task against one node.
 func (c *diagnosis) visit(node *cluster.Node) {
 	if node.Offer == nil && node.Peer == "" {
-		c.gone++
+		if !c.e.s.Registry().IsGone(node.Name) {
+			c.gone++
+		}
 		return
 	}
 	c.nodes++
