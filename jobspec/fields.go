@@ -133,7 +133,7 @@ func programFields() []field[terms.Task] {
 		bind(disconnectForm(), func(t *spec) *terms.Disconnect { return &t.Disconnect }).
 			named("disconnect", "What becomes of an instance whose machine left the cluster, and may return.").or(allDefaults),
 		bind(list(checkForm(), 0, terms.ChecksMax), func(t *spec) *[]terms.Check { return &t.Checks }).
-			named("checks", "Questions that are asked of each instance again and again. It is ready when all were answered well; without checks, when it runs."),
+			named("checks", "Questions that are asked of each instance again and again. It is ready when all were answered well; without checks, when it runs. DNS and endpoints name an instance from its start, before its first answer, unless a check says on_failure: unready."),
 		bind(list(volumeForm(), 0, terms.VolumesMax), func(t *spec) *[]terms.Volume { return &t.Volumes }).
 			named("volumes", "Names of folders, as in [data], that each instance of a stateful job finds again whenever it starts; also in a later job of the same name. The path stands in STARLING_VOLUME_<NAME>."),
 		bind(optional(durationOf[int64](terms.KeepVolumesMillisMax)), func(t *spec) *int64 { return &t.KeepVolumesMillis }).
