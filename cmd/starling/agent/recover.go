@@ -54,8 +54,9 @@ tells what it found, what may be missing, and which members do not answer, and c
 It refuses where a majority runs, and where another one that is left has more: name those with --others, by their data
 directories or by the URLs of their members. What was there is kept beside, in DIR/etcd.old.
 
-Then start the agent again. The tasks go on. The agents of other machines that are left rejoin by themselves with what
-they are told by this one; a machine that had lost its data joins anew, by the line of "starling token create".`,
+Then start the agent again, and restart the agents of other machines that are left, also those that run: they rejoin with
+what they are told by this one. The tasks go on. A machine that had lost its data joins anew, by the line of "starling
+token create".`,
 		Example: `  starling recover --config /etc/starling/agent.yaml
   starling recover --data /var/lib/starling --others https://10.0.0.2:2379 --yes`,
 		Args: usage.NoArguments,
@@ -114,7 +115,7 @@ func (v *recovery) run(ctx context.Context) error {
 	if err := made.Keep(filepath.Join(v.folder.Path, quorumFile)); err != nil {
 		return err
 	}
-	v.Hint("node %s keeps the journal alone now: start its agent; what was there is in %s.old", v.config.Node, dir)
+	v.Hint("node %s keeps the journal alone now: start its agent, and restart those of the others; what was there is in %s.old", v.config.Node, dir)
 	return nil
 }
 

@@ -247,7 +247,7 @@ func ofWork() []setting {
 		{"restore", scalar, "`FILE` or s3://BUCKET/PREFIX/NAME of \"starling backup\", or a place of which to take the newest, with whose jobs, pools and settings a new cluster begins", setPath(func(c *Agent) *string { return &c.Restore })},
 		{"secret_file", scalar, "`FILE` of the cluster's secret, the same on all nodes, for jobs with the plugins ssh and mpi", setPath(func(c *Agent) *string { return &c.SecretFile })},
 		{"pulse_ttl", scalar, "`DURATION` after which a silent peer counts as dead (default 5s)", setPulse},
-		{"absence", scalar, "`DURATION` for which what runs here stays this machine's when the agent is told to end, as for an upgrade of its package, and is not back yet; others have it as soon as its time is over, or at once when the machine goes down (default 0: as soon as its pulse has ended)", setAbsence},
+		{"absence", scalar, "`DURATION` for which what runs here stays this machine's when the agent is told to end, as for an upgrade of its package, and is not back yet; others have it as soon as its time is over, or at once when the machine goes down, or when the agent comes back after its pulse has ended and an instance with stop_after is there (default 0: as soon as its pulse has ended)", setAbsence},
 		{"capacity.cpu", scalar, "`CORES` to give to tasks (default: all)", setCapacity(terms.CPU, jobspec.ParseCPU)},
 		{"capacity.memory", scalar, "`BYTES` of memory to give to tasks, such as 8Gi (default: all)",
 			setCapacity(terms.Memory, jobspec.ParseBytes)},
