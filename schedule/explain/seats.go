@@ -105,8 +105,7 @@ func (e *explainer) closed() (slots []held) {
 		return nil
 	}
 	for index := range e.task.Slots.Len() {
-		slot := e.task.Slots.At(index)
-		if slot.Phase == facts.Stopped && e.s.Node(facts.NodeIndex(index)).Peer != "" {
+		if slot := e.task.Slots.At(index); slot.Phase == facts.Stopped && e.s.Node(facts.NodeIndex(index)).Peer != "" {
 			slots = append(slots, held{uint32(index), slot})
 		}
 	}

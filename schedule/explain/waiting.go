@@ -60,8 +60,7 @@ func (c *diagnosis) reason(p *queueForecast) string {
 		return "placement goes on with the next entry: there was more to place than one entry may"
 	case c.able > 0:
 		return "placement follows with the next entry"
-	}
-	if c.meant > 0 {
+	case c.meant > 0:
 		return fmt.Sprintf("waits for room where its virtual peers are: %s: %s", c.misses[0].node.Name,
 			strings.Join(c.misses[0].words, ", "))
 	}
