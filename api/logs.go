@@ -355,8 +355,8 @@ func (s *server) ownOutput(ctx context.Context, set terms.OutputSet, stream *out
 
 // location is where the output of an allocation is.
 type location struct {
-	id      terms.AllocationID
-	node    terms.NodeName
+	id   terms.AllocationID
+	node terms.NodeName
 	// absent says why there is no address.
 	address, absent string
 	// index is that of the value which told so; phase is the slot's, if the allocation is its present or last one.
