@@ -134,8 +134,7 @@ func (a *audit) totals() {
 	sameAll(a, "daemons", kept.daemons.Keys(), anew.daemons.Keys())
 	sameAll(a, "workflows", kept.workflows.Keys(), anew.workflows.Keys())
 	sameAll(a, "sharers", kept.sharers.Keys(), anew.sharers.Keys())
-	sameAll(a, "unsuited jobs", kept.doubts.Rows()[0], anew.doubts.Rows()[0])
-	sameAll(a, "doubted jobs", kept.doubts.Rows()[1], anew.doubts.Rows()[1])
+	sameAll(a, "unsuited jobs", kept.doubts.Unsuited(), anew.doubts.Unsuited())
 	sameAll(a, "followers", kept.followers.Items(), anew.followers.Items())
 	sameAll(a, "drained nodes", kept.draining.Keys(), anew.draining.Keys())
 	sameAll(a, "updates that lack room", slices.DeleteFunc(slices.Clone(kept.LackRoom), func(id terms.JobID) bool {

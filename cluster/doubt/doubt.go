@@ -50,5 +50,5 @@ func (l *List) Take(each func(visit func(terms.JobID))) []terms.JobID {
 	return slices.Compact(all)
 }
 
-// Rows lists the jobs of which no node could run a task, and then those of which that is to be asked.
-func (l *List) Rows() [2][]terms.JobID { return [2][]terms.JobID{l.unsuited.Keys(), l.jobs} }
+// Unsuited lists the jobs of which no node could run a task.
+func (l *List) Unsuited() []terms.JobID { return l.unsuited.Keys() }
