@@ -27,6 +27,11 @@ func (s *State) JobOf(name terms.JobName) *workload.Job {
 // Jobs returns how many jobs are kept.
 func (s *State) Jobs() int { return s.jobs.Len() }
 
+// WithUserOf returns another known job with the same user of its own as one of a name has; ok is false if none has.
+func (s *State) WithUserOf(name terms.JobName) (terms.JobName, bool) {
+	return s.jobNames.WithUserOf(name)
+}
+
 // OpenJobs returns how many jobs have not finished.
 func (s *State) OpenJobs() int { return s.jobs.Len() - int(s.finished.Sums().Jobs) }
 

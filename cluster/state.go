@@ -10,6 +10,7 @@ import (
 	"starling/cluster/ended"
 	"starling/cluster/facts"
 	"starling/cluster/membership"
+	"starling/cluster/names"
 	"starling/cluster/preemptible"
 	"starling/cluster/registry"
 	"starling/cluster/room"
@@ -50,7 +51,7 @@ type State struct {
 
 	// The index.
 
-	jobNames  btree.Map[terms.JobName, terms.JobID]
+	jobNames  names.Table
 	nodeNames btree.Map[terms.NodeName, facts.NodeIndex]
 	finished  ended.Table
 	// waiting is the queue of what waits.
@@ -151,7 +152,7 @@ func (s *State) Copy() *State {
 	c := *s
 	s.epoch, c.epoch = new(vector.Epoch), new(vector.Epoch)
 	c.Membership = s.Membership.Copy()
-	c.jobs, c.jobNames, c.finished = *s.jobs.Copy(), *s.jobNames.Copy(), s.finished.Copy()
+	c.jobs, c.jobNames, c.finished = *s.jobs.Copy(), s.jobNames.Copy(), s.finished.Copy()
 	c.waiting, c.deadlines, c.followers = *s.waiting.Copy(), *s.deadlines.Copy(), *s.followers.Copy()
 	c.daemons, c.workflows, c.sharers, c.draining = *s.daemons.Copy(), *s.workflows.Copy(), *s.sharers.Copy(),
 		*s.draining.Copy()

@@ -287,7 +287,7 @@ func (p *Peer) userOf(named string, job terms.JobName) string {
 	if named != "" || !p.config.OwnUsers {
 		return named
 	}
-	return driver.OwnUser(string(job))
+	return driver.OwnUser(job)
 }
 
 // Exec runs a program beside an instance of this node, with the environment, account and folder of that.

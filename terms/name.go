@@ -3,6 +3,7 @@ package terms
 import (
 	"cmp"
 	"fmt"
+	"hash/fnv"
 	"strconv"
 	"strings"
 )
@@ -210,4 +211,18 @@ func ParseOutputSet(text string) (set OutputSet, ok bool) {
 	number, err := strconv.ParseUint(job, 10, 32)
 	set = OutputSet{Allocation: id, Job: JobID(number)}
 	return set, found && named && err == nil && set.String() == text
+}
+
+// The numbers of users that are jobs' own: above those that systemd, containers and directories give out.
+const (
+	OwnUserFirst = 0x70000000
+	OwnUsers     = 0x0fffffff
+)
+
+// OwnUser returns the number of the user that is a job's own. It is the same on every machine, so that what volumes and
+// outputs hold stays the job's. No two jobs that are known have the same since number 18 of the rules.
+func (n JobName) OwnUser() uint32 {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(n))
+	return OwnUserFirst + h.Sum32()%OwnUsers
 }

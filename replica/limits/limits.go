@@ -24,8 +24,10 @@ func Job(s *cluster.State, old *workload.Job, spec *terms.Job) report.Result {
 		pool.Add(&had, -1)
 		all.Add(&had, -1)
 	}
-	if r := specs(s, old, spec); r.Refused() {
-		return r
+	for _, check := range [...]func(*cluster.State, *workload.Job, *terms.Job) report.Result{specs, user} {
+		if r := check(s, old, spec); r.Refused() {
+			return r
+		}
 	}
 	pool.Add(&wants, 1)
 	all.Add(&wants, 1)
@@ -89,6 +91,16 @@ func specs(s *cluster.State, old *workload.Job, spec *terms.Job) report.Result {
 	return report.Refuse(facts.Exhausted, "the specs of the %d jobs of pool %s take %s in %d versions, and that of %s %s more, "+
 		"at most %s: stop some of its jobs, or raise its spec_bytes", account.Jobs, spec.Name.Pool(),
 		terms.Disk.Round(account.Specs.Bytes), account.Specs.Count, spec.Name, terms.Disk.Round(bytes), terms.Disk.Text(most))
+}
+
+// user refuses a new job that would run as the user that is another's own.
+func user(s *cluster.State, old *workload.Job, spec *terms.Job) report.Result {
+	other, shared := s.WithUserOf(spec.Name)
+	if s.Rules < rules.UsersApart || old != nil || !shared {
+		return report.Result{}
+	}
+	return report.Refuse(facts.Conflict, "job %s would run as the same user as %s, which is known: give it another name",
+		spec.Name, other)
 }
 
 // volumesKept counts what is kept of volumes that no instance has. Earlier rules count also what holds nothing.

@@ -114,6 +114,10 @@ const OneRole = Successors
 // harm. It shares its number with Successors.
 const FirstGoesOn = Successors
 
+// UsersApart refuses a job that would have the same user of its own as another that is known. It shares its number with
+// Successors.
+const UsersApart = Successors
+
 // LowestLives has the refusal of another machine for a node name the lowest of several instances. It shares its number
 // with Successors.
 const LowestLives = Successors
