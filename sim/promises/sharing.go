@@ -11,6 +11,7 @@ import (
 	"starling/schedule/entitle"
 	"starling/terms"
 	"starling/terms/pool"
+	"starling/terms/rules"
 )
 
 // sharing remembers what is needed to see in an entry whether pools and gangs kept to their rules.
@@ -31,17 +32,21 @@ type sharing struct {
 	// lost are the jobs of which an instance ended with this entry: the gang of one was broken then, although it may be
 	// whole again.
 	lost map[terms.JobName]bool
+	// succeeds are the first slots of tasks of which an instance ended with this entry: what takes its place may come
+	// first.
+	succeeds map[terms.SlotName]bool
 }
 
 // check looks at the value after an entry.
 func (h *sharing) check(s *cluster.State, effects []report.Effect) {
-	h.placed, h.lost = map[terms.SlotName]bool{}, map[terms.JobName]bool{}
+	h.placed, h.lost, h.succeeds = map[terms.SlotName]bool{}, map[terms.JobName]bool{}, map[terms.SlotName]bool{}
 	for i := range effects {
 		switch e := &effects[i]; {
 		case e.Kind == report.Placed && e.Reason == "":
 			h.placed[e.Slot] = true
 		case e.Kind == report.Ended || e.Kind == report.Lost:
 			h.lost[e.Slot.Job] = true
+			h.succeeds[terms.SlotName{Job: e.Slot.Job, Task: e.Slot.Task}] = s.Rules >= rules.Successors
 		}
 	}
 	h.limits(s)
@@ -309,7 +314,10 @@ func waits(j *workload.Job) bool {
 // behind checks that no instance of a job was placed with this entry where one of another has room.
 func (h *sharing) behind(s *cluster.State, j, other *workload.Job, spec *terms.Task) {
 	need := spec.Amounts()
-	for task := range other.Tasks {
+	for task, t := range other.Tasks {
+		if h.succeeds[terms.SlotName{Job: other.Name(), Task: t.Name}] {
+			continue
+		}
 		s.EachSlot(other.ID, task, func(r facts.SlotRef, slot facts.Slot) bool {
 			if !h.fresh(s, r, &slot) || !s.Eligible(slot.Node) {
 				return true
