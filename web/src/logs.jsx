@@ -51,7 +51,8 @@ export function Logs({job, task, slot}) {
         } catch (failure) {
           if (abort.signal.aborted) return
           setState({text: all, failure})
-          if (lasting.includes(failure.code)) return
+          // A peer that has just begun may not know yet what was read before.
+          if (lasting.includes(failure.code) && !(all && failure.code === 'not_found')) return
         }
         await pause(wait)
         if (abort.signal.aborted) return
