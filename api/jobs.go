@@ -124,7 +124,7 @@ func (s *server) seer(ctx context.Context) func(terms.PoolPath) bool {
 	all := caller.Role >= access.Viewer || caller.Kind == access.OfNode
 	now, err := s.backend.State(ctx, 0)
 	return func(pool terms.PoolPath) bool {
-		return all || err == nil && rights.RoleIn(now, caller.Subject(), pool) >= access.Viewer
+		return all || err == nil && rights.ByPools(now, caller.Subject(), pool) >= access.Viewer
 	}
 }
 

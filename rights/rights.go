@@ -23,9 +23,13 @@ type Need struct {
 // RoleIn returns the role of somebody in a pool: the highest of that in the whole cluster and those that the pool and
 // all above it give. The empty path is the whole cluster.
 func RoleIn(s *cluster.State, who access.Subject, path terms.PoolPath) access.Role {
-	role := InCluster(s, who)
+	return max(InCluster(s, who), ByPools(s, who, path))
+}
+
+// ByPools returns the highest role that a pool and all above it give somebody.
+func ByPools(s *cluster.State, who access.Subject, path terms.PoolPath) (role access.Role) {
 	if who.Kind != access.OfUser || len(s.Registry().Of(who)) == 0 {
-		return role
+		return access.NoRole
 	}
 	for path != "" {
 		if at, found := s.PoolNumber(path); found {
@@ -81,7 +85,11 @@ func given(p *terms.Pool, user string) access.Role {
 
 // Refusal says why somebody may not do what needs a role, "" if that one may.
 func Refusal(s *cluster.State, who access.Subject, need Need) string {
-	role := RoleIn(s, who, need.Pool)
+	return RefusalWith(s, who, need, RoleIn(s, who, need.Pool))
+}
+
+// RefusalWith says why somebody with a role may not do what needs one, "" if that one may.
+func RefusalWith(s *cluster.State, who access.Subject, need Need, role access.Role) string {
 	switch {
 	case role >= need.Role:
 		return ""

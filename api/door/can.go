@@ -88,7 +88,7 @@ func (d *Door) whoAmI(w http.ResponseWriter, r *http.Request) {
 		}
 		who := CallerOf(r.Context()).Subject()
 		me := &WhoAmI{Name: who.Name, Pools: rights.InPools(state, who), Answers: make([]rights.Answer, len(asked.Acts))}
-		if role := rights.InCluster(state, who); role != access.NoRole {
+		if role := CallerOf(r.Context()).Role; role != access.NoRole {
 			me.Role = role.String()
 		}
 		for i, act := range asked.Acts {

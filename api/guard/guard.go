@@ -105,7 +105,9 @@ func ofPool(state *cluster.State, who trust.Identity, right door.Right, request 
 	if !one {
 		return nil
 	}
-	refusal := rights.Refusal(state, who.Subject(), rights.Need{Role: right.Role, Pool: path})
+	// The role in the whole cluster is that of the credential that was shown, whatever others the user has.
+	role := max(who.Role, rights.ByPools(state, who.Subject(), path))
+	refusal := rights.RefusalWith(state, who.Subject(), rights.Need{Role: right.Role, Pool: path}, role)
 	if refusal == "" {
 		return nil
 	}

@@ -73,7 +73,7 @@ func (q *query) takesLabels(tasks [][]terms.EnvVar) bool {
 
 // sees tells whether the caller may see the jobs of a pool.
 func (q *query) sees(path terms.PoolPath) bool {
-	return q.rights == nil || rights.RoleIn(q.rights, q.caller.Subject(), path) >= access.Viewer
+	return q.rights == nil || rights.ByPools(q.rights, q.caller.Subject(), path) >= access.Viewer
 }
 
 // mayTake tells whether anything of a job may be taken, before it is looked at.
