@@ -77,7 +77,9 @@ func TestAUserHasItsPlaces(t *testing.T) {
 		t.Errorf("a third connection gets %d: %s", status, told)
 	}
 	all[0].CloseIdleConnections()
-	for end := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+	again := time.NewTicker(10 * time.Millisecond)
+	defer again.Stop()
+	for end := time.Now().Add(20 * time.Second); ; <-again.C {
 		status, told := ask(all[2])
 		if status == http.StatusOK {
 			return

@@ -84,8 +84,8 @@ func (q *Search) inherit(had *Predecessor, put func()) (fits bool) {
 	kept := make([]facts.Nomination, len(ids))
 	for i, id := range ids {
 		kept[i], _ = q.s.NominationOf(id)
-		if there := func(seat facts.NominatedSeat) bool { return seat.Node == had.Node }; slices.ContainsFunc(
-			kept[i].Seats, there) {
+		there := func(seat facts.NominatedSeat) bool { return seat.Node == had.Node }
+		if slices.ContainsFunc(kept[i].Seats, there) {
 			q.s.SetNomination(id, facts.Nomination{})
 		}
 	}
