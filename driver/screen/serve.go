@@ -140,7 +140,7 @@ func (k *Keeper) show(v *viewer, size driver.Size) (goesOn bool) {
 	k.viewer, k.began = v, true
 	k.mu.Unlock()
 	if before != nil {
-		before.dismiss()
+		go before.dismiss()
 	}
 	err := v.to.Encode(message{Data: last})
 	switch {
@@ -159,13 +159,12 @@ func (k *Keeper) show(v *viewer, size driver.Size) (goesOn bool) {
 	return false
 }
 
-// dismiss tells that another takes this one's place, if that can be told.
+// dismiss tells that another takes this one's place, behind what is being sent, if that comes to an end in time.
 func (v *viewer) dismiss() {
-	if v.mu.TryLock() {
-		_ = v.conn.SetWriteDeadline(time.Now().Add(answerMax))
-		_ = v.to.Encode(message{Taken: true})
-		v.mu.Unlock()
-	}
+	_ = v.conn.SetWriteDeadline(time.Now().Add(answerMax))
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	_ = v.to.Encode(message{Taken: true})
 	v.conn.Close()
 }
 
