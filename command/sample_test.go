@@ -119,6 +119,10 @@ func addJobs(submit *SubmitJob, add func(Command)) {
 	elsewhere.Spec.Tasks[0].Secrets = slices.Clone(kept.Spec.Tasks[0].Secrets)
 	elsewhere.Spec.Tasks[0].Secrets[0].Vault = terms.VaultSecret{Mount: "kv", Path: "team/web", Field: "key", Role: "web"}
 	add(&elsewhere)
+	ending := elsewhere
+	ending.Spec.Tasks = slices.Clone(elsewhere.Spec.Tasks)
+	ending.Spec.Tasks[0].StopSignal, ending.Spec.Tasks[0].VolumesBytesMax = terms.StopQuit, 10<<30
+	add(&ending)
 }
 
 // commands returns one of every kind, in its first version.
@@ -288,6 +292,7 @@ func (f *filler) fill(v reflect.Value) {
 		reflect.TypeFor[Steering]():            int(Abort), reflect.TypeFor[facts.Seat](): int(facts.UnknownSeat),
 		reflect.TypeFor[terms.Placement]():     int(terms.Defragment),
 		reflect.TypeFor[terms.Signal]():        int(terms.SignalUser2),
+		reflect.TypeFor[terms.StopSignal]():    int(terms.StopWindowChange),
 		reflect.TypeFor[constraint.Operator](): int(constraint.GreaterOrEqual),
 		reflect.TypeFor[facts.Ending]():        int(facts.EndingCount) - 1,
 		reflect.TypeFor[access.Kind]():         int(access.OfUser), reflect.TypeFor[access.Role](): int(access.Admin),

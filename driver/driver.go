@@ -64,6 +64,8 @@ type Task struct {
 	Private []File
 	// Proofs say how long the task may run without being proved wanted; zero means for ever.
 	Proofs Proofs
+	// StopSignal is what asks the task to end; 0 for what the image of its container names, or else SIGTERM.
+	StopSignal syscall.Signal
 }
 
 // Device is one of this machine's devices.
@@ -156,7 +158,7 @@ type File struct {
 // Proofs have a task end by itself, whatever has become of the peer, when the last proof that it is wanted is too
 // old: it is stopped then, and is not even started if the first is. Prove gives a later proof.
 type Proofs struct {
-	// StopAfter is how old the last proof may get, StopGrace the time between SIGTERM and SIGKILL then.
+	// StopAfter is how old the last proof may get, StopGrace the time between StopSignal and SIGKILL then.
 	StopAfter, StopGrace time.Duration
 	// First is the proof that comes with the start.
 	First uptime.Moment
@@ -179,6 +181,8 @@ type Limits struct {
 	Processes int64
 	// DiskBytes of the disk that what is the task's own takes; beyond it the task is killed.
 	DiskBytes int64
+	// VolumesBytes of the disk that its volumes take together; beyond it the task is killed.
+	VolumesBytes int64
 	// DiskBytesAsked is no bound: when the disk is full, the task that takes the most beyond it is killed.
 	DiskBytesAsked int64
 }
@@ -198,7 +202,7 @@ type Status struct {
 	Signal int
 	// OutOfMemory tells that it was killed for using more memory than its limit.
 	OutOfMemory bool
-	// OutOfDisk tells how it was killed for using more of the disk than its limit, or filling it. Empty otherwise.
+	// OutOfDisk tells how it was killed for using more of the disk than its limits, or filling it. Empty otherwise.
 	OutOfDisk string
 	// Unproved tells that the task was ended, or not started, because its last proof was too old (see Proofs), or no
 	// driver was there for too long; Error may say more.
@@ -271,7 +275,7 @@ type Driver interface {
 	// process: as Running, or as Exited with Error if the program could not be started. It is idempotent by ID. An
 	// error means that nothing was started and nothing is kept.
 	Start(ctx context.Context, t Task) error
-	// Stop sends SIGTERM to all of the task and SIGKILL after grace, and returns at once; the end shows in Tasks.
+	// Stop sends t.StopSignal to all of the task and SIGKILL after grace, and returns at once; the end shows in Tasks.
 	// It is idempotent; a second call with a shorter grace shortens it; unknown and ended tasks are ignored.
 	Stop(id string, grace time.Duration) error
 	// Prove tells that the task was wanted at that moment, and returns at once. An earlier moment than was told before

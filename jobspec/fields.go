@@ -121,9 +121,12 @@ func programFields() []field[terms.Task] {
 			named("id_tokens", "Signed tokens (JWT) that tell programs outside of the cluster, such as Vault or a cloud, which instance shows them. The path of each stands in STARLING_ID_TOKEN_<NAME>; the file is replaced before the token expires."),
 		bind(optional(zeroIs(terms.StopDelayLeast, durationForm(terms.GraceMillisMax))),
 			func(t *spec) *uint32 { return &t.StopDelayMillis }).
-			named("stop_delay", "How long an instance that is told to stop goes on before SIGTERM. It has left DNS and all lists of addresses by then, and this is for clients that have read them before. Without it stateless and stateful instances with ports have 2s, all others none."),
+			named("stop_delay", "How long an instance that is told to stop goes on before stop_signal. It has left DNS and all lists of addresses by then, and this is for clients that have read them before. Without it stateless and stateful instances with ports have 2s, all others none."),
+		bind(optional(choice[terms.StopSignal](terms.StopSignals())),
+			func(t *spec) *terms.StopSignal { return &t.StopSignal }).
+			named("stop_signal", "What asks an instance to end; by default what the image of its container names, or SIGTERM.").or("default"),
 		bind(durationForm(terms.GraceMillisMax), func(t *spec) *uint32 { return &t.StopGraceMillis }).
-			named("stop_grace", "How long an instance has between SIGTERM and SIGKILL.").or("5s"),
+			named("stop_grace", "How long an instance has between stop_signal and SIGKILL.").or("5s"),
 		bind(optional(choice[terms.Signal](terms.Signals())), func(t *spec) *terms.Signal { return &t.OnMembersChange }).
 			named("on_members_change", "What an instance is sent when its files about the members of the job have changed.").or("none"),
 		bind(restartForm(), func(t *spec) *terms.Restart { return &t.Restart }).
@@ -138,6 +141,8 @@ func programFields() []field[terms.Task] {
 			named("volumes", "Names of folders, as in [data], that each instance of a stateful job finds again whenever it starts; also in a later job of the same name. The path stands in STARLING_VOLUME_<NAME>."),
 		bind(optional(durationOf[int64](terms.KeepVolumesMillisMax)), func(t *spec) *int64 { return &t.KeepVolumesMillis }).
 			named("keep_volumes", "How long the volumes of an instance are kept when no instance is to have them any more: from the end of the job, or from when the task has fewer instances. Then what they hold is deleted, which starling volume ls tells before. Without it, or with 0, they are kept until starling volume rm."),
+		bind(optional(bytesForm()), func(t *spec) *int64 { return &t.VolumesBytesMax }).
+			named("volumes_limit", "How much the volumes of an instance may hold together. An instance whose volumes hold more is ended as out of disk, and what they hold stays: that is looked at every second, so leave room for what is written between two looks. Without it, or with 0, they may fill the disk of their machine."),
 		bind(list(hostPathForm(), 0, terms.HostPathsMax), func(t *spec) *[]terms.HostPath { return &t.HostPaths }).
 			named("host_paths", "Folders of its machine that an instance uses, by the names under which machines offer them (host_paths of the agent): it runs on such machines only. The path stands in STARLING_HOST_PATH_<NAME>. Admins name any, others those that the pool has under host_paths. Who may read and write there is up to the folder; Starling neither makes nor empties it."),
 	}

@@ -180,6 +180,7 @@ func task(t *rapid.T, name terms.TaskName) terms.Task {
 			rapid.Int64Range(1<<20, terms.BytesMax).Draw(t, "memory"), rapid.Int64Range(0, 1<<20).Draw(t, "disk") << 10},
 		DiskBytesMax:    rapid.Int64Range(0, 1<<20).Draw(t, "disk_limit") << 10,
 		StopDelayMillis: rapid.Uint32Range(0, terms.GraceMillisMax).Draw(t, "before"),
+		StopSignal:      terms.StopSignal(rapid.IntRange(0, int(terms.StopWindowChange)).Draw(t, "signal")),
 		StopGraceMillis: rapid.Uint32Range(0, terms.GraceMillisMax).Draw(t, "grace"),
 		Restart: terms.Restart{
 			AttemptsMax:    rapid.OneOf(rapid.Just(uint32(terms.RestartsUnlimited)), rapid.Uint32()).Draw(t, "attempts"),

@@ -76,8 +76,8 @@ const referenceChanges = `
 ## Changes and failures
 
 A change of what runs (` + "`container`, `command`, `env`, `work_dir`, `user`, `resources`, `pids_limit`, `disk_limit`, `devices`, `ports`" + `,
-` + "`labels`, `checks`, `volumes`, `host_paths`, `secrets`, `id_tokens` and `disconnect.stop_after`" + ` of a task, the plugins of the job)
-replaces instances, as ` + "`update`" + ` says: never more than ` + "`batch_size`" + ` of a task are without health because of it, and what
+` + "`labels`, `checks`, `volumes`, `volumes_limit`, `host_paths`, `secrets`, `id_tokens`, `stop_signal` and `disconnect.stop_after`" + ` of a
+task, the plugins of the job) replaces instances, as ` + "`update`" + ` says: never more than ` + "`batch_size`" + ` of a task are without health because of it, and what
 fails too often stops it or takes it back. What runs is stopped when its successor has room, its own counted as free; as long as it has
 none it stays, and ` + "`starling why`" + ` says what is missing. With as many ` + "`canaries`" + ` as instances and ` + "`auto_promote`" + ` every successor is
 well before anything stops, if there is room for both. A change of ` + "`constraints`" + ` or ` + "`per_machine_max`" + ` replaces only instances whose machine

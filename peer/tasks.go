@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 
 	"starling/cluster/facts"
 	"starling/driver"
@@ -213,7 +214,7 @@ func (p *Peer) handTask(ctx context.Context, task driver.Task, pulse journal.Pul
 
 // taskOf says in the driver's terms what is to run. The environment tells the task who it is.
 func (p *Peer) taskOf(order reaction.Order) driver.Task {
-	slot, asks, container := order.ID.Slot, order.Spec.Resources, containerOf(&order.Spec.Container)
+	slot, container := order.ID.Slot, containerOf(&order.Spec.Container)
 	env, user := &driver.Environment{}, order.Spec.User
 	if container == nil { // an image has its own
 		user = p.userOf(user, slot.Job)
@@ -276,10 +277,23 @@ func (p *Peer) taskOf(order reaction.Order) driver.Task {
 		ID: order.ID.String(), Volumes: volumes, HostPaths: hostPaths, Proofs: proofsOf(&order),
 		Command: order.Spec.Command, Env: env.All,
 		WorkDir: order.Spec.WorkDir, User: user, Container: container, Devices: given,
-		Limits: driver.Limits{CPUMillicores: asks[terms.CPU] + int64(order.Spec.Slack()), Background: order.Spec.Slack() > 0,
-			MemoryBytes: asks[terms.Memory],
-			Processes:   int64(order.Spec.ProcessesMax), DiskBytes: order.Spec.DiskBytesMax, DiskBytesAsked: asks[terms.Disk]},
+		StopSignal: stopSignals[order.Spec.StopSignal],
+		Limits:     limitsOf(order.Spec),
 	}
+}
+
+func limitsOf(spec *terms.Task) driver.Limits {
+	asks := &spec.Resources
+	return driver.Limits{CPUMillicores: asks[terms.CPU] + int64(spec.Slack()), Background: spec.Slack() > 0,
+		MemoryBytes: asks[terms.Memory], Processes: int64(spec.ProcessesMax),
+		DiskBytes: spec.DiskBytesMax, DiskBytesAsked: asks[terms.Disk], VolumesBytes: spec.VolumesBytesMax}
+}
+
+// stopSignals are those that a job may ask for, 0 for the driver's choice.
+var stopSignals = [...]syscall.Signal{
+	terms.StopDefault: 0, terms.StopTerminate: syscall.SIGTERM, terms.StopInterrupt: syscall.SIGINT,
+	terms.StopQuit: syscall.SIGQUIT, terms.StopHangUp: syscall.SIGHUP, terms.StopUser1: syscall.SIGUSR1,
+	terms.StopUser2: syscall.SIGUSR2, terms.StopWindowChange: syscall.SIGWINCH,
 }
 
 // userOf is the account that a process runs as, "" for this peer's own.

@@ -228,7 +228,8 @@ func TestChangeTo(t *testing.T) {
 // TestEveryFieldHasItsChange says of each field what another value means for an instance that runs: that is what may
 // change on the fly.
 func TestEveryFieldHasItsChange(t *testing.T) {
-	want := map[string]Change{"stop_grace": Replace, "disconnect": InPlace, "plugins": Replace, "disk_limit": Replace}
+	want := map[string]Change{"stop_grace": Replace, "disconnect": InPlace, "plugins": Replace, "disk_limit": Replace,
+		"stop_signal": Replace, "volumes_limit": Replace}
 	for key, change := range map[string]Change{
 		"name command container env work_dir user pids_limit id_tokens secrets checks volumes host_paths resources devices ports labels": Replace,
 		"constraints per_machine_max spread_over placement max_run_time on_members_change restart reschedule":                            InPlace,

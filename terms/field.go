@@ -26,7 +26,7 @@ type field[T any] struct {
 // fields of those before it.
 var versions = [...]rules.Number{rules.First, rules.StopDelays, rules.Containers, rules.Authorities,
 	rules.Volumes, rules.DiskLimits, rules.Lacks, rules.HostPaths, rules.SecretVersions, rules.KeptVolumes,
-	rules.VaultSecrets}
+	rules.VaultSecrets, rules.StopSignals}
 
 // VersionSince returns since which number of the rules jobs have a version of their encoding; ok is false for one that
 // this program does not know.
@@ -126,6 +126,10 @@ var taskFields = [...]field[Task]{
 	{"secrets", 9, replace[Task], codeMoreOfSecrets},
 	{"keep_volumes", 10, nothing[Task], func(c *coder, t *Task) { codec.Integer(c, &t.KeepVolumesMillis, math.MaxInt64) }},
 	{"secrets", 11, replace[Task], codeVault},
+	{"stop_signal", 12, replace[Task], func(c *coder, t *Task) {
+		codec.Integer(c, &t.StopSignal, uint64(StopWindowChange))
+	}},
+	{"volumes_limit", 12, replace[Task], func(c *coder, t *Task) { codec.Integer(c, &t.VolumesBytesMax, math.MaxInt64) }},
 }
 
 // Code writes or reads the job, in the version of the coder.

@@ -208,7 +208,9 @@ type Task struct {
 	// StopDelayMillis is the time between the order to stop and SIGTERM, 0 for the usual one: see StopDelay. It is at
 	// least StopDelayLeast otherwise. Jobs have it since rules.StopDelays.
 	StopDelayMillis uint32
-	// StopGraceMillis is the time between SIGTERM and SIGKILL.
+	// StopSignal is what asks an instance to end. Jobs have it since rules.StopSignals.
+	StopSignal StopSignal
+	// StopGraceMillis is the time between that and SIGKILL.
 	StopGraceMillis uint32
 	// ProcessesMax bounds the processes and threads of an instance, 0 as its node does. Jobs have it since
 	// rules.Authorities.
@@ -218,6 +220,9 @@ type Task struct {
 	KeepVolumesMillis int64
 	// DiskBytesMax bounds what an instance takes of the disk, 0 as its node does. Jobs have it since rules.DiskLimits.
 	DiskBytesMax int64
+	// VolumesBytesMax bounds what the volumes of an instance hold together, 0 as their disk does. Jobs have it since
+	// rules.StopSignals.
+	VolumesBytesMax int64
 	// OnMembersChange is what instances are sent when the files of the job's plugins have changed.
 	OnMembersChange Signal
 	// IDTokens are what instances show programs outside of the cluster. Jobs have them since rules.Volumes.
@@ -375,3 +380,27 @@ func Signals() []string { return []string{"none", "SIGHUP", "SIGUSR1", "SIGUSR2"
 
 // String returns the signal's name in job files.
 func (s Signal) String() string { return Signals()[s] }
+
+// StopSignal is what asks an instance to end.
+type StopSignal uint8
+
+// The signals that ask for an end.
+const (
+	// StopDefault is what the image of its container names, or SIGTERM.
+	StopDefault StopSignal = iota
+	StopTerminate
+	StopInterrupt
+	StopQuit
+	StopHangUp
+	StopUser1
+	StopUser2
+	StopWindowChange
+)
+
+// StopSignals lists every signal's name in job files at its number.
+func StopSignals() []string {
+	return []string{"default", "SIGTERM", "SIGINT", "SIGQUIT", "SIGHUP", "SIGUSR1", "SIGUSR2", "SIGWINCH"}
+}
+
+// String returns the signal's name in job files.
+func (s StopSignal) String() string { return StopSignals()[s] }

@@ -46,6 +46,9 @@ func (p *problems) task(t *terms.Task) {
 	p.secrets(t)
 	p.bounded("pids_limit", int64(t.ProcessesMax), 0, terms.TaskProcessesMax)
 	p.within("disk_limit", t.DiskBytesMax, limits{0, terms.BytesMax, terms.Disk.Text})
+	if t.StopSignal > terms.StopWindowChange {
+		p.add("stop_signal", "must be one of %q", terms.StopSignals())
+	}
 	p.millis("stop_delay", int64(t.StopDelayMillis), 0, terms.GraceMillisMax)
 	p.millis("stop_grace", int64(t.StopGraceMillis), 0, terms.GraceMillisMax)
 }
@@ -206,6 +209,10 @@ func (p *problems) volumes(t *terms.Task, kind terms.JobType) {
 	p.millis("keep_volumes", t.KeepVolumesMillis, 0, terms.KeepVolumesMillisMax)
 	if keep := t.KeepVolumesMillis; len(t.Volumes) == 0 && 0 < keep && keep <= terms.KeepVolumesMillisMax {
 		p.add("keep_volumes", "needs volumes")
+	}
+	p.within("volumes_limit", t.VolumesBytesMax, limits{0, terms.BytesMax, terms.Disk.Text})
+	if limit := t.VolumesBytesMax; len(t.Volumes) == 0 && 0 < limit && limit <= terms.BytesMax {
+		p.add("volumes_limit", "needs volumes")
 	}
 	for i := range t.Volumes {
 		named(p, "volumes", t.Volumes[:i+1], func(v *terms.Volume) string { return v.Name })

@@ -666,10 +666,13 @@ type TaskSpec struct {
 	Restart    *Restart `protobuf:"bytes,12,opt,name=restart,proto3" json:"restart,omitempty"`
 	// What instances run in; without an image they are processes of their nodes.
 	Container *Container `protobuf:"bytes,34,opt,name=container,proto3" json:"container,omitempty"`
-	// Between the order to stop and SIGTERM; absent for 2 seconds in stateless and stateful jobs with ports, 0 elsewhere.
+	// Between the order to stop and what asks for an end; absent for 2 seconds in stateless and stateful jobs with ports, 0 elsewhere.
 	StopDelayMillis *uint32 `protobuf:"varint,25,opt,name=stop_delay_millis,json=stopDelayMillis,proto3,oneof" json:"stop_delay_millis,omitempty"`
-	// Between SIGTERM and SIGKILL.
+	// Between what asks for an end and SIGKILL.
 	StopGraceMillis uint32 `protobuf:"varint,13,opt,name=stop_grace_millis,json=stopGraceMillis,proto3" json:"stop_grace_millis,omitempty"`
+	// What asks an instance to end: "default" (also if empty), "SIGTERM", "SIGINT", "SIGQUIT", "SIGHUP", "SIGUSR1",
+	// "SIGUSR2" or "SIGWINCH".
+	StopSignal string `protobuf:"bytes,42,opt,name=stop_signal,json=stopSignal,proto3" json:"stop_signal,omitempty"`
 	// How many processes and threads an instance may have; 0 for as many as its machine allows.
 	ProcessesMax uint32 `protobuf:"varint,35,opt,name=processes_max,json=processesMax,proto3" json:"processes_max,omitempty"`
 	// What instances show programs outside of the cluster.
@@ -682,6 +685,8 @@ type TaskSpec struct {
 	HostPaths []*HostPath `protobuf:"bytes,40,rep,name=host_paths,json=hostPaths,proto3" json:"host_paths,omitempty"`
 	// How long volumes are kept when no instance is to have them any more; 0 until somebody removes them.
 	KeepVolumesMillis int64 `protobuf:"varint,41,opt,name=keep_volumes_millis,json=keepVolumesMillis,proto3" json:"keep_volumes_millis,omitempty"`
+	// How much the volumes of an instance may hold together; 0 for no limit but their disk.
+	VolumesBytesMax int64 `protobuf:"varint,43,opt,name=volumes_bytes_max,json=volumesBytesMax,proto3" json:"volumes_bytes_max,omitempty"`
 	// What comes when the restarts are used up; absent never tries another node.
 	Reschedule *Reschedule `protobuf:"bytes,14,opt,name=reschedule,proto3" json:"reschedule,omitempty"`
 	// What becomes of an instance whose node left; absent gives it up at once.
@@ -866,6 +871,13 @@ func (x *TaskSpec) GetStopGraceMillis() uint32 {
 	return 0
 }
 
+func (x *TaskSpec) GetStopSignal() string {
+	if x != nil {
+		return x.StopSignal
+	}
+	return ""
+}
+
 func (x *TaskSpec) GetProcessesMax() uint32 {
 	if x != nil {
 		return x.ProcessesMax
@@ -904,6 +916,13 @@ func (x *TaskSpec) GetHostPaths() []*HostPath {
 func (x *TaskSpec) GetKeepVolumesMillis() int64 {
 	if x != nil {
 		return x.KeepVolumesMillis
+	}
+	return 0
+}
+
+func (x *TaskSpec) GetVolumesBytesMax() int64 {
+	if x != nil {
+		return x.VolumesBytesMax
 	}
 	return 0
 }
@@ -14413,7 +14432,7 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\brollback\x18\t \x01(\bR\brollback\x12!\n" +
 	"\fstart_paused\x18\n" +
 	" \x01(\bR\vstartPaused\x12\x1b\n" +
-	"\tsame_node\x18\v \x01(\bR\bsameNode\"\xf7\v\n" +
+	"\tsame_node\x18\v \x01(\bR\bsameNode\"\xc4\f\n" +
 	"\bTaskSpec\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1c\n" +
 	"\tinstances\x18\x02 \x01(\rR\tinstances\x12\x18\n" +
@@ -14435,14 +14454,17 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\arestart\x18\f \x01(\v2\x14.starling.v1.RestartR\arestart\x124\n" +
 	"\tcontainer\x18\" \x01(\v2\x16.starling.v1.ContainerR\tcontainer\x12/\n" +
 	"\x11stop_delay_millis\x18\x19 \x01(\rH\x00R\x0fstopDelayMillis\x88\x01\x01\x12*\n" +
-	"\x11stop_grace_millis\x18\r \x01(\rR\x0fstopGraceMillis\x12#\n" +
+	"\x11stop_grace_millis\x18\r \x01(\rR\x0fstopGraceMillis\x12\x1f\n" +
+	"\vstop_signal\x18* \x01(\tR\n" +
+	"stopSignal\x12#\n" +
 	"\rprocesses_max\x18# \x01(\rR\fprocessesMax\x121\n" +
 	"\tid_tokens\x18% \x03(\v2\x14.starling.v1.IDTokenR\bidTokens\x12$\n" +
 	"\x0edisk_bytes_max\x18& \x01(\x03R\fdiskBytesMax\x120\n" +
 	"\asecrets\x18' \x03(\v2\x16.starling.v1.SecretUseR\asecrets\x124\n" +
 	"\n" +
 	"host_paths\x18( \x03(\v2\x15.starling.v1.HostPathR\thostPaths\x12.\n" +
-	"\x13keep_volumes_millis\x18) \x01(\x03R\x11keepVolumesMillis\x127\n" +
+	"\x13keep_volumes_millis\x18) \x01(\x03R\x11keepVolumesMillis\x12*\n" +
+	"\x11volumes_bytes_max\x18+ \x01(\x03R\x0fvolumesBytesMax\x127\n" +
 	"\n" +
 	"reschedule\x18\x0e \x01(\v2\x17.starling.v1.RescheduleR\n" +
 	"reschedule\x127\n" +

@@ -44,6 +44,8 @@ func wordsOf(v any) []string {
 		return terms.Placements()
 	case terms.Signal:
 		return terms.Signals()
+	case terms.StopSignal:
+		return terms.StopSignals()
 	case terms.Growth:
 		return terms.Growths()
 	case terms.Survivor:

@@ -37,6 +37,7 @@ func fill(v reflect.Value, random *rand.Rand) {
 		reflect.TypeFor[terms.Survivor]():      uint64(terms.KeepLongest),
 		reflect.TypeFor[terms.CheckKind]():     uint64(terms.CheckCommand),
 		reflect.TypeFor[terms.Signal]():        uint64(terms.SignalUser2),
+		reflect.TypeFor[terms.StopSignal]():    uint64(terms.StopWindowChange),
 		reflect.TypeFor[terms.Preemption]():    uint64(terms.Preemptible),
 		reflect.TypeFor[lifecycle.Event]():     uint64(lifecycle.Any),
 		reflect.TypeFor[terms.TaskScheduler](): uint64(terms.TaskFixed),
@@ -123,7 +124,7 @@ func fillMessageTo(m protoreflect.Message, next func() int, depth int) {
 		"JobSpec.type": "batch", "JobSpec.task_scheduler": "greedy", "JobSpec.coverage": "optional", "JobSpec.grow": "whole",
 		"TaskSpec.placement": "spread", "Constraint.operator": "not in", "Reschedule.growth": "fibonacci",
 		"LifecyclePolicy.on": "task_failed", "LifecyclePolicy.action": "complete",
-		"TaskSpec.on_members_change": "SIGHUP", "SecretUse.on_change": "SIGUSR1",
+		"TaskSpec.on_members_change": "SIGHUP", "SecretUse.on_change": "SIGUSR1", "TaskSpec.stop_signal": "SIGQUIT",
 		"Disconnect.keep": "replacement", "Check.kind": "command", "Check.method": "POST", "Check.on_failure": "unready",
 	}
 	fields := m.Descriptor().Fields()

@@ -15,6 +15,9 @@ type Use struct {
 	Limit, Asked int64
 	// Layer is a folder with what its container has changed of its image, empty for none.
 	Layer string
+	// Volumes are folders that outlive it, VolumesLimit is the most that they may take together, 0 for no limit.
+	Volumes      []string
+	VolumesLimit int64
 }
 
 // Task is one that runs.
@@ -49,6 +52,9 @@ func (w *Watcher) Watch(ctx context.Context) {
 		for _, t := range w.Tasks() {
 			if t.Limit > 0 || full {
 				w.look(ctx, &t, &room, &worst)
+			}
+			if t.VolumesLimit > 0 {
+				w.lookAtVolumes(ctx, &t)
 			}
 		}
 		if full && worst.over > 0 && ctx.Err() == nil {
@@ -152,5 +158,24 @@ func (w *Watcher) look(ctx context.Context, t *Task, room *Room, worst *filler) 
 	}
 	if over := here - t.Asked; over > max(worst.over, room.reserve/fillerPart) {
 		*worst = filler{t.ID, over, here, t.Asked}
+	}
+}
+
+// lookAtVolumes ends a task whose volumes take more than they may.
+func (w *Watcher) lookAtVolumes(ctx context.Context, t *Task) {
+	bytes := int64(0)
+	for _, folder := range t.Volumes {
+		some, err := Bytes(ctx, folder)
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err != nil:
+			w.End(t.ID, err.Error())
+			return
+		}
+		bytes += some
+	}
+	if bytes > t.VolumesLimit {
+		w.End(t.ID, fmt.Sprintf("its volumes had taken %s, and their volumes_limit is %s", amount(bytes), amount(t.VolumesLimit)))
 	}
 }

@@ -97,6 +97,15 @@ func testStopByDefault(t *testing.T, b *bench) {
 	wantExit(t, b.exited(t, "default"), 128+15, int(syscall.SIGTERM))
 }
 
+func testStopSignal(t *testing.T, b *bench) {
+	task := b.task("hung up", "run")
+	task.StopSignal = syscall.SIGHUP
+	b.startTask(t, task)
+	b.ready(t, "hung up")
+	b.stop(t, "hung up", longGrace)
+	wantExit(t, b.exited(t, "hung up"), 128+1, int(syscall.SIGHUP))
+}
+
 func testStopKills(t *testing.T, b *bench) {
 	b.startReady(t, "ignoring", "ignore")
 	begin := time.Now()

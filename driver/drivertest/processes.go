@@ -34,6 +34,8 @@ func processContract() map[string]func(*testing.T, *bench) {
 		"Terminal":         testTerminal,
 		"UsageGrows":       testUsageGrows,
 		"StopFamily":       testStopFamily,
+		"StopSignal":       testStopSignal,
+		"VolumesLimit":     testVolumesLimit,
 		"ExitEndsFamily":   testExitEndsFamily,
 		"ExitWithNoDriver": testExitWithNoDriver,
 	}
@@ -355,5 +357,19 @@ func testDiskLimit(t *testing.T, b *bench) {
 	_, _ = b.Exec(b.ctx, b.task("later", "fill", "3000000"), driver.Session{}) // ends with the task
 	if got := b.exited(t, "later"); got.OutOfDisk == "" {
 		t.Errorf("a task of an earlier driver, beside which a program took too much: %+v", got)
+	}
+}
+
+// testVolumesLimit has a task take more in its volume than it may; what it took stays.
+func testVolumesLimit(t *testing.T, b *bench) {
+	task := b.task("hoarder", "fill", "3000000")
+	task.Volumes = []driver.Volume{{Set: "own", Name: "data", Variable: "DATA"}}
+	task.Limits.VolumesBytes = 1 << 20
+	b.startTask(t, task)
+	if got := b.exited(t, "hoarder"); got.Signal != 9 || !strings.Contains(got.OutOfDisk, "its volumes had taken ") {
+		t.Errorf("got %+v, want it killed for what its volume takes", got)
+	}
+	if bytes, err := b.VolumeBytes(b.ctx, "own"); err != nil || bytes["data"] < 3_000_000 {
+		t.Errorf("got %v, %v of its volume, want that it stays", bytes, err)
 	}
 }

@@ -28,7 +28,7 @@ import (
 //	burn BYTES              fills memory, writes "ready" and keeps a processor busy
 //	follow PATH             writes the file at PATH, and again at each SIGHUP
 //	keep VARIABLE LINE      adds LINE to a file in the folder that VARIABLE names, and writes the file
-//	fill BYTES              writes a file of so many bytes, says "ready" and waits
+//	fill BYTES              writes a file of so many bytes, in the volume DATA if there is one, says "ready" and waits
 //	family LOCK stay|leave  starts descendants that ignore SIGTERM, all holding LOCK, as FamilyLock returns it; then
 //	                        ignores it too, or leaves with 6
 //	member LOCK [verb...]   one of the family; starts the rest
@@ -79,7 +79,8 @@ func Program(arguments []string) int {
 }
 
 func fill(bytes string) int {
-	must(os.WriteFile(fmt.Sprintf("fill-%d", os.Getpid()), make([]byte, number(bytes)), 0o600))
+	path := filepath.Join(os.Getenv("DATA"), fmt.Sprintf("fill-%d", os.Getpid()))
+	must(os.WriteFile(path, make([]byte, number(bytes)), 0o600))
 	return wait()
 }
 

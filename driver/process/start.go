@@ -18,6 +18,7 @@ import (
 	"starling/driver/disk"
 	"starling/driver/program"
 	"starling/driver/record"
+	"starling/driver/volume"
 )
 
 // Start has a new supervisor own t, and returns when it does.
@@ -70,7 +71,8 @@ func (t *task) wait(ctx context.Context) error {
 // start makes the folder and the supervisor. After an error nothing is left of either.
 func (d *Driver) start(ctx context.Context, t *task, spec driver.Task) error {
 	t.origin = origin{Boot: d.boot, Place: d.place, Group: "task-" + t.folder.name(),
-		Disk: disk.Use{Limit: spec.Limits.DiskBytes, Asked: spec.Limits.DiskBytesAsked}}
+		Disk: disk.Use{Limit: spec.Limits.DiskBytes, Asked: spec.Limits.DiskBytesAsked,
+			Volumes: volume.Paths(d.Dir, spec.Volumes), VolumesLimit: spec.Limits.VolumesBytes}}
 	if spec.Container != nil {
 		t.origin.Image, t.origin.Runtime = spec.Container.Image, d.runtime()
 	}

@@ -2,6 +2,7 @@ package process
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/gob"
 	"errors"
 	"fmt"
@@ -505,12 +506,13 @@ func (s *supervisor) demandDriver(over <-chan struct{}) {
 	s.stop(s.task.Task.Proofs.StopGrace)
 }
 
-// stopSignal is what asks the task to end: SIGTERM, unless the image of its container names another.
+// stopSignal is what asks the task to end.
 func (s *supervisor) stopSignal() syscall.Signal {
-	if s.task.Container != nil && s.task.Container.StopSignal != 0 {
-		return s.task.Container.StopSignal
+	var ofImage syscall.Signal
+	if s.task.Container != nil {
+		ofImage = s.task.Container.StopSignal
 	}
-	return syscall.SIGTERM
+	return cmp.Or(s.task.Task.StopSignal, ofImage, syscall.SIGTERM)
 }
 
 // stop asks the task to end and kills it after grace, unless an earlier order kills it sooner.

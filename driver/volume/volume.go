@@ -167,6 +167,16 @@ func (k *Keeper) Sweep(beside *sync.WaitGroup) {
 	}
 }
 
+// Paths returns where volumes lie, without those that can lie nowhere.
+func Paths(dir string, volumes []driver.Volume) (all []string) {
+	for _, v := range volumes {
+		if path, err := Path(dir, v); err == nil {
+			all = append(all, path)
+		}
+	}
+	return all
+}
+
 // Path is where a volume lies.
 func Path(dir string, v driver.Volume) (string, error) {
 	set, err := record.FolderName(v.Set)

@@ -16,6 +16,8 @@ var undrawn = map[string]string{
 	"Task.HostPaths":       "registrars draw it",
 	"Task.OnMembersChange": "only a driver sees it", "Task.ProcessesMax": "only a driver sees it",
 	"Task.DiskBytesMax":    "only a driver sees it",
+	"Task.VolumesBytesMax": "only a driver sees it",
+	"Task.StopSignal":      "only a driver sees it",
 	"Task.Secrets":         "registrars draw it",
 	"Container.PullSecret": "only a driver sees it",
 	"Task.IDTokens":        "only a driver sees it",

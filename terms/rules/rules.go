@@ -122,6 +122,10 @@ const UsersApart = Successors
 // with Successors.
 const LowestLives = Successors
 
+// StopSignals has tasks say which signal asks an instance to end, and how much its volumes may hold. It shares its
+// number with Successors.
+const StopSignals = Successors
+
 // Released is the newest number by which a released program folds.
 const Released = Successors
 
