@@ -111,7 +111,8 @@ func (s *server) ChangePools(ctx context.Context,
 		return nil, err
 	}
 	change.RequestID = request.GetRequestId()
-	if _, repeated := state.RequestOf(change.RequestID); !repeated || change.RequestID == "" {
+	key := command.RequestKey(state.Rules, s.signed(ctx, change), change.RequestID)
+	if _, repeated := state.RequestOf(key); !repeated || key == "" {
 		if _, err := changedTree(state, change); err != nil {
 			return nil, err
 		}

@@ -234,12 +234,12 @@ func (s *State) Due() (r facts.SlotRef, ok bool) {
 	return first.slot, true
 }
 
-// Remember keeps the outcome of a request; id must not be empty.
-func (s *State) Remember(id string, r facts.Request) {
-	s.requests.Set(id, r)
-	s.requestOrder.Set(s.RequestNext, id)
+// Remember keeps the outcome of a request by its key (see command.RequestKey), which must not be empty.
+func (s *State) Remember(key string, r facts.Request) {
+	s.requests.Set(key, r)
+	s.requestOrder.Set(s.RequestNext, key)
 	s.RequestNext++
-	s.digest += r.Hash(id)
+	s.digest += r.Hash(key)
 	facts.Assert(s.requests.Len() == s.requestOrder.Len(), "each request is remembered once")
 	if s.requests.Len() > int(s.Limits.Requests) {
 		_, oldest, _ := s.requestOrder.PopMin()
@@ -248,5 +248,5 @@ func (s *State) Remember(id string, r facts.Request) {
 	}
 }
 
-// RequestOf returns the remembered outcome of a request.
-func (s *State) RequestOf(id string) (r facts.Request, ok bool) { return s.requests.Get(id) }
+// RequestOf returns the remembered outcome of a request, by its key.
+func (s *State) RequestOf(key string) (r facts.Request, ok bool) { return s.requests.Get(key) }

@@ -24,6 +24,8 @@ type fold struct {
 	s      *cluster.State
 	writer *cluster.Node
 	entry  *command.Entry
+	// asked is the command that is obeyed, with who asked.
+	asked command.Command
 	// explain tells that effects are wanted.
 	explain bool
 	outcome report.Outcome
@@ -80,6 +82,7 @@ func (f *fold) run() {
 	finished := f.meetDeadlines()
 	f.outcome.Results = make([]report.Result, len(e.Commands))
 	for i, c := range e.Commands {
+		f.asked = c
 		f.outcome.Results[i] = f.obey(c)
 	}
 	f.runDuePolicies()

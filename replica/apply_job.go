@@ -22,11 +22,12 @@ func (f *fold) once(id string, act func() report.Result) report.Result {
 	if id == "" {
 		return act()
 	}
-	if known, ok := f.s.RequestOf(id); ok {
+	key := command.RequestKey(f.s.Rules, f.asked, id)
+	if known, ok := f.s.RequestOf(key); ok {
 		return report.Result{Refusal: known.Refusal, Job: known.Job}
 	}
 	result := act()
-	f.s.Remember(id, facts.Request{Index: f.s.Index, Refusal: result.Refusal, Job: result.Job})
+	f.s.Remember(key, facts.Request{Index: f.s.Index, Refusal: result.Refusal, Job: result.Job})
 	return result
 }
 
@@ -63,8 +64,8 @@ func (f *fold) submitJob(c *command.SubmitJob) report.Result {
 			return refused(facts.Conflict, "what job %s comes after cannot change: stop it first", spec.Name)
 		case sharingProblem(old.Spec, &spec).Refused():
 			return sharingProblem(old.Spec, &spec)
-		case sizeProblem(old, &spec).Refused():
-			return sizeProblem(old, &spec)
+		case limits.Sealed(old, &spec).Refused():
+			return limits.Sealed(old, &spec)
 		case limits.Job(f.s, old, &spec).Refused():
 			return limits.Job(f.s, old, &spec)
 		case !old.Spec.Equal(&spec):
@@ -72,23 +73,6 @@ func (f *fold) submitJob(c *command.SubmitJob) report.Result {
 		}
 		return result
 	})
-}
-
-// sizeProblem refuses a version that wants more or fewer of a sealed task, of which no other instances begin.
-func sizeProblem(j *workload.Job, spec *terms.Job) report.Result {
-	for i := range spec.Tasks {
-		t := &spec.Tasks[i]
-		task := j.TaskIndex(t.Name)
-		if task < 0 || j.Tasks[task].Seal == (facts.Seal{}) {
-			continue
-		}
-		if old := j.TaskSpecOf(task, j.Version); old != nil && old.Instances != t.Instances {
-			return refused(facts.Conflict,
-				"task %s of job %s is sealed, so that no instance of it begins: it keeps its %d instances", t.Name, spec.Name,
-				old.Instances)
-		}
-	}
-	return report.Result{}
 }
 
 // stale refuses a write that was made against another version than the present one.
@@ -186,8 +170,8 @@ func (f *fold) revertJob(c *command.RevertJob) report.Result {
 		switch {
 		case c.To == 0 || old == nil:
 			return refused(facts.NotFound, "version %d of job %s is not kept", c.To, c.Job)
-		case sizeProblem(j, old).Refused():
-			return sizeProblem(j, old)
+		case limits.Sealed(j, old).Refused():
+			return limits.Sealed(j, old)
 		case !old.Equal(j.Spec):
 			f.update(j, facts.JobVersion{Kind: facts.Reverted, Of: c.To, Spec: old})
 		}

@@ -83,7 +83,8 @@ func (f *fold) candidate(j *workload.Job, r facts.SlotRef, slot *facts.Slot) (c 
 	if slot.Phase == facts.Succeeded {
 		c.Version = j.Version // what is done is as good as done by the newest
 	}
-	if u := &j.Update; rollout.Holds(u, f.s.Rules) && slot.Version == u.To {
+	gone := slot.Health == facts.Unhealthy || f.s.Rules < rules.WellAgain // has not been ready since
+	if u := &j.Update; gone && rollout.Holds(u, f.s.Rules) && slot.Version == u.To {
 		c.Update = u.Began
 	}
 	if r.Seat == facts.CanarySeat {

@@ -93,6 +93,23 @@ func specs(s *cluster.State, old *workload.Job, spec *terms.Job) report.Result {
 		terms.Disk.Round(account.Specs.Bytes), account.Specs.Count, spec.Name, terms.Disk.Round(bytes), terms.Disk.Text(most))
 }
 
+// Sealed refuses a version that wants more or fewer of a sealed task, of which no other instances begin.
+func Sealed(j *workload.Job, spec *terms.Job) report.Result {
+	for i := range spec.Tasks {
+		t := &spec.Tasks[i]
+		task := j.TaskIndex(t.Name)
+		if task < 0 || j.Tasks[task].Seal == (facts.Seal{}) {
+			continue
+		}
+		if old := j.TaskSpecOf(task, j.Version); old != nil && old.Instances != t.Instances {
+			return report.Refuse(facts.Conflict,
+				"task %s of job %s is sealed, so that no instance of it begins: it keeps its %d instances", t.Name, spec.Name,
+				old.Instances)
+		}
+	}
+	return report.Result{}
+}
+
 // user refuses a new job that would run as the user that is another's own.
 func user(s *cluster.State, old *workload.Job, spec *terms.Job) report.Result {
 	other, shared := s.WithUserOf(spec.Name)

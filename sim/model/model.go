@@ -70,6 +70,7 @@ type Model struct {
 	volumes *keeping.Twin
 	// requests are the remembered ones, oldest first.
 	requests []request
+	obeyed   command.Command
 	// dropped and refused tell what the last entry came to.
 	dropped bool
 	refused []bool
@@ -133,6 +134,7 @@ func (m *Model) Apply(folded *report.Folded, fold *cluster.State) {
 	m.tidy()
 	for i, c := range e.Commands {
 		kind := c.Kind() // of snapshots the simulator checks what comes of it
+		m.obeyed = c
 		vouches := kind == command.KindVouchSnapshot || kind == command.KindTakeSnapshot
 		m.refused = append(m.refused, vouches && folded.Outcome.Results[i].Refused() || !vouches && !m.obey(e.Writer, c))
 		m.tidy()
@@ -248,6 +250,7 @@ func (m *Model) ask(writer terms.PeerID, c command.Command) bool {
 
 // once answers a repeated request as the first.
 func (m *Model) once(id string, act func() bool) bool {
+	id = command.RequestKey(m.rules, m.obeyed, id)
 	for _, r := range m.requests {
 		if id != "" && r.id == id {
 			return !r.refused

@@ -80,7 +80,8 @@ func (m *Model) candidate(s *seat) (c reconcile.Candidate, ok bool) {
 	if c.Client == reconcile.CompleteClient {
 		c.Version = j.version()
 	}
-	if ok && reading.Holds(&j.update, m.rules) && s.Version == j.update.To {
+	if ill := s.Health == facts.Unhealthy || m.rules < rules.WellAgain; ok && ill && reading.Holds(&j.update, m.rules) &&
+		s.Version == j.update.To {
 		c.Update = j.update.Began
 	}
 	return c, ok && s.Order != 0

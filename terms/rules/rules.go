@@ -126,6 +126,14 @@ const LowestLives = Successors
 // number with Successors.
 const StopSignals = Successors
 
+// OwnRequests remembers requests of each user apart, and those of each kind about each job. It shares its number with
+// Successors.
+const OwnRequests = Successors
+
+// WellAgain has what has been ready since its update failed tried again like any other when it fails. It shares its
+// number with Successors.
+const WellAgain = Successors
+
 // Released is the newest number by which a released program folds.
 const Released = Successors
 
