@@ -1,6 +1,7 @@
 package schedule
 
 import (
+	"cmp"
 	"slices"
 
 	"starling/cluster"
@@ -10,6 +11,7 @@ import (
 	"starling/schedule/place"
 	"starling/terms"
 	"starling/terms/constraint"
+	"starling/terms/rules"
 )
 
 // missing counts the members that a gang lacks, and tells whether all nodes were tried for it; ready is false if some
@@ -154,26 +156,44 @@ func (p *queuePass) comesLater(j *workload.Job) (later bool) {
 	return later
 }
 
-// possibleGang tells whether nodes could have the missing members of each task if all work were done that ends by
-// itself, or if they were empty; those of one domain if they belong into one.
+// possibleGang tells whether nodes could have the missing members together if all work were done that ends by itself, or
+// if they were empty; those of one domain if they belong into one. Earlier rules ask about each task alone.
 func possibleGang(s *cluster.State, j *workload.Job, empty bool) bool {
-	searches := searchesOf(s, j)
-	possible := func(d *place.Domain) bool {
-		_, left := membersIn(j, searches, func(q *place.Search, most uint32) uint32 { return q.Could(d, most, empty) })
-		return left == 0
-	}
 	if j.Spec.Within == "" {
-		return possible(nil)
+		return couldHave(s, j, nil, empty)
 	}
 	home, found := place.HomeOf(s, j)
 	division := s.EnsureDivision(j.Spec.Within)
 	for at, value := range division.Values {
-		d := place.NewDomain(division, at)
-		if value != "" && (!found || value == home) && possible(d) {
+		if value != "" && (!found || value == home) && couldHave(s, j, place.NewDomain(division, at), empty) {
 			return true
 		}
 	}
 	return false
+}
+
+// couldHave tells whether nodes of a domain could have the missing members: found one task after the other, or if that
+// fails, first those of which nodes could have the fewest.
+func couldHave(s *cluster.State, j *workload.Job, d *place.Domain, empty bool) bool {
+	searches := searchesOf(s, j)
+	fits := func(t *place.Together) bool {
+		_, left := membersIn(j, searches, func(q *place.Search, most uint32) uint32 { return q.Beside(t, d, most) })
+		return left == 0
+	}
+	switch {
+	case !fits(&place.Together{Empty: empty}):
+		return false
+	case s.Rules < rules.Unsuited || len(searches) == 1 || fits(place.NewTogether(empty)):
+		return true
+	}
+	fewest := make([]uint32, len(searches))
+	for task, q := range searches {
+		if q.Spec != nil {
+			fewest[task] = q.Could(d, terms.InstancesMax, empty)
+		}
+	}
+	slices.SortStableFunc(searches, func(a, b *place.Search) int { return cmp.Compare(fewest[a.Task()], fewest[b.Task()]) })
+	return fits(place.NewTogether(empty))
 }
 
 func searchesOf(s *cluster.State, j *workload.Job) []*place.Search {
@@ -191,7 +211,8 @@ func membersIn(j *workload.Job, searches []*place.Search,
 	left uint32) {
 	beyond := j.MissingAny()
 	counts = make([]uint32, len(j.Tasks))
-	for task, q := range searches {
+	for _, q := range searches {
+		task := q.Task()
 		missing, asks := j.Missing(task), j.Tasks[task].Asks()
 		most := missing + min(beyond, asks-min(asks, missing))
 		if q.Spec == nil || most == 0 {

@@ -13,22 +13,81 @@ func (q *Search) Possible(count uint32) bool { return q.Could(q.domain, count, f
 
 // Could returns how many instances nodes of a domain could have then, at most most; or if they were empty.
 func (q *Search) Could(d *Domain, most uint32, empty bool) (count uint32) {
+	return q.Beside(&Together{Empty: empty}, d, most)
+}
+
+// Together is what nodes could have of several tasks beside each other.
+type Together struct {
+	// Empty asks what they could have if they were empty.
+	Empty bool
+	// taken is what those have for which there was room, nil if nobody else is asked about.
+	taken map[facts.NodeIndex]*portion
+}
+
+// NewTogether returns what they could have of nothing yet.
+func NewTogether(empty bool) *Together {
+	return &Together{Empty: empty, taken: map[facts.NodeIndex]*portion{}}
+}
+
+// portion is a part of what a node has.
+type portion struct {
+	room    terms.Resources
+	devices map[string]terms.Millidevices
+}
+
+// Beside returns how many instances nodes of a domain could have beside those that have been asked about, at most most.
+func (q *Search) Beside(t *Together, d *Domain, most uint32) (count uint32) {
 	d.each(q.s, func(n facts.NodeIndex) bool {
 		if !q.s.Eligible(n) || !q.exclusive && q.s.Node(n).Offer.Exclusive() ||
 			d != nil && !d.Has(q.s.Node(n)) {
 			return true
 		}
-		yields := q.s.Yields(n)
-		if empty {
-			yields = q.s.Node(n).Offer.Capacity
+		room, taken := q.s.Yields(n), t.taken[n]
+		if t.Empty {
+			room = q.s.Node(n).Offer.Capacity
 		}
-		times := q.Spec.Resources.Times(&yields, most-count)
+		if taken != nil {
+			room = room.Minus(taken.room)
+		}
+		times := q.Spec.Resources.Times(&room, most-count)
 		if times > 0 && (len(q.Spec.Constraints) == 0 || q.ever(n)) {
-			count += min(most-count, q.offers(q.s.Node(n), times))
+			some := min(most-count, q.offers(q.s.Node(n), times), q.devicesBeside(taken, n))
+			t.take(n, q.Spec, some)
+			count += some
 		}
 		return count < most
 	})
 	return count
+}
+
+// devicesBeside returns for how many instances a node has devices beside what is taken.
+func (q *Search) devicesBeside(taken *portion, n facts.NodeIndex) uint32 {
+	most := uint32(terms.InstancesMax)
+	for i := range q.Spec.Devices {
+		if request := &q.Spec.Devices[i]; taken != nil {
+			all := terms.Millidevices(q.s.Node(n).DeviceOf(request.Kind).Count) * terms.WholeDevice
+			most = min(most, uint32((all-min(all, taken.devices[request.Kind]))/request.Amount))
+		}
+	}
+	return most
+}
+
+// take notes that a node has so many instances.
+func (t *Together) take(n facts.NodeIndex, spec *terms.Task, count uint32) {
+	if t.taken == nil || count == 0 {
+		return
+	}
+	taken := t.taken[n]
+	if taken == nil {
+		taken = &portion{devices: map[string]terms.Millidevices{}}
+		t.taken[n] = taken
+	}
+	for k, amount := range spec.Resources {
+		taken.room[k] += amount * int64(count)
+	}
+	for i := range spec.Devices {
+		taken.devices[spec.Devices[i].Kind] += spec.Devices[i].Amount * terms.Millidevices(count)
+	}
 }
 
 // Suits tells whether a node could run an instance if it were empty.

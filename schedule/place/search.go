@@ -94,6 +94,12 @@ func (q *Search) task() *workload.Task {
 	return q.s.Job(id).Tasks[task]
 }
 
+// Task is the number of the task in its job.
+func (q *Search) Task() int {
+	_, task := q.key.Split()
+	return task
+}
+
 // phases returns how often nodes are tried: first those where all rules hold, and then, if soft ones have ended, those
 // where the others do.
 func (q *Search) phases() int {
