@@ -35,7 +35,7 @@ func jobForm() form[terms.Job] {
 		return writeUpdate(j)
 	}
 	fields := append(nameFields(),
-		kind.named("type", "What the end of an instance means: batch instances run to their end once, stateless ones run until stopped and are replaced when they end; of stateful ones no two of one number ever live, and each keeps its volumes; daemon ones run on every machine that can.").or("batch"))
+		kind.named("type", "What the end of an instance means: batch instances run to their end once, stateless ones run until stopped and are replaced when they end; of stateful ones no two of one number ever live, and each keeps its volumes; daemon ones run on every machine that can, whatever their pool may have, so that who submits them needs the role operator in the whole cluster.").or("batch"))
 	fields = append(append(fields, sharingFields()...), lifecycleFields()...)
 	return mapping(append(fields,
 		update.named("update", "How the job moves from one version to the next, when it is submitted again and changed.").or(allDefaults),

@@ -191,3 +191,24 @@ func TestNewMachineWaits(t *testing.T) {
 		}
 	}
 }
+
+// TestDaemonsByOperators submits daemons, which pools do not bound.
+func TestDaemonsByOperators(t *testing.T) {
+	for in, want := range map[rules.Number]string{
+		rules.DaemonsByOperators - 1: "",
+		rules.DaemonsByOperators:     "a daemon takes room on all nodes, whatever its pool may have: this needs the role operator",
+	} {
+		do := judgedBy(in)
+		every := benchJob("every", 0, terms.Pack, 1)
+		every.Spec.Type, every.Spec.Tasks[0].Instances = terms.Daemon, 1
+		do(access.Subject{}, addUser("alice", access.Submitter))
+		do(access.Subject{}, addUser("ada", access.Operator))
+		if got := do(alice, every); !strings.HasPrefix(got, want) || want == "" && got != "" {
+			t.Errorf("under number %d: refused because %q, want %q", in, got, want)
+		}
+		every.Spec.Name = "other"
+		if got := do(ada, every); got != "" {
+			t.Errorf("under number %d: an operator is refused because %q", in, got)
+		}
+	}
+}

@@ -11,10 +11,15 @@ import (
 	"starling/terms/rules"
 )
 
-// OfTasks says why the tasks of a version of a job may not have the users, host paths, capabilities and kinds of
-// devices that they name, "" if they may. Admins of the cluster name what they like, others what the pool states. A
-// task that stays what it is keeps what it has.
+// OfTasks says why a version of a job may not be a daemon, or its tasks may not have the users, host paths,
+// capabilities and kinds of devices that they name, "" if they may. Admins of the cluster name what they like, others
+// what the pool states. A task that stays what it is keeps what it has.
 func OfTasks(s *cluster.State, who access.Subject, spec *terms.Job) string {
+	if spec.Type == terms.Daemon && s.Rules >= rules.DaemonsByOperators {
+		if refusal := Refusal(s, who, Need{access.Operator, ""}); refusal != "" {
+			return "a daemon takes room on all nodes, whatever its pool may have: " + refusal
+		}
+	}
 	if s.Rules < rules.Authorities || InCluster(s, who) >= access.Admin {
 		return ""
 	}

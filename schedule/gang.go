@@ -156,8 +156,8 @@ func (p *queuePass) comesLater(j *workload.Job) (later bool) {
 	return later
 }
 
-// possibleGang tells whether nodes could have the missing members together if all work were done that ends by itself, or
-// if they were empty; those of one domain if they belong into one. Earlier rules ask about each task alone.
+// possibleGang tells whether nodes could have the missing members together if all work were done that ends by itself,
+// or if they were empty; those of one domain if they belong into one. Earlier rules ask about each task alone.
 func possibleGang(s *cluster.State, j *workload.Job, empty bool) bool {
 	if j.Spec.Within == "" {
 		return couldHave(s, j, nil, empty)
@@ -192,7 +192,9 @@ func couldHave(s *cluster.State, j *workload.Job, d *place.Domain, empty bool) b
 			fewest[task] = q.Could(d, terms.InstancesMax, empty)
 		}
 	}
-	slices.SortStableFunc(searches, func(a, b *place.Search) int { return cmp.Compare(fewest[a.Task()], fewest[b.Task()]) })
+	slices.SortStableFunc(searches, func(a, b *place.Search) int {
+		return cmp.Compare(fewest[a.Task()], fewest[b.Task()])
+	})
 	return fits(place.NewTogether(empty))
 }
 

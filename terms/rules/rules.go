@@ -134,6 +134,10 @@ const OwnRequests = Successors
 // number with Successors.
 const WellAgain = Successors
 
+// DaemonsByOperators has daemons, which take room on all nodes whatever their pools may have, submitted by those who
+// may drain nodes. It shares its number with Successors.
+const DaemonsByOperators = Successors
+
 // Released is the newest number by which a released program folds.
 const Released = Successors
 

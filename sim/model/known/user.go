@@ -53,6 +53,9 @@ func (t *Twin) MayAsk(a Ask, kept func(terms.JobName) (ofOpen, ofAny []facts.Job
 			}
 		}
 	}
+	if !t.mayBe(a, next) {
+		return false
+	}
 	if next == nil || a.Rules < rules.Authorities || t.Role(a.Who, "", nil) == access.Admin {
 		return true
 	}
@@ -63,6 +66,12 @@ func (t *Twin) MayAsk(a Ask, kept func(terms.JobName) (ofOpen, ofAny []facts.Job
 		}
 	}
 	return true
+}
+
+// mayBe tells whether somebody may bring a job of such a type, if that is one.
+func (t *Twin) mayBe(a Ask, next *terms.Job) bool {
+	return next == nil || next.Type != terms.Daemon || a.Rules < rules.DaemonsByOperators ||
+		t.Role(a.Who, "", nil) >= access.Operator
 }
 
 // stays tells whether instances of the newest version go on as ones of this task.
