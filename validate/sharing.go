@@ -67,9 +67,11 @@ func (p *problems) slack(s *terms.Job) {
 func (p *problems) gang(s *terms.Job, all bool) {
 	p.bounded("within", int64(len(s.Within)), 0, constraint.NameBytesMax)
 	p.text("within", s.Within)
+	gang := s.HasGang() || p.in >= rules.IdleGangs &&
+		!slices.ContainsFunc(s.Tasks, func(t terms.Task) bool { return t.Instances > 0 })
 	switch {
 	case s.Within == "":
-	case !s.HasGang():
+	case !gang:
 		p.add("within", "needs min_available: so many instances look for one %s together", s.Within)
 	case s.Shares():
 		p.add("within", "needs a job without task_scheduler: virtual peers are divided whatever %s they are in", s.Within)
@@ -78,7 +80,7 @@ func (p *problems) gang(s *terms.Job, all bool) {
 	case s.Grow > terms.GrowWhole:
 		p.add("grow", "must be one of %q", terms.Grows())
 	case s.Grow == terms.GrowEach:
-	case !s.HasGang() || !all:
+	case !gang || !all:
 		p.add("grow", "whole needs a min_available of all instances: otherwise those beyond it come each by itself")
 	case s.Shares():
 		p.add("grow", "whole needs a job without task_scheduler: virtual peers come and go one by one")

@@ -138,6 +138,10 @@ const WellAgain = Successors
 // may drain nodes. It shares its number with Successors.
 const DaemonsByOperators = Successors
 
+// IdleGangs has jobs that want no instances at all keep what they say of their gang. It shares its number with
+// Successors.
+const IdleGangs = Successors
+
 // Released is the newest number by which a released program folds.
 const Released = Successors
 
