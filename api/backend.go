@@ -10,6 +10,7 @@ import (
 	"context"
 	"io"
 	"log/slog"
+	"net/http"
 	"os"
 	"time"
 
@@ -94,6 +95,8 @@ type Options struct {
 	// Pin returns the name of the image of a container with the digest that its tag has now, as door.Door does; nil leaves
 	// names as they are. The secret of the container is one of the pool.
 	Pin func(ctx context.Context, pool terms.PoolPath, c *terms.Container) (pinned string, err error)
+	// Blobs gives parts of images to other nodes, nil for none.
+	Blobs http.Handler
 	// Shows is what this peer shows to others when it asks them.
 	Shows func() []trust.Shows
 }

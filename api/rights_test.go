@@ -18,6 +18,7 @@ import (
 
 	"github.com/cockroachdb/datadriven"
 
+	"starling/api/blobs"
 	"starling/api/door"
 	starlingv1 "starling/api/v1"
 	"starling/api/wire"
@@ -62,7 +63,8 @@ func newGate(t *testing.T, changes ...func(*door.Config)) *gate {
 	if err != nil {
 		t.Fatal(err)
 	}
-	opened.Answer(NewServer(a, Options{Log: log, Shows: keys.Shows}), a)
+	opened.Answer(NewServer(a, Options{Log: log, Shows: keys.Shows,
+		Blobs: blobs.NewHandler(blobs.Config{State: a.State})}), a)
 	t.Cleanup(func() { opened.Close() })
 	g := &gate{peer: a, address: listener.Addr().String(), keys: keys, clients: map[string]*http.Client{}, door: opened}
 	g.add(t, "none", trust.Shows{CA: keys.CA()})
@@ -178,7 +180,7 @@ func (g *gate) send(ctx context.Context, who, method, body string) (*http.Respon
 		head := binary.BigEndian.AppendUint32([]byte{0}, uint32(len(body)))
 		body, kind = string(head)+body, "application/connect+json"
 	}
-	gets := []string{door.PathEvents, door.PathEndpoints, door.PathJournal, door.PathLogs, door.PathHealth,
+	gets := []string{door.PathBlob, door.PathEvents, door.PathEndpoints, door.PathJournal, door.PathLogs, door.PathHealth,
 		door.PathReady, door.PathMetrics, door.PathOpenAPI, door.PathDiscovery, door.PathJWKS}
 	if slices.Contains(gets, method) {
 		verb, body = http.MethodGet, ""

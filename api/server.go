@@ -98,6 +98,9 @@ func (s *server) handler() http.Handler {
 	mux.Handle(starlingv1connect.StarlingWatchProcedure, door.WithRight(streams.Together(withMedia(procedures))))
 	streams.Handle(mux, procedures)
 	mux.Handle("GET "+door.PathLogs, textlogs.New(procedures))
+	if s.options.Blobs != nil {
+		mux.Handle("GET "+door.PathBlob, s.options.Blobs)
+	}
 	mux.HandleFunc("GET "+door.PathHealth, s.health)
 	mux.HandleFunc("GET "+door.PathReady, s.health)
 	mux.HandleFunc("GET "+door.PathMetrics, s.metrics)

@@ -23,29 +23,50 @@ func containers(t *testing.T) func(ts *testscript.TestScript, neg bool, args []s
 		if neg || len(args) > 0 {
 			ts.Fatalf("usage: containers")
 		}
-		if missing := containertest.Missing(); missing != "" {
-			ts.Value(skipKey{}).(func(...any))(missing)
-		}
-		folder, err := os.MkdirTemp("", "starling-e2e-containerd-") // short, for the socket
-		ts.Check(err)
-		ts.Defer(func() { os.RemoveAll(folder) })
-		engine, err := containertest.Start(folder)
-		ts.Check(err)
-		ts.Defer(engine.Kill)
+		startContainerd(ts, false, []string{"CONTAINERD"})
 		registry := containertest.NewRegistry()
 		ts.Defer(registry.Close)
+		*ts.Value(registryKey{}).(**containertest.Registry) = registry
 		for _, version := range []string{"1", "2"} {
 			registry.Push(t, "app:"+version, app(t, version))
 		}
 		registry.Push(t, "foreign:1", containertest.For(t, app(t, "1"), "linux", "s390x", v1.Config{}))
 		registry.PushIndex(t, "list:1", app(t, "1"))
 		registry.PushList(t, "none:1", empty.Index)
-		ts.Setenv("CONTAINERD", engine.Socket)
 		ts.Setenv("REGISTRY", registry.Host)
 		guarded := httptest.NewServer(registry.Guarded("robot", "swordfish"))
 		ts.Defer(guarded.Close)
 		ts.Setenv("PRIVATE", strings.TrimPrefix(guarded.URL, "http://"))
 	}
+}
+
+// startContainerd starts a containerd for another machine, and puts its socket into a variable: containerd ANOTHER.
+func startContainerd(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: containerd VARIABLE")
+	}
+	if missing := containertest.Missing(); missing != "" {
+		ts.Value(skipKey{}).(func(...any))(missing)
+	}
+	folder, err := os.MkdirTemp("", "starling-e2e-containerd-") // short, for the socket
+	ts.Check(err)
+	ts.Defer(func() { os.RemoveAll(folder) })
+	engine, err := containertest.Start(folder)
+	ts.Check(err)
+	ts.Defer(engine.Kill)
+	ts.Setenv(args[0], engine.Socket)
+}
+
+// registryKey leads to the registry of a script.
+type registryKey struct{}
+
+// endRegistry ends the registry, so that nothing answers in its place: no-registry.
+func endRegistry(ts *testscript.TestScript, neg bool, args []string) {
+	registry := *ts.Value(registryKey{}).(**containertest.Registry)
+	if neg || len(args) > 0 || registry == nil {
+		ts.Fatalf("usage: no-registry, after containers")
+	}
+	registry.Close()
 }
 
 // pushApp moves a tag of the registry to a version of app.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"starling/driver/container/containertest"
 	"starling/peer/credential/vault/vaulttest"
 	"starling/terms/rules"
 	"starling/trust/provider/providertest"
@@ -65,6 +66,7 @@ func TestScripts(t *testing.T) {
 			env.Values[vaultKey{}] = new(*vaulttest.Server)
 			env.Values[failureKey{}] = t.Errorf
 			env.Values[failedKey{}] = env.T().(interface{ Failed() bool }).Failed
+			env.Values[registryKey{}] = new(*containertest.Registry)
 			env.Values[skipKey{}] = env.T().Skip
 			return nil
 		},
@@ -82,6 +84,7 @@ func TestScripts(t *testing.T) {
 			"ends": ends, "certificates": certificates, "value": value, "freeport": freePort, "lines": lines,
 			"lookup": lookup, "idtoken": idToken, "containers": containers(t), "store": store, "collector": traces,
 			"provider": signInWith, "enter": enter, "visit": visit, "push-app": pushApp(t),
+			"containerd": startContainerd, "no-registry": endRegistry,
 			"vault": vaultOf,
 		},
 	})

@@ -50,6 +50,7 @@ const (
 	PathIDTokens  = "/v1/id-tokens"
 	PathSeal      = "/v1/seal"
 	PathPin       = "/v1/pin"
+	PathBlob      = "/v1/blob"
 	PathDiscovery = "/.well-known/openid-configuration"
 	PathJWKS      = "/.well-known/jwks.json"
 
@@ -168,9 +169,9 @@ var changing = []group{
 	}},
 }
 
-// belonging is for those who are to become known, and for what nodes and outsiders ask keepers.
+// belonging is for those who are to become known, for what nodes and outsiders ask keepers, and nodes each other.
 var belonging = []group{
-	{Right{Node: true}, []string{PathAuthorityKey, PathIDTokens, PathPin, PathSeal}},
+	{Right{Node: true}, []string{PathAuthorityKey, PathBlob, PathIDTokens, PathPin, PathSeal}},
 	{Right{Anyone: true}, []string{
 		PathDiscovery, PathHealth, PathJWKS, PathJoin, PathOpenAPI, PathReady, PathRenew, PathSignIn, PathSignedIn,
 	}},

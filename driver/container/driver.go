@@ -44,6 +44,8 @@ type Config struct {
 	// Credentials returns the config.json of Docker with which the registry of a task's image is asked, if it wants
 	// credentials; nil for none. It is kept nowhere.
 	Credentials func(ctx context.Context, task string) ([]byte, error)
+	// Sources returns the other machines that a task's image is asked of, before its registry; nil for none.
+	Sources func(ctx context.Context, task string) []image.Source
 	// CDI are the folders with specs of devices, the later before the earlier; none means /etc/cdi and /var/run/cdi.
 	CDI []string
 }
@@ -77,7 +79,7 @@ func Open(c Config) (*Driver, error) {
 		c.Stall = stallDefault
 	}
 	e := &engine{owner: fmt.Sprintf("%x", sha256.Sum256([]byte(dir)))[:16], tasks: filepath.Join(dir, "tasks"),
-		socket: c.Socket, stall: c.Stall, credentials: c.Credentials, busy: map[string]chan struct{}{},
+		socket: c.Socket, stall: c.Stall, credentials: c.Credentials, sources: c.Sources, busy: map[string]chan struct{}{},
 		gone: make(chan struct{}, 1), gpus: c.GPUs, folders: c.CDI}
 	if e.client, err = containerd.New(c.Socket, containerd.WithDefaultNamespace(namespace)); err != nil {
 		return nil, fmt.Errorf("use containerd at %s: %w", c.Socket, err)
@@ -169,8 +171,9 @@ type engine struct {
 	owner  string
 	tasks  string // the folder of all tasks
 	stall  time.Duration
-	// credentials are those of Config, which may be nil.
+	// credentials and sources are those of Config, which may be nil.
 	credentials func(ctx context.Context, task string) ([]byte, error)
+	sources     func(ctx context.Context, task string) []image.Source
 	gpus        []device.GPU
 	folders     []string // of specs of CDI
 	// trouble is what was wrong with these when they were read last.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"sync"
 	"time"
 
@@ -36,8 +37,10 @@ func (e *engine) Pull(ctx context.Context, wanted driver.Image,
 	caller := ctx
 	ctx, cancel := context.WithCancelCause(e.within(ctx))
 	defer cancel(nil)
-	p := &pull{engine: e, name: name, tell: tell, resolver: image.Registries(ctx, e.configOf(wanted.Task))}
-	watching := p.watch(ctx, cancel)
+	registry := image.Source{Name: "the registry " + reference.Domain(name),
+		Resolver: image.Registries(ctx, e.configOf(wanted.Task))}
+	p := &pull{engine: e, name: name, tell: tell, task: wanted.Task, registry: registry, from: registry.Name, stop: cancel}
+	watching := p.watch(ctx)
 	resolved, err = p.pull(ctx)
 	cancel(nil)
 	<-watching
@@ -76,20 +79,25 @@ func (e *engine) configOf(task string) image.Config {
 type pull struct {
 	engine   *engine
 	name     reference.Named
-	resolver remotes.Resolver
+	task     string
+	registry image.Source
 	tell     func(string)
 
 	mu    sync.Mutex
 	parts []ocispec.Descriptor
+	// from is who sends now, by its number of those that were tried; stop gives it up.
+	from  string
+	tried int
+	stop  context.CancelCauseFunc
 }
 
 func (p *pull) pull(ctx context.Context) (string, error) {
 	pinned, isDigest := p.name.(reference.Canonical)
 	if !isDigest {
 		p.tell(fmt.Sprintf("asking %s for image %s", reference.Domain(p.name), reference.FamiliarString(p.name)))
-		_, found, err := p.resolver.Resolve(ctx, p.name.String())
+		_, found, err := p.registry.Resolve(ctx, p.name.String())
 		if err != nil {
-			return "", p.explain(err)
+			return "", p.explain(p.registry.Name, err)
 		}
 		if pinned, err = reference.WithDigest(reference.TrimNamed(p.name), found.Digest); err != nil {
 			return "", err
@@ -115,16 +123,86 @@ func (p *pull) pull(ctx context.Context) (string, error) {
 
 // bring brings an image here whole. One for another machine goes again, unless somebody else has brought it.
 func (p *pull) bring(ctx context.Context, name string, elses bool) error {
-	p.tell("pulling image " + reference.FamiliarString(p.name))
-	pulled, err := p.engine.client.Pull(ctx, name, containerd.WithResolver(p.resolver),
-		containerd.WithImageHandler(images.HandlerFunc(p.handle)))
+	pulled, err := p.fetch(ctx, name)
 	if err != nil {
-		return p.explain(err)
+		return err
 	}
 	if err = p.unpack(ctx, pulled); err != nil && !elses {
 		err = errors.Join(err, p.engine.forget(name))
 	}
 	return err
+}
+
+// releaseMax is how long a busy containerd has for taking note that a pull has ended.
+const releaseMax = 10 * time.Second
+
+// fetch brings the parts of an image here: from other machines that have it, one after the other, and else from its
+// registry. A part that has come whole from one need not come from the next.
+func (p *pull) fetch(ctx context.Context, name string) (containerd.Image, error) {
+	ctx, done, err := p.engine.client.WithLease(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		end, cancel := context.WithTimeout(p.engine.within(context.Background()), releaseMax)
+		defer cancel()
+		_ = done(end) // it expires otherwise
+	}()
+	var before []string
+	if _, isDigest := p.name.(reference.Canonical); isDigest && p.engine.sources != nil {
+		for _, source := range p.engine.sources(ctx, p.task) {
+			pulled, err := p.fetchFrom(ctx, name, source)
+			if err == nil || ctx.Err() != nil || errors.Is(err, disk.ErrNoRoom) {
+				return pulled, err
+			}
+			before = append(before, err.Error())
+			p.abort()
+		}
+	}
+	pulled, err := p.fetchFrom(ctx, name, p.registry)
+	if err != nil && len(before) > 0 {
+		err = fmt.Errorf("%w; of the machines that may have it, %s", err, strings.Join(before, "; "))
+	}
+	return pulled, err
+}
+
+// fetchFrom brings the parts of an image here that are not, from one source.
+func (p *pull) fetchFrom(ctx context.Context, name string, source image.Source) (containerd.Image, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	p.mu.Lock()
+	p.parts, p.from, p.stop = nil, source.Name, cancel
+	p.tried++
+	p.mu.Unlock()
+	p.tell(p.pulling())
+	pulled, err := p.engine.client.Pull(ctx, name, containerd.WithResolver(source),
+		containerd.WithImageHandler(images.HandlerFunc(p.handle)))
+	if err == nil {
+		return pulled, nil
+	}
+	var stalled *stalledError
+	if errors.As(context.Cause(ctx), &stalled) {
+		return nil, stalled
+	}
+	return nil, p.explain(source.Name, err)
+}
+
+// pulling says what is pulled, and from which machine if one of the cluster sends it.
+func (p *pull) pulling() string {
+	text := "pulling image " + reference.FamiliarString(p.name)
+	if p.from != p.registry.Name {
+		text += " from " + p.from
+	}
+	return text
+}
+
+// abort gives up what has come in part: nothing tells whether it is what it should be.
+func (p *pull) abort() {
+	ctx, cancel := p.engine.context()
+	defer cancel()
+	for _, part := range p.counted() {
+		_ = p.engine.client.ContentStore().Abort(ctx, remotes.MakeRefKey(ctx, part)) // or it goes with the lease
+	}
 }
 
 // unpack makes an image that is here the base of file systems, if it is one for this machine.
@@ -194,17 +272,18 @@ func (e *engine) lock(ctx context.Context, name string) (release func(), err err
 }
 
 // explain says what a user can do something about.
-func (p *pull) explain(err error) error {
-	registry := reference.Domain(p.name)
+func (p *pull) explain(source string, err error) error {
 	switch {
 	case errors.Is(err, disk.ErrNoRoom):
 		return err
+	case errdefs.IsFailedPrecondition(err), errors.Is(err, io.ErrUnexpectedEOF):
+		return fmt.Errorf("size or digest of what %s sends do not match: %w", source, err)
+	case source != p.registry.Name:
+		return fmt.Errorf("%s: %w", source, err)
 	case errdefs.IsNotFound(err) && len(p.counted()) > 0:
 		return fmt.Errorf("it has nothing for %s: %w", platforms.DefaultString(), err)
-	case errdefs.IsFailedPrecondition(err), errors.Is(err, io.ErrUnexpectedEOF):
-		return fmt.Errorf("size or digest of what the registry %s sends do not match: %w", registry, err)
 	}
-	return image.Explain(registry, err)
+	return image.Explain(reference.Domain(p.name), err)
 }
 
 // descriptionBytesMax bounds each part of an image that is read into memory: all but its layers.
@@ -260,28 +339,28 @@ func (p *pull) stopCounting() {
 	p.tell = nil
 }
 
-// stalledError is why a pull is given up.
+// stalledError is why a source is given up.
 type stalledError struct {
-	registry string
-	after    time.Duration
+	source string
+	after  time.Duration
 }
 
 // Error says so.
 func (s *stalledError) Error() string {
-	return fmt.Sprintf("the registry %s sent nothing for %s", s.registry, s.after)
+	return fmt.Sprintf("%s sent nothing for %s", s.source, s.after)
 }
 
 // lookEvery is how often is looked how far a pull is.
 const lookEvery = time.Second
 
-// watch tells how far the pull is, and gives it up when nothing comes any more.
-func (p *pull) watch(ctx context.Context, cancel context.CancelCauseFunc) (ended chan struct{}) {
+// watch tells how far the pull is, and gives a source up from which nothing comes any more.
+func (p *pull) watch(ctx context.Context) (ended chan struct{}) {
 	ended = make(chan struct{})
 	look := time.NewTicker(min(lookEvery, p.engine.stall/4))
 	go func() {
 		defer close(ended)
 		defer look.Stop()
-		have, since := int64(0), time.Now()
+		have, of, since := int64(0), 0, time.Now()
 		for {
 			select {
 			case <-ctx.Done():
@@ -289,19 +368,19 @@ func (p *pull) watch(ctx context.Context, cancel context.CancelCauseFunc) (ended
 			case <-look.C:
 			}
 			p.mu.Lock()
-			tell := p.tell
+			tell, tried, what, from, stop := p.tell, p.tried, p.pulling(), p.from, p.stop
 			p.mu.Unlock()
 			now, all := p.progress(ctx)
 			switch {
 			case tell == nil:
 				return
 			case now != have:
-				have, since = now, time.Now()
-				tell(fmt.Sprintf("pulling image %s: %.1f of %.1f MiB", reference.FamiliarString(p.name),
-					float64(now)/(1<<20), float64(all)/(1<<20)))
+				have, of, since = now, tried, time.Now()
+				tell(fmt.Sprintf("%s: %.1f of %.1f MiB", what, float64(now)/(1<<20), float64(all)/(1<<20)))
+			case tried != of:
+				of, since = tried, time.Now()
 			case time.Since(since) > p.engine.stall:
-				cancel(&stalledError{reference.Domain(p.name), p.engine.stall})
-				return
+				stop(&stalledError{from, p.engine.stall})
 			}
 		}
 	}()

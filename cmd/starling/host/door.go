@@ -16,6 +16,7 @@ import (
 	"syscall"
 	"time"
 
+	"starling/api/blobs"
 	"starling/api/client"
 	"starling/api/door"
 	"starling/api/wire"
@@ -380,6 +381,18 @@ func (h *Host) pullSecret(ctx context.Context, allocation string) ([]byte, error
 		return nil, fmt.Errorf("the pull_secret of its container: %w", err)
 	}
 	return given.Secrets[task.Container.PullSecret], nil
+}
+
+// sources are the machines that the image of a task of this one is asked of before its registry.
+func (h *Host) sources(ctx context.Context, allocation string) []image.Source {
+	ctx, cancel := context.WithTimeout(ctx, lookupMax)
+	defer cancel()
+	id, _ := terms.ParseAllocationID(allocation)
+	state, err := h.State(ctx, 0)
+	if err != nil {
+		return nil
+	}
+	return blobs.Sources(state, h.config.Node, id, h.asks)
 }
 
 // known is who is known to the cluster, and its secrets.

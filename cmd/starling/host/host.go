@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"starling/api"
+	"starling/api/blobs"
 	"starling/api/client"
 	"starling/api/door"
 	"starling/api/metrics"
@@ -160,7 +161,7 @@ func Start(ctx context.Context, config Config) (*Host, error) {
 		Dir: filepath.Join(config.Folder, driverFolder), Supervisor: []string{program, config.Supervise}, Small: small,
 		Hidden: cmp.Or(config.Hidden, config.Folder), Free: config.Free, GPUs: device.Find("/"), LeaveScope: scope.Leave,
 		Unattended: max(config.Absence, lock.UnattendedDefault),
-	}, Socket: config.Containerd, Credentials: h.pullSecret})
+	}, Socket: config.Containerd, Credentials: h.pullSecret, Sources: h.sources})
 	if err != nil {
 		return nil, fmt.Errorf("find the tasks of %s: %w", config.Node, err)
 	}
@@ -189,7 +190,8 @@ func Start(ctx context.Context, config Config) (*Host, error) {
 	})
 	config.Door.Answer(api.NewServer(backend{h.Peer, h, h.archive, config.Trouble}, api.Options{
 		Version: config.Version, Rules: peer.RulesNewest, Quorum: config.Quorum, Meter: meter, Log: config.Log,
-		Pin: h.pin, Shows: config.Keys.Shows}), h.Peer)
+		Pin: h.pin, Shows: config.Keys.Shows, Blobs: blobs.NewHandler(blobs.Config{Node: config.Node, State: h.State,
+			Blob: tasks.Blob, Log: config.Log})}), h.Peer)
 	h.serving.Go(func() {
 		select {
 		case <-config.Door.Done():
