@@ -1,8 +1,8 @@
 // Package blobs moves the parts of images from machines that have them to machines that are to start them.
 //
-// A machine gives an image to the machine that has, by the value, an allocation of exactly this image, and only if it
-// has or had one itself, with the same pull secret: no pool gets an image so that its registry would refuse it, unless
-// its instances could run it where it is.
+// A machine gives an image to the machine that has, by the value, an allocation of exactly this image. If jobs have it
+// with different pull secrets, it must have or have had an allocation with the same itself: no pool gets an image that
+// its registry might refuse it, unless its instances could run it where it is.
 package blobs
 
 import (
@@ -153,9 +153,9 @@ func (g *giver) named(ctx context.Context, to terms.NodeName, query url.Values) 
 	case !ok:
 		return "", "", &wire.Failure{Code: wire.Denied,
 			Reason: fmt.Sprintf("the version of %s names no image with a digest", id)}
-	case !wants.isOn(state, g.Node):
-		return "", "", &wire.Failure{Code: wire.NotFound, Reason: fmt.Sprintf(
-			"no instance of image %s with the same pull_secret is or was on node %s", wants.name, g.Node)}
+	case !wants.isFor(state, g.Node):
+		return "", "", &wire.Failure{Code: wire.NotFound, Reason: fmt.Sprintf("jobs have image %s with another pull_secret, "+
+			"and no instance with the same is or was on node %s", wants.name, g.Node)}
 	}
 	return wants.name, part, nil
 }

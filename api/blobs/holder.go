@@ -3,6 +3,7 @@ package blobs
 import (
 	"math/rand/v2"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/distribution/reference"
@@ -74,10 +75,10 @@ func (w *wanted) each(s *cluster.State, visit func(facts.Slot) bool) {
 func (w *wanted) versions(j *workload.Job, task int) (all map[*terms.Task]bool) {
 	for i := range j.Versions {
 		spec := j.TaskSpecOf(task, j.Versions[i].Number)
-		if spec == nil || !strings.HasSuffix(spec.Container.Image, w.suffix) {
+		if spec == nil {
 			continue
 		}
-		if other, ok := wantedBy(j.Name().Pool(), spec); ok && other == *w {
+		if other, ok := w.like(j, spec); ok && other == *w {
 			if all == nil {
 				all = map[*terms.Task]bool{}
 			}
@@ -85,6 +86,31 @@ func (w *wanted) versions(j *workload.Job, task int) (all map[*terms.Task]bool) 
 		}
 	}
 	return all
+}
+
+// isFor tells whether a node gives the image, if it has it: no job of the value wants it with another secret, or an
+// instance that wants it with the same is or was on the node.
+func (w *wanted) isFor(s *cluster.State, node terms.NodeName) bool {
+	shared := true
+	s.EachJobByName("", func(j *workload.Job) bool {
+		for i := range j.Versions {
+			tasks := j.Versions[i].Spec.Tasks
+			shared = shared && !slices.ContainsFunc(tasks, func(t terms.Task) bool {
+				other, ok := w.like(j, &t)
+				return ok && other.name == w.name && other != *w
+			})
+		}
+		return shared
+	})
+	return shared || w.isOn(s, node)
+}
+
+// like returns what a task wants if that may be the same image.
+func (w *wanted) like(j *workload.Job, task *terms.Task) (other wanted, ok bool) {
+	if !strings.HasSuffix(task.Container.Image, w.suffix) {
+		return other, false
+	}
+	return wantedBy(j.Name().Pool(), task)
 }
 
 // isOn tells whether a node has or had an instance of the image.
@@ -96,7 +122,8 @@ func (w *wanted) isOn(s *cluster.State, node terms.NodeName) (is bool) {
 	return is
 }
 
-// holders are some of the nodes that may have the image: first those where it runs, in any order.
+// holders are some of the nodes that may have the image: first those where it runs, then those where it ran. An
+// instance that has moved is known of its new node alone, so that of others those come first that are drained.
 func (w *wanted) holders(s *cluster.State, besides terms.NodeName) (all []*cluster.Node) {
 	var runs, ran []facts.NodeIndex
 	w.each(s, func(slot facts.Slot) bool {
@@ -108,17 +135,30 @@ func (w *wanted) holders(s *cluster.State, besides terms.NodeName) (all []*clust
 		}
 		return len(runs) < consideredMax
 	})
+	var drained, others []facts.NodeIndex
+	for n := range s.Nodes() {
+		if node := s.Node(facts.NodeIndex(n)); node.Drain.On {
+			drained = append(drained, facts.NodeIndex(n))
+		} else {
+			others = append(others, facts.NodeIndex(n))
+		}
+	}
 	seen := map[facts.NodeIndex]bool{}
-	for _, some := range [][]facts.NodeIndex{runs, ran} {
+	for _, some := range [][]facts.NodeIndex{runs, ran, drained, others} {
 		rand.Shuffle(len(some), func(i, k int) { some[i], some[k] = some[k], some[i] })
 		for _, n := range some {
 			node := s.Node(n)
-			if len(all) < sourcesMax && !seen[n] && node.Name != besides && node.Peer != "" && node.Offer != nil {
+			if len(all) < sourcesMax && !seen[n] && node.Name != besides && node.Peer != "" && runsContainers(node.Offer) {
 				seen[n], all = true, append(all, node)
 			}
 		}
 	}
 	return all
+}
+
+func runsContainers(o *terms.Offer) bool {
+	yes := terms.EnvVar{Name: terms.ContainersAttribute, Value: terms.ContainersYes}
+	return o != nil && slices.Contains(o.Attributes, yes)
 }
 
 // Sources returns the machines that an instance of a node may have its image from, by the value. Those of an image

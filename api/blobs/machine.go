@@ -120,7 +120,11 @@ func (m *machine) ask(ctx context.Context, method string, part digest.Digest) (*
 		defer a.Close()
 		refusal := struct{ Message string }{got.Status}
 		_ = json.NewDecoder(io.LimitReader(a, refusalBytesMax)).Decode(&refusal) // it has none for HEAD
-		return nil, fmt.Errorf("it refuses: %s", refusal.Message)
+		err := fmt.Errorf("it refuses: %s", refusal.Message)
+		if got.StatusCode == http.StatusNotFound {
+			err = fmt.Errorf("%w: %w", err, errdefs.ErrNotFound)
+		}
+		return nil, err
 	}
 	return a, nil
 }

@@ -155,7 +155,9 @@ func (p *pull) fetch(ctx context.Context, name string) (containerd.Image, error)
 			if err == nil || ctx.Err() != nil || errors.Is(err, disk.ErrNoRoom) {
 				return pulled, err
 			}
-			before = append(before, err.Error())
+			if !errdefs.IsNotFound(err) {
+				before = append(before, err.Error())
+			}
 			p.abort()
 		}
 	}
