@@ -138,7 +138,8 @@ func (s *Job) Code(c *codec.Coder) { codeJob(c, s) }
 // Bytes returns how many bytes the job takes in the journal and in snapshots.
 func (s *Job) Bytes() int64 {
 	c := codec.Writer()
-	c.Version = s.Version()
+	c.Version = s.versionBy(c)
+	c.Data = c.Data[:0]
 	codeJob(c, s)
 	return int64(len(c.Data))
 }
@@ -156,9 +157,11 @@ func codeFields[T any](c *coder, fields []field[T], v *T) {
 }
 
 // Version returns the lowest version of the encoding that has all fields of the job which are not zero.
-func (s *Job) Version() uint16 {
-	c, zero := codec.Writer(), new(Task)
-	version := versionOf(c, jobFields[:], s, nil)
+func (s *Job) Version() uint16 { return s.versionBy(codec.Writer()) }
+
+// versionBy returns it by a writer whose data is lost.
+func (s *Job) versionBy(c *coder) uint16 {
+	version, zero := versionOf(c, jobFields[:], s, nil), new(Task)
 	for i := range s.Tasks {
 		version = max(version, versionOf(c, taskFields[:], &s.Tasks[i], zero))
 	}
@@ -186,10 +189,11 @@ func versionOf[T any](c *coder, fields []field[T], v, zero *T) uint16 {
 
 // Added returns the bytes of all fields that came after a version of the encoding, nil if they are zero.
 func (s *Job) Added(after uint16) []byte {
-	if s.Version() <= after {
+	c := codec.Writer()
+	if s.versionBy(c) <= after {
 		return nil
 	}
-	c := codec.Writer()
+	c.Data = c.Data[:0]
 	added(c, jobFields[:], s, after)
 	for i := range s.Tasks {
 		added(c, taskFields[:], &s.Tasks[i], after)
@@ -244,7 +248,7 @@ func codeCheck(c *coder, k *Check) {
 
 // codeMoreOfChecks codes what checks have since version 4 of the encoding.
 func codeMoreOfChecks(c *coder, t *Task) {
-	codeSomeChecks(c, t, (*Check).hasMore, func(k *Check) {
+	codeSomeChecks(c, t, (*Check).hasMore, func(c *coder, k *Check) {
 		asksGRPC := k.Kind == CheckGRPC
 		codec.Flags(c, &asksGRPC)
 		codec.Uint32s(c, &k.StartMillis)
@@ -261,7 +265,7 @@ func codeMoreOfChecks(c *coder, t *Task) {
 
 // codeQuestions codes what checks have since version 5 of the encoding.
 func codeQuestions(c *coder, t *Task) {
-	codeSomeChecks(c, t, (*Check).saysMore, func(k *Check) {
+	codeSomeChecks(c, t, (*Check).saysMore, func(c *coder, k *Check) {
 		codec.Integer(c, &k.Method, uint64(len(Methods())-1))
 		codec.List(c, &k.Headers, HeadersMax, CodeVariable)
 		codec.Text(c, &k.Body, TextBytesMax)
@@ -271,21 +275,21 @@ func codeQuestions(c *coder, t *Task) {
 
 // codeOnFailure codes what checks have since version 7 of the encoding.
 func codeOnFailure(c *coder, t *Task) {
-	codeSomeChecks(c, t, func(k *Check) bool { return k.OnFailure != RestartOnFailure }, func(k *Check) {
-		codec.Integer(c, &k.OnFailure, uint64(len(OnFailures())-1))
-	})
+	has := func(k *Check) bool { return k.OnFailure != RestartOnFailure }
+	codeSomeChecks(c, t, has, func(c *coder, k *Check) { codec.Integer(c, &k.OnFailure, uint64(len(OnFailures())-1)) })
 }
 
 // codeSomeChecks codes a part of those checks that have any of it.
-func codeSomeChecks(c *coder, t *Task, has func(*Check) bool, code func(*Check)) {
+func codeSomeChecks(c *coder, t *Task, has func(*Check) bool, code func(*coder, *Check)) {
 	codeSome(c, t.Checks, extra[Check]{"check", has, code})
 }
 
-// extra is what only some elements of a list have, with what one of them is called.
+// extra is what only some elements of a list have, with what one of them is called. Its functions have no variables of
+// others: they would be made for each job.
 type extra[E any] struct {
 	of   string
 	has  func(*E) bool
-	code func(*E)
+	code func(*coder, *E)
 }
 
 // codeSome codes a part of those elements that have any of it. How many there are is known by then, at most 63.
@@ -301,7 +305,7 @@ func codeSome[E any](c *coder, all []E, x extra[E]) {
 		if having>>i&1 == 0 {
 			continue
 		}
-		if x.code(&all[i]); !c.Writing && !x.has(&all[i]) {
+		if x.code(c, &all[i]); !c.Writing && !x.has(&all[i]) {
 			c.Fail("has a %s with nothing more", x.of)
 		}
 	}
@@ -344,7 +348,7 @@ func codeSecret(c *coder, s *SecretUse) {
 // codeMoreOfSecrets codes what secrets of a task have since version 9 of the encoding.
 func codeMoreOfSecrets(c *coder, t *Task) {
 	has := func(s *SecretUse) bool { return s.Path != "" || s.Version != 0 }
-	codeSome(c, t.Secrets, extra[SecretUse]{"secret", has, func(s *SecretUse) {
+	codeSome(c, t.Secrets, extra[SecretUse]{"secret", has, func(c *coder, s *SecretUse) {
 		codec.Text(c, &s.Path, TextBytesMax)
 		codec.Uint32s(c, &s.Version)
 	}})
@@ -353,7 +357,7 @@ func codeMoreOfSecrets(c *coder, t *Task) {
 // codeVault codes where Vault has secrets of a task.
 func codeVault(c *coder, t *Task) {
 	has := func(s *SecretUse) bool { return !s.InPool() }
-	codeSome(c, t.Secrets, extra[SecretUse]{"place in Vault", has, func(s *SecretUse) {
+	codeSome(c, t.Secrets, extra[SecretUse]{"place in Vault", has, func(c *coder, s *SecretUse) {
 		for _, text := range [...]*string{&s.Vault.Mount, &s.Vault.Path, &s.Vault.Field, &s.Vault.Role} {
 			codec.Text(c, text, VaultTextMax)
 		}
