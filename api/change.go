@@ -232,7 +232,7 @@ func (s *server) submit(ctx context.Context, c command.Command, problems ...term
 	case errors.Is(err, report.ErrUnknown):
 		return receipt, &wire.Failure{Code: wire.Unknown, Reason: err.Error()}
 	case err != nil:
-		return receipt, fmt.Errorf("%s: %w", c.Kind(), err)
+		return receipt, fmt.Errorf("%s: %w", command.Plain(c).Kind(), err)
 	case receipt.Refusal.Code != facts.OK:
 		return receipt, wire.Refused(receipt.Index, receipt.Refusal)
 	}

@@ -76,6 +76,8 @@ type segment struct {
 	// sealed tells that it has its end, stored that it lies in the store, where path is its name, carried that the store
 	// has what this one has.
 	sealed, stored, carried bool
+	// damage is why nothing behind its end can be read, if that is another reason than that nothing follows.
+	damage error
 }
 
 // Archive is the archive of a peer. It is safe for concurrent use.
@@ -233,6 +235,16 @@ func OpenPast(path string, knows rules.Number) (*Archive, error) {
 	return a, err
 }
 
+// Damage is where the past can be read no further, though more follows; nil if it can be read to its end.
+func (a *Archive) Damage() error {
+	for i := range a.segments {
+		if a.segments[i].damage != nil {
+			return a.segments[i].damage
+		}
+	}
+	return nil
+}
+
 // look reads how a segment begins and ends: all of it only if it has no end.
 func look(path string) (segment, error) {
 	f, err := os.Open(path)
@@ -271,6 +283,9 @@ func look(path string) (segment, error) {
 	}
 	if r == nil {
 		return s, err
+	}
+	if errors.Is(err, ErrDamaged) {
+		s.damage = fmt.Errorf("%s: %w after entry %d", path, err, s.end.Index)
 	}
 	return s, nil
 }

@@ -139,13 +139,16 @@ func (c *Client) RaiseRules(ctx context.Context, version rules.Number) (*starlin
 		starlingv1connect.StarlingClient.RaiseRules)
 }
 
-// DrainNode moves what runs on a node to others; what still runs there after the deadline is stopped.
+// DrainDeadlineMax bounds the deadline of a drain.
+const DrainDeadlineMax = math.MaxUint32 * time.Millisecond
+
+// DrainNode moves what runs on a node to others; what still runs there after the deadline is stopped. The deadline is 0
+// to DrainDeadlineMax.
 func (c *Client) DrainNode(ctx context.Context, node terms.NodeName,
 	deadline time.Duration) (*starlingv1.DrainNodeResponse, error) {
 	request := &starlingv1.DrainNodeRequest{
 		RequestId: c.requestID("DrainNode", string(node)),
-		Node:      string(node), Drain: true,
-		DeadlineMillis: uint32(min(max(deadline.Milliseconds(), 0), math.MaxUint32)),
+		Node:      string(node), Drain: true, DeadlineMillis: uint32(deadline.Milliseconds()),
 	}
 	return write(ctx, c, request, starlingv1connect.StarlingClient.DrainNode)
 }

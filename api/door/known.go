@@ -178,8 +178,10 @@ func (d *Door) enter(ctx context.Context, c command.Command) error {
 	defer cancel()
 	receipt, err := answer.peer.Submit(within, c)
 	switch {
+	case errors.Is(err, report.ErrUnknown) || err != nil && within.Err() != nil:
+		return &wire.Failure{Code: wire.Unknown, Reason: fmt.Sprintf("whether the journal has taken it is not known: %v", err)}
 	case err != nil:
-		return fmt.Errorf("the journal has not taken it: %w", err)
+		return &wire.Failure{Code: wire.Unavailable, Reason: fmt.Sprintf("the journal has not taken it: %v", err)}
 	case receipt.Refusal.Code != facts.OK:
 		return wire.Refused(receipt.Index, receipt.Refusal)
 	}

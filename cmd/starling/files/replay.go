@@ -85,7 +85,8 @@ func badFile(path string, s *cluster.State, err error) error {
 	case errors.Is(err, archive.ErrForeign):
 		return exit.Fail(exit.Usage, "%s was not written by starling: give a file of \"starling journal export\"", path)
 	case errors.Is(err, archive.ErrTorn):
-		return exit.Fail(exit.Usage, "%s is cut off %s: copy it or export it again", path, after)
+		return exit.Fail(exit.Usage, "%s stops %s without its end: it is being written, or was cut off; in that case copy it or "+
+			"export it again", path, after)
 	case errors.Is(err, archive.ErrLonger):
 		return exit.Fail(exit.Usage, "%s is not as it was written, %w: copy it or export it again", path, err)
 	case errors.Is(err, archive.ErrDamaged):

@@ -10,6 +10,7 @@ import (
 	"starling/api/difference"
 	"starling/api/wire"
 	"starling/archive"
+	"starling/cmd/starling/exit"
 	"starling/cmd/starling/files"
 	"starling/cmd/starling/remote"
 	"starling/cmd/starling/usage"
@@ -27,12 +28,7 @@ there.
 With OTHER, what another peer has kept, the digests of the two are compared. It asks no peer, and changes nothing.`,
 		Example: `  starling journal bisect /var/lib/starling/archive/aside
   starling --address b:7460 journal export other && starling journal bisect /var/lib/starling/archive other`,
-		Args: func(command *cobra.Command, args []string) error {
-			if len(args) == 0 || len(args) > 2 {
-				return usage.Error(command, fmt.Errorf("starling journal bisect takes a PAST, and maybe an OTHER, got %d", len(args)))
-			}
-			return nil
-		},
+		Args: usage.Arguments(1, 2),
 		RunE: func(command *cobra.Command, args []string) error {
 			past, err := files.Past(args[0])
 			if err != nil {
@@ -54,6 +50,9 @@ With OTHER, what another peer has kept, the digests of the two are compared. It 
 			if p.Index != 0 {
 				return errors.New("a value is not what it should be")
 			}
+			if damage := damageOf(past, other); damage != nil {
+				return exit.Fail(exit.Usage, "%w, and nothing behind that was compared", damage)
+			}
 			if other == nil {
 				r.Hint("if other peers have another value, compare with one: starling --address PEER journal export FILE, and "+
 					"starling journal bisect %s FILE", args[0])
@@ -61,6 +60,14 @@ With OTHER, what another peer has kept, the digests of the two are compared. It 
 			return nil
 		},
 	}
+}
+
+// damageOf says which of two pasts is damaged, and where; other may be nil.
+func damageOf(past, other *archive.Archive) error {
+	if damage := past.Damage(); damage != nil || other == nil {
+		return damage
+	}
+	return other.Damage()
 }
 
 // partingText tells people where a past parts from another, or from what this program makes of its entries.

@@ -114,8 +114,8 @@ has volumes there stays with them. What still runs there after the deadline is s
 			switch {
 			case off && watch:
 				return usage.Error(command, errors.New("--off has nothing to --watch"))
-			case deadline < 0:
-				return usage.Error(command, fmt.Errorf("--deadline must not be negative, is %v", deadline))
+			case deadline < 0 || deadline > client.DrainDeadlineMax:
+				return usage.Error(command, fmt.Errorf("--deadline must be 0s to %v, is %v", client.DrainDeadlineMax, deadline))
 			}
 			peer, err := r.Dial()
 			if err != nil {

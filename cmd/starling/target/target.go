@@ -29,7 +29,7 @@ func JobName(text string) string {
 
 // form matches what tables show, JOB.TASK[3] and JOB.TASK[3]#4711, and also JOB/TASK, JOB/TASK[3] and JOB/TASK/3. JOB
 // may have the path of its pool: analytics/etl/nightly.
-const form = `^([\w-]+(?:/[\w-]+)*)(?:\.([\w-]+))?(?:[[/](\d{1,9})\]?(#\d+)?)?$`
+const form = `^([\w-]+(?:/[\w-]+)*)(?:\.([\w-]+))?(?:(?:\[(\d{1,9})\]|/(\d{1,9}))(#\d+)?)?$`
 
 // Parse returns what the text may mean, the reading with the longest name of a job first: of "a/b" only the
 // cluster's jobs tell whether it is a job or a task.
@@ -38,7 +38,7 @@ func Parse(text string) ([]Target, error) {
 	if parts == nil {
 		return nil, badTarget(text)
 	}
-	path, task, number, order := parts[1], parts[2], parts[3], parts[4]
+	path, task, number, order := parts[1], parts[2], parts[3]+parts[4], parts[5]
 	above, last := cutLast(path)
 	switch {
 	case task != "":

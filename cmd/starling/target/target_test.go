@@ -31,7 +31,8 @@ func TestTarget(t *testing.T) {
 		}
 	}
 	for _, text := range []string{"", "/", "web/", "/web", "a//b", "web[3]", "web.a.b", "web.server/3/4", "web/server[",
-		"web/server[x]", "web/server[99999999999]", "web server", "web#1"} {
+		"web/server[x]", "web/server[99999999999]", "web server", "web#1",
+		"web.server[3", "web.server/3]", "web/server[3#4"} {
 		if got, err := Parse(text); err == nil {
 			t.Errorf("%q: got %+v, want an error", text, got)
 		}

@@ -45,7 +45,7 @@ func newFileList(r *remote.Remote) *cobra.Command {
 		Short:             "List the files of an instance",
 		Long:              "List what a folder of an instance holds.\n\n" + whoseFiles,
 		Example:           "  starling alloc fs ls web.server[2]\n  starling alloc fs ls db /var/log",
-		Args:              cobra.RangeArgs(1, 2),
+		Args:              usage.Arguments(1, 2),
 		ValidArgsFunction: target.Complete(r),
 		RunE: r.Asking(func(ctx context.Context, peer *client.Client, args []string) error {
 			path := ""
@@ -93,7 +93,7 @@ func newFileCat(r *remote.Remote) *cobra.Command {
 		Short:             "Print a file of an instance",
 		Long:              "Print what a file of an instance holds.\n\n" + whoseFiles,
 		Example:           "  starling alloc fs cat web.server[2] config/web.toml",
-		Args:              cobra.ExactArgs(2),
+		Args:              usage.Arguments(2, 2),
 		ValidArgsFunction: target.Complete(r),
 		RunE: dialed(r, func(ctx context.Context, peer *client.Client, args []string) error {
 			f, err := open(ctx, r, peer, args[0])
@@ -115,7 +115,7 @@ func newFileGet(r *remote.Remote) *cobra.Command {
 		Long: "Fetch a file of an instance, or a folder with all that is in it, but for links, to this machine: as TO, or else under its own\n" +
 			"name in the present folder. What is there already is not replaced.\n\n" + whoseFiles,
 		Example:           "  starling alloc fs get train.worker[0] checkpoints ./checkpoints",
-		Args:              cobra.RangeArgs(2, 3),
+		Args:              usage.Arguments(2, 3),
 		ValidArgsFunction: target.Complete(r),
 		RunE: dialed(r, func(ctx context.Context, peer *client.Client, args []string) error {
 			f, err := open(ctx, r, peer, args[0])

@@ -16,6 +16,7 @@ import (
 	"starling/cmd/starling/exit"
 	"starling/cmd/starling/files"
 	"starling/cmd/starling/remote"
+	"starling/cmd/starling/usage"
 	"starling/terms"
 )
 
@@ -38,7 +39,7 @@ newest version have it. With --to the value of an earlier version that is kept c
 
 ` + whichSecret,
 		Example:           "  starling secret rotate team/db-password new-password\n  starling secret rotate team/db-password --to 3",
-		Args:              cobra.RangeArgs(1, 2),
+		Args:              usage.Arguments(1, 2),
 		ValidArgsFunction: completeSecrets(r),
 	}
 	rotate.RunE = func(command *cobra.Command, args []string) error {

@@ -42,7 +42,7 @@ kept, so that a task may name one: a version that a job names which has not fini
 
 ` + whichSecret,
 		Example: "  printf %s \"$PASSWORD\" | starling secret put team/db-password\n  starling secret put tls-key server.key",
-		Args:    cobra.RangeArgs(1, 2),
+		Args:    usage.Arguments(1, 2),
 		RunE: func(command *cobra.Command, args []string) error {
 			value, err := files.Secret(append(args, "-")[1], command.InOrStdin())
 			if err != nil {

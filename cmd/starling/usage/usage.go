@@ -60,6 +60,16 @@ func OneArgument(what string) cobra.PositionalArgs {
 	}
 }
 
+// Arguments wants as many arguments as the line of the command's use says.
+func Arguments(least, most int) cobra.PositionalArgs {
+	return func(command *cobra.Command, args []string) error {
+		if len(args) < least || len(args) > most {
+			return Error(command, fmt.Errorf("write %s: got %d arguments", command.UseLine(), len(args)))
+		}
+		return nil
+	}
+}
+
 // AtMostOne wants one argument or none.
 func AtMostOne(what string) cobra.PositionalArgs {
 	return func(command *cobra.Command, args []string) error {

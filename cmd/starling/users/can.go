@@ -12,6 +12,7 @@ import (
 	"starling/api/door"
 	"starling/cmd/starling/exit"
 	"starling/cmd/starling/remote"
+	"starling/cmd/starling/usage"
 	"starling/rights"
 )
 
@@ -30,7 +31,7 @@ NAME@NODE. The exit status is 0 if that one may, and 6 if not.
 What can be asked: ` + strings.Join(verbs, ", ") + ".",
 		Example: `  starling can alice stop ml/train --why
   starling can root@a drain b`,
-		Args: cobra.RangeArgs(2, 3),
+		Args: usage.Arguments(2, 3),
 		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 			var names []string
 			for _, v := range rights.Verbs() {
