@@ -46,7 +46,7 @@ func (c *diagnosis) reason(p *queueForecast) string {
 	case c.offers == 0 || c.possible == 0:
 		return c.shortage()
 	case c.e.task.Unsuited:
-		return "its gang is larger than all nodes could run even if they were empty"
+		return wording.Unsuited(c.e.job.HasGang())
 	case c.e.crowded():
 		return fmt.Sprintf("waits for the end of others: %d run, and no more may at a time", c.e.spec.MaxRunning)
 	case c.leaving(p) > 0:

@@ -199,3 +199,11 @@ func Lines[T any](all []T, what string, line func(T) string) []string {
 	}
 	return result
 }
+
+// Unsuited says that no nodes could ever run a task as they are.
+func Unsuited(isGang bool) string {
+	if isGang {
+		return "nodes could not run its gang together even if they were empty"
+	}
+	return "no node that takes work could run it even if it were empty"
+}
