@@ -227,7 +227,7 @@ func newStop(r *remote.Remote) *cobra.Command {
 		Use:   "stop NAME...",
 		Short: "Stop jobs for good",
 		Long: `Stop jobs for good and wait until all of them has ended: instances leave DNS and all lists of
-addresses, get SIGTERM after the stop_delay of their job file, and SIGKILL after its stop_grace.
+addresses, get their stop_signal (SIGTERM) after the stop_delay of their job file, and SIGKILL after its stop_grace.
 
 What volumes hold is kept, and a job that is run under the same name finds it: "starling volume ls" lists it.
 A NAME with * or ? stands for all jobs that it matches, after a question.`,
