@@ -83,11 +83,14 @@ func newKey() (*ecdsa.PrivateKey, error) {
 	return key, nil
 }
 
+// ErrNobody tells that nobody can be called so.
+var ErrNobody = errors.New("the name cannot be one")
+
 // Sign returns a certificate for the owner of a key, in DER. It never ends later than the authority.
 func (a *Authority) Sign(key crypto.PublicKey, who Identity, life time.Duration) ([]byte, error) {
 	who.Cluster = a.cluster
 	if reason := who.Problem(); reason != "" {
-		return nil, errors.New(reason)
+		return nil, fmt.Errorf("%w: %s", ErrNobody, reason)
 	}
 	if a.instances != (who.Kind == access.OfInstance) {
 		return nil, fmt.Errorf("%s does not sign for %s", a.Certificate.Subject.CommonName, who)

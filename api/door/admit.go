@@ -229,8 +229,11 @@ func admit[Q, A any](w http.ResponseWriter, r *http.Request, method string, do f
 	}
 	if err != nil {
 		code := wire.Denied
-		if errors.Is(err, trust.ErrNotKeeper) {
+		switch {
+		case errors.Is(err, trust.ErrNotKeeper):
 			code = wire.Conflict
+		case errors.Is(err, trust.ErrNobody):
+			code = wire.Invalid
 		}
 		WriteFailure(w, http.StatusForbidden, &wire.Failure{Code: code, Reason: err.Error()})
 		return

@@ -234,7 +234,7 @@ func why(ctx context.Context, r *remote.Remote, t target.Target) (*starlingv1.Wh
 	}
 	status, err := target.Known(ctx, peer, t.Job)
 	if err == nil {
-		err = t.Check(status)
+		err = t.CheckInstance(status)
 	}
 	answer.Findings = slices.DeleteFunc(answer.GetFindings(),
 		func(f *starlingv1.Finding) bool { return f.GetTask() != "" && f.GetTask() != t.Task })

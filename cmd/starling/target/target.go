@@ -2,6 +2,7 @@
 package target
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
@@ -101,6 +102,23 @@ func (t Target) Check(answer *starlingv1.JobStatusResponse) error {
 		return nil
 	}
 	return fmt.Errorf("job %s has no task %s: there are %s", t.Job, t.Task, strings.Join(names, ", "))
+}
+
+// CheckInstance is an error if the job has no such task or instance, or the instance another allocation by now.
+func (t Target) CheckInstance(answer *starlingv1.JobStatusResponse) error {
+	err := t.Check(answer)
+	if err != nil || t.Number < 0 {
+		return err
+	}
+	slot := t.Find(answer)
+	switch {
+	case slot == nil:
+		return fmt.Errorf("job %s has no instance %s", t.Job, t)
+	case t.Allocation != "" && slot.GetAllocation() != t.Allocation:
+		return fmt.Errorf("%s is not the allocation of %s any more: that is %s", t.Allocation, t,
+			cmp.Or(slot.GetAllocation(), "none"))
+	}
+	return nil
 }
 
 // Choose returns the instances that are meant.

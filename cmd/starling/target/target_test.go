@@ -1,8 +1,11 @@
 package target
 
 import (
+	"fmt"
 	"slices"
 	"testing"
+
+	starlingv1 "starling/api/v1"
 )
 
 func TestTarget(t *testing.T) {
@@ -35,6 +38,31 @@ func TestTarget(t *testing.T) {
 		"web.server[3", "web.server/3]", "web/server[3#4"} {
 		if got, err := Parse(text); err == nil {
 			t.Errorf("%q: got %+v, want an error", text, got)
+		}
+	}
+}
+
+func TestCheckInstance(t *testing.T) {
+	answer := &starlingv1.JobStatusResponse{
+		Tasks: []*starlingv1.Task{{Name: "server"}},
+		Slots: []*starlingv1.Slot{{Task: "server", Number: 0, Allocation: "web.server[0]#9"}, {Task: "server", Number: 1}},
+	}
+	for text, want := range map[string]string{
+		"web.server":      "",
+		"web.server[0]":   "",
+		"web.server[0]#9": "",
+		"web.server[1]":   "",
+		"web.worker[0]":   "job web has no task worker: there are server",
+		"web.server[2]":   "job web has no instance web.server[2]",
+		"web.server[0]#7": "web.server[0]#7 is not the allocation of web.server[0] any more: that is web.server[0]#9",
+		"web.server[1]#7": "web.server[1]#7 is not the allocation of web.server[1] any more: that is none",
+	} {
+		readings, err := Parse(text)
+		if err == nil {
+			err = readings[0].CheckInstance(answer)
+		}
+		if got := fmt.Sprint(err); got != want && (err != nil || want != "") {
+			t.Errorf("%s: got %q, want %q", text, got, want)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package users
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -35,6 +36,9 @@ tokens and renew certificates: the first one, and those that join with a token o
 		Args: usage.NoArguments,
 		RunE: func(command *cobra.Command, args []string) error {
 			lasts, err := duration(command, "life", life)
+			if err == nil && request.Uses == 0 {
+				err = usage.Error(command, errors.New("--uses must be 1 or more"))
+			}
 			if err != nil {
 				return err
 			}
