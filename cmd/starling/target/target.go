@@ -111,8 +111,11 @@ func (t Target) CheckInstance(answer *starlingv1.JobStatusResponse) error {
 		return err
 	}
 	slot := t.Find(answer)
+	isOf := func(task *starlingv1.Task) bool {
+		return (t.Task == "" || task.GetName() == t.Task) && uint32(t.Number) < task.GetCounts().GetDesired()
+	}
 	switch {
-	case slot == nil:
+	case slot == nil && !slices.ContainsFunc(answer.GetTasks(), isOf): // what was never placed has no slot
 		return fmt.Errorf("job %s has no instance %s", t.Job, t)
 	case t.Allocation != "" && slot.GetAllocation() != t.Allocation:
 		return fmt.Errorf("%s is not the allocation of %s any more: that is %s", t.Allocation, t,

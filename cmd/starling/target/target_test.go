@@ -44,8 +44,8 @@ func TestTarget(t *testing.T) {
 
 func TestCheckInstance(t *testing.T) {
 	answer := &starlingv1.JobStatusResponse{
-		Tasks: []*starlingv1.Task{{Name: "server"}},
-		Slots: []*starlingv1.Slot{{Task: "server", Number: 0, Allocation: "web.server[0]#9"}, {Task: "server", Number: 1}},
+		Tasks: []*starlingv1.Task{{Name: "server", Counts: &starlingv1.Counts{Desired: 2}}},
+		Slots: []*starlingv1.Slot{{Task: "server", Allocation: "web.server[0]#9"}},
 	}
 	for text, want := range map[string]string{
 		"web.server":      "",
