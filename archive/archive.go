@@ -237,9 +237,9 @@ func OpenPast(path string, knows rules.Number) (*Archive, error) {
 
 // Damage is where the past can be read no further, though more follows; nil if it can be read to its end.
 func (a *Archive) Damage() error {
-	for i := range a.segments {
-		if a.segments[i].damage != nil {
-			return a.segments[i].damage
+	for _, s := range a.local() {
+		if s.damage != nil {
+			return s.damage
 		}
 	}
 	return nil

@@ -459,3 +459,12 @@ func TestPeerThatTakesNoMoreIsNotMissing(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// TestDrainDeadline refuses what a request cannot hold before anything is asked.
+func TestDrainDeadline(t *testing.T) {
+	for _, deadline := range []time.Duration{-time.Second, client.DrainDeadlineMax + time.Millisecond} {
+		if _, err := new(client.Client).DrainNode(t.Context(), "a", deadline); err == nil {
+			t.Errorf("%v: got no error", deadline)
+		}
+	}
+}

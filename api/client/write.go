@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"strconv"
 	"time"
@@ -142,10 +143,13 @@ func (c *Client) RaiseRules(ctx context.Context, version rules.Number) (*starlin
 // DrainDeadlineMax bounds the deadline of a drain.
 const DrainDeadlineMax = math.MaxUint32 * time.Millisecond
 
-// DrainNode moves what runs on a node to others; what still runs there after the deadline is stopped. The deadline is 0
-// to DrainDeadlineMax.
+// DrainNode moves what runs on a node to others; what still runs there after the deadline is stopped. A deadline that
+// is not 0 to DrainDeadlineMax is an error.
 func (c *Client) DrainNode(ctx context.Context, node terms.NodeName,
 	deadline time.Duration) (*starlingv1.DrainNodeResponse, error) {
+	if deadline < 0 || deadline > DrainDeadlineMax {
+		return nil, fmt.Errorf("the deadline of a drain must be 0s to %v, is %v", DrainDeadlineMax, deadline)
+	}
 	request := &starlingv1.DrainNodeRequest{
 		RequestId: c.requestID("DrainNode", string(node)),
 		Node:      string(node), Drain: true, DeadlineMillis: uint32(deadline.Milliseconds()),
