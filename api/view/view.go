@@ -11,6 +11,7 @@ import (
 	"starling/cluster/facts"
 	"starling/cluster/workload"
 	"starling/schedule/explain"
+	"starling/schedule/explain/brief"
 	"starling/schedule/preempt"
 	"starling/terms"
 )
@@ -85,7 +86,7 @@ func Task(j *workload.Job, number int) *starlingv1.Task {
 	t := j.Tasks[number]
 	m := &starlingv1.Task{
 		Name: string(t.Name), Counts: counts(j, t), Preemption: preemptionMessage(&t.Preemption), State: taskState(j, number),
-		Follows: explain.Follows(j, number), Changes: taskChanges(j, t),
+		Follows: brief.Follows(j, number), Changes: taskChanges(j, t),
 	}
 	if t.Seal != (facts.Seal{}) {
 		slot := terms.SlotName{Job: j.Name(), Task: t.Name, Index: t.Seal.Index}
@@ -168,7 +169,7 @@ func Slots(state *cluster.State, r facts.SlotRef) []*starlingv1.Slot {
 func Slot(state *cluster.State, r facts.SlotRef) *starlingv1.Slot {
 	slot, _ := state.SlotAt(r)
 	m := Seat(state, r)
-	m.WaitsFor = explain.Slot(state.Job(r.Job), int(r.Task), r, slot)
+	m.WaitsFor = brief.Slot(state.Job(r.Job), int(r.Task), r, slot)
 	return m
 }
 

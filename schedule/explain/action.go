@@ -6,6 +6,7 @@ import (
 	"starling/cluster"
 	"starling/cluster/facts"
 	"starling/cluster/workload"
+	"starling/schedule/explain/brief"
 	"starling/schedule/explain/wording"
 	"starling/terms/lifecycle"
 )
@@ -148,23 +149,9 @@ func (e *explainer) decided(slots []held) Finding {
 	return f
 }
 
-// Follows says what a policy does later because a task is complete, as in "restart_job at 06:00:05 UTC (policy of the
-// job)"; "" if none does.
-func Follows(j *workload.Job, task int) string {
-	p, ofJob, ok := j.Policy(task, lifecycle.TaskCompleted, 0)
-	due := j.Tasks[task].Completion.Due
-	switch {
-	case due == 0 || !ok:
-		return ""
-	case ofJob:
-		return fmt.Sprintf("%s at %s (policy of the job)", p.Action, wording.Clock(due))
-	}
-	return fmt.Sprintf("%s at %s (policy of the task)", p.Action, wording.Clock(due))
-}
-
 // completed explains a task that is complete, of which a policy is to be followed.
 func (e *explainer) completed() (f Finding, follows bool) {
-	text := Follows(e.job, e.number)
+	text := brief.Follows(e.job, e.number)
 	return Finding{Task: e.task.Name,
 		Reason: "all instances have succeeded, and what a policy says follows later: " + text,
 		Until:  e.task.Completion.Due}, text != ""

@@ -9,6 +9,7 @@ import (
 	"starling/cluster/workload"
 	"starling/schedule/entitle"
 	"starling/schedule/entitle/explanation"
+	"starling/schedule/explain/suitable"
 	"starling/schedule/explain/wording"
 	"starling/terms"
 	"starling/terms/pool"
@@ -120,28 +121,8 @@ const nodesMax = 24
 func (c *diagnosis) smaller() hint {
 	node := c.misses[0].node
 	text := fmt.Sprintf("a task that needs no more than %s has", node.Name)
-	around := &nodeView{c.e.s, c.e.spec, node}
-	_, exclusive := node.Offer.Attribute(terms.ExclusiveAttribute)
 	return ofJob(text, func(_ *terms.Job, t *terms.Task) {
-		for k := range t.Resources {
-			t.Resources[k] = min(t.Resources[k], node.Offer.Capacity[k])
-		}
-		t.Constraints, t.Devices, t.Ports = slices.Clone(t.Constraints), slices.Clone(t.Devices), slices.Clone(t.Ports)
-		for i := len(t.Constraints) - 1; i >= 0; i-- {
-			if k := &t.Constraints[i]; !k.Social() && !k.Holds(around) && !(exclusive && k.Mentions(terms.ExclusiveAttribute)) {
-				t.Constraints = slices.Delete(t.Constraints, i, i+1)
-			}
-		}
-		for i := len(t.Devices) - 1; i >= 0; i-- {
-			d, offered := &t.Devices[i], node.DeviceOf(t.Devices[i].Kind)
-			if d.Amount = min(d.Amount, terms.WholeDevice*terms.Millidevices(offered.Count)); d.Amount == 0 ||
-				!d.Takes(offered.Model) {
-				t.Devices = slices.Delete(t.Devices, i, i+1)
-			}
-		}
-		if node.Offer.PortLast == 0 {
-			t.Ports = slices.DeleteFunc(t.Ports, func(p terms.PortRequest) bool { return p.Number == 0 })
-		}
+		suitable.Reduce(t, &suitable.View{State: c.e.s, Task: c.e.spec, Node: node})
 	})
 }
 

@@ -9,6 +9,7 @@ import (
 	"starling/cluster"
 	"starling/cluster/facts"
 	"starling/schedule/explain/shares"
+	"starling/schedule/explain/suitable"
 	"starling/schedule/explain/wording"
 	"starling/schedule/place"
 	"starling/terms"
@@ -259,7 +260,7 @@ func (c *diagnosis) checkDomain(m *miss) {
 
 func (c *diagnosis) checkConstraints(m *miss) {
 	exclusive := false
-	p := &nodeView{c.e.s, c.e.spec, m.node}
+	p := &suitable.View{State: c.e.s, Task: c.e.spec, Node: m.node}
 	for i := range c.e.spec.Constraints {
 		k := &c.e.spec.Constraints[i]
 		exclusive = exclusive || k.Mentions(terms.ExclusiveAttribute)
@@ -267,7 +268,7 @@ func (c *diagnosis) checkConstraints(m *miss) {
 			continue
 		}
 		c.constraints[i]++
-		m.add(!k.Soft && !k.Social(), "%s", p.failing(k))
+		m.add(!k.Soft && !k.Social(), "%s", p.Failing(k))
 	}
 	if value, kept := m.node.Offer.Attribute(terms.ExclusiveAttribute); kept && !exclusive {
 		c.exclusive++
@@ -282,56 +283,6 @@ func (c *diagnosis) checkConstraints(m *miss) {
 // ended tells whether a soft constraint does not hold any more.
 func (c *diagnosis) ended(k *constraint.Constraint) bool {
 	return k.Soft && c.e.s.SoftEnds(c.e.key(), k) <= c.e.s.Time
-}
-
-// nodeView answers constraints about a node.
-type nodeView struct {
-	s    *cluster.State
-	task *terms.Task
-	node *cluster.Node
-}
-
-// Attribute returns the value of an attribute of the node and whether it has it.
-func (p *nodeView) Attribute(name string) (value string, exists bool) {
-	return p.node.Offer.Attribute(name)
-}
-
-// Instances returns how many instances a constraint about a label counts.
-func (p *nodeView) Instances(k *constraint.Constraint) uint32 {
-	return p.s.Instances(p.task, k, p.node)
-}
-
-// failing says what is there instead of what a constraint asks for.
-func (p *nodeView) failing(k *constraint.Constraint) string {
-	var words []string
-	k.EachLeaf(func(leaf *constraint.Constraint) {
-		if leaf.Holds(p) {
-			return
-		}
-		value, exists := p.Attribute(leaf.Attribute)
-		switch {
-		case leaf.Label != "":
-			words = append(words, fmt.Sprintf("%s with %s=%s%s", wording.Plural(int(p.Instances(leaf)), "instance", "instances"),
-				leaf.Label, leaf.Values[0], p.around(leaf)))
-		case exists:
-			words = append(words, fmt.Sprintf("%s is %s", leaf.Attribute, value))
-		default:
-			words = append(words, "has no "+leaf.Attribute)
-		}
-	})
-	return strings.Join(words, ", ")
-}
-
-// around says where a constraint counts.
-func (p *nodeView) around(k *constraint.Constraint) string {
-	value, exists := p.Attribute(k.Within)
-	switch {
-	case k.Within == "":
-		return ""
-	case exists:
-		return fmt.Sprintf(" in %s %s", k.Within, value)
-	}
-	return " without " + k.Within
 }
 
 func (c *diagnosis) checkResources(m *miss) {

@@ -1,4 +1,5 @@
-// Package suitable changes the offer of an imagined node until a task may run there.
+// Package suitable says what keeps a task from a node, and changes the offer of an imagined node, or the task, until it
+// may run there.
 package suitable
 
 import (

@@ -1,10 +1,14 @@
-package explain
+// Package brief says in a few words what an instance or a task waits for, as tables show it.
+package brief
 
 import (
+	"fmt"
+
 	"starling/cluster/facts"
 	"starling/cluster/workload"
 	"starling/schedule/explain/wording"
 	"starling/terms"
+	"starling/terms/lifecycle"
 )
 
 // Slot says in a few words what an instance waits for before it is a healthy one of the newest version; "" if for
@@ -76,4 +80,18 @@ func promotion(j *workload.Job) string {
 		return "the other canaries"
 	}
 	return "starling job update promote"
+}
+
+// Follows says what a policy does later because a task is complete, as in "restart_job at 06:00:05 UTC (policy of the
+// job)"; "" if none does.
+func Follows(j *workload.Job, task int) string {
+	p, ofJob, ok := j.Policy(task, lifecycle.TaskCompleted, 0)
+	due := j.Tasks[task].Completion.Due
+	switch {
+	case due == 0 || !ok:
+		return ""
+	case ofJob:
+		return fmt.Sprintf("%s at %s (policy of the job)", p.Action, wording.Clock(due))
+	}
+	return fmt.Sprintf("%s at %s (policy of the task)", p.Action, wording.Clock(due))
 }

@@ -1,11 +1,12 @@
-package explain_test
+package brief_test
 
 import (
 	"testing"
+	"time"
 
 	"starling/cluster"
 	"starling/cluster/facts"
-	"starling/schedule/explain"
+	"starling/schedule/explain/brief"
 	"starling/terms"
 )
 
@@ -15,7 +16,7 @@ func TestSlot(t *testing.T) {
 	tries := facts.Update{State: facts.RollingForward, To: 2}
 	old := facts.Slot{Version: 1, Phase: facts.Running, Health: facts.Healthy}
 	canary := facts.Slot{Version: 2, Phase: facts.Running, Health: facts.Healthy}
-	at := dawn + 5000
+	at := terms.Time(time.Date(2026, 3, 1, 6, 0, 5, 0, time.UTC).UnixMilli())
 	cases := []struct {
 		update facts.Update
 		auto   bool
@@ -55,7 +56,7 @@ func TestSlot(t *testing.T) {
 		s.AddVersion(id, facts.JobVersion{Kind: facts.Submitted, Spec: spec}, nil)
 		s.SetUpdate(id, c.update, 0)
 		r := facts.SlotRef{Job: id, Seat: c.seat}
-		if got := explain.Slot(s.Job(id), 0, r, c.slot); got != c.want {
+		if got := brief.Slot(s.Job(id), 0, r, c.slot); got != c.want {
 			t.Errorf("case %d: got %q, want %q", i, got, c.want)
 		}
 	}
@@ -70,7 +71,7 @@ func TestSlotOfIdleJob(t *testing.T) {
 	}}).ID
 	want := func(task int, want string) {
 		t.Helper()
-		if got := explain.Slot(s.Job(id), task, facts.SlotRef{Job: id, Task: uint16(task)}, facts.Slot{}); got != want {
+		if got := brief.Slot(s.Job(id), task, facts.SlotRef{Job: id, Task: uint16(task)}, facts.Slot{}); got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	}
