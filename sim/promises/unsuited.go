@@ -26,12 +26,21 @@ func (p *Watch) checkUnsuited(s *cluster.State) {
 			if spec == nil || len(spec.Constraints)+len(spec.Devices) > 0 || t.Waits() == 0 || j.Idle(task) {
 				continue
 			}
-			if could := couldRun(s, spec); could == t.Unsuited {
+			if could := couldRun(s, spec); misjudged(t, could) {
 				p.fail("%s.%s waits, could run on an empty node: %t, and asks for no room: %t", j.Name(), t.Name, could, t.Unsuited)
 			}
 		}
 		return true
 	})
+}
+
+// misjudged tells whether a task that waits asks for room although no node could run it, or for none although one could:
+// not if fewer of it may run at a time than wait.
+func misjudged(t *workload.Task, could bool) bool {
+	if could {
+		return t.Unsuited
+	}
+	return t.Asks() > 0
 }
 
 // couldRun tells whether a node that takes work has the resources of a task.
