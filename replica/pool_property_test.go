@@ -13,7 +13,9 @@ import (
 	"starling/command"
 	"starling/replica/report"
 	"starling/schedule/entitle"
+	"starling/sim/promises"
 	"starling/terms"
+	"starling/terms/rules"
 )
 
 // sharing is a machine of forty cores, so that only pools decide, under random jobs in random pools.
@@ -28,10 +30,13 @@ type sharing struct {
 
 func newSharing(seed uint64) *sharing {
 	h := &sharing{rng: rand.New(rand.NewPCG(seed, 7)), s: cluster.NewState(), seq: 1}
+	if seed%2 == 1 {
+		h.s.Rules = rules.Released
+	}
 	node := h.s.EnsureNode("m")
 	h.s.Wrote(node.Index, 1, 1)
 	h.s.SetPeer(node.Index, "m~1")
-	h.s.SetOffer(node.Index, &terms.Offer{Capacity: terms.Resources{40, 40, 0}, Rules: 1})
+	h.s.SetOffer(node.Index, &terms.Offer{Capacity: terms.Resources{40, 40, 0}, Rules: h.s.Rules})
 	change := &command.ChangePools{}
 	for _, path := range []terms.PoolPath{"a", "b", "c", "c/d", "c/e", "default"} {
 		p := terms.NewPool(path)
@@ -154,7 +159,19 @@ func (h *sharing) wrong() (found []string) {
 		}
 		return true
 	})
-	return append(found, h.robbed(entitled)...)
+	return append(append(found, h.robbed(entitled)...), h.taken(&reserved)...)
+}
+
+// taken tells of which kinds something holds what static reservations keep for others.
+func (h *sharing) taken(reserved *terms.Amounts) (found []string) {
+	claimed, capacity := promises.Claimed(h.s), h.s.Capacity()
+	for k, all := range claimed {
+		if h.s.Rules >= rules.StaticKept && reserved[k] <= capacity[k] && all > capacity[k] {
+			found = append(found, fmt.Sprintf("%d of %s is held or kept by static reservations, there are %d", all,
+				terms.Kind(k), capacity[k]))
+		}
+	}
+	return found
 }
 
 // robbed tells who waits, first in its pool and entitled to room, although other pools hold preemptible work beyond

@@ -74,8 +74,7 @@ func (r *reading) fold(s *cluster.State) {
 		reaction.React(peer, s, &reaction.Observed{Now: s.Time + 60_000, Gone: []terms.PeerID{s.Watched(peer)},
 			Offer: s.Node(n).Offer})
 	}
-	admission.AncestorLimitsOf(s, nil)
-	entitle.Entitlements(entitle.Of(s))
+	admission.AncestorLimitsOf(s, entitle.Entitlements(entitle.Of(s)), nil)
 	s.Audit()
 	s.Digest()
 }

@@ -212,9 +212,11 @@ func (w *story) pools(by terms.PeerID, words []string) {
 			continue
 		}
 		path, text, _ := strings.Cut(word, "=")
+		text, static := strings.CutSuffix(text, "/static")
 		values := strings.Split(text, "/")
 		p := terms.NewPool(terms.PoolPath(path))
-		p.Quotas[terms.CPU] = terms.Quota{Reservation: number(values[0]), Limit: number(values[1]), Share: number(values[2])}
+		p.Quotas[terms.CPU] = terms.Quota{Reservation: number(values[0]), Limit: number(values[1]), Share: number(values[2]),
+			Static: static}
 		if p.PreemptionDelayMillis = 0; len(values) > 3 {
 			p.PreemptionDelayMillis = uint32(number(values[3]))
 		}

@@ -260,7 +260,7 @@ func (p *pass) lower(in *preempt.Input, h *head) {
 	for pool := range stopping {
 		stopping[pool] = p.s.StoppingIn(pool)
 	}
-	ancestorLimits, need := admission.AncestorLimitsOf(p.s, stopping), terms.Amounts{}
+	ancestorLimits, need := admission.AncestorLimitsOf(p.s, p.entitled, stopping), terms.Amounts{}
 	if ancestorLimits == nil {
 		return
 	}

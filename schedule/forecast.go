@@ -41,8 +41,8 @@ func NewQueueForecast(s *cluster.State, key facts.TaskKey) (o *QueueForecast, ok
 		return nil, false
 	}
 	s.SetNomination(id, facts.Nomination{}) // what is kept for the job is free to it
-	p := &pass{s: s, left: s.Limits.Placements, gaps: place.NewGaps(s),
-		entitled: entitle.Entitlements(entitle.Of(s)), ancestorLimits: admission.AncestorLimitsOf(s, nil)}
+	p := &pass{s: s, left: s.Limits.Placements, gaps: place.NewGaps(s), entitled: entitle.Entitlements(entitle.Of(s))}
+	p.ancestorLimits = admission.AncestorLimitsOf(s, p.entitled, nil)
 	p.heads = make([][]head, len(p.entitled))
 	o = &QueueForecast{pass: p, job: j, Number: number,
 		Pool: admission.PoolOf(s, number, &p.entitled[number], p.ancestorLimits.Of(number, j.Spec.Revocable))}

@@ -97,7 +97,8 @@ func (p *pass) placeAll() {
 			p.settle(x)
 		}
 		if p.s.Waiting() > 0 {
-			p.entitled, p.ancestorLimits = entitle.Entitlements(entitle.Of(p.s)), admission.AncestorLimitsOf(p.s, nil)
+			p.entitled = entitle.Entitlements(entitle.Of(p.s))
+			p.ancestorLimits = admission.AncestorLimitsOf(p.s, p.entitled, nil)
 			p.round()
 		}
 		p.unblock(p.outgrown)

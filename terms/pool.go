@@ -207,6 +207,11 @@ func (s *Pool) Limited() bool {
 	return slices.ContainsFunc(s.Quotas[:], func(q Quota) bool { return q.Limit != Unlimited })
 }
 
+// Static tells whether the pool keeps a reservation while it is idle.
+func (s *Pool) Static() bool {
+	return slices.ContainsFunc(s.Quotas[:], func(q Quota) bool { return q.Static && q.Reservation > 0 })
+}
+
 // of returns that part of an amount, rounded down; Unlimited for NoPercent.
 func (p Percent) of(amount int64) int64 {
 	if p == NoPercent {

@@ -9,9 +9,11 @@ import (
 	"starling/cluster/gang"
 	"starling/schedule"
 	"starling/schedule/admission"
+	"starling/schedule/entitle"
 	"starling/schedule/entitle/explanation"
 	"starling/schedule/explain/wording"
 	"starling/terms"
+	"starling/terms/pool"
 )
 
 // queueForecast is what is known of work that waits in a pool.
@@ -49,6 +51,7 @@ const (
 	byReservation
 	byControllers
 	byAncestorLimit
+	byStatic
 )
 
 // queueForecast returns what is known of a queue entry of the task; nil if it waits in no pool.
@@ -111,18 +114,22 @@ func (p *queueForecast) free() {
 	}
 }
 
-// lowered returns the limits of pools above that leave less than the pool is entitled to.
+// lowered returns what leaves less than the pool is entitled to: limits of pools above, or static reservations.
 func (p *queueForecast) lowered() (all []bound) {
-	above, _, left, short := admission.AncestorLimitsOf(p.e.s, nil).Short(p.Number, &p.Unit.Need)
+	limits := admission.AncestorLimitsOf(p.e.s, entitle.Entitlements(entitle.Of(p.e.s)), nil)
+	above, _, left, short := limits.Short(p.Number, &p.Unit.Need)
 	if !short {
 		return nil
 	}
 	for k, need := range p.Unit.Need {
 		if need > left[k] && need <= p.Pool.Entitlement.NonSlack[k]-p.Pool.Allocated.NonSlack[k] {
-			spec := &p.e.s.Pools()[above]
-			most := spec.Quotas[k].Limit
-			all = append(all, bound{by: byAncestorLimit, kind: terms.Kind(k), most: most, held: most - left[k], need: need,
-				above: spec.Path})
+			b := bound{by: byStatic, kind: terms.Kind(k), most: max(left[k], 0), need: need}
+			if above != pool.Root {
+				spec := &p.e.s.Pools()[above]
+				b.by, b.most, b.above = byAncestorLimit, spec.Quotas[k].Limit, spec.Path
+				b.held = b.most - left[k]
+			}
+			all = append(all, b)
 		}
 	}
 	return all
@@ -149,6 +156,9 @@ func (p *queueForecast) bound(b *bound) string {
 	case byAncestorLimit:
 		return fmt.Sprintf("the pools below %s may hold %s together and hold %s: another has to give back %s", b.above, most,
 			held,
+			wording.Amount(b.kind, b.missing()))
+	case byStatic:
+		return fmt.Sprintf("static reservations of other pools leave %s: another has to give back %s", most,
 			wording.Amount(b.kind, b.missing()))
 	}
 	return fmt.Sprintf("pool %s is entitled to %s and holds %s: %s more is needed", p.path, most, held, need) +

@@ -19,8 +19,8 @@ import (
 // order, up to the first that the pool does not admit. Gangs that are not whole and jobs that share virtual peers have
 // promises of their own.
 func (m *Model) Idle() string {
-	rooms := m.rooms()
-	entitled, ancestorLimits := entitle.Entitlements(entitle.Of(m.fold)), admission.AncestorLimitsOf(m.fold, nil)
+	rooms, entitled := m.rooms(), entitle.Entitlements(entitle.Of(m.fold))
+	ancestorLimits := admission.AncestorLimitsOf(m.fold, entitled, nil)
 	for _, revocable := range []bool{false, true} {
 		for number := range m.pools {
 			pool := admission.PoolOf(m.fold, number, &entitled[number], ancestorLimits.Of(number, revocable))

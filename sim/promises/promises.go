@@ -41,6 +41,8 @@ type Watch struct {
 	unasked terms.Index
 	// away are the peers that were away with notice after the entry before.
 	away map[facts.NodeIndex]absence
+	// kept is what was held and kept after the entry before.
+	kept kept
 }
 
 // New returns a watch that has seen no entry.
@@ -60,6 +62,7 @@ func (p *Watch) Entry(s *cluster.State, folded *report.Folded) {
 	p.checkReady(s, folded)
 	p.keepsAway(s, folded)
 	p.checkUnsuited(s)
+	p.checkStatic(s)
 	p.drained = map[facts.NodeIndex]facts.Drain{}
 	for _, n := range s.Draining() {
 		p.drained[n] = s.Node(n).Drain

@@ -34,8 +34,8 @@ func (p *Watch) checkUnsuited(s *cluster.State) {
 	})
 }
 
-// misjudged tells whether a task that waits asks for room although no node could run it, or for none although one could:
-// not if fewer of it may run at a time than wait.
+// misjudged tells whether a task asks for room although no node could run it, or for none although one could. What may
+// not run beside others asks for none.
 func misjudged(t *workload.Task, could bool) bool {
 	if could {
 		return t.Unsuited

@@ -177,3 +177,7 @@ func Current[T any](in Number, history []Row[T]) T {
 	}
 	return value
 }
+
+// StaticKept has work wait for others to give way, rather than take what static reservations keep. It shares its number
+// with Successors.
+const StaticKept = Successors
