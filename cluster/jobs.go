@@ -173,7 +173,7 @@ func (s *State) adopt(j *workload.Job, task int, suits func(facts.TaskKey, facts
 	changes := map[uint32]terms.Change{}
 	for i := range j.Versions {
 		if v := j.Versions[i].Number; v != j.Version {
-			changes[v] = j.ChangeOf(task, v)
+			changes[v] = j.ChangeOf(task, v, s.Rules)
 		}
 	}
 	var good, leaving []facts.SlotRef

@@ -11,6 +11,7 @@ import (
 	"starling/replica/report"
 	"starling/rollout"
 	"starling/terms"
+	"starling/terms/rules"
 )
 
 // update brings a new version of a job and begins to move its instances there. An update that runs is over.
@@ -120,19 +121,22 @@ func (f *fold) progressed(j *workload.Job, slot *facts.Slot) {
 	}
 }
 
-// updateDue fails an update that has not got on in time. A first deployment that waits for room has not failed: its
-// time counts only while there is some. An update of what runs fails then as well, for it may go back to what had room.
+// updateDue fails an update that has not got on in time. A first deployment that waits for room has not failed, nor has
+// one that only changes how many instances there are: its time counts only while there is some. Another of what runs
+// fails then as well, for it may go back to what had room.
 // A job that has ended was kept for as long as it says.
 func (f *fold) updateDue(id terms.JobID) {
 	if f.s.Job(id).Finished != 0 {
 		f.s.Expire(id)
 		return
 	}
-	u := f.s.Job(id).Update
-	switch at, tried := f.roomSince(f.s.Job(id)); {
-	case u.From == 0 && !tried:
+	j := f.s.Job(id)
+	u := j.Update
+	patient := u.From == 0 || f.s.Rules >= rules.ScalesWait && j.SpecOf(u.From).Scales(j.Spec)
+	switch at, tried := f.roomSince(j); {
+	case patient && !tried:
 		u.ProgressAt = 0
-	case u.From == 0 && at > u.ProgressAt:
+	case patient && at > u.ProgressAt:
 		u.ProgressAt = at
 	default:
 		f.fail(f.s.Job(id), fmt.Sprintf("no instance became healthy for %d s",

@@ -1,6 +1,11 @@
 package facts
 
-import "starling/terms"
+import (
+	"slices"
+
+	"starling/terms"
+	"starling/terms/rules"
+)
 
 // UpdateState is how far an update is.
 type UpdateState uint8
@@ -97,4 +102,11 @@ type JobVersion struct {
 	// SpecHash is the fingerprint of Spec, SpecBytes how much that takes.
 	SpecHash  uint64
 	SpecBytes int64
+}
+
+// TakenBack tells whether an update that failed went back from a version to one before it.
+func TakenBack(versions []JobVersion, number uint32, in rules.Number) bool {
+	return in >= rules.RestartsUndone && slices.ContainsFunc(versions, func(v JobVersion) bool {
+		return v.Kind == WentBack && v.Of < number && number < v.Number
+	})
 }

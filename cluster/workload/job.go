@@ -92,7 +92,7 @@ func (j *Job) TaskIndex(name terms.TaskName) int {
 }
 
 // ChangeOf returns what the newest version means for an instance of a task in an earlier version.
-func (j *Job) ChangeOf(task int, version uint32) terms.Change {
+func (j *Job) ChangeOf(task int, version uint32, in rules.Number) terms.Change {
 	now := j.TaskSpecOf(task, j.Version)
 	change := j.TaskSpecOf(task, version).ChangeTo(now)
 	if old := j.SpecOf(version); old != nil {
@@ -101,7 +101,7 @@ func (j *Job) ChangeOf(task int, version uint32) terms.Change {
 	for i := range j.Versions {
 		v := &j.Versions[i]
 		if change != terms.Replace && v.Kind == facts.Restarted && v.Number > version &&
-			(v.Task == "" || v.Task == now.Name) {
+			(v.Task == "" || v.Task == now.Name) && !facts.TakenBack(j.Versions, v.Number, in) {
 			return terms.Replace
 		}
 	}

@@ -195,16 +195,22 @@ func (j *Job) newest() *terms.Job { return j.versions[len(j.versions)-1].Spec }
 
 func (j *Job) version() uint32 { return j.versions[len(j.versions)-1].Number }
 
+// spec returns what the job is in a version, 0 for the newest; nil if that is not kept.
+func (j *Job) spec(version uint32) *terms.Job {
+	for _, v := range j.versions {
+		if v.Number == cmp.Or(version, j.version()) {
+			return v.Spec
+		}
+	}
+	return nil
+}
+
 // spec returns what the task is in a version of the job, 0 for the newest; nil if that has no such task.
 func (t *task) spec(version uint32) *terms.Task {
-	for _, v := range t.job.versions {
-		if v.Number != version && (version != 0 || v.Number != t.job.version()) {
-			continue
-		}
-		for i := range v.Spec.Tasks {
-			if v.Spec.Tasks[i].Name == t.name {
-				return &v.Spec.Tasks[i]
-			}
+	spec := t.job.spec(version)
+	for i := 0; spec != nil && i < len(spec.Tasks); i++ {
+		if spec.Tasks[i].Name == t.name {
+			return &spec.Tasks[i]
 		}
 	}
 	return nil
@@ -325,7 +331,7 @@ func (m *Model) adopt(t *task) {
 	var all []*seat
 	for _, main := range []bool{true, false} {
 		t.each(func(s *seat) {
-			if (s.kind == facts.MainSeat) == main && s.Version != 0 && s.Version != t.job.version() && t.asGood(s.Version) {
+			if (s.kind == facts.MainSeat) == main && s.Version != 0 && s.Version != t.job.version() && m.asGood(t, s.Version) {
 				all = append(all, s)
 			}
 		})
@@ -348,12 +354,11 @@ func (m *Model) adopt(t *task) {
 
 // asGood tells whether an instance of an earlier version is as good as one of the newest, if its node does: it is the
 // same program with the same plugins, and nobody asked for a restart since.
-func (t *task) asGood(version uint32) bool {
+func (m *Model) asGood(t *task, version uint32) bool {
 	for _, v := range t.job.versions {
-		if v.Kind == facts.Restarted && v.Number > version && (v.Task == "" || v.Task == t.name) {
-			return false
-		}
-		if v.Number == version && !reflect.DeepEqual(v.Spec.Plugins, t.job.newest().Plugins) {
+		restarted := v.Kind == facts.Restarted && v.Number > version && (v.Task == "" || v.Task == t.name)
+		if restarted && !facts.TakenBack(t.job.versions, v.Number, m.rules) ||
+			v.Number == version && !reflect.DeepEqual(v.Spec.Plugins, t.job.newest().Plugins) {
 			return false
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"starling/rollout"
 	"starling/terms"
 	"starling/terms/lifecycle"
+	"starling/terms/rules"
 )
 
 // change brings a new version of a job and begins the update to it; one that runs is over.
@@ -222,7 +223,7 @@ func (j *Job) tried() bool {
 	return true
 }
 
-// updateDue fails an update that is late, unless it is the first and what it tries has had no room for so long.
+// updateDue fails an update that is late, unless it changes no program, and what it tries has had no room for so long.
 func (m *Model) updateDue(j *Job) {
 	waits, tried, began := false, false, terms.Time(0)
 	for _, t := range j.tasks {
@@ -236,11 +237,11 @@ func (m *Model) updateDue(j *Job) {
 			}
 		})
 	}
-	switch {
-	case j.update.From == 0 && waits && !tried:
+	switch patient := j.update.From == 0 || m.rules >= rules.ScalesWait && j.spec(j.update.From).Scales(j.newest()); {
+	case patient && waits && !tried:
 		j.update.ProgressAt = 0
 		return
-	case j.update.From == 0 && began > j.update.ProgressAt:
+	case patient && began > j.update.ProgressAt:
 		j.update.ProgressAt = began
 		return
 	}
@@ -255,18 +256,12 @@ func (m *Model) fail(j *Job) {
 		good = u.From
 	}
 	back := u.State == facts.RollingBackward || u.Before == facts.RollingBackward
-	spec := j.newest()
 	m.conclude(j, facts.UpdateFailed)
 	m.dropCanaries(j)
-	if !spec.Update.Rollback || back || good == 0 {
+	if !j.newest().Update.Rollback || back || good == 0 {
 		return
 	}
-	for _, v := range j.versions {
-		if v.Number == good {
-			spec = v.Spec
-		}
-	}
-	m.addVersion(j, facts.JobVersion{Kind: facts.WentBack, Of: good, Spec: spec})
+	m.addVersion(j, facts.JobVersion{Kind: facts.WentBack, Of: good, Spec: j.spec(good)})
 	m.retry(j)
 	m.daemons(j)
 	u.State, u.Before, u.From, u.To = facts.RollingBackward, facts.NoUpdate, u.To, j.version()

@@ -178,6 +178,14 @@ func Current[T any](in Number, history []Row[T]) T {
 	return value
 }
 
+// RestartsUndone has a restart that failed, and went back to a version before it, ask for nothing of what never was
+// restarted. It shares its number with Successors.
+const RestartsUndone = Successors
+
+// ScalesWait has an update that only changes how many instances there are wait for room as a first deployment does. It
+// shares its number with Successors.
+const ScalesWait = Successors
+
 // StaticKept has work wait for others to give way, rather than take what static reservations keep. It shares its number
 // with Successors.
 const StaticKept = Successors
