@@ -34,9 +34,8 @@ type QueueForecast struct {
 // NewQueueForecast returns that of a queue entry of a task that waits in a pool; ok is false for others. It changes s.
 func NewQueueForecast(s *cluster.State, key facts.TaskKey) (o *QueueForecast, ok bool) {
 	id, task := key.Split()
-	j := s.Job(id)
+	j := asks(s, id)
 	number := s.PoolOf(j)
-	s.SetUnsuited(id, task, false) // it is told as if it asked
 	if number < 0 || !s.Queued(key) {
 		return nil, false
 	}
@@ -54,6 +53,14 @@ func NewQueueForecast(s *cluster.State, key facts.TaskKey) (o *QueueForecast, ok
 	gate := admission.New(&o.Pool)
 	o.head.entitled = gate.Entitled(&o.Unit) > gate.Room(&o.Unit)
 	return o, true
+}
+
+// asks returns a job whose tasks ask for room although no nodes could run them: so it is told of all that waits.
+func asks(s *cluster.State, id terms.JobID) *workload.Job {
+	for task := range s.Job(id).Tasks {
+		s.SetUnsuited(id, task, false)
+	}
+	return s.Job(id)
 }
 
 // Queue is what waits in a pool, as work in it finds it.
@@ -132,6 +139,7 @@ type GangRoom struct {
 // RoomOfGang returns the room for the gang of a job. It changes s.
 func RoomOfGang(s *cluster.State, j *workload.Job) GangRoom {
 	s.SetNomination(j.ID, facts.Nomination{})
+	j = asks(s, j.ID)
 	p := &pass{s: s, left: s.Limits.Placements, gaps: place.NewGaps(s), all: make([]int, s.RoomPages())}
 	for page := range p.all {
 		p.all[page] = page

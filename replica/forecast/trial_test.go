@@ -158,6 +158,10 @@ var deeds = []struct {
 		func(h *crowd, j *workload.Job, task int, words []string) bool {
 			return h.more(j, task, number(words[1]))
 		}},
+	{"like", regexp.MustCompile(`^another node like (\w+)$`),
+		func(h *crowd, _ *workload.Job, _ int, words []string) bool {
+			return h.other(h.s.NodeOf(terms.NodeName(words[1])).Offer.Capacity)
+		}},
 	{"nodes", regexp.MustCompile(`^nodes with (\S+ ?[A-Za-z]* ?)(cpu|memory) more$`),
 		func(h *crowd, j *workload.Job, task int, words []string) bool {
 			k, amount := quantity(words[1], words[2])
@@ -389,7 +393,7 @@ func TestHintsHelp(t *testing.T) {
 		})
 	}
 	t.Logf("done: %v; wrong: %v", helped, wrong)
-	for _, kind := range []string{"node", "gang nodes", "nodes", "less", "end", "priority", "gang", "max_running",
+	for _, kind := range []string{"node", "gang nodes", "like", "nodes", "less", "end", "priority", "gang", "max_running",
 		"preemptible", "revocable",
 		"reservation", "limit", "share"} {
 		if helped[kind] == 0 && !testing.Short() {

@@ -20,6 +20,7 @@ import (
 	"starling/terms"
 	"starling/terms/access"
 	"starling/terms/pool"
+	"starling/terms/rules"
 )
 
 // dawn is the time at which every story begins.
@@ -37,6 +38,7 @@ var dawn = terms.Time(time.Date(2026, 3, 1, 6, 0, 0, 0, time.UTC).UnixMilli())
 //	slot JOB.TASK[N] PHASE [ended=ByItself] [exit=1] [failures=2] [after=90s] [said=WORDS] [tied=true]
 //	stop JOB
 //	later 30s                    time passes
+//	newest                       the newest rules are in force
 //	unfinished                   work was left over
 //	why JOB                      what explain finds; the peer of a node called slow says that starts wait for input
 type story struct{ s *cluster.State }
@@ -70,6 +72,8 @@ func TestStories(t *testing.T) {
 				st.s.StopJob(st.job(t, d).ID)
 			case "later":
 				st.s.Time += millis(t, d.CmdArgs[0].Key)
+			case "newest":
+				st.s.Rules = rules.Released
 			case "unfinished":
 				st.s.Unfinished = true
 			case "why":

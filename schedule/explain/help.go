@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"starling/cluster"
 	"starling/cluster/facts"
 	"starling/cluster/workload"
 	"starling/schedule/entitle"
@@ -34,6 +35,8 @@ func (c *diagnosis) help(p *queueForecast) (all, more hints) {
 		all = append(p.admission(), p.advantage()...)
 	}
 	switch room := c.room(p); {
+	case c.e.task.Unsuited:
+		all = append(hints{room}, all...)
 	case p.reason() != "":
 		more = hints{room}
 	case c.able == 0 || p.gathers():
@@ -45,7 +48,9 @@ func (c *diagnosis) help(p *queueForecast) (all, more hints) {
 // room says what may make room on nodes.
 func (c *diagnosis) room(p *queueForecast) (group []hint) {
 	if p.gathers() {
-		return c.more(p.gang.Members-p.gang.Fit, "that one of its gang needs")
+		c.roomiest = terms.EnvVar{Name: p.gang.Attribute, Value: p.gang.Value}
+		missing := p.gang.Members - p.gang.Fit
+		return append(c.alike(missing), c.more(missing, "that one of its gang needs")...)
 	}
 	group = append(group, c.more(1, "it needs")...)
 	if len(c.misses) > 0 && c.misses[0].hard == 0 {
@@ -112,6 +117,28 @@ func (c *diagnosis) more(count uint32, needs string) []hint {
 		all = append(all, c.another(text, count))
 	}
 	return chain(all)
+}
+
+// alike is a hint at one node like the largest where its gang has the most room, if that lacks room for several.
+func (c *diagnosis) alike(missing uint32) []hint {
+	var best *cluster.Node
+	for n := range c.s.Nodes() {
+		node := c.s.Node(facts.NodeIndex(n))
+		if node.Offer == nil {
+			continue
+		}
+		value, _ := node.Offer.Attribute(c.roomiest.Name)
+		if value == c.roomiest.Value && (best == nil ||
+			slices.Compare(node.Offer.Capacity[:], best.Offer.Capacity[:]) > 0) {
+			best = node
+		}
+	}
+	if missing < 2 || best == nil {
+		return nil
+	}
+	o := *best.Offer
+	o.AwayUntil = 0
+	return []hint{{text: fmt.Sprintf("another node like %s", best.Name), trial: Trial{Nodes: []terms.Offer{o}}}}
 }
 
 // nodesMax bounds the nodes that join in a trial.

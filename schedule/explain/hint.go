@@ -43,11 +43,15 @@ func (e *explainer) verified(all, more hints) (lines []string) {
 	if e.try == nil {
 		return nil
 	}
-	v := &verifying{e: e}
+	v, nodes := &verifying{e: e}, false
 	for _, group := range all {
 		for i := range group {
-			if line := v.alone(&group[i]); line != "" && !slices.Contains(lines, line) {
-				lines = append(lines, line)
+			h := &group[i]
+			if nodes && h.trial.Nodes != nil {
+				continue // fewer nodes help
+			}
+			if line := v.alone(h); line != "" && !slices.Contains(lines, line) {
+				lines, nodes = append(lines, line), nodes || h.trial.Nodes != nil
 			}
 		}
 	}

@@ -16,6 +16,9 @@ func (c *diagnosis) offer(instances int64, brought terms.Amounts) terms.Offer {
 		o.Attributes = slices.Clone(c.misses[0].node.Offer.Attributes)
 	}
 	o.Attributes = slices.DeleteFunc(o.Attributes, func(a terms.EnvVar) bool { return a.Name == terms.ExclusiveAttribute })
+	if c.roomiest.Value != "" {
+		suitable.Set(&o, c.roomiest.Name, c.roomiest.Value)
+	}
 	for _, t := range c.beside(brought == terms.Amounts{}) {
 		for i := range t.Constraints {
 			suitable.Satisfy(&o, &t.Constraints[i])

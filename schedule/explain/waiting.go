@@ -68,12 +68,16 @@ func (c *diagnosis) reason(p *queueForecast) string {
 	return "waits for room" + c.there() + ": " + c.shortage()
 }
 
-// there says in which domain the job is, such as " in rack r1", if that bounds where the others may be.
+// there says in which domain the job is, such as " in rack r1", if that bounds where the others may be, or in which one
+// there is room for the most of its gang.
 func (c *diagnosis) there() string {
-	if c.home == "" {
-		return ""
+	switch {
+	case c.home != "":
+		return fmt.Sprintf(" in %s %s", c.e.job.Spec.Within, c.home)
+	case c.roomiest.Value != "":
+		return fmt.Sprintf(" in %s %s", c.roomiest.Name, c.roomiest.Value)
 	}
-	return fmt.Sprintf(" in %s %s", c.e.job.Spec.Within, c.home)
+	return ""
 }
 
 // shortage says what of the nodes is short.
@@ -93,7 +97,8 @@ func (c *diagnosis) shortage() string {
 
 // crowded tells whether as many instances of the task run as may at a time.
 func (e *explainer) crowded() bool {
-	return e.task.Asks() == 0 && e.spec.MaxRunning > 0 && (!e.served() || e.task.Live() >= e.spec.MaxRunning)
+	return !e.task.Unsuited && e.task.Asks() == 0 && e.spec.MaxRunning > 0 &&
+		(!e.served() || e.task.Live() >= e.spec.MaxRunning)
 }
 
 // served tells whether the task runs as many instances as it has virtual peers.
@@ -143,6 +148,8 @@ type diagnosis struct {
 	// home is the domain in which the job is; "" if it may be in any. Outside nodes are in another, or in none.
 	home    string
 	outside int
+	// roomiest is the domain that has room for the most of its gang, if that must be in one.
+	roomiest terms.EnvVar
 	// kept nodes have room that is kept for others.
 	kept   int
 	misses []miss

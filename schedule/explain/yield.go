@@ -92,8 +92,8 @@ func (p *queueForecast) yields() *yielding {
 		y.note(p.e)
 		return y
 	}
-	if p.fixed() {
-		return y
+	if p.fixed() || p.e.task.Unsuited {
+		return y // it could not run with what others give
 	}
 	if next, ok := p.Yielding(p.e.job.Spec.Priority); ok {
 		y.next = next
@@ -219,7 +219,7 @@ func (p *queueForecast) contest(c *diagnosis) []string {
 			wording.Some(y.names)))
 	case len(y.next) > 0:
 		all = append(all, y.announce(p)...)
-	case c.possible == 0 || c.able > 0 && p.reason() == "":
+	case c.possible == 0 || p.e.task.Unsuited || c.able > 0 && p.reason() == "":
 		return all // there is nothing that anybody could give
 	case p.fixed():
 		all = append(all, "nothing is asked to give way: that would not raise what bounds it")

@@ -39,7 +39,7 @@ func Satisfy(o *terms.Offer, k *constraint.Constraint) {
 	case k.Label != "":
 		if k.Within != "" && (k.Operator == constraint.Less || k.Operator == constraint.LessOrEqual ||
 			k.Operator == constraint.Equal) {
-			set(o, k.Within, "another")
+			Set(o, k.Within, "another")
 		}
 	case k.Attribute != terms.NodeAttribute:
 		satisfyAttribute(o, k)
@@ -51,21 +51,21 @@ func satisfyAttribute(o *terms.Offer, k *constraint.Constraint) {
 	switch k.Operator {
 	case constraint.Exists:
 		if _, exists := o.Attribute(k.Attribute); !exists {
-			set(o, k.Attribute, "1")
+			Set(o, k.Attribute, "1")
 		}
 	case constraint.NotExists, constraint.NotEqual, constraint.NotIn:
 		o.Attributes = slices.DeleteFunc(o.Attributes, func(a terms.EnvVar) bool { return a.Name == k.Attribute })
 	case constraint.Equal, constraint.In:
-		set(o, k.Attribute, k.Values[0])
+		Set(o, k.Attribute, k.Values[0])
 	default:
 		number, _ := strconv.ParseInt(k.Values[0], 10, 64)
-		set(o, k.Attribute, strconv.FormatInt(number+
+		Set(o, k.Attribute, strconv.FormatInt(number+
 			map[constraint.Operator]int64{constraint.Less: -1, constraint.Greater: 1}[k.Operator], 10))
 	}
 }
 
-// set gives an offer an attribute.
-func set(o *terms.Offer, name, value string) {
+// Set gives an offer an attribute.
+func Set(o *terms.Offer, name, value string) {
 	at, found := slices.BinarySearchFunc(o.Attributes, name,
 		func(a terms.EnvVar, name string) int { return cmp.Compare(a.Name, name) })
 	if !found {
