@@ -12,6 +12,7 @@ import (
 	"starling/api/door"
 	starlingv1 "starling/api/v1"
 	"starling/api/wire"
+	"starling/cluster"
 	"starling/cluster/facts"
 	"starling/cluster/workload"
 	"starling/command"
@@ -156,10 +157,30 @@ func (s *server) SubmitJob(ctx context.Context,
 		if j := before.JobOf(spec.Name); j != nil && isPresent(j, submit) {
 			return &starlingv1.SubmitJobResponse{Index: uint64(before.Index), Job: string(spec.Name), Unchanged: true}, nil
 		}
+		if err := unseenBefore(ctx, before, spec); err != nil {
+			return nil, err
+		}
 		warnings = caution.Of(before, spec, s.backend.Self().Node())
 	}
 	receipt, err := s.submit(ctx, submit)
 	return &starlingv1.SubmitJobResponse{Index: uint64(receipt.Index), Job: string(receipt.Job), Warnings: warnings}, err
+}
+
+// unseenBefore is an error if a job begins to come after one that the caller may not see, whether there is one or not.
+func unseenBefore(ctx context.Context, state *cluster.State, spec *terms.Job) error {
+	if j := state.JobOf(spec.Name); j != nil && j.Finished == 0 && slices.Equal(j.Spec.After, spec.After) {
+		return nil
+	}
+	who := door.CallerOf(ctx)
+	for _, name := range spec.After {
+		need := rights.Need{Role: access.Viewer, Pool: name.Pool()}
+		role := max(who.Role, rights.ByPools(state, who.Subject(), need.Pool))
+		if refusal := rights.RefusalWith(state, who.Subject(), need, role); refusal != "" {
+			return &wire.Failure{Code: wire.Denied, Index: state.Index,
+				Reason: fmt.Sprintf("job %s comes after job %s: %s", spec.Name, name, refusal)}
+		}
+	}
+	return nil
 }
 
 // isPresent tells whether a job is already as it would be.

@@ -78,8 +78,9 @@ func (s *server) JobStatus(ctx context.Context,
 	answer := &starlingv1.JobStatusResponse{
 		Index: uint64(state.Index), Time: timestamp(state.Time), Job: view.Job(j), Spec: wire.Spec(j.Spec),
 	}
+	sees := s.seer(ctx)
 	for i, t := range j.Tasks {
-		answer.Tasks = append(answer.Tasks, view.Task(j, i))
+		answer.Tasks = append(answer.Tasks, taskOf(j, i, sees))
 		if request.GetTask() != "" && request.GetTask() != string(t.Name) || i < int(from.Task) ||
 			answer.NextPageToken != "" {
 			continue
@@ -98,10 +99,19 @@ func (s *server) JobStatus(ctx context.Context,
 	}
 	s.starting(ctx, state, j).Complete(answer.Slots)
 	if request.GetFollowers() {
-		answer.Followers = followers(state, j.Name(), s.seer(ctx))
+		answer.Followers = followers(state, j.Name(), sees)
 	}
 	answer.Grid = view.Grid(state, j, request.GetGrid())
 	return answer, nil
+}
+
+// taskOf says how a task stands, without the name of a job that the caller may not see.
+func taskOf(j *workload.Job, number int, sees func(terms.PoolPath) bool) *starlingv1.Task {
+	m := view.Task(j, number)
+	if by := j.Tasks[number].Preemption.By; m.GetPreemption() != nil && by != j.Name() && !sees(by.Pool()) {
+		m.Preemption.By = ""
+	}
+	return m
 }
 
 // followersMax bounds the jobs after one that an answer names.
@@ -141,7 +151,8 @@ func (s *server) Why(ctx context.Context, request *starlingv1.WhyRequest) (*star
 		return nil, err
 	}
 	defer place.Done()
-	answer.Findings = findings(explain.Job(state, j, starting.Reason, forecast.Tries(state, j.Name())))
+	answer.Findings = findings(explain.Job(state, j, &explain.Reader{Said: starting.Reason,
+		Try: forecast.Tries(state, j.Name()), Sees: s.seer(ctx)}))
 	return answer, nil
 }
 

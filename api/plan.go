@@ -36,6 +36,9 @@ func (s *server) PlanJob(ctx context.Context, request *starlingv1.PlanJobRequest
 	if err != nil {
 		return nil, err
 	}
+	if err := unseenBefore(ctx, state, spec); err != nil {
+		return nil, err
+	}
 	answer := &starlingv1.PlanJobResponse{Index: uint64(state.Index), Job: string(spec.Name), Warnings: warnings}
 	before := state.JobOf(spec.Name)
 	if before != nil && before.Finished != 0 {
@@ -57,7 +60,8 @@ func (s *server) PlanJob(ctx context.Context, request *starlingv1.PlanJobRequest
 	answer.Cut, answer.Complete = f.Cut, f.Complete
 	addWaves(answer, f.Waves, s.seer(ctx))
 	if after := f.End.JobOf(spec.Name); after != nil {
-		answer.Findings = findings(explain.Job(f.End, after, nil, forecast.Tries(f.End, spec.Name)))
+		answer.Findings = findings(explain.Job(f.End, after,
+			&explain.Reader{Try: forecast.Tries(f.End, spec.Name), Sees: s.seer(ctx)}))
 		if before != nil && len(answer.GetChanges()) == 0 {
 			after = before
 		}
@@ -173,7 +177,8 @@ func (s *server) WhatIf(ctx context.Context,
 			Reason: refusedBecause(found.Refused) + found.Refusal.Reason}
 	}
 	answer := difference.WhatIf(request, &found, func(name terms.JobName) []*starlingv1.Finding {
-		return findings(explain.Job(found.With, found.With.JobOf(name), nil, forecast.Tries(found.With, name)))
+		return findings(explain.Job(found.With, found.With.JobOf(name),
+			&explain.Reader{Try: forecast.Tries(found.With, name)}))
 	})
 	for i := range change.Add {
 		answer.Added = append(answer.Added, string(change.Add[i].Name))

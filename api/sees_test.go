@@ -1,6 +1,7 @@
 package api
 
 import (
+	"fmt"
 	"io"
 	"net/http"
 	"strconv"
@@ -9,6 +10,7 @@ import (
 
 	"starling/api/door"
 	"starling/api/wire"
+	"starling/cluster/facts"
 	"starling/command"
 	"starling/terms"
 )
@@ -59,6 +61,49 @@ func TestThePastIsForWhoSeesNow(t *testing.T) {
 	g.peer.add("a~1", &command.ChangePools{Pools: []terms.Pool{terms.NewPool("team")}})
 	if told := list(); strings.Contains(told, "team/own") {
 		t.Errorf("who was one sees %s", told)
+	}
+}
+
+// TestAfterOthers has a job come after one of a pool whose jobs its user may not see: nothing tells whether that is
+// there.
+func TestAfterOthers(t *testing.T) {
+	g := newGate(t)
+	body := `{"spec":{"name":"team/next","type":"batch","after":["%s"],"tasks":[{"name":"main","command":["true"],` +
+		`"resources":{"cpu_millicores":1,"memory_bytes":"1048576"}}]}}`
+	for _, method := range []string{"PlanJob", "SubmitJob"} {
+		there := g.text(t, "member", procedures+method, fmt.Sprintf(body, "other"))
+		missing := g.text(t, "member", procedures+method, fmt.Sprintf(body, "none"))
+		if want := "comes after job other: this needs the role viewer in pool default"; !strings.Contains(there, want) ||
+			strings.ReplaceAll(there, "other", "none") != missing {
+			t.Errorf("%s: got %s, and of one that is not there %s", method, there, missing)
+		}
+		own := g.text(t, "member", procedures+method, fmt.Sprintf(body, "team/none"))
+		if !strings.Contains(own, "there is no job team/none") {
+			t.Errorf("%s: of the own pool: got %s", method, own)
+		}
+	}
+}
+
+// TestWhyOthers asks why a job waits that came after another of a pool whose jobs the caller may not see, and to what
+// it gave way.
+func TestWhyOthers(t *testing.T) {
+	g := newGate(t)
+	next := jobOn("team/next", 1, "a")
+	next.After = []terms.JobName{"other"}
+	g.peer.add("a~1", &command.SubmitJob{Spec: *next})
+	for who, want := range map[string]string{"member": "job other is of a pool of which you may not see the jobs",
+		"viewer": "job other is running"} {
+		if told := g.text(t, who, procedures+"Why", `{"job":"team/next"}`); !strings.Contains(told, want) {
+			t.Errorf("%s: got %s, want %s", who, told, want)
+		}
+	}
+	r, _ := g.peer.state.RefOf(terms.SlotName{Job: "team/own", Task: "main"})
+	g.peer.state.SetPreemption(r, facts.Preemption{By: "other", Entry: 1})
+	for who, want := range map[string]bool{"member": false, "viewer": true} {
+		told := g.text(t, who, procedures+"JobStatus", `{"job":"team/own"}`)
+		if !strings.Contains(told, `"preemption"`) || strings.Contains(told, "other") != want {
+			t.Errorf("%s: got %s", who, told)
+		}
 	}
 }
 

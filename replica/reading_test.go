@@ -83,7 +83,7 @@ func (r *reading) fold(s *cluster.State) {
 func (r *reading) copies(frozen cluster.Frozen) {
 	frozen.Copy().EachJob(func(j *workload.Job) bool {
 		own := frozen.Copy()
-		explain.Job(own, own.Job(j.ID), nil, Tries(own, j.Name()))
+		explain.Job(own, own.Job(j.ID), &explain.Reader{Try: Tries(own, j.Name())})
 		schedule.DivisionOf(own, j.ID)
 		for i := range j.Tasks {
 			if own.Job(j.ID).TaskSpecOf(i, j.Version) != nil {

@@ -463,7 +463,7 @@ func (w *story) submission(name string, set map[string]string) *command.SubmitJo
 var Tries func(*cluster.State, terms.JobName) explain.Try
 
 func (w *story) why(name terms.JobName) {
-	for _, f := range explain.Job(w.s, w.s.JobOf(name), nil, Tries(w.s, name)) {
+	for _, f := range explain.Job(w.s, w.s.JobOf(name), &explain.Reader{Try: Tries(w.s, name)}) {
 		fmt.Fprintf(&w.out, "%s[%d], %d: %s\n", f.Task, f.Slot, f.Instances, f.Reason)
 		for _, line := range f.Details {
 			fmt.Fprintf(&w.out, "  %s\n", line)

@@ -8589,7 +8589,7 @@ type Preemption struct {
 	// The entry that told it to.
 	Index uint64                 `protobuf:"varint,2,opt,name=index,proto3" json:"index,omitempty"`
 	At    *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=at,proto3" json:"at,omitempty"`
-	// The job that needed its room.
+	// The job that needed its room; empty if it is of a pool of which the caller may not see the jobs.
 	By string `protobuf:"bytes,4,opt,name=by,proto3" json:"by,omitempty"`
 	// Why that job could have it, in words.
 	Rule          string `protobuf:"bytes,5,opt,name=rule,proto3" json:"rule,omitempty"`

@@ -59,7 +59,7 @@ func BenchmarkWhy(b *testing.B) {
 						try = forecast.Tries(s, name)
 					}
 					hints = 0
-					for _, f := range explain.Job(s, s.JobOf(name), nil, try) {
+					for _, f := range explain.Job(s, s.JobOf(name), &explain.Reader{Try: try}) {
 						hints += len(f.Details)
 					}
 				}

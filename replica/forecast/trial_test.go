@@ -373,7 +373,7 @@ func TestHintsHelp(t *testing.T) {
 			h.settle()
 		}
 		h.s.EachJob(func(j *workload.Job) bool {
-			for _, f := range explain.Job(h.s, j, nil, forecast.Tries(h.s, j.Name())) {
+			for _, f := range explain.Job(h.s, j, &explain.Reader{Try: forecast.Tries(h.s, j.Name())}) {
 				for _, line := range f.Details {
 					help, found := strings.CutPrefix(line, "would help: ")
 					if !found {

@@ -84,7 +84,7 @@ func End(j *workload.Job) string {
 }
 
 // stopped explains a job that was stopped, by its user, by a policy or by another job.
-func stopped(s *cluster.State, j *workload.Job) Finding {
+func (r *Reader) stopped(s *cluster.State, j *workload.Job) Finding {
 	f := Finding{Reason: "the job was stopped on request, and all of it has ended", Since: j.FinishedAt}
 	d := &j.PolicyState.Last
 	if j.PolicyState.Outcome != facts.NoOutcome || d.Before != "" {
@@ -92,7 +92,7 @@ func stopped(s *cluster.State, j *workload.Job) Finding {
 	}
 	if d.Before != "" {
 		f.Details = []string{
-			standing(s, d.Before),
+			r.standing(s, d.Before),
 			fmt.Sprintf("would help: submit the job again, when job %s has run again and succeeded", d.Before),
 		}
 	}

@@ -49,8 +49,12 @@ func (e *explainer) gaveWay() []string {
 	if p.Entry == 0 {
 		return nil
 	}
+	by := p.By
+	if !e.seen(by) {
+		by = ""
+	}
 	return []string{fmt.Sprintf("%s gave way last, at %s by entry %d: %s", e.name(p.Index), wording.Clock(p.At), p.Entry,
-		wording.GaveWay(e.job.Name(), p.By, preempt.Rule(p.Rule).String()))}
+		wording.GaveWay(e.job.Name(), by, preempt.Rule(p.Rule).String()))}
 }
 
 // displaced explains instances that gave way, and have no other try.

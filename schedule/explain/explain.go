@@ -44,15 +44,15 @@ type Obstacle struct {
 type Said func(id terms.AllocationID, node terms.NodeName) string
 
 // Job returns every reason why something of the job does not run, in the order of its tasks; none if all that is wanted
-// runs or has succeeded. Only peers know what a start waits for; said is nil if none was asked. What would make room is
-// said only when try has shown that it does, see package forecast; nothing of that kind is if try is nil.
-func Job(s *cluster.State, j *workload.Job, said Said, try Try) []Finding {
+// runs or has succeeded. Only peers know what a start waits for, and what would make room is said only when it has been
+// tried: the reader brings both.
+func Job(s *cluster.State, j *workload.Job, reader *Reader) []Finding {
 	var found []Finding
 	if j.Finished != 0 && j.Stop {
-		found = append(found, stopped(s, j))
+		found = append(found, reader.stopped(s, j))
 	}
 	for i, t := range j.Tasks {
-		e := &explainer{s: s, job: j, task: t, spec: j.TaskSpecOf(i, j.Version), number: i, said: said, try: try}
+		e := &explainer{s: s, job: j, task: t, spec: j.TaskSpecOf(i, j.Version), number: i, Reader: reader}
 		found = append(found, e.findings()...)
 	}
 	if len(found) == 0 && j.Suspended && j.Finished == 0 {
@@ -65,7 +65,8 @@ func Job(s *cluster.State, j *workload.Job, said Said, try Try) []Finding {
 
 // Obstacles returns what keeps a task of a job from the nodes, whatever its pool says.
 func Obstacles(s *cluster.State, j *workload.Job, task int) []Obstacle {
-	e := &explainer{s: s, job: j, task: j.Tasks[task], spec: j.TaskSpecOf(task, j.Version), number: task}
+	e := &explainer{s: s, job: j, task: j.Tasks[task], spec: j.TaskSpecOf(task, j.Version), number: task,
+		Reader: &Reader{}}
 	return e.diagnosis().obstacles()
 }
 
@@ -77,8 +78,7 @@ type explainer struct {
 	number int
 	// spec is the newest version, nil if that has no such task any more.
 	spec *terms.Task
-	said Said
-	try  Try
+	*Reader
 }
 
 // held is a slot that does not run.
@@ -202,10 +202,10 @@ func (e *explainer) waitsOnNodes(slots []held) (all []string) {
 
 // saidOf is what the node of an instance says that this waits for, "" if it says nothing.
 func (e *explainer) saidOf(h held) string {
-	if e.said == nil {
+	if e.Said == nil {
 		return ""
 	}
-	return e.said(terms.AllocationID{Slot: e.slotName(h.index), Order: h.slot.Order}, e.s.Node(h.slot.Node).Name)
+	return e.Said(terms.AllocationID{Slot: e.slotName(h.index), Order: h.slot.Order}, e.s.Node(h.slot.Node).Name)
 }
 
 // backingOff explains instances that failed and will start again.

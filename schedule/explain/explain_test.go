@@ -40,7 +40,7 @@ var dawn = terms.Time(time.Date(2026, 3, 1, 6, 0, 0, 0, time.UTC).UnixMilli())
 //	later 30s                    time passes
 //	newest                       the newest rules are in force
 //	unfinished                   work was left over
-//	why JOB                      what explain finds; the peer of a node called slow says that starts wait for input
+//	why JOB [sees=POOL]          what explain finds; the peer of a node called slow says that starts wait for input
 type story struct{ s *cluster.State }
 
 func TestStories(t *testing.T) {
@@ -77,13 +77,23 @@ func TestStories(t *testing.T) {
 			case "unfinished":
 				st.s.Unfinished = true
 			case "why":
-				return words(explain.Job(st.s, st.job(t, d), said, forecast.Tries(st.s, st.job(t, d).Name())))
+				return words(explain.Job(st.s, st.job(t, d), st.reader(t, d)))
 			default:
 				t.Fatalf("%s: unknown command %s", d.Pos, d.Cmd)
 			}
 			return ""
 		})
 	})
+}
+
+// reader is who may see the jobs of one pool, or of all.
+func (st *story) reader(t *testing.T, d *datadriven.TestData) *explain.Reader {
+	r := &explain.Reader{Said: said, Try: forecast.Tries(st.s, st.job(t, d).Name())}
+	if one := ""; d.HasArg("sees") {
+		d.ScanArgs(t, "sees", &one)
+		r.Sees = func(path terms.PoolPath) bool { return path == terms.PoolPath(one) }
+	}
+	return r
 }
 
 func (st *story) ensure(d *datadriven.TestData) facts.NodeIndex {

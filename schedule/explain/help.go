@@ -91,7 +91,9 @@ func (c *diagnosis) ends(m *miss) []hint {
 	})
 	var ends []hint
 	for _, o := range all[:min(len(all), endsMax)] {
-		ends = append(ends, endOf(o.job.Name()))
+		end := endOf(o.job.Name())
+		end.text = "the end of " + c.e.jobName(o.job.ID)
+		ends = append(ends, end)
 	}
 	return chain(ends)
 }

@@ -40,7 +40,7 @@ const triesMax = 24
 // verified returns what would help a task: what does when it is tried. If nothing does by itself, it is tried whether
 // the first of all groups help together with those of more: then there is more than one thing in the way.
 func (e *explainer) verified(all, more hints) (lines []string) {
-	if e.try == nil {
+	if e.Try == nil {
 		return nil
 	}
 	v, nodes := &verifying{e: e}, false
@@ -73,7 +73,7 @@ func (v *verifying) try(what []*Trial) uint32 {
 		return 0
 	}
 	v.tries++
-	return v.e.try(v.e.task.Name, what)
+	return v.e.Try(v.e.task.Name, what)
 }
 
 // alone returns the first line of a hint and those instead of it that helps, "" if none does.

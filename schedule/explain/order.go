@@ -37,15 +37,18 @@ func (e *explainer) awaits(first uint32) Finding {
 	f := Finding{Task: e.task.Name, Instances: e.task.Pending(), Slot: first, Since: e.job.SubmittedAt,
 		Reason: "the job comes after others: it begins when all of them have succeeded"}
 	for _, name := range e.job.Awaits {
-		f.Details = append(f.Details, standing(e.s, name))
+		f.Details = append(f.Details, e.standing(e.s, name))
 	}
 	return f
 }
 
 // standing says how a job stands that another comes after.
-func standing(s *cluster.State, name terms.JobName) string {
+func (r *Reader) standing(s *cluster.State, name terms.JobName) string {
 	j := s.JobOf(name)
-	if j == nil {
+	switch {
+	case !r.seen(name):
+		return fmt.Sprintf("job %s is of a pool of which you may not see the jobs", name)
+	case j == nil:
 		return fmt.Sprintf("job %s is gone", name)
 	}
 	switch status := j.Status(); status {

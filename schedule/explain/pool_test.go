@@ -32,7 +32,7 @@ func TestNothingWaitsWithoutReason(t *testing.T) {
 			}
 			before := s.Digest()
 			s.EachJob(func(j *workload.Job) bool {
-				for _, f := range Job(s, j, nil, nil) {
+				for _, f := range Job(s, j, &Reader{}) {
 					word, _, _ := strings.Cut(f.Reason, ":")
 					if reasons[word]++; strings.HasPrefix(f.Reason, "placement") {
 						t.Errorf("seed %d, after job %d: %s waits: %s %q", seed, i, j.Name(), f.Reason, f.Details)

@@ -29,7 +29,8 @@ func TestWhatHelpsSharing(t *testing.T) {
 		placeShares(s)
 		s.EachJob(func(j *workload.Job) bool {
 			for task := range j.Tasks {
-				e := &explainer{s: s, job: j, task: j.Tasks[task], spec: &j.Spec.Tasks[task], number: task, try: Tries(s, j.Name())}
+				e := &explainer{s: s, job: j, task: j.Tasks[task], spec: &j.Spec.Tasks[task], number: task,
+					Reader: &Reader{Try: Tries(s, j.Name())}}
 				if e.task.Waits() == 0 || !e.served() {
 					continue
 				}

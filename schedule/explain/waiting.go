@@ -194,7 +194,7 @@ func newDiagnosis(e *explainer) *diagnosis {
 	for _, id := range c.s.NominatedJobs() {
 		nomination, _ := c.s.NominationOf(id)
 		for _, seat := range nomination.Seats {
-			if name := string(c.s.Job(id).Name()); !slices.Contains(c.nominated[seat.Node], name) {
+			if name := e.jobName(id); !slices.Contains(c.nominated[seat.Node], name) {
 				c.nominated[seat.Node] = append(c.nominated[seat.Node], name)
 			}
 		}
@@ -381,7 +381,7 @@ func (c *diagnosis) checkPorts(m *miss) {
 func (c *diagnosis) holder(node *cluster.Node, number uint16) string {
 	for _, use := range node.Ports {
 		if use.Number == number {
-			return c.e.s.NameOf(use.Slot).String()
+			return c.e.instances([]facts.SlotRef{use.Slot})
 		}
 	}
 	return "nobody"

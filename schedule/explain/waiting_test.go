@@ -31,7 +31,7 @@ func TestSurveyAgreesWithPlacement(t *testing.T) {
 				schedule.Run(s, nil, nil, nil)
 			}
 			j = s.Job(j.ID)
-			e := &explainer{s: s, job: j, task: j.Tasks[0], spec: &j.Spec.Tasks[0]}
+			e := &explainer{s: s, job: j, task: j.Tasks[0], spec: &j.Spec.Tasks[0], Reader: &Reader{}}
 			c := e.diagnosis()
 			missed := map[facts.NodeIndex]bool{}
 			for _, m := range c.misses {
@@ -53,7 +53,7 @@ func TestSurveyAgreesWithPlacement(t *testing.T) {
 					unable++
 				}
 			}
-			Job(s, s.Job(j.ID), nil, nil)
+			Job(s, s.Job(j.ID), &Reader{})
 		}
 	}
 	if able < 1000 || unable < 1000 {

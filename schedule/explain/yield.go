@@ -18,7 +18,7 @@ type yielding struct {
 	// told were told to give way, and have not ended. Their room is kept, as nomination says; if that is a backfill
 	// reservation, nothing was told.
 	told       []held
-	names      []string
+	slots      []facts.SlotRef
 	nomination facts.Nomination
 	// next would give way, from a time on if that is known.
 	next []schedule.Yielding
@@ -122,7 +122,7 @@ func (y *yielding) note(e *explainer) {
 	for _, n := range slices.Compact(nodes) {
 		for _, r := range e.s.Node(n).Held {
 			if slot, _ := e.s.SlotAt(r); slot.Phase == facts.Stopping && slot.Cause == facts.ByPreemption {
-				y.told, y.names = append(y.told, held{r.Index, slot}), append(y.names, e.s.NameOf(r).String())
+				y.told, y.slots = append(y.told, held{r.Index, slot}), append(y.slots, r)
 			}
 		}
 	}
@@ -216,7 +216,7 @@ func (p *queueForecast) contest(c *diagnosis) []string {
 	case len(y.told) > 0:
 		all = append(all, fmt.Sprintf("%s not ended yet after being told to give way at %s: %s",
 			wording.Plural(len(y.told), "instance has", "instances have"), wording.Clock(earliest(y.told)),
-			wording.Some(y.names)))
+			p.e.instances(y.slots)))
 	case len(y.next) > 0:
 		all = append(all, y.announce(p)...)
 	case c.possible == 0 || p.e.task.Unsuited || c.able > 0 && p.reason() == "":
@@ -230,8 +230,16 @@ func (p *queueForecast) contest(c *diagnosis) []string {
 			continue
 		}
 		var names []string
+		others := 0
 		for i, id := range f.jobs {
-			names = append(names, fmt.Sprintf("%s (%d)", p.name(id), f.each[i]))
+			if name := p.name(id); p.e.seen(name) {
+				names = append(names, fmt.Sprintf("%s (%d)", name, f.each[i]))
+			} else {
+				others += f.each[i]
+			}
+		}
+		if others > 0 {
+			names = append(names, fmt.Sprintf("other pools (%d)", others))
 		}
 		all = append(all, fmt.Sprintf("%s not give way: %s: %s", wording.Plural(f.count, "instance does", "instances do"),
 			p.text(why), wording.Some(names)))
@@ -267,15 +275,15 @@ func (y *yielding) announce(p *queueForecast) (all []string) {
 		preempt.ByRevocable: "revocable", preempt.ByEntitlement: "of a pool above its entitlement",
 		preempt.ByPriority: "less important",
 	} {
-		var names []string
+		var slots []facts.SlotRef
 		for _, one := range y.next {
 			if one.Rule == preempt.Rule(rule) {
-				names = append(names, p.e.s.NameOf(one.Slot).String())
+				slots = append(slots, one.Slot)
 			}
 		}
-		if len(names) > 0 {
+		if len(slots) > 0 {
 			all = append(all, fmt.Sprintf("%s to give way %s: %s: %s",
-				wording.Plural(len(names), "instance is", "instances are"), when, why, wording.Some(names)))
+				wording.Plural(len(slots), "instance is", "instances are"), when, why, p.e.instances(slots)))
 		}
 	}
 	return all

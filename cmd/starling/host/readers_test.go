@@ -103,7 +103,7 @@ func (c *crew) read(job terms.JobName) error {
 	if err != nil {
 		return err
 	}
-	explain.Job(s, s.JobOf(job), nil, forecast.Tries(s, job))
+	explain.Job(s, s.JobOf(job), &explain.Reader{Try: forecast.Tries(s, job)})
 	spec := *s.JobOf(job).Spec
 	spec.Tasks = append([]terms.Task(nil), spec.Tasks...)
 	spec.Tasks[0].Instances += 2

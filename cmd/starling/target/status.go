@@ -1,6 +1,7 @@
 package target
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -58,7 +59,8 @@ func Known(ctx context.Context, peer *client.Client, job string) (*starlingv1.Jo
 	return status, err
 }
 
-// Resolve finds out what a user means: of the readings that will do, the first whose job there is.
+// Resolve finds out what a user means: of the readings that will do, the first whose job there is. A job that the user
+// may not see is none, unless the user may see none of them.
 func Resolve(ctx context.Context, r *remote.Remote, readings []Target) (Target, error) {
 	if len(readings) == 1 {
 		return readings[0], nil
@@ -68,11 +70,20 @@ func Resolve(ctx context.Context, r *remote.Remote, readings []Target) (Target, 
 		return Target{}, err
 	}
 	var missing []string
+	var denied error
 	for _, t := range readings {
-		if status, err := Known(ctx, peer, t.Job); err != nil || status != nil {
+		var refused *wire.Failure
+		switch status, err := Known(ctx, peer, t.Job); {
+		case errors.As(err, &refused) && refused.Code == wire.Denied:
+			denied = cmp.Or(denied, err)
+		case err != nil || status != nil:
 			return t, err
+		default:
+			missing = append(missing, strconv.Quote(t.Job))
 		}
-		missing = append(missing, strconv.Quote(t.Job))
+	}
+	if len(missing) == 0 {
+		return Target{}, denied
 	}
 	return Target{}, fmt.Errorf("there is no job %s: `starling ps` lists them; those that have ended are forgotten after a while, with keep: 0 at once",
 		strings.Join(missing, ", and no job "))

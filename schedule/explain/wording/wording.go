@@ -127,10 +127,13 @@ func Ended(state facts.UpdateState) string {
 }
 
 // GaveWay says why an instance of a job gave way to another by a rule. No job gives way to itself: if that is said, its
-// pool divides its virtual peers in another way now.
+// pool divides its virtual peers in another way now. A job that the reader may not see has no name.
 func GaveWay(own, to terms.JobName, rule string) string {
-	if own == to {
+	switch to {
+	case own:
 		return rule
+	case "":
+		to = "a job of another pool"
 	}
 	return fmt.Sprintf("%s needed its room, and %s", to, rule)
 }
