@@ -68,10 +68,17 @@ type Queue struct {
 	// Before are the jobs that come first, in their order; Jobs are all, with the one itself.
 	Before []terms.JobID
 	Jobs   int
-	// First are those of them for which the pool keeps what comes free.
-	First []terms.JobID
-	// Room tells that the pool admits the work when its turn comes.
-	Room bool
+	// First are those of them for which the pool keeps room.
+	First []First
+	// Room tells that the pool admits the work when its turn comes, Short of which kinds what is not kept is too little.
+	Room  bool
+	Short []terms.Kind
+}
+
+// First is work for which a pool keeps room, of the kinds that it needs; Lacks are those of which it waits for more.
+type First struct {
+	Job          terms.JobID
+	Needs, Lacks []terms.Kind
 }
 
 // Queue lets those before the work have their turns, as if no node had room for any. What is revocable comes after all
@@ -94,7 +101,7 @@ func (o *QueueForecast) Queue() *Queue {
 			seen[id] = true
 		})
 		if revocable == o.Unit.Revocable {
-			q.Room = t.admission.Room(&o.Unit) > 0
+			q.Room, q.Short = t.admission.Room(&o.Unit) > 0, lacking(&t.admission, &o.Unit)
 		}
 	}
 	q.Jobs = len(seen)
@@ -119,12 +126,30 @@ func (o *QueueForecast) precedes(t *workload.QueueEntry, revocable bool) bool {
 
 // let serves one entry of the queue, and notes if room is kept for it.
 func (o *QueueForecast) let(t *queuePass, entry workload.QueueEntry, q *Queue) {
-	kept := t.admission.Awaits(entry.Class)
+	id, _ := entry.Key.Split()
+	unit, kept := admission.GangOf(o.pass.s.Job(id), entry.Need, 1), t.admission.Awaits(entry.Class)
+	first := First{Job: id, Lacks: lacking(&t.admission, unit)}
 	t.serve(entry)
 	if !kept && t.admission.Awaits(entry.Class) {
-		id, _ := entry.Key.Split()
-		q.First = append(q.First, id)
+		for k, need := range unit.Need {
+			if need > 0 {
+				first.Needs = append(first.Needs, terms.Kind(k))
+			}
+		}
+		q.First = append(q.First, first)
 	}
+}
+
+// lacking returns the kinds of which the pool has too little for work now.
+func lacking(a *admission.Admission, g *admission.Gang) (kinds []terms.Kind) {
+	for k, need := range g.Need {
+		one := terms.Amounts{}
+		one[k] = need
+		if !a.Fits(terms.ClassOf(g.Revocable, g.NonPreemptible, g.Controller), &one, a.Passes(g.RunsAtMost)) {
+			kinds = append(kinds, terms.Kind(k))
+		}
+	}
+	return kinds
 }
 
 // GangRoom is the room that nodes have now for the missing members of a gang.

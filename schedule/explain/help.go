@@ -168,8 +168,7 @@ func (p *queueForecast) advantage() (all hints) {
 	if level := p.yielding.priority; level > 0 {
 		all = append(all, urgent(level-1,
 			fmt.Sprintf("a priority above %d: less important work of its pool would give way", level-1)))
-	} else if len(p.queue.First) > 0 && len(p.bounds) == 0 && !p.queue.Room {
-		first := p.e.s.Job(p.queue.First[0])
+	} else if first, _ := p.kept(); first != nil {
 		all = append(all, urgent(first.Spec.Priority,
 			fmt.Sprintf("a priority above %d, that of %s", first.Spec.Priority, first.Name())))
 	}
@@ -214,8 +213,8 @@ func (p *queueForecast) ends() (group []hint) {
 	if j := p.occupant(); j != nil {
 		group = append(group, endOf(j.Name()))
 	}
-	if len(p.queue.First) > 0 && len(p.bounds) == 0 && !p.queue.Room {
-		group = append(group, endOf(p.name(p.queue.First[0])))
+	if first, _ := p.kept(); first != nil {
+		group = append(group, endOf(first.Name()))
 	}
 	return group
 }

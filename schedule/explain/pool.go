@@ -7,6 +7,7 @@ import (
 
 	"starling/cluster/facts"
 	"starling/cluster/gang"
+	"starling/cluster/workload"
 	"starling/schedule"
 	"starling/schedule/admission"
 	"starling/schedule/entitle"
@@ -179,12 +180,29 @@ func (p *queueForecast) reason() string {
 	case p == nil:
 	case len(p.bounds) > 0:
 		return "waits for its pool: " + p.bound(&p.bounds[len(p.bounds)-1])
-	case !p.queue.Room && len(p.queue.First) > 0:
-		return fmt.Sprintf("waits for its turn: what comes free in pool %s is kept for %s", p.path, p.name(p.queue.First[0]))
 	case !p.queue.Room:
+		if first, kinds := p.kept(); first != nil {
+			return fmt.Sprintf("waits for its turn: what pool %s has left of %s is kept for %s", p.path, wording.Kinds(kinds),
+				first.Name())
+		}
 		return fmt.Sprintf("waits for its turn in pool %s", p.path)
 	}
 	return ""
+}
+
+// kept returns the first job for which the pool keeps what the work lacks, and the kinds of that; nil if something else
+// of the pool is short, or nothing.
+func (p *queueForecast) kept() (*workload.Job, []terms.Kind) {
+	if len(p.bounds) > 0 || p.queue.Room {
+		return nil, nil
+	}
+	for i := range p.queue.First {
+		first := &p.queue.First[i]
+		if kinds := wording.Common(first.Needs, p.queue.Short); len(kinds) > 0 {
+			return p.e.s.Job(first.Job), kinds
+		}
+	}
+	return nil, nil
 }
 
 func (p *queueForecast) name(id terms.JobID) terms.JobName { return p.e.s.Job(id).Name() }
@@ -279,12 +297,22 @@ func (p *queueForecast) position() []string {
 		line += fmt.Sprintf(", %d more", rest)
 	}
 	all := []string{line}
-	for _, id := range p.queue.First {
-		if len(p.bounds) > 0 || p.queue.Room {
-			all = append(all, fmt.Sprintf("what comes free in the pool is kept for %s first", p.name(id)))
+	for i := range p.queue.First {
+		first := &p.queue.First[i]
+		if kinds := wording.Common(first.Lacks, p.lacks()); len(kinds) > 0 {
+			all = append(all, fmt.Sprintf("what comes free of %s in the pool is kept for %s first", wording.Kinds(kinds),
+				p.name(first.Job)))
 		}
 	}
 	return all
+}
+
+// lacks returns the kinds of which the pool has too little for the work.
+func (p *queueForecast) lacks() (kinds []terms.Kind) {
+	for i := range p.bounds {
+		kinds = append(kinds, p.bounds[i].kind)
+	}
+	return kinds
 }
 
 // precedes says why a job has its turn before this one.

@@ -3,6 +3,7 @@ package wording
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -33,6 +34,22 @@ func Amount(k terms.Kind, value int64) string {
 	default:
 		return fmt.Sprintf("%d.%d cpu", tenths/10, tenths%10)
 	}
+}
+
+// Common returns the kinds that are in both lists, in their order.
+func Common(all, others []terms.Kind) []terms.Kind {
+	return slices.DeleteFunc(slices.Clone(all), func(k terms.Kind) bool { return !slices.Contains(others, k) })
+}
+
+// Kinds lists kinds of resources: "cpu", "cpu and memory".
+func Kinds(kinds []terms.Kind) string {
+	words := make([]string, len(kinds))
+	for i, k := range kinds {
+		if words[i] = k.String(); k == terms.VirtualPeers {
+			words[i] = "the virtual peers"
+		}
+	}
+	return strings.Join(words, " and ")
 }
 
 // Devices returns how many devices of a kind there are, such as "2 gpu" or "1 virtual peer".
