@@ -29,7 +29,9 @@ func Job(j *workload.Job) *starlingv1.Job {
 		add(m.Counts, j, t)
 	}
 	m.Update, m.Restarts = Update(&j.Update), j.PolicyState.Restarts
-	if d := &j.PolicyState.Last; d.Entry != 0 {
+	// A job that its user stopped after a policy had suspended it is not what that made of it any more.
+	stopped := j.Stop && j.PolicyState.Outcome == facts.NoOutcome && j.PolicyState.Last.Before == ""
+	if d := &j.PolicyState.Last; d.Entry != 0 && !stopped {
 		m.PolicyAction = &starlingv1.PolicyAction{
 			Index: uint64(d.Entry), At: wire.Timestamp(d.At), Text: explain.PolicyAction(j, d),
 		}

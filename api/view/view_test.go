@@ -1,11 +1,14 @@
 package view
 
 import (
+	"strings"
 	"testing"
 
+	"starling/cluster"
 	"starling/cluster/facts"
 	"starling/cluster/workload"
 	"starling/terms"
+	"starling/terms/lifecycle"
 )
 
 // TestHealthyCanaryCounts counts an instance of the version before, and a canary beside it, that are both healthy.
@@ -42,5 +45,26 @@ func TestClosedSlotsAreNotCounted(t *testing.T) {
 	j.Stop = true
 	if got := counts(j, task); got.GetStopped() != 2 {
 		t.Errorf("got %v, want 2 that were stopped", got)
+	}
+}
+
+// TestDecidedOfWhatIsStopped leaves out what a policy did last of a job that its user stopped since.
+func TestDecidedOfWhatIsStopped(t *testing.T) {
+	s := cluster.NewState()
+	id := s.AddJob(&terms.Job{Name: "j", Type: terms.Batch, Tasks: []terms.Task{{Name: "main", Instances: 1}}}).ID
+	state := facts.PolicyState{Last: facts.PolicyAction{Entry: 1, Event: lifecycle.InstanceFailed, Ended: facts.ByItself,
+		Action: lifecycle.Abort}}
+	s.SetPolicyState(id, state)
+	if got := Job(s.Job(id)).GetPolicyAction().GetText(); !strings.HasPrefix(got, "the job is suspended") {
+		t.Errorf("suspended by a policy: got %q", got)
+	}
+	s.StopJob(id)
+	if got := Job(s.Job(id)).GetPolicyAction(); got != nil {
+		t.Errorf("stopped by a user: got %v", got)
+	}
+	state.Outcome, state.Last.Action = facts.Terminated, lifecycle.Terminate
+	s.SetPolicyState(id, state)
+	if got := Job(s.Job(id)).GetPolicyAction().GetText(); !strings.HasPrefix(got, "the job has failed") {
+		t.Errorf("stopped by a policy: got %q", got)
 	}
 }

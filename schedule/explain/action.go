@@ -20,12 +20,12 @@ func Why(j *workload.Job, d *facts.PolicyAction) string {
 		return fmt.Sprintf("%d instances have succeeded, as many as min_success wants", j.Spec.MinSuccess)
 	}
 	task := j.Tasks[d.Task].Name
-	slot := fmt.Sprintf("%s[%d]", task, d.Index)
+	slot, end := fmt.Sprintf("%s[%d]", task, d.Index), ending(facts.Slot{Ended: d.Ended, ExitCode: d.ExitCode})
 	what := map[lifecycle.Event]string{
-		lifecycle.InstanceFailed:  slot + " failed: " + d.Ended.String(),
+		lifecycle.InstanceFailed:  slot + " failed: " + end,
 		lifecycle.InstanceEvicted: slot + " was evicted: " + d.Ended.String(),
 		lifecycle.TaskCompleted:   fmt.Sprintf("all instances of %s have succeeded", task),
-		lifecycle.TaskFailed:      slot + " has failed for good: " + d.Ended.String(),
+		lifecycle.TaskFailed:      slot + " has failed for good: " + end,
 	}[d.Event]
 	switch {
 	case d.Event == lifecycle.InstanceFailed && d.Ended == facts.ByItself:
