@@ -91,8 +91,17 @@ func (c *diagnosis) shortage() string {
 		return "the only node could not run it even if it were empty"
 	case c.possible == 0:
 		return fmt.Sprintf("none of the %d nodes could run it even if they were empty", c.offers)
+	case c.onlyPorts():
+		ports := slices.DeleteFunc(slices.Clone(c.e.spec.Ports), func(p terms.PortRequest) bool { return p.Number == 0 })
+		return wording.Ports(ports) + " taken wherever it could run"
 	}
 	return wording.OfNodes(c.possible, c.offers) + " could run it, but not now"
+}
+
+// onlyPorts tells whether the nodes that could run the task have all that it needs but ports that it names.
+func (c *diagnosis) onlyPorts() bool {
+	return c.possible > 0 && c.able == 0 &&
+		!slices.ContainsFunc(c.misses, func(m miss) bool { return m.hard == 0 && m.all > m.ports })
 }
 
 // crowded tells whether as many instances of the task run as may at a time.
@@ -160,6 +169,8 @@ type miss struct {
 	node *cluster.Node
 	// hard counts the obstacles that stay when the node is empty, all of them with those that go.
 	hard, all int
+	// ports counts those that are ports which the task names, and others have.
+	ports int
 	// lack is how much of its resources is short, in 1024ths of what is needed, short how much that is.
 	lack  int64
 	short terms.Amounts
@@ -358,6 +369,7 @@ func (c *diagnosis) checkPorts(m *miss) {
 			choices++
 		case m.node.PortUsed(p.Number):
 			c.ports[i]++
+			m.ports++
 			m.add(false, "port %d is taken by %s", p.Number, c.holder(m.node, p.Number))
 			if ours {
 				size--

@@ -219,7 +219,7 @@ func (p *queueForecast) contest(c *diagnosis) []string {
 			p.e.instances(y.slots)))
 	case len(y.next) > 0:
 		all = append(all, y.announce(p)...)
-	case c.possible == 0 || p.e.task.Unsuited || c.able > 0 && p.reason() == "":
+	case c.possible == 0 || p.e.task.Unsuited || c.onlyPorts() || c.able > 0 && p.reason() == "":
 		return all // there is nothing that anybody could give
 	case p.fixed():
 		all = append(all, "nothing is asked to give way: that would not raise what bounds it")

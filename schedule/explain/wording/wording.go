@@ -52,6 +52,18 @@ func Kinds(kinds []terms.Kind) string {
 	return strings.Join(words, " and ")
 }
 
+// Ports says before "taken" that ports are: "port 80 is".
+func Ports(ports []terms.PortRequest) string {
+	words := make([]string, len(ports))
+	for i, p := range ports {
+		words[i] = strconv.Itoa(int(p.Number))
+	}
+	if len(words) == 1 {
+		return "port " + words[0] + " is"
+	}
+	return "one of the ports " + strings.Join(words, ", ") + " is"
+}
+
 // Devices returns how many devices of a kind there are, such as "2 gpu" or "1 virtual peer".
 func Devices(kind string, count terms.Millidevices) string {
 	if kind == terms.VirtualPeers.String() {
