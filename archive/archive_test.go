@@ -442,16 +442,32 @@ func TestBadFiles(t *testing.T) {
 		_, err := Replay(bytes.NewReader(data), rules.Released, 0, nil)
 		return err
 	}
+	between := 0
 	for size := range data {
-		if err := read(data[:size]); !errors.Is(err, ErrTorn) {
+		err := read(data[:size])
+		if !errors.Is(err, ErrTorn) {
 			t.Fatalf("%d of %d bytes: %v", size, len(data), err)
 		}
+		if errors.Is(err, ErrOpen) {
+			between++
+		}
+	}
+	if between != 31 {
+		t.Errorf("cut off between two entries at %d places, want 31", between)
 	}
 	for at := range data {
 		altered := bytes.Clone(data)
 		altered[at] ^= 1
 		if read(altered) == nil {
 			t.Fatalf("byte %d altered: nobody sees it", at)
+		}
+	}
+	// Whatever is altered behind the snapshot, lengths included, was not cut off.
+	for at := len(begin(h.at(0))); at < len(data); at++ {
+		altered := bytes.Clone(data)
+		altered[at] ^= 0x10
+		if err := read(altered); !errors.Is(err, ErrDamaged) {
+			t.Fatalf("byte %d of %d altered: %v", at, len(data), err)
 		}
 	}
 	if err := read(append(bytes.Clone(data), '\n')); !errors.Is(err, ErrLonger) {

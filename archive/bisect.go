@@ -56,7 +56,7 @@ func (a *Archive) Bisect(ctx context.Context, other *Archive) (*Parting, error) 
 	}
 	p := &Parting{First: common.at(0), Last: common.at(max(first-1, 0))}
 	if first == common.len() {
-		return p, nil
+		return p, errors.Join(a.readAll(ctx), other.readAll(ctx))
 	}
 	p.Index = common.at(first)
 	p.Kept, _ = a.digest(ctx, p.Index) // both were read before
@@ -69,6 +69,16 @@ func (a *Archive) Bisect(ctx context.Context, other *Archive) (*Parting, error) 
 		err = nil // one of them has the value after the entry, and not the entry
 	}
 	return p, err
+}
+
+// readAll reads all entries: the digests alone do not tell that others are damaged.
+func (a *Archive) readAll(ctx context.Context) error {
+	for _, s := range a.local() {
+		if err := a.scan(ctx, &s, func(Entry) error { return ctx.Err() }); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // part folds the entry that parts two pasts.
@@ -114,7 +124,7 @@ func (a *Archive) foldAnew(ctx context.Context) (*Parting, error) {
 		wrong, err := a.valueIn(one)
 		switch {
 		case err != nil:
-			return nil, err
+			return nil, unreadable(one, nil, err)
 		case s == nil || s.Index != one.begin.Index:
 			s = wrong
 		case wrong.Digest() != s.Digest():

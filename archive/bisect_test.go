@@ -1,6 +1,8 @@
 package archive
 
 import (
+	"errors"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -112,5 +114,32 @@ func TestBisectOtherEntries(t *testing.T) {
 	p, err = past(t, early, "").Bisect(t.Context(), past(t, stranger, ""))
 	if err != nil || p.Last != 49 || p.Index != 50 {
 		t.Errorf("with a hole: %+v, %v", p, err)
+	}
+}
+
+// TestBisectDamaged alters a byte of a record in a segment that has its end, where no digest is looked up.
+func TestBisectDamaged(t *testing.T) {
+	h := newHistory("a", 1500)
+	one, other := archiveOf(t), archiveOf(t)
+	h.play(one, 0, 1500)
+	h.play(other, 0, 1500)
+	right, altered := past(t, one, ""), past(t, other, "")
+	if len(altered.segments) < 2 || !altered.segments[0].sealed {
+		t.Fatalf("%d segments", len(altered.segments))
+	}
+	s := altered.segments[0]
+	data, err := os.ReadFile(s.path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	data[s.bytes-200] ^= 1
+	if err := os.WriteFile(s.path, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, pasts := range [][2]*Archive{{right, altered}, {altered, right}, {altered, nil}} {
+		_, err := pasts[0].Bisect(t.Context(), pasts[1])
+		if !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), "it is damaged after entry ") {
+			t.Errorf("%v", err)
+		}
 	}
 }

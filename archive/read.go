@@ -239,13 +239,16 @@ func (a *Archive) scan(ctx context.Context, s *segment, visit func(Entry) error)
 		}
 	}
 	if err != nil && !errors.Is(err, errSeen) {
-		return unreadable(s, err)
+		return unreadable(s, r, err)
 	}
 	return nil
 }
 
-// unreadable says what to do about a segment that cannot be read.
-func unreadable(s *segment, err error) error {
+// unreadable says what to do about a segment that cannot be read, and up to where it was, if that is known.
+func unreadable(s *segment, r *Reader, err error) error {
+	if errors.Is(err, ErrDamaged) && r != nil {
+		err = fmt.Errorf("%w after entry %d", err, r.Last.Index)
+	}
 	if errors.Is(err, ErrDamaged) || errors.Is(err, ErrTorn) {
 		return fmt.Errorf("%s of the archive: %w: ask another peer with --address; if you delete it, what it held is a hole "+
 			"from the next start of this agent on, unless the store has it", s.path, err)
@@ -309,7 +312,7 @@ func (a *Archive) reach(ctx context.Context, s *segment, from *cluster.State, to
 		}
 	}
 	if err != nil {
-		return nil, unreadable(s, err)
+		return nil, unreadable(s, r, err)
 	}
 	a.kept.pass(way)
 	return from, nil

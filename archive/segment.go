@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
+	"strings"
 
 	"starling/cluster"
 	"starling/cluster/snapshot"
@@ -92,11 +93,16 @@ var (
 	ErrNewer = errors.New("this was written by a newer version of starling: use that one")
 	// ErrTorn is returned where a segment ends without its end: it is being written, or was cut off.
 	ErrTorn = errors.New("it is cut off")
+	// ErrOpen is the ErrTorn of a segment that stops behind a whole frame.
+	ErrOpen = fmt.Errorf("%w between two entries", ErrTorn)
 	// ErrLonger is returned where something follows the end.
 	ErrLonger = errors.New("something follows its end")
 	// ErrDamaged is returned where a checksum is wrong.
 	ErrDamaged = errors.New("it is damaged")
 )
+
+// IsSegment tells whether a file has the name of a segment of an archive, which has no end while its peer writes to it.
+func IsSegment(path string) bool { return strings.HasSuffix(path, suffix) }
 
 // Reader reads one segment.
 type Reader struct {
@@ -153,12 +159,13 @@ func (r *Reader) Value(knows rules.Number) (*cluster.State, error) {
 	return s, nil
 }
 
-// Next returns the next record, or io.EOF at the end, ErrTorn where it stops without one, ErrLonger where it goes on.
+// Next returns the next record, or io.EOF at the end, ErrTorn where it stops without one, ErrOpen if that is behind a
+// whole record, ErrLonger where it goes on.
 func (r *Reader) Next() (Entry, error) {
 	kind, moment, body, err := r.frame()
 	switch {
 	case errors.Is(err, io.EOF):
-		return Entry{}, ErrTorn
+		return Entry{}, ErrOpen
 	case err != nil:
 		return Entry{}, err
 	case kind == kindEnd && moment == r.Last:
@@ -199,15 +206,49 @@ func (r *Reader) frame() (kind byte, moment Moment, body []byte, err error) {
 	switch {
 	case err != nil:
 		return 0, moment, nil, err
+	case len(body) < int(length) && wrongLength(head, body):
+		return 0, moment, nil, ErrDamaged
 	case len(body) < int(length):
 		return 0, moment, nil, ErrTorn
 	}
 	kind = head[8]
-	if crc32.Update(crc32.Checksum(head[8:], castagnoli), castagnoli, body) != sum {
+	if sumOf(head, body) != sum {
 		return 0, moment, nil, ErrDamaged
 	}
 	r.Whole += int64(frameBytes) + int64(length)
 	return kind, momentIn(body), body[momentBytes:], nil
+}
+
+// wrongLength tells of a frame that is longer than what is left of the file whether its length was altered: the sum
+// is right for what is left, or another whole frame follows.
+func wrongLength(head, left []byte) bool {
+	if sumOf(head, left) == binary.LittleEndian.Uint32(head[4:]) {
+		return true
+	}
+	if len(left) < momentBytes {
+		return false
+	}
+	own := momentIn(left).Index
+	for at := momentBytes; at+frameBytes+momentBytes <= len(left); at++ {
+		next, body := left[at:at+frameBytes], left[at+frameBytes:]
+		length := binary.LittleEndian.Uint32(next)
+		if next[8] != kindRecord && next[8] != kindEnd || length < momentBytes || int64(length) > int64(len(body)) {
+			continue
+		}
+		// An entry that is far away is looked at no further, so that few checksums are computed.
+		if index := momentIn(body).Index; index < own || index-own > segmentRecordsMax {
+			continue
+		}
+		if sumOf(next, body[:length]) == binary.LittleEndian.Uint32(next[4:]) {
+			return true
+		}
+	}
+	return false
+}
+
+// sumOf returns the checksum of a frame.
+func sumOf(head, body []byte) uint32 {
+	return crc32.Update(crc32.Checksum(head[8:], castagnoli), castagnoli, body)
 }
 
 // momentIn returns the moment with which a body begins.

@@ -66,11 +66,11 @@ func (a *agent) backupAt(ctx context.Context, path string) (*cluster.State, erro
 		a.Hint("restoring %s of %s", name, path)
 		path = found
 	}
-	_, s, err := files.Replay(path, 0, nil)
+	all, err := files.Replay(path, 0, nil)
 	if err != nil {
 		return nil, fmt.Errorf("%w\nhint: nothing was changed; \"starling replay %s\" tells how far the file is good", err, path)
 	}
-	return s, nil
+	return all.State, nil
 }
 
 // restore lets the journal of a new cluster begin with the value of a backup, if one is given.

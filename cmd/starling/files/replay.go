@@ -16,30 +16,38 @@ import (
 	"starling/terms"
 )
 
-// Replay folds the entries of a file, up to an index if that is not 0, and returns the index with which it begins and
-// the value in the end.
-func Replay(path string, to terms.Index, visit func(*cluster.State, *report.Folded) error) (terms.Index,
-	*cluster.State, error) {
+// Replayed is a file of which the entries were folded.
+type Replayed struct {
+	// First is the index with which it begins.
+	First terms.Index
+	// State is the value in the end.
+	State *cluster.State
+	// Open tells that it is a segment of an archive without an end: its agent writes to it, or was stopped there.
+	Open bool
+}
+
+// Replay folds the entries of a file, up to an index if that is not 0.
+func Replay(path string, to terms.Index, visit func(*cluster.State, *report.Folded) error) (all Replayed, err error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return 0, nil, exit.Fail(exit.Usage, "%w", err)
+		return all, exit.Fail(exit.Usage, "%w", err)
 	}
 	defer f.Close()
-	first, err := beginOf(f)
-	if err != nil {
-		return 0, nil, badFile(path, nil, err)
+	if all.First, err = beginOf(f); err != nil {
+		return all, badFile(path, nil, err)
 	}
-	if to != 0 && to < first {
-		return 0, nil, exit.Fail(exit.Usage, "%s begins with the value at index %d: choose a later one than %d", path, first, to)
+	if to != 0 && to < all.First {
+		return all, exit.Fail(exit.Usage, "%s begins with the value at index %d: choose a later one than %d", path, all.First, to)
 	}
-	s, err := archive.Replay(f, peer.RulesNewest, to, visit)
-	if err != nil {
-		return 0, nil, badFile(path, s, err)
+	all.State, err = archive.Replay(f, peer.RulesNewest, to, visit)
+	all.Open = errors.Is(err, archive.ErrOpen) && archive.IsSegment(path)
+	if err != nil && !all.Open {
+		return all, badFile(path, all.State, err)
 	}
-	if s.Index < to {
-		return 0, nil, exit.Fail(exit.Usage, "%s ends with index %d: it does not have %d", path, s.Index, to)
+	if all.State.Index < to {
+		return all, exit.Fail(exit.Usage, "%s ends with index %d: it does not have %d", path, all.State.Index, to)
 	}
-	return first, s, nil
+	return all, nil
 }
 
 // Past opens what a peer has kept: a file, or the folder of an archive. It is only read.
@@ -60,6 +68,8 @@ func BadPast(path string, err error) error {
 		return exit.Fail(exit.Usage, "%s: %w: give the folder of an archive, or a file of \"starling journal export\"", path, err)
 	case errors.Is(err, archive.ErrNewer):
 		return exit.Fail(exit.Outdated, "%s: %w", path, err)
+	case errors.Is(err, archive.ErrDamaged), errors.Is(err, archive.ErrTorn):
+		return exit.Fail(exit.Usage, "%w", err)
 	}
 	return fmt.Errorf("%s: %w", path, err)
 }

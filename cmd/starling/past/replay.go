@@ -47,12 +47,15 @@ for this user alone.`,
 			if !shown {
 				visit = nil
 			}
-			first, s, err := files.Replay(args[0], terms.Index(to), visit)
+			all, err := files.Replay(args[0], terms.Index(to), visit)
 			if err != nil {
 				return err
 			}
-			r.Hint("entries %d to %d lead here to what they led to where they were written down: digest %016x", first+1, s.Index,
-				s.Digest())
+			r.Hint("entries %d to %d lead here to what they led to where they were written down: digest %016x", all.First+1,
+				all.State.Index, all.State.Digest())
+			if all.Open {
+				r.Hint("%s has no end yet: its agent goes on to write to it, or was stopped there", args[0])
+			}
 			return nil
 		},
 	}
@@ -101,12 +104,12 @@ func planUpgrade(ctx context.Context, r *remote.Remote, last uint64, version str
 	if _, err := files.ExportTo(ctx, client, &starlingv1.ExportRequest{Last: last}, path); err != nil {
 		return err
 	}
-	first, s, err := files.Replay(path, 0, nil)
+	all, err := files.Replay(path, 0, nil)
 	if err != nil {
 		return fmt.Errorf("%w\nhint: replace no peer by this program; \"starling journal export\" writes what is needed to report it", err)
 	}
-	fmt.Fprintf(r.Out, "entries %d to %d lead to the same value here and at %s: digest %016x\n", first+1, s.Index,
-		info.GetPeer(), s.Digest())
+	fmt.Fprintf(r.Out, "entries %d to %d lead to the same value here and at %s: digest %016x\n", all.First+1,
+		all.State.Index, info.GetPeer(), all.State.Digest())
 	t := console.NewTable("PROGRAM", "VERSION", "RULES")
 	t.Row("of "+info.GetPeer(), info.GetVersion(), fmt.Sprintf("%d in force", info.GetRules()))
 	t.Row("this one", version, fmt.Sprintf("knows up to %d", peer.RulesNewest))

@@ -31,10 +31,11 @@ func serveFile(ctx context.Context, r *remote.Remote, path, version string) erro
 	}
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	first, end, err := files.Replay(path, 0, nil)
+	all, err := files.Replay(path, 0, nil)
 	if err != nil {
 		return err
 	}
+	first, end := all.First, all.State.Index
 	folder, err := os.MkdirTemp("", "starling-replay-")
 	if err != nil {
 		return err
@@ -49,11 +50,11 @@ func serveFile(ctx context.Context, r *remote.Remote, path, version string) erro
 	if err != nil {
 		return err
 	}
-	served.Answer(api.NewServer(recorded.New(opened, first, end.Index),
+	served.Answer(api.NewServer(recorded.New(opened, first, end),
 		api.Options{Version: version, Rules: peer.RulesNewest, Log: slog.New(slog.DiscardHandler)}), nil)
 	at := wire.UnixPrefix + socket
-	fmt.Fprintf(r.Out, "entries %d to %d of %s, to be asked at %s\n", first+1, end.Index, path, at)
-	fmt.Fprintf(r.Out, "next: starling --address %s --at %d ps\n", at, end.Index)
+	fmt.Fprintf(r.Out, "entries %d to %d of %s, to be asked at %s\n", first+1, end, path, at)
+	fmt.Fprintf(r.Out, "next: starling --address %s --at %d ps\n", at, end)
 	<-ctx.Done()
 	return served.Close()
 }
