@@ -245,6 +245,20 @@ func (a *Archive) Damage() error {
 	return nil
 }
 
+// Whole tells of a file whether it begins and ends as it was written: an error if not. What lies between is not read.
+func Whole(path string) error {
+	s, err := look(path)
+	switch {
+	case err != nil:
+		return err
+	case s.damage != nil:
+		return ErrDamaged
+	case !s.sealed:
+		return ErrTorn
+	}
+	return nil
+}
+
 // look reads how a segment begins and ends: all of it only if it has no end.
 func look(path string) (segment, error) {
 	f, err := os.Open(path)

@@ -143,44 +143,59 @@ func Prune(ctx context.Context, d Depot, cluster string, keep int) (gone []strin
 	return gone, err
 }
 
-// Find writes a backup into a new file in a folder of the system's and returns its path: the one that is named, or the
-// newest where a place is named.
-func Find(ctx context.Context, p Place) (path, name string, err error) {
+// Found is a backup that was written into a file.
+type Found struct {
+	// Path is the file, Name the backup, with its place.
+	Path, Name string
+	// Older is the backup that was made before, with its place; "" if there is none.
+	Older string
+}
+
+// Find writes a backup into a new file in a folder of the system's: the one that is named, or the newest where a place
+// is named.
+func Find(ctx context.Context, p Place) (found Found, err error) {
 	d, err := Open(p)
 	if err != nil {
-		return "", "", err
+		return found, err
 	}
 	all, err := Backups(ctx, d)
 	if err != nil {
-		return "", "", err
+		return found, err
 	}
+	within := strings.TrimSuffix(p.To, "/") + "/"
 	for _, b := range all {
 		if b.Cluster != all[0].Cluster {
-			return "", "", fmt.Errorf("%s has backups of cluster %s and of %s: name one of them, such as %s", p.To, all[0].Cluster,
-				b.Cluster, strings.TrimSuffix(p.To, "/")+"/"+all[0].Name)
+			return found, fmt.Errorf("%s has backups of cluster %s and of %s: name one of them, such as %s", p.To, all[0].Cluster,
+				b.Cluster, within+all[0].Name)
 		}
 	}
+	name := ""
 	switch info, err := os.Stat(p.To); {
 	case len(all) > 0:
-		name = all[0].Name
+		name, found.Name = all[0].Name, within+all[0].Name
+		if len(all) > 1 {
+			found.Older = within + all[1].Name
+		}
 	case err == nil && info.IsDir():
-		return "", "", fmt.Errorf("there is no backup in %s", p.To)
+		return found, fmt.Errorf("there is no backup in %s", p.To)
 	default:
+		found.Name = p.To
 		at := strings.LastIndexByte(p.To, '/')
 		p.To, name = p.To[:at+1], p.To[at+1:]
 		if d, err = Open(p); err != nil {
-			return "", "", err
+			return found, err
 		}
 	}
 	file, err := os.CreateTemp("", "starling-*.backup")
 	if err != nil {
-		return "", "", err
+		return found, err
 	}
 	err = errors.Join(d.Fetch(ctx, name, file), file.Close())
 	if err != nil {
-		return "", "", errors.Join(err, os.Remove(file.Name()))
+		return found, errors.Join(err, os.Remove(file.Name()))
 	}
-	return file.Name(), name, nil
+	found.Path = file.Name()
+	return found, nil
 }
 
 // folder is a depot on a disk.

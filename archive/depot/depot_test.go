@@ -66,29 +66,29 @@ func TestDepot(t *testing.T) {
 			if err := d.Fetch(ctx, "nothing", &got); err == nil {
 				t.Error("what was never kept is fetched")
 			}
-			_, _, err = depot.Find(ctx, place)
+			_, err = depot.Find(ctx, place)
 			if err == nil || !strings.Contains(err.Error(), "of cluster one and of two-and-a-half") {
 				t.Errorf("of two clusters one is taken: %v", err)
 			}
 			one := place
 			one.To += "/" + first
-			path, found, err := depot.Find(ctx, one)
-			if err != nil || found != first {
-				t.Errorf("of one that is named comes %s: %v", found, err)
+			found, err := depot.Find(ctx, one)
+			if err != nil || found.Name != one.To || found.Older != "" {
+				t.Errorf("of one that is named comes %+v: %v", found, err)
 			}
-			must(t, os.Remove(path))
+			must(t, os.Remove(found.Path))
 
+			must(t, d.Delete(ctx, other))
+			found, err = depot.Find(ctx, place)
+			if must(t, err); found.Name != place.To+"/"+second || found.Older != one.To {
+				t.Errorf("the newest is said to be %+v, want %s, and before that %s", found, second, first)
+			}
+			must(t, os.Remove(found.Path))
 			gone, err := depot.Prune(ctx, d, "one", 1)
 			if must(t, err); !slices.Equal(gone, []string{first}) {
 				t.Errorf("%v are deleted, want %s alone", gone, first)
 			}
-			wantList(t, d, second, other)
-			must(t, d.Delete(ctx, other))
-			path, found, err = depot.Find(ctx, place)
-			if must(t, err); found != second {
-				t.Errorf("the newest is said to be %s, want %s", found, second)
-			}
-			must(t, os.Remove(path))
+			wantList(t, d, second)
 		})
 	}
 }
@@ -105,11 +105,11 @@ func TestNewestIsOfTheLatestEntry(t *testing.T) {
 	for _, b := range []string{wrong, right} {
 		must(t, d.Put(ctx, b, file(t, "the value of "+b)))
 	}
-	path, found, err := depot.Find(ctx, place)
-	if must(t, err); found != right {
-		t.Errorf("the newest is said to be %s, want %s", found, right)
+	found, err := depot.Find(ctx, place)
+	if must(t, err); found.Name != place.To+"/"+right {
+		t.Errorf("the newest is said to be %s, want %s", found.Name, right)
 	}
-	must(t, os.Remove(path))
+	must(t, os.Remove(found.Path))
 	gone, err := depot.Prune(ctx, d, "one", 1)
 	if must(t, err); !slices.Equal(gone, []string{wrong}) {
 		t.Errorf("%v are deleted, want %s alone", gone, wrong)
@@ -209,7 +209,7 @@ func TestPartsOfBackups(t *testing.T) {
 // TestFindNothing says of a folder without backups that there are none.
 func TestFindNothing(t *testing.T) {
 	folder := t.TempDir()
-	_, _, err := depot.Find(t.Context(), depot.Place{To: folder})
+	_, err := depot.Find(t.Context(), depot.Place{To: folder})
 	if want := "there is no backup in " + folder; err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}

@@ -56,21 +56,38 @@ func (a *agent) readBackup(ctx context.Context) (err error) {
 // backupAt returns the value of a backup, of which the digest is proven.
 func (a *agent) backupAt(ctx context.Context, path string) (*cluster.State, error) {
 	if info, err := os.Stat(path); depot.IsStore(path) || err == nil && info.IsDir() {
-		place := a.config.Backup
-		place.To = path
-		found, name, err := depot.Find(ctx, place)
-		if err != nil {
-			return nil, fmt.Errorf("%w\nhint: nothing was changed; \"starling backup ls %s\" tells what is there", err, path)
-		}
-		defer os.Remove(found)
-		a.Hint("restoring %s of %s", name, path)
-		path = found
+		return a.newestAt(ctx, path)
 	}
 	all, err := files.Replay(path, 0, nil)
 	if err != nil {
 		return nil, fmt.Errorf("%w\nhint: nothing was changed; \"starling replay %s\" tells how far the file is good", err, path)
 	}
 	return all.State, nil
+}
+
+// newestAt returns the value of the newest backup at a place, or of the one in a store that is named.
+func (a *agent) newestAt(ctx context.Context, to string) (*cluster.State, error) {
+	place := a.config.Backup
+	place.To = to
+	found, err := depot.Find(ctx, place)
+	if err != nil {
+		return nil, fmt.Errorf("%w\nhint: nothing was changed; \"starling backup ls %s\" tells what is there", err, to)
+	}
+	defer os.Remove(found.Path)
+	a.Hint("restoring %s", found.Name)
+	file, err := os.Open(found.Path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	all, err := files.ReplayOpen(file, found.Name, 0, nil)
+	switch {
+	case err == nil:
+		return all.State, nil
+	case found.Older == "":
+		return nil, fmt.Errorf("%w\nhint: nothing was changed; there is no older backup beside it", err)
+	}
+	return nil, fmt.Errorf("%w\nhint: nothing was changed; try the one before it: starling restore %s", err, found.Older)
 }
 
 // restore lets the journal of a new cluster begin with the value of a backup, if one is given.

@@ -27,12 +27,18 @@ type Replayed struct {
 }
 
 // Replay folds the entries of a file, up to an index if that is not 0.
-func Replay(path string, to terms.Index, visit func(*cluster.State, *report.Folded) error) (all Replayed, err error) {
+func Replay(path string, to terms.Index, visit func(*cluster.State, *report.Folded) error) (Replayed, error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return all, exit.Fail(exit.Usage, "%w", err)
+		return Replayed{}, exit.Fail(exit.Usage, "%w", err)
 	}
 	defer f.Close()
+	return ReplayOpen(f, path, to, visit)
+}
+
+// ReplayOpen is Replay of a file that is open, and is told by a name.
+func ReplayOpen(f *os.File, path string, to terms.Index,
+	visit func(*cluster.State, *report.Folded) error) (all Replayed, err error) {
 	if all.First, err = beginOf(f); err != nil {
 		return all, badFile(path, nil, err)
 	}

@@ -3,12 +3,14 @@ package past
 import (
 	"errors"
 	"os"
+	"path/filepath"
 	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	starlingv1 "starling/api/v1"
+	"starling/archive"
 	"starling/archive/depot"
 	"starling/cmd/starling/console"
 	"starling/cmd/starling/exit"
@@ -80,12 +82,7 @@ func newBackupList(r *remote.Remote) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			t := console.NewTable("NAME", "CLUSTER", "MADE", "ENTRY", "BYTES")
-			for _, b := range all {
-				t.Row(b.Name, b.Cluster, b.At.Local().Format(time.DateTime), strconv.FormatUint(uint64(b.Index), 10),
-					strconv.FormatInt(b.Bytes, 10))
-			}
-			return t.Write(r.Out)
+			return showBackups(r, place.To, all)
 		},
 	}
 	flags := command.Flags()
@@ -93,4 +90,33 @@ func newBackupList(r *remote.Remote) *cobra.Command {
 	flags.StringVar(&place.Region, "region", "", "`NAME` of the store's region, if it does not tell it")
 	flags.StringVar(&place.CredentialsFile, "credentials-file", "", "`FILE` with credentials, as the AWS tools have it")
 	return command
+}
+
+// listed is a backup, for programs.
+type listed struct {
+	Name    string    `json:"name"`
+	Cluster string    `json:"cluster"`
+	Made    time.Time `json:"made"`
+	Entry   uint64    `json:"entry,string"`
+	Bytes   int64     `json:"bytes,string"`
+	Problem string    `json:"problem"`
+}
+
+// showBackups prints what is kept at a place. Of those in a folder it tells which are cut off.
+func showBackups(r *remote.Remote, place string, all []depot.Backup) error {
+	rows := []listed{}
+	t := console.NewTable("NAME", "CLUSTER", "MADE", "ENTRY", "BYTES")
+	for _, b := range all {
+		row := listed{b.Name, b.Cluster, b.At, uint64(b.Index), b.Bytes, ""}
+		if !depot.IsStore(place) {
+			if err := archive.Whole(filepath.Join(place, b.Name)); err != nil {
+				row.Problem = err.Error()
+				defer r.Hint("%s cannot be restored: %v", b.Name, err)
+			}
+		}
+		rows = append(rows, row)
+		t.Row(b.Name, b.Cluster, b.At.Local().Format(time.DateTime), strconv.FormatUint(row.Entry, 10),
+			strconv.FormatInt(b.Bytes, 10))
+	}
+	return r.ShowData(map[string]any{"backups": rows}, func() error { return t.Write(r.Out) })
 }

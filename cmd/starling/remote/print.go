@@ -45,6 +45,18 @@ func (r *Remote) Show(answer proto.Message, draw func() *console.Table) error {
 	return r.write(answer, "  ")
 }
 
+// ShowData prints what no peer answered in the chosen format; draw prints it for people.
+func (r *Remote) ShowData(data any, draw func() error) error {
+	if r.ForPeople() {
+		return draw()
+	}
+	text, err := json.MarshalIndent(data, "", "  ")
+	if err != nil {
+		return fmt.Errorf("print: %w", err)
+	}
+	return r.PrintJSON(append(text, '\n'))
+}
+
 // ShowNext prints one element of a stream: a line of JSON, or a document of YAML.
 func (r *Remote) ShowNext(answer proto.Message, line func() string) error {
 	if r.TellMoment(answer); r.ForPeople() {

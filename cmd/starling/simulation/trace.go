@@ -3,7 +3,6 @@ package simulation
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -172,14 +171,7 @@ func (t *traceRun) replay(ctx context.Context, recorded *trace.Trace, o trace.Op
 
 // showResults prints the means for people, and every replay for programs.
 func (t *traceRun) showResults(all, means []*trace.Result) error {
-	if t.ForPeople() {
-		return t.showMeans(means)
-	}
-	text, err := json.MarshalIndent(all, "", "  ")
-	if err != nil {
-		return fmt.Errorf("print the results: %w", err)
-	}
-	return t.PrintJSON(append(text, '\n'))
+	return t.ShowData(all, func() error { return t.showMeans(means) })
 }
 
 // reasonsShownMax bounds the groups of unplaced tasks that are shown to people.

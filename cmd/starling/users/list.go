@@ -2,7 +2,6 @@ package users
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"time"
 
@@ -17,19 +16,14 @@ import (
 
 // show prints a list as the user has asked for.
 func show[T any](r *remote.Remote, all []T, header []string, row func(*T) []string) error {
-	if !r.ForPeople() {
-		text, err := json.MarshalIndent(all, "", "  ")
-		if err != nil {
-			return err
+	return r.ShowData(all, func() error {
+		table := console.NewTable(header...)
+		table.Colour = r.OutColour
+		for i := range all {
+			table.Row(row(&all[i])...)
 		}
-		return r.PrintJSON(append(text, '\n'))
-	}
-	table := console.NewTable(header...)
-	table.Colour = r.OutColour
-	for i := range all {
-		table.Row(row(&all[i])...)
-	}
-	return table.Write(r.Out)
+		return table.Write(r.Out)
+	})
 }
 
 func newTokenList(r *remote.Remote) *cobra.Command {
