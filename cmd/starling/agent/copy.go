@@ -105,12 +105,12 @@ func (c *copying) run(ctx context.Context) (err error) {
 	}
 	from, err := c.open(ctx, c.from)
 	if err != nil {
-		return c.takeUp(ctx, err)
+		return unanswered(ctx, c.takeUp(ctx, err))
 	}
 	defer from.Close()
 	to, err := c.openNew(ctx, folder)
 	if err != nil {
-		return err
+		return unanswered(ctx, err)
 	}
 	defer func() { err = errors.Join(err, to.Close(), c.endMember()) }()
 	m := &move.Move{From: from, To: to, Cluster: c.keys.Cluster(), Place: c.to.Place(), Instead: c.instead,
@@ -133,6 +133,14 @@ func (c *copying) run(ctx context.Context) (err error) {
 		return c.keepMember(folder)
 	}
 	return c.await(ctx, m)
+}
+
+// unanswered makes of an engine that did not answer in time one that is not reachable.
+func unanswered(ctx context.Context, err error) error {
+	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+		return exit.Fail(exit.Unreachable, "%w", err)
+	}
+	return err
 }
 
 // takeUp waits for the peers where a copy was broken off so late that the agents have left the old place already; why

@@ -38,7 +38,7 @@ var meanings = []struct {
 	{Usage, "bad input: the command line, a job file or the configuration is wrong"},
 	{NotPlaced, "not placed: before --timeout nothing of the job could be placed; \"starling why NAME\" tells the reasons"},
 	{Conflict, "conflict: it exists already, has ended, or was changed by another writer"},
-	{Unreachable, "unreachable: no peer answers at the address, or a registry does not answer the peer"},
+	{Unreachable, "unreachable: no peer answers at the address, or a registry or a journal's engine does not answer"},
 	{Denied, "denied: the peer refuses to do that for you"},
 	{Outdated, "outdated: the cluster's rules are newer than this program, or its journal is older than any release"},
 	{Unknown, "unknown: it may have been done, or may still be; --request-id asks again, and does nothing twice"},
