@@ -13,10 +13,17 @@ import (
 	"starling/driver/record"
 )
 
+// Exported tells programs what a file holds.
+type Exported struct {
+	File string `json:"file"`
+	From uint64 `json:"from,string"`
+	To   uint64 `json:"to,string"`
+}
+
 // ExportTo writes entries into a file, which is there when all of it is, and returns which they are.
 func ExportTo(ctx context.Context, peer *client.Client, question *starlingv1.ExportRequest,
 	path string) (head *starlingv1.ExportResponse, err error) {
-	if info, err := os.Stat(path); path == "" || err == nil && !info.Mode().IsRegular() {
+	if info, err := os.Stat(path); path == "" || path == "-" || err == nil && !info.Mode().IsRegular() {
 		return nil, exit.Fail(exit.Usage, "%q is no file: name one that is to be made", path)
 	}
 	if at, err := filepath.EvalSymlinks(path); err == nil {

@@ -3,12 +3,14 @@ package files
 
 import (
 	"errors"
+	"slices"
 
 	"starling/api/wire"
 	"starling/api/words"
 	"starling/cmd/starling/console"
 	"starling/cmd/starling/exit"
 	"starling/jobspec"
+	"starling/terms"
 )
 
 // Jobs reads and checks a job file. What is wrong with it is told, a line each, and that nothing was done.
@@ -30,10 +32,14 @@ func Refused(c *console.Console, err error, nothing string) error {
 	if !errors.As(err, &answered) || len(answered.Problems) == 0 {
 		return err
 	}
+	var told []terms.Problem
 	for _, p := range answered.Problems {
-		c.Hint("%s: %s", p.Path, p.Reason)
+		if !slices.Contains(told, p) { // the same is wrong with a pool for more than one reason
+			told = append(told, p)
+			c.Hint("%s: %s", p.Path, p.Reason)
+		}
 	}
-	return exit.Fail(exit.StatusOf(err), "%s: %s", nothing, words.Counted(len(answered.Problems), "problem"))
+	return exit.Fail(exit.StatusOf(err), "%s: %s", nothing, words.Counted(len(told), "problem"))
 }
 
 // told tells the problems of a file, a line each, and returns an error without them.

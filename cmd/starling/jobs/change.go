@@ -45,12 +45,12 @@ func newJobRevert(r *remote.Remote) *cobra.Command {
 				return err
 			}
 			job := target.JobName(args[0])
-			return change(command.Context(), r, job, options, func(peer *client.Client, against uint32) error {
-				_, err := peer.RevertJob(command.Context(), terms.JobName(job), against, version)
+			return change(command.Context(), r, job, options, func(peer *client.Client, against uint32) (remote.Taken, error) {
+				taken, err := peer.RevertJob(command.Context(), terms.JobName(job), against, version)
 				if refused := (*wire.Failure)(nil); errors.As(err, &refused) && strings.HasSuffix(refused.Reason, "is not kept") {
-					return fmt.Errorf("%w: `starling job history %s` lists those that are", err, job)
+					return nil, fmt.Errorf("%w: `starling job history %s` lists those that are", err, job)
 				}
-				return cmp.Or(err, changed(command.Context(), peer, job, against))
+				return taken, cmp.Or(err, changed(command.Context(), peer, job, against))
 			})
 		},
 	}
@@ -84,10 +84,10 @@ always a task. A NAME with * or ? stands for all jobs that it matches, after a q
 				all = append(all, some...)
 			}
 			return each(all, func(one target.Target) error {
-				return change(command.Context(), r, one.Job, options, func(peer *client.Client, against uint32) error {
-					_, err := peer.RestartJob(command.Context(), terms.JobName(one.Job), terms.TaskName(one.Task), against)
-					return err
-				})
+				restart := func(peer *client.Client, against uint32) (remote.Taken, error) {
+					return peer.RestartJob(command.Context(), terms.JobName(one.Job), terms.TaskName(one.Task), against)
+				}
+				return change(command.Context(), r, one.Job, options, restart)
 			})
 		},
 	}
@@ -114,9 +114,8 @@ succeeded stays so. The job keeps its name, its versions and its place in the qu
 	suspend.ValidArgsFunction = target.CompleteJob(r)
 	suspend.RunE = func(command *cobra.Command, args []string) error {
 		job := string(target.JobName(args[0]))
-		return change(command.Context(), r, job, options, func(peer *client.Client, against uint32) error {
-			_, err := peer.SuspendJob(command.Context(), terms.JobName(job), against, resume)
-			return err
+		return change(command.Context(), r, job, options, func(peer *client.Client, against uint32) (remote.Taken, error) {
+			return peer.SuspendJob(command.Context(), terms.JobName(job), against, resume)
 		})
 	}
 	suspend.Flags().Var(&options.against, "against", "only if the job still has this `VERSION` (default: the present one)")
@@ -137,7 +136,7 @@ func changed(ctx context.Context, peer *client.Client, job string, before uint32
 
 // change makes a change against the version that a job has now, or that is stated, and follows it.
 func change(ctx context.Context, r *remote.Remote, job string, options runOptions,
-	make func(peer *client.Client, against uint32) error) error {
+	make func(peer *client.Client, against uint32) (remote.Taken, error)) error {
 	peer, err := r.Dial()
 	if err != nil {
 		return err
@@ -149,7 +148,7 @@ func change(ctx context.Context, r *remote.Remote, job string, options runOption
 		}
 		options.against.Number = status.GetJob().GetVersion()
 	}
-	err = make(peer, options.against.Number)
+	taken, err := make(peer, options.against.Number)
 	if errors.Is(err, errUnchanged) {
 		r.Hint("%s: nothing has changed, it keeps version %d, which says the same\n"+
 			"hint: starling job restart %s replaces what runs an older version", job, options.against.Number, job)
@@ -158,15 +157,10 @@ func change(ctx context.Context, r *remote.Remote, job string, options runOption
 	if err := stale(ctx, peer, job, options.against.Number, err); err != nil {
 		return err
 	}
-	return followOne(ctx, r, newTracker(peer, console.NewProgress(r.Console, []string{job}), []string{job}), options)
-}
-
-// followOne follows the only job of a tracker, unless it is only to be named.
-func followOne(ctx context.Context, r *remote.Remote, t *tracker, options runOptions) error {
 	if options.detach {
-		_, err := fmt.Fprintln(r.Out, t.jobs[0].name)
-		return err
+		return r.ShowTaken(taken)
 	}
+	t := newTracker(peer, console.NewProgress(r.Console, []string{job}), []string{job})
 	return follow(ctx, r, t, options.timeout, following{t.wait, results})
 }
 
@@ -248,12 +242,15 @@ A NAME with * or ? stands for all jobs that it matches, after a question.`,
 			}
 			ordered := jobs[:0:0]
 			err = each(jobs, func(job string) error {
-				_, err := peer.KillJob(command.Context(), terms.JobName(job), against.Number)
+				answer, err := peer.KillJob(command.Context(), terms.JobName(job), against.Number)
 				if against.Given {
 					err = stale(command.Context(), peer, job, against.Number, err)
 				}
 				if err == nil {
 					ordered = append(ordered, job)
+				}
+				if err == nil && detach {
+					err = r.ShowAnswer(answer)
 				}
 				return err
 			})

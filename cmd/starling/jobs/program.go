@@ -34,8 +34,7 @@ func runProgram(ctx context.Context, r *remote.Remote, argv []string, options ru
 		return err
 	}
 	if options.detach {
-		_, err := fmt.Fprintln(r.Out, name)
-		return err
+		return r.ShowTaken(submitted)
 	}
 	following, interrupted, release := console.Attached(ctx, options.timeout)
 	defer release()

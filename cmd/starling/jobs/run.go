@@ -137,32 +137,27 @@ func runFile(ctx context.Context, r *remote.Remote, file string, options runOpti
 	if err := checkAgainst(ctx, peer, documents, options); err != nil {
 		return err
 	}
-	for _, one := range secrets {
-		answer, err := peer.PutSecret(ctx, one.pool, one.name, one.value)
-		if err != nil {
-			return fmt.Errorf("secret %s/%s: %w; %s", one.pool, one.name, err, nothingSubmitted)
-		}
-		r.Hint("secret %s/%s has version %d now", one.pool, one.name, answer.GetVersion())
+	if err := putSecrets(ctx, r, peer, secrets); err != nil {
+		return err
 	}
-	var names []string
-	unchanged, from := map[string]bool{}, map[string]uint64{}
+	names, answers := []string{}, map[string]*starlingv1.SubmitJobResponse{}
 	for _, document := range documents {
 		name := string(document.Spec.Name)
-		index, changed, err := submit(ctx, r, peer, &document.Spec, options.against)
+		answer, err := submit(ctx, r, peer, &document.Spec, options.against)
+		if err == nil && options.detach {
+			err = r.ShowTaken(answer)
+		}
 		if err != nil {
 			return fmt.Errorf("%s:%d: job %s: %w%s", file, document.Line, name, err, submittedBefore(names))
 		}
-		names, unchanged[name], from[name] = append(names, name), !changed, index
-		if options.detach {
-			fmt.Fprintln(r.Out, name)
-		}
+		names, answers[name] = append(names, name), answer
 	}
 	if options.detach {
 		return nil
 	}
 	t := newTracker(peer, console.NewProgress(r.Console, names), names)
 	for _, job := range t.jobs {
-		job.unchanged, job.from = unchanged[job.name], from[job.name]
+		job.unchanged, job.from = answers[job.name].GetUnchanged(), answers[job.name].GetIndex()
 	}
 	if len(documents) == 1 && isProgram(&documents[0].Spec) && r.ForPeople() {
 		wait := func(ctx context.Context) error {
@@ -231,6 +226,17 @@ func secretsOf(r *remote.Remote, file string, documents []jobspec.Document, give
 	return all, nil
 }
 
+func putSecrets(ctx context.Context, r *remote.Remote, peer *client.Client, secrets []secretValue) error {
+	for _, one := range secrets {
+		answer, err := peer.PutSecret(ctx, one.pool, one.name, one.value)
+		if err != nil {
+			return fmt.Errorf("secret %s/%s: %w; %s", one.pool, one.name, err, nothingSubmitted)
+		}
+		r.Hint("secret %s/%s has version %d now", one.pool, one.name, answer.GetVersion())
+	}
+	return nil
+}
+
 func namesSecret(spec *terms.Job, name string) bool {
 	return slices.ContainsFunc(spec.Tasks, func(t terms.Task) bool {
 		return t.Container.PullSecret == name ||
@@ -261,13 +267,13 @@ func follow(ctx context.Context, r *remote.Remote, t *tracker, timeout time.Dura
 	return how.results(r, t)
 }
 
-// submit brings a job, or a new version of it, with the entry at index; changed is false if it is the same.
+// submit brings a job, or a new version of it.
 func submit(
 	ctx context.Context, r *remote.Remote, peer *client.Client, spec *terms.Job, against usage.Version,
-) (index uint64, changed bool, err error) {
+) (*starlingv1.SubmitJobResponse, error) {
 	present, err := present(ctx, peer, string(spec.Name))
 	if err != nil {
-		return 0, false, err
+		return nil, err
 	}
 	if !against.Given {
 		against.Number = present.GetJob().GetVersion()
@@ -277,7 +283,7 @@ func submit(
 	if answer.GetUnchanged() {
 		r.Hint("%s: nothing has changed, it keeps version %d", spec.Name, against.Number)
 	}
-	return answer.GetIndex(), !answer.GetUnchanged(), stale(ctx, peer, string(spec.Name), against.Number, err)
+	return answer, stale(ctx, peer, string(spec.Name), against.Number, err)
 }
 
 // warn tells what the user should know of a job.

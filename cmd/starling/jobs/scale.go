@@ -135,7 +135,7 @@ func scale(ctx context.Context, r *remote.Remote, job string, sizes []sizing.Siz
 		r.Hint("%s: nothing has changed, it keeps version %d", job, status.GetJob().GetVersion())
 		return nil
 	}
-	_, err = peer.SubmitJob(ctx, spec, options.against.Number)
+	taken, err := peer.SubmitJob(ctx, spec, options.against.Number)
 	if err := stale(ctx, peer, job, options.against.Number, err); err != nil {
 		return err
 	}
@@ -143,9 +143,12 @@ func scale(ctx context.Context, r *remote.Remote, job string, sizes []sizing.Siz
 		r.Hint("%s: its update is paused, and stays so: the new number comes with `starling job update resume %s`", job, job)
 		options.detach = true
 	}
+	if options.detach {
+		return r.ShowTaken(taken)
+	}
 	t := newTracker(peer, console.NewProgress(r.Console, []string{job}), []string{job})
 	t.reached = scaled
-	return followOne(ctx, r, t, options)
+	return follow(ctx, r, t, options.timeout, following{t.wait, results})
 }
 
 // scaled tells whether a job has as many instances as it is to have, and nothing is on its way. What is to come after

@@ -49,7 +49,7 @@ Jobs go on from there: what ran on machines that are gone starts on those that j
 				return err
 			}
 			r.Hint("%s holds the cluster as it was after entry %d: starling restore %[1]s", args[0], head.GetTo())
-			return nil
+			return r.ShowData(files.Exported{File: args[0], From: head.GetFrom(), To: head.GetTo()}, func() error { return nil })
 		},
 	}
 	command.AddCommand(newBackupList(r))

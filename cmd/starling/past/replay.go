@@ -108,10 +108,25 @@ func planUpgrade(ctx context.Context, r *remote.Remote, last uint64, version str
 	if err != nil {
 		return fmt.Errorf("%w\nhint: replace no peer by this program; \"starling journal export\" writes what is needed to report it", err)
 	}
-	fmt.Fprintf(r.Out, "entries %d to %d lead to the same value here and at %s: digest %016x\n", all.First+1,
-		all.State.Index, info.GetPeer(), all.State.Digest())
-	t := console.NewTable("PROGRAM", "VERSION", "RULES")
-	t.Row("of "+info.GetPeer(), info.GetVersion(), fmt.Sprintf("%d in force", info.GetRules()))
-	t.Row("this one", version, fmt.Sprintf("knows up to %d", peer.RulesNewest))
-	return r.Tables(t)
+	f := folded{uint64(all.First) + 1, uint64(all.State.Index), fmt.Sprintf("%016x", all.State.Digest()), info.GetPeer(),
+		info.GetVersion(), info.GetRules(), version, uint32(peer.RulesNewest)}
+	return r.ShowData(f, func() error {
+		fmt.Fprintf(r.Out, "entries %d to %d lead to the same value here and at %s: digest %s\n", f.First, f.Last, f.Peer, f.Digest)
+		t := console.NewTable("PROGRAM", "VERSION", "RULES")
+		t.Row("of "+f.Peer, f.PeerVersion, fmt.Sprintf("%d in force", f.PeerRules))
+		t.Row("this one", f.Version, fmt.Sprintf("knows up to %d", f.RulesNewest))
+		return r.Tables(t)
+	})
+}
+
+// folded is what "upgrade --plan" found to be the same.
+type folded struct {
+	First       uint64 `json:"first,string"`
+	Last        uint64 `json:"last,string"`
+	Digest      string `json:"digest"`
+	Peer        string `json:"peer"`
+	PeerVersion string `json:"peer_version"`
+	PeerRules   uint32 `json:"peer_rules"`
+	Version     string `json:"version"`
+	RulesNewest uint32 `json:"rules_newest"`
 }

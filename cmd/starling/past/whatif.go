@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -86,7 +87,7 @@ changes in that time is left out.`,
 // question reads the files and says what is imagined.
 func (f *imagined) question(ctx context.Context, command *cobra.Command, r *remote.Remote,
 	peer *client.Client) (*starlingv1.WhatIfRequest, error) {
-	question := &starlingv1.WhatIfRequest{Kill: f.kill, Drain: f.drain,
+	question := &starlingv1.WhatIfRequest{Kill: once(f.kill), Drain: once(f.drain),
 		DrainDeadlineMillis: uint32(min(f.deadline.Milliseconds(), 1<<32-1))}
 	for _, file := range f.run {
 		documents, err := files.Jobs(r.Console, file, "nothing was imagined")
@@ -123,6 +124,16 @@ func (f *imagined) question(ctx context.Context, command *cobra.Command, r *remo
 		return nil, usage.Error(command, errors.New("nothing is imagined: give --kill, --drain, --add, --run or --pools"))
 	}
 	return question, nil
+}
+
+// once returns names without repetitions, in their order.
+func once(names []string) (all []string) {
+	for _, name := range names {
+		if !slices.Contains(all, name) {
+			all = append(all, name)
+		}
+	}
+	return all
 }
 
 // machines returns those that join, nil for none.

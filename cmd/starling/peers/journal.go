@@ -67,7 +67,7 @@ state, and so whatever secret somebody has written into them.`,
 			}
 			r.Hint("%s holds the value at index %d and the entries behind it up to %d: starling replay %[1]s", args[0],
 				head.GetFrom(), head.GetTo())
-			return nil
+			return r.ShowData(files.Exported{File: args[0], From: head.GetFrom(), To: head.GetTo()}, func() error { return nil })
 		},
 	}
 	command.Flags().StringVar(&question.From, "from", "", "begin with the value at a `MOMENT` such as 4711, 14:30 or -1h")

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"google.golang.org/protobuf/proto"
 
 	"starling/api/client"
 	starlingv1 "starling/api/v1"
@@ -121,13 +122,17 @@ has volumes there stays with them. What still runs there after the deadline is s
 			if err != nil {
 				return err
 			}
+			var answer proto.Message
 			node := terms.NodeName(args[0])
 			if off {
-				_, err = peer.EndDrain(command.Context(), node)
+				answer, err = peer.EndDrain(command.Context(), node)
 			} else {
-				_, err = peer.DrainNode(command.Context(), node, deadline)
+				answer, err = peer.DrainNode(command.Context(), node, deadline)
 			}
-			if err != nil || !watch || off {
+			if err == nil {
+				err = r.ShowAnswer(answer)
+			}
+			if err != nil || !watch {
 				return err
 			}
 			return watchDrain(command.Context(), r, peer, args[0])

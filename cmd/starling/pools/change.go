@@ -125,8 +125,12 @@ func newDump(r *remote.Remote) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			file := jobspec.FormatPools(present.Pools)
+			if !r.ForPeople() {
+				return r.PrintYAML(file)
+			}
 			_, err = fmt.Fprintf(r.Out, "# Version %[1]d of the tree of pools. Changed, it goes back with: starling pool apply --against %[1]d FILE\n%[2]s",
-				present.Version, jobspec.FormatPools(present.Pools))
+				present.Version, file)
 			return err
 		}),
 	}

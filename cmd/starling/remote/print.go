@@ -57,6 +57,23 @@ func (r *Remote) ShowData(data any, draw func() error) error {
 	return r.PrintJSON(append(text, '\n'))
 }
 
+// Taken is what a peer answers that has taken a change of a job.
+type Taken interface {
+	proto.Message
+	// GetJob returns the job's name.
+	GetJob() string
+}
+
+// ShowTaken prints what a peer has taken: for people the job's name.
+func (r *Remote) ShowTaken(answer Taken) error {
+	return r.ShowNext(answer, func() string { return answer.GetJob() + "\n" })
+}
+
+// ShowAnswer prints an answer that says nothing to people.
+func (r *Remote) ShowAnswer(answer proto.Message) error {
+	return r.ShowNext(answer, func() string { return "" })
+}
+
 // ShowNext prints one element of a stream: a line of JSON, or a document of YAML.
 func (r *Remote) ShowNext(answer proto.Message, line func() string) error {
 	if r.TellMoment(answer); r.ForPeople() {
@@ -87,6 +104,19 @@ func (r *Remote) PrintJSON(text []byte) (err error) {
 	r.documents++
 	_, err = r.Out.Write(text)
 	return err
+}
+
+// PrintYAML prints a document of YAML as it is, or the same data as JSON.
+func (r *Remote) PrintYAML(text []byte) error {
+	if r.format == formatYAML {
+		_, err := r.Out.Write(text)
+		return err
+	}
+	var data any
+	if err := yaml.Load(text, &data); err != nil {
+		return err
+	}
+	return r.ShowData(data, nil)
 }
 
 // marshal returns JSON that is the same for the same answer; protojson varies its spaces on purpose.

@@ -53,9 +53,11 @@ tokens and renew certificates: the first one, and those that join with a token o
 				if err != nil {
 					return err
 				}
-				fmt.Fprintln(r.Out, line)
 				r.Hint("good for %s: on the next machine, starling agent --join LINE; who has the line can join", life)
-				return nil
+				return r.ShowData(map[string]string{"line": line}, func() error {
+					_, err := fmt.Fprintln(r.Out, line)
+					return err
+				})
 			})(command, args)
 		},
 	}
