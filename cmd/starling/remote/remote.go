@@ -81,7 +81,8 @@ func (r *Remote) Declare(root *cobra.Command) {
 
 // Dial returns a client of the peers at the address: the flag's, the environment's, that of the only peer of this
 // machine, those of the only cluster that the user has credentials for, or the default. On this machine a peer is
-// asked by its socket, and knows who calls; elsewhere, and from inside an instance, with credentials.
+// asked by its socket, and knows who calls, unless STARLING_CREDENTIALS says as whom; elsewhere, and from inside an
+// instance, with credentials.
 func (r *Remote) Dial() (*client.Client, error) {
 	file, err := trust.DefaultFile()
 	if err != nil {
@@ -105,23 +106,40 @@ func (r *Remote) Dial() (*client.Client, error) {
 		return nil, exit.Fail(exit.Usage, "%w", err)
 	}
 	r.tellEnds(credentials)
+	chosen := os.Getenv("STARLING_CREDENTIALS") != ""
+	if chosen && len(credentials) == 0 {
+		return nil, exit.Fail(exit.Usage, "STARLING_CREDENTIALS names %s, and there are no credentials\nhint: `starling login` keeps "+
+			"some there", file)
+	}
 	if asked == "" && len(credentials) == 1 {
-		if local, _ := localPeer(client.DefaultAddress, true); local == "" {
+		if local, _ := localPeer(client.DefaultAddress, true); local == "" || chosen {
 			return r.client(credentials[0].Addresses, credentials), nil
 		}
 	}
+	if !chosen {
+		err = useSockets(addresses, asked == "", len(credentials) > 0)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return r.client(addresses, credentials), nil
+}
+
+// useSockets puts the sockets of peers of this machine in the place of their addresses, or that of the only peer here
+// if that will do. Whoever is not let in there needs credentials.
+func useSockets(addresses []string, orOnly, known bool) error {
 	for i, address := range addresses {
-		local, denied := localPeer(address, asked == "")
+		local, denied := localPeer(address, orOnly)
 		switch {
 		case local != "":
 			addresses[i] = local
-		case denied != "" && len(credentials) == 0:
-			return nil, exit.Fail(exit.Denied, "the peer of this machine answers root, its own user and its admin_group, not you "+
+		case denied != "" && !known:
+			return exit.Fail(exit.Denied, "the peer of this machine answers root, its own user and its admin_group, not you "+
 				"(%s)\nhint: use sudo, or ask an admin for `starling user add NAME --role ROLE` and keep what it prints with "+
 				"`starling login`", denied)
 		}
 	}
-	return r.client(addresses, credentials), nil
+	return nil
 }
 
 // tellEnds tells people of credentials that will not count much longer.

@@ -105,7 +105,7 @@ func newLogin(r *remote.Remote) *cobra.Command {
 		Short: "Keep credentials for a cluster",
 		Long: `Keep the credentials that "starling user add" has printed, in a file that nobody else can read: that of
 STARLING_CREDENTIALS, or starling/credentials in XDG_CONFIG_HOME or ~/.config. Commands find it there for all addresses of
-that cluster. Credentials for a cluster replace those that were kept for it. FILE "-" is standard input.
+that cluster; a peer of this machine knows root and its own user without, unless STARLING_CREDENTIALS is set. Credentials for a cluster replace those that were kept for it. FILE "-" is standard input.
 
 With --oidc you sign in with a browser, on this machine or another: LINE is what "starling user add --oidc" has printed, and
 without one you sign in again to the cluster that you have credentials for. They are good for ` + signInLife + ` then. With
