@@ -253,7 +253,7 @@ func offer(o *terms.Offer) string {
 		parts = append(parts, strings.TrimSpace(fmt.Sprintf("%d %s %s", d.Count, d.Kind, d.Model)))
 	}
 	if !o.Open() {
-		return "is away until " + time.UnixMilli(int64(o.AwayUntil)).UTC().Format("15:04:05 UTC")
+		return "is away until " + time.UnixMilli(int64(o.AwayUntil)).UTC().Format(time.DateTime+" UTC")
 	}
 	return "offers " + strings.Join(parts, ", ")
 }

@@ -172,7 +172,7 @@ func (v *recovery) ask(ctx context.Context, name, url string, own quorum.Log) (a
 func (v *recovery) decide(ctx context.Context, made *quorum.Recovery, known host.Belonging) error {
 	last := "of which no time is known"
 	if entry, err := command.Decode(made.Last.Payload, peer.RulesNewest); err == nil {
-		last = "of " + time.UnixMilli(int64(entry.Time)).Local().Format(time.DateTime)
+		last = "of " + console.Time(time.UnixMilli(int64(entry.Time)))
 	}
 	v.Hint("node %s of cluster %s has the journal up to entry %d, %s", v.config.Node, cmp.Or(known.Cluster, "without a name"),
 		made.Head, last)

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"starling/api/wire"
+	"starling/cmd/starling/console"
 	"starling/cmd/starling/settings"
 	"starling/driver/container"
 	"starling/driver/process"
@@ -150,7 +151,7 @@ func certificate(config *settings.Agent) finding {
 	}
 	left := time.Until(keys.Expires())
 	found := fmt.Sprintf("of node %s of cluster %s, until %s", keys.Node(), keys.Cluster(),
-		keys.Expires().Local().Format(time.DateTime))
+		console.Time(keys.Expires()))
 	switch {
 	case left <= 0:
 		return finding{wrong, "certificate", found + ": it has expired", "start the agent: it has a keeper renew it"}

@@ -265,7 +265,7 @@ func findings(answer *starlingv1.WhyResponse, now time.Time) string {
 		if f.GetSince() != nil {
 			fmt.Fprintf(&text, "  for %s", age(f.GetSince(), now))
 			if f.GetUntil() != nil {
-				fmt.Fprintf(&text, ", until %s", f.GetUntil().AsTime().Local().Format("15:04:05"))
+				fmt.Fprintf(&text, ", until %s", console.Clock(f.GetUntil().AsTime(), now))
 			}
 			fmt.Fprintln(&text)
 		}

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/protobuf/types/known/timestamppb"
+
 	starlingv1 "starling/api/v1"
 )
 
@@ -72,5 +74,16 @@ func TestFindingsOfNoInstance(t *testing.T) {
 		if !strings.Contains(text, want) {
 			t.Errorf("got %q, want %q in it", text, want)
 		}
+	}
+}
+
+// TestFindingUntilTomorrow tells the date of a time that is not today.
+func TestFindingUntilTomorrow(t *testing.T) {
+	now := time.Date(2026, 11, 24, 23, 59, 0, 0, time.Local)
+	text := findings(&starlingv1.WhyResponse{Job: &starlingv1.Job{Name: "web"}, Findings: []*starlingv1.Finding{
+		{Since: timestamppb.New(now), Until: timestamppb.New(now.Add(time.Minute))},
+	}}, now)
+	if want := ", until 2026-11-25 00:00:00\n"; !strings.Contains(text, want) {
+		t.Errorf("got %q, want %q in it", text, want)
 	}
 }

@@ -115,7 +115,7 @@ func showBackups(r *remote.Remote, place string, all []depot.Backup) error {
 			}
 		}
 		rows = append(rows, row)
-		t.Row(b.Name, b.Cluster, b.At.Local().Format(time.DateTime), strconv.FormatUint(row.Entry, 10),
+		t.Row(b.Name, b.Cluster, console.Time(b.At), strconv.FormatUint(row.Entry, 10),
 			strconv.FormatInt(b.Bytes, 10))
 	}
 	return r.ShowData(map[string]any{"backups": rows}, func() error { return t.Write(r.Out) })

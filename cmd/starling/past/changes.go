@@ -90,7 +90,7 @@ func clock(t *timestamppb.Timestamp) string {
 	if t == nil {
 		return "before the first entry"
 	}
-	return t.AsTime().Local().Format(time.DateTime)
+	return console.Time(t.AsTime())
 }
 
 func newBlame(r *remote.Remote) *cobra.Command {

@@ -81,10 +81,10 @@ func nodeFacts(p *starlingv1.Peer) *console.Table {
 		t.Row("", p.GetDetail())
 	}
 	if p.GetAwayUntil() != nil {
-		t.Row("away until", p.GetAwayUntil().AsTime().Local().Format(time.DateTime))
+		t.Row("away until", console.Time(p.GetAwayUntil().AsTime()))
 	}
 	if p.GetDrainDeadline() != nil {
-		t.Row("drained until", p.GetDrainDeadline().AsTime().Local().Format(time.DateTime))
+		t.Row("drained until", console.Time(p.GetDrainDeadline().AsTime()))
 	}
 	t.Row("peer", console.Dash(p.GetPeer()))
 	t.Row("watches", console.Dash(p.GetWatches()))

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -68,7 +67,7 @@ func quorumTable(answer *starlingv1.QuorumResponse) *console.Table {
 	for _, m := range members {
 		away := "-"
 		if m.GetAwaySince() != nil {
-			away = m.GetAwaySince().AsTime().Local().Format(time.DateTime)
+			away = console.Time(m.GetAwaySince().AsTime())
 		}
 		file, used, quota := "-", "-", "-"
 		if m.GetQuotaBytes() > 0 {

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"starling/cmd/starling/console"
+
 	"github.com/spf13/cobra"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
@@ -111,7 +113,7 @@ func (r *Remote) TellMoment(answer proto.Message) {
 	if since := r.silentSince(); !since.IsZero() && !r.told {
 		r.told = true
 		r.Hint("warning: the journal has not answered since %s, for %s: this is what the peer knows, and may be out of date",
-			since.Local().Format(time.TimeOnly), time.Since(since).Round(time.Second))
+			console.Clock(since, time.Now()), time.Since(since).Round(time.Second))
 	}
 	one, ok := answer.(interface {
 		GetIndex() uint64
@@ -125,5 +127,5 @@ func (r *Remote) TellMoment(answer proto.Message) {
 		r.Hint("as of index 0, before the first entry")
 		return
 	}
-	r.Hint("as of index %d, %s", one.GetIndex(), one.GetTime().AsTime().Local().Format(time.DateTime))
+	r.Hint("as of index %d, %s", one.GetIndex(), console.Time(one.GetTime().AsTime()))
 }

@@ -148,7 +148,7 @@ func (r *Remote) tellEnds(credentials []*trust.Credentials) {
 		if end := one.EndSoon(time.Now()); !end.IsZero() && time.Now().Before(end) && r.ForPeople() && !r.toldEnds {
 			r.toldEnds = true
 			r.Hint("warning: the credentials of %s end on %s: sign in again, or an admin makes new ones with `starling user add`", one.Identity(),
-				end.Local().Format(time.DateTime))
+				console.Time(end))
 		}
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -100,7 +99,7 @@ func orShow(err error, r *remote.Remote, all *starlingv1.ListSessionsResponse) e
 			case one.GetAttached():
 				state = "attached"
 			}
-			t.Row(one.GetName(), state, one.GetBegan().AsTime().Local().Format(time.DateTime), one.GetBy(),
+			t.Row(one.GetName(), state, console.Time(one.GetBegan().AsTime()), one.GetBy(),
 				strings.Join(one.GetCommand(), " "))
 		}
 		return t

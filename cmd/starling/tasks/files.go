@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -64,7 +63,7 @@ func newFileList(r *remote.Remote) *cobra.Command {
 				t := console.NewTable("MODE", "SIZE", "MODIFIED", "NAME")
 				for _, one := range all.GetFiles() {
 					t.Row(one.GetMode(), terms.Disk.Round(one.GetBytes()),
-						one.GetModified().AsTime().Local().Format(time.DateTime), shownName(one))
+						console.Time(one.GetModified().AsTime()), shownName(one))
 				}
 				if all.GetMore() {
 					t.Row("", "", "", "…")

@@ -43,7 +43,7 @@ more: they only show who came after them. Machines that do not answer are told.`
 			}
 			return show(r, answer.Authorities, []string{"AUTHORITY", "STATE", "EXPIRES", "MACHINES"},
 				func(a *door.KnownAuthority) []string {
-					return []string{a.ID, a.State, a.Expires.Format(time.RFC3339), console.Dash(strings.Join(a.Machines, ", "))}
+					return []string{a.ID, a.State, console.Time(a.Expires), console.Dash(strings.Join(a.Machines, ", "))}
 				})
 		}),
 	}

@@ -3,7 +3,6 @@ package users
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -38,7 +37,7 @@ func newTokenList(r *remote.Remote) *cobra.Command {
 			}
 			return show(r, all, []string{"TOKEN", "NODE", "KEEPER", "USES LEFT", "EXPIRES"}, func(t *door.KnownToken) []string {
 				return []string{t.ID, console.Dash(t.Node), fmt.Sprint(t.Keeper), fmt.Sprint(t.Uses),
-					t.Expires.Format(time.RFC3339)}
+					console.Time(t.Expires)}
 			})
 		}),
 	}
@@ -69,7 +68,7 @@ func newUserList(r *remote.Remote) *cobra.Command {
 				if u.Key == "" {
 					return []string{u.Name, u.Role, "oidc", "-"}
 				}
-				return []string{u.Name, u.Role, u.Key, u.Expires.Format(time.RFC3339)}
+				return []string{u.Name, u.Role, u.Key, console.Time(u.Expires)}
 			})
 		}),
 	}
