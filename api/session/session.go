@@ -26,11 +26,15 @@ import (
 	"starling/cluster"
 	"starling/cluster/facts"
 	"starling/driver"
+	"starling/driver/program"
 	"starling/terms"
 )
 
 // drain is how long the last output of a program may take to be taken, and what it left behind may go on to write.
 const drain = 5 * time.Second
+
+// notThere is the status of a program that is not there, as shells have it.
+const notThere = 127
 
 // Backend is what sessions need of a peer.
 type Backend interface {
@@ -217,6 +221,10 @@ func (s *Server) run(ctx context.Context, caller *stream, t *talk) error {
 	} else {
 		log.Info("a session begins", "command", logged(t.first.GetCommand()), "terminal", t.first.GetTerminal())
 		code, err = s.Backend.Exec(ctx, t.id, t.first.GetCommand(), d)
+	}
+	if missing := program.Missing(""); errors.As(err, &missing) {
+		code = notThere
+		_, err = fmt.Fprintln(d.Errors, missing)
 	}
 	switch {
 	case errors.Is(err, driver.ErrDetached):
