@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"starling/api/caution"
 	"starling/api/difference"
@@ -53,7 +54,7 @@ func (s *server) PlanJob(ctx context.Context, request *starlingv1.PlanJobRequest
 		return nil, err
 	}
 	defer place.Done()
-	f := forecast.Of(state, &command.SubmitJob{Against: answer.Version, Spec: *spec}, spec.Name)
+	f := forecast.Of(state, &command.SubmitJob{Against: answer.Version, Spec: *spec}, spec.Name, enough(ctx))
 	if f.Refusal.Code != facts.OK {
 		return nil, wire.Refused(state.Index, f.Refusal)
 	}
@@ -155,6 +156,15 @@ func countKept(plan *starlingv1.TaskPlan, old, now *terms.Task) {
 	}
 }
 
+// imaginedWithin bounds how long a peer imagines what would come of a request: less than its caller waits.
+const imaginedWithin = 20 * time.Second
+
+// enough returns what tells that a request has been imagined for long enough, or that nobody waits for it any more.
+func enough(ctx context.Context) func() bool {
+	began := time.Now()
+	return func() bool { return ctx.Err() != nil || time.Since(began) >= imaginedWithin }
+}
+
 // WhatIf tells what would come of imagined changes of the cluster.
 func (s *server) WhatIf(ctx context.Context,
 	request *starlingv1.WhatIfRequest) (*starlingv1.WhatIfResponse, error) {
@@ -171,7 +181,7 @@ func (s *server) WhatIf(ctx context.Context,
 		return nil, err
 	}
 	defer place.Done()
-	found := forecast.Compare(state, change)
+	found := forecast.Compare(state, change, enough(ctx))
 	if found.Refusal.Code != facts.OK {
 		return nil, &wire.Failure{Code: wire.Refused(state.Index, found.Refusal).Code, Index: state.Index,
 			Reason: refusedBecause(found.Refused) + found.Refusal.Reason}

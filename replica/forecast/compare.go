@@ -48,8 +48,8 @@ type Comparison struct {
 	Complete bool
 }
 
-// Compare tells what comes of a change, on copies of s.
-func Compare(s *cluster.State, c *Change) Comparison {
+// Compare tells what comes of a change, on copies of s. It stops, incomplete, once enough says so; nil never does.
+func Compare(s *cluster.State, c *Change, enough func() bool) Comparison {
 	limit := comparedMillis
 	for _, one := range c.Commands {
 		if drain, ok := one.(*command.DrainNode); ok {
@@ -61,9 +61,11 @@ func Compare(s *cluster.State, c *Change) Comparison {
 		return Comparison{Refused: refused, Refusal: refusal}
 	}
 	without := newComparing(s, limit)
+	without.enough, with.enough = enough, enough
 	without.end()
 	with.end()
-	result := Comparison{Without: without.s, With: with.s, Complete: with.entries < with.most}
+	result := Comparison{Without: without.s, With: with.s}
+	result.Complete = with.entries < with.most && !without.over && !with.over
 	for _, e := range with.gaveWay {
 		same := func(o report.Effect) bool { return o.Slot == e.Slot && o.Order == e.Order }
 		if !slices.ContainsFunc(without.gaveWay, same) {

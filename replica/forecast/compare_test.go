@@ -22,7 +22,7 @@ func TestCompareTellsWhatComesTrue(t *testing.T) {
 			h.submit(number)
 		}
 		digest := h.s.Digest()
-		found := forecast.Compare(h.s, &forecast.Change{Commands: []command.Command{&command.Leave{Peer: "n0~1"}}})
+		found := forecast.Compare(h.s, &forecast.Change{Commands: []command.Command{&command.Leave{Peer: "n0~1"}}}, nil)
 		if h.s.Digest() != digest {
 			t.Fatalf("seed %d: imagining changed the value", seed)
 		}
@@ -33,7 +33,7 @@ func TestCompareTellsWhatComesTrue(t *testing.T) {
 		seq := happens.NodeOf("last").LastSeq(1) + 1
 		replica.Apply(happens, happens.Index+1, &command.Entry{Writer: "last~1", Seq: seq, Time: happens.Time,
 			Commands: []command.Command{&command.Leave{Peer: "n0~1"}}}, false)
-		then := forecast.Compare(happens, &forecast.Change{})
+		then := forecast.Compare(happens, &forecast.Change{}, nil)
 		if got, want := placed(found.With), placed(then.Without); got != want {
 			t.Errorf("seed %d: imagined\n%s\nbut it comes to\n%s", seed, got, want)
 		}
@@ -70,11 +70,33 @@ func TestCompareNeedsAMember(t *testing.T) {
 		c.Commands = append(c.Commands, &command.Leave{Peer: p})
 		return true
 	})
-	if found := forecast.Compare(h.s, c); found.Refusal.Reason != "no machine of the cluster would be left" {
+	if found := forecast.Compare(h.s, c, nil); found.Refusal.Reason != "no machine of the cluster would be left" {
 		t.Errorf("got %+v", found.Refusal)
 	}
 	c.Add = []forecast.Machine{{Name: "new", Offer: terms.Offer{Capacity: terms.Resources{1000, 1 << 30, 0}, Rules: 1}}}
-	if found := forecast.Compare(h.s, c); found.Refusal.Code != facts.OK || found.With.NodeOf("new").Peer == "" {
+	if found := forecast.Compare(h.s, c, nil); found.Refusal.Code != facts.OK || found.With.NodeOf("new").Peer == "" {
 		t.Errorf("with a machine that joins: got %+v", found.Refusal)
+	}
+}
+
+// TestEnough stops forecasts at once: nothing is imagined but the change, and they are not complete.
+func TestEnough(t *testing.T) {
+	h := newCrowd(3)
+	h.enter("last", terms.Resources{8000, 8 << 30, 0})
+	for number := range 6 {
+		h.submit(number)
+	}
+	enough := func() bool { return true }
+	leave := &command.Leave{Peer: "n0~1"}
+	found := forecast.Compare(h.s, &forecast.Change{Commands: []command.Command{leave}}, enough)
+	if found.Complete || found.With.Index != h.s.Index+1 || found.Without.Index != h.s.Index {
+		t.Errorf("complete is %v after %d entries", found.Complete, found.With.Index-h.s.Index)
+	}
+	f := forecast.Of(h.s, &command.TellTime{}, "", enough)
+	if f.Complete || f.End.Index != h.s.Index+1 {
+		t.Errorf("complete is %v after %d entries", f.Complete, f.End.Index-h.s.Index)
+	}
+	if f = forecast.Of(h.s, &command.TellTime{}, "", nil); f.End.Index == h.s.Index+1 {
+		t.Error("nothing is to be imagined here")
 	}
 }

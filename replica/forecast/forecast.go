@@ -58,9 +58,10 @@ type Step struct {
 	Reason string
 }
 
-// Of forecasts a command about a job on a copy of s.
-func Of(s *cluster.State, c command.Command, job terms.JobName) Forecast {
+// Of forecasts a command about a job on a copy of s. It stops, incomplete, once enough says so; nil never does.
+func Of(s *cluster.State, c command.Command, job terms.JobName, enough func() bool) Forecast {
 	d := newSimulation(s, job)
+	d.enough = enough
 	if d.member == "" {
 		return Forecast{Refusal: facts.Refusal{Code: facts.Unavailable, Reason: "the cluster has no member"}}
 	}
@@ -94,6 +95,9 @@ type simulation struct {
 	member terms.PeerID
 	// entries counts the imagined entries, most bounds those of a trial.
 	entries, most int
+	// enough tells whether to stop here, over that it did.
+	enough func() bool
+	over   bool
 	// active are the nodes at which something has changed, each once, in the order of that.
 	active  []facts.NodeIndex
 	waiting map[facts.NodeIndex]bool
@@ -113,7 +117,7 @@ type simulation struct {
 
 // run lets rounds follow each other. It returns whether nothing is left to happen.
 func (d *simulation) run() bool {
-	for d.entries < entriesMax {
+	for d.entries < entriesMax && !d.isOver() {
 		if len(d.active) > 0 {
 			d.obey()
 			d.note()
@@ -133,6 +137,12 @@ func (d *simulation) run() bool {
 		d.note()
 	}
 	return false
+}
+
+// isOver tells whether nothing more is to be imagined.
+func (d *simulation) isOver() bool {
+	d.over = d.over || d.enough != nil && d.enough()
+	return d.over
 }
 
 // steer does what the job's update waits for a user to do. It returns false if that is nothing.
@@ -192,7 +202,7 @@ func (d *simulation) obey() {
 	d.active, d.waiting = nil, nil
 	for _, n := range active {
 		self := d.s.Node(n).Peer
-		if self == "" || d.most > 0 && d.entries >= d.most {
+		if self == "" || d.most > 0 && d.entries >= d.most || d.isOver() {
 			continue
 		}
 		reports := &command.ReportTasks{Peer: self}

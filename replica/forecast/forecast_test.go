@@ -48,7 +48,7 @@ func TestForecasts(t *testing.T) {
 				return words(f)
 			case "stop":
 				job := terms.JobName(d.CmdArgs[0].Key)
-				return words(forecast.Of(w.s, &command.KillJob{Job: job}, job))
+				return words(forecast.Of(w.s, &command.KillJob{Job: job}, job, nil))
 			}
 			t.Fatalf("%s: unknown command %s", d.Pos, d.Cmd)
 			return ""
@@ -71,7 +71,7 @@ func (w *world) forecast(d *datadriven.TestData) forecast.Forecast {
 	if j := w.s.JobOf(spec.Name); j != nil && j.Finished == 0 {
 		against = j.Version
 	}
-	return forecast.Of(w.s, &command.SubmitJob{Spec: spec, Against: against}, spec.Name)
+	return forecast.Of(w.s, &command.SubmitJob{Spec: spec, Against: against}, spec.Name, nil)
 }
 
 // join lets a node join and offer.

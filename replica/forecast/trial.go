@@ -145,7 +145,7 @@ func (d *simulation) join(name terms.NodeName, offer *terms.Offer) bool {
 
 // calm lets all that is told be done, while no time passes.
 func (d *simulation) calm() {
-	for len(d.active) > 0 && d.entries < d.most {
+	for len(d.active) > 0 && d.entries < d.most && !d.isOver() {
 		d.obey()
 		d.effects = nil
 	}
@@ -155,7 +155,7 @@ func (d *simulation) calm() {
 // done late, as if no peer had told the time before.
 func (d *simulation) pass() {
 	step := terms.Time(0)
-	for rounds := 0; d.entries < d.most; rounds++ {
+	for rounds := 0; d.entries < d.most && !d.isOver(); rounds++ {
 		at, ok := d.s.NextDeadline()
 		if !ok || max(at, d.s.Time) > d.until {
 			return
