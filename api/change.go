@@ -58,7 +58,7 @@ func (s *server) RestartJob(ctx context.Context,
 	request *starlingv1.RestartJobRequest) (*starlingv1.RestartJobResponse, error) {
 	problems := jobProblems(request)
 	if reason := terms.NameProblem(request.GetTask(), false); request.GetTask() != "" && reason != "" {
-		problems = append(problems, terms.Problem{Path: "task", Reason: reason})
+		problems = append(problems, terms.Problem{Path: "task", Reason: terms.Shown(reason, request.GetTask())})
 	}
 	receipt, err := s.submit(ctx, &command.RestartJob{
 		RequestID: request.GetRequestId(), Job: terms.JobName(request.GetJob()), Against: request.GetAgainst(),
@@ -116,7 +116,7 @@ func (s *server) DrainNode(ctx context.Context,
 	request *starlingv1.DrainNodeRequest) (*starlingv1.DrainNodeResponse, error) {
 	problems := requestIDProblems(request.GetRequestId())
 	if reason := terms.NameProblem(request.GetNode(), true); reason != "" {
-		problems = append(problems, terms.Problem{Path: "node", Reason: reason})
+		problems = append(problems, terms.Problem{Path: "node", Reason: terms.Shown(reason, request.GetNode())})
 	}
 	receipt, err := s.submit(ctx, &command.DrainNode{
 		RequestID: request.GetRequestId(), Node: terms.NodeName(request.GetNode()), Drain: request.GetDrain(),

@@ -78,7 +78,7 @@ func secretProblems(pool, name string) (problems []terms.Problem) {
 		problems = append(problems, terms.Problem{Path: "pool", Reason: reason})
 	}
 	if reason := terms.NameProblem(name, false); reason != "" {
-		problems = append(problems, terms.Problem{Path: "name", Reason: reason})
+		problems = append(problems, terms.Problem{Path: "name", Reason: terms.Shown(reason, name)})
 	}
 	return problems
 }

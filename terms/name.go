@@ -6,6 +6,7 @@ import (
 	"hash/fnv"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 )
 
 // Index is a position in the journal; the first entry has index 1, 0 is before all.
@@ -123,6 +124,19 @@ func NameProblem(name string, dots bool) string {
 		}
 	}
 	return ""
+}
+
+// Shown returns a reason of NameProblem as it is told to people: with the letter of the name that is not ASCII, and its
+// place. NameProblem tells the first byte of that, and cannot be changed: reasons are part of the value.
+func Shown(reason, name string) string {
+	place := 0
+	for at, letter := range name {
+		if place++; letter >= utf8.RuneSelf {
+			told := fmt.Sprintf("%q is not allowed at position %d", rune(name[at]), at+1)
+			return strings.Replace(reason, told, fmt.Sprintf("%q is not allowed at position %d", letter, place), 1)
+		}
+	}
+	return reason
 }
 
 // SlotName is a slot as people write it: job, task and number.

@@ -33,6 +33,20 @@ func TestNameProblem(t *testing.T) {
 	}
 }
 
+// TestShown tells letters that are not ASCII, where NameProblem tells their first bytes.
+func TestShown(t *testing.T) {
+	for _, c := range []struct{ name, want string }{
+		{"é", "'é' is not allowed at position 1"},
+		{"aña", "'ñ' is not allowed at position 2"},
+		{"a b日", "' ' is not allowed at position 2"},
+		{"a\xff", "'�' is not allowed at position 2"},
+	} {
+		if got := Shown(NameProblem(c.name, false), c.name); !strings.HasSuffix(got, "; "+c.want) {
+			t.Errorf("of %q it says %q, want %q", c.name, got, c.want)
+		}
+	}
+}
+
 func TestPeerID(t *testing.T) {
 	cases := []struct {
 		id          PeerID

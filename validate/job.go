@@ -12,7 +12,7 @@ import (
 // job adds what is wrong with the job itself.
 func (p *problems) job(s *terms.Job) {
 	if reason := s.Name.Problem(); reason != "" {
-		p.add("job", "%s", reason)
+		p.add("job", "%s", p.told(reason, string(s.Name)))
 	}
 	if s.Type < terms.Batch || s.Type > terms.Daemon {
 		p.add("type", "must be one of %q", terms.JobTypes()[1:])
@@ -94,7 +94,7 @@ func (p *problems) follows(s *terms.Job) {
 		field := "after[" + strconv.Itoa(k) + "]"
 		switch reason := name.Problem(); {
 		case reason != "":
-			p.add(field, "%s", reason)
+			p.add(field, "%s", p.told(reason, string(name)))
 		case name == s.Name:
 			p.add(field, "is the job itself")
 		case slices.Contains(s.After[:k], name):

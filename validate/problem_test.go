@@ -315,3 +315,15 @@ func TestRareDevices(t *testing.T) {
 		}
 	}
 }
+
+// TestLettersAreShown tells users the letter of a name that is not ASCII; what the fold keeps stays as it was.
+func TestLettersAreShown(t *testing.T) {
+	job := &terms.Job{Name: "a/é"}
+	reasonOf := func(problems []terms.Problem) string { return problems[0].Path + " " + problems[0].Reason }
+	if got := reasonOf(Submission(job)); !strings.HasSuffix(got, "'é' is not allowed at position 1") {
+		t.Errorf("a user is told %q", got)
+	}
+	if got := reasonOf(Job(job, rules.Released)); !strings.HasSuffix(got, "'Ã' is not allowed at position 1") {
+		t.Errorf("the fold says %q", got)
+	}
+}

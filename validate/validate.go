@@ -20,17 +20,22 @@ import (
 // takes. What it asks of plugins is looked at when all else is right. The fold asks with the rules in force, the job
 // file and the API with those that their program knows.
 func Job(job *terms.Job, in rules.Number) []terms.Problem {
-	p := &problems{in: in}
+	return (&problems{in: in}).all(job)
+}
+
+// all returns all problems of a job.
+func (p *problems) all(job *terms.Job) []terms.Problem {
 	if p.job(job); len(p.found) > 0 {
 		return p.found
 	}
-	return plugin.RequestProblems(job, in)
+	return plugin.RequestProblems(job, p.in)
 }
 
 // Submission returns everything that is wrong with a job that a user submits: all of Job, and what the fold takes
 // because it always did, such as an instance that asks for so little that nothing would limit it.
 func Submission(job *terms.Job) []terms.Problem {
-	p := &problems{found: Job(job, rules.Released)}
+	p := &problems{in: rules.Released, shown: terms.Shown}
+	p.found = p.all(job)
 	for i := range job.Tasks {
 		p.path = "tasks[" + strconv.Itoa(i) + "].resources"
 		asked := &job.Tasks[i].Resources
@@ -53,6 +58,8 @@ type problems struct {
 	in    rules.Number
 	path  string
 	found []terms.Problem
+	// shown is what a reason why a name is wrong becomes; nil for the same.
+	shown func(reason, name string) string
 }
 
 func (p *problems) add(field, format string, args ...any) {
@@ -63,9 +70,19 @@ func (p *problems) add(field, format string, args ...any) {
 	p.found = append(p.found, terms.Problem{Path: path + field, Reason: fmt.Sprintf(format, args...)})
 }
 
+// told returns a reason why a name, or one of a path, is wrong.
+func (p *problems) told(reason, path string) string {
+	for name := range strings.SplitSeq(path, "/") {
+		if p.shown != nil {
+			reason = p.shown(reason, name)
+		}
+	}
+	return reason
+}
+
 func (p *problems) name(field, value string) {
 	if reason := terms.NameProblem(value, false); reason != "" {
-		p.add(field, "%s", reason)
+		p.add(field, "%s", p.told(reason, value))
 	}
 }
 
