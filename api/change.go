@@ -241,6 +241,11 @@ func (s *server) submit(ctx context.Context, c command.Command, problems ...term
 	if err := s.rightful(ctx, c); err != nil {
 		return report.Receipt{}, err
 	}
+	if state, err := s.backend.State(ctx, 0); err == nil {
+		if reason := caution.Objection(state, command.Plain(c)); reason != "" {
+			return report.Receipt{}, &wire.Failure{Code: wire.Conflict, Index: state.Index, Reason: reason}
+		}
+	}
 	wait, cancel := context.WithTimeout(ctx, s.wait)
 	defer cancel()
 	receipt, err := s.backend.Submit(wait, c)

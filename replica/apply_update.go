@@ -186,7 +186,7 @@ func (f *fold) fail(j *workload.Job, reason string) {
 	if good == 0 {
 		good = u.From
 	}
-	if !j.Spec.Update.Rollback || u.State == facts.RollingBackward || u.Before == facts.RollingBackward || good == 0 {
+	if !j.Spec.Update.Rollback || u.GoesBack() || good == 0 {
 		return
 	}
 	f.s.AddVersion(j.ID, facts.JobVersion{Kind: facts.WentBack, Of: good, Spec: j.SpecOf(good)}, f.suits)

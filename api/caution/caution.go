@@ -9,6 +9,9 @@ import (
 	"strings"
 
 	"starling/cluster"
+	"starling/cluster/facts"
+	"starling/cluster/workload"
+	"starling/command"
 	"starling/replica/storage"
 	"starling/terms"
 )
@@ -16,6 +19,46 @@ import (
 // Of returns a line for each thing, for a job that is to be submitted to the value, as seen from a node.
 func Of(s *cluster.State, spec *terms.Job, self terms.NodeName) []string {
 	return slices.Concat(users(spec, self), secrets(s, spec), volumes(s, spec))
+}
+
+// Objection tells why what is asked of a job would do the opposite of what is meant, "" if it would not. What is about
+// another version than the value has is left to the fold.
+func Objection(s *cluster.State, c command.Command) string {
+	switch c := c.(type) {
+	case *command.SteerUpdate:
+		j := s.JobOf(c.Job)
+		if j == nil || c.Steering != command.Fail || c.Version != j.Update.To || !j.Update.GoesBack() {
+			return ""
+		}
+		return fmt.Sprintf("the update of job %s to version %d goes back already; \"starling job update abort %[1]s\" leaves all as it is",
+			c.Job, c.Version)
+	case *command.RestartJob:
+		j := s.JobOf(c.Job)
+		if j == nil || c.Against != 0 && c.Against != j.Version {
+			return ""
+		}
+		return restarted(j)
+	}
+	return ""
+}
+
+// restarted tells why a job is not restarted: a user has held its newest version up.
+func restarted(j *workload.Job) string {
+	others := uint32(0)
+	for _, t := range j.Tasks {
+		for _, old := range t.Old {
+			others += old
+		}
+	}
+	switch u := &j.Update; {
+	case u.State == facts.Paused:
+		return fmt.Sprintf("the update of job %s to version %d is paused, and a restart would go on with it: resume it, or go "+
+			"back with \"starling job revert\" first", j.Name(), u.To)
+	case u.State == facts.UpdateAborted && others > 0:
+		return fmt.Sprintf("the update of job %s to version %d was aborted, and instances of other versions are left: %d. Restarted, all "+
+			"would go to version %[2]d: go back with \"starling job revert\" first", j.Name(), u.To, others)
+	}
+	return ""
 }
 
 // secrets tells of secrets that the job's pool does not have yet.

@@ -5,7 +5,9 @@ import (
 	"testing"
 
 	"starling/cluster"
+	"starling/cluster/facts"
 	"starling/cluster/registry"
+	"starling/command"
 	"starling/terms"
 	"starling/terms/access"
 )
@@ -45,5 +47,41 @@ func TestSecrets(t *testing.T) {
 	want := "tasks.a.secrets: pool default has no version 2 of secret db: instances wait for a new version of the job that names another"
 	if got := Of(s, spec, "n1"); len(got) != 1 || got[0] != want {
 		t.Errorf("got %q, want one line about version 2", got)
+	}
+}
+
+// TestObjections holds that no update goes on, or ends, which nobody means.
+func TestObjections(t *testing.T) {
+	spec := &terms.Job{Name: "web", Type: terms.Stateless, Tasks: []terms.Task{{Name: "main", Instances: 2}}}
+	restart, fail := &command.RestartJob{Job: "web"}, &command.SteerUpdate{Job: "web", Version: 3, Steering: command.Fail}
+	for _, c := range []struct {
+		update facts.Update
+		others bool
+		asked  command.Command
+		want   string
+	}{
+		{facts.Update{State: facts.RollingForward, To: 3}, true, fail, ""},
+		{facts.Update{State: facts.RollingBackward, To: 3}, true, fail, "goes back already"},
+		{facts.Update{State: facts.Paused, Before: facts.RollingBackward, To: 3}, true, fail, "goes back already"},
+		{facts.Update{State: facts.RollingBackward, To: 4}, true, fail, ""},
+		{facts.Update{State: facts.Paused, Before: facts.RollingForward, To: 3}, true, restart, "is paused"},
+		{facts.Update{State: facts.UpdateAborted, To: 3}, true, restart, "was aborted, and instances of other versions are left: 1"},
+		{facts.Update{State: facts.UpdateAborted, To: 3}, false, restart, ""},
+		{facts.Update{State: facts.UpdateFailed, To: 3}, true, restart, ""},
+		{facts.Update{State: facts.UpdateSucceeded, To: 3}, true, restart, ""},
+		{facts.Update{State: facts.UpdateFailed, To: 3}, true, &command.RestartJob{Job: "web", Against: 7}, ""},
+		{facts.Update{}, false, &command.RestartJob{Job: "other"}, ""},
+	} {
+		s := cluster.NewState()
+		j := s.AddJob(spec)
+		s.SetUpdate(j.ID, c.update, 0)
+		if c.others {
+			j = s.Job(j.ID)
+			j.Tasks[0].Old[facts.Healthy] = 1
+		}
+		got := Objection(s, c.asked)
+		if c.want == "" && got != "" || !strings.Contains(got, c.want) {
+			t.Errorf("%v, others %v: got %q, want %q", c.update.State, c.others, got, c.want)
+		}
 	}
 }

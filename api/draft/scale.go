@@ -4,10 +4,12 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"starling/api/client"
 	starlingv1 "starling/api/v1"
 	"starling/api/wire"
+	"starling/cluster/facts"
 	"starling/jobspec/sizing"
 	"starling/terms"
 )
@@ -30,6 +32,9 @@ func rescaled(status *starlingv1.JobStatusResponse, earlier []*terms.Job, sizes 
 		return nil, conflict("job %s is %s, so it is not scaled any more: `starling run FILE` starts it again", job,
 			now.GetStatus())
 	}
+	if err := unfinished(status); err != nil {
+		return nil, err
+	}
 	old, problems := wire.SpecOf(status.GetSpec())
 	if len(problems) > 0 {
 		return nil, fmt.Errorf("job %s: %s %s", job, problems[0].Path, problems[0].Reason)
@@ -51,6 +56,24 @@ func rescaled(status *starlingv1.JobStatusResponse, earlier []*terms.Job, sizes 
 		return nil, nil
 	}
 	return spec, nil
+}
+
+// unfinished is an error if an update to the newest version has ended before all instances were of it: what is scaled
+// would be that version, and all would move there.
+func unfinished(status *starlingv1.JobStatusResponse) error {
+	update, others := status.GetJob().GetUpdate(), uint32(0)
+	for _, task := range status.GetTasks() {
+		others += task.GetChanges().GetReplace()
+	}
+	switch update.GetState() {
+	case facts.UpdateAborted.String(), facts.UpdateFailed.String():
+		if others > 0 {
+			return conflict("the update of job %s to version %d is %s, and instances of other versions are left: %d. Scaled, all would "+
+				"go to version %[2]d: say first which version is meant, as by `starling job revert`",
+				status.GetJob().GetName(), update.GetTo(), strings.ToLower(update.GetState()), others)
+		}
+	}
+	return nil
 }
 
 func conflict(format string, args ...any) error {

@@ -66,6 +66,9 @@ type Update struct {
 	Reason string
 }
 
+// GoesBack tells whether the update goes back from one that failed, or would if it were not paused.
+func (u *Update) GoesBack() bool { return u.State == RollingBackward || u.Before == RollingBackward }
+
 // VersionKind is what brought a version.
 type VersionKind uint8
 

@@ -381,8 +381,8 @@ func (m *Model) wait(s *seat, row facts.Slot, preference facts.NodePreference) {
 	}
 	spec := t.spec(row.Version)
 	row.Phase, row.Preference, row.Deadline, row.Since, row.Cause = facts.Waiting, preference, 0, m.time, facts.NoCause
-	updated := reading.Updated(&j.update, m.rules)
-	if s.kind == facts.MainSeat && (updated || row.Version == j.version() || row.Version != 0 && m.asGood(t, row.Version)) {
+	done := reading.Updated(&j.update, m.rules)
+	if s.kind == facts.MainSeat && (done || row.Version == j.version() || row.Version != 0 && m.asGood(t, row.Version)) {
 		row.Version = 0
 	}
 	if row.Health != facts.Unhealthy {

@@ -255,7 +255,7 @@ func (m *Model) fail(j *Job) {
 	if good == 0 {
 		good = u.From
 	}
-	back := u.State == facts.RollingBackward || u.Before == facts.RollingBackward
+	back := u.GoesBack()
 	m.conclude(j, facts.UpdateFailed)
 	m.dropCanaries(j)
 	if !j.newest().Update.Rollback || back || good == 0 {

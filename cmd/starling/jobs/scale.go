@@ -28,15 +28,15 @@ func newScale(r *remote.Remote) *cobra.Command {
 		Short: "Change how many instances tasks have",
 		Long: `Change how many instances tasks have, in one new version of each job, in which nothing else changes. What runs
 goes on; of instances that are too many the highest numbers stop. A min_available that was as large as the number stays so.
-While an update of the job is paused it stays paused, and the number changes when it is resumed. Where canaries come
+While an update of the job is paused it stays paused, and the number changes when it is resumed. A job of which an update
+was aborted, or has failed, while others of its versions run is not scaled: revert it, or run its file. Where canaries come
 first that only a user promotes, this command ends when they are healthy, and says how: starling job update promote.
 
 What is to be added is admitted as the job's pool has room for it, and waits until then, which is explained after a few
 seconds; what runs does not suffer from that. To take it back, scale to the number before.
 
 A job of one task needs no TASK. JOB/TASK is a task, too, unless there is a job of that name. A JOB with * or ? stands for
-all jobs that it matches, after a question.
-Ctrl-C detaches: the change goes on.`,
+all jobs that it matches, after a question. Ctrl-C detaches: the change goes on.`,
 		Example:           "  starling scale train.worker=8\n  starling scale shop.web=6 shop.cache=2 --detach",
 		ValidArgsFunction: target.Complete(r),
 		Args: func(command *cobra.Command, args []string) error {
