@@ -114,7 +114,7 @@ func programFields() []field[terms.Task] {
 		bind(optional(whole[uint32](1, terms.TaskProcessesMax)), func(t *spec) *uint32 { return &t.ProcessesMax }).
 			named("pids_limit", "How many processes and threads an instance may have; without it 4096, where the machine can limit them."),
 		bind(optional(bytesForm()), func(t *spec) *int64 { return &t.DiskBytesMax }).
-			named("disk_limit", "How much an instance may take of the disk: what lies in its fresh folder and what it changes of its image. An instance that takes more is ended as out of disk; that is looked at every second, so leave room for what is written between two looks. What it writes to volumes, to a work_dir of its own and to /tmp does not count, nor does its output, of which only the newest part is kept. Without it, or with 0, an instance is ended only if it fills the disk of its machine."),
+			named("disk_limit", "How much an instance may take of the disk: what lies in its fresh folder and what it changes of its image. Each file, folder or link counts as 4Ki at least. An instance that takes more is ended as out of disk; that is looked at every second, so leave room for what is written between two looks. What it writes to volumes, to a work_dir of its own and to /tmp does not count, nor does its output, of which only the newest part is kept. Without it, or with 0, an instance is ended only if it fills the disk of its machine."),
 		bind(list(secretForm(), 0, terms.SecretsMax), func(t *spec) *[]terms.SecretUse { return &t.Secrets }).
 			named("secrets", "Secrets of the job's pool, put there by starling secret put, that an instance may read. The path of each stands in STARLING_SECRET_<NAME>; the file lies in memory where the agent is root, and is replaced when the secret is put again. An instance starts when it has all."),
 		bind(list(idTokenForm(), 0, terms.IDTokensMax), func(t *spec) *[]terms.IDToken { return &t.IDTokens }).
@@ -142,7 +142,7 @@ func programFields() []field[terms.Task] {
 		bind(optional(durationOf[int64](terms.KeepVolumesMillisMax)), func(t *spec) *int64 { return &t.KeepVolumesMillis }).
 			named("keep_volumes", "How long the volumes of an instance are kept when no instance is to have them any more: from the end of the job, or from when the task has fewer instances. Then what they hold is deleted, which starling volume ls tells before. Without it, or with 0, they are kept until starling volume rm."),
 		bind(optional(bytesForm()), func(t *spec) *int64 { return &t.VolumesBytesMax }).
-			named("volumes_limit", "How much the volumes of an instance may hold together. An instance whose volumes hold more is ended as out of disk, and what they hold stays: that is looked at every second, so leave room for what is written between two looks. Without it, or with 0, they may fill the disk of their machine."),
+			named("volumes_limit", "How much the volumes of an instance may hold together, each file, folder or link 4Ki at least. An instance whose volumes hold more is ended as out of disk, and what they hold stays: that is looked at every second, so leave room for what is written between two looks. Without it, or with 0, they may fill the disk of their machine."),
 		bind(list(hostPathForm(), 0, terms.HostPathsMax), func(t *spec) *[]terms.HostPath { return &t.HostPaths }).
 			named("host_paths", "Folders of its machine that an instance uses, by the names under which machines offer them (host_paths of the agent): it runs on such machines only. The path stands in STARLING_HOST_PATH_<NAME>. Admins name any, others those that the pool has under host_paths. Who may read and write there is up to the folder; Starling neither makes nor empties it."),
 	}
@@ -181,7 +181,7 @@ func resourcesForm() form[terms.Resources] {
 			"Processor, in cores (2, 0.5) or thousandths of one (500m), at least 1m.").or("500m"),
 		bind(bytesForm(), amount(terms.Memory)).named("memory", "Memory, at least 1Mi; an instance that uses more is killed.").or("256Mi"),
 		bind(bytesForm(), amount(terms.Disk)).named("disk",
-			"Disk space, counted when machines are chosen; when a disk is full, the instance that takes the most beyond this is ended. disk_limit is a limit.").or("0"),
+			"Disk space, counted when machines are chosen; when a disk is full, the instance that takes the most beyond this is ended, or that with the most files when inodes run out. disk_limit is a limit.").or("0"),
 	}, nil)
 }
 

@@ -53,6 +53,34 @@ func TestBytes(t *testing.T) {
 	within(t, filepath.Join(dir, "gone"), 0)
 }
 
+// Each file counts, also one that takes nothing but an inode.
+func TestFilesCount(t *testing.T) {
+	t.Parallel()
+	const files = 1500
+	dir := t.TempDir()
+	for n := range files {
+		path := filepath.Join(dir, fmt.Sprint(n))
+		var err error
+		switch n % 3 {
+		case 0:
+			err = os.WriteFile(path, nil, 0o600)
+		case 1:
+			err = os.Symlink("nowhere", path)
+		default:
+			err = os.Mkdir(path, 0o700)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, err := disk.Bytes(t.Context(), dir); err != nil || got < files*4096 {
+		t.Errorf("got %d, %v of %d files", got, err, files)
+	}
+	if got, err := disk.BytesUpTo(t.Context(), dir, 5000); err != nil || got <= 5000 || got >= files*4096 {
+		t.Errorf("got %d, %v; want that it looks no further than is enough", got, err)
+	}
+}
+
 // What lies deeper than a path can say is not overlooked.
 func TestDeep(t *testing.T) {
 	t.Parallel()

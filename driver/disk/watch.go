@@ -2,8 +2,8 @@ package disk
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -43,26 +43,32 @@ const lookEvery = time.Second
 
 // Watch looks after the tasks until ctx ends. It measures one at a time.
 func (w *Watcher) Watch(ctx context.Context) {
-	full := false
-	for w.rest(ctx, full); ctx.Err() == nil; w.rest(ctx, full) {
-		begun := time.Now()
-		room, err := RoomOf(w.Folder)
-		full = err == nil && room.Full()
-		var worst filler
+	r := round{Watcher: w}
+	for w.rest(ctx, false); ctx.Err() == nil; w.rest(ctx, r.room.Full()) {
+		before := r.room
+		r = round{Watcher: w, pace: newPace(ctx, w.Folder)}
+		r.room, _ = RoomOf(w.Folder) // a disk that tells nothing is not full
 		for _, t := range w.Tasks() {
-			if t.Limit > 0 || full {
-				w.look(ctx, &t, &room, &worst)
+			if t.Limit > 0 || r.room.Full() {
+				r.look(&t)
 			}
 			if t.VolumesLimit > 0 {
-				w.lookAtVolumes(ctx, &t)
+				r.lookAtVolumes(&t)
 			}
 		}
-		if full && worst.over > 0 && ctx.Err() == nil {
-			w.End(worst.id, fmt.Sprintf("%s; it had taken %s, the most beyond what it asked for (%s)", room,
-				amount(worst.bytes), amount(worst.asked)))
+		if ctx.Err() == nil {
+			r.endFiller(&before)
 		}
-		pause(ctx, pauseShare*time.Since(begun))
 	}
+}
+
+// round is one look at all tasks.
+type round struct {
+	*Watcher
+	*pace
+	room Room
+	// large and many are the tasks that fill the disk most, with bytes and with files.
+	large, many filler
 }
 
 // roomEvery is the pause between two looks at the room of the disk alone, which cost little.
@@ -81,101 +87,106 @@ func (w *Watcher) rest(ctx context.Context, full bool) {
 	}
 }
 
-// roomWait is how long a start waits for room on a full disk: so long it can take until what fills it has ended and its
-// folder is deleted.
-const roomWait = 10 * time.Second
-
-// AwaitRoom waits until the disk of a folder is not full. The error says how full it is.
-func AwaitRoom(ctx context.Context, folder string) error {
-	for deadline := time.Now().Add(roomWait); ; pause(ctx, lookEvery/4) {
-		room, err := RoomOf(folder)
-		switch {
-		case ctx.Err() != nil:
-			return ctx.Err()
-		case err != nil || !room.Full():
-			return nil // a disk that tells nothing is tried
-		case time.Now().After(deadline):
-			return fmt.Errorf("the disk is full: %s: delete what is not needed there, or give the machine a larger one", room)
-		}
-	}
-}
-
-// Spare is an error if the disk of a folder has no room to spare for what is copied there.
-func Spare(folder string) error {
-	room, err := RoomOf(folder)
-	if err == nil && room.Tight() {
-		err = fmt.Errorf("there is not enough room: %s", room)
-	}
-	return err
-}
-
-// ErrNoRoom is why something is not brought to a disk that would be full with it.
-var ErrNoRoom = errors.New("there is not enough room")
-
-// SpareFor is an ErrNoRoom if the disk of a folder would be full with so many bytes more.
-func SpareFor(folder string, bytes int64) error {
-	room, err := RoomOf(folder)
-	if err == nil && room.free-bytes < room.reserve {
-		err = fmt.Errorf("%w for %s: %s", ErrNoRoom, amount(bytes), room)
-	}
-	return err
-}
-
-// filler is the task that takes the most beyond what it asked for.
+// filler is a task that fills the disk: over is what it takes beyond what it asked for.
 type filler struct {
-	id                 string
-	over, bytes, asked int64
+	id          string
+	over        int64
+	here, asked int64
 }
 
 // fillerPart of the reserve is the least that a task must have taken beyond what it asked for to be ended for a full
-// disk: ending smaller ones would not help.
+// disk: ending smaller ones would not help. As much must become free from one look to the next if what was ended is
+// still being deleted.
 const fillerPart = 16
 
+// worse keeps the worse of two fillers.
+func (s Stock) worse(f *filler, other filler) {
+	if other.over > max(f.over, s.reserve/fillerPart) {
+		*f = other
+	}
+}
+
+// grows tells whether room is being made.
+func (s Stock) grows(before Stock) bool {
+	return before.Full() && s.Free-before.Free > s.reserve/fillerPart
+}
+
+// endFiller ends the task that fills the disk most, unless room is being made since the look before. For inodes no task
+// asks, so that with the most files goes.
+func (r *round) endFiller(before *Room) {
+	large, many := r.large, r.many
+	switch {
+	case r.room.Bytes.Full() && large.over > 0 && !r.room.Bytes.grows(before.Bytes):
+		r.End(large.id, fmt.Sprintf("%s; it had taken %s, the most beyond what it asked for (%s)", r.room.ofBytes(),
+			amount(large.here), amount(large.asked)))
+	case r.room.Inodes.Full() && many.over > 0 && !r.room.Inodes.grows(before.Inodes):
+		r.End(many.id, fmt.Sprintf("%s; it had %d files, the most of all", r.room.ofInodes(), many.here))
+	}
+}
+
 // look measures a task, ends it if it has taken more than it may, and notes it if it fills the disk most.
-func (w *Watcher) look(ctx context.Context, t *Task, room *Room, worst *filler) {
-	bytes, here := int64(0), int64(0)
+func (r *round) look(t *Task) {
+	most := int64(math.MaxInt64)
+	if t.Limit > 0 {
+		most = t.Limit
+	}
+	var all, here Taken
 	for _, folder := range []string{t.Folder, t.Layer} {
 		if folder == "" {
 			continue
 		}
-		some, err := Bytes(ctx, folder)
+		some, err := measure(r.pace, folder, most-all.Bytes)
 		switch {
-		case ctx.Err() != nil:
+		case r.ctx.Err() != nil:
 			return
 		case err != nil && t.Limit > 0:
-			w.End(t.ID, err.Error())
+			r.End(t.ID, err.Error())
 			return
 		}
-		bytes += some
+		all.add(some)
+		if all.Bytes > most {
+			r.End(t.ID, fmt.Sprintf("it had taken %s, and its disk_limit is %s", all, amount(t.Limit)))
+			return
+		}
 		var info unix.Stat_t
-		if unix.Stat(folder, &info) == nil && uint64(info.Dev) == room.device {
-			here += some
+		if unix.Stat(folder, &info) == nil && uint64(info.Dev) == r.room.device {
+			here.add(some)
 		}
 	}
-	if t.Limit > 0 && bytes > t.Limit {
-		w.End(t.ID, fmt.Sprintf("it had taken %s, and its disk_limit is %s", amount(bytes), amount(t.Limit)))
-		return
-	}
-	if over := here - t.Asked; over > max(worst.over, room.reserve/fillerPart) {
-		*worst = filler{t.ID, over, here, t.Asked}
-	}
+	r.room.Bytes.worse(&r.large, filler{t.ID, here.Bytes - t.Asked, here.Bytes, t.Asked})
+	r.room.Inodes.worse(&r.many, filler{t.ID, here.Files, here.Files, 0})
 }
 
 // lookAtVolumes ends a task whose volumes take more than they may.
-func (w *Watcher) lookAtVolumes(ctx context.Context, t *Task) {
-	bytes := int64(0)
+func (r *round) lookAtVolumes(t *Task) {
+	var all Taken
 	for _, folder := range t.Volumes {
-		some, err := Bytes(ctx, folder)
+		some, err := measure(r.pace, folder, t.VolumesLimit-all.Bytes)
 		switch {
-		case ctx.Err() != nil:
+		case r.ctx.Err() != nil:
 			return
 		case err != nil:
-			w.End(t.ID, err.Error())
+			r.End(t.ID, err.Error())
 			return
 		}
-		bytes += some
+		all.add(some)
+		if all.Bytes > t.VolumesLimit {
+			r.End(t.ID, fmt.Sprintf("its volumes had taken %s, and their volumes_limit is %s", all, amount(t.VolumesLimit)))
+			return
+		}
 	}
-	if bytes > t.VolumesLimit {
-		w.End(t.ID, fmt.Sprintf("its volumes had taken %s, and their volumes_limit is %s", amount(bytes), amount(t.VolumesLimit)))
+}
+
+func (t *Taken) add(other Taken) {
+	t.Bytes += other.Bytes
+	t.Files += other.Files
+}
+
+// String says what was found of a task that has taken more than it may: there may be more.
+func (t Taken) String() string {
+	files := "1 file"
+	if t.Files != 1 {
+		files = fmt.Sprintf("%d files of 4 KiB or more each", t.Files)
 	}
+	return fmt.Sprintf("at least %s (%s)", amount(t.Bytes), files)
 }

@@ -15,7 +15,7 @@ import (
 // be written there, and its folder can be deleted.
 func TestAFullDiskHidesNoEnd(t *testing.T) {
 	t.Parallel()
-	b, disk := benchOnDisk(t)
+	b, disk := benchOnDisk(t, "size=4m")
 	script := `head -c 8m /dev/zero > fill; head -c 8m /dev/zero | dd of=rest bs=1 count=8192 2>/dev/null; exit 7`
 	b.start(t, driver.Task{ID: "filler", Command: []string{"sh", "-c", script}, Env: []string{"PATH=/bin:/usr/bin"},
 		Limits: driver.Limits{DiskBytesAsked: 8 << 20}}) // as it had asked for, so it is not ended
@@ -33,11 +33,11 @@ func TestAFullDiskHidesNoEnd(t *testing.T) {
 	}
 }
 
-// benchOnDisk has its folder on a disk of 4 MiB.
-func benchOnDisk(t *testing.T) (b *bench, disk string) {
+// benchOnDisk has its folder on a small disk.
+func benchOnDisk(t *testing.T, size string) (b *bench, disk string) {
 	t.Helper()
 	disk = t.TempDir()
-	err := syscall.Mount("tmpfs", disk, "tmpfs", 0, "size=4m")
+	err := syscall.Mount("tmpfs", disk, "tmpfs", 0, size)
 	if errors.Is(err, syscall.EPERM) {
 		t.Skip("only root mounts a disk")
 	}
@@ -57,7 +57,7 @@ func benchOnDisk(t *testing.T) (b *bench, disk string) {
 // On a full disk the task that takes the most beyond what it asked for is ended, and a start waits until there is room.
 func TestFillerEnds(t *testing.T) {
 	t.Parallel()
-	b, _ := benchOnDisk(t)
+	b, _ := benchOnDisk(t, "size=4m")
 	fill := func(id, bytes string, asked int64) {
 		b.start(t, driver.Task{ID: id, Command: []string{b.binary, programWord, "fill", bytes},
 			Limits: driver.Limits{DiskBytesAsked: asked}})
@@ -88,4 +88,21 @@ func TestFillerEnds(t *testing.T) {
 		b.stop(t, id, 0)
 		b.exited(t, id)
 	}
+}
+
+// A task makes files until there are no inodes, without a byte in any: it ends, and others start.
+func TestFillerOfInodesEnds(t *testing.T) {
+	t.Parallel()
+	b, _ := benchOnDisk(t, "size=64m,nr_inodes=600")
+	b.start(t, driver.Task{ID: "filler", Env: []string{"PATH=/bin:/usr/bin"},
+		Command: []string{"sh", "-c", `i=0; while true > f$i; do i=$((i+1)); done; exec sleep 600`}})
+	got := b.exited(t, "filler")
+	if !strings.Contains(got.OutOfDisk, "of 600 inodes of the disk") || got.Signal != 9 {
+		t.Errorf("got %+v, want it killed for want of disk", got)
+	}
+	if err := b.Forget("filler"); err != nil {
+		t.Error(err)
+	}
+	b.start(t, driver.Task{ID: "later", Command: []string{b.binary, programWord, "exit", "0"}})
+	b.exited(t, "later")
 }

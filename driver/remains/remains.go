@@ -234,9 +234,9 @@ const lookEvery = time.Second
 // Watch finds how much the folders take, and deletes the oldest while the disk has little room, until ctx ends.
 func (a *Archive) Watch(ctx context.Context, warn func(error)) {
 	for {
-		err := a.weigh(ctx)
+		err := a.makeRoom()
 		if err == nil {
-			err = a.makeRoom()
+			err = a.weigh(ctx)
 		}
 		if err != nil {
 			warn(fmt.Errorf("keep what is left of ended tasks within its bounds: %w", err))
@@ -260,7 +260,7 @@ func (a *Archive) weigh(ctx context.Context) error {
 		}
 		name := a.kept[i].name
 		a.mu.Unlock()
-		bytes, err := disk.Bytes(ctx, a.Path(name))
+		bytes, err := disk.BytesUpTo(ctx, a.Path(name), a.retention.Bytes)
 		if ctx.Err() != nil {
 			return nil
 		}

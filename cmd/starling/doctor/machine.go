@@ -17,6 +17,7 @@ import (
 	"starling/cmd/starling/console"
 	"starling/cmd/starling/settings"
 	"starling/driver/container"
+	"starling/driver/disk"
 	"starling/driver/process"
 	"starling/driver/scope"
 	"starling/terms"
@@ -35,7 +36,7 @@ const (
 func machine(config *settings.Agent) []finding {
 	all := []finding{kernel()}
 	all = append(all, isolation(config)...)
-	all = append(all, clock(), disk(config.Data), openFiles(), certificate(config))
+	all = append(all, clock(), space(config.Data), inodes(config.Data), openFiles(), certificate(config))
 	if answers(config.Address) {
 		return append(all, finding{fine, "ports", "a peer answers at " + config.Address, ""})
 	}
@@ -88,8 +89,8 @@ func containersRemedy() string {
 	return "systemctl start containerd, or say with --containerd where it listens"
 }
 
-// disk looks whether the data folder can be written, and how much is free.
-func disk(data string) finding {
+// space looks whether the data folder can be written, and how much is free.
+func space(data string) finding {
 	folder, err := existing(data)
 	if err != nil {
 		return unknown("disk", err)
@@ -98,11 +99,11 @@ func disk(data string) finding {
 		return finding{wrong, "disk", fmt.Sprintf("%s cannot be written: %v", folder, err),
 			"choose another folder with --data, or run as the user that owns it"}
 	}
-	var free unix.Statfs_t
-	if err := unix.Statfs(folder, &free); err != nil {
+	room, err := disk.RoomOf(folder)
+	if err != nil {
 		return unknown("disk", err)
 	}
-	bytes := int64(free.Bavail) * int64(free.Bsize)
+	bytes := room.Bytes.Free
 	found := fmt.Sprintf("%s free for %s", terms.Disk.Round(bytes), data)
 	switch {
 	case bytes < diskBytesMin:
@@ -111,6 +112,30 @@ func disk(data string) finding {
 		return finding{weak, "disk", found, "the journal may take up to 8Gi, see etcd.quota"}
 	}
 	return finding{fine, "disk", found, ""}
+}
+
+// inodes looks how many more files the file system of the data folder takes.
+func inodes(data string) finding {
+	folder, err := existing(data)
+	if err != nil {
+		return unknown("inodes", err)
+	}
+	room, err := disk.RoomOf(folder)
+	if err != nil {
+		return unknown("inodes", err)
+	}
+	if room.Inodes.Total == 0 {
+		return finding{fine, "inodes", "the file system has as many as it has room for", ""}
+	}
+	found := fmt.Sprintf("%d of %d free for %s, each file takes one", room.Inodes.Free, room.Inodes.Total, data)
+	remedy := "delete files there that are not needed, or take a file system with more inodes"
+	switch {
+	case room.Inodes.Full():
+		return finding{wrong, "inodes", found, remedy + ": till then no instance starts on this machine"}
+	case room.Inodes.Tight():
+		return finding{weak, "inodes", found, remedy}
+	}
+	return finding{fine, "inodes", found, ""}
 }
 
 // existing returns the folder, or the closest above it that is there.
