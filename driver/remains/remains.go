@@ -1,4 +1,5 @@
-// Package remains keeps what is left of ended tasks, until there is too much of it.
+// Package remains keeps what is left of ended tasks, until there is too much of it. Then the pool of which most is kept
+// loses its oldest, so that none takes the place of others.
 package remains
 
 import (
@@ -25,13 +26,13 @@ type Retention struct {
 	OfGroup int
 }
 
-// Outputs keeps the output of the last thousand tasks, 1 GiB of it at most.
+// Outputs keeps the output of a thousand tasks, 1 GiB of it at most.
 func Outputs() Retention { return Retention{Folders: 1000, Bytes: 1 << 30} }
 
-// Folders keeps what the last fifty tasks worked in, three of a group and 4 GiB at most.
+// Folders keeps what fifty tasks worked in, the last three of a group and 4 GiB at most.
 func Folders() Retention { return Retention{Folders: 50, Bytes: 4 << 30, OfGroup: 3} }
 
-// Archive keeps folders until there is too much of them; then the oldest go first.
+// Archive keeps folders until there is too much of them.
 type Archive struct {
 	folder    string
 	keeps     func(file string) bool
@@ -58,6 +59,13 @@ type archived struct {
 func (a archived) group() string {
 	group, _, _ := strings.Cut(a.name, ".")
 	return group
+}
+
+// pool is the pool of the task that the folder is of, as its escaped name has it before that of the job: empty for the
+// pool that is not named, and as far as it goes of a name that was shortened.
+func (a archived) pool() string {
+	group, _, _ := strings.Cut(a.group(), "~")
+	return group[:max(0, strings.LastIndex(group, "%2f"))]
 }
 
 // Open returns the archive in the folder, with what an earlier process left in it. Of what is added it keeps the files
@@ -148,7 +156,7 @@ func (a *Archive) strip(name string) (archived, error) {
 	return one, errors.Join(err, os.Chtimes(a.Path(name), one.since, one.since))
 }
 
-// prune deletes the oldest until the rest is within the bounds.
+// prune deletes folders until the rest is within the bounds.
 func (a *Archive) prune() error {
 	if a.retention.OfGroup > 0 {
 		counted := map[string]int{}
@@ -160,13 +168,32 @@ func (a *Archive) prune() error {
 			}
 		}
 	}
-	for len(a.kept) > 0 && (len(a.kept) > a.retention.Folders || a.bytes > a.retention.Bytes) {
-		if err := a.delete(0); err != nil {
+	for len(a.kept) > a.retention.Folders {
+		if err := a.delete(a.next(func(archived) int64 { return 1 })); err != nil {
+			return err
+		}
+	}
+	for len(a.kept) > 0 && a.bytes > a.retention.Bytes {
+		if err := a.delete(a.next(bytesOf)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
+
+// next returns the folder that goes next: the oldest of the pool that has most in a measure, of several such pools the
+// oldest of all.
+func (a *Archive) next(measure func(archived) int64) int {
+	sums, most := map[string]int64{}, int64(0)
+	for _, one := range a.kept {
+		pool := one.pool()
+		sums[pool] += measure(one)
+		most = max(most, sums[pool])
+	}
+	return slices.IndexFunc(a.kept, func(one archived) bool { return sums[one.pool()] == most })
+}
+
+func bytesOf(a archived) int64 { return a.bytes }
 
 func (a *Archive) delete(i int) error {
 	if err := a.remove(a.Path(a.kept[i].name)); err != nil {
@@ -231,12 +258,12 @@ func (a *Archive) Clear(ctx context.Context, warn func(error)) {
 // lookEvery is the pause between two looks at the disk.
 const lookEvery = time.Second
 
-// Watch finds how much the folders take, and deletes the oldest while the disk has little room, until ctx ends.
+// Watch finds how much the folders take, and deletes some while the disk has little room, until ctx ends.
 func (a *Archive) Watch(ctx context.Context, warn func(error)) {
 	for {
-		err := a.makeRoom()
+		err := a.weigh(ctx)
 		if err == nil {
-			err = a.weigh(ctx)
+			err = a.makeRoom()
 		}
 		if err != nil {
 			warn(fmt.Errorf("keep what is left of ended tasks within its bounds: %w", err))
@@ -288,7 +315,7 @@ func (a *Archive) noteBytes(name string, bytes int64) error {
 	return a.prune()
 }
 
-// makeRoom deletes the oldest until the disk has room.
+// makeRoom deletes folders until the disk has room.
 func (a *Archive) makeRoom() error {
 	for {
 		room, err := disk.RoomOf(a.folder)
@@ -300,7 +327,7 @@ func (a *Archive) makeRoom() error {
 			a.mu.Unlock()
 			return nil
 		}
-		err = a.delete(0)
+		err = a.delete(a.next(bytesOf))
 		a.mu.Unlock()
 		if err != nil {
 			return err

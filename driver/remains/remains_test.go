@@ -3,8 +3,10 @@ package remains_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -69,6 +71,45 @@ func TestArchive(t *testing.T) {
 	}
 	check(open(remains.Retention{Folders: 3, Bytes: 100}), []string{"d", "e"}, nil)
 	check(open(remains.Retention{Folders: 1, Bytes: 100}), []string{"e"}, []string{"d"})
+}
+
+// TestPools has the pool that keeps most lose its oldest, so that none takes the place of others.
+func TestPools(t *testing.T) {
+	base := t.TempDir()
+	for _, test := range []struct {
+		retention remains.Retention
+		lost      []string
+	}{
+		{remains.Retention{Folders: 4, Bytes: 1 << 20}, []string{"lab%2fx.m%5b0%5d%231", "quiet.m%5b0%5d%233"}},
+		{remains.Retention{Folders: 9, Bytes: 250}, []string{"quiet.m%5b0%5d%233"}},
+	} {
+		a, err := remains.Open(filepath.Join(base, fmt.Sprint(test.retention.Folders)), test.retention, isOutput)
+		if err != nil {
+			t.Fatal(err)
+		}
+		names := []string{"lab%2fx.m%5b0%5d%231", "lab%2fdeep%2fx.m%5b0%5d%232", "quiet.m%5b0%5d%233", "loud.m%5b0%5d%234",
+			"lab%2fx.m%5b0%5d%235", "lab%2fy.m%5b0%5d%236"}
+		for i, name := range names {
+			bytes := 10
+			if i == 2 {
+				bytes = 200
+			} else if i > 3 {
+				bytes = 60
+			}
+			folder := filepath.Join(base, "task")
+			err := os.MkdirAll(folder, 0o700)
+			err = errors.Join(err, os.WriteFile(filepath.Join(folder, "stdout"), make([]byte, bytes), 0o600))
+			if err := errors.Join(err, a.Add(folder, name)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, name := range names {
+			_, err := os.Stat(a.Path(name))
+			if lost := slices.Contains(test.lost, name); lost != errors.Is(err, os.ErrNotExist) {
+				t.Errorf("%+v: %s: %v; want %q lost", test.retention, name, err, test.lost)
+			}
+		}
+	}
 }
 
 // TestFolders keeps whole folders: three of a group, and so much of all together as Watch finds them to take.

@@ -27,8 +27,9 @@ import (
 // whoseFiles says what the commands read.
 const whoseFiles = `A PATH is below the folder in which the instance works; of a container it is below the root of its file system.
 
-When an instance has ended its folder is deleted, unless it failed by itself: its machine keeps what the last fifty of those left, three
-of a job and 4 GiB at most, while the disk has room; of a container what that has changed. What lay in volumes, in memory and in a
+When an instance has ended its folder is deleted, unless it failed by itself: its machine keeps what fifty of those left, the last three
+of a job and 4 GiB at most, while the disk has room; the pool that keeps most there loses its oldest first. Of a container it is what that
+has changed. What lay in volumes, in memory and in a
 container's folders for temporary files is not kept. An instance that another has followed is named with its number, such as web.server[2]#4711.
 
 It needs the role operator in the pool of the job.`
