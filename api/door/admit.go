@@ -209,9 +209,13 @@ func admit[Q, A any](w http.ResponseWriter, r *http.Request, method string, do f
 	request := new(Q)
 	text, err := io.ReadAll(http.MaxBytesReader(w, r.Body, admitBytesMax))
 	var large *http.MaxBytesError
+	var failure *wire.Failure
 	switch {
 	case errors.As(err, &large):
 		WriteFailure(w, http.StatusRequestEntityTooLarge, tooLarge())
+		return
+	case errors.As(err, &failure):
+		WriteFailure(w, StatusOf(failure.Code), failure)
 		return
 	case err == nil:
 		err = json.Unmarshal(text, request)
@@ -222,7 +226,6 @@ func admit[Q, A any](w http.ResponseWriter, r *http.Request, method string, do f
 		return
 	}
 	answer, err := do(request)
-	var failure *wire.Failure
 	if errors.As(err, &failure) {
 		WriteFailure(w, http.StatusForbidden, failure)
 		return

@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"starling/api/inflight"
 	"starling/api/wire"
 	"starling/cluster"
 	"starling/cluster/registry"
@@ -42,6 +43,8 @@ type Config struct {
 	SignIn *provider.Provider
 	// Limits are those of the connections to each of the two, the zero value for connlimit.Default.
 	Limits connlimit.Limits
+	// Requests returns what the open requests of a caller at an address count as; nil for the bounds of this package.
+	Requests func(who *trust.Identity, address string) []inflight.Share
 	// Log is told what is done for whom, and what is refused; nil for nobody.
 	Log *slog.Logger
 }
@@ -64,15 +67,16 @@ var ErrStopping = errors.New("this peer is stopping")
 
 // Door is a peer's API as others find it.
 type Door struct {
-	config  Config
-	limits  connlimit.Limits // of each listener
-	images  *image.Resolver
-	answer  atomic.Pointer[behind]
-	socket  net.Listener
-	running *http.Server
-	stop    context.CancelCauseFunc
-	ended   chan struct{}
-	err     error
+	config   Config
+	limits   connlimit.Limits // of each listener
+	requests inflight.Counter
+	images   *image.Resolver
+	answer   atomic.Pointer[behind]
+	socket   net.Listener
+	running  *http.Server
+	stop     context.CancelCauseFunc
+	ended    chan struct{}
+	err      error
 }
 
 // Open listens, and answers what needs no peer; Answer does the rest.
@@ -80,6 +84,9 @@ func Open(config Config) (*Door, error) {
 	config.Log = cmp.Or(config.Log, slog.New(slog.DiscardHandler))
 	d := &Door{config: config, limits: cmp.Or(config.Limits, connlimit.Default()), images: image.NewResolver(),
 		ended: make(chan struct{})}
+	if d.config.Requests == nil {
+		d.config.Requests = requestShares
+	}
 	if config.Socket != "" {
 		var err error
 		if d.socket, err = listenLocal(config.Socket, config.Group); err != nil {
@@ -97,6 +104,7 @@ func Open(config Config) (*Door, error) {
 		ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute,
 		BaseContext: func(net.Listener) context.Context { return base },
 		ConnContext: connectionContext,
+		HTTP2:       &http.HTTP2Config{MaxConcurrentStreams: streamsMax, MaxReceiveBufferPerStream: unreadMax},
 	}
 	d.running.ErrorLog = slog.NewLogLogger(d.config.Log.Handler(), slog.LevelDebug)
 	if config.Keys != nil {
@@ -229,7 +237,7 @@ func (d *Door) handler(within time.Duration) http.Handler {
 		WriteFailure(w, http.StatusServiceUnavailable, &wire.Failure{Code: wire.Unavailable,
 			Reason: ErrWaits.Error()})
 	})
-	return d.withCaller(d.withHost(http.NewCrossOriginProtection().Handler(withBody(mux, within))))
+	return d.withCaller(d.bounded(d.withHost(http.NewCrossOriginProtection().Handler(withBody(mux, within)))))
 }
 
 // withCaller tells all that come after who sends the request over TLS; over the socket the connection has told
@@ -237,9 +245,7 @@ func (d *Door) handler(within time.Duration) http.Handler {
 func (d *Door) withCaller(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.TLS == nil {
-			if d.place(w, r) {
-				next.ServeHTTP(w, r)
-			}
+			next.ServeHTTP(w, r)
 			return
 		}
 		who, err := d.config.Keys.IdentityOn(r.TLS)
@@ -252,11 +258,8 @@ func (d *Door) withCaller(next http.Handler) http.Handler {
 		}
 		ctx, end := context.WithCancelCause(WithCaller(r.Context(), who))
 		defer end(nil)
-		if r = r.WithContext(ctx); !d.place(w, r) {
-			return
-		}
 		defer time.AfterFunc(recognizeEvery, func() { d.recognizeAgain(ctx, r.TLS, end) }).Stop()
-		next.ServeHTTP(w, r)
+		next.ServeHTTP(w, r.WithContext(ctx))
 	})
 }
 

@@ -15,6 +15,9 @@ import (
 	"strings"
 	"time"
 
+	"connectrpc.com/connect"
+
+	"starling/api/inflight"
 	"starling/api/v1/starlingv1connect"
 	"starling/api/wire"
 	"starling/journal/connlimit"
@@ -41,6 +44,72 @@ func places(who *trust.Identity, all int) []connlimit.Share {
 	}
 	return []connlimit.Share{{Key: "user " + who.Name, Max: min(ofCallerMax, all/2)},
 		{Key: "all users together", Max: all * 3 / 4}}
+}
+
+// Bounds of the requests of one caller that are open at a time, and of what has come of their bodies.
+const (
+	requestsOfOne, bytesOfOne       = 256, 32 << 20
+	requestsTogether, bytesTogether = 1024, 128 << 20
+	// streamsMax bounds the requests of one connection: browsers ask for a hundred.
+	streamsMax = 100
+	// unreadMax bounds what has come of a body before it is read.
+	unreadMax = 256 << 10
+)
+
+// requestShares are what the open requests of a caller count as. Those of nodes and of admins at the socket have no
+// bound, so that what the cluster and its operators do goes on whatever others ask.
+func requestShares(who *trust.Identity, address string) []inflight.Share {
+	one := func(key string) inflight.Share {
+		return inflight.Share{Key: key, Requests: requestsOfOne, Bytes: bytesOfOne}
+	}
+	all := func(key string) inflight.Share {
+		return inflight.Share{Key: key, Requests: requestsTogether, Bytes: bytesTogether}
+	}
+	switch who.Kind {
+	case access.OfNode, access.OfLocal:
+		return nil
+	case access.OfInstance:
+		return []inflight.Share{{Key: who.Subject().String(), Requests: requestsOfOne / 4, Bytes: bytesOfOne / 4},
+			one("job " + path.Dir(path.Dir(who.Name))), all("all instances together")}
+	case access.OfUser:
+		return []inflight.Share{one("user " + who.Name), all("all users together")}
+	}
+	return []inflight.Share{one("address " + address), all("all without credentials")}
+}
+
+// requestKey finds what a request counts as in its context.
+type requestKey struct{}
+
+// bounded has requests answered that have a place for their connection, and one of their own.
+func (d *Door) bounded(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !d.place(w, r) {
+			return
+		}
+		who := CallerOf(r.Context())
+		address := ""
+		if connection, ok := r.Context().Value(connectionKey{}).(*connlimit.Conn); ok {
+			address = connection.Address()
+		}
+		request, err := d.requests.Begin(d.config.Requests(&who, address)...)
+		if err != nil {
+			writeExhausted(w, r, err)
+			return
+		}
+		defer request.End()
+		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), requestKey{}, request)))
+	})
+}
+
+// writeExhausted answers a request that has no place, in the form that the protocol of a procedure has.
+func writeExhausted(w http.ResponseWriter, r *http.Request, err error) {
+	failure := &wire.Failure{Code: wire.Exhausted, Reason: err.Error()}
+	protocol := connect.NewErrorWriter()
+	if strings.HasPrefix(r.URL.Path, "/"+starlingv1connect.StarlingName+"/") && protocol.IsSupported(r) {
+		_ = protocol.Write(w, r, failure.Wire()) // it fails only if who asked has gone
+		return
+	}
+	WriteFailure(w, http.StatusTooManyRequests, failure)
 }
 
 // connectionKey finds the connection of a request in its context.
@@ -72,7 +141,7 @@ func (d *Door) place(w http.ResponseWriter, r *http.Request) bool {
 	err := connection.Known(places(&who.Identity, d.limits.Known)...)
 	if err != nil {
 		w.Header().Set("Connection", "close")
-		WriteFailure(w, http.StatusTooManyRequests, &wire.Failure{Code: wire.Exhausted, Reason: err.Error()})
+		writeExhausted(w, r, err)
 	}
 	return err == nil
 }
@@ -114,7 +183,8 @@ func withBody(next http.Handler, within time.Duration) http.Handler {
 		if r.Body != nil && r.Body != http.NoBody {
 			control := http.NewResponseController(w)
 			_ = control.SetReadDeadline(time.Now().Add(within)) // every connection of a server has deadlines
-			received := &body{ReadCloser: http.MaxBytesReader(w, r.Body, BodyBytesMax), whole: func() {
+			request, _ := r.Context().Value(requestKey{}).(*inflight.Request)
+			received := &body{ReadCloser: http.MaxBytesReader(w, r.Body, BodyBytesMax), request: request, whole: func() {
 				_ = control.SetReadDeadline(time.Time{})
 			}}
 			r.Body, w = received, &bodyWriter{w, received}
@@ -130,13 +200,18 @@ func tooLarge() *wire.Failure {
 // body tells when all of a request has come, and whether it was too large.
 type body struct {
 	io.ReadCloser
+	request  *inflight.Request
 	whole    func()
 	tooLarge bool
 }
 
-// Read returns what has come.
+// Read returns what has come, as long as the caller's requests may hold more.
 func (b *body) Read(data []byte) (int, error) {
 	n, err := b.ReadCloser.Read(data)
+	if full := b.request.Take(n); full != nil {
+		failure := &wire.Failure{Code: wire.Exhausted, Reason: full.Error()}
+		return 0, errors.Join(failure, failure.Wire()) // for procedures, and for what this package answers
+	}
 	var large *http.MaxBytesError
 	switch {
 	case errors.Is(err, io.EOF):

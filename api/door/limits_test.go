@@ -6,11 +6,14 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"starling/api/inflight"
+	starlingv1 "starling/api/v1"
 	"starling/api/wire"
 	"starling/journal/connlimit"
 	"starling/terms/access"
@@ -86,6 +89,179 @@ func TestAUserHasItsPlaces(t *testing.T) {
 		}
 		if time.Now().After(end) {
 			t.Fatalf("who has closed a connection gets no other: %s", told)
+		}
+	}
+}
+
+// held is a door behind which requests stay open until they are released, and the bodies of others are read. All who
+// call count together, and have two requests and a MiB.
+func held(t *testing.T, shares func(*trust.Identity, string) []inflight.Share) (address string, release func()) {
+	t.Helper()
+	socket := filepath.Join(t.TempDir(), "s")
+	d, err := Open(Config{Socket: socket, Requests: shares})
+	if err != nil {
+		t.Fatal(err)
+	}
+	released := make(chan struct{})
+	t.Cleanup(func() { d.Close() })
+	d.Answer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/hold" {
+			w.WriteHeader(http.StatusOK)
+			_ = http.NewResponseController(w).Flush()
+			select {
+			case <-released:
+			case <-r.Context().Done():
+			}
+			return
+		}
+		w.WriteHeader(http.StatusOK)
+		_ = http.NewResponseController(w).EnableFullDuplex()
+		for piece := make([]byte, 1<<10); ; {
+			n, err := r.Body.Read(piece)
+			if err != nil {
+				fmt.Fprint(w, err)
+				return
+			}
+			w.Write(piece[:n])
+			_ = http.NewResponseController(w).Flush()
+		}
+	}), nil)
+	return wire.UnixPrefix + socket, func() { close(released) }
+}
+
+func two(*trust.Identity, string) []inflight.Share {
+	return []inflight.Share{{Key: "user vic", Requests: 2, Bytes: 1 << 20}}
+}
+
+// ask sends a request; what it answers is closed when the test ends.
+func ask(t *testing.T, by *http.Transport, method, url string, body io.Reader) *http.Response {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), method, url, body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := by.RoundTrip(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { answer.Body.Close() })
+	return answer
+}
+
+// isExhausted looks at how a procedure is refused.
+func isExhausted(t *testing.T, err error, want string) {
+	t.Helper()
+	failure := wire.FailureOf(err)
+	if failure == nil || failure.Code != wire.Exhausted || failure.Reason != want || !failure.Decided {
+		t.Errorf("got %+v", failure)
+	}
+}
+
+// TestACallerHasSoManyRequests opens as many on one connection as a caller may have, and asks for more in each form.
+func TestACallerHasSoManyRequests(t *testing.T) {
+	address, release := held(t, two)
+	by := wire.Transport(nil)
+	defer by.CloseIdleConnections()
+	first := ask(t, by, "GET", wire.URL(address)+"/hold", nil)
+	ask(t, by, "GET", wire.URL(address)+"/hold", nil)
+	const want = "too many requests of user vic are open at this peer: it answers 2 at a time; close some, or wait"
+	refused := ask(t, by, "GET", wire.URL(address)+PathEvents, nil)
+	if told, err := io.ReadAll(refused.Body); refused.StatusCode != http.StatusTooManyRequests || err != nil ||
+		!strings.Contains(string(told), want) || !strings.Contains(string(told), `"exhausted"`) {
+		t.Errorf("an HTTP client gets %d %s %v", refused.StatusCode, told, err)
+	}
+	peer := wire.Peer(by, address)
+	_, err := peer.Info(t.Context(), &starlingv1.InfoRequest{})
+	isExhausted(t, err, want)
+	stream, err := peer.Watch(t.Context(), &starlingv1.WatchRequest{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stream.Close()
+	for stream.Receive() {
+		t.Error("a stream that is refused has an answer")
+	}
+	isExhausted(t, stream.Err(), want)
+	release()
+	if _, err := io.ReadAll(first.Body); err != nil {
+		t.Fatal(err)
+	}
+	again := time.NewTicker(10 * time.Millisecond)
+	defer again.Stop()
+	for end := time.Now().Add(20 * time.Second); ; <-again.C {
+		if status := ask(t, by, "GET", wire.URL(address)+"/hold", nil).StatusCode; status == http.StatusOK {
+			return
+		} else if time.Now().After(end) {
+			t.Fatalf("after the requests have ended, another gets %d", status)
+		}
+	}
+}
+
+// TestBodiesHaveSoManyBytes withholds the end of a body, and sends another.
+func TestBodiesHaveSoManyBytes(t *testing.T) {
+	address, _ := held(t, two)
+	by := wire.Transport(nil)
+	defer by.CloseIdleConnections()
+	withheld, send := io.Pipe()
+	defer send.Close()
+	first := ask(t, by, "POST", wire.URL(address)+"/read",
+		io.MultiReader(strings.NewReader(strings.Repeat("x", 1<<20)), withheld))
+	if n, err := io.CopyN(io.Discard, first.Body, 1<<20); err != nil {
+		t.Fatalf("%d bytes have come: %v", n, err)
+	}
+	const want = "too many requests of user vic are open at this peer: it takes 1 MiB at a time; send less, or wait"
+	second := ask(t, by, "POST", wire.URL(address)+"/read", strings.NewReader("x"))
+	if told, err := io.ReadAll(second.Body); err != nil || !strings.Contains(string(told), want) {
+		t.Errorf("a second body gets %q %v", told, err)
+	}
+	second = ask(t, by, "POST", wire.URL(address)+PathWhoAmI, strings.NewReader("{}"))
+	if told, err := io.ReadAll(second.Body); second.StatusCode != http.StatusTooManyRequests || err != nil ||
+		!strings.Contains(string(told), want) {
+		t.Errorf("a request about identities gets %d %q %v", second.StatusCode, told, err)
+	}
+}
+
+// TestAConnectionHasSoManyStreams holds one request more than a connection has streams: the client dials again.
+func TestAConnectionHasSoManyStreams(t *testing.T) {
+	address, release := held(t, nil)
+	defer release()
+	by := wire.Transport(nil)
+	defer by.CloseIdleConnections()
+	used := map[net.Conn]bool{}
+	ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{
+		GotConn: func(got httptrace.GotConnInfo) { used[got.Conn] = true }})
+	for range streamsMax + 1 {
+		request, err := http.NewRequestWithContext(ctx, "GET", wire.URL(address)+"/hold", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer, err := by.RoundTrip(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer answer.Body.Close()
+	}
+	if len(used) != 2 {
+		t.Errorf("%d requests have %d connections, want 2", streamsMax+1, len(used))
+	}
+}
+
+func TestRequestShares(t *testing.T) {
+	for _, test := range []struct {
+		who  trust.Identity
+		want string
+	}{
+		{trust.Identity{Kind: access.OfNode, Name: "a"}, "[]"},
+		{trust.Identity{Kind: access.OfLocal, Name: "root@a"}, "[]"},
+		{trust.Identity{Kind: access.OfUser, Name: "alice", Role: access.Admin},
+			"[{user alice 256 33554432} {all users together 1024 134217728}]"},
+		{trust.Identity{Kind: access.OfInstance, Name: "etl/web/server/2", Allocation: "etl/web.server[2]#4711"},
+			"[{instance etl/web.server[2]#4711 64 8388608} {job etl/web 256 33554432} " +
+				"{all instances together 1024 134217728}]"},
+		{trust.Identity{}, "[{address 10.0.0.1 256 33554432} {all without credentials 1024 134217728}]"},
+	} {
+		if got := fmt.Sprint(requestShares(&test.who, "10.0.0.1")); got != test.want {
+			t.Errorf("got %s, want %s", got, test.want)
 		}
 	}
 }

@@ -139,6 +139,9 @@ type Conn struct {
 	shares   []Share
 }
 
+// Address is whose strangers the connection counts with until its owner is known.
+func (c *Conn) Address() string { return c.address }
+
 // Share is a part of the places that the connections of a key have together.
 type Share struct {
 	Key string
