@@ -159,3 +159,27 @@ func TestStrangersAreNotRead(t *testing.T) {
 		}
 	}
 }
+
+// TestWhoSeesNothingWatchesNothing takes the only role of a user back.
+func TestWhoSeesNothingWatchesNothing(t *testing.T) {
+	g := newGate(t)
+	events := func() (status int, told string) {
+		answer, err := g.clients["member"].Get(wire.URL(g.address) + door.PathEvents + "?once=true")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer answer.Body.Close()
+		text, err := io.ReadAll(answer.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return answer.StatusCode, string(text)
+	}
+	if status, told := events(); status != http.StatusOK || !strings.Contains(told, "team/own") {
+		t.Errorf("a member gets %d %s", status, told)
+	}
+	g.peer.add("a~1", &command.ChangePools{Pools: []terms.Pool{terms.NewPool("team")}})
+	if status, told := events(); status != http.StatusForbidden || !strings.Contains(told, "user member (none) has no role in any pool") {
+		t.Errorf("who has no role any more gets %d %s", status, told)
+	}
+}

@@ -102,7 +102,12 @@ func (g guard) check(ctx context.Context, procedure string, request any) error {
 // several, the answer has only what the user may see, and the fold refuses what is more than that.
 func ofPool(state *cluster.State, who trust.Identity, right door.Right, request any) error {
 	path, one := poolOf(request)
-	if !one {
+	_, watches := request.(*starlingv1.WatchRequest)
+	switch {
+	case !one && watches && len(rights.InPools(state, who.Subject())) == 0:
+		return &wire.Failure{Code: wire.Denied, Reason: fmt.Sprintf(
+			"%s has no role in any pool, and may watch nothing: ask an admin for the role viewer in a pool", who)}
+	case !one:
 		return nil
 	}
 	// The role in the whole cluster is that of the credential that was shown, whatever others the user has.
