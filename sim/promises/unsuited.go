@@ -37,10 +37,7 @@ func (p *Watch) checkUnsuited(s *cluster.State) {
 // misjudged tells whether a task asks for room although no node could run it, or for none although one could. What may
 // not run beside others asks for none.
 func misjudged(t *workload.Task, could bool) bool {
-	if could {
-		return t.Unsuited
-	}
-	return t.Asks() > 0
+	return could == t.Unsuited && (could || t.Asks() > 0)
 }
 
 // couldRun tells whether a node that takes work has the resources of a task.
