@@ -2,6 +2,7 @@
 package caution
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os/user"
@@ -50,13 +51,15 @@ func restarted(j *workload.Job) string {
 			others += old
 		}
 	}
-	switch u := &j.Update; {
+	u := &j.Update
+	before := cmp.Or(j.Good(u.To), u.From)
+	switch {
 	case u.State == facts.Paused:
 		return fmt.Sprintf("the update of job %s to version %d is paused, and a restart would go on with it: resume it, or go "+
-			"back with \"starling job revert\" first", j.Name(), u.To)
+			"back first, as with \"starling job revert %[1]s %[3]d\"", j.Name(), u.To, before)
 	case u.State == facts.UpdateAborted && others > 0:
 		return fmt.Sprintf("the update of job %s to version %d was aborted, and instances of other versions are left: %d. Restarted, all "+
-			"would go to version %[2]d: go back with \"starling job revert\" first", j.Name(), u.To, others)
+			"would go to version %[2]d: go back first, as with \"starling job revert %[1]s %[4]d\"", j.Name(), u.To, others, before)
 	}
 	return ""
 }

@@ -69,7 +69,7 @@ func unfinished(status *starlingv1.JobStatusResponse) error {
 	case facts.UpdateAborted.String(), facts.UpdateFailed.String():
 		if others > 0 {
 			return conflict("the update of job %s to version %d is %s, and instances of other versions are left: %d. Scaled, all would "+
-				"go to version %[2]d: say first which version is meant, as by `starling job revert`",
+				"go to version %[2]d: say first which is meant, as by `starling job revert %[1]s VERSION`",
 				status.GetJob().GetName(), update.GetTo(), strings.ToLower(update.GetState()), others)
 		}
 	}
