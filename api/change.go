@@ -241,10 +241,8 @@ func (s *server) submit(ctx context.Context, c command.Command, problems ...term
 	if err := s.rightful(ctx, c); err != nil {
 		return report.Receipt{}, err
 	}
-	if state, err := s.backend.State(ctx, 0); err == nil {
-		if reason := caution.Objection(state, command.Plain(c)); reason != "" {
-			return report.Receipt{}, &wire.Failure{Code: wire.Conflict, Index: state.Index, Reason: reason}
-		}
+	if err := s.sensible(ctx, command.Plain(c)); err != nil {
+		return report.Receipt{}, err
 	}
 	wait, cancel := context.WithTimeout(ctx, s.wait)
 	defer cancel()
@@ -287,6 +285,24 @@ func (s *server) rightful(ctx context.Context, c command.Command) error {
 	}
 	if refusal := rights.OfCommand(state, by.Subject, by.Command); refusal != "" {
 		return &wire.Failure{Code: wire.Denied, Index: state.Index, Decided: true, Reason: refusal}
+	}
+	return nil
+}
+
+// sensible is an error if a command would do the opposite of what is meant. The value is asked only where that can be:
+// what is read of it costs the entries that follow.
+func (s *server) sensible(ctx context.Context, c command.Command) error {
+	switch c.(type) {
+	case *command.SteerUpdate, *command.RestartJob:
+	default:
+		return nil
+	}
+	state, err := s.backend.State(ctx, 0)
+	if err != nil {
+		return nil // the fold decides
+	}
+	if reason := caution.Objection(state, c); reason != "" {
+		return &wire.Failure{Code: wire.Conflict, Index: state.Index, Reason: reason}
 	}
 	return nil
 }
