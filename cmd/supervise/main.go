@@ -1,5 +1,5 @@
-// Command supervise owns one task that is a process, as starling's own subcommand of this name owns any: the same
-// function of package process, in a program that has nothing else in it and so starts in a tenth of the time.
+// Command supervise owns one task, as the subcommand of this name of starling does: the same function of package
+// process, in a program that has nothing else in it and so starts in a tenth of the time.
 package main
 
 import (

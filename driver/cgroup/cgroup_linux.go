@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"starling/driver"
+	"starling/driver/plain"
 )
 
 // periodMicroseconds is the span over which processor time is bounded; the kernel's own default.
@@ -119,9 +120,11 @@ func (p Place) Resources(limits driver.Limits) *specs.LinuxResources {
 
 // Group holds the processes of one task: one control group in each hierarchy that its place uses.
 type Group struct {
-	name   string
-	place  Place
-	limits driver.Limits
+	name    string
+	place   Place
+	limits  driver.Limits
+	fresh   bool     // only this process has made groups of that name
+	passage *passage // of version 1, until the first process is started
 }
 
 // value is what is written to a file of the group that a controller enforces.
@@ -129,7 +132,7 @@ type value struct{ controller, file, text string }
 
 // Make makes the group of a task and sets those of its limits that the place enforces.
 func (p Place) Make(name string, limits driver.Limits) (*Group, error) {
-	g := &Group{name: name, place: p, limits: limits}
+	g := &Group{name: name, place: p, limits: limits, fresh: true}
 	if err := g.make(); err != nil {
 		return nil, errors.Join(fmt.Errorf("limit task by control group %s: %w", name, err), g.Delete())
 	}
@@ -145,7 +148,11 @@ func (g *Group) make() error {
 		values = g.place.valuesV2(g.limits)
 	}
 	for _, folder := range g.folders() {
-		if err := os.Mkdir(folder, 0o755); err != nil && !errors.Is(err, os.ErrExist) {
+		err := os.Mkdir(folder, 0o755)
+		if errors.Is(err, os.ErrExist) {
+			g.fresh, err = false, nil
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -157,26 +164,24 @@ func (g *Group) make() error {
 			return err
 		}
 	}
+	if g.place.Version == 1 {
+		var err error
+		g.passage, err = g.openPassage()
+		return err
+	}
 	return nil
 }
 
-// write writes to a file that the kernel has made. An os.File would wait for such files by epoll, which costs more than
-// the rest.
 func write(path, text string) error {
-	file, err := unix.Open(path, unix.O_WRONLY|unix.O_CLOEXEC, 0)
+	file, err := plain.Number(path, os.O_WRONLY, 0)
 	if err != nil {
-		return &os.PathError{Op: "open", Path: path, Err: err}
+		return err
 	}
 	defer unix.Close(file)
-	for {
-		_, err = unix.Write(file, []byte(text))
-		switch {
-		case err == nil:
-			return nil
-		case !errors.Is(err, unix.EINTR):
-			return &os.PathError{Op: "write", Path: path, Err: err}
-		}
+	if err := plain.Write(file, []byte(text)); err != nil {
+		return &os.PathError{Op: "write", Path: path, Err: err}
 	}
+	return nil
 }
 
 // Open returns a group that was made earlier and may be gone.
@@ -235,7 +240,7 @@ func (g *Group) MemoryKills() (int, error) {
 	if g.place.Version == 2 {
 		file = "memory.events"
 	}
-	text, err := os.ReadFile(filepath.Join(g.folder(memory), file))
+	text, err := plain.Read(filepath.Join(g.folder(memory), file))
 	if errors.Is(err, os.ErrNotExist) {
 		return 0, nil
 	}
@@ -252,8 +257,9 @@ func (g *Group) MemoryKills() (int, error) {
 func (g *Group) Kill() (int, error) {
 	found := map[int]struct{}{}
 	if g.place.Version == 1 && len(g.place.Paths) > 0 {
-		if alone, err := g.hold(unix.LOCK_EX); err == nil { // else it is gone
-			defer alone.Close()
+		if folder, err := plain.Number(g.first(), os.O_RDONLY, 0); err == nil { // else it is gone
+			defer unix.Close(folder)
+			hold(folder, unix.LOCK_EX)
 		}
 	}
 	for _, folder := range g.folders() {
@@ -276,7 +282,7 @@ func (g *Group) Kill() (int, error) {
 
 // processesIn lists the processes of one group, without those of another namespace.
 func processesIn(folder string) (list []int, err error) {
-	text, err := os.ReadFile(filepath.Join(folder, "cgroup.procs"))
+	text, err := plain.Read(filepath.Join(folder, "cgroup.procs"))
 	if errors.Is(err, os.ErrNotExist) || errors.Is(err, unix.ENODEV) { // ENODEV: it is deleted while it is read
 		return nil, nil
 	}
@@ -304,8 +310,12 @@ func processesBelow(folder string) (list []int, err error) {
 	return list, nil
 }
 
-// groupsIn are the groups that one holds. One that is gone holds none.
+// groupsIn are the groups that one holds, each of which is a link to it. One that is gone holds none.
 func groupsIn(folder string) (below []string) {
+	var info unix.Stat_t
+	if err := unix.Stat(folder, &info); err != nil || info.Nlink == 2 {
+		return nil
+	}
 	entries, _ := os.ReadDir(folder)
 	for _, entry := range entries {
 		if entry.IsDir() {
@@ -317,12 +327,18 @@ func groupsIn(folder string) (below []string) {
 
 // Delete removes the group, which must be empty. One that is gone is no error.
 func (g *Group) Delete() error {
+	if g.passage != nil {
+		g.passage.close()
+		g.passage = nil
+	}
 	var errs []error
 	for _, folder := range g.folders() {
 		errs = append(errs, deleteBelow(folder))
 	}
-	for _, folder := range g.place.Beside {
-		errs = append(errs, deleteBelow(filepath.Join(folder, g.name)))
+	if !g.fresh {
+		for _, folder := range g.place.Beside {
+			errs = append(errs, deleteBelow(filepath.Join(folder, g.name)))
+		}
 	}
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("delete control group %s: %w", g.name, err)

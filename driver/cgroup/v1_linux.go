@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"starling/driver"
+	"starling/driver/plain"
 )
 
 // unified is what the folder of version 2 is called beside the hierarchies of version 1.
@@ -124,9 +125,8 @@ func (p Place) valuesV1(limits driver.Limits) []value {
 			values = append(values, value{memory, "memory.memsw.limit_in_bytes", bytes})
 		}
 	}
-	if limits.CPUMillicores > 0 {
-		values = append(values, value{processor, "cpu.cfs_period_us", strconv.Itoa(periodMicroseconds)},
-			value{processor, "cpu.cfs_quota_us", strconv.FormatInt(quota(limits.CPUMillicores), 10)})
+	if limits.CPUMillicores > 0 { // the period is the default of a new group
+		values = append(values, value{processor, "cpu.cfs_quota_us", strconv.FormatInt(quota(limits.CPUMillicores), 10)})
 	}
 	if limits.Background {
 		values = append(values, value{processor, "cpu.shares", strconv.Itoa(backgroundShares)})
@@ -137,53 +137,88 @@ func (p Place) valuesV1(limits driver.Limits) []value {
 	return values
 }
 
-// startV1 moves this thread, and no other, into the group while it forks: a new process is where its parent's thread
-// is.
-func (g *Group) startV1(start func(*syscall.SysProcAttr) error) error {
-	thread := strconv.Itoa(unix.Gettid())
-	move := func(group func(controller string) string) error {
-		var errs []error
-		for controller := range g.place.Paths {
-			errs = append(errs, write(filepath.Join(mountPoint, controller, group(controller), "tasks"), thread))
-		}
-		return errors.Join(errs...)
+// passage is how a thread gets into a group and out of it again: open files, because one that is confined can open
+// none.
+type passage struct {
+	in, out []int // the lists of threads, in all hierarchies
+	most    int   // the limit of processes, -1 for none
+	folder  int   // that is locked meanwhile
+}
+
+// openPassage opens it.
+func (g *Group) openPassage() (*passage, error) {
+	p := &passage{most: -1, folder: -1}
+	var errs []error
+	keep := func(path string, flags int) int {
+		file, err := plain.Number(path, flags, 0)
+		errs = append(errs, err)
+		return file
 	}
-	var passing *os.File
-	err := elsewhere(func() error {
+	for controller, parent := range g.place.Paths {
+		p.in = append(p.in, keep(filepath.Join(g.folder(controller), "tasks"), os.O_WRONLY))
+		// The groups of all tasks lie in the one that this process was started in.
+		p.out = append(p.out, keep(filepath.Join(mountPoint, controller, path.Dir(parent), "tasks"), os.O_WRONLY))
+	}
+	if g.limits.Processes > 0 && g.place.enforces(processes) {
+		p.most = keep(filepath.Join(g.folder(processes), "pids.max"), os.O_WRONLY)
+	}
+	p.folder = keep(g.first(), os.O_RDONLY)
+	if err := errors.Join(errs...); err != nil {
+		p.close()
+		return nil, err
+	}
+	return p, nil
+}
+
+func (p *passage) close() {
+	for _, file := range slices.Concat(p.in, p.out, []int{p.most, p.folder}) {
+		if file >= 0 {
+			unix.Close(file)
+		}
+	}
+}
+
+// move moves this thread, and no other, to where lists of threads are.
+func move(lists []int) error {
+	var errs []error
+	for _, list := range lists {
+		errs = append(errs, plain.Write(list, []byte("0")))
+	}
+	return errors.Join(errs...)
+}
+
+// startV1 has this thread be in the group while it forks: a new process is where its parent's thread is.
+func (g *Group) startV1(start func(*syscall.SysProcAttr) error) error {
+	p := g.passage
+	g.passage = nil
+	if p == nil {
 		var err error
-		if passing, err = g.hold(unix.LOCK_SH); err != nil {
+		elsewhere(func() { p, err = g.openPassage() })
+		if err != nil {
 			return err
 		}
-		return move(func(controller string) string { return path.Join(g.place.Paths[controller], g.name) })
-	})
+	}
+	defer p.close()
+	hold(p.folder, unix.LOCK_SH)
+	err := move(p.in)
 	if err == nil {
 		err = start(&syscall.SysProcAttr{})
 	}
-	return errors.Join(err, elsewhere(func() error {
-		var err error
-		if g.limits.Processes > 0 && g.place.enforces(processes) {
-			err = write(filepath.Join(g.folder(processes), "pids.max"), strconv.FormatInt(g.limits.Processes, 10))
-		}
-		// The groups of all tasks lie in the one that this process was started in.
-		err = errors.Join(err, move(func(controller string) string { return path.Dir(g.place.Paths[controller]) }))
-		if passing != nil {
-			passing.Close()
-		}
-		return err
-	}))
+	if p.most >= 0 {
+		err = errors.Join(err, plain.Write(p.most, strconv.AppendInt(nil, g.limits.Processes, 10)))
+	}
+	return errors.Join(err, move(p.out))
 }
 
-// hold locks the group until the file is closed. A thread that is in the group for as long as it forks a process into
-// it makes its own process look like one of the group's: who kills those must not meet it.
-func (g *Group) hold(how int) (*os.File, error) {
-	folder, err := os.Open(g.folder(slices.Min(slices.Collect(maps.Keys(g.place.Paths)))))
-	if err != nil {
-		return nil, err
-	}
+// first is a folder of the group, always the same one.
+func (g *Group) first() string { return g.folder(slices.Min(slices.Collect(maps.Keys(g.place.Paths)))) }
+
+// hold locks the folder of a group until it is closed. A thread that is in the group for as long as it forks a process
+// into it makes its own process look like one of the group's: who kills those must not meet it.
+func hold(folder, how int) {
 	for end := time.Now().Add(holdMax); ; time.Sleep(holdAgain) {
-		err := unix.Flock(int(folder.Fd()), how|unix.LOCK_NB)
-		if err == nil || time.Now().After(end) {
-			return folder, nil // who has held it for so long is not forking
+		if unix.Flock(folder, how|unix.LOCK_NB) == nil || time.Now().After(end) {
+			return // who has held it for so long is not forking
 		}
 	}
 }
@@ -196,10 +231,13 @@ const (
 
 // elsewhere runs on another thread what this one may not do any more, since it has mounts of its own that cannot be
 // changed.
-func elsewhere(work func() error) error {
-	done := make(chan error)
-	go func() { done <- work() }()
-	return <-done
+func elsewhere(work func()) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		work()
+	}()
+	<-done
 }
 
 // memoryAlarmV1 is the kernel's notice, for it kills one process where the limit is the task's.
@@ -207,17 +245,17 @@ func (g *Group) memoryAlarmV1() (*os.File, error) {
 	if !g.place.enforces(memory) {
 		return nil, nil
 	}
-	control, err := os.Open(filepath.Join(g.folder(memory), "memory.oom_control"))
+	control, err := plain.Number(filepath.Join(g.folder(memory), "memory.oom_control"), os.O_RDONLY, 0)
 	if err != nil {
 		return nil, err
 	}
-	defer control.Close()
+	defer unix.Close(control)
 	event, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
 	if err != nil {
 		return nil, err
 	}
 	alarm := os.NewFile(uintptr(event), "memory alarm")
-	err = write(filepath.Join(g.folder(memory), "cgroup.event_control"), fmt.Sprintf("%d %d", event, control.Fd()))
+	err = write(filepath.Join(g.folder(memory), "cgroup.event_control"), fmt.Sprintf("%d %d", event, control))
 	if err != nil {
 		alarm.Close()
 		return nil, err

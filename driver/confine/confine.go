@@ -30,6 +30,8 @@ type Rules struct {
 	Covered []string
 	// Devices are the paths of devices that it was given.
 	Devices []string
+	// Base is what was prepared for them; nil if nothing was.
+	Base *Base
 	// Clone3 leaves the task the system call of this name, by which it can make namespaces of users. Who starts it in a
 	// control group of version 2 needs it.
 	Clone3 bool

@@ -16,8 +16,13 @@ func (r *Rules) Thread(namespaces bool) error {
 	if !namespaces {
 		return r.Beside(false)
 	}
-	if err := unix.Unshare(unix.CLONE_NEWNS); err != nil {
-		return fmt.Errorf("set the task's mounts apart: %w", err)
+	if r.hasBase() {
+		if err := r.Base.enter(); err != nil {
+			return fmt.Errorf("enter the mounts that were prepared: %w", err)
+		}
+	}
+	if err := unix.Unshare(unix.CLONE_NEWNS | unix.CLONE_NEWIPC); err != nil {
+		return fmt.Errorf("set the task's mounts and IPC apart: %w", err)
 	}
 	if err := r.mount(); err != nil {
 		return err

@@ -15,6 +15,12 @@ func (r *Rules) Thread(bool) error { return nil }
 // Beside does nothing.
 func (r *Rules) Beside(bool) error { return nil }
 
+// Base is nothing.
+type Base struct{}
+
+// Renew returns none: there are no mounts of one's own.
+func (b *Base) Renew([]string) *Base { return nil }
+
 // Join fails: there are no namespaces.
 func Join(int) error { return errors.ErrUnsupported }
 

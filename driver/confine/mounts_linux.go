@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"starling/driver/plain"
 )
 
 // mount makes the thread's own mounts as they should be. What the machine does not have is left out.
@@ -22,9 +24,28 @@ func (r *Rules) mount() error {
 		return err
 	}
 	defer closeFiles(folders)
-	if err := r.devices(); err != nil {
+	if !r.hasBase() {
+		err = r.devices()
+	}
+	if err == nil {
+		err = r.ownDevices()
+	}
+	if err != nil {
 		return fmt.Errorf("make the task's /dev: %w", err)
 	}
+	if !r.hasBase() {
+		if err := r.system(folders); err != nil {
+			return err
+		}
+	}
+	if err := r.show(shown); err != nil {
+		return fmt.Errorf("show the task what is its own: %w", err)
+	}
+	return nil
+}
+
+// system keeps the machine's own files from being changed, and its sockets from being found.
+func (r *Rules) system(folders []int) error {
 	for _, path := range []string{"/usr", "/boot", "/etc", "/bin", "/sbin", "/lib", "/lib64", "/var/spool/cron",
 		"/run/cdi", "/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus", "/proc/fs", "/proc/acpi"} {
 		if err := fix(path); err != nil {
@@ -43,9 +64,6 @@ func (r *Rules) mount() error {
 		if err := cover(path); err != nil {
 			return fmt.Errorf("cover %s: %w", path, err)
 		}
-	}
-	if err := r.show(shown); err != nil {
-		return fmt.Errorf("show the task what is its own: %w", err)
 	}
 	return nil
 }
@@ -157,10 +175,10 @@ func (r *Rules) bindShown(shown map[string]int) error {
 // but for those that it was given.
 func harmless() []string {
 	return []string{"null", "zero", "full", "random", "urandom", "tty", "fuse", "kvm", "infiniband", "net", "log",
-		"mqueue", "hugepages", "shm"}
+		"mqueue", "hugepages"}
 }
 
-// devices makes a /dev.
+// devices makes a /dev, which cannot be changed.
 func (r *Rules) devices() error {
 	machine, err := unix.Open("/dev", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -185,30 +203,48 @@ func (r *Rules) devices() error {
 			return err
 		}
 	}
-	if err := os.Mkdir("/dev/pts", 0o755); err != nil {
-		return err
-	}
-	if err := r.showAccounts("/dev/account"); err != nil {
-		return err
-	}
-	err = unix.Mount("devpts", "/dev/pts", "devpts", unix.MS_NOSUID|unix.MS_NOEXEC, "newinstance,ptmxmode=0666,mode=620")
-	if err != nil {
+	if err := errors.Join(os.Mkdir("/dev/pts", 0o755), os.Mkdir("/dev/shm", 0o755)); err != nil {
 		return err
 	}
 	return readOnlyHere("/dev")
 }
 
+// ownDevices adds what each task has for itself: shared memory, terminals, and files of accounts.
+func (r *Rules) ownDevices() error {
+	err := unix.Mount("tmpfs", "/dev/shm", "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=1777")
+	if err == nil {
+		err = r.showAccounts("/dev/shm/account")
+	}
+	if err != nil {
+		return err
+	}
+	return unix.Mount("devpts", "/dev/pts", "devpts", unix.MS_NOSUID|unix.MS_NOEXEC, "newinstance,ptmxmode=0666,mode=620")
+}
+
 // showAccounts puts files that lie in memory and have no name in the place of others; for a moment they have this one.
 func (r *Rules) showAccounts(name string) error {
 	for path, text := range r.Accounts {
-		if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
-			continue
-		}
-		if err := errors.Join(os.WriteFile(name, text, 0o644), bind(name, path), os.Remove(name)); err != nil {
+		if err := showFile(name, path, text); err != nil && !errors.Is(err, unix.ENOENT) {
 			return fmt.Errorf("put another file over %s: %w", path, err)
 		}
 	}
 	return nil
+}
+
+// showFile puts a file over another, which cannot be changed either.
+func showFile(name, path string, text []byte) error {
+	file, err := plain.Number(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if err != nil {
+		return err
+	}
+	err = errors.Join(plain.Write(file, text), unix.Fchmod(file, 0o644), unix.Close(file))
+	if err == nil {
+		err = bind(name, path)
+	}
+	if err = errors.Join(err, unix.Unlink(name)); err == nil {
+		err = readOnlyHere(path)
+	}
+	return err
 }
 
 // readOnlyHere keeps one file system from being changed, and none that is mounted below it.

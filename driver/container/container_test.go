@@ -26,6 +26,7 @@ const testTimeout = 2 * time.Minute
 
 const (
 	superviseWord = "supervise"
+	smallWord     = "small"
 	programWord   = "program"
 )
 
@@ -40,6 +41,8 @@ func TestMain(m *testing.M) {
 		switch os.Args[1] {
 		case superviseWord:
 			os.Exit(process.Supervise(os.Args[2], container.Mount))
+		case smallWord:
+			os.Exit(process.Supervise(os.Args[2], nil))
 		case programWord:
 			os.Exit(drivertest.Program(os.Args[2:]))
 		}
@@ -79,7 +82,7 @@ func open(t testing.TB, folder string) *container.Driver {
 	t.Helper()
 	d, err := container.Open(container.Config{Socket: engine.Socket,
 		Config: process.Config{Dir: folder, Supervisor: []string{testBinary(t), superviseWord},
-			LeaveScope: scope.Leave}})
+			Small: []string{testBinary(t), smallWord}, LeaveScope: scope.Leave}})
 	if err != nil {
 		t.Fatal(err)
 	}

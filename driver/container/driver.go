@@ -80,7 +80,8 @@ func Open(c Config) (*Driver, error) {
 	}
 	e := &engine{owner: fmt.Sprintf("%x", sha256.Sum256([]byte(dir)))[:16], tasks: filepath.Join(dir, "tasks"),
 		socket: c.Socket, stall: c.Stall, credentials: c.Credentials, sources: c.Sources, busy: map[string]chan struct{}{},
-		gone: make(chan struct{}, 1), gpus: c.GPUs, folders: c.CDI}
+		misfits: map[string]misfit{},
+		gone:    make(chan struct{}, 1), gpus: c.GPUs, folders: c.CDI}
 	if e.client, err = containerd.New(c.Socket, containerd.WithDefaultNamespace(namespace)); err != nil {
 		return nil, fmt.Errorf("use containerd at %s: %w", c.Socket, err)
 	}
@@ -184,6 +185,8 @@ type engine struct {
 
 	mu   sync.Mutex
 	busy map[string]chan struct{} // images that are being pulled, leases that are made or given up
+	// misfits are images that did not fit onto the disk.
+	misfits map[string]misfit
 }
 
 // equipment is what a machine has for containers.

@@ -15,6 +15,7 @@ import (
 	"github.com/containerd/errdefs"
 	"github.com/containerd/platforms"
 	"github.com/distribution/reference"
+	"github.com/opencontainers/go-digest"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 
 	"starling/driver"
@@ -54,7 +55,7 @@ func (e *engine) Pull(ctx context.Context, wanted driver.Image,
 	if silence := e.silence(); silence != nil && caller.Err() == nil {
 		err = silence
 	}
-	return "", fmt.Errorf("image %q: %w", named, err)
+	return "", image.Short(fmt.Errorf("image %q: %w", named, err))
 }
 
 // silence says that containerd does not answer, nil if it does: what it cannot be asked is no fault of a registry.
@@ -84,7 +85,9 @@ type pull struct {
 	tell     func(string)
 
 	mu    sync.Mutex
-	parts []ocispec.Descriptor
+	parts []ocispec.Descriptor // each once
+	// here are those of them that have come whole.
+	here map[digest.Digest]bool
 	// from is who sends now, by its number of those that were tried; stop gives it up.
 	from  string
 	tried int
@@ -121,14 +124,19 @@ func (p *pull) pull(ctx context.Context) (string, error) {
 	return name, p.engine.use(ctx, name)
 }
 
-// bring brings an image here whole. One for another machine goes again, unless somebody else has brought it.
+// bring brings an image here whole. One for another machine goes again, unless somebody else has brought it, and so
+// does one that does not fit: it is not tried again soon.
 func (p *pull) bring(ctx context.Context, name string, elses bool) error {
+	room, _ := disk.RoomOf(p.engine.there.Load().root) // a disk that tells nothing is tried
+	if err := p.engine.misfit(name, room); err != nil {
+		return err
+	}
 	pulled, err := p.fetch(ctx, name)
 	if err != nil {
 		return err
 	}
-	if err = p.unpack(ctx, pulled); err != nil && !elses {
-		err = errors.Join(err, p.engine.forget(name))
+	if err = p.unpack(ctx, pulled, elses); errors.Is(err, disk.ErrNoRoom) {
+		p.engine.noteMisfit(name, misfit{time.Now(), room, err})
 	}
 	return err
 }
@@ -152,7 +160,7 @@ func (p *pull) fetch(ctx context.Context, name string) (containerd.Image, error)
 	if _, isDigest := p.name.(reference.Canonical); isDigest && p.engine.sources != nil {
 		for _, source := range p.engine.sources(ctx, p.task) {
 			pulled, err := p.fetchFrom(ctx, name, source)
-			if err == nil || ctx.Err() != nil || errors.Is(err, disk.ErrNoRoom) {
+			if err == nil || ctx.Err() != nil || errors.Is(err, disk.ErrNoRoom) || errors.Is(err, errMany) {
 				return pulled, err
 			}
 			if !errdefs.IsNotFound(err) {
@@ -173,12 +181,12 @@ func (p *pull) fetchFrom(ctx context.Context, name string, source image.Source) 
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	p.mu.Lock()
-	p.parts, p.from, p.stop = nil, source.Name, cancel
+	p.parts, p.here, p.from, p.stop = nil, map[digest.Digest]bool{}, source.Name, cancel
 	p.tried++
 	p.mu.Unlock()
 	p.tell(p.pulling())
 	pulled, err := p.engine.client.Pull(ctx, name, containerd.WithResolver(source),
-		containerd.WithImageHandler(images.HandlerFunc(p.handle)))
+		containerd.WithImageHandler(images.HandlerFunc(p.handle)), containerd.WithImageHandlerWrapper(p.handler))
 	if err == nil {
 		return pulled, nil
 	}
@@ -205,27 +213,6 @@ func (p *pull) abort() {
 	for _, part := range p.counted() {
 		_ = p.engine.client.ContentStore().Abort(ctx, remotes.MakeRefKey(ctx, part)) // or it goes with the lease
 	}
-}
-
-// unpack makes an image that is here the base of file systems, if it is one for this machine.
-func (p *pull) unpack(ctx context.Context, image containerd.Image) error {
-	config, err := image.Config(ctx)
-	if err == nil {
-		err = p.engine.bounded(ctx, config) // which may be here as a layer of this size
-	}
-	var spec ocispec.Image
-	if err == nil {
-		spec, err = image.Spec(ctx)
-	}
-	if err != nil {
-		return fmt.Errorf("it is not an image of a container: %w", err)
-	}
-	if has := platforms.Normalize(spec.Platform); !platforms.Default().Match(has) {
-		return fmt.Errorf("it is for %s, and this machine is %s", platforms.Format(has), platforms.DefaultString())
-	}
-	p.tell("unpacking image " + reference.FamiliarString(p.name))
-	p.stopCounting()
-	return image.Unpack(ctx, p.engine.there.Load().snapshotter)
 }
 
 // has tells whether an image is here whole.
@@ -276,62 +263,16 @@ func (e *engine) lock(ctx context.Context, name string) (release func(), err err
 // explain says what a user can do something about.
 func (p *pull) explain(source string, err error) error {
 	switch {
-	case errors.Is(err, disk.ErrNoRoom):
+	case errors.Is(err, disk.ErrNoRoom), errors.Is(err, errMany):
 		return err
 	case errdefs.IsFailedPrecondition(err), errors.Is(err, io.ErrUnexpectedEOF):
-		return fmt.Errorf("size or digest of what %s sends do not match: %w", source, err)
+		return fmt.Errorf("size or digest of what %s sends do not match: %w", source, image.Plain(err))
 	case source != p.registry.Name:
-		return fmt.Errorf("%s: %w", source, err)
+		return fmt.Errorf("%s: %w", source, image.Plain(err))
 	case errdefs.IsNotFound(err) && len(p.counted()) > 0:
 		return fmt.Errorf("it has nothing for %s: %w", platforms.DefaultString(), err)
 	}
 	return image.Explain(reference.Domain(p.name), err)
-}
-
-// descriptionBytesMax bounds each part of an image that is read into memory: all but its layers.
-const descriptionBytesMax = 4 << 20
-
-// bounded returns an error for a part that is larger, whatever is said of it if it is here.
-func (e *engine) bounded(ctx context.Context, part ocispec.Descriptor) error {
-	size := part.Size
-	if info, err := e.client.ContentStore().Info(ctx, part.Digest); err == nil {
-		size = max(size, info.Size)
-	}
-	if size > descriptionBytesMax {
-		return fmt.Errorf("its description has %.1f MiB, and may have %.1f MiB", float64(size)/(1<<20),
-			float64(descriptionBytesMax)/(1<<20))
-	}
-	return nil
-}
-
-// handle notes what is to be brought here.
-func (p *pull) handle(ctx context.Context, part ocispec.Descriptor) ([]ocispec.Descriptor, error) {
-	if !images.IsLayerType(part.MediaType) {
-		if err := p.engine.bounded(ctx, part); err != nil {
-			return nil, err
-		}
-	}
-	p.mu.Lock()
-	p.parts = append(p.parts, part)
-	p.mu.Unlock()
-	return nil, p.room(ctx)
-}
-
-// room is a disk.ErrNoRoom if the disk of containerd would be full with what is to be brought: each layer is kept as it
-// comes, and unpacked, which takes as much again or more.
-func (p *pull) room(ctx context.Context) error {
-	root := p.engine.there.Load().root
-	if root == "" {
-		return nil
-	}
-	now, all := p.progress(ctx)
-	return disk.SpareFor(root, 2*(all-now))
-}
-
-func (p *pull) counted() []ocispec.Descriptor {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.parts
 }
 
 // stopCounting has watch tell nothing any more, and wait for ever.
@@ -387,18 +328,4 @@ func (p *pull) watch(ctx context.Context) (ended chan struct{}) {
 		}
 	}()
 	return ended
-}
-
-// progress is how many bytes are here, and how many there will be as far as is known.
-func (p *pull) progress(ctx context.Context) (now, all int64) {
-	store := p.engine.client.ContentStore()
-	for _, part := range p.counted() {
-		all += part.Size
-		if status, err := store.Status(ctx, remotes.MakeRefKey(ctx, part)); err == nil {
-			now += status.Offset
-		} else if _, err := store.Info(ctx, part.Digest); err == nil {
-			now += part.Size
-		}
-	}
-	return now, all
 }

@@ -86,3 +86,39 @@ func TestFillerOfInodes(t *testing.T) {
 		t.Error("nothing has ended")
 	}
 }
+
+// TestGuard has work that takes all that it can, of bytes and of inodes. It is stopped while the reserve is whole, and
+// may take what a disk has beyond that.
+func TestGuard(t *testing.T) {
+	for _, c := range []struct {
+		what, want string
+		inodes     int
+		bytes      int
+	}{{"bytes", "of 64.0 MiB of the disk", 20000, 64 << 10}, {"inodes", "of 2000 inodes", 2000, 0}} {
+		folder, files := ofInodes(t, c.inodes), 0
+		pace := time.NewTicker(200 * time.Microsecond)
+		err := disk.Guard(t.Context(), folder, func(ctx context.Context) error {
+			for ; ctx.Err() == nil; files++ {
+				write(t, filepath.Join(folder, fmt.Sprint(files)), c.bytes)
+				<-pace.C
+			}
+			return ctx.Err()
+		})
+		pace.Stop()
+		room, roomErr := disk.RoomOf(folder)
+		if !errors.Is(err, disk.ErrNoRoom) || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: got %v", c.what, err)
+		}
+		if roomErr != nil || room.Full() || !room.Tight() {
+			t.Errorf("%s: after %d files: %s, %v; want that the reserve is left, and little more", c.what, files, room, roomErr)
+		}
+	}
+	folder := ofInodes(t, 400)
+	failed := errors.New("it failed")
+	if err := disk.Guard(t.Context(), folder, func(context.Context) error { return failed }); !errors.Is(err, failed) {
+		t.Errorf("got %v, want what the work returned", err)
+	}
+	if err := disk.Guard(t.Context(), folder, func(ctx context.Context) error { return ctx.Err() }); err != nil {
+		t.Errorf("with room: %v", err)
+	}
+}

@@ -185,18 +185,3 @@ func isAnswer(err error) bool {
 	return errors.As(err, &status) && status.StatusCode < http.StatusInternalServerError &&
 		status.StatusCode != http.StatusTooManyRequests
 }
-
-// Explain says of what became of asking a registry what a user can do something about.
-func Explain(registry string, err error) error {
-	var status remoteerrors.ErrUnexpectedStatus
-	isStatus := errors.As(err, &status)
-	switch {
-	case errdefs.IsNotFound(err):
-		return fmt.Errorf("the registry %s has no such image: %w", registry, err)
-	case errors.Is(err, docker.ErrInvalidAuthorization),
-		isStatus && (status.StatusCode == http.StatusUnauthorized || status.StatusCode == http.StatusForbidden):
-		return fmt.Errorf("the registry %s has no such image, or wants credentials for it, or others than its container's "+
-			"pull_secret has: %w", registry, err)
-	}
-	return fmt.Errorf("the registry %s: %w", registry, err)
-}

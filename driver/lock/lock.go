@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"time"
 
+	"starling/driver/plain"
 	"starling/driver/uptime"
 )
 
@@ -87,7 +88,7 @@ func Deserted(dir string, over <-chan struct{}) time.Duration {
 
 // unattended returns how long tasks in the folder go on without a driver, and whether there is none now.
 func unattended(dir string) (most time.Duration, now bool) {
-	file, err := os.Open(filepath.Join(dir, name))
+	file, err := plain.Open(filepath.Join(dir, name), os.O_RDONLY, 0)
 	if err != nil {
 		return UnattendedDefault, true
 	}

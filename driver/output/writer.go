@@ -2,6 +2,7 @@ package output
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 )
@@ -45,6 +46,29 @@ func (w *Writer) Write(p []byte) (int, error) {
 		rest = rest[len(part):]
 	}
 	return len(p), nil
+}
+
+// The least and the most that is copied at once. Most tasks write little.
+const (
+	pieceMin = 1 << 10
+	pieceMax = 32 << 10
+)
+
+// Copy appends all that can be read.
+func (w *Writer) Copy(from io.Reader) {
+	piece := make([]byte, pieceMin)
+	for {
+		n, err := from.Read(piece)
+		if n > 0 {
+			_, _ = w.Write(piece[:n])
+		}
+		if err != nil {
+			return
+		}
+		if n == len(piece) && n < pieceMax {
+			piece = make([]byte, 2*n)
+		}
+	}
 }
 
 // append writes to the open segment, after beginning a new one if that is full.

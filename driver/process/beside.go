@@ -14,6 +14,7 @@ import (
 	"starling/driver/cgroup"
 	"starling/driver/confine"
 	"starling/driver/device"
+	"starling/driver/family"
 	"starling/driver/meter"
 	"starling/driver/program"
 )
@@ -91,7 +92,7 @@ func (d *Driver) programBeside(ctx context.Context, known *task, t driver.Task,
 		err = known.origin.Place.Open(known.origin.Group).Start(func(a *syscall.SysProcAttr) error {
 			a.Setsid, a.Setctty, a.Credential = true, program.SysProcAttr.Setctty, account
 			if !joined { // in other namespaces it does not see its parent; it ends with the task at the latest
-				(&family{}).prepare(a, nil)
+				(&family.Family{}).Prepare(a, nil)
 			}
 			program.SysProcAttr = a
 			return program.Start()
@@ -125,7 +126,7 @@ func (d *Driver) joinTask(known *task) (joined bool, err error) {
 // confineBeside confines this thread as the task is.
 func (d *Driver) confineBeside(joined bool) error {
 	if d.config.Free {
-		return noNewPrivileges()
+		return family.NoNewPrivileges()
 	}
 	rules := confine.Rules{Clone3: d.place.Version == 2}
 	return rules.Beside(joined)

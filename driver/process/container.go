@@ -102,10 +102,10 @@ func (d *Driver) removeContainer(t *task) {
 // mounts end with the supervisor.
 func (s *supervisor) launchContainer(pidfd *int) error {
 	if s.mount == nil {
-		return errNoContainers
+		s.mount = runc.MountBy(append([]string{s.whole.Name()}, s.task.Mounter...))
 	}
 	bundle, err := runc.Open(s.folder.bundle(), s.task.Container, s.mount)
-	if err != nil {
+	if err = errors.Join(err, s.whole.Close()); err != nil {
 		return err
 	}
 	account := bundle.Account()
@@ -132,10 +132,10 @@ func (s *supervisor) launchContainer(pidfd *int) error {
 	s.pid, err = bundle.Start(files)
 	s.group = s.task.Place.Open(s.task.Group)
 	if err == nil {
-		*pidfd, err = s.family.open(s.pid)
+		*pidfd, err = s.family.Open(s.pid)
 	}
 	if err != nil {
-		s.family.kill()
+		s.family.Kill()
 		s.reap()
 	}
 	return err

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"starling/driver"
+	"starling/driver/assign"
 	"starling/driver/cgroup"
 	"starling/driver/confine"
 	"starling/driver/device"
@@ -36,7 +37,7 @@ type Config struct {
 	Dir string
 	// Supervisor is the command that calls Supervise with the argument that is appended to it.
 	Supervisor []string
-	// Small is the command that does the same for tasks without a container, and starts faster; empty if there is none.
+	// Small is the command that does the same but for mounting, in less time and memory; empty if there is none.
 	Small []string
 	// Containers makes containers ready; nil if none are to run here.
 	Containers Containers
@@ -73,6 +74,7 @@ type Driver struct {
 	failed   *remains.Archive // of folders in which tasks worked that failed
 	changed  chan struct{}
 	sessions screen.Room // those that outlive their callers
+	idle     assign.Pool
 	// moving guards where outputs lie: Forget moves them.
 	moving sync.RWMutex
 
@@ -95,8 +97,8 @@ type task struct {
 	id     string
 	folder folder
 	origin origin
-	// child is the supervisor's number if this driver started it.
-	child  int
+	// owner is the supervisor if this driver started it.
+	owner  *assign.Owner
 	alive  *os.File
 	files  uint64        // the version of its files that it was told of
 	status driver.Status // zero until it is certain that the task is owned
@@ -130,6 +132,9 @@ func Open(c Config) (*Driver, error) {
 	if c.Failed == (remains.Retention{}) {
 		c.Failed = remains.Folders()
 	}
+	if len(c.Small) == 0 {
+		c.Small = c.Supervisor
+	}
 	d := &Driver{config: c, changed: make(chan struct{}, 1), tasks: map[string]*task{}}
 	d.Keeper = volume.Keeper{Dir: filepath.Join(dir, "volumes"), Arrived: d.tell,
 		Warn: func(line string) { d.warnOf(errors.New(line)) }}
@@ -147,6 +152,7 @@ func (d *Driver) open() error {
 	if err := errors.Join(closeOnExec(), os.MkdirAll(d.tasksDir(), 0o711)); err != nil {
 		return err
 	}
+	_ = disk.Spread(d.tasksDir()) // without it starts cost more
 	var err error
 	if d.lock, err = lock.Take(d.config.Dir, cmp.Or(d.config.Unattended, lock.UnattendedDefault)); err != nil {
 		return err
@@ -425,6 +431,8 @@ func (d *Driver) Close() error {
 	d.growth = nil
 	d.mu.Unlock()
 	d.watching.Wait()
+	d.idle.Close()
+
 	d.place.Remove()
 	var err error
 	if growth != nil {

@@ -47,11 +47,14 @@ func (d *Driver) Folder(id string) (*os.Root, error) {
 // keepFailed keeps the folder of a task that failed: neither one that was asked to end, nor one that filled the disk.
 // Volumes, secrets and files about members are not in it.
 func (d *Driver) keepFailed(t *task) error {
+	if t.status.ExitCode == 0 {
+		return nil
+	}
 	var end ended
 	if read, err := t.folder.read(endedRecord, &end); err != nil || !read {
 		return err
 	}
-	if end.ExitCode == 0 || end.Stopped || end.Unproved || end.OutOfDisk != "" || disk.Spare(d.config.Dir) != nil {
+	if end.Stopped || end.Unproved || end.OutOfDisk != "" || disk.Spare(d.config.Dir) != nil {
 		return nil
 	}
 	_ = os.Remove(t.folder.work()) // one that is empty tells nothing, and no other goes by this

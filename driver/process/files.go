@@ -66,7 +66,7 @@ func (t *task) keepPrivate(files []driver.File, name string) error {
 		err = os.Mkdir(t.folder.private(), 0o755)
 	}
 	if err == nil && slices.ContainsFunc(files, func(f driver.File) bool { return f.InMemory }) {
-		err = ramdisk.Mount(t.folder.private())
+		err = ramdisk.Mount(t.folder.private(), 0o755)
 	}
 	if err == nil {
 		_, err = t.folder.putPrivate(files, account)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"starling/driver"
+	"starling/driver/plain"
 	"starling/driver/program"
 	"starling/driver/record"
 	"starling/driver/volume"
@@ -104,7 +105,7 @@ func (f folder) accounts(name string) (map[string][]byte, error) {
 		"/etc/passwd": fmt.Sprintf("task:x:%d:%d::%s:/bin/sh\n", number, number, f.work()),
 		"/etc/group":  fmt.Sprintf("task:x:%d:\n", number),
 	} {
-		text, err := os.ReadFile(path)
+		text, err := plain.Read(path)
 		if err != nil {
 			return nil, err
 		}

@@ -8,6 +8,8 @@ import (
 	"syscall"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"starling/driver"
 )
 
@@ -105,4 +107,25 @@ func TestFillerOfInodesEnds(t *testing.T) {
 	}
 	b.start(t, driver.Task{ID: "later", Command: []string{b.binary, programWord, "exit", "0"}})
 	b.exited(t, "later")
+}
+
+// TestFoldersAreSpread has ext4 put the folders of tasks apart.
+func TestFoldersAreSpread(t *testing.T) {
+	folder := openFolder(t)
+	var on unix.Statfs_t
+	if err := unix.Statfs(folder, &on); err != nil || on.Type != unix.EXT4_SUPER_MAGIC {
+		t.Skipf("only on ext4: %v", err)
+	}
+	if err := open(t, folder).Close(); err != nil {
+		t.Fatal(err)
+	}
+	tasks, err := os.Open(filepath.Join(folder, "tasks"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tasks.Close()
+	const topFolder = 0x20000
+	if flags, err := unix.IoctlGetUint32(int(tasks.Fd()), unix.FS_IOC_GETFLAGS); err != nil || flags&topFolder == 0 {
+		t.Errorf("the folder of all tasks has the flags %#x, %v; chattr +T is missing", flags, err)
+	}
 }

@@ -47,7 +47,8 @@ func (d *Driver) execKept(ctx context.Context, known *task, t driver.Task, s dri
 	if err != nil {
 		return driver.NoExitCode, err
 	}
-	begun, err := d.sessions.Take(filepath.Dir(dir), t.ID, s.By)
+	about := driver.SessionStatus{Task: t.ID, Name: s.Name, Command: t.Command, By: s.By, Began: time.Now()}
+	begun, err := d.sessions.Take(filepath.Dir(dir), about)
 	if err != nil {
 		return driver.NoExitCode, err
 	}
@@ -59,12 +60,7 @@ func (d *Driver) execKept(ctx context.Context, known *task, t driver.Task, s dri
 	d.mu.Lock()
 	a.Namespaces = d.namespaces
 	d.mu.Unlock()
-	command := d.config.Supervisor
-	if len(d.config.Small) > 0 {
-		command = d.config.Small
-	}
-	err = screen.Begin(dir, append(slices.Clip(command), dir), driver.SessionStatus{Task: t.ID, Name: s.Name,
-		Command: t.Command, By: s.By, Began: time.Now()}, a)
+	err = screen.Begin(dir, append(slices.Clip(d.config.Small), dir), about, a)
 	begun()
 	if err != nil {
 		return driver.NoExitCode, fmt.Errorf("begin the session %s: %w", s.Name, err)

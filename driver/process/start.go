@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"encoding/gob"
 	"errors"
 	"fmt"
 	"os"
@@ -14,8 +13,10 @@ import (
 	"syscall"
 
 	"starling/driver"
+	"starling/driver/assign"
 	"starling/driver/device"
 	"starling/driver/disk"
+	"starling/driver/plain"
 	"starling/driver/program"
 	"starling/driver/record"
 	"starling/driver/volume"
@@ -81,8 +82,9 @@ func (d *Driver) start(ctx context.Context, t *task, spec driver.Task) error {
 	}
 	devices := d.give(&spec)
 	err := t.makeFolder(&spec)
-	a := assignment{Task: spec, Group: t.origin.Group, Place: d.place, Bounds: d.config.Bounds, Volumes: d.Dir,
-		Free: d.config.Free, Hidden: d.config.Hidden, Covered: d.config.Covered, Devices: devices}
+	a := assignment{Task: spec, Folder: string(t.folder), Group: t.origin.Group, Place: d.place, Bounds: d.config.Bounds,
+		Volumes: d.Dir,
+		Free:    d.config.Free, Hidden: d.config.Hidden, Covered: d.config.Covered, Devices: devices}
 	if a.Task.Limits.Processes == 0 && !a.Free {
 		a.Task.Limits.Processes = processesMax
 	}
@@ -92,31 +94,54 @@ func (d *Driver) start(ctx context.Context, t *task, spec driver.Task) error {
 	if err != nil {
 		return errors.Join(err, d.remove(t))
 	}
-	assign, err := d.fork(t, &a)
-	if err != nil {
+	for {
+		alive, err := d.handTo(ctx, t, &a)
+		if err == nil && d.load(t) {
+			d.settle(t, alive)
+			return nil
+		}
+		if d.missed(t) && ctx.Err() == nil {
+			continue // with another one
+		}
+		if err == nil {
+			words, _ := os.ReadFile(t.folder.words())
+			err = fmt.Errorf("its supervisor ended: %s", bytes.TrimSpace(words))
+		}
 		return errors.Join(err, d.abandon(t))
 	}
-	defer assign.Close()
-	quit := context.AfterFunc(ctx, func() { _ = syscall.Kill(t.child, syscall.SIGKILL) })
-	// A supervisor that ends before it has read all of it leaves nothing to be told here that its words do not.
-	_ = gob.NewEncoder(assign).Encode(a)
+}
+
+// handTo has a supervisor own the task, one that waits for another if there is one. Without an error it has told that
+// it does, or has ended.
+func (d *Driver) handTo(ctx context.Context, t *task, a *assignment) (alive *bufio.Reader, err error) {
+	if err := d.send(t, a); err != nil {
+		return nil, err
+	}
+	quit := context.AfterFunc(ctx, t.owner.Kill)
 	unsynced := record.Sync(d.tasksDir()) // the supervisor syncs what is in the folder meanwhile
-	alive := bufio.NewReader(t.alive)
-	acknowledged := awaitStarted(alive) && unsynced == nil
+	alive = bufio.NewReader(t.alive)
+	awaitStarted(alive)
 	if !quit() { // the supervisor was killed, or is about to be
-		acknowledged = false
-		_ = awaitEnd(alive)
+		_, _ = awaitEnd(alive)
+		return nil, ctx.Err()
 	}
-	if acknowledged && d.load(t) {
-		d.settle(t, alive)
-		return nil
+	return alive, unsynced
+}
+
+// missed tells whether the supervisor died that was to own the task, after another one and before it began with this
+// one; then nothing is left of it.
+func (d *Driver) missed(t *task) bool {
+	if t.owner == nil || !t.owner.Used {
+		return false
 	}
-	reason := errors.Join(ctx.Err(), unsynced)
-	if reason == nil {
-		words, _ := os.ReadFile(t.folder.words())
-		reason = fmt.Errorf("its supervisor ended: %s", bytes.TrimSpace(words))
+	t.owner.End() // or it could still begin
+	if _, began := t.folder.reserved(); began {
+		return false
 	}
-	return errors.Join(reason, d.abandon(t))
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	t.alive.Close()
+	return true
 }
 
 // give tells the task in its environment which GPUs are its own, and returns the devices that it needs.
@@ -170,48 +195,55 @@ func awaitStarted(alive *bufio.Reader) bool {
 	}
 }
 
-// awaitEnd reads until the supervisor has ended; the error is io.EOF then.
-func awaitEnd(alive *bufio.Reader) error {
+// awaitEnd reads until the supervisor does not own the task any more, and tells whether it then waits for another; the
+// error is io.EOF then.
+func awaitEnd(alive *bufio.Reader) (idle bool, err error) {
 	for {
-		if _, err := alive.ReadString('\n'); err != nil {
-			return err
+		line, err := alive.ReadString('\n')
+		if err != nil {
+			return idle, err
 		}
+		idle = line == idleLine
 	}
 }
 
-// fork starts the supervisor and returns where to write the assignment, which it completes.
-func (d *Driver) fork(t *task, a *assignment) (*os.File, error) {
-	// The writing end is open before the reading one, which else would be at its end already; and the supervisor gets
-	// it by inheritance, so that there is no moment at which it could be taken for dead.
-	living, err := os.OpenFile(t.folder.alive(), os.O_RDWR, 0)
+// send sends the assignment, which it completes, to a supervisor.
+func (d *Driver) send(t *task, a *assignment) error {
+	// The writing end is open before the reading one, which else would be at its end already; and it is sent to the
+	// supervisor, so that there is no moment at which that could be taken for dead.
+	living, err := plain.Open(t.folder.alive(), os.O_RDWR, 0)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer living.Close()
-	orders, err := os.OpenFile(t.folder.orders(), os.O_RDWR, 0)
+	orders, err := plain.Open(t.folder.orders(), os.O_RDWR, 0)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer orders.Close()
-	words, err := os.OpenFile(t.folder.words(), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	words, err := plain.Open(t.folder.words(), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer words.Close()
 	if err := d.openAlive(t); err != nil {
-		return nil, err
+		return err
 	}
-	input, assign, err := os.Pipe()
-	if err != nil {
-		return nil, err
+	files := []*os.File{aliveFile: living, ordersFile: orders, wordsFile: words}
+	if a.Container != nil {
+		whole, err := os.Open(d.config.Supervisor[0])
+		if err != nil {
+			return fmt.Errorf("open this program, which mounts for containers: %w", err)
+		}
+		defer whole.Close()
+		files, a.Mounter = append(files, whole), d.config.Supervisor[1:]
 	}
-	defer input.Close()
-	files := []*os.File{input, words, words, aliveFile: living, ordersFile: orders}
-	if t.child, a.Namespaces, err = d.forkSupervisor(t.folder, a.Container != nil, files); err != nil {
-		assign.Close()
-		return nil, err
+	owner, err := d.engage(t, a, words)
+	if err == nil {
+		// A supervisor that ends before it has read all of it leaves nothing to be told here that its words do not.
+		_ = owner.Line.Send(a, files)
 	}
-	return assign, nil
+	return err
 }
 
 // openAlive opens the reading end of alive, which Close closes.
@@ -230,22 +262,40 @@ func (d *Driver) openAlive(t *task) error {
 	return nil
 }
 
-// forkSupervisor starts the process, without namespaces if they are refused.
-func (d *Driver) forkSupervisor(f folder, contained bool, files []*os.File) (pid int, namespaces bool, err error) {
+// engage finds a supervisor that waits for a task, or forks one.
+func (d *Driver) engage(t *task, a *assignment, words *os.File) (owner *assign.Owner, err error) {
+	if a.Container == nil {
+		owner, a.Namespaces = d.idle.Take(), true
+	}
+	if owner == nil {
+		owner, a.Namespaces, err = d.fork(t.folder, a.Container != nil, words)
+	}
+	t.owner = owner
+	return owner, err
+}
+
+// fork starts a supervisor, without namespaces if they are refused. Where it may own other tasks later, the words with
+// which it is called, which those find in their /proc, do not name this one.
+func (d *Driver) fork(f folder, contained bool, words *os.File) (o *assign.Owner, namespaces bool, err error) {
+	line, input, err := assign.NewLine()
+	if err != nil {
+		return nil, false, err
+	}
+	defer input.Close()
 	d.mu.Lock()
 	namespaces = d.namespaces
 	d.mu.Unlock()
-	command := d.config.Supervisor
-	if len(d.config.Small) > 0 && !contained {
-		command = d.config.Small
+	generation := d.idle.Generation()
+	command := append(slices.Clip(d.config.Small), string(f))
+	if !contained {
+		command[len(command)-1] = d.tasksDir() + "/"
 	}
-	command = append(slices.Clip(command), string(f))
 	start := func() (*os.Process, error) {
 		return os.StartProcess(command[0], command, &os.ProcAttr{
 			Dir: "/",
 			// One processor is plenty, and the threads for more cost memory in every supervisor.
 			Env:   []string{"GOMAXPROCS=1"},
-			Files: files,
+			Files: []*os.File{input, words, words},
 			Sys:   supervisorAttributes(namespaces),
 		})
 	}
@@ -259,9 +309,8 @@ func (d *Driver) forkSupervisor(f folder, contained bool, files []*os.File) (pid
 		process, err = start()
 	}
 	if err != nil {
-		return 0, false, fmt.Errorf("start the supervisor: %w", err)
+		_ = line.Close()
+		return nil, false, fmt.Errorf("start the supervisor: %w", err)
 	}
-	pid = process.Pid
-	_ = process.Release() // the FIFO tells when it ends, and it is reaped by number
-	return pid, namespaces, nil
+	return &assign.Owner{Process: process, Line: line, Generation: generation}, namespaces, nil
 }

@@ -3,10 +3,8 @@ package process
 import (
 	"bufio"
 	"cmp"
-	"encoding/gob"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -19,22 +17,29 @@ import (
 	"starling/driver"
 	"starling/driver/cgroup"
 	"starling/driver/confine"
+	"starling/driver/family"
 	"starling/driver/lock"
 	"starling/driver/output"
+	"starling/driver/plain"
 	"starling/driver/program"
 	"starling/driver/runc"
 	"starling/driver/uptime"
 	"starling/driver/volume"
 )
 
-// The files that a supervisor is started with, after the standard ones.
+// The files that come with an assignment; for a container the last is the whole program.
 const (
-	aliveFile  = 3
-	ordersFile = 4
+	aliveFile = iota
+	ordersFile
+	wordsFile
+	wholeFile
 )
 
 // startedLine is what a supervisor writes to alive when started.json or ended.json is durable.
 const startedLine = "started\n"
+
+// idleLine is the last that one writes there which waits for another task: nothing of this one is left.
+const idleLine = "idle\n"
 
 // drainMax is how long output may still come after the last process has ended: only somebody outside the task can then
 // hold its pipes.
@@ -46,15 +51,20 @@ const settledAfter = 2 * time.Second
 // recordAgain is how long a supervisor waits before it tries again to record the end of its task.
 const recordAgain = time.Second
 
-// Supervise owns the task in a folder until it has ended. It is the whole life of a supervisor process, which a driver
-// starts as Config.Supervisor says, and returns its exit code. It runs containers if it can mount their file systems.
+// Supervise owns a task until it has ended, and then perhaps another. It is the whole life of a supervisor process,
+// which a driver starts as Config.Small says, and returns its exit code. Without a Mounter it has the whole program,
+// which calls this function, too, mount what containers need.
 func Supervise(dir string, mount runc.Mounter) int {
 	// The machine's shutdown tells all processes to end. The task does that by itself, and somebody must see how.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
 	if filepath.Base(filepath.Dir(dir)) == sessionsFolder {
 		return keepSession(dir)
 	}
-	if err := newSupervisor(folder(dir), mount).run(); err != nil {
+	asked, err := runc.MountFor(dir, os.Stdin, mount)
+	if !asked {
+		err = superviseAll(mount)
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
@@ -67,16 +77,24 @@ type supervisor struct {
 	mount  runc.Mounter
 	alive  *os.File
 	orders *os.File
+	whole  *os.File // for a container, the program that mounts
 	task   assignment
-	family *family
-	group  *cgroup.Group
-	begun  time.Time
-	pid    int // of the first process, as this one sees it
+	// released is closed when the thread that forked the first process may end.
+	released chan struct{}
+	left     bool // its control group could not be deleted
+	family   *family.Family
+	base     *confine.Base // for one task after another
+	group    *cgroup.Group
+	begun    time.Time
+	pid      int // of the first process, as this one sees it
 	// account is that of a container's program.
 	account *syscall.Credential
 
 	outputs sync.WaitGroup
 	pipes   []*os.File
+
+	killing sync.Mutex
+	over    bool // under killing: nothing of it runs any more, and what runs is another's
 
 	mu       sync.Mutex
 	gone     bool // the first process was reaped, its number may be another's
@@ -90,19 +108,8 @@ type supervisor struct {
 	deserted time.Duration // it was stopped because for so long no driver was there
 }
 
-func newSupervisor(f folder, mount runc.Mounter) *supervisor {
-	for _, inherited := range []int{aliveFile, ordersFile} {
-		syscall.CloseOnExec(inherited)
-		_ = syscall.SetNonblock(inherited, true) // so that Close ends a blocked Read
-	}
-	return &supervisor{folder: f, mount: mount,
-		alive: os.NewFile(aliveFile, f.alive()), orders: os.NewFile(ordersFile, f.orders())}
-}
-
 func (s *supervisor) run() error {
-	if err := gob.NewDecoder(os.Stdin).Decode(&s.task); err != nil {
-		return fmt.Errorf("read the assignment: %w", err)
-	}
+	defer close(s.released)
 	if err := s.folder.reserve(); err != nil {
 		return fmt.Errorf("set room aside for how the task ends: %w", err)
 	}
@@ -145,10 +152,12 @@ func (s *supervisor) discard() error {
 func (s *supervisor) start() (started, error) {
 	var record started
 	var err error
-	if s.family, record.Warnings, err = newFamily(s.task.Namespaces); err != nil {
-		return started{}, err
+	if s.family == nil {
+		if s.family, record.Warnings, err = family.New(s.task.Namespaces); err != nil {
+			return started{}, err
+		}
 	}
-	if record.Supervisor, err = s.family.self(); err != nil {
+	if record.Supervisor, err = s.family.Self(); err != nil {
 		return started{}, err
 	}
 	pidfd := -1
@@ -161,7 +170,7 @@ func (s *supervisor) start() (started, error) {
 	if err != nil {
 		return started{}, err
 	}
-	if record.Program, err = s.family.identify(s.pid, pidfd); err != nil {
+	if record.Program, err = s.family.Identify(s.pid, pidfd); err != nil {
 		s.kill()
 		s.reap()
 		return started{}, fmt.Errorf("find the program that was started: %w", err)
@@ -177,6 +186,7 @@ func (s *supervisor) launch(pidfd *int) error {
 	if err != nil {
 		return err
 	}
+	s.account = account
 	folder, err := workDir(s.folder, task, account)
 	if err != nil {
 		return err
@@ -207,13 +217,13 @@ func (s *supervisor) launch(pidfd *int) error {
 	err = s.confined(func() error {
 		return s.group.Start(func(a *syscall.SysProcAttr) error {
 			a.Setsid, a.Credential, attributes.Sys = true, account, a
-			s.family.prepare(a, pidfd)
+			s.family.Prepare(a, pidfd)
 			s.pid, _, err = syscall.StartProcess(path, task.Command, attributes)
 			return err
 		})
 	})
 	if err == nil && task.Limits.MemoryBytes > 0 && !s.task.Place.EnforcesMemory() {
-		err = boundMemory(s.pid, task.Limits.MemoryBytes)
+		err = family.BoundMemory(s.pid, task.Limits.MemoryBytes)
 	}
 	if err != nil {
 		if s.pid > 0 {
@@ -226,28 +236,27 @@ func (s *supervisor) launch(pidfd *int) error {
 }
 
 // confined does the work on a thread that is confined as the task is to be. The program is killed when the thread that
-// forked it ends, so this one stays.
+// forked it ends, so this one stays until the task has ended.
 func (s *supervisor) confined(work func() error) error {
 	done := make(chan error)
-	go func() {
-		runtime.LockOSThread()
+	go family.OnThreadThatEnds(func() {
 		err := s.confine()
 		if err == nil {
 			err = work()
 		}
 		done <- err
-		select {}
-	}()
+		<-s.released
+	})
 	return <-done
 }
 
 // confine confines this thread, unless the peer wants its tasks free.
 func (s *supervisor) confine() error {
 	if s.task.Free {
-		return noNewPrivileges()
+		return family.NoNewPrivileges()
 	}
 	rules := confine.Rules{Hidden: s.task.Hidden, Shown: []confine.Folder{{Path: string(s.folder)}},
-		Covered: s.task.Covered, Devices: s.task.Devices, Clone3: s.task.Place.Version == 2}
+		Covered: s.task.Covered, Devices: s.task.Devices, Base: s.base, Clone3: s.task.Place.Version == 2}
 	for _, path := range s.task.Task.Reads {
 		rules.Shown = append(rules.Shown, confine.Folder{Path: path, ReadOnly: true})
 	}
@@ -270,13 +279,13 @@ func (s *supervisor) confine() error {
 
 // openFiles returns the program's standard files, and begins to copy what comes out of them.
 func (s *supervisor) openFiles() ([]*os.File, error) {
-	null, err := os.Open(os.DevNull)
+	null, err := plain.Open(os.DevNull, os.O_RDONLY, 0)
 	if err != nil {
 		return nil, err
 	}
 	files := []*os.File{null}
 	for _, stream := range []driver.Stream{driver.Stdout, driver.Stderr} {
-		read, write, err := os.Pipe()
+		read, write, err := pipe()
 		if err != nil {
 			closeAll(files)
 			return nil, err
@@ -284,17 +293,13 @@ func (s *supervisor) openFiles() ([]*os.File, error) {
 		files, s.pipes = append(files, write), append(s.pipes, read)
 		s.outputs.Go(func() {
 			kept := output.NewWriter(string(s.folder), streamName(stream), s.task.Bounds)
-			_, _ = io.Copy(onlyWriter{kept}, onlyReader{read}) // ends with the pipe or its deadline
+			kept.Copy(read) // ends with the pipe or its deadline
 			kept.Close()
 			read.Close()
 		})
 	}
 	return files, nil
 }
-
-// onlyReader and onlyWriter hide what would make io.Copy do more than copy.
-type onlyReader struct{ io.Reader }
-type onlyWriter struct{ io.Writer }
 
 func closeAll(files []*os.File) {
 	for _, file := range files {
@@ -333,6 +338,7 @@ func (s *supervisor) supervise() ended {
 		alarm.Close()
 	}
 	watching.Wait()
+	s.finish()
 	end := ended{ExitCode: status.ExitStatus(), OutOfMemory: s.noMemory || kills > 0,
 		OutOfDisk: s.noDisk, Unproved: s.unproved, Stopped: s.asked, StartedAt: s.begun, EndedAt: time.Now()}
 	if status.Signaled() {
@@ -343,6 +349,7 @@ func (s *supervisor) supervise() ended {
 		end.Unproved, end.Error = true, fmt.Sprintf("it was stopped because no agent was there for %s", s.deserted)
 	}
 	if err := s.discard(); err != nil {
+		s.left = true
 		fmt.Fprintln(os.Stderr, err)
 	}
 	return end
@@ -375,15 +382,29 @@ func (s *supervisor) reap() syscall.WaitStatus {
 	}
 }
 
+// finish has a timer that is late kill nothing: the next task may be there by then.
+func (s *supervisor) finish() {
+	s.killing.Lock()
+	defer s.killing.Unlock()
+	s.over = true
+}
+
 // kill sends SIGKILL to all of the task.
 func (s *supervisor) kill() {
+	s.killing.Lock()
+	defer s.killing.Unlock()
+	if s.over {
+		return
+	}
 	s.mu.Lock()
 	gone := s.gone
 	s.mu.Unlock()
 	if !gone {
 		_ = syscall.Kill(-s.pid, syscall.SIGKILL)
 	}
-	s.family.kill()
+	if s.family.Kill() {
+		return // nobody is left who could be in the group
+	}
 	if _, err := s.group.Kill(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"starling/driver"
 	"starling/driver/disk"
+	"starling/driver/family"
 	"starling/driver/record"
 )
 
@@ -56,8 +57,10 @@ func (d *Driver) set(t *task, s driver.Status, warnings []string) {
 // settle watches the supervisor of a task that was loaded, until it or the driver has ended.
 func (d *Driver) settle(t *task, alive *bufio.Reader) {
 	d.watching.Go(func() {
-		if err := awaitEnd(alive); errors.Is(err, io.EOF) && d.closing.Err() == nil {
-			d.finish(t)
+		if idle, err := awaitEnd(alive); errors.Is(err, io.EOF) && d.closing.Err() == nil {
+			d.finish(t, idle && t.owner != nil)
+		} else if t.owner != nil {
+			_ = t.owner.Line.Close() // it ends with its task
 		}
 		d.mu.Lock()
 		defer d.mu.Unlock()
@@ -65,30 +68,24 @@ func (d *Driver) settle(t *task, alive *bufio.Reader) {
 	})
 }
 
-// finish finds out how a task ended whose supervisor has.
-func (d *Driver) finish(t *task) {
+// finish finds out how a task ended that its supervisor does not own any more: it has ended, or waits for another task.
+func (d *Driver) finish(t *task, idle bool) {
 	var record started
-	_, _ = t.folder.read(startedRecord, &record)
-	if t.child > 0 {
-		wait(t.child)
-	} else {
+	switch {
+	case idle:
+		defer d.idle.Put(t.owner)
+	case t.owner != nil:
+		t.owner.Wait()
+	default:
+		_, _ = t.folder.read(startedRecord, &record)
 		d.awaitGone(record.Supervisor)
 	}
 	if d.load(t); !d.running(t) {
 		return
 	}
+	_, _ = t.folder.read(startedRecord, &record)
 	if d.clean(t, record) {
 		d.lose(t, supervisorKilled, record.At)
-	}
-}
-
-// wait reaps a supervisor that is a child of this process. When it returns, the namespace of which the supervisor was
-// the first process is gone, too.
-func wait(child int) {
-	for {
-		if _, err := syscall.Wait4(child, nil, 0, nil); !errors.Is(err, syscall.EINTR) {
-			return
-		}
 	}
 }
 
@@ -105,14 +102,14 @@ func (d *Driver) lose(t *task, why string, startedAt time.Time) {
 	d.set(t, end.status(t.id), nil)
 }
 
-// awaitGone does what wait does for the supervisor that an earlier driver started.
-func (d *Driver) awaitGone(supervisor identity) {
+// awaitGone does what Owner.Wait does for the supervisor that an earlier driver started.
+func (d *Driver) awaitGone(supervisor family.Identity) {
 	if supervisor.PID == 0 {
 		return
 	}
 	tick := time.NewTicker(lookAgain)
 	defer tick.Stop()
-	for lives(supervisor) {
+	for family.Lives(supervisor) {
 		select {
 		case <-tick.C:
 		case <-d.closing.Done():
@@ -131,11 +128,11 @@ func (d *Driver) clean(t *task, record started) bool {
 	defer tick.Stop()
 	for {
 		// The first process dies with its supervisor; while others of its group live, the number is not used again.
-		if p := record.Program; p.PID > 0 && (lives(p) || !exists(p.PID)) {
+		if p := record.Program; p.PID > 0 && (family.Lives(p) || !exists(p.PID)) {
 			_ = syscall.Kill(-p.PID, syscall.SIGKILL)
 		}
 		left, err := group.Kill()
-		if err == nil && left == 0 && (record.Program.PID == 0 || !lives(record.Program)) {
+		if err == nil && left == 0 && (record.Program.PID == 0 || !family.Lives(record.Program)) {
 			d.complain(t, group.Delete())
 			return true
 		}
@@ -183,9 +180,8 @@ func exists(pid int) bool { return !errors.Is(syscall.Kill(pid, 0), syscall.ESRC
 
 // abandon removes all traces of a task that nothing confirms.
 func (d *Driver) abandon(t *task) error {
-	if t.child > 0 {
-		_ = syscall.Kill(t.child, syscall.SIGKILL)
-		wait(t.child)
+	if t.owner != nil {
+		t.owner.End()
 	}
 	d.mu.Lock()
 	if t.alive != nil {

@@ -9,6 +9,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"starling/driver/plain"
 )
 
 // freshSuffix is of a record that is being stored.
@@ -32,12 +34,14 @@ func store(folder, name string, value any, durably bool) error {
 		return err
 	}
 	fresh := filepath.Join(folder, name+freshSuffix)
-	file, err := os.OpenFile(fresh, os.O_WRONLY|os.O_CREATE, 0o600)
+	file, err := plain.Open(fresh, os.O_WRONLY|os.O_CREATE, 0o600)
 	if err != nil {
 		return err
 	}
 	if there, failed := file.Stat(); failed == nil && int(there.Size()) > len(text) {
-		text = append(text, blanks(int(there.Size())-len(text))...)
+		filled := blanks(int(there.Size()))
+		copy(filled, text)
+		text = filled
 	}
 	_, err = file.Write(text)
 	if durably && err == nil {
@@ -51,14 +55,14 @@ func store(folder, name string, value any, durably bool) error {
 
 // Read loads a record and tells whether there is one. One that does not decode was lost when the machine crashed.
 func Read(folder, name string, value any) (bool, error) {
-	text, err := os.ReadFile(filepath.Join(folder, name))
+	text, err := plain.Read(filepath.Join(folder, name))
 	if errors.Is(err, os.ErrNotExist) {
 		return false, nil
 	}
 	if err != nil {
 		return false, err
 	}
-	return json.Unmarshal(text, value) == nil, nil
+	return json.Unmarshal(bytes.TrimRight(text, " "), value) == nil, nil
 }
 
 // reservedBytes is more than a record takes for which room is reserved.
@@ -66,8 +70,14 @@ const reservedBytes = 8 << 10
 
 // Reserve sets room aside for records, so that they can be stored although the disk is full.
 func Reserve(folder string, names ...string) error {
+	room := blanks(reservedBytes)
 	for _, name := range names {
-		if err := os.WriteFile(filepath.Join(folder, name+freshSuffix), blanks(reservedBytes), 0o600); err != nil {
+		file, err := plain.Open(filepath.Join(folder, name+freshSuffix), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+		if err != nil {
+			return err
+		}
+		_, err = file.Write(room)
+		if err := errors.Join(err, file.Close()); err != nil {
 			return err
 		}
 	}
@@ -87,7 +97,7 @@ func blanks(count int) []byte { return bytes.Repeat([]byte{' '}, count) }
 
 // Sync makes the names in a folder durable.
 func Sync(folder string) error {
-	open, err := os.Open(folder)
+	open, err := plain.Open(folder, os.O_RDONLY, 0)
 	if err != nil {
 		return err
 	}

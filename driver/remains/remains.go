@@ -50,6 +50,7 @@ type Archive struct {
 // archived is one of the folders. What it takes is found by Watch if there are folders in it.
 type archived struct {
 	name    string
+	pool    string
 	bytes   int64
 	weighed bool
 	since   time.Time
@@ -61,10 +62,10 @@ func (a archived) group() string {
 	return group
 }
 
-// pool is the pool of the task that the folder is of, as its escaped name has it before that of the job: empty for the
+// poolOf is the pool of the task that a folder is of, as its escaped name has it before that of the job: empty for the
 // pool that is not named, and as far as it goes of a name that was shortened.
-func (a archived) pool() string {
-	group, _, _ := strings.Cut(a.group(), "~")
+func poolOf(name string) string {
+	group, _, _ := strings.Cut(archived{name: name}.group(), "~")
 	return group[:max(0, strings.LastIndex(group, "%2f"))]
 }
 
@@ -135,7 +136,7 @@ func (a *Archive) drop(name string) error {
 
 // strip deletes what is not to be kept from an archived folder, leaves its age as it was, and weighs the rest.
 func (a *Archive) strip(name string) (archived, error) {
-	one := archived{name: name}
+	one := archived{name: name, pool: poolOf(name)}
 	info, err := os.Stat(a.Path(name))
 	if err != nil {
 		return one, err
@@ -186,11 +187,10 @@ func (a *Archive) prune() error {
 func (a *Archive) next(measure func(archived) int64) int {
 	sums, most := map[string]int64{}, int64(0)
 	for _, one := range a.kept {
-		pool := one.pool()
-		sums[pool] += measure(one)
-		most = max(most, sums[pool])
+		sums[one.pool] += measure(one)
+		most = max(most, sums[one.pool])
 	}
-	return slices.IndexFunc(a.kept, func(one archived) bool { return sums[one.pool()] == most })
+	return slices.IndexFunc(a.kept, func(one archived) bool { return sums[one.pool] == most })
 }
 
 func bytesOf(a archived) int64 { return a.bytes }

@@ -15,6 +15,7 @@ import (
 	"syscall"
 
 	"starling/driver/program"
+	"starling/driver/ramdisk"
 
 	"github.com/opencontainers/runtime-spec/specs-go"
 	"golang.org/x/sys/unix"
@@ -68,9 +69,8 @@ func Open(dir string, c *Container, mount Mounter) (*Bundle, error) {
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return nil, err
 	}
-	memory := specs.Mount{Type: "tmpfs", Source: "tmpfs", Options: []string{"mode=700", "nosuid", "nodev"}}
-	if err := mount(dir, memory); err != nil {
-		return nil, fmt.Errorf("mount memory at %s: %w", dir, err)
+	if err := ramdisk.Mount(dir, 0o700); err != nil {
+		return nil, err
 	}
 	if err := os.Mkdir(rootPath(dir), 0o755); err != nil {
 		return nil, err

@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"starling/driver"
+	"starling/driver/program"
 )
 
 // typedBytes is the size of a piece of input.
@@ -64,6 +65,8 @@ func look(ctx context.Context, conn net.Conn, output io.Writer) (exitCode int, e
 			return driver.NoExitCode, fmt.Errorf("what keeps the session has ended: %w", err)
 		case m.Taken:
 			return driver.NoExitCode, fmt.Errorf("%w: somebody else has attached to it", driver.ErrDetached)
+		case m.Ended && m.NotThere:
+			return driver.NoExitCode, program.Missing(m.Error)
 		case m.Ended && m.Error != "":
 			return driver.NoExitCode, errors.New(m.Error)
 		case m.Ended:

@@ -25,28 +25,37 @@ type Room struct {
 	beginning []*driver.SessionStatus // they may not be listed yet
 }
 
-// Take makes a folder of sessions if there is none. It is an error if there may not be another session in it beside the
-// task, begun by somebody. That counts until begun is called; by then it must be listed.
-func (r *Room) Take(folder, task, by string) (begun func(), err error) {
+// Take makes a folder of sessions if there is none. It is an error if there may not be this session in it, too. That
+// counts until begun is called; by then it must be listed.
+func (r *Room) Take(folder string, s driver.SessionStatus) (begun func(), err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return nil, err
 	}
-	all := List(folder)
-	for _, one := range r.beginning {
-		all = append(all, *one)
-	}
-	if err := problemOf(all, task, by); err != nil {
+	if err := problemOf(r.known(List(folder)), s.Task, s.By); err != nil {
 		return nil, err
 	}
-	mine := &driver.SessionStatus{Task: task, By: by}
+	mine := &s
 	r.beginning = append(r.beginning, mine)
 	return func() {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		r.beginning = slices.DeleteFunc(r.beginning, func(one *driver.SessionStatus) bool { return one == mine })
 	}, nil
+}
+
+// known returns the sessions that are listed, and those that begin and are not listed yet.
+func (r *Room) known(listed []driver.SessionStatus) []driver.SessionStatus {
+	all := listed
+	for _, one := range r.beginning {
+		if !slices.ContainsFunc(listed, func(other driver.SessionStatus) bool {
+			return other.Task == one.Task && other.Name == one.Name
+		}) {
+			all = append(all, *one)
+		}
+	}
+	return all
 }
 
 func problemOf(all []driver.SessionStatus, task, by string) error {

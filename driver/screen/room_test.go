@@ -41,18 +41,24 @@ func TestNobodyTakesAllSessions(t *testing.T) {
 func TestSessionsThatBeginCount(t *testing.T) {
 	room, folder := &Room{}, t.TempDir()
 	var all []func()
-	for range besideMax {
-		begun, err := room.Take(folder, "web", "user ann")
+	session := func(n int) driver.SessionStatus {
+		return driver.SessionStatus{Task: "web", Name: fmt.Sprint("s", n), By: "user ann"}
+	}
+	for n := range besideMax {
+		begun, err := room.Take(folder, session(n))
 		if err != nil {
 			t.Fatal(err)
 		}
 		all = append(all, begun)
 	}
-	if _, err := room.Take(folder, "web", "user ann"); err == nil {
+	if got := room.known([]driver.SessionStatus{session(1), session(9)}); len(got) != besideMax+1 {
+		t.Errorf("got %+v, want one that is listed already once", got)
+	}
+	if _, err := room.Take(folder, session(besideMax)); err == nil {
 		t.Error("there are more than there may be")
 	}
 	all[0]()
-	if _, err := room.Take(folder, "web", "user ann"); err != nil {
+	if _, err := room.Take(folder, session(besideMax)); err != nil {
 		t.Errorf("after one has ended: %v", err)
 	}
 }

@@ -39,10 +39,11 @@ type message struct {
 	Ask  bool
 	Data []byte
 	Size driver.Size
-	// Ended tells how the program ended; with an Error it could not be started.
-	Ended bool
-	Code  int
-	Error string
+	// Ended tells how the program ended; with an Error it could not be started, because it is not there or otherwise.
+	Ended    bool
+	Code     int
+	Error    string
+	NotThere bool
 	// Attached tells that somebody sees it, Taken that another does so from now on.
 	Attached, Taken bool
 }

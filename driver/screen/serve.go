@@ -9,9 +9,13 @@ import (
 	"net"
 	"os"
 	"sync"
+	"syscall"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"starling/driver"
+	"starling/driver/program"
 )
 
 // keptBytes bounds what is kept of what was shown, so that who attaches sees where the session is.
@@ -32,6 +36,8 @@ type Keeper struct {
 	// Unattended is how long the session goes on when nobody sees it.
 	Unattended time.Duration
 
+	// typed is what is to be written to input, where a program may read none of it.
+	typed   chan []byte
 	input   *io.PipeWriter
 	resized chan driver.Size
 	first   chan driver.Size
@@ -67,10 +73,12 @@ func (k *Keeper) Serve(run func(context.Context, driver.Session) (int, error)) e
 	defer cancel()
 	typed, input := io.Pipe()
 	defer typed.Close()
-	k.input, k.resized, k.first = input, make(chan driver.Size), make(chan driver.Size, 1)
+	k.input, k.typed = input, make(chan []byte)
+	k.resized, k.first = make(chan driver.Size), make(chan driver.Size, 1)
 	k.over, k.left = make(chan struct{}), time.Now()
 	go k.accept(listener)
 	go k.watch(cancel)
+	go k.writeInput()
 	select {
 	case size := <-k.first:
 		terminal := &driver.Terminal{Size: size, Resized: k.resized}
@@ -125,8 +133,57 @@ func (k *Keeper) serve(conn net.Conn) {
 		if m.Size != (driver.Size{}) {
 			k.resize(m.Size)
 		}
-		if len(m.Data) > 0 {
-			_, _ = k.input.Write(m.Data) // a program that has ended reads no more
+		if len(m.Data) > 0 && !k.take(m.Data, conn) {
+			return
+		}
+	}
+}
+
+// take has what was typed be written as soon as the program has read what came before, and tells whether whoever typed
+// it is there still.
+func (k *Keeper) take(data []byte, from net.Conn) bool {
+	look := time.NewTicker(lookEvery)
+	defer look.Stop()
+	for {
+		select {
+		case k.typed <- data:
+			return true
+		case <-k.over:
+			return false
+		case <-look.C:
+			if hungUp(from) {
+				return false
+			}
+		}
+	}
+}
+
+// hungUp tells whether the other end of a connection, or this one, is closed, although there may be more to read of it.
+func hungUp(conn net.Conn) bool {
+	socket, ok := conn.(syscall.Conn)
+	if !ok {
+		return false
+	}
+	raw, err := socket.SyscallConn()
+	if err != nil {
+		return true
+	}
+	list := []unix.PollFd{{}}
+	err = raw.Control(func(file uintptr) {
+		list[0].Fd = int32(file)
+		_, _ = unix.Poll(list, 0) // it is looked again after a signal
+	})
+	return err != nil || list[0].Revents&unix.POLLHUP != 0
+}
+
+// writeInput writes what is typed for as long as the session goes on.
+func (k *Keeper) writeInput() {
+	for {
+		select {
+		case data := <-k.typed:
+			_, _ = k.input.Write(data) // a program that has ended reads no more
+		case <-k.over:
+			return
 		}
 	}
 }
@@ -221,7 +278,8 @@ func screenful(kept []byte, size driver.Size) []byte {
 func (k *Keeper) end(code int, err error) {
 	result := &message{Ended: true, Code: code}
 	if err != nil {
-		result.Error = err.Error()
+		var missing program.Missing
+		result.Error, result.NotThere = err.Error(), errors.As(err, &missing)
 	}
 	k.mu.Lock()
 	k.result = result
