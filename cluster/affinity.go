@@ -14,7 +14,7 @@ import (
 	"starling/terms/constraint"
 )
 
-// What runs around a node: how many instances with each label, and of each task that counts its own, and who waits for
+// What runs around a node: how many instances with each label, and of each task that counts its own, and what waits for
 // these numbers to change. All of it follows from the slots, but for the times in softSince.
 
 // counter counts the instances with one label, or of one task.

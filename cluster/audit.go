@@ -176,7 +176,7 @@ func (a *audit) job(kept, anew *workload.Job) {
 	}
 }
 
-// affinity compares what is counted around nodes, and who waits for that to change.
+// affinity compares what is counted around nodes, and what waits for that to change.
 func (a *audit) affinity() {
 	sameAll(a, "counters", a.kept.counters.Keys(), a.anew.counters.Keys())
 	sameAll(a, "wake-up conditions", a.kept.wakeUps.Keys(), a.anew.wakeUps.Keys())

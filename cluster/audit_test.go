@@ -87,7 +87,7 @@ func TestAudit(t *testing.T) {
 		{"digest of rows", "the digest of the rows", func(s *State) { s.digest++ }},
 		{"a changed node", "the digest of the rows", func(s *State) { row(s, 0).Departed = 7 }},
 		{"a changed job", "the digest of the rows", func(s *State) { s.Job(1).Stop = true }},
-		{"a forgotten request", "the digest of the rows", func(s *State) { s.requests.Delete("once") }},
+		{"a forgotten request", "the digest of the rows", func(s *State) { s.requests.Forget(s.Rules) }},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {

@@ -275,10 +275,7 @@ func dump(s *State) string {
 				fmt.Fprint(out, index, " ")
 				return true
 			})
-			t.Returned.Scan(func(index uint32) bool {
-				fmt.Fprint(out, index, " ")
-				return true
-			})
+			fmt.Fprint(out, t.Lists())
 		}
 		return true
 	})

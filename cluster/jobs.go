@@ -149,17 +149,14 @@ func (s *State) addVersion(j *workload.Job, v facts.JobVersion) {
 	s.countSpecs(j, -1)
 	j.Version++
 	j.PolicyState.Restarts = 0
-	v.Number, v.Index, v.At, v.SpecHash = j.Version, s.Index, s.Time, fingerprint.Job(v.Spec)
-	v.SpecBytes = v.Spec.Bytes()
+	v.Number, v.Index, v.At = j.Version, s.Index, s.Time
+	v.SpecHash, v.SpecBytes = fingerprint.Measured(v.Spec)
 	j.Versions = append(j.Versions, v)
 	s.countSpecs(j, 1)
 	j.Spec, j.Changed = v.Spec, s.Index
 	for i := range v.Spec.Tasks {
 		if name := v.Spec.Tasks[i].Name; j.TaskIndex(name) < 0 {
-			t := workload.NewTask(s.epoch, name)
-			t.Row = t.RowHash(j.ID, len(j.Tasks))
-			s.digest += t.Row
-			j.Tasks = append(j.Tasks, t)
+			j.Tasks = append(j.Tasks, workload.NewTask(s.epoch, name)) // setWants counts its row
 		}
 	}
 	s.setWants(j)

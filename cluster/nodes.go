@@ -49,7 +49,7 @@ func (n *Node) DeviceTimes(q *terms.DeviceRequest, most uint32) uint32 {
 		}
 	})
 	if k, ok := terms.DeviceKind(q.Kind); ok {
-		// What is kept for others is taken from the devices that nobody has, and then from what is left of the others.
+		// What is kept for others is taken from the devices that are free, and then from what is left of the others.
 		whole := min(unused, uint32((n.nominated[k]+int64(terms.WholeDevice)-1)/int64(terms.WholeDevice)))
 		rest -= max(n.nominated[k]-int64(whole)*int64(terms.WholeDevice), 0)
 		unused, shares = unused-whole, min(shares, uint32(max(rest, 0)/int64(q.Amount)))

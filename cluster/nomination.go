@@ -46,7 +46,7 @@ func (s *State) keep(seats []facts.NominatedSeat, times int64) {
 	}
 }
 
-// Unheld returns what nobody holds of a node, kept for others or not.
+// Unheld returns what nothing holds of a node, kept for others or not.
 func (s *State) Unheld(n facts.NodeIndex) terms.Resources {
 	free, row := s.Free(n), s.Node(n)
 	for k := range free {

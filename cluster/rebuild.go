@@ -31,11 +31,7 @@ func (s *State) Facts() *facts.All {
 		f.Jobs = append(f.Jobs, job)
 		return true
 	})
-	s.requestOrder.Scan(func(_ uint64, id string) bool {
-		kept, _ := s.requests.Get(id)
-		f.Requests = append(f.Requests, facts.Row[string, facts.Request]{Key: id, Value: kept})
-		return true
-	})
+	f.Requests = s.requests.Rows()
 	return f
 }
 
@@ -182,7 +178,7 @@ func (s *State) rebuildTask(j *workload.Job, task int, f *facts.WholeTask) {
 		r.Index = uint32(index)
 		s.rebuildSeat(j, r, slot)
 		if slot.Phase == facts.Waiting && !slot.Special() && r.Index < t.Desired {
-			t.Returned.Insert(r.Index)
+			t.Return(r.Index)
 		}
 	}
 	for _, one := range f.Secondary {

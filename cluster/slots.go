@@ -248,7 +248,7 @@ func (s *State) Assign(key facts.TaskKey, n facts.NodeIndex, count uint32, visit
 		spec := j.TaskSpecOf(task, j.Version)
 		s.charge(j, spec, int64(count))
 		for range count {
-			index, ok := t.Returned.Min()
+			index, ok := t.FirstReturned()
 			if !ok {
 				index = t.Fresh
 				t.Fresh++

@@ -13,6 +13,7 @@ import (
 	"starling/cluster/names"
 	"starling/cluster/preemptible"
 	"starling/cluster/registry"
+	"starling/cluster/requests"
 	"starling/cluster/room"
 	"starling/cluster/shapes"
 	"starling/cluster/tree"
@@ -34,20 +35,19 @@ type State struct {
 	membership.Membership
 
 	// The facts: jobs and nodes with those in their rows, and the tables. softSince is since when tasks with soft
-	// constraints wait, nominations what is kept for waiting jobs, starving are the pools whose work waits for room that
-	// others have, shared tells from what the virtual peers of each pool were divided last, volumes are what slots do not
-	// say of sets of volumes, pools is the tree of resource pools, registry is who is known.
-	jobs         btree.Map[terms.JobID, *workload.Job]
-	nodes        vector.Of[*Node]
-	softSince    btree.Map[facts.TaskKey, terms.Time]
-	nominations  btree.Map[terms.JobID, facts.Nomination]
-	starving     btree.Map[tree.ID, facts.Starving]
-	shared       btree.Map[tree.ID, uint64]
-	volumes      volumes.Table
-	pools        *tree.Pools
-	registry     *registry.Registry
-	requests     btree.Map[string, facts.Request]
-	requestOrder btree.Map[uint64, string]
+	// constraints wait, nominations what is kept for waiting jobs, starving are the pools whose work waits for room
+	// that others have, shared tells from what the virtual peers of each pool were divided last, volumes are what slots
+	// do not say of sets of volumes, pools is the tree of resource pools, registry is who is known.
+	jobs        btree.Map[terms.JobID, *workload.Job]
+	nodes       vector.Of[*Node]
+	softSince   btree.Map[facts.TaskKey, terms.Time]
+	nominations btree.Map[terms.JobID, facts.Nomination]
+	starving    btree.Map[tree.ID, facts.Starving]
+	shared      btree.Map[tree.ID, uint64]
+	volumes     volumes.Table
+	pools       *tree.Pools
+	registry    *registry.Registry
+	requests    requests.Table
 
 	// The index.
 
@@ -56,8 +56,8 @@ type State struct {
 	finished  ended.Table
 	// waiting is the queue of what waits.
 	waiting btree.BTreeG[workload.QueueEntry]
-	// LackRoom are the jobs of which updates lack room, those first that have not looked for it for the longest time; some
-	// lack none any more.
+	// LackRoom are the jobs of which updates lack room, those first that have not looked for it for the longest time;
+	// some lack none any more.
 	LackRoom []terms.JobID
 	// deadlines are what is due at a time: seats, tasks that are complete, updates of jobs and drains of nodes.
 	deadlines btree.BTreeG[due]
@@ -66,14 +66,14 @@ type State struct {
 	daemons, workflows, sharers btree.Set[terms.JobID]
 	// followers are the jobs that wait for others.
 	followers btree.BTreeG[follower]
-	// counters, wakeUps and timeouts tell what runs around nodes and who waits for it to change.
+	// counters, wakeUps and timeouts tell what runs around nodes and what waits for it to change.
 	counters btree.Map[string, *counter]
 	wakeUps  btree.Map[facts.TaskKey, wakeUp]
 	timeouts btree.BTreeG[timeout]
 	// shapes are those of what holds devices.
 	shapes shapes.Table
-	// accounts is what the jobs of each pool hold and ask for, at its tree.ID. Offered is what nodes hold, and what those
-	// that take work have free besides.
+	// accounts is what the jobs of each pool hold and ask for, at its tree.ID. Offered is what nodes hold, and what
+	// those that take work have free besides.
 	accounts vector.Of[workload.Account]
 	offered  terms.Amounts
 	// wants is the most that jobs that have not finished have ever wanted, volunteered what all nodes offer.
@@ -93,11 +93,13 @@ type State struct {
 	// digest is the sum over the rows.
 	digest uint64
 
-	// expired are the jobs that are forgotten at the end of the entry, dirtyRosters those whose list of members may have
-	// changed; none between two entries.
+	// expired are the jobs that are forgotten at the end of the entry, dirtyRosters those whose list of members may
+	// have changed; none between two entries.
 	expired, dirtyRosters []terms.JobID
 	// visited counts rows that were changed or that a pass looked at; nothing depends on it.
 	visited uint64
+	// Scratch is memory that a fold and its pass of scheduling use anew with each entry; nothing depends on what is in it.
+	Scratch struct{ Fold, Pass any }
 	// edited takes the jobs that are edited, if it is not nil; nothing depends on it.
 	edited *[]terms.JobID
 }
@@ -143,6 +145,7 @@ func NewStateWithin(limits terms.Limits) *State {
 		}, unlocked),
 		followers: *btree.NewBTreeGOptions(follower.before, unlocked),
 		finished:  ended.New(),
+		requests:  requests.New(),
 	}
 }
 
@@ -150,6 +153,7 @@ func NewStateWithin(limits terms.Limits) *State {
 // changes them: s is marked for that, so that nobody else may use it meanwhile. What many are to copy, Freeze.
 func (s *State) Copy() *State {
 	c := *s
+	c.Scratch.Fold, c.Scratch.Pass = nil, nil
 	s.epoch, c.epoch = new(vector.Epoch), new(vector.Epoch)
 	c.Membership = s.Membership.Copy()
 	c.jobs, c.jobNames, c.finished = *s.jobs.Copy(), s.jobNames.Copy(), s.finished.Copy()
@@ -161,7 +165,7 @@ func (s *State) Copy() *State {
 	c.preemptible, c.volumes = s.preemptible.Copy(), s.volumes.Copy()
 	c.counters, c.wakeUps, c.timeouts, c.softSince = *s.counters.Copy(), *s.wakeUps.Copy(), *s.timeouts.Copy(),
 		*s.softSince.Copy()
-	c.requests, c.requestOrder = *s.requests.Copy(), *s.requestOrder.Copy()
+	c.requests = s.requests.Copy()
 	c.DirtyNodes, c.dirtyRosters, c.expired = slices.Clone(s.DirtyNodes), slices.Clone(s.dirtyRosters),
 		slices.Clone(s.expired)
 	return &c
@@ -236,17 +240,14 @@ func (s *State) Due() (r facts.SlotRef, ok bool) {
 
 // Remember keeps the outcome of a request by its key (see command.RequestKey), which must not be empty.
 func (s *State) Remember(key string, r facts.Request) {
-	s.requests.Set(key, r)
-	s.requestOrder.Set(s.RequestNext, key)
+	s.requests.Add(s.RequestNext, key, r)
 	s.RequestNext++
 	s.digest += r.Hash(key)
-	facts.Assert(s.requests.Len() == s.requestOrder.Len(), "each request is remembered once")
 	if s.requests.Len() > int(s.Limits.Requests) {
-		_, oldest, _ := s.requestOrder.PopMin()
-		old, _ := s.requests.Delete(oldest)
-		s.digest -= old.Hash(oldest)
+		key, old := s.requests.Forget(s.Rules)
+		s.digest -= old.Hash(key)
 	}
 }
 
 // RequestOf returns the remembered outcome of a request, by its key.
-func (s *State) RequestOf(key string) (r facts.Request, ok bool) { return s.requests.Get(key) }
+func (s *State) RequestOf(key string) (r facts.Request, ok bool) { return s.requests.Of(key) }

@@ -158,6 +158,8 @@ type KillJob struct {
 	Job       terms.JobName
 	// Against is the version that the writer saw; 0 ends any.
 	Against uint32
+	// Now ends its instances without delay and grace, those that are being stopped, too.
+	Now bool
 }
 
 // Steering is what a user does to an update that runs.
@@ -234,6 +236,8 @@ type EndAllocation struct {
 	// WithoutVolumes gives the slot's volumes up: they no longer tie it to their node. When it has a place on another, it
 	// begins there with empty ones, and the old ones are deleted.
 	WithoutVolumes bool
+	// Now ends it without delay and grace, even if it is being stopped already.
+	Now bool
 }
 
 // RemoveVolumes deletes what is in volumes that no instance has and no job that runs may come back for.

@@ -47,6 +47,9 @@ func (m *SubmitJob) code(c *codec.Coder) {
 func (m *KillJob) code(c *codec.Coder) {
 	request(c, &m.RequestID, &m.Job)
 	codec.Integer(c, &m.Against, math.MaxUint32)
+	if c.Version >= killsNow {
+		codec.Flags(c, &m.Now)
+	}
 }
 
 // request codes how a command about a job begins.
@@ -94,6 +97,9 @@ func (m *EndAllocation) code(c *codec.Coder) {
 	codec.Flags(c, &m.Elsewhere)
 	if c.Version >= withoutVolumes {
 		codec.Flags(c, &m.WithoutVolumes)
+	}
+	if c.Version >= endsNow {
+		codec.Flags(c, &m.Now)
 	}
 }
 

@@ -26,8 +26,14 @@ const (
 	withHostPaths = terms.PoolVersion
 )
 
-// withoutVolumes is the version of EndAllocation that may give up volumes.
-const withoutVolumes = 2
+// withoutVolumes is the version of EndAllocation that may give up volumes, endsNow that which may end it at once.
+const (
+	withoutVolumes = 2
+	endsNow        = 3
+)
+
+// killsNow is the version of KillJob that may end instances at once.
+const killsNow = 2
 
 // withAbsence is the version of Volunteer that may say how long its peer is away.
 const withAbsence = terms.OfferVersion
@@ -45,6 +51,8 @@ const ofVersion = 2
 // later says since when there are the forms of which there was another first.
 var later = map[form]rules.Number{
 	{KindEndAllocation, withoutVolumes}: rules.VolumesGivenUp,
+	{KindEndAllocation, endsNow}:        rules.EndNow,
+	{KindKillJob, killsNow}:             rules.EndNow,
 	{KindChangePools, withRoles}:        rules.Registry,
 	{KindChangePools, withUsers}:        rules.Authorities,
 	{KindChangePools, withSpecBytes}:    rules.Volumes,
@@ -79,8 +87,19 @@ func (m *ChangePools) version() uint16 {
 func (m *Volunteer) version() uint16 { return m.Offer.Version() }
 
 // version returns that of the newest field which is not zero.
+func (m *KillJob) version() uint16 {
+	if m.Now {
+		return killsNow
+	}
+	return 1
+}
+
+// version returns that of the newest field which is not zero.
 func (m *EndAllocation) version() uint16 {
-	if m.WithoutVolumes {
+	switch {
+	case m.Now:
+		return endsNow
+	case m.WithoutVolumes:
 		return withoutVolumes
 	}
 	return 1

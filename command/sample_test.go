@@ -141,6 +141,7 @@ func commands() []Command {
 		}},
 		submission(),
 		&KillJob{RequestID: "0f9d", Job: "web", Against: 2},
+		&KillJob{RequestID: "0f9e", Job: "web", Against: 3, Now: true},
 		&ReportTasks{Peer: "a~1", Reports: []Report{
 			{Slot: facts.SlotRef{Job: 1, Task: 2, Index: 3, Seat: facts.CanarySeat}, Order: 4711, Ended: facts.BySignal,
 				ExitCode: -1, Ready: true, Detail: "killed"},
@@ -156,6 +157,8 @@ func commands() []Command {
 			Elsewhere: true},
 		&EndAllocation{RequestID: "0fa2", Slot: terms.SlotName{Job: "web", Task: "server", Index: 2}, Order: 4711,
 			Elsewhere: true, WithoutVolumes: true},
+		&EndAllocation{RequestID: "0fa2", Slot: terms.SlotName{Job: "web", Task: "server", Index: 2}, Order: 4711,
+			Elsewhere: true, WithoutVolumes: true, Now: true},
 		&DrainNode{RequestID: "0fa2", Node: "a.example", Drain: true, DeadlineMillis: 3_600_000},
 		&ChangePools{RequestID: "0fa3", Against: 7,
 			Pools: []terms.Pool{{Path: "shop/web", Quotas: [terms.AmountCount]terms.Quota{
@@ -371,7 +374,12 @@ func (f *filler) fillList(v reflect.Value) {
 // blankField returns the path of a field that is zero somewhere below v, "" if there is none.
 func blankField(path string, v reflect.Value) string {
 	switch v.Kind() {
-	case reflect.Pointer, reflect.Interface:
+	case reflect.Interface:
+		if !v.IsNil() && strings.HasSuffix(path, ".Command") {
+			return "" // a command within one has a sample of its own
+		}
+		return blankField(path, v.Elem())
+	case reflect.Pointer:
 		return blankField(path, v.Elem())
 	case reflect.Struct:
 		if strings.HasSuffix(path, ".All") || strings.HasSuffix(path, ".Any") {

@@ -13,6 +13,7 @@ import (
 	"go.yaml.in/yaml/v4"
 	"go.yaml.in/yaml/v4/plugin/loaderlimits"
 
+	"starling/jobspec/together"
 	"starling/terms"
 	"starling/validate"
 )
@@ -35,14 +36,15 @@ type Document struct {
 }
 
 // Parse reads a job file: YAML 1.2 (or JSON), one job a document. The error, if any, is of type Errors and holds
-// everything that is wrong with all documents, at most the first hundred; file names the data in it.
+// everything that is wrong with all documents, at most the first hundred; file names the data in it. A job is returned
+// behind those of the file that it comes after.
 func Parse(file string, data []byte) ([]Document, error) {
 	form := jobForm()
 	var documents []Document
 	found := eachDocument(file, data, FileBytesMax,
 		func(r *reader, root *yaml.Node) { documents = append(documents, r.document(form, root)) })
 	if len(found) == 0 {
-		found = sameNames(file, documents)
+		documents, found = ordered(file, documents)
 	}
 	switch {
 	case len(found) > errorsMax:
@@ -50,8 +52,7 @@ func Parse(file string, data []byte) ([]Document, error) {
 	case len(found) > 0:
 		return nil, found
 	case len(documents) == 0:
-		return nil, Errors{{File: file, Line: 1, Column: 1,
-			Reason: "holds no job: `starling init` writes files to begin with"}}
+		return nil, Errors{{File: file, Line: 1, Column: 1, Reason: "holds no job: `starling init` writes files to begin with"}}
 	}
 	return documents, nil
 }
@@ -101,19 +102,20 @@ func isEmpty(root *yaml.Node) bool {
 	return len(root.Content) == 0 || isNull(root.Content[0]) && root.Content[0].Value == "" && root.Content[0].Anchor == ""
 }
 
-// sameNames refuses two documents with the same job.
-func sameNames(file string, documents []Document) Errors {
-	var found Errors
-	first := map[terms.JobName]int{}
+// ordered returns the documents in the order in which their jobs can be submitted, or what is wrong between them.
+func ordered(file string, documents []Document) (all []Document, found Errors) {
+	var jobs []together.Job
 	for _, d := range documents {
-		if line, twice := first[d.Spec.Name]; twice {
-			found = append(found, &Error{File: file, Line: d.Line, Column: 1, Path: "job",
-				Reason: fmt.Sprintf("%s is also the job of the document at line %d", d.Spec.Name, line)})
-			continue
-		}
-		first[d.Spec.Name] = d.Line
+		jobs = append(jobs, together.Job{Name: d.Spec.Name, After: d.Spec.After, Line: d.Line})
 	}
-	return found
+	order, wrong := together.Order(jobs)
+	for _, p := range append(together.Same(jobs), wrong...) {
+		found = append(found, &Error{File: file, Line: jobs[p.Job].Line, Column: 1, Path: p.Path, Reason: p.Reason})
+	}
+	for _, i := range order {
+		all = append(all, documents[i])
+	}
+	return all, found
 }
 
 // unreadable says why the data are no text that could be read at all; nil if they are.

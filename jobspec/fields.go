@@ -42,7 +42,7 @@ func jobForm() form[terms.Job] {
 		bind(list(text[terms.JobName]("the name of a job, as in analytics/etl/nightly", pair{"pattern", poolPattern}), 0,
 			terms.JobsAfterMax),
 			func(j *terms.Job) *[]terms.JobName { return &j.After }).
-			named("after", "The batch jobs that come first: nothing of this one runs before all of them have succeeded. If one of them does not, this one is stopped."),
+			named("after", "The batch jobs that come first: nothing of this one runs before all of them have succeeded, those that the same file brings or changes included, wherever they stand in it. If one of them does not, this one is stopped."),
 		bind(list(pluginForm(), 0, terms.PluginsMax), func(j *terms.Job) *[]terms.PluginRequest { return &j.Plugins }).
 			named("plugins", "What tells the members of the job about each other, by variables and by files below STARLING_MEMBERS that follow every change. A change of the plugins replaces all instances."),
 		tasks.named("tasks", "The programs of the job, each run as a number of equal instances.").must(),
@@ -190,7 +190,7 @@ func restartForm() form[terms.Restart] {
 		bind(unlimited(), func(s *terms.Restart) *uint32 { return &s.AttemptsMax }).
 			named("attempts", "Restarts after failures in a row.").orByType("3", "5", "unlimited"),
 		bind(durationForm(terms.DelayMillisMax), func(s *terms.Restart) *uint32 { return &s.DelayMillis }).
-			named("delay", "The delay before the first restart.").or("1s"),
+			named("delay", "The delay before the first restart. What has ended within a second of its start five times in a row waits for a second at least, and for longer beside others of its pool.").or("1s"),
 		bind(durationForm(terms.DelayMillisMax), func(s *terms.Restart) *uint32 { return &s.DelayMaxMillis }).
 			named("delay_max", "The longest delay; if absent, at least delay.").orByType("1m", "5m", "5m"),
 		bind(durationForm(terms.DelayMillisMax), func(s *terms.Restart) *uint32 { return &s.ResetMillis }).

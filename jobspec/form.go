@@ -8,6 +8,7 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
+	"starling/jobspec/meant"
 	"starling/terms"
 )
 
@@ -97,12 +98,12 @@ func mapping[T any](fields []field[T], check func(r *reader, p place, given map[
 			r.note(m.value)
 			given[m.name] = m.value
 			if !hasName(fields, m.name) && !r.isFull() {
-				meant := nearest(m.name, names(fields))
-				if meant != "" {
-					r.failed = append(r.failed, p.at(meant, nil).known)
+				likely := meant.Of(m.name, names(fields))
+				if likely != "" {
+					r.failed = append(r.failed, p.at(likely, nil).known)
 				}
 				r.fail(shortened(m.key), "unknown key%s",
-					cmp.Or(didYouMean(meant), "; known are "+strings.Join(names(fields), ", ")))
+					cmp.Or(meant.Words(likely), "; known are "+strings.Join(names(fields), ", ")))
 			}
 		}
 		if !ok {

@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 
+	"starling/jobspec/meant"
+
 	"go.yaml.in/yaml/v4"
 )
 
@@ -76,7 +78,7 @@ func choice[V ~uint8](all []string) form[V] {
 				r.fail(p, `must be %s: put > in quotes, without them it begins a folded text`, words)
 				return
 			}
-			r.fail(p, "must be %s, is %s%s", words, quoted(p.node.Value), didYouMean(nearest(p.node.Value, given)))
+			r.fail(p, "must be %s, is %s%s", words, quoted(p.node.Value), meant.Words(meant.Of(p.node.Value, given)))
 		},
 		write: func(from *V) *yaml.Node { return scalar(all[*from]) },
 	}
@@ -168,7 +170,7 @@ func orWord[V comparable](word string, value V, f form[V]) form[V] {
 			case strings.IndexAny(written, "+-0123456789") == 0:
 				f.read(r, p, into)
 			default:
-				r.fail(p, "must be %s, is %s%s", words, quoted(written), didYouMean(nearest(written, []string{word})))
+				r.fail(p, "must be %s, is %s%s", words, quoted(written), meant.Words(meant.Of(written, []string{word})))
 			}
 		},
 		write: func(from *V) *yaml.Node {

@@ -56,7 +56,7 @@ func eldestReturned(list []contender) *contender {
 	return nil
 }
 
-// best returns who of the contenders that did not return should have the seat, and dismisses the others.
+// best returns which of the contenders that did not return should have the seat, and dismisses the others.
 func (d *decider) best(list []contender) *contender {
 	var best *contender
 	for i := range list {
@@ -91,7 +91,7 @@ func (d *decider) dismiss(c *contender) {
 	}
 }
 
-// compare tells who should rather have the seat: above 0 if a, below 0 if b. In order: work that is done, what is
+// compare tells which should rather have the seat: above 0 if a, below 0 if b. In order: work that is done, what is
 // within reach, what runs, the newest, the youngest.
 func (d *decider) compare(a, b *contender) int {
 	return cmp.Or(

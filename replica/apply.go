@@ -63,7 +63,11 @@ func Apply(s *cluster.State, index terms.Index, e *command.Entry, explain bool) 
 	if index != s.Index+1 {
 		panic(fmt.Sprintf("replica: entry %d does not follow entry %d", index, s.Index))
 	}
-	f := &fold{s: s, entry: e, explain: explain, outcome: report.Outcome{Index: index}}
+	f, _ := s.Scratch.Fold.(*fold)
+	if f == nil {
+		f = new(fold)
+	}
+	*f = fold{s: s, entry: e, explain: explain, outcome: report.Outcome{Index: index}}
 	s.Index = index
 	if f.outcome.Dropped = f.admit(); f.outcome.Dropped == "" {
 		f.run()
@@ -71,7 +75,10 @@ func Apply(s *cluster.State, index terms.Index, e *command.Entry, explain bool) 
 	if !f.vouches() {
 		snapshot.Count(&s.Head, uint64(e.Bytes))
 	}
-	return f.outcome
+	outcome := f.outcome
+	*f = fold{} // nothing of it is kept from being collected
+	s.Scratch.Fold = f
+	return outcome
 }
 
 // run does what the commands of the entry ask for, and what follows.

@@ -33,12 +33,12 @@ func (f *fold) once(id string, act func() report.Result) report.Result {
 
 // submitJob keeps a new job, or a new version of one that has not finished.
 func (f *fold) submitJob(c *command.SubmitJob) report.Result {
-	spec := c.Spec
+	spec := &c.Spec
 	return f.once(c.RequestID, func() report.Result {
-		if problems := validate.Job(&spec, f.s.Rules); len(problems) > 0 {
+		if problems := validate.Job(spec, f.s.Rules); len(problems) > 0 {
 			return refused(facts.Invalid, "%s: %s", problems[0].Path, problems[0].Reason)
 		}
-		if r := f.poolProblem(&spec); r.Refused() {
+		if r := limits.Leaf(f.s, spec); r.Refused() {
 			return r
 		}
 		result := report.Result{Job: spec.Name}
@@ -52,24 +52,18 @@ func (f *fold) submitJob(c *command.SubmitJob) report.Result {
 			return refused(facts.Conflict, "job %s is stopping: wait until it has ended", spec.Name)
 		case c.Against != present:
 			return stale(spec.Name, c.Against, present)
-		case present == 0 && f.followProblem(&spec).Refused():
-			return f.followProblem(&spec)
-		case present == 0 && limits.Job(f.s, nil, &spec).Refused():
-			return limits.Job(f.s, nil, &spec)
+		case present == 0 && f.followProblem(spec).Refused():
+			return f.followProblem(spec)
+		case present == 0 && limits.Job(f.s, nil, spec).Refused():
+			return limits.Job(f.s, nil, spec)
 		case present == 0:
-			f.addJob(old, &spec)
-		case old.Spec.Type != spec.Type:
-			return refused(facts.Conflict, "job %s has type %s, which cannot change: stop it first", spec.Name, old.Spec.Type)
-		case !slices.Equal(old.Spec.After, spec.After):
-			return refused(facts.Conflict, "what job %s comes after cannot change: stop it first", spec.Name)
-		case sharingProblem(old.Spec, &spec).Refused():
-			return sharingProblem(old.Spec, &spec)
-		case limits.Sealed(old, &spec).Refused():
-			return limits.Sealed(old, &spec)
-		case limits.Job(f.s, old, &spec).Refused():
-			return limits.Job(f.s, old, &spec)
-		case !old.Spec.Equal(&spec):
-			f.update(old, facts.JobVersion{Kind: facts.Submitted, Spec: &spec})
+			f.addJob(old, spec)
+		case limits.Change(old, spec).Refused():
+			return limits.Change(old, spec)
+		case limits.Job(f.s, old, spec).Refused():
+			return limits.Job(f.s, old, spec)
+		case !old.Spec.Equal(spec):
+			f.update(old, facts.JobVersion{Kind: facts.Submitted, Spec: spec})
 		}
 		return result
 	})
@@ -105,24 +99,40 @@ func (f *fold) addJob(old *workload.Job, spec *terms.Job) {
 
 // killJob ends a job for good.
 func (f *fold) killJob(c *command.KillJob) report.Result {
-	return f.onJob(c.RequestID, c.Job, c.Against, func(j *workload.Job) report.Result {
-		f.stopJob(j)
+	return f.once(c.RequestID, func() report.Result {
+		j, refusal := f.open(c.Job, c.Against)
+		if refusal.Refused() {
+			return refusal
+		}
+		if !j.Stop {
+			f.stopJob(j)
+		}
+		if c.Now {
+			for _, r := range f.inPhase(j, func(p facts.Phase) bool { return p == facts.Stopping }) {
+				f.hurry(r)
+			}
+		}
 		return report.Result{Job: c.Job}
 	})
+}
+
+// hurry lets what is being stopped in a seat end without delay and grace.
+func (f *fold) hurry(r facts.SlotRef) {
+	if slot, _ := f.s.SlotAt(r); slot.Phase == facts.Stopping {
+		slot.Since = 0
+		f.s.SetSlot(r, slot)
+		f.effect(report.Stopping, r, "at once")
+	}
 }
 
 // onJob lets a request act on a job that runs, if it has the version that the writer saw; 0 is any.
 func (f *fold) onJob(id string, name terms.JobName, against uint32,
 	act func(*workload.Job) report.Result) report.Result {
 	return f.once(id, func() report.Result {
-		j := f.s.JobOf(name)
+		j, refusal := f.open(name, against)
 		switch {
-		case j == nil:
-			return refused(facts.NotFound, "there is no job %s", name)
-		case j.Finished != 0:
-			return refused(facts.Conflict, "job %s has ended already: %s", name, j.Status())
-		case against != 0 && against != j.Version:
-			return stale(name, against, j.Version)
+		case refusal.Refused():
+			return refusal
 		case j.Stop:
 			return report.Result{Job: name}
 		}
@@ -130,19 +140,37 @@ func (f *fold) onJob(id string, name terms.JobName, against uint32,
 	})
 }
 
-func (f *fold) stopJob(j *workload.Job) {
-	var running []facts.SlotRef
+// open returns a job that has not ended, if it has the version that the writer saw; 0 is any.
+func (f *fold) open(name terms.JobName, against uint32) (*workload.Job, report.Result) {
+	j := f.s.JobOf(name)
+	switch {
+	case j == nil:
+		return nil, refused(facts.NotFound, "there is no job %s", name)
+	case j.Finished != 0:
+		return nil, refused(facts.Conflict, "job %s has ended already: %s", name, j.Status())
+	case against != 0 && against != j.Version:
+		return nil, stale(name, against, j.Version)
+	}
+	return j, report.Result{}
+}
+
+// inPhase returns the seats of a job whose phase is asked for.
+func (f *fold) inPhase(j *workload.Job, asked func(facts.Phase) bool) (all []facts.SlotRef) {
 	for task := range j.Tasks {
-		if !f.explain {
-			break
-		}
 		f.s.EachSlot(j.ID, task, func(r facts.SlotRef, slot facts.Slot) bool {
-			f.s.Visit(1)
-			if slot.Phase.Holds() {
-				running = append(running, r)
+			if f.s.Visit(1); asked(slot.Phase) {
+				all = append(all, r)
 			}
 			return true
 		})
+	}
+	return all
+}
+
+func (f *fold) stopJob(j *workload.Job) {
+	var running []facts.SlotRef
+	if f.explain {
+		running = f.inPhase(j, facts.Phase.Holds)
 	}
 	f.s.StopJob(j.ID)
 	for _, r := range running {
@@ -170,8 +198,8 @@ func (f *fold) revertJob(c *command.RevertJob) report.Result {
 		switch {
 		case c.To == 0 || old == nil:
 			return refused(facts.NotFound, "version %d of job %s is not kept", c.To, c.Job)
-		case limits.Sealed(j, old).Refused():
-			return limits.Sealed(j, old)
+		case limits.Change(j, old).Refused():
+			return limits.Change(j, old)
 		case !old.Equal(j.Spec):
 			f.update(j, facts.JobVersion{Kind: facts.Reverted, Of: c.To, Spec: old})
 		}
@@ -247,32 +275,52 @@ func (f *fold) endAll(id terms.JobID) {
 
 // endAllocation ends one allocation; another takes its place.
 func (f *fold) endAllocation(c *command.EndAllocation) report.Result {
-	return f.onJob(c.RequestID, c.Slot.Job, 0, func(j *workload.Job) report.Result {
+	return f.once(c.RequestID, func() report.Result {
+		j, refusal := f.open(c.Slot.Job, 0)
+		switch {
+		case refusal.Refused():
+			return refusal
+		case j.Stop && !c.Now:
+			return report.Result{Job: c.Slot.Job}
+		}
 		r, _ := f.s.RefOf(c.Slot)
 		seat, slot, ok := f.s.SeatOf(r, c.Order)
 		id := terms.AllocationID{Slot: c.Slot, Order: c.Order}
 		switch {
 		case !ok || r.Job == 0 || slot.Phase.Final():
 			return refused(facts.NotFound, "%s does not run: it is none of the slot's present allocations", id)
+		case slot.Phase == facts.Stopping && c.Now && !c.WithoutVolumes:
+			f.hurry(seat)
+			return report.Result{Job: c.Slot.Job}
 		case slot.Phase == facts.Stopping || slot.Phase == facts.Unknown:
 			return refused(facts.Conflict, "%s is %s already", id, slot.Phase)
 		}
-		spec := j.TaskSpecOf(int(r.Task), slot.Version)
-		if slot.Phase == facts.Waiting && (!c.WithoutVolumes || spec == nil) {
-			return refused(facts.NotFound, "%s has ended, and its slot waits: there is nothing to stop", id)
-		}
-		if c.WithoutVolumes && (!j.Tied(int(r.Task), spec, f.s.Rules) || j.Spec.Type == terms.Daemon) {
-			return refused(facts.Invalid, "%s has no volumes that tie it to its machine", id)
-		}
-		f.touch(j.ID)
-		cause := facts.ByRestart
-		switch {
-		case c.WithoutVolumes:
-			cause = facts.ByRelease
-		case c.Elsewhere:
-			cause = facts.ByMove
-		}
-		f.stop(seat, cause)
-		return report.Result{Job: c.Slot.Job}
+		return f.endOne(j, seat, c)
 	})
+}
+
+// endOne ends an allocation that nobody has told to stop.
+func (f *fold) endOne(j *workload.Job, seat facts.SlotRef, c *command.EndAllocation) report.Result {
+	slot, _ := f.s.SlotAt(seat)
+	id := terms.AllocationID{Slot: c.Slot, Order: c.Order}
+	spec := j.TaskSpecOf(int(seat.Task), slot.Version)
+	if slot.Phase == facts.Waiting && (!c.WithoutVolumes || spec == nil) {
+		return refused(facts.NotFound, "%s has ended, and its slot waits: there is nothing to stop", id)
+	}
+	if c.WithoutVolumes && (!j.Tied(int(seat.Task), spec, f.s.Rules) || j.Spec.Type == terms.Daemon) {
+		return refused(facts.Invalid, "%s has no volumes that tie it to its machine", id)
+	}
+	f.touch(j.ID)
+	cause := facts.ByRestart
+	switch {
+	case c.WithoutVolumes:
+		cause = facts.ByRelease
+	case c.Elsewhere:
+		cause = facts.ByMove
+	}
+	f.stop(seat, cause)
+	if c.Now {
+		f.hurry(seat)
+	}
+	return report.Result{Job: c.Slot.Job}
 }

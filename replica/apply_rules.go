@@ -4,6 +4,7 @@ import (
 	"starling/cluster/facts"
 	"starling/cluster/snapshot"
 	"starling/command"
+	"starling/replica/limits"
 	"starling/replica/reaction"
 	"starling/replica/report"
 	"starling/terms"
@@ -31,6 +32,17 @@ func (f *fold) raiseRules(c *command.RaiseRules) report.Result {
 	}
 	f.raised = c.Version
 	return report.Result{}
+}
+
+// changePools changes the tree of resource pools, if the result keeps to the rules and no pool with jobs goes.
+func (f *fold) changePools(c *command.ChangePools) report.Result {
+	return f.once(c.RequestID, func() report.Result {
+		changed, refusal := limits.Pools(f.s, c)
+		if !refusal.Refused() {
+			f.s.SetPools(changed)
+		}
+		return refusal
+	})
 }
 
 // vouch takes a member's word for a snapshot.

@@ -209,8 +209,8 @@ func (f *fold) endCanaries(j *workload.Job) {
 	}
 }
 
-// inheritAll asks about the slots of promoted canaries, as long as there are any: who is to have the main seat, and who
-// ends. Who only comes there is not asked about before it runs.
+// inheritAll asks about the slots of promoted canaries, as long as there are any: what is to have the main seat, and
+// what ends. Who only comes there is not asked about before it runs.
 func (f *fold) inheritAll(id terms.JobID) {
 	j := f.s.Job(id)
 	for task, t := range j.Tasks {
@@ -425,7 +425,7 @@ func (f *fold) rollTask(id terms.JobID, task int) (complete bool) {
 		for _, r := range answer.Replacements {
 			f.stop(facts.SlotRef{Job: id, Task: uint16(task), Index: r.Index}, facts.ByUpdate)
 		}
-		// What goes without holding anything is gone at once, and nobody will report it: the next may follow.
+		// What goes without holding anything is gone at once, and no peer will report it: the next may follow.
 		if t := f.s.Job(id).Tasks[task]; len(answer.Replacements) == 0 || t.New[facts.Starting]+t.New[facts.Ready] > 0 {
 			return answer.Update.Complete && len(answer.Replacements) == 0
 		}

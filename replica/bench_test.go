@@ -105,6 +105,25 @@ func BenchmarkPlacement(b *testing.B) {
 	}
 }
 
+// TestJobsOfOneInstanceAllocateLittle bounds how often memory is taken for a job that is placed with the entry that
+// submits it: what many small jobs cost is mostly that.
+func TestJobsOfOneInstanceAllocateLittle(t *testing.T) {
+	const jobs, most = 500, 20
+	s, all := clusterOf(100), make([]*command.SubmitJob, jobs+2)
+	for i := range all {
+		all[i] = benchJob(fmt.Sprint("j", i), 1, terms.Pack, 500)
+		all[i].Spec.Tasks = different(&all[i].Spec.Tasks[0], i, 1)
+	}
+	next := 0
+	got := testing.AllocsPerRun(jobs, func() {
+		apply(s, uint64(next+2), all[next])
+		next++
+	})
+	if held(s) != next || got > most {
+		t.Errorf("%d of %d are placed, with %v allocations for each, want at most %d", held(s), next, got, most)
+	}
+}
+
 // BenchmarkFold tells entries folded per second: a running cluster in which instances start and end.
 func BenchmarkFold(b *testing.B) {
 	s := clusterOf(1000)

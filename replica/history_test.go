@@ -90,7 +90,7 @@ func (h *history) command(writer terms.PeerID) command.Command {
 	case draw < 45:
 		return &command.SubmitJob{RequestID: h.requestID(), Spec: h.job()}
 	case draw < 50:
-		return &command.KillJob{RequestID: h.requestID(), Job: h.jobName()}
+		return &command.KillJob{RequestID: h.requestID(), Job: h.jobName(), Now: h.wide && h.chance(30)}
 	case draw < 55:
 		return &command.Leave{Peer: h.node()}
 	case draw < 60:
@@ -122,7 +122,8 @@ func (h *history) request() command.Command {
 	case 3:
 		return &command.SuspendJob{RequestID: h.requestID(), Job: h.jobName(), Resume: h.chance(50)}
 	case 4:
-		return &command.EndAllocation{RequestID: h.requestID(), Slot: slot, Order: order, Elsewhere: h.chance(50)}
+		return &command.EndAllocation{RequestID: h.requestID(), Slot: slot, Order: order, Elsewhere: h.chance(50),
+			Now: h.chance(30)}
 	case 5:
 		return &command.DrainNode{RequestID: h.requestID(), Node: h.node().Node(), Drain: h.chance(60),
 			DeadlineMillis: uint32(h.rng.IntN(5000))}

@@ -97,6 +97,53 @@ func TestLimitsRefuse(t *testing.T) {
 	}
 }
 
+// TestPoolsLeaveRoom has one pool take four times what it leaves for others, and no more; who has that many may have
+// fewer, and the same in another way.
+func TestPoolsLeaveRoom(t *testing.T) {
+	s := limited(func(l *terms.Limits) { l.Jobs, l.Instances = 20, 1000 })
+	s.Rules = rules.Released
+	apply(s, 3, &command.ChangePools{Pools: []terms.Pool{terms.NewPool("a"), terms.NewPool("b")}})
+	submit := func(job *command.SubmitJob) string {
+		outcome := Apply(s, s.Index+1,
+			&command.Entry{Writer: "m00000~1", Seq: uint64(s.Index + 1), Commands: []command.Command{job}}, false)
+		return outcome.Results[0].Refusal.Reason
+	}
+	again := func(name string, version, instances uint32) *command.SubmitJob {
+		c := batchOf(name, instances)
+		c.Against, c.Spec.Tasks[0].Command = version, []string{"true", fmt.Sprint(version)}
+		return c
+	}
+	steps := []struct {
+		job     *command.SubmitJob
+		refused string
+	}{
+		{batchOf("a/large", 801), "pool a would have 801 instances with it, more than 4 times the 199 that would be left for all pools: stop some"},
+		{batchOf("a/large", 800), ""},
+		{again("a/large", 1, 801), "pool a would have 801 instances"},
+		{batchOf("b/large", 160), ""},
+		{again("a/large", 1, 800), ""},
+		{batchOf("a/more", 1), "pool a would have 801 instances"},
+		{batchOf("b/more", 1), "pool b would have 161 instances"},
+		{again("a/large", 2, 700), ""},
+	}
+	for i := range 15 {
+		steps = append(steps, steps[1])
+		steps[len(steps)-1].job = batchOf(fmt.Sprint("a/none", i), 0)
+	}
+	steps = append(steps, []struct {
+		job     *command.SubmitJob
+		refused string
+	}{
+		{batchOf("a/one-more", 0), "pool a has 16 jobs that have not ended, 4 times the 3 that are left for all pools, or more: stop some"},
+		{batchOf("b/second", 0), ""},
+	}...)
+	for i, one := range steps {
+		if got := submit(one.job); one.refused == "" && got != "" || !strings.Contains(got, one.refused) {
+			t.Errorf("step %d, job %s: %q, want %q", i, one.job.Spec.Name, got, one.refused)
+		}
+	}
+}
+
 // TestOffersAreBoundedTogether refuses an offer with which the sum of all would be beyond what can be counted.
 func TestOffersAreBoundedTogether(t *testing.T) {
 	s := limited(func(l *terms.Limits) { l.ClusterAmount = 2 << 30 })

@@ -134,7 +134,7 @@ func (f *fold) obeyResult(j *workload.Job, r facts.SlotRef, question *reconcile.
 	}
 }
 
-// fillMain does what was decided about who has the main seat, or has it when it is free.
+// fillMain does what was decided about what has the main seat, or has it when it is free.
 func (f *fold) fillMain(j *workload.Job, r facts.SlotRef, d *reconcile.Decision, question *reconcile.Task) {
 	main, _ := f.s.SlotAt(seatOf(r, facts.MainSeat))
 	canary, _ := f.s.SlotAt(seatOf(r, facts.CanarySeat))
@@ -163,7 +163,8 @@ func (f *fold) unknown(r facts.SlotRef, order terms.Index, until terms.Time) {
 	f.s.SetSlot(seat, slot)
 }
 
-// inherit gives the main seat to whom it was decided to belong, as soon as nothing else holds it, or what does is lost.
+// inherit gives the main seat to what it was decided to belong to, as soon as nothing else holds it, or what does is
+// lost.
 func (f *fold) inherit(r facts.SlotRef, d *reconcile.Decision) {
 	seat, slot, ok := f.s.SeatOf(r, d.Main.Holder)
 	main, _ := f.s.SlotAt(seatOf(r, facts.MainSeat))
@@ -214,7 +215,7 @@ func (f *fold) dismiss(r facts.SlotRef, stop *reconcile.Stopping, holder terms.I
 	}
 }
 
-// unreachable tells whether the node of an allocation has left, so that nobody would report its end, and it is not
+// unreachable tells whether the node of an allocation has left, so that no peer would report its end, and it is not
 // waited for as unknown.
 func (f *fold) unreachable(slot *facts.Slot) bool {
 	return slot.Phase != facts.Unknown && slot.Phase.Holds() && f.s.Node(slot.Node).Peer == ""

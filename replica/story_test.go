@@ -171,7 +171,7 @@ func (w *story) tell(words []string) bool {
 	case "submit":
 		w.write(by, w.submission(plain[0], set))
 	case "kill":
-		w.write(by, &command.KillJob{RequestID: set["request"], Job: terms.JobName(plain[0])})
+		w.write(by, &command.KillJob{RequestID: set["request"], Job: terms.JobName(plain[0]), Now: plain[1] == "now"})
 	case "after":
 		w.now += terms.Time(number(plain[0]))
 	case "ends":
@@ -250,7 +250,7 @@ func (w *story) tellMore(verb string, by terms.PeerID, plain []string) bool {
 	case "move", "again", "release":
 		_, _, id := w.slot(plain[0])
 		w.write(by, &command.EndAllocation{Slot: id.Slot, Order: id.Order, Elsewhere: verb != "again",
-			WithoutVolumes: verb == "release"})
+			WithoutVolumes: verb == "release", Now: plain[1] == "now"})
 	case "seal":
 		_, _, id := w.slot(plain[0])
 		w.write(by, &command.SealTask{Slot: id.Slot, Order: id.Order - terms.Index(number(plain[1]))})

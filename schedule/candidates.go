@@ -16,8 +16,8 @@ import (
 	"starling/terms/constraint"
 )
 
-// candidates are who could give way, and where there is room, as far as that was read: for all who look for it with one
-// entry.
+// candidates are what could give way, and where there is room, as far as that was read: for all that look for it with
+// one entry.
 type candidates struct {
 	s       *cluster.State
 	nodes   []preempt.Node
@@ -201,7 +201,7 @@ func gangOf(j *workload.Job) preempt.Gang {
 	return preempt.Gang{Surplus: gang.Surplus(beyond, rows)}
 }
 
-// input returns what the choice of who gives way to a head depends on.
+// input returns what the choice of what gives way to a head depends on.
 func (p *pass) input(number int, h *head) *preempt.Input {
 	c, j := p.look(), p.s.Job(h.job)
 	in := &preempt.Input{
@@ -222,7 +222,7 @@ func (p *pass) input(number int, h *head) *preempt.Input {
 			}
 		}
 	}
-	// What comes free for those of the pool to whom somebody gives way already is theirs.
+	// What comes free for those of the pool to which something gives way already is theirs.
 	for _, id := range p.s.NominatedJobs() {
 		nomination, _ := p.s.NominationOf(id)
 		other := p.s.Job(id)
@@ -287,7 +287,7 @@ func (p *pass) lower(in *preempt.Input, h *head) {
 	}
 }
 
-// chooser returns who gives way; ok is false if nobody could.
+// chooser returns what gives way; ok is false if nothing could.
 type chooser func(in *preempt.Input) (plan preempt.Plan, ok bool)
 
 // inDomain chooses for a head. What is to be in one domain and is in none yet is tried in each: the fewest give way.
@@ -322,8 +322,8 @@ func (p *pass) readAll(in *preempt.Input) {
 // triesMax bounds how often nodes are left out that turn out not to have the devices or ports.
 const triesMax = 4
 
-// choose returns who gives way to a head. Where it asks for devices or ports, which are not amounts, or minds who runs
-// beside it, the plan is tried: its own instances may be in each other's way.
+// choose returns what gives way to a head. Where it asks for devices or ports, which are not amounts, or minds what
+// runs beside it, the plan is tried: its own instances may be in each other's way.
 func (p *pass) choose(h *head, in *preempt.Input) (plan preempt.Plan, ok bool) {
 	for range triesMax {
 		plan, ok = preempt.Choose(in)

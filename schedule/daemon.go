@@ -56,7 +56,7 @@ func (p *pass) preemptForDaemons() (finished bool) {
 }
 
 // preemptForDaemon preempts on a node until an instance of a daemon has room there, and keeps the room; it returns
-// false if nobody could give way for that, or something stops there already: when that has ended, the daemon has its
+// false if nothing could give way for that, or something stops there already: when that has ended, the daemon has its
 // turn first.
 func (p *pass) preemptForDaemon(key facts.TaskKey, n facts.NodeIndex) bool {
 	id, task := key.Split()
@@ -71,7 +71,7 @@ func (p *pass) preemptForDaemon(key facts.TaskKey, n facts.NodeIndex) bool {
 		return false
 	}
 	if !place.NewSearch(p.s, key, nil).HasPorts(n) {
-		return false // what is kept for it are amounts: a port that comes free is anybody's
+		return false // what is kept for it are amounts: a port that comes free is any job's
 	}
 	h, in := &head{job: id, key: key, most: 1}, p.daemonInput(n)
 	p.addWants(in, h)
@@ -85,7 +85,7 @@ func (p *pass) preemptForDaemon(key facts.TaskKey, n facts.NodeIndex) bool {
 	}
 	plan, amounts := preempt.OnNode(in, fits), preempt.OnNode(in, nil)
 	if len(plan.Victims) == 0 || fits != nil && p.s.Rules >= rules.Volumes && !fits(&amounts) {
-		return false // what is kept are amounts: who leaves for a share of one device, or for a rule, would be back at once
+		return false // what is kept are amounts: what leaves for a share of one device, or for a rule, would be back at once
 	}
 	nomination.Seats = slices.Concat(nomination.Seats, p.seats(h, in, plan.Seats))
 	nomination.Leaving = slices.Clone(nomination.Leaving)
@@ -97,7 +97,7 @@ func (p *pass) preemptForDaemon(key facts.TaskKey, n facts.NodeIndex) bool {
 	return true
 }
 
-// daemonInput says who could give way on a node to a daemon: whatever is preemptible there, of any pool. Members of a
+// daemonInput says what could give way on a node to a daemon: whatever is preemptible there, of any pool. Members of a
 // gang that run elsewhere go with it.
 func (p *pass) daemonInput(n facts.NodeIndex) *preempt.Input {
 	c := &candidates{s: p.s}

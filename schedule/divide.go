@@ -130,9 +130,12 @@ func (p *pass) fits(key facts.TaskKey) func(facts.NodeIndex) bool {
 }
 
 // settle chooses on which machines the shares of a pool are used, with no more moves than they force: it tells those to
-// give way who are where others must be, and bounds where the others may go.
+// give way that are where others must be, and bounds where the others may go.
 func (p *pass) settle(x *sharing) {
 	plan, unmet := share.Plan{Peers: make([][]share.Peers, len(x.Jobs))}, false
+	if p.spots == nil {
+		p.spots = place.Spots{}
+	}
 	for i, id := range x.Jobs {
 		j := p.s.Job(id)
 		for _, task := range j.Order() {
@@ -160,7 +163,7 @@ func (p *pass) settle(x *sharing) {
 			on := func(n facts.NodeIndex) bool { return x.NodeGroups.Of(n) == c.Group }
 			_, victims := p.runs(id, p.s.Job(id).Order()[c.Place.Task], on)
 			p.yield(victims, uint32(c.Peers), x.Jobs)
-			p.dropped = p.dropped || len(victims) > 0 // who comes may go elsewhere now
+			p.dropped = p.dropped || len(victims) > 0 // what comes may go elsewhere now
 		}
 	}
 }
@@ -198,8 +201,8 @@ func (p *pass) runs(id terms.JobID, task int, on func(facts.NodeIndex) bool) (co
 	return count, victims
 }
 
-// yield tells so many of the victims, all of one task, to give way to somebody of the jobs, in the order that preempt
-// has.
+// yield tells so many of the victims, all of one task, to give way to an instance of the jobs, in the order that
+// preempt has.
 func (p *pass) yield(victims []preempt.Victim, count uint32, jobs []terms.JobID) {
 	over := terms.Amounts{terms.VirtualPeers: int64(count) * int64(terms.WholeDevice)}
 	all := preempt.Shed(victims, terms.Amounts{}, over)

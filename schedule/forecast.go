@@ -40,7 +40,8 @@ func NewQueueForecast(s *cluster.State, key facts.TaskKey) (o *QueueForecast, ok
 		return nil, false
 	}
 	s.SetNomination(id, facts.Nomination{}) // what is kept for the job is free to it
-	p := &pass{s: s, left: s.Limits.Placements, gaps: place.NewGaps(s), entitled: entitle.Entitlements(entitle.Of(s))}
+	p := &pass{s: s, memory: new(memory), left: s.Limits.Placements, gaps: place.NewGaps(s),
+		entitled: entitle.Entitlements(entitle.Of(s))}
 	p.ancestorLimits = admission.AncestorLimitsOf(s, p.entitled, nil)
 	p.heads = make([][]head, len(p.entitled))
 	o = &QueueForecast{pass: p, job: j, Number: number,
@@ -70,7 +71,8 @@ type Queue struct {
 	Jobs   int
 	// First are those of them for which the pool keeps room.
 	First []First
-	// Room tells that the pool admits the work when its turn comes, Short of which kinds what is not kept is too little.
+	// Room tells that the pool admits the work when its turn comes, Short of which kinds what is not kept is too
+	// little.
 	Room  bool
 	Short []terms.Kind
 }
@@ -165,7 +167,8 @@ type GangRoom struct {
 func RoomOfGang(s *cluster.State, j *workload.Job) GangRoom {
 	s.SetNomination(j.ID, facts.Nomination{})
 	j = asks(s, j.ID)
-	p := &pass{s: s, left: s.Limits.Placements, gaps: place.NewGaps(s), all: make([]int, s.RoomPages())}
+	p := &pass{s: s, memory: new(memory), left: s.Limits.Placements, gaps: place.NewGaps(s),
+		all: make([]int, s.RoomPages())}
 	for page := range p.all {
 		p.all[page] = page
 	}
@@ -209,7 +212,7 @@ func (p *queuePass) roomiest(j *workload.Job) (best *place.Domain) {
 	return best
 }
 
-// Contest is who could give way to the work, those of one job together.
+// Contest is what could give way to the work, those of one job together.
 func (o *QueueForecast) Contest() *preempt.Input {
 	in := o.pass.input(o.Number, &o.head)
 	o.pass.readAll(in)
@@ -224,7 +227,7 @@ type Yielding struct {
 	Rule preempt.Rule
 }
 
-// Yielding returns who would give way to the work if its job had a priority; ok is false if nothing lets it run.
+// Yielding returns what would give way to the work if its job had a priority; ok is false if nothing lets it run.
 func (o *QueueForecast) Yielding(priority uint32) (all []Yielding, ok bool) {
 	in := o.Contest()
 	in.Priority, in.Victims = priority, slices.Clone(in.Victims)

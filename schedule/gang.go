@@ -37,8 +37,9 @@ func (p *queuePass) missing(j *workload.Job) (members uint32, blocked, ready boo
 	return members + beyond, blocked && (!mixed(j) || beyond == 0 && p.s.GangTried(j)), spare >= beyond
 }
 
-// mixed tells whether members of a gang may be of several tasks, or mind who runs beside them. Who finds room by itself
-// finds none where there is less, but whether one task after the other finds room for all depends on what runs there.
+// mixed tells whether members of a gang may be of several tasks, or mind what runs beside them. What finds room by
+// itself finds none where there is less, but whether one task after the other finds room for all depends on what runs
+// there.
 func mixed(j *workload.Job) bool {
 	tasks, social, beyond := 0, false, j.Spec.GangBeyond()
 	for task := range j.Tasks {

@@ -25,7 +25,7 @@ type head struct {
 	kept     terms.Amounts
 }
 
-// starving is what is known of those that wait although they are entitled to room, or more important than who has it.
+// starving is what is known of those that wait although they are entitled to room, or more important than what has it.
 type starving struct {
 	evict Evict
 	// heads are they, by pool in the order of their turns.
@@ -34,14 +34,14 @@ type starving struct {
 	dropped bool
 	// retrying are the jobs for whose sake it was given up in this round: they may try again with the next.
 	retrying []terms.JobID
-	// plans is how often it may still be looked for who gives way.
+	// plans is how often it may still be looked for what gives way.
 	plans int
-	// candidates are who could; nil if it has to be looked at anew.
+	// candidates are what could; nil if it has to be looked at anew.
 	candidates *candidates
 }
 
 // starve notes that work waits for machines, or for room that less important work of its pool has. What is kept for
-// it already is on its way. Revocable work takes what is left: nobody gives way to it, and nothing is kept for it.
+// it already is on its way. Revocable work takes what is left: nothing gives way to it, or is kept for it.
 func (p *queuePass) starve(h head, gang *admission.Gang) {
 	if p.daemons() || p.evict == nil || p.underWay || gang.Revocable ||
 		len(p.heads[p.number]) == int(p.s.Limits.Preemptions) ||
@@ -49,7 +49,7 @@ func (p *queuePass) starve(h head, gang *admission.Gang) {
 		return
 	}
 	if !h.entitled {
-		// Only who might be awaited is looked at: the turns of the others may be passed over.
+		// Only what might be awaited is looked at: the turns of the others may be passed over.
 		class := terms.ClassOf(false, gang.NonPreemptible, gang.Controller)
 		lowest, ok := p.s.LowestPriority(p.number, false)
 		if !ok || p.looks == 0 || p.admission.Awaits(class) || lowest >= p.s.Job(h.job).Spec.Priority ||
@@ -73,7 +73,7 @@ func (p *queuePass) refusedHead(h head, gang *admission.Gang) head {
 	return h
 }
 
-// seeksCompany tells whether work is to run where others do: who gives way may be just those.
+// seeksCompany tells whether work is to run where others do: what gives way may be just those.
 func (p *pass) seeksCompany(h *head) (seeks bool) {
 	j := p.s.Job(h.job)
 	for _, task := range p.tasksOf(h) {
@@ -89,8 +89,8 @@ func (p *pass) seeksCompany(h *head) (seeks bool) {
 }
 
 // preempt lets others give way to the work that is entitled to their room, pool by pool, when its preemption delay is
-// over; the pool that has waited longest comes first. Where nobody could give way it looks again only when something is
-// different. It returns false if there is more to do.
+// over; the pool that has waited longest comes first. Where nothing could give way it looks again only when something
+// is different. It returns false if there is more to do.
 func (p *pass) preempt() (finished bool) {
 	finished = true
 	moved := p.s.TakePreemptionDirty()
@@ -139,8 +139,8 @@ func (p *pass) byPreemptionDelay() []int {
 	return numbers
 }
 
-// preemptForPool looks for who gives way to those that wait in a pool, one after the other, and tells whether there may
-// be more to be found. For the first for whom nobody gives way nodes are kept as they empty by themselves.
+// preemptForPool looks for what gives way to those that wait in a pool, one after the other, and tells whether there
+// may be more to be found. For the first to which nothing gives way nodes are kept as they empty by themselves.
 func (p *pass) preemptForPool(number int, heads []head) (more bool) {
 	p.shed(number)
 	for i := range heads {
@@ -201,7 +201,7 @@ func (p *pass) shed(number int) {
 	}
 }
 
-// evictAll tells those of the victims to give way who were chosen.
+// evictAll tells those of the victims to give way that were chosen.
 func (p *pass) evictAll(victims []preempt.Victim, all []preempt.Chosen, to terms.JobID) {
 	slices.SortStableFunc(all, func(a, b preempt.Chosen) int {
 		return facts.BesideFirst(victims[a.Victim].Slot, victims[b.Victim].Slot)
@@ -213,7 +213,7 @@ func (p *pass) evictAll(victims []preempt.Victim, all []preempt.Chosen, to terms
 	p.candidates = nil
 }
 
-// giveWay tells those to stop who have to give way to the head, and nominates the job for the room.
+// giveWay tells those to stop that have to give way to the head, and nominates the job for the room.
 func (p *pass) giveWay(number int, h *head) bool {
 	kept, lifted := p.lift(h.job)
 	if lifted {
@@ -248,7 +248,7 @@ func (p *pass) keeps(number int) bool {
 	return false
 }
 
-// keep nominates nodes for work for which nobody gives way: those where the least has to end by itself.
+// keep nominates nodes for work to which nothing gives way: those where the least has to end by itself.
 func (p *pass) keep(number int, h *head) {
 	in := p.input(number, h)
 	in.Revocable, in.Over, in.Subtree = false, nil, preempt.Subtree{}
@@ -341,7 +341,7 @@ func (p *queuePass) findNominated() {
 }
 
 // hold keeps what is kept for a job in its pool as well, from those behind it. Otherwise one of them is admitted
-// into what the first who gave way has freed, and all did so in vain.
+// into what the first that gave way has freed, and all did so in vain.
 func (p *queuePass) hold(id terms.JobID) {
 	nomination, ok := p.s.NominationOf(id)
 	if !ok || nomination.Backfill || p.daemons() {
@@ -469,7 +469,7 @@ func united(a, b []int) []int {
 }
 
 // trimmed returns what of the nomination of a job it still waits for and may have. What is kept for it where others
-// were told to stop is no more than is there: others of its tasks may have taken that, who stopped may start there
+// were told to stop is no more than is there: others of its tasks may have taken that, what stopped may start there
 // again, and the node may offer less.
 func (p *pass) trimmed(id terms.JobID, nomination facts.Nomination) (kept facts.Nomination) {
 	j := p.s.Job(id)
@@ -498,7 +498,7 @@ func (p *pass) trimmed(id terms.JobID, nomination facts.Nomination) (kept facts.
 }
 
 // backed returns how many instances have room on the node of a nominated seat of a job beside some of its seats, and
-// those of others to whom somebody gives way, when all have stopped that were told to.
+// those of others to which something gives way, when all have stopped that were told to.
 func (p *pass) backed(id terms.JobID, of *facts.NominatedSeat, own []facts.NominatedSeat) uint32 {
 	node := p.s.Node(of.Node)
 	free, nominated := p.s.FreeAmounts(of.Node), node.Nominated()
@@ -526,7 +526,7 @@ func (p *pass) backed(id terms.JobID, of *facts.NominatedSeat, own []facts.Nomin
 	return of.Need.Times(&free, of.Count)
 }
 
-// awaits tells whether somebody has still to leave, from the nodes that are kept or elsewhere for the sake of the pool.
+// awaits tells whether anything has still to leave, from the nodes that are kept or elsewhere for the sake of the pool.
 func (p *pass) awaits(c *facts.Nomination) bool {
 	return slices.ContainsFunc(c.Leaving, p.leaves) || slices.ContainsFunc(c.Seats, func(seat facts.NominatedSeat) bool {
 		return slices.ContainsFunc(p.s.Node(seat.Node).Held, p.leaves)
@@ -540,7 +540,7 @@ func (p *pass) leaves(r facts.SlotRef) bool {
 	return ok && preemptible.Leaves(&slot, p.s.Rules)
 }
 
-// trimNominations gives back what nobody waits for any more, or can have: of two for whom too much is kept the later
+// trimNominations gives back what nothing waits for any more, or can have: of two for which too much is kept the later
 // job loses it.
 func (p *pass) trimNominations() {
 	for _, id := range slices.Backward(slices.Clone(p.s.NominatedJobs())) {

@@ -29,8 +29,8 @@ type queuePass struct {
 	gang terms.JobID
 	// underWay tells that others gave way to the job whose turn it is.
 	underWay bool
-	// nominated are the jobs to which others give way, holding those of them that have had a turn: from then on the pool
-	// keeps for them what the others free.
+	// nominated are the jobs to which others give way, holding those of them that have had a turn: from then on the
+	// pool keeps for them what the others free.
 	nominated, holding []terms.JobID
 	// nomination is what is kept for the job that has its turn.
 	nomination facts.Nomination
@@ -58,7 +58,8 @@ func (p *queuePass) wanted(t workload.QueueEntry) bool {
 	p.s.Visit(1)
 	switch {
 	case p.daemons():
-		// What is kept for a daemon is given up with its turn when nobody leaves for it any more, wherever the last one was.
+		// What is kept for a daemon is given up with its turn when nothing leaves for it any more, wherever the last
+		// one was.
 		return !t.Blocked || len(p.grown) > 0 || p.isNominated(jobOf(t.Key))
 	case (t.Class == terms.Revocable) != p.revocable:
 		return false
@@ -131,7 +132,7 @@ func (p *queuePass) singles(j *workload.Job, key facts.TaskKey, most uint32) {
 		p.special(j, key, most)
 		return
 	}
-	q := place.NewSearch(p.s, key, p.visit).Within(p.spots)
+	q := p.memory.search.Again(p.s, key, p.visit).Within(p.spots)
 	q.Gaps = p.gaps
 	most = min(most, taskOf(p.s, key).Waits())
 	gang := admission.GangOf(j, q.Spec.Amounts(), most)

@@ -12,7 +12,7 @@
 // others leave.
 //
 // A task that was tried on all nodes is blocked, and is tried again only on pages of nodes that got more room since:
-// nobody else can help it, so the result is that of trying all.
+// no other can help it, so the result is that of trying all.
 package schedule
 
 import (
@@ -39,7 +39,8 @@ type Evict func(r facts.SlotRef, to terms.JobID, rule preempt.Rule)
 // the entry, and needs no more, is placed first.
 func Run(s *cluster.State, ended []place.Predecessor, visit place.Visit, evict Evict) (finished bool) {
 	p := begin(s, visit, evict)
-	if p == nil {
+	defer p.end()
+	if p.over {
 		return true
 	}
 	p.succeed(ended)
@@ -86,10 +87,10 @@ func (p *pass) succeed(ended []place.Predecessor) {
 }
 
 // placeAll takes rounds until one places nothing and gives no nomination up: what is placed may let others in, those
-// that asked for neighbours, and those for whom no room was kept as long as something before them could take it.
+// that asked for neighbours, and those for which no room was kept as long as something before them could take it.
 // Placing again would change nothing then.
 func (p *pass) placeAll() {
-	p.heads = make([][]head, len(p.s.Pools()))
+	p.heads = resized(&p.memory.heads, len(p.s.Pools()))
 	for before := p.left + 1; (before != p.left || p.dropped) && p.left > 0; {
 		before, p.dropped, p.retrying = p.left, false, nil
 		clear(p.heads)
@@ -97,7 +98,7 @@ func (p *pass) placeAll() {
 			p.settle(x)
 		}
 		if p.s.Waiting() > 0 {
-			p.entitled = entitle.Entitlements(entitle.Of(p.s))
+			p.entitled = p.memory.entitle.Entitlements(p.s)
 			p.ancestorLimits = admission.AncestorLimitsOf(p.s, p.entitled, nil)
 			p.round()
 		}
@@ -108,7 +109,8 @@ func (p *pass) placeAll() {
 
 // round gives everything that waits a turn: daemons, then every pool with what is not revocable, then with what is.
 func (p *pass) round() {
-	t := &queuePass{pass: p, number: -1}
+	t := &p.memory.turn
+	*t = queuePass{pass: p, number: -1}
 	t.take()
 	for _, revocable := range [...]bool{false, true} {
 		for number := range p.entitled {
@@ -131,8 +133,11 @@ func (p *pass) round() {
 
 // pass gives nodes to what waits, with one entry.
 type pass struct {
-	s     *cluster.State
-	visit place.Visit
+	s      *cluster.State
+	visit  place.Visit
+	memory *memory
+	// over tells that nothing is to be done.
+	over bool
 	// left is how much this entry may still place.
 	left uint32
 	// all are the pages of nodes, grown those with nodes that have more room than with the last entry or round, regrown
@@ -154,23 +159,56 @@ type pass struct {
 	starving
 }
 
-// begin makes ready for a pass, nil if nothing is to be done.
+// memory is what a pass works in. The next pass of the value uses it again: most entries place little.
+type memory struct {
+	pass    pass
+	turn    queuePass
+	search  place.Search
+	gaps    place.Gaps
+	entitle entitle.Memory
+	heads   [][]head
+	pages   []int
+}
+
+// resized returns so many zero elements in memory that is used again.
+func resized[T any](memory *[]T, length int) []T {
+	*memory = slices.Grow((*memory)[:0], length)[:length]
+	clear(*memory)
+	return *memory
+}
+
+// begin makes ready for a pass.
 func begin(s *cluster.State, visit place.Visit, evict Evict) *pass {
 	s.WakeTimedOut()
 	judge(s)
-	p := &pass{s: s, visit: visit, left: s.Limits.Placements, gaps: place.NewGaps(s)}
+	m, _ := s.Scratch.Pass.(*memory)
+	if s.Scratch.Pass = nil; m == nil {
+		m = new(memory)
+	}
+	p := &m.pass
+	m.gaps = *place.NewGaps(s)
+	*p = pass{s: s, visit: visit, memory: m, left: s.Limits.Placements, gaps: &m.gaps}
 	p.trimNominations()
 	p.grown = s.TakeDirtyPages()
 	due, waits := s.StarvingDue()
 	if !s.TakePlacementDirty() && len(p.grown) == 0 && !s.Unfinished && (!waits || due > s.Time) {
-		return nil
+		p.over = true
+		return p
 	}
-	p.all = make([]int, s.RoomPages())
-	for page := range p.all {
-		p.all[page] = page
+	for page := len(m.pages); page < s.RoomPages(); page++ {
+		m.pages = append(m.pages, page)
 	}
-	p.starving, p.spots = starving{evict: evict, plans: int(s.Limits.Preemptions)}, place.Spots{}
+	p.all = m.pages[:s.RoomPages()]
+	p.starving = starving{evict: evict, plans: int(s.Limits.Preemptions)}
 	return p
+}
+
+// end leaves the memory of the pass to the next, with nothing in it that would be kept from being collected.
+func (p *pass) end() {
+	s, m := p.s, p.memory
+	clear(m.heads[:cap(m.heads)])
+	m.pass, m.turn, m.search, m.gaps = pass{}, queuePass{}, place.Search{}, place.Gaps{}
+	s.Scratch.Pass = m
 }
 
 // leave lets the next entry try all nodes for what this one could not finish with: which nodes have grown is forgotten

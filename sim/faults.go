@@ -322,7 +322,11 @@ func (w *World) fiction() []command.Report {
 	for range w.between(1, 5) {
 		r := command.Report{Slot: facts.SlotRef{Job: terms.JobID(w.between(0, 5)), Index: uint32(w.between(0, 5))},
 			Ended: facts.ByItself}
-		r.Order = w.model.OrderOf(r.Slot)
+		for _, seat := range w.model.Seats() {
+			if seat.Ref == r.Slot {
+				r.Order = seat.Order
+			}
+		}
 		all = append(all, r)
 	}
 	return all

@@ -129,10 +129,12 @@ func (s *scribe) work(writer terms.PeerID) command.Command {
 	case 1, 2:
 		return &command.Volunteer{Peer: writer, Offer: s.drawOffer(&machine{w: s.World, name: writer.Node()})}
 	case 3:
-		old, version := s.model.SpecOf(name)
-		spec := s.clients.Spec(name)
-		if old != nil {
-			spec = s.clients.Changed(old)
+		spec, version := s.clients.Spec(name), uint32(0)
+		if j := s.reader.core.State().JobOf(name); j != nil {
+			spec = s.clients.Changed(j.Spec)
+			if j.Finished == 0 {
+				version = j.Version
+			}
 		}
 		return &command.SubmitJob{RequestID: request, Spec: spec, Against: version}
 	case 4, 5:

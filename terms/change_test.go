@@ -269,3 +269,44 @@ func TestEveryFieldHasItsChange(t *testing.T) {
 		}
 	}
 }
+
+// TestBytesAreThoseWritten counts the bytes of jobs with one value or all, and finds the version that they need: as if
+// they were written, and their fields compared with empty ones.
+func TestBytesAreThoseWritten(t *testing.T) {
+	check := func(path string, job *Job) {
+		version, none := uint16(1), &Job{Tasks: make([]Task, 1)}
+		for _, f := range jobFields {
+			if f.since > version && !codec.Equal(job, none, f.code) {
+				version = f.since
+			}
+		}
+		for i := range job.Tasks {
+			for _, f := range taskFields {
+				if f.since > version && !codec.Equal(&job.Tasks[i], &none.Tasks[0], f.code) {
+					version = f.since
+				}
+			}
+		}
+		c := codec.Writer()
+		c.Version = version
+		if job.Code(c); job.Version() != version || job.Bytes() != int64(len(c.Data)) {
+			t.Errorf("%s: version %d and %d bytes, want %d and %d", path, job.Version(), job.Bytes(), version, len(c.Data))
+		}
+	}
+	blank := func() *Job { return &Job{Tasks: make([]Task, 1)} }
+	for n := range mutations("", reflect.ValueOf(blank()).Elem()) {
+		job := blank()
+		m := mutations("", reflect.ValueOf(job).Elem())[n]
+		m.do()
+		check(m.path, job)
+	}
+	for n := range Mutants() {
+		_, job, path := Mutant(n)
+		check(path, job)
+	}
+	for bit := range 63 {
+		for _, value := range []int64{1<<bit - 1, 1 << bit} {
+			check(fmt.Sprint("an amount of ", value), &Job{Tasks: []Task{{DiskBytesMax: value}}})
+		}
+	}
+}

@@ -137,11 +137,19 @@ func (s *Job) Code(c *codec.Coder) { codeJob(c, s) }
 
 // Bytes returns how many bytes the job takes in the journal and in snapshots.
 func (s *Job) Bytes() int64 {
-	c := codec.Writer()
-	c.Version = s.versionBy(c)
-	c.Data = c.Data[:0]
+	bytes, _ := s.Measure()
+	return bytes
+}
+
+// Measure returns how many bytes the job takes in the journal and in snapshots, and the version of the encoding that is
+// written there.
+func (s *Job) Measure() (bytes int64, version uint16) {
+	c := codec.Measure()
+	version = s.versionBy(c)
+	before := c.Size()
+	c.Version = version
 	codeJob(c, s)
-	return int64(len(c.Data))
+	return int64(c.Size() - before), version
 }
 
 func codeJob(c *coder, s *Job) { codeFields(c, jobFields[:], s) }
@@ -157,43 +165,30 @@ func codeFields[T any](c *coder, fields []field[T], v *T) {
 }
 
 // Version returns the lowest version of the encoding that has all fields of the job which are not zero.
-func (s *Job) Version() uint16 { return s.versionBy(codec.Writer()) }
+func (s *Job) Version() uint16 { return s.versionBy(codec.Measure()) }
 
-// versionBy returns it by a writer whose data is lost.
 func (s *Job) versionBy(c *coder) uint16 {
-	version, zero := versionOf(c, jobFields[:], s, nil), new(Task)
+	version := versionOf(c, jobFields[:], s)
 	for i := range s.Tasks {
-		version = max(version, versionOf(c, taskFields[:], &s.Tasks[i], zero))
+		version = max(version, versionOf(c, taskFields[:], &s.Tasks[i]))
 	}
 	return version
 }
 
-// versionOf returns the lowest version that has all fields of v which differ from the zero value, nil if that is still
-// to be made.
-func versionOf[T any](c *coder, fields []field[T], v, zero *T) uint16 {
+// versionOf returns the lowest version that has all fields of v which are not zero.
+func versionOf[T any](c *coder, fields []field[T], v *T) uint16 {
 	version := uint16(1)
 	for i := range fields {
-		f := &fields[i]
-		if f.since <= version {
-			continue
-		}
-		if zero == nil {
-			zero = new(T)
-		}
-		if !codec.Same(c, v, zero, f.code) {
+		if f := &fields[i]; f.since > version && !codec.Zero(c, v, f.code) {
 			version = f.since
 		}
 	}
 	return version
 }
 
-// Added returns the bytes of all fields that came after a version of the encoding, nil if they are zero.
+// Added returns the bytes of all fields that came after a version of the encoding.
 func (s *Job) Added(after uint16) []byte {
 	c := codec.Writer()
-	if s.versionBy(c) <= after {
-		return nil
-	}
-	c.Data = c.Data[:0]
 	added(c, jobFields[:], s, after)
 	for i := range s.Tasks {
 		added(c, taskFields[:], &s.Tasks[i], after)

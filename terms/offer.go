@@ -93,12 +93,12 @@ func (o *Offer) Amounts() (a Amounts) {
 	return a
 }
 
-// Purpose says for whom a node is kept.
+// Purpose says for what a node is kept.
 type Purpose uint8
 
 // The purposes, of which each node has one.
 const (
-	// AnyWork nodes are kept for nobody.
+	// AnyWork nodes are kept for no kind of work.
 	AnyWork Purpose = iota
 	// DeviceWork nodes offer devices of a rare kind; other work goes there when it fits nowhere else.
 	DeviceWork
@@ -116,7 +116,7 @@ func (o *Offer) Exclusive() bool {
 	return exclusive
 }
 
-// Purpose returns for whom a node with the offer is kept.
+// Purpose returns for what a node with the offer is kept.
 func (o *Offer) Purpose(in rules.Number) Purpose {
 	switch {
 	case o.Exclusive():

@@ -120,8 +120,8 @@ type Pool struct {
 	Quotas [AmountCount]Quota
 	// ControllerLimit bounds the instances that lead others, SlackLimit the revocable ones, but of overcommitted kinds.
 	ControllerLimit, SlackLimit Percent
-	// PreemptionDelayMillis is how long work that the pool is entitled to waits for room before others give way, so that
-	// nobody is ended for what comes free by itself in a moment.
+	// PreemptionDelayMillis is how long work that the pool is entitled to waits for room before others give way, so
+	// that nothing is ended for what comes free by itself in a moment.
 	PreemptionDelayMillis uint32
 	// JobScheduler divides the virtual peers of the pool among its jobs.
 	JobScheduler JobScheduler

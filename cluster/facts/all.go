@@ -55,7 +55,7 @@ type Undone struct {
 	// Unfinished tells that work was left over for the next entry.
 	Unfinished bool
 	// PlacementDirty tells that more or less is held, asked for or offered since placement last looked, PreemptionDirty
-	// the same of held, asked for or given since it was looked for who gives way.
+	// the same of held, asked for or given since it was looked for what gives way.
 	PlacementDirty, PreemptionDirty bool
 	// DirtyNodes are the nodes that got more room since placement last looked.
 	DirtyNodes []NodeIndex

@@ -205,7 +205,7 @@ func (n *Node) giveDevices(q *terms.DeviceRequest, r SlotRef) {
 	n.giveDevice(DeviceUse{q.Kind, number, q.Amount, r})
 }
 
-// unusedDevice returns the lowest number of a kind that nobody has.
+// unusedDevice returns the lowest number of a kind that no instance has.
 func (n *Node) unusedDevice(kind string) uint32 {
 	number := uint32(0)
 	n.EachDeviceInUse(kind, func(inUse uint32, _ terms.Millidevices) {

@@ -16,7 +16,7 @@ type Nomination struct {
 	// Backfill tells that nothing was told to give way: what runs there ends by itself.
 	Backfill bool
 	Seats    []NominatedSeat
-	// Leaving are those who were told to give way: on these nodes, or elsewhere for the sake of the pool.
+	// Leaving are those that were told to give way: on these nodes, or elsewhere for the sake of the pool.
 	Leaving []SlotRef
 }
 

@@ -139,7 +139,8 @@ type Slot struct {
 	// Assigned or Running, the timeout of one that is Unknown, what a policy says if a Waiting one has no node
 	// by then. 0 is never.
 	Deadline terms.Time
-	// Since is when the phase or health began; for Running slots that is the start as the fold learnt it.
+	// Since is when the phase or health began; for Running slots that is the start as the fold learnt it. It is 0 for
+	// Stopping ones that are to end at once, without delay and grace.
 	Since terms.Time
 	// Node runs the allocation, or ran the last one. It has no meaning while Order is 0.
 	Node NodeIndex
@@ -157,6 +158,9 @@ type Slot struct {
 	Preference NodePreference
 	Cause      Cause
 }
+
+// AtOnce tells that the allocation is to end without delay and grace.
+func (s *Slot) AtOnce() bool { return s.Phase == Stopping && s.Since == 0 }
 
 // Anew tells whether what is stopped begins anew as if nothing had been before.
 func (c Cause) Anew() bool { return c == ByTaskRestart || c == ByJobRestart }

@@ -26,13 +26,13 @@ func (t *Table) Get(name terms.JobName) (id terms.JobID, ok bool) { return t.job
 // Set gives a name to a job.
 func (t *Table) Set(name terms.JobName, id terms.JobID) {
 	t.jobs.Set(name, id)
-	t.users.Insert(ofUser(name) + string(name))
+	t.users.Insert(keyOf(name))
 }
 
 // Delete forgets a name.
 func (t *Table) Delete(name terms.JobName) {
 	t.jobs.Delete(name)
-	t.users.Delete(ofUser(name) + string(name))
+	t.users.Delete(keyOf(name))
 }
 
 // Ascend visits the names from one on, until visit returns false.
@@ -57,6 +57,12 @@ func (t *Table) WithUserOf(name terms.JobName) (other terms.JobName, ok bool) {
 		return false
 	})
 	return other, ok
+}
+
+// keyOf returns the number of the user that is a job's own, and its name.
+func keyOf(name terms.JobName) string {
+	key := make([]byte, 0, 64) // nearly always enough
+	return string(append(binary.BigEndian.AppendUint32(key, name.OwnUser()), name...))
 }
 
 func ofUser(name terms.JobName) string {

@@ -1,5 +1,5 @@
 // Package preemptible tells where instances are that could be preempted, and what comes free where others stop already:
-// so that who looks for room reads the few nodes that come into question and not all.
+// so that what looks for room reads the few nodes that come into question and not all.
 package preemptible
 
 import (

@@ -21,10 +21,10 @@ type Rooms struct {
 type page struct {
 	epoch *vector.Epoch
 	free  [vector.PageRows]terms.Resources
-	// eligible has a bit for every node that takes work, nodes one for every node, by whom it is kept for.
+	// eligible has a bit for every node that takes work, nodes one for every node, by what it is kept for.
 	eligible uint64
 	nodes    [terms.PurposeCount]uint64
-	// most is at least the free resources of every eligible node, by whom it is kept for.
+	// most is at least the free resources of every eligible node, by what it is kept for.
 	most [terms.PurposeCount]terms.Resources
 }
 
@@ -87,7 +87,7 @@ func (r *Rooms) Take(e *vector.Epoch, n facts.NodeIndex, amount terms.Resources)
 	p.free[n%vector.PageRows] = p.free[n%vector.PageRows].Minus(amount)
 }
 
-// SetPurpose notes for whom a node is kept.
+// SetPurpose notes for what a node is kept.
 func (r *Rooms) SetPurpose(e *vector.Epoch, n facts.NodeIndex, purpose terms.Purpose) {
 	p := r.edit(e, n)
 	for kept := range p.nodes {
@@ -96,7 +96,7 @@ func (r *Rooms) SetPurpose(e *vector.Epoch, n facts.NodeIndex, purpose terms.Pur
 	p.nodes[purpose] |= 1 << (n % vector.PageRows)
 }
 
-// purpose returns for whom a node of the page is kept.
+// purpose returns for what a node of the page is kept.
 func (p *page) purpose(n facts.NodeIndex) terms.Purpose {
 	for kept := range p.nodes {
 		if p.nodes[kept]&(1<<(n%vector.PageRows)) != 0 {

@@ -1,4 +1,4 @@
-// Package shapes counts what the instances that hold devices have in common, for those who look for gaps.
+// Package shapes counts what the instances that hold devices have in common, for what looks for gaps.
 package shapes
 
 import (

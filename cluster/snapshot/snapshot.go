@@ -176,7 +176,7 @@ func (s *specs) spec(c *coder, v *facts.JobVersion) {
 		c.Fail("names spec %d of %d", number, len(s.read))
 	default:
 		v.Spec = s.read[number]
-		v.SpecHash, v.SpecBytes = fingerprint.Job(v.Spec), v.Spec.Bytes()
+		v.SpecHash, v.SpecBytes = fingerprint.Measured(v.Spec)
 	}
 }
 

@@ -21,6 +21,13 @@ type page[T any] struct {
 	rows  []T
 }
 
+// single is the memory of a vector that begins with one row, as most do: it is taken at once.
+type single[T any] struct {
+	page  page[T]
+	pages [1]*page[T]
+	rows  [1]T
+}
+
 // Len returns the number of rows.
 func (v *Of[T]) Len() int { return v.length }
 
@@ -59,6 +66,12 @@ func (v *Of[T]) page(number int) *page[T] {
 // Resize makes the vector n rows long; rows that come are zero, and rows that go are lost.
 func (v *Of[T]) Resize(e *Epoch, n int) {
 	pages := (n + PageRows - 1) / PageRows
+	if v.pages == nil && n == 1 {
+		first := new(single[T])
+		first.page.rows, first.page.epoch, first.pages[0] = first.rows[:], e, &first.page
+		v.pages, v.epoch, v.length = first.pages[:], e, 1
+		return
+	}
 	v.own(e)
 	for len(v.pages) < pages {
 		v.pages = append(v.pages, nil)

@@ -101,7 +101,7 @@ func (t *Table) Of(slot terms.SlotName, job terms.JobID) (set terms.VolumeSet, v
 }
 
 // Found returns for each slot of a task of a job which set it has or finds, from a number on and below another: what it
-// had before, or else the newest that nobody has.
+// had before, or else the newest that no job has.
 func (t *Table) Found(task terms.SlotName, below uint32, job terms.JobID) (all []terms.VolumeSet) {
 	found := facts.Volumes{}
 	t.Each(task.Job, task.Task, func(set terms.VolumeSet, v facts.Volumes) bool {

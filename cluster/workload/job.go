@@ -33,7 +33,19 @@ type Job struct {
 }
 
 // NewJob returns a job with facts, of an epoch.
-func NewJob(e *vector.Epoch, f facts.Job) *Job { return &Job{epoch: e, Job: f} }
+func NewJob(e *vector.Epoch, f facts.Job) *Job {
+	// Most jobs have one version and one task: these lists begin in the job's own memory.
+	whole := &struct {
+		job      Job
+		versions [1]facts.JobVersion
+		tasks    [1]*Task
+	}{job: Job{epoch: e, Job: f}}
+	j := &whole.job
+	if j.Tasks = whole.tasks[:0]; j.Versions == nil {
+		j.Versions = whole.versions[:0]
+	}
+	return j
+}
 
 // Own returns the job for changing in an epoch: itself if it was made there, else a copy.
 func (j *Job) Own(e *vector.Epoch) *Job {
@@ -214,7 +226,7 @@ func (j *Job) healthyBy(s *facts.Slot) terms.Time {
 }
 
 // Unready returns an instance as it is when a check says that it is not ready any more. Nothing else is done to it: it
-// is told to nobody, and to be healthy it has to be ready for as long as ever. No changes is that of one that was not
+// is on no list, and to be healthy it has to be ready for as long as ever. No changes is that of one that was not
 // ready, or whose checks say only that it was.
 func (j *Job) Unready(r facts.SlotRef, s facts.Slot, at terms.Time) (next facts.Slot, changes bool) {
 	if s.Phase != facts.Running || !s.Health.Ready() || !j.TaskSpecOf(int(r.Task), s.Version).AsksReadiness() {

@@ -80,9 +80,9 @@ func (t *Task) putMain(j *Job, r facts.SlotRef, old, next *facts.Slot) {
 	waited, waits := old.Phase == facts.Waiting && !old.Special(), next.Phase == facts.Waiting && !next.Special()
 	switch {
 	case waits && r.Index < t.Fresh && r.Index < t.Desired:
-		t.Returned.Insert(r.Index)
-	case waited && !waits && r.Index < t.Fresh:
-		t.Returned.Delete(r.Index)
+		t.Return(r.Index)
+	case waited && !waits && r.Index < t.Fresh && t.returned != nil:
+		t.returned.Delete(r.Index)
 	}
 }
 

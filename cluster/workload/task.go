@@ -23,18 +23,18 @@ type Task struct {
 	New, Old [facts.HealthCount]uint32
 	// Canaries are the canary seats by health, counted in the same way.
 	Canaries [facts.HealthCount]uint32
-	// Returned are the slots below Fresh that wait for any node and the newest version.
-	Returned *btree.Set[uint32]
+	// returned are the slots below Fresh that wait for any node and the newest version; nil where there never was one.
+	returned *btree.Set[uint32]
 	// Asked is how many instances ask for room, AskedEach what one takes: as the account of the pool has it.
-	Asked     uint32
-	AskedEach terms.Amounts
+	Asked uint32
+	// WasComplete tells, in a job whose tasks have an order, whether it was so when the tasks after it were looked at
+	// last.
+	WasComplete bool
+	AskedEach   terms.Amounts
 	// QueueEntry and SpecialEntry are where it stands in the queue, zero where nothing waits.
 	QueueEntry, SpecialEntry QueueEntry
 	// extras are what few tasks have; nil for the others.
 	extras *extras
-	// WasComplete tells, in a job whose tasks have an order, whether it was so when the tasks after it were looked at
-	// last.
-	WasComplete bool
 	// Digest is the sum over the slots, Row what the task's own row adds to that of the value.
 	Digest, Row uint64
 	// FailureHash is the hash of the failure.
@@ -43,8 +43,7 @@ type Task struct {
 
 // NewTask returns a task of a name, of an epoch.
 func NewTask(e *vector.Epoch, name terms.TaskName) *Task {
-	return &Task{epoch: e, Task: facts.Task{Name: name}, Returned: new(btree.Set[uint32]),
-		nameHash: facts.NameHash(name)}
+	return &Task{epoch: e, Task: facts.Task{Name: name}, nameHash: facts.NameHash(name)}
 }
 
 // Own returns the task for changing in an epoch: itself if it was made there, else a copy.
@@ -54,8 +53,10 @@ func (t *Task) Own(e *vector.Epoch) *Task {
 	}
 	clone := *t
 	clone.epoch = e
-	shared := *t.Returned // its Copy marks what it copies, and that others may be reading
-	clone.Returned, clone.extras = shared.Copy(), t.extras.copy()
+	if clone.extras = t.extras.copy(); t.returned != nil {
+		shared := *t.returned // its Copy marks what it copies, and that others may be reading
+		clone.returned = shared.Copy()
+	}
 	return &clone
 }
 
@@ -77,7 +78,30 @@ func (t *Task) Facts() facts.WholeTask {
 }
 
 // Waits returns how many slots of the task wait for any node and the newest version.
-func (t *Task) Waits() uint32 { return t.Desired - min(t.Fresh, t.Desired) + uint32(t.Returned.Len()) }
+func (t *Task) Waits() uint32 {
+	waits := t.Desired - min(t.Fresh, t.Desired)
+	if t.returned != nil {
+		waits += uint32(t.returned.Len())
+	}
+	return waits
+}
+
+// Return notes that a slot below Fresh waits for any node and the newest version.
+func (t *Task) Return(index uint32) {
+	if t.returned == nil {
+		t.returned = new(btree.Set[uint32])
+	}
+	t.returned.Insert(index)
+}
+
+// FirstReturned returns the first slot below Fresh that waits for any node and the newest version; ok is false if none
+// does.
+func (t *Task) FirstReturned() (index uint32, ok bool) {
+	if t.returned == nil {
+		return 0, false
+	}
+	return t.returned.Min()
+}
 
 // SpecialWaits returns how many seats of the task wait for a particular node or version.
 func (t *Task) SpecialWaits() int {
@@ -147,8 +171,11 @@ func (t *Task) Counted() Counted {
 // Lists returns which slots wait for any node and were placed before, which seats wait for a particular one, which
 // slots an update has to move, and which of these are ill.
 func (t *Task) Lists() [4][]uint64 {
-	r := t.extras.orNone()
-	return [...][]uint64{widened(t.Returned.Keys()), widened(r.special.Keys()), widened(r.outdated.Keys()),
+	r, returned := t.extras.orNone(), new(btree.Set[uint32])
+	if t.returned != nil {
+		returned = t.returned
+	}
+	return [...][]uint64{widened(returned.Keys()), widened(r.special.Keys()), widened(r.outdated.Keys()),
 		widened(r.ill.Keys())}
 }
 
@@ -162,12 +189,12 @@ func widened[K ~uint32 | ~uint64](keys []K) []uint64 {
 
 // CutReturned takes the slots from one on out of those that wait for any node and were placed before.
 func (t *Task) CutReturned(from uint32) {
-	for t.Returned.Len() > 0 {
-		last, _ := t.Returned.GetAt(t.Returned.Len() - 1)
+	for t.returned != nil && t.returned.Len() > 0 {
+		last, _ := t.returned.GetAt(t.returned.Len() - 1)
 		if last < from {
 			return
 		}
-		t.Returned.Delete(last)
+		t.returned.Delete(last)
 	}
 }
 

@@ -40,7 +40,7 @@ func SizeOf(s *cluster.State) Size {
 //   - for each queue entry, before or after or for the sake of a command, all nodes, and itself again for what is
 //     placed meanwhile;
 //   - for each instance that may give way to its successor, all nodes;
-//   - all rows for each look at who could be preempted, of which an entry has few.
+//   - all rows for each look at what could be preempted, of which an entry has few.
 func RowsMax(before, after Size, commands int) uint64 {
 	rows, nodes, times := before.Rows+after.Rows, max(before.Nodes, after.Nodes), uint64(1+commands)
 	queued := before.Waiting + after.Waiting + times*max(before.Tasks, after.Tasks)

@@ -6,6 +6,7 @@ import (
 
 	"starling/cluster"
 	"starling/cluster/facts"
+	"starling/cluster/want"
 	"starling/cluster/workload"
 	"starling/replica/report"
 	"starling/terms"
@@ -19,11 +20,12 @@ func Job(s *cluster.State, old *workload.Job, spec *terms.Job) report.Result {
 	l := &s.Limits
 	wants, tasks := s.WantsWith(old, spec)
 	pool, all := s.PoolWants(spec), s.Wants()
+	had := want.Wants{}
 	if old != nil {
-		had := old.Most()
-		pool.Add(&had, -1)
-		all.Add(&had, -1)
+		had = old.Most()
 	}
+	pool.Add(&had, -1)
+	all.Add(&had, -1)
 	for _, check := range [...]func(*cluster.State, *workload.Job, *terms.Job) report.Result{specs, user} {
 		if r := check(s, old, spec); r.Refused() {
 			return r
@@ -53,6 +55,10 @@ func Job(s *cluster.State, old *workload.Job, spec *terms.Job) report.Result {
 	case spec.GangSize() > uint64(l.Gang):
 		return report.Refuse(facts.Exhausted, "%d instances of job %s must run together, at most %d can: lower its min_available",
 			spec.GangSize(), spec.Name, l.Gang)
+	}
+	with := wanted{pool.Instances, all.Instances, wants.Instances > had.Instances}
+	if r := share(s, spec, old == nil, with); r.Refused() {
+		return r
 	}
 	for i := range spec.Tasks {
 		if t := &spec.Tasks[i]; t.Reschedule.AttemptsMax > l.Attempts && t.Reschedule.AttemptsMax != terms.RestartsUnlimited {
@@ -93,8 +99,22 @@ func specs(s *cluster.State, old *workload.Job, spec *terms.Job) report.Result {
 		terms.Disk.Round(account.Specs.Bytes), account.Specs.Count, spec.Name, terms.Disk.Round(bytes), terms.Disk.Text(most))
 }
 
-// Sealed refuses a version that wants more or fewer of a sealed task, of which no other instances begin.
-func Sealed(j *workload.Job, spec *terms.Job) report.Result {
+// Change refuses a version in which a job is not what it was: of another type, after other jobs, with another way to
+// share its pool, or with more or fewer instances of a sealed task.
+func Change(old *workload.Job, spec *terms.Job) report.Result {
+	switch {
+	case old.Spec.Type != spec.Type:
+		return report.Refuse(facts.Conflict, "job %s has type %s, which cannot change: stop it first", spec.Name, old.Spec.Type)
+	case !slices.Equal(old.Spec.After, spec.After):
+		return report.Refuse(facts.Conflict, "what job %s comes after cannot change: stop it first", spec.Name)
+	case sharing(old.Spec, spec).Refused():
+		return sharing(old.Spec, spec)
+	}
+	return sealed(old, spec)
+}
+
+// sealed refuses a version that wants more or fewer of a sealed task, of which no other instances begin.
+func sealed(j *workload.Job, spec *terms.Job) report.Result {
 	for i := range spec.Tasks {
 		t := &spec.Tasks[i]
 		task := j.TaskIndex(t.Name)
@@ -112,12 +132,44 @@ func Sealed(j *workload.Job, spec *terms.Job) report.Result {
 
 // user refuses a new job that would run as the user that is another's own.
 func user(s *cluster.State, old *workload.Job, spec *terms.Job) report.Result {
+	if s.Rules < rules.UsersApart || old != nil {
+		return report.Result{}
+	}
 	other, shared := s.WithUserOf(spec.Name)
-	if s.Rules < rules.UsersApart || old != nil || !shared {
+	if !shared {
 		return report.Result{}
 	}
 	return report.Refuse(facts.Conflict, "job %s would run as the same user as %s, which is known: give it another name",
 		spec.Name, other)
+}
+
+// shareOfRest is how many times as many jobs and instances as are left for all pools together one of them may have. A
+// pool alone gets four fifths of all, and there is always something left for another.
+const shareOfRest = 4
+
+// share refuses a version with which its pool would have too many of the jobs, or instances, that a cluster counts.
+func share(s *cluster.State, spec *terms.Job, isNew bool, with wanted) report.Result {
+	number, found := s.PoolNumber(spec.Name.Pool())
+	if s.Rules < rules.PoolShares || !found || spec.Type == terms.Daemon {
+		return report.Result{}
+	}
+	jobs, jobsLeft := uint64(s.Account(number).Jobs), uint64(s.Limits.Jobs)-uint64(s.OpenJobs())
+	left := uint64(s.Limits.Instances) - with.all
+	switch {
+	case isNew && jobs >= shareOfRest*jobsLeft:
+		return report.Refuse(facts.Exhausted, "pool %s has %d jobs that have not ended, %d times the %d that are left for all pools, "+
+			"or more: stop some", spec.Name.Pool(), jobs, shareOfRest, jobsLeft)
+	case with.grows && with.pool > shareOfRest*left:
+		return report.Refuse(facts.Exhausted, "pool %s would have %d instances with it, more than %d times the %d that would be left "+
+			"for all pools: stop some", spec.Name.Pool(), with.pool, shareOfRest, left)
+	}
+	return report.Result{}
+}
+
+// wanted is how many instances a pool, and all, would want with a version, and whether that is more than before.
+type wanted struct {
+	pool, all uint64
+	grows     bool
 }
 
 // volumesKept counts what is kept of volumes that no instance has. Earlier rules count also what holds nothing.

@@ -56,8 +56,8 @@ type LocalTask struct {
 	Files terms.Index
 	// CheckFailure says why a check of it failed too often, "" if none did. It is ended for that.
 	CheckFailure string
-	// Unready says why a check that asks no more than whether it is ready failed too often, "" if each passes, or has not
-	// been asked often enough.
+	// Unready says why a check that asks no more than whether it is ready failed too often, "" if each passes, or has
+	// not been asked often enough.
 	Unready string
 	// Detail says more about a failure; what is too long or no UTF-8 is left out of the report.
 	Detail string
@@ -234,7 +234,7 @@ func (r *reacting) offer() {
 // takeBacksMax bounds the instances that one entry ends for slack; the rest goes with the next.
 const takeBacksMax = 64
 
-// takeBack ends an instance that has more of the node's slack than it offers: those to whom it was promised use it.
+// takeBack ends an instance that has more of the node's slack than it offers: those to which it was promised use it.
 func (r *reacting) takeBack(a *Assignment) {
 	if a.Spec.Slack() == 0 || r.s.Rules < rules.Slack || a.Phase == facts.Stopping ||
 		len(r.out.Commands) >= takeBacksMax {
@@ -301,7 +301,7 @@ func (r *reacting) allocation(a *Assignment, task *LocalTask) (news command.Repo
 	case a.Phase == facts.Stopping && task.CheckFailure == "" && r.o.Now < a.SignalAt:
 		r.askAgain(a.SignalAt)
 	case a.Phase == facts.Stopping || task.CheckFailure != "":
-		r.out.Stop = append(r.out.Stop, StopOrder{a.ID, a.Spec.StopGraceMillis})
+		r.out.Stop = append(r.out.Stop, StopOrder{a.ID, a.grace()})
 	case a.Phase != facts.Running || ready && !a.Health.Ready():
 		news.Ready = ready
 		return news, true
@@ -315,10 +315,9 @@ func (r *reacting) allocation(a *Assignment, task *LocalTask) (news command.Repo
 // few entries.
 const readyMillisMin = 1000
 
-// unready shows why a running allocation is not ready, and returns whether the value does not know it and is to be told
+// unready says why a running allocation is not ready, and returns whether the value does not know it and is to be told
 // now.
 func (r *reacting) unready(a *Assignment, task *LocalTask, news *command.Report) bool {
-	r.out.Waits = append(r.out.Waits, Wait{a.ID, "not ready: " + task.Unready})
 	if at := a.Since + readyMillisMin; a.Health.Ready() && r.o.Now < at {
 		r.askAgain(at)
 		return false
@@ -391,9 +390,18 @@ type Assignment struct {
 	Devices   []facts.DeviceUse
 	// Volumes is the set of the slot's volumes.
 	Volumes terms.VolumeSet
-	// SignalAt is when an instance in phase Stopping is sent its signal. The entry that put it there took it off all lists
-	// of addresses; until then it serves those who have read them before.
+	// SignalAt is when an instance in phase Stopping is sent its signal. The entry that put it there took it off all
+	// lists of addresses; until then it serves those who have read them before. AtOnce tells that it is killed instead.
 	SignalAt terms.Time
+	AtOnce   bool
+}
+
+// grace is how long after its signal it is killed.
+func (a *Assignment) grace() uint32 {
+	if a.AtOnce {
+		return 0
+	}
+	return a.Spec.StopGraceMillis
 }
 
 // order tells the driver to run it.
@@ -448,7 +456,7 @@ func ViewOf(s *cluster.State, self terms.PeerID) []Assignment {
 		if len(a.Spec.Volumes) > 0 {
 			a.Volumes, _, _ = s.Volumes().Of(a.ID.Slot, ref.Job)
 		}
-		if slot.Phase == facts.Stopping {
+		if a.AtOnce = slot.AtOnce(); slot.Phase == facts.Stopping && !a.AtOnce {
 			a.SignalAt = slot.Since + a.Spec.StopDelay(j.Spec.Type)
 		}
 		view = append(view, a)

@@ -77,7 +77,7 @@ const (
 	Unhealthy
 	// Updating: the job's update went on, as Reason tells.
 	Updating
-	// GaveWay: the allocation was chosen to give way, to whom and by which rule Reason tells.
+	// GaveWay: the allocation was chosen to give way, to what and by which rule Reason tells.
 	GaveWay
 	// Decided: something followed by a policy, as Reason tells.
 	Decided

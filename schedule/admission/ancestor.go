@@ -16,7 +16,7 @@ type AncestorLimits struct {
 	// left is, by pool, how much more may be held below its limit, there and below.
 	left []terms.Amounts
 	// idle is, by pool, what its static reservation keeps beside what is held and kept below it, less than 0 if that is
-	// more; cluster is what nobody holds and nothing keeps.
+	// more; cluster is what no pool holds and nothing keeps.
 	idle    []terms.Amounts
 	cluster terms.Amounts
 }

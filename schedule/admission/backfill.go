@@ -6,7 +6,7 @@ import (
 	"starling/terms"
 )
 
-// Who passes a gang that is awaited. Nothing may delay it that comes behind it, and that must be certain from what is
+// What passes a gang that is awaited. Nothing may delay it that comes behind it, and that must be certain from what is
 // known: that some units have to end before it can begin, whatever else happens; or by when enough will have ended at
 // the latest. The second is the rule of EASY: Lifka, The ANL/IBM SP scheduling system, 1995.
 

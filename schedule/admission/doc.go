@@ -2,10 +2,10 @@
 //
 // Gangs are asked in the order of their turns (see workload.QueueEntry). One that fits within all its bounds is
 // admitted, whole. For one that does not fit, the pool keeps what it needs, as it comes free, and those behind get what
-// is left beside it. So nobody who is admitted later makes a gang wait longer, whatever the one asks for and however
-// long it runs; and who needs other kinds, or less than is left over, goes past. It takes no estimate of run times.
+// is left beside it. So nothing that is admitted later makes a gang wait longer, whatever the one asks for and however
+// long it runs; and what needs other kinds, or less than is left over, goes past. It takes no estimate of run times.
 //
-// The pool keeps nothing for a gang that would not fit even if all work were done that ends by itself: nobody waits
+// The pool keeps nothing for a gang that would not fit even if all work were done that ends by itself: nothing waits
 // for what may never come. It is asked again whenever there is more.
 //
 // Besides its own bounds a leaf has an ancestor limit, what the limits of the pools above it leave. Others below those

@@ -8,7 +8,7 @@ import (
 	"starling/terms"
 )
 
-// part is one of those who share an amount.
+// part is one of those that share an amount.
 type part struct {
 	weight, most int64
 	// got is the result, fraction what was rounded off it, in parts of the sum of weights.

@@ -1,6 +1,10 @@
 package entitle
 
-import "starling/terms"
+import (
+	"slices"
+
+	"starling/terms"
+)
 
 // stage is one pouring of what a pool has into those directly below it.
 type stage uint8
@@ -38,6 +42,9 @@ func (st stage) terms(a *account, spec *terms.Pool, k terms.Kind) (weight, most 
 // divide goes down the tree, first with the entitlements, then with the slack.
 func (l *ledger) divide() {
 	for i := range l.accounts {
+		if l.accounts[i].first == 0 {
+			continue // nothing is below a leaf
+		}
 		for k := range terms.AmountCount {
 			left := l.stage(byReservation, i, k, l.accounts[i].total[k])
 			left = l.stage(byShare, i, k, left)
@@ -48,6 +55,9 @@ func (l *ledger) divide() {
 		l.fit(i)
 	}
 	for i := range l.accounts {
+		if l.accounts[i].first == 0 {
+			continue
+		}
 		for k := range terms.AmountCount {
 			if !k.Overcommitted() {
 				l.stage(slackWithin, i, k, l.accounts[i].given[k])
@@ -98,9 +108,9 @@ func (l *ledger) fit(number int) {
 	}
 }
 
-// entitlements returns the result.
-func (l *ledger) entitlements() []Entitlement {
-	all := make([]Entitlement, len(l.in.Pools))
+// entitlements returns the result, in memory that is used again.
+func (l *ledger) entitlements(all []Entitlement) []Entitlement {
+	all = slices.Grow(all[:0], len(l.in.Pools))[:len(l.in.Pools)]
 	for i := range all {
 		a, e := &l.accounts[i+1], &all[i]
 		e.Total, e.NonSlack, e.Slack = a.total, a.total, a.given

@@ -1,6 +1,10 @@
 package entitle
 
-import "starling/terms"
+import (
+	"slices"
+
+	"starling/terms"
+)
 
 // Input is all that entitlements depend on. No amount is below 0 or above terms.Unlimited.
 type Input struct {
@@ -32,7 +36,7 @@ type Entitlement struct {
 func Entitlements(in *Input) []Entitlement {
 	l := newLedger(in, nil)
 	l.divide()
-	return l.entitlements()
+	return l.entitlements(nil)
 }
 
 // ledger is the tree while it is computed. Account 0 is the root's, account i+1 that of pool i.
@@ -40,9 +44,6 @@ type ledger struct {
 	in       *Input
 	accounts []account
 	parts    []part
-	// few are the accounts of a cluster with one pool, fewParts its parts.
-	few      [2]account
-	fewParts [1]part
 	// unreserved is what no pool reserves, less what work that is never preempted holds of it.
 	unreserved terms.Amounts
 	// traces has one row for each pool, or none if nobody asked.
@@ -63,12 +64,17 @@ type account struct {
 	total, usable, given terms.Amounts
 }
 
-// newLedger goes up the tree and learns what each pool needs.
 func newLedger(in *Input, traces []Trace) *ledger {
-	l := &ledger{in: in, traces: traces}
-	if l.accounts, l.parts = l.few[:], l.fewParts[:0]; len(in.Pools) >= len(l.few) {
-		l.accounts, l.parts = make([]account, len(in.Pools)+1), make([]part, 0, len(in.Pools))
-	}
+	l := new(ledger)
+	l.reset(in, traces)
+	return l
+}
+
+// reset goes up the tree and learns what each pool needs.
+func (l *ledger) reset(in *Input, traces []Trace) {
+	*l = ledger{in: in, traces: traces, accounts: slices.Grow(l.accounts[:0], len(in.Pools)+1)[:len(in.Pools)+1],
+		parts: slices.Grow(l.parts[:0], len(in.Pools))}
+	clear(l.accounts)
 	l.unreserved = unreserved(in)
 	for i := len(in.Pools); i > 0; i-- {
 		p, a := &in.Pools[i-1], &l.accounts[i]
@@ -92,7 +98,6 @@ func newLedger(in *Input, traces []Trace) *ledger {
 			root.given[k] = min(in.Slack[k], terms.BytesMax)
 		}
 	}
-	return l
 }
 
 // unreserved returns what no pool reserves and no work holds that is never preempted.

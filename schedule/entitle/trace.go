@@ -42,7 +42,7 @@ func Traces(in *Input) []Trace {
 	traces := make([]Trace, len(in.Pools))
 	l := newLedger(in, traces)
 	l.divide()
-	for i, e := range l.entitlements() {
+	for i, e := range l.entitlements(nil) {
 		t, a := &traces[i], &l.accounts[i+1]
 		t.Entitlement, t.Claim = e, a.claim
 		for k, q := range in.Pools[i].Spec.Quotas {

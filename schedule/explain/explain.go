@@ -258,7 +258,9 @@ func (e *explainer) stopping(slots []held) Finding {
 	f := Finding{Reason: "told to end, not ended yet: " + slots[0].slot.Cause.String(), Since: earliest(slots)}
 	f.Details = wording.Lines(slots, "instances", func(h held) string {
 		line := fmt.Sprintf("%s on %s", e.name(h.index), e.s.Node(h.slot.Node).Name)
-		if spec := e.job.TaskSpecOf(e.number, h.slot.Version); spec != nil {
+		if h.slot.AtOnce() {
+			line += ": told to end at once"
+		} else if spec := e.job.TaskSpecOf(e.number, h.slot.Version); spec != nil {
 			line += ": told to end at " + wording.Clock(h.slot.Since)
 			if delay := spec.StopDelay(e.job.Spec.Type); delay > 0 {
 				line += fmt.Sprintf(", sent its signal %s later", wording.Duration(delay))

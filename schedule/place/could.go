@@ -20,7 +20,7 @@ func (q *Search) Could(d *Domain, most uint32, empty bool) (count uint32) {
 type Together struct {
 	// Empty asks what they could have if they were empty.
 	Empty bool
-	// taken is what those have for which there was room, nil if nobody else is asked about.
+	// taken is what those have for which there was room, nil if no other is asked about.
 	taken map[facts.NodeIndex]*portion
 }
 

@@ -45,7 +45,7 @@ type typical struct {
 	pieces    []*pieces
 }
 
-// pieces remembers of how much use what is left of one device of a model is to those who ask for a share; -1 is not
+// pieces remembers of how much use what is left of one device of a model is to those that ask for a share; -1 is not
 // asked.
 type pieces struct {
 	model string

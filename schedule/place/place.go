@@ -80,14 +80,19 @@ func (q *Search) pack(pages []int, want uint32) (placed uint32) {
 // packPage places up to want instances on nodes of a page that are kept for a purpose. One that was filled takes no
 // more, and the others are as they were, unless rules ask about what the task itself runs.
 func (q *Search) packPage(page int, kept terms.Purpose, want uint32) (placed uint32) {
-	for t := q.bestFit(page, kept); placed < want; {
+	nodes := q.fitting(page, kept)
+	if nodes == 0 {
+		return 0
+	}
+	var t bestFit
+	for t.begin(q, page, nodes); placed < want; {
 		n, ok := t.next()
 		if !ok {
 			return placed
 		}
 		placed += q.fill(n, want-placed)
 		if q.minds {
-			t = q.bestFit(page, kept)
+			t.begin(q, page, q.fitting(page, kept))
 		}
 	}
 	return placed
@@ -97,7 +102,8 @@ func (q *Search) packPage(page int, kept terms.Purpose, want uint32) (placed uin
 func (q *Search) firstFit(pages []int) (n facts.NodeIndex, found bool) {
 	for _, kept := range q.purposes() {
 		for _, page := range pages {
-			t := q.bestFit(page, kept)
+			var t bestFit
+			t.begin(q, page, q.fitting(page, kept))
 			if n, found = t.next(); found {
 				return n, true
 			}
@@ -106,9 +112,12 @@ func (q *Search) firstFit(pages []int) (n facts.NodeIndex, found bool) {
 	return 0, false
 }
 
+// purposes are all, in the order in which nodes that are kept for them are taken.
+var purposes = [...]terms.Purpose{terms.ExclusiveWork, terms.AnyWork, terms.DeviceWork}
+
 // purposes returns where instances may go, and where first: nodes that are kept for others come later or not at all.
 func (q *Search) purposes() []terms.Purpose {
-	all := []terms.Purpose{terms.ExclusiveWork, terms.AnyWork, terms.DeviceWork}
+	all := purposes[:]
 	switch {
 	case q.exclusive:
 		return all
@@ -153,19 +162,15 @@ type bestFit struct {
 	q     *Search
 	first facts.NodeIndex
 	nodes uint64
-	// left is what each would have left.
-	left [cluster.NodesPerPage]int64
+	// left is what each would have left, known tells that it was computed.
+	left  [cluster.NodesPerPage]int64
+	known bool
 }
 
-// bestFit returns the nodes of a page that are kept for a purpose and have the resources.
-func (q *Search) bestFit(page int, kept terms.Purpose) bestFit {
-	t := bestFit{q: q, first: facts.NodeIndex(page * cluster.NodesPerPage), nodes: q.fitting(page, kept)}
-	q.s.Visit(bits.OnesCount64(t.nodes))
-	for nodes := t.nodes; nodes != 0; nodes &= nodes - 1 {
-		i := bits.TrailingZeros64(nodes)
-		t.left[i] = q.left(t.first + facts.NodeIndex(i))
-	}
-	return t
+// begin takes nodes of a page that have the resources.
+func (t *bestFit) begin(q *Search, page int, nodes uint64) {
+	t.q, t.first, t.nodes, t.known = q, facts.NodeIndex(page*cluster.NodesPerPage), nodes, false
+	q.s.Visit(bits.OnesCount64(nodes))
 }
 
 // next takes out the node that is left the least room on, of those that can run an instance.
@@ -173,10 +178,15 @@ func (t *bestFit) next() (n facts.NodeIndex, ok bool) {
 	for t.nodes != 0 {
 		least := bits.TrailingZeros64(t.nodes)
 		for nodes := t.nodes; nodes != 0; nodes &= nodes - 1 {
-			if i := bits.TrailingZeros64(nodes); t.left[i] < t.left[least] {
+			i := bits.TrailingZeros64(nodes)
+			if !t.known {
+				t.left[i] = t.q.left(t.first + facts.NodeIndex(i))
+			}
+			if t.left[i] < t.left[least] {
 				least = i
 			}
 		}
+		t.known = true
 		t.nodes &^= 1 << least
 		if n = t.first + facts.NodeIndex(least); t.q.simple || t.q.able(n) {
 			return n, true

@@ -46,16 +46,29 @@ type Search struct {
 
 // NewSearch looks for nodes for a task as it is in its newest version.
 func NewSearch(s *cluster.State, key facts.TaskKey, visit Visit) *Search {
+	return new(Search).Again(s, key, visit)
+}
+
+// Again is NewSearch in the memory of a search that is over.
+func (q *Search) Again(s *cluster.State, key facts.TaskKey, visit Visit) *Search {
 	id, task := key.Split()
 	j := s.Job(id)
-	return SearchFor(s, key, j.TaskSpecOf(task, j.Version), visit)
+	*q = Search{s: s, key: key, Spec: j.TaskSpecOf(task, j.Version), visit: visit}
+	q.begin()
+	return q
 }
 
 // SearchFor looks for nodes for a task as it is in some version.
 func SearchFor(s *cluster.State, key facts.TaskKey, spec *terms.Task, visit Visit) *Search {
 	q := &Search{s: s, key: key, Spec: spec, visit: visit}
-	if spec == nil {
-		return q // the version has no such task
+	q.begin()
+	return q
+}
+
+// begin looks at what the task asks for.
+func (q *Search) begin() {
+	if q.Spec == nil {
+		return // the version has no such task
 	}
 	q.simple = len(q.Spec.Constraints)+len(q.Spec.Devices)+len(q.Spec.Ports) == 0 && q.Spec.PerNodeMax == 0
 	for i := range q.Spec.Constraints {
@@ -63,7 +76,6 @@ func SearchFor(s *cluster.State, key facts.TaskKey, spec *terms.Task, visit Visi
 		q.Spec.Constraints[i].EachLeaf(q.mind)
 	}
 	q.locate()
-	return q
 }
 
 // Within bounds the search by what the spots leave the task.

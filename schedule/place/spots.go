@@ -24,7 +24,7 @@ func (s Spots) of(key facts.TaskKey) *Spot {
 	return s[facts.KeyOf(id, task)]
 }
 
-// Bound lets none of a task go anywhere, but for whom is allowed later.
+// Bound lets none of a task go anywhere, but for what is allowed later.
 func (s Spots) Bound(key facts.TaskKey, groups *share.NodeGroups) {
 	s[key] = &Spot{groups, make([]uint32, groups.Groups())}
 }

@@ -33,8 +33,8 @@ type group struct {
 	// instances of the task run there.
 	instances uint32
 	nodes     []candidate
-	// rest are the pages of nodes with its value, of which those from next on have not been looked at for the purpose at
-	// an order.
+	// rest are the pages of nodes with its value, of which those from next on have not been looked at for the purpose
+	// at an order.
 	rest        []division.Page
 	next, order int
 }
@@ -205,7 +205,7 @@ func (q *Search) candidates(pages []int) []candidate {
 	return heap
 }
 
-// instanceRank is what one instance more counts in the class of a spread's candidate, above whom the node is kept for.
+// instanceRank is what one instance more counts in the class of a spread's candidate, above what the node is kept for.
 const instanceRank = 1 << 8
 
 // rank gives a candidate its score.

@@ -36,7 +36,7 @@ func Succeed(s *cluster.State, r facts.SlotRef, elsewhere bool) (trial *cluster.
 	return trial, found
 }
 
-// Predecessor is an instance whose room is its successor's before anybody else's.
+// Predecessor is an instance whose room is its successor's before any other's.
 type Predecessor struct {
 	Slot facts.SlotRef
 	Node facts.NodeIndex

@@ -8,8 +8,8 @@ import (
 	"starling/terms"
 )
 
-// Choose returns who gives way so that what is wanted can run, and false if nothing lets it run. If it fits as it is,
-// nobody does.
+// Choose returns what gives way so that what is wanted can run, and false if nothing lets it run. If it fits as it is,
+// nothing does.
 func Choose(in *Input) (Plan, bool) {
 	c := newChoice(in)
 	for _, want := range c.hardestFirst() {
@@ -65,15 +65,15 @@ type choice struct {
 	// rules allow to end the victims, 0 does not. Gone are those that have been chosen, singly or with their gang.
 	rules []Rule
 	gone  []bool
-	// makesRoom tells who makes room in the pool.
+	// makesRoom tells what makes room in the pool.
 	makesRoom []bool
 	gangs     []gang
 	nodes     []node
 	// at is the position of each node by its index, from 1; sites are the positions of the victims' nodes, -1 for none.
 	at    []int32
 	sites []int32
-	// lists are of the pages that were not read at first; isUnread are those that are not yet, by number. Awaiting are the
-	// victims on the others.
+	// lists are of the pages that were not read at first; isUnread are those that are not yet, by number. Awaiting are
+	// the victims on the others.
 	lists    [3]list
 	isUnread []bool
 	awaiting []int32
@@ -81,15 +81,15 @@ type choice struct {
 	singles, broken []int32
 	// slack tells that the pool is out of room that comes free if something revocable goes.
 	slack bool
-	// own are those who make room in the pool, least valuable first, listed that they are there; from is where to look for
-	// one that has something of a kind.
+	// own are those that make room in the pool, least valuable first, listed that they are there; from is where to look
+	// for one that has something of a kind.
 	own    []int32
 	listed bool
 	from   [terms.AmountCount]int
 	// breaks tells that gangs may be broken now.
 	breaks bool
-	// queues are the nodes that may be taken for the next instance: all, and those where only the pool's own victims go.
-	// Split tells that the second one is in use, want is for which of the wants.
+	// queues are the nodes that may be taken for the next instance: all, and those where only the pool's own victims
+	// go. Split tells that the second one is in use, want is for which of the wants.
 	queues [2]queue
 	split  bool
 	want   int
@@ -107,7 +107,7 @@ type node struct {
 	// victims are those that may be ended here.
 	victims []int32
 	sorted  bool
-	// taken tells that somebody has or had a seat here or was chosen here; rank is its place among those.
+	// taken tells that an instance has or had a seat here or was chosen here; rank is its place among those.
 	taken bool
 	rank  int32
 	// seats and limits are by want.

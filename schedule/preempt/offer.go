@@ -7,7 +7,7 @@ import (
 	"starling/terms"
 )
 
-// offer is who would have to go on a node for one instance more.
+// offer is what would have to go on a node for one instance more.
 type offer struct {
 	// short is what is still missing.
 	short   terms.Amounts
@@ -16,11 +16,11 @@ type offer struct {
 	// added is what each of the broken gangs brings on this node.
 	added []terms.Amounts
 	cost  cost
-	// limited tells that somebody could not go because others had gone.
+	// limited tells that a victim could not go because others had gone.
 	limited bool
 }
 
-// cost is what an instance more on a node costs: the most valuable of those who go, and how many go.
+// cost is what an instance more on a node costs: the most valuable of those that go, and how many go.
 type cost struct {
 	worst value
 	count int
@@ -46,7 +46,7 @@ func (a *cost) order(b *cost) int {
 	return b.slot.Compare(a.slot)
 }
 
-// include adds somebody who is worth no more than those before him.
+// include adds a victim that is worth no more than those before it.
 func (a *cost) include(worth value, count int, slot facts.SlotRef) {
 	if a.count == 0 {
 		a.worst, a.slot = worth, slot
@@ -100,7 +100,7 @@ func (c *choice) collect(victims []int32, own bool) bool {
 	return c.offer.covered()
 }
 
-// collectOne lets the first victim go who is enough, if there is one: those who went before may have kept him back.
+// collectOne lets the first victim go that is enough, if there is one: those that went before may have kept it back.
 func (c *choice) collectOne(victims []int32, own bool) bool {
 	o, before := &c.offer, slices.Clone(c.offer.singles)
 	for _, i := range before {
@@ -168,7 +168,7 @@ func (c *choice) collectGangs(victims []int32, own bool) bool {
 	return o.covered()
 }
 
-// trim keeps those, most valuable first, without whom nothing is missing either, and sums up the cost.
+// trim keeps those, most valuable first, without which nothing is missing either, and sums up the cost.
 func (c *choice) trim() {
 	o := &c.offer
 	for at := len(o.broken) - 1; at >= 0; at-- {
@@ -194,13 +194,13 @@ func (c *choice) trim() {
 				continue
 			}
 		}
-		// He is not needed, or goes with his gang.
+		// It is not needed, or goes with its gang.
 		c.putBack(i)
 		o.singles = slices.Delete(o.singles, at, at+1)
 	}
 }
 
-// accept lets those go whom the offer names.
+// accept lets those go that the offer names.
 func (c *choice) accept() {
 	for _, i := range c.offer.singles {
 		c.end(i)

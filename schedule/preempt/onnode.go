@@ -6,8 +6,8 @@ import (
 	"starling/terms"
 )
 
-// OnNode returns who gives way to one instance of the first want, which can run only on the first node: of all who
-// could, those without whom it does not fit, least valuable first; nobody if it fits as it is, or not even with all of
+// OnNode returns what gives way to one instance of the first want, which can run only on the first node: of all that
+// could, those without which it does not fit, least valuable first; none if it fits as it is, or not even with all of
 // them gone. Amounts are counted here; fits, unless nil, says of a plan whether the rest would do. Members of gangs are
 // spared before all others; if a gang breaks all of it goes, wherever it runs.
 func OnNode(in *Input, fits func(*Plan) bool) Plan {
@@ -43,7 +43,7 @@ type onNode struct {
 	// local are those on the node, most valuable first.
 	local []int
 	gone  []bool
-	// room is what the node has left without those who are gone.
+	// room is what the node has left without those that are gone.
 	room terms.Amounts
 }
 
@@ -59,7 +59,7 @@ func (c *onNode) mark(i int, goes bool) {
 	c.gone[i] = goes
 }
 
-// plan is that of all who are gone.
+// plan is that of all that are gone.
 func (c *onNode) plan() Plan {
 	plan := Plan{Seats: []Seat{{Node: c.in.Nodes[0].Index, Count: 1}}}
 	for i, gone := range c.gone {
@@ -70,7 +70,7 @@ func (c *onNode) plan() Plan {
 	return plan
 }
 
-// does tells whether the instance fits without those who are gone.
+// does tells whether the instance fits without those that are gone.
 func (c *onNode) does() bool {
 	if !fits(&c.in.Wants[0].Need, &c.room) {
 		return false
@@ -82,13 +82,13 @@ func (c *onNode) does() bool {
 	return c.fits(&plan)
 }
 
-// spare keeps the members of a gang without whom it fits as well.
+// spare keeps the members of a gang without which it fits as well.
 func (c *onNode) spare(gang int) {
 	c.spareOf(slices.DeleteFunc(slices.Clone(c.local), func(i int) bool { return c.in.Victims[i].Gang != gang }))
 }
 
-// spareOf keeps, in their order, those without whom it fits as well. All at once are tried first, and then each half:
-// who must go are mostly few, and a try is a copy of the value of its own.
+// spareOf keeps, in their order, those without which it fits as well. All at once are tried first, and then each half:
+// those that must go are mostly few, and a try is a copy of the value of its own.
 func (c *onNode) spareOf(some []int) {
 	for _, i := range some {
 		c.mark(i, false)

@@ -9,7 +9,7 @@ import (
 type value struct {
 	// rank is made of the class, the stage and the priority; a gang that breaks is worth more than anything else.
 	rank uint64
-	// age counts back from the start: who started last is worth least.
+	// age counts back from the start: what started last is worth least.
 	age int64
 }
 

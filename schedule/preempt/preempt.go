@@ -8,7 +8,8 @@ import (
 
 // Input is all that the choice depends on. The order of nodes and victims does not matter.
 type Input struct {
-	// Wants are needed together, as a gang. With Partial there is one, and as many of its instances as can run are wanted.
+	// Wants are needed together, as a gang. With Partial there is one, and as many of its instances as can run are
+	// wanted.
 	Wants   []Want
 	Partial bool
 	// Pool, Revocable and Priority are those of the job that wants room.
@@ -19,8 +20,8 @@ type Input struct {
 	// more already. What is wanted beyond it must come free from victims of the same pool and class. Kinds that are not
 	// wanted do not matter.
 	Room terms.Amounts
-	// Subtree are the pools that share the room, if it is bounded by the limit of one above: then victims of any of them
-	// make room.
+	// Subtree are the pools that share the room, if it is bounded by the limit of one above: then victims of any of
+	// them make room.
 	Subtree Subtree
 	// Over is, by pool, what it holds above its entitlement, of the class of the wanted work. Others than the own pool
 	// give way only as long as some of that is left in a kind that is wanted.
@@ -88,7 +89,7 @@ type Gang struct {
 	Surplus []uint32
 }
 
-// Plan is who gives way, and where what is wanted can run then.
+// Plan is what gives way, and where what is wanted can run then.
 type Plan struct {
 	// Victims are in the order in which they are chosen: the first are the least valuable.
 	Victims []Chosen
@@ -116,7 +117,7 @@ const (
 	ByShare
 	// ByTaskShare is because its task gets fewer of those of its job.
 	ByTaskShare
-	// ByPlace is because the counts of virtual peers are only met if somebody else has the one it has.
+	// ByPlace is because the counts of virtual peers are only met if another has the one it has.
 	ByPlace
 	// ByDaemon is because a daemon that has an instance on every node needs the room on this one.
 	ByDaemon

@@ -42,8 +42,8 @@ func (c *choice) fill(q *queue, want int, own bool) (most int64) {
 	return most
 }
 
-// entryOf returns a node with a lower bound of what an instance more costs on it, and how many it can run if all go who
-// may.
+// entryOf returns a node with a lower bound of what an instance more costs on it, and how many it can run if all go
+// that may.
 func (c *choice) entryOf(at int32, want int, own bool) (e entry, count int64) {
 	n, most, least := &c.nodes[at], c.nodes[at].free, cost{}
 	for _, i := range n.victims {
@@ -98,7 +98,7 @@ func (c *choice) cheapest(kind, want int) (int32, bool) {
 	}
 }
 
-// cheapened enters a node again that somebody left.
+// cheapened enters a node again that a victim left.
 func (c *choice) cheapened(at int32) {
 	for i := range c.queues {
 		c.push(&c.queues[i], entry{node: at})

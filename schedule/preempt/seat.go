@@ -2,7 +2,7 @@ package preempt
 
 import "starling/terms"
 
-// The queues: of all nodes, and of those where nobody goes or only those who make room in the pool. So are the lists of
+// The queues: of all nodes, and of those where nothing goes or only what makes room in the pool. So are the lists of
 // pages, and one has all of them.
 const (
 	anyone = iota
@@ -41,7 +41,7 @@ func (c *choice) seat(want int, most uint32) (seated uint32) {
 	return seated
 }
 
-// seatSome finds room for one instance, or for several where nobody has to go. If the pool is out of room, who makes
+// seatSome finds room for one instance, or for several where nothing has to go. If the pool is out of room, what makes
 // some has to go anyway: that is the first to make room on the machines as well.
 func (c *choice) seatSome(want int, most uint32) uint32 {
 	need, singles, broken := &c.in.Wants[want].Need, len(c.singles), len(c.broken)
@@ -83,7 +83,7 @@ func (c *choice) seatSome(want int, most uint32) uint32 {
 	return count
 }
 
-// reopen enters the node of one who goes again, unless it has been.
+// reopen enters the node of one that goes again, unless it has been.
 func (c *choice) reopen(i, entered int32) {
 	if at := c.sites[i]; at >= 0 && at != entered {
 		c.cheapened(at)
@@ -149,7 +149,7 @@ func (c *choice) lacking() (short terms.Amounts) {
 	return short
 }
 
-// relieve lets those go who make room in the pool, wherever they are, until it holds no more than it may. It returns
+// relieve lets those go that make room in the pool, wherever they are, until it holds no more than it may. It returns
 // false if that cannot be.
 func (c *choice) relieve() bool {
 	for {
@@ -174,7 +174,7 @@ func (c *choice) relieve() bool {
 	}
 }
 
-// nextOwn returns the least valuable of the pool's victims that has something of what is short. Nobody who was passed
+// nextOwn returns the least valuable of the pool's victims that has something of what is short. None that was passed
 // over comes into question again but by undo.
 func (c *choice) nextOwn(short *terms.Amounts) (int32, bool) {
 	for {

@@ -7,7 +7,7 @@ import (
 )
 
 // Shed returns which victims bring down what is held by so much, in their order: those that are revocable the slack,
-// the others the rest. One goes only if it brings down what is still left to go; nobody else is asked for.
+// the others the rest. One goes only if it brings down what is still left to go; no other is asked for.
 func Shed(victims []Victim, slack, nonSlack terms.Amounts) []int {
 	order := make([]int, len(victims))
 	for i := range order {

@@ -65,8 +65,8 @@ func (c *choice) more(n *node, want int) int64 {
 	return int64(need.Times(&n.free, c.seatsLeft(n, want)))
 }
 
-// spare keeps those, most valuable first, without whom what is wanted can run as well. What came later may have made
-// those who were chosen first superfluous.
+// spare keeps those, most valuable first, without which what is wanted can run as well. What came later may have made
+// those that were chosen first superfluous.
 func (c *choice) spare() {
 	if len(c.singles)+len(c.broken) == 0 {
 		return

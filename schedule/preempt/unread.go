@@ -14,8 +14,8 @@ type Unread interface {
 	Pages() []int
 	// PageOf returns the number of the page of a node.
 	PageOf(facts.NodeIndex) int
-	// EachLeast visits, for each pool, class and priority on a page, one before which none of them there goes: its stage,
-	// its start and its slot count.
+	// EachLeast visits, for each pool, class and priority on a page, one before which none of them there goes: its
+	// stage, its start and its slot count.
 	EachLeast(page int, visit func(*Victim))
 	// EachFitting visits nodes of a page, among them all that have so much left.
 	EachFitting(page int, need *terms.Amounts, visit func(*Node))
@@ -23,7 +23,7 @@ type Unread interface {
 	Read(page int, in *Input)
 }
 
-// unread is a page with a bound of what an instance costs there if somebody goes of a pool, by a rule.
+// unread is a page with a bound of what an instance costs there if a victim of a pool goes, by a rule.
 type unread struct {
 	number int
 	bound  cost
@@ -41,7 +41,7 @@ type list struct {
 // awaited is the site of a victim whose node is on a page that was not read.
 const awaited = -2
 
-// readBounds orders the pages that were not read by what may go there: anyone, or who makes room in the pool.
+// readBounds orders the pages that were not read by what may go there: any, or what makes room in the pool.
 func (c *choice) readBounds() {
 	if c.in.Unread == nil {
 		return
@@ -83,7 +83,7 @@ func (c *choice) next(which int) *unread {
 	return l.at(l.first)
 }
 
-// cheapestUnread returns the page of a list where somebody may go for the least, nil for none.
+// cheapestUnread returns the page of a list where a victim may go for the least, nil for none.
 func (c *choice) cheapestUnread(which int) *unread {
 	l, each := &c.lists[which], ofAll()
 	for l.live = max(l.live, l.first); l.live < len(l.pages); l.live++ {

@@ -77,7 +77,7 @@ func (g *NodeGroups) ask(t *terms.Task) int {
 	})
 }
 
-// group groups the nodes. Those of a class are alike, unless somebody asks for a node by its name or for several
+// group groups the nodes. Those of a class are alike, unless a task asks for a node by its name or for several
 // devices.
 func (g *NodeGroups) group() {
 	named := slices.ContainsFunc(g.asks, func(a ask) bool {

@@ -86,6 +86,8 @@ func (p *press) leaf(v reflect.Value) {
 		p.word(uint64(v.Int()))
 	case v.CanUint():
 		p.word(v.Uint())
+	case v.Kind() == reflect.Map && v.IsNil():
+		p.word(3)
 	case v.Kind() == reflect.Func:
 		p.word(uint64(v.Pointer()))
 	case v.Kind() == reflect.String:

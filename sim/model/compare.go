@@ -34,12 +34,9 @@ func (m *Model) Differences(s *cluster.State, outcome *report.Outcome) []string 
 	c.nodes()
 	c.pools()
 	c.found = append(c.found, m.known.Differences(s.Registry(), s.Time)...)
-	if len(m.requests) > 0 {
-		last := m.requests[len(m.requests)-1]
-		known, ok := s.RequestOf(last.id)
-		same(c, about{last.id, "memory of request"}, ok && (known.Refusal.Code != facts.OK) == last.refused, true)
-		_, ok = s.RequestOf(m.requests[0].id)
-		same(c, about{m.requests[0].id, "memory of request"}, ok, true)
+	for _, r := range m.requests {
+		known, ok := s.RequestOf(r.ID)
+		same(c, about{r.ID, "memory of request"}, ok && (known.Refusal.Code != facts.OK) == r.Refused, true)
 	}
 	return c.found
 }

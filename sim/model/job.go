@@ -426,7 +426,7 @@ func (m *Model) onJob(name terms.JobName, against uint32, act func(*Job) bool) b
 	switch {
 	case j == nil || j.finished != 0 || against != 0 && against != j.version():
 		return false
-	case j.stop:
+	case j.stop && !reading.Now(m.obeyed):
 		return true
 	}
 	return act(j)
@@ -434,6 +434,9 @@ func (m *Model) onJob(name terms.JobName, against uint32, act func(*Job) bool) b
 
 // kill ends a job: what waits is dropped, what runs is to stop, and what may run out of reach is waited for.
 func (m *Model) kill(j *Job) bool {
+	if j.stop {
+		return true
+	}
 	j.stop, j.changed = true, m.index
 	cause := map[facts.PolicyOutcome]facts.Cause{
 		facts.NoOutcome: facts.ByJob, facts.Terminated: facts.ByTermination, facts.Completed: facts.ByCompletion,
@@ -467,6 +470,16 @@ func (m *Model) kill(j *Job) bool {
 	}
 	m.endUpdate(j)
 	m.finish(j) // whatever else is due of it
+	return true
+}
+
+// hurry lets what is being stopped of a job end at once.
+func (m *Model) hurry(j *Job, which func(*seat) bool) bool {
+	j.each(func(s *seat) {
+		if s.Phase == facts.Stopping && which(s) {
+			s.Since = 0
+		}
+	})
 	return true
 }
 
@@ -538,25 +551,24 @@ func (m *Model) restart(j *Job, name terms.TaskName) bool {
 }
 
 func (m *Model) endAllocation(j *Job, c *command.EndAllocation) bool {
-	for _, t := range j.tasks {
-		if t.name != c.Slot.Task || int(c.Slot.Index) >= len(t.slots) {
-			continue
-		}
-		s := t.slots[c.Slot.Index].ordered(c.Order)
-		if s == nil || s.Phase.Final() || s.Phase == facts.Stopping || s.Phase == facts.Unknown ||
-			s.Phase == facts.Waiting && (!c.WithoutVolumes || s.spec() == nil) {
-			return false
-		}
-		cause := map[bool]facts.Cause{true: facts.ByMove, false: facts.ByRestart}[c.Elsewhere]
-		if c.WithoutVolumes && (!t.tied(s.spec()) || j.newest().Type == terms.Daemon) {
-			return false
-		} else if c.WithoutVolumes {
-			cause = facts.ByRelease
-		}
-		m.stop(s, cause)
-		return true
+	at := slices.IndexFunc(j.tasks, func(t *task) bool { return t.name == c.Slot.Task })
+	if at < 0 || int(c.Slot.Index) >= len(j.tasks[at].slots) {
+		return false
 	}
-	return false
+	t := j.tasks[at]
+	s := t.slots[c.Slot.Index].ordered(c.Order)
+	switch {
+	case s == nil || s.Phase.Final() || s.Phase == facts.Unknown || s.Phase == facts.Waiting && s.spec() == nil,
+		!c.WithoutVolumes && s.Phase == facts.Waiting, s.Phase == facts.Stopping && (!c.Now || c.WithoutVolumes),
+		c.WithoutVolumes && (!t.tied(s.spec()) || j.newest().Type == terms.Daemon):
+		return false
+	case s.Phase == facts.Stopping:
+	case c.WithoutVolumes:
+		m.stop(s, facts.ByRelease)
+	default:
+		m.stop(s, map[bool]facts.Cause{true: facts.ByMove, false: facts.ByRestart}[c.Elsewhere])
+	}
+	return !c.Now || m.hurry(j, func(one *seat) bool { return one == s })
 }
 
 // ordered returns the seat with the allocation of an order, nil if none has it. An empty seat may have kept the order

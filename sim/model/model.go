@@ -69,7 +69,7 @@ type Model struct {
 	known   *known.Twin
 	volumes *keeping.Twin
 	// requests are the remembered ones, oldest first.
-	requests []request
+	requests []keeping.Request
 	obeyed   command.Command
 	// dropped and refused tell what the last entry came to.
 	dropped bool
@@ -99,11 +99,6 @@ type allocation struct {
 func (m *Model) Told(r facts.SlotRef, order terms.Index) facts.Cause {
 	r.Seat = facts.MainSeat
 	return m.told[allocation{r, order}]
-}
-
-type request struct {
-	id      string
-	refused bool
 }
 
 // New returns the value before the first entry, under the given limits.
@@ -205,61 +200,52 @@ func (m *Model) obey(writer terms.PeerID, c command.Command) bool {
 
 // ask applies what a user asked for.
 func (m *Model) ask(writer terms.PeerID, c command.Command) bool {
+	return m.once(known.RequestOf(c), func() bool { return m.act(writer, c) })
+}
+
+func (m *Model) act(writer terms.PeerID, c command.Command) bool {
 	switch c := c.(type) {
 	case *command.SubmitJob:
-		return m.once(c.RequestID, func() bool { return m.submit(c.Against, &c.Spec) })
+		return m.submit(c.Against, &c.Spec)
 	case *command.KillJob:
-		return m.once(c.RequestID, func() bool { return m.onJob(c.Job, c.Against, m.kill) })
+		return m.onJob(c.Job, c.Against, func(j *Job) bool {
+			return m.kill(j) && (!c.Now || m.hurry(j, func(*seat) bool { return true }))
+		})
 	case *command.SteerUpdate:
-		return m.once(c.RequestID, func() bool {
-			return m.onJob(c.Job, 0, func(j *Job) bool { return m.steer(j, c.Version, c.Steering) })
-		})
+		return m.onJob(c.Job, 0, func(j *Job) bool { return m.steer(j, c.Version, c.Steering) })
 	case *command.RevertJob:
-		return m.once(c.RequestID, func() bool {
-			return m.onJob(c.Job, c.Against, func(j *Job) bool { return m.revert(j, c.To) })
-		})
+		return m.onJob(c.Job, c.Against, func(j *Job) bool { return m.revert(j, c.To) })
 	case *command.RestartJob:
-		return m.once(c.RequestID, func() bool {
-			return m.onJob(c.Job, c.Against, func(j *Job) bool { return m.restart(j, c.Task) })
-		})
+		return m.onJob(c.Job, c.Against, func(j *Job) bool { return m.restart(j, c.Task) })
 	case *command.SuspendJob:
-		return m.once(c.RequestID, func() bool {
-			return m.onJob(c.Job, c.Against, func(j *Job) bool { return m.suspend(j, !c.Resume) })
-		})
+		return m.onJob(c.Job, c.Against, func(j *Job) bool { return m.suspend(j, !c.Resume) })
 	case *command.SealTask:
-		return m.once(c.RequestID, func() bool {
-			return m.onJob(c.Slot.Job, 0, func(j *Job) bool { return m.seal(j, c) })
-		})
+		return m.onJob(c.Slot.Job, 0, func(j *Job) bool { return m.seal(j, c) })
 	case *command.EndAllocation:
-		return m.once(c.RequestID, func() bool {
-			return m.onJob(c.Slot.Job, 0, func(j *Job) bool { return m.endAllocation(j, c) })
-		})
+		return m.onJob(c.Slot.Job, 0, func(j *Job) bool { return m.endAllocation(j, c) })
 	case *command.RemoveVolumes:
-		return m.once(c.RequestID, func() bool { return m.removeVolumes(c.Volumes) })
+		return m.removeVolumes(c.Volumes)
 	case *command.MoveVolumes:
-		return m.once(c.RequestID, func() bool { return m.moveVolumes(writer, c) })
+		return m.moveVolumes(writer, c)
 	case *command.DrainNode:
-		return m.once(c.RequestID, func() bool { return m.drainNode(c) })
+		return m.drainNode(c)
 	case *command.ChangePools:
-		return m.once(c.RequestID, func() bool { return m.changePools(c) })
-	case *command.PassTime:
-		return m.once(c.RequestID, func() bool { m.time += terms.Time(c.Millis); return true })
+		return m.changePools(c)
 	}
-	return m.askAccess(writer, c)
+	return m.actAccess(writer, c)
 }
 
 // once answers a repeated request as the first.
 func (m *Model) once(id string, act func() bool) bool {
 	id = command.RequestKey(m.rules, m.obeyed, id)
 	for _, r := range m.requests {
-		if id != "" && r.id == id {
-			return !r.refused
+		if id != "" && r.ID == id {
+			return !r.Refused
 		}
 	}
 	ok := act()
 	if id != "" {
-		m.requests = append(m.requests, request{id, !ok})
-		m.requests = m.requests[max(0, len(m.requests)-int(m.limits.Requests)):]
+		m.requests = keeping.Remember(m.rules, append(m.requests, keeping.Request{ID: id, Refused: !ok}), m.limits.Requests)
 	}
 	return ok
 }
@@ -397,16 +383,6 @@ func (m *Model) forget(j *Job) {
 	m.ended = slices.DeleteFunc(m.ended, func(one *Job) bool { return one == j })
 }
 
-// OrderOf returns the order of the present allocation of a slot, 0 if there is none.
-func (m *Model) OrderOf(r facts.SlotRef) terms.Index {
-	for _, j := range m.Jobs {
-		if j.ID == r.Job && int(r.Task) < len(j.tasks) && int(r.Index) < len(j.tasks[r.Task].slots) {
-			return j.tasks[r.Task].slots[r.Index].main().Order
-		}
-	}
-	return 0
-}
-
 // Seat is one allocation as it stands in the value, for who wants to write news of it.
 type Seat struct {
 	Ref facts.SlotRef
@@ -423,16 +399,4 @@ func (m *Model) Seats() (all []Seat) {
 		})
 	}
 	return all
-}
-
-// SpecOf returns the newest version of a job, nil if there is no such job, and its number, 0 if it has ended.
-func (m *Model) SpecOf(name terms.JobName) (*terms.Job, uint32) {
-	j := m.jobOf(name)
-	switch {
-	case j == nil:
-		return nil, 0
-	case j.finished != 0:
-		return j.newest(), 0
-	}
-	return j.newest(), j.version()
 }

@@ -186,10 +186,21 @@ func (m *Model) beyond(j *Job, spec *terms.Job) bool {
 	}
 	home := spec.Name.Pool()
 	kept, _ := m.keptOf(spec.Name)
-	return m.volumes.Exceeds(kept, spec, m.account(home).Specs, m.pools[m.poolNumber(home)].SpecBytesMost()) ||
-		len(all) > int(l.Tasks) || reading.AsksTooMuch(l, spec) || j == nil && open >= int(l.Jobs) ||
+	crowded := reading.Crowded{Rules: m.rules, Spec: spec, Old: j.had(), New: j == nil,
+		Jobs: int(m.account(home).Jobs), JobsLeft: int(l.Jobs) - open}
+	return crowded.Is(own.Instances, pool.Instances, uint64(l.Instances)-total.Instances) ||
+		m.volumes.Exceeds(kept, spec, m.account(home).Specs, m.pools[m.poolNumber(home)].SpecBytesMost()) ||
+		len(all) > int(l.Tasks) || reading.AsksTooMuch(l, spec) ||
 		own.Instances > uint64(l.JobInstances) || total.Instances > uint64(l.Instances) ||
 		own.Exceeds(l.JobAmount) || pool.Exceeds(l.PoolAmount) || total.Exceeds(l.ClusterAmount)
+}
+
+// had is how many instances a job has wanted at most; there may be none yet.
+func (j *Job) had() uint64 {
+	if j == nil {
+		return 0
+	}
+	return j.wants().Instances
 }
 
 // offersTooMuch tells whether all nodes would offer more than the limit if one offered that.

@@ -15,6 +15,7 @@ import (
 	"starling/terms"
 	"starling/terms/constraint"
 	"starling/terms/lifecycle"
+	"starling/terms/rules"
 )
 
 // A simulated program is told by its command how many milliseconds it takes, 0 for ever, and how it fares.
@@ -75,7 +76,8 @@ func (d *Drawer) Wish(s *cluster.State, name terms.JobName) command.Command {
 	}
 	switch d.IntN(9) {
 	case 0:
-		return &command.KillJob{RequestID: request, Job: name, Against: seen * uint32(d.IntN(2))}
+		return &command.KillJob{RequestID: request, Job: name, Against: seen * uint32(d.IntN(2)),
+			Now: s.Index%3 == 0 && s.Rules >= rules.EndNow} // drawn without the generator: kept histories go on as they did
 	case 1, 2:
 		return &command.SteerUpdate{RequestID: request, Job: name, Version: j.Update.To,
 			Steering: command.Steering(d.between(1, 5))}
@@ -136,7 +138,8 @@ func (d *Drawer) end(s *cluster.State, j *workload.Job) command.Command {
 	}
 	return &command.EndAllocation{
 		RequestID: d.RequestID(), Slot: s.NameOf(r), Order: slot.Order, Elsewhere: d.IntN(2) == 0,
-		WithoutVolumes: slot.Order%3 == 0, // drawn without the generator: histories that were kept go on as they did
+		// Drawn without the generator: histories that were kept go on as they did.
+		Now: s.Index%3 == 0 && s.Rules >= rules.EndNow, WithoutVolumes: slot.Order%3 == 0,
 	}
 }
 

@@ -86,6 +86,23 @@ func (s Subject) String() string {
 	return "a client without a certificate"
 }
 
+// Asker returns who has asked for something from a text that ends with who it was, as String writes it. Instances count
+// as one; "" is anybody whom the text does not name.
+func Asker(text string) string {
+	words := strings.Fields(text)
+	if len(words) < 2 {
+		return ""
+	}
+	kind, name := words[len(words)-2], words[len(words)-1]
+	switch kind {
+	case "node", "user":
+		return kind + " " + name
+	case "instance":
+		return kind
+	}
+	return ""
+}
+
 // NameProblem says why nobody can be called so, "" if one can.
 func NameProblem(name string) string {
 	const letters, marks = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789", "._@-"

@@ -8,6 +8,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"math/bits"
 	"unicode/utf8"
 
 	"starling/terms/rules"
@@ -21,6 +22,9 @@ type Coder struct {
 	// Version is that of what is coded: what a field was added by.
 	Version uint16
 	Data    []byte
+	// measures tells that nothing is written: what is coded takes size bytes, and some tells that any of them is not zero.
+	measures, some bool
+	size           int
 	// Failure is the first thing wrong with what is read.
 	Failure string
 }
@@ -38,7 +42,12 @@ func (c *Coder) Fail(format string, args ...any) {
 
 // Number codes a number of at most most.
 func (c *Coder) Number(v *uint64, most uint64) {
-	if c.Writing {
+	switch {
+	case c.measures:
+		c.size += (bits.Len64(*v|1) + 6) / 7 // a byte for 7 bits
+		c.some = c.some || *v != 0
+		return
+	case c.Writing:
 		c.Data = binary.AppendUvarint(c.Data, *v)
 		return
 	}
@@ -100,6 +109,8 @@ func Text[T ~string](c *Coder, v *T, most int) {
 	size := uint64(len(*v))
 	c.Number(&size, uint64(most))
 	switch {
+	case c.measures:
+		c.size += len(*v)
 	case c.Writing:
 		c.Data = append(c.Data, *v...)
 	case c.Failure != "":
@@ -144,6 +155,19 @@ func Equal[T any](a, b *T, code func(*Coder, *T)) bool { return Same(Writer(), a
 
 // Writer returns what writes every field.
 func Writer() *Coder { return &Coder{Writing: true, Version: Newest, Data: make([]byte, 0, 256)} }
+
+// Measure returns what writes nothing and counts the bytes, of every field.
+func Measure() *Coder { return &Coder{Writing: true, measures: true, Version: Newest} }
+
+// Size returns how many bytes were counted.
+func (c *Coder) Size() int { return c.size }
+
+// Zero tells whether all that is coded of a value is zero, by what counts. Only zeros are written as nothing but zeros.
+func Zero[T any](c *Coder, v *T, code func(*Coder, *T)) bool {
+	c.some = false
+	code(c, v)
+	return !c.some
+}
 
 // Same tells what Equal does, by a writer whose data may be lost: who compares much needs only one.
 func Same[T any](c *Coder, a, b *T, code func(*Coder, *T)) bool {

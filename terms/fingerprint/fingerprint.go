@@ -71,6 +71,13 @@ func Bit(b bool) uint64 {
 
 // Job hashes all that a job says.
 func Job(s *terms.Job) uint64 {
+	hash, _ := Measured(s)
+	return hash
+}
+
+// Measured returns that, and how many bytes the job takes: what one needs is asked for the other.
+func Measured(s *terms.Job) (hash uint64, bytes int64) {
+	bytes, version := s.Measure()
 	h := Text(tagJob, string(s.Name))
 	h = Mix(Mix(h, uint64(s.Type)), updatePolicy(&s.Update))
 	h = Mix(h, Words(tagJob, uint64(s.Priority)<<32|uint64(s.MinAvailable), uint64(s.Preemption), Bit(s.Revocable),
@@ -91,10 +98,10 @@ func Job(s *terms.Job) uint64 {
 	for i := range s.Tasks {
 		h = Mix(h, task(&s.Tasks[i]))
 	}
-	if added := s.Added(writtenOut); len(added) > 0 {
-		h = Mix(h, Text(tagJob, string(added)))
+	if version > writtenOut {
+		h = Mix(h, Text(tagJob, string(s.Added(writtenOut))))
 	}
-	return h
+	return h, bytes
 }
 
 // writtenOut is the version of the encoding whose fields are hashed one by one, here and below. That is never changed:

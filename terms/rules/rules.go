@@ -94,7 +94,7 @@ const CanaryAttempts = RareDevices
 // meanwhile. It shares its number with RareDevices.
 const NewestAfterUpdate = RareDevices
 
-// Successors gives the room of an instance that ends for an update or a restart to what takes its place, before anybody
+// Successors gives the room of an instance that ends for an update or a restart to what takes its place, before any
 // else.
 const Successors Number = 18
 
@@ -142,8 +142,15 @@ const DaemonsByOperators = Successors
 // Successors.
 const IdleGangs = Successors
 
+// EndNow has jobs and instances end at once that are told so, whatever delay and grace they ask for.
+const EndNow Number = 19
+
+// PoolShares leaves room for others where a pool has many jobs or instances, and forgets those requests first that are
+// of the user with the most. It shares its number with EndNow.
+const PoolShares = EndNow
+
 // Released is the newest number by which a released program folds.
-const Released = Successors
+const Released = EndNow
 
 // Next is behind everything that is released. What counts since then is there to try mixed versions with: a program
 // that is built with the tag nextrules says that it knows it, and so do some machines of the simulator.

@@ -3,6 +3,7 @@ package known
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 
 	"starling/cluster/facts"
@@ -51,33 +52,12 @@ func (t *Twin) tokensAt(now terms.Time) (all []access.Token) {
 	return all
 }
 
-// RequestOf returns the id of a request about who is known, and the node that it admits, if it does.
-func RequestOf(c command.Command) (id string, node terms.NodeName) {
-	switch c := c.(type) {
-	case *command.AddUser:
-		return c.RequestID, ""
-	case *command.RemoveUser:
-		return c.RequestID, ""
-	case *command.AddAuthority:
-		return c.RequestID, ""
-	case *command.RemoveAuthority:
-		return c.RequestID, ""
-	case *command.AddToken:
-		return c.RequestID, ""
-	case *command.RemoveToken:
-		return c.RequestID, ""
-	case *command.RemoveNode:
-		return c.RequestID, ""
-	case *command.PutSecret:
-		return c.RequestID, ""
-	case *command.SealSecret:
-		return "", ""
-	case *command.RemoveSecret:
-		return c.RequestID, ""
-	case *command.AdmitNode:
-		return "", c.Node
+// RequestOf returns the id of a request, "" for one that has none.
+func RequestOf(c command.Command) string {
+	if id := reflect.ValueOf(c).Elem().FieldByName("RequestID"); id.IsValid() {
+		return id.String()
 	}
-	panic("sim: the model has no rule for a command of kind " + c.Kind().String())
+	return ""
 }
 
 // Around is what else is as a request is obeyed.
@@ -122,7 +102,7 @@ func (t *Twin) Obey(c command.Command, a Around) bool {
 	case *command.AdmitNode:
 		return t.admit(c, author, a.IsTaken, now)
 	}
-	return false
+	panic("sim: the model has no rule for a command of kind " + c.Kind().String())
 }
 
 // addUser lets a credential count.

@@ -200,6 +200,35 @@ func TimeAt(e *command.Entry, before terms.Time, in rules.Number) terms.Time {
 	return before + 1
 }
 
+// Crowded is whether a version leaves too little, or nothing, of what the cluster counts for other pools than its own.
+type Crowded struct {
+	Rules rules.Number
+	Spec  *terms.Job
+	// Old is how many instances the job has wanted before.
+	Old uint64
+	// Jobs are those of the pool, JobsLeft those that there may be still, New tells that the job is none of them.
+	Jobs, JobsLeft int
+	New            bool
+}
+
+// Is tells so of how many instances the job and its pool would want, and of how many would be left.
+func (c *Crowded) Is(job, pool, left uint64) bool {
+	counts := c.Rules >= rules.PoolShares && c.Spec.Type != terms.Daemon
+	return c.New && c.JobsLeft <= 0 ||
+		counts && (c.New && c.Jobs >= 4*c.JobsLeft || job > c.Old && pool > 4*left)
+}
+
+// Now tells whether a request ends what is being stopped, too.
+func Now(c command.Command) bool {
+	switch c := command.Plain(c).(type) {
+	case *command.KillJob:
+		return c.Now
+	case *command.EndAllocation:
+		return c.Now
+	}
+	return false
+}
+
 // Forgotten tells whether what is in a seat is out of reach, and nobody has said for how long it may be.
 func Forgotten(row *facts.Slot) bool { return row.Phase == facts.Unknown && row.Deadline == 0 }
 
