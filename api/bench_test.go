@@ -41,19 +41,29 @@ func BenchmarkRequests(b *testing.B) {
 	}
 	opened.Answer(handler, nil)
 	b.Cleanup(func() { opened.Close() })
-	for _, way := range []struct{ name, url string }{
-		{"plain", "http://" + unencrypted.Addr().String()},
-		{"socket", wire.URL(wire.UnixPrefix + socket)},
-		{"tls", wire.URL(encrypted.Addr().String())},
+	inClear := func() *http.Client {
+		protocols := new(http.Protocols)
+		protocols.SetUnencryptedHTTP2(true)
+		return &http.Client{Transport: &http.Transport{Protocols: protocols}}
+	}
+	for _, way := range []struct {
+		name, url string
+		client    func() *http.Client
+	}{
+		{"plain", "http://" + unencrypted.Addr().String(), inClear},
+		{"socket", wire.URL(wire.UnixPrefix + socket), func() *http.Client { return wire.Client(nil) }},
+		{"tls", wire.URL(encrypted.Addr().String()), func() *http.Client {
+			return wire.Client(func() []trust.Shows { return []trust.Shows{shows} })
+		}},
 	} {
 		asking := func(b *testing.B) (ask, end func()) {
-			transport := wire.Transport(func() []trust.Shows { return []trust.Shows{shows} })
-			peer := starlingv1connect.NewStarlingClient(&http.Client{Transport: transport}, way.url)
+			by := way.client()
+			peer := starlingv1connect.NewStarlingClient(by, way.url)
 			return func() {
 				if _, err := peer.Info(context.Background(), &starlingv1.InfoRequest{}); err != nil {
 					b.Fatal(err)
 				}
-			}, transport.CloseIdleConnections
+			}, by.CloseIdleConnections
 		}
 		b.Run(way.name+"/next", func(b *testing.B) {
 			ask, end := asking(b)

@@ -106,7 +106,7 @@ func (s *server) EndAllocation(ctx context.Context,
 	id, problems := allocationOf(request)
 	receipt, err := s.submit(ctx, &command.EndAllocation{
 		RequestID: request.GetRequestId(), Slot: id.Slot, Order: id.Order, Elsewhere: request.GetElsewhere(),
-		WithoutVolumes: request.GetWithoutVolumes(),
+		WithoutVolumes: request.GetWithoutVolumes(), Now: request.GetNow(),
 	}, problems...)
 	return &starlingv1.EndAllocationResponse{Index: uint64(receipt.Index), Job: string(id.Slot.Job)}, err
 }
@@ -227,6 +227,7 @@ func (s *server) pin(ctx context.Context, spec *terms.Job) error {
 func (s *server) KillJob(ctx context.Context, request *starlingv1.KillJobRequest) (*starlingv1.KillJobResponse, error) {
 	receipt, err := s.submit(ctx, &command.KillJob{
 		RequestID: request.GetRequestId(), Job: terms.JobName(request.GetJob()), Against: request.GetAgainst(),
+		Now: request.GetNow(),
 	}, jobProblems(request)...)
 	return &starlingv1.KillJobResponse{Index: uint64(receipt.Index), Job: string(receipt.Job)}, err
 }

@@ -37,10 +37,10 @@ func TestChangesAreWritten(t *testing.T) {
 		{func(ctx context.Context, c *client.Client) error { return second(c.SuspendJob(ctx, "web", 3, true)) },
 			&command.SuspendJob{Job: "web", Against: 3, Resume: true}},
 		{func(ctx context.Context, c *client.Client) error {
-			return second(c.EndAllocation(ctx, "web.main[2]#4711", true, false))
+			return second(c.EndAllocation(ctx, ending("web.main[2]#4711", true, false)))
 		}, &command.EndAllocation{Slot: slot, Order: 4711, Elsewhere: true}},
 		{func(ctx context.Context, c *client.Client) error {
-			return second(c.EndAllocation(ctx, "web.main[2]#4711", false, true))
+			return second(c.EndAllocation(ctx, ending("web.main[2]#4711", false, true)))
 		}, &command.EndAllocation{Slot: slot, Order: 4711, WithoutVolumes: true}},
 		{func(ctx context.Context, c *client.Client) error {
 			return second(c.DrainNode(ctx, "b.example", time.Hour))
@@ -48,7 +48,7 @@ func TestChangesAreWritten(t *testing.T) {
 			&command.DrainNode{Node: "b.example", Drain: true, DeadlineMillis: 3_600_000}},
 		{func(ctx context.Context, c *client.Client) error { return second(c.EndDrain(ctx, "b")) },
 			&command.DrainNode{Node: "b"}},
-		{func(ctx context.Context, c *client.Client) error { return second(c.KillJob(ctx, "web", 3)) },
+		{func(ctx context.Context, c *client.Client) error { return second(c.KillJob(ctx, "web", 3, false)) },
 			&command.KillJob{Job: "web", Against: 3}},
 		{func(ctx context.Context, c *client.Client) error {
 			return second(c.SubmitJob(ctx, jobOn("web", 1, "a"), 3))
@@ -84,7 +84,7 @@ func TestChangesAreChecked(t *testing.T) {
 		{second(c.RevertJob(ctx, "", 1, 0)), "job to"},
 		{second(c.RestartJob(ctx, terms.JobName(long), "a.b", 1)), "job task"},
 		{second(c.SuspendJob(ctx, "a b", 1, false)), "job"},
-		{second(c.EndAllocation(ctx, "web.main[2]", false, false)), "allocation"},
+		{second(c.EndAllocation(ctx, ending("web.main[2]", false, false))), "allocation"},
 		{second(c.DrainNode(ctx, "", time.Hour)), "node"},
 	}
 	for _, one := range cases {
@@ -297,4 +297,8 @@ func TestJobHistory(t *testing.T) {
 	if got := asFailure(t, second(c.JobDiff(ctx, "web", 7, 2))); got.Code != wire.NotFound {
 		t.Errorf("got %+v", got)
 	}
+}
+
+func ending(allocation string, elsewhere, withoutVolumes bool) *starlingv1.EndAllocationRequest {
+	return &starlingv1.EndAllocationRequest{Allocation: allocation, Elsewhere: elsewhere, WithoutVolumes: withoutVolumes}
 }

@@ -2,10 +2,12 @@ package api
 
 import (
 	"context"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -277,10 +279,15 @@ func socketFolder(t *testing.T) string {
 
 // plain is a client that speaks HTTP/1.1, as curl does.
 func plain() *http.Client {
-	transport := wire.Transport(nil)
-	transport.Protocols = new(http.Protocols)
-	transport.Protocols.SetHTTP1(true)
-	return &http.Client{Transport: transport}
+	return &http.Client{Transport: &http.Transport{
+		DialContext: func(ctx context.Context, _, address string) (net.Conn, error) {
+			path, err := hex.DecodeString(strings.TrimSuffix(address, ".unix:80"))
+			if err != nil {
+				return nil, err
+			}
+			return new(net.Dialer).DialContext(ctx, "unix", string(path))
+		},
+	}}
 }
 
 // ask returns a client of the peers at the addresses.
@@ -294,7 +301,7 @@ func ask(t *testing.T, addresses ...string) *client.Client {
 // within bounds what a test waits for.
 func within(t *testing.T) context.Context {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	t.Cleanup(cancel)
 	return ctx
 }

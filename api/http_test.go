@@ -425,12 +425,12 @@ func TestStalledReaders(t *testing.T) {
 			fmt.Fprint(connection, "GET /v1/journal?follow=true HTTP/1.1\r\nHost: localhost\r\n\r\n")
 		}},
 		{"a procedure over HTTP/2", func(t *testing.T, address string) {
-			transport := wire.Transport(nil)
-			answers, err := wire.Peer(transport, address).TailJournal(within(t), &starlingv1.TailJournalRequest{Follow: true})
+			by := wire.Client(nil)
+			answers, err := wire.Peer(by, address).TailJournal(within(t), &starlingv1.TailJournalRequest{Follow: true})
 			if err != nil {
 				t.Fatal(err)
 			}
-			t.Cleanup(func() { answers.Close(); transport.CloseIdleConnections() })
+			t.Cleanup(func() { answers.Close(); by.CloseIdleConnections() })
 		}},
 	}
 	for _, c := range cases {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"net/http"
 	"testing"
 
 	starlingv1 "starling/api/v1"
@@ -53,7 +52,7 @@ func (l *library) pin(_ context.Context, _ terms.PoolPath, c *terms.Container) (
 }
 
 func (l *library) by(who string) starlingv1connect.StarlingClient {
-	return wire.Peer(l.clients[who].Transport.(*http.Transport), l.address)
+	return wire.Peer(l.clients[who], l.address)
 }
 
 func (l *library) submit(t *testing.T, against uint32, images ...string) *starlingv1.SubmitJobResponse {

@@ -142,7 +142,7 @@ func TestKillJob(t *testing.T) {
 	if _, err := c.SubmitJob(ctx, jobOn("web", 1, "a"), 0); err != nil {
 		t.Fatal(err)
 	}
-	killed, err := c.KillJob(ctx, "web", 0)
+	killed, err := c.KillJob(ctx, "web", 0, false)
 	if err != nil || killed.GetJob() != "web" {
 		t.Fatalf("got %v, %v", killed, err)
 	}

@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"connectrpc.com/connect"
 
@@ -66,6 +67,9 @@ func (s *server) remembered(ctx context.Context, from, end terms.Index, visit fu
 // Watch tells what there is, and then what changes.
 func (s *server) Watch(ctx context.Context, request *starlingv1.WatchRequest,
 	stream *connect.ServerStream[starlingv1.WatchResponse]) error {
+	if err := s.reachable(ctx, request); err != nil {
+		return err
+	}
 	state, err := s.stateAt(ctx, max(request.GetMinIndex(), request.GetAfter()))
 	if err != nil {
 		return err
@@ -85,6 +89,24 @@ func (s *server) Watch(ctx context.Context, request *starlingv1.WatchRequest,
 		return err
 	}
 	return watch.List(state, now, asked, stream.Send)
+}
+
+// reachable refuses a reader that goes on behind an index which the journal does not have. The journal itself is asked:
+// this peer may only lag behind.
+func (s *server) reachable(ctx context.Context, request *starlingv1.WatchRequest) error {
+	index := terms.Index(max(request.GetMinIndex(), request.GetAfter()))
+	if request.After == nil || index <= s.backend.Status().Index {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.wait)
+	defer cancel()
+	head, err := s.backend.Head(ctx)
+	if err != nil || index <= head {
+		return nil // it is waited for, and what is wrong then is told
+	}
+	return &wire.Failure{Code: wire.NotFound, Index: head, Decided: true, Reason: fmt.Sprintf(
+		"what changed behind index %d cannot be told: the journal ends at index %d, as after a restore from an older "+
+			"backup. Watch without after and min_index: that tells what is there now", index, head)}
 }
 
 // known returns the value that a reader knows, nil if it says none.

@@ -2,6 +2,7 @@ package api
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,9 +11,9 @@ import (
 
 	"connectrpc.com/connect"
 
+	"starling/api/location"
 	starlingv1 "starling/api/v1"
 	"starling/api/v1/starlingv1connect"
-	"starling/api/view"
 	"starling/api/wire"
 	"starling/api/workdir"
 	"starling/cluster"
@@ -36,10 +37,15 @@ func (s *server) Logs(ctx context.Context, request *starlingv1.LogsRequest, stre
 		return err
 	}
 	err = s.logsOf(ctx, at, request, options, stream)
-	for err == nil && request.GetFollow() && request.GetAllocation() == "" {
-		if at, err = s.locateNext(ctx, at); at == nil {
+	for request.GetFollow() && request.GetAllocation() == "" {
+		if at.Lost = s.isLost(ctx, at, err); err != nil && !at.Lost {
 			return err
 		}
+		next, failure := s.locateNext(ctx, at)
+		if next == nil {
+			return cmp.Or(failure, err)
+		}
+		at = next
 		options.TailBytes, request.TailBytes = -1, nil
 		err = s.logsOf(ctx, at, request, options, stream)
 		if failure := (*wire.Failure)(nil); errors.As(err, &failure) && failure.Code == wire.NotFound {
@@ -49,16 +55,25 @@ func (s *server) Logs(ctx context.Context, request *starlingv1.LogsRequest, stre
 	return err
 }
 
+// isLost tells whether the node of an allocation, whose output broke off, has left the cluster.
+func (s *server) isLost(ctx context.Context, at *location.Allocation, err error) bool {
+	if failure := wire.FailureOf(err); failure == nil || failure.Code != wire.Unavailable {
+		return false
+	}
+	state, err := s.backend.State(ctx, 0)
+	return err == nil && !location.IsThere(state, at.Node)
+}
+
 // logsOf reads the output of an allocation: of this node from the driver, of another from the peer there.
-func (s *server) logsOf(ctx context.Context, at *location, request *starlingv1.LogsRequest, options driver.LogOptions,
-	stream *logStream) error {
-	if request.GetDirect() || at.node == s.backend.Self().Node() {
+func (s *server) logsOf(ctx context.Context, at *location.Allocation, request *starlingv1.LogsRequest,
+	options driver.LogOptions, stream *logStream) error {
+	if request.GetDirect() || at.Node == s.backend.Self().Node() {
 		return s.ownLogs(ctx, at, options, stream)
 	}
 	return passOn(s, at, stream, func(
 		peer starlingv1connect.StarlingClient) (*connect.ServerStreamForClient[starlingv1.LogsResponse], error) {
 		return peer.Logs(ctx, &starlingv1.LogsRequest{
-			MinIndex: uint64(at.index), Allocation: at.id.String(), Stream: request.GetStream(), Follow: request.GetFollow(),
+			MinIndex: uint64(at.Index), Allocation: at.ID.String(), Stream: request.GetStream(), Follow: request.GetFollow(),
 			TailBytes: request.TailBytes, Direct: true,
 		})
 	})
@@ -82,7 +97,7 @@ func logOptions(request *starlingv1.LogsRequest) (driver.LogOptions, error) {
 }
 
 // locate finds the allocation that is meant. For one who follows it waits until the slot has one.
-func (s *server) locate(ctx context.Context, request *starlingv1.LogsRequest) (*location, error) {
+func (s *server) locate(ctx context.Context, request *starlingv1.LogsRequest) (*location.Allocation, error) {
 	state, err := s.stateAt(ctx, request.GetMinIndex())
 	if err != nil {
 		return nil, err
@@ -106,7 +121,7 @@ func (s *server) locate(ctx context.Context, request *starlingv1.LogsRequest) (*
 		slot, _ := state.SlotAt(r)
 		waits := slot.Phase == facts.Waiting && request.GetFollow()
 		if slot.Order != 0 && !waits {
-			return locationOf(state, r, slot), nil
+			return location.Of(state, r, slot), nil
 		}
 		if !waits {
 			return nil, &wire.Failure{Code: wire.NotFound, Index: state.Index, Reason: fmt.Sprintf(
@@ -122,7 +137,7 @@ func (s *server) locate(ctx context.Context, request *starlingv1.LogsRequest) (*
 // locateRemoved finds the last allocation of an instance that its task had before it was scaled down, in the entries
 // that are remembered. If there is none the instance is missing, as the error says.
 func (s *server) locateRemoved(ctx context.Context, state *cluster.State, r facts.SlotRef,
-	missing error) (*location, error) {
+	missing error) (*location.Allocation, error) {
 	name := state.NameOf(r)
 	placed, err := s.placed(ctx, name, 1, state.Index)
 	switch {
@@ -131,29 +146,34 @@ func (s *server) locateRemoved(ctx context.Context, state *cluster.State, r fact
 	case len(placed) == 0:
 		return nil, missing
 	}
-	return locationIn(state, placed[len(placed)-1]), nil
+	return location.In(state, placed[len(placed)-1]), nil
 }
 
-// locateNext waits for the allocation of an instance that follows the last, and returns nil if there will be none.
-func (s *server) locateNext(ctx context.Context, last *location) (*location, error) {
-	for index := last.index; ; {
+// locateNext waits for the allocation of an instance that follows the last, and returns nil if there will be none. When
+// the node of the last was lost and comes back, its output goes on there.
+func (s *server) locateNext(ctx context.Context, last *location.Allocation) (*location.Allocation, error) {
+	for index := last.Index; ; {
 		state, err := s.backend.State(ctx, index)
 		if err != nil {
 			return nil, err
 		}
 		index = state.Index + 1
-		r, ok := state.RefOf(last.id.Slot)
+		r, ok := state.RefOf(last.ID.Slot)
 		slot, _ := state.SlotAt(r)
-		if ok && slot.Order <= last.id.Order && !slot.Phase.Final() && !state.Job(r.Job).Status().Final() {
+		if ok && slot.Order <= last.ID.Order && !slot.Phase.Final() && !state.Job(r.Job).Status().Final() {
+			if last.Lost && location.IsThere(state, last.Node) {
+				return nil, &wire.Failure{Code: wire.Unavailable, Index: state.Index, Reason: fmt.Sprintf(
+					"node %s, which has the output of %s, is back: ask again", last.Node, last.ID)}
+			}
 			continue
 		}
-		switch placed, err := s.placed(ctx, last.id.Slot, last.id.Order+1, state.Index); {
+		switch placed, err := s.placed(ctx, last.ID.Slot, last.ID.Order+1, state.Index); {
 		case err != nil:
-			return nil, fmt.Errorf("look for what follows %s: %w", last.id, err)
+			return nil, fmt.Errorf("look for what follows %s: %w", last.ID, err)
 		case len(placed) > 0:
-			return locationIn(state, placed[0]), nil
-		case ok && slot.Order > last.id.Order: // the entry that placed it is forgotten
-			return locationOf(state, r, slot), nil
+			return location.In(state, placed[0]), nil
+		case ok && slot.Order > last.ID.Order: // the entry that placed it is forgotten
+			return location.Of(state, r, slot), nil
 		}
 		return nil, nil
 	}
@@ -162,15 +182,15 @@ func (s *server) locateNext(ctx context.Context, last *location) (*location, err
 // locateAllocation finds the node of an allocation that may be over: the slot tells of its last one, the entry that
 // ordered it, while it is remembered, of an earlier one. Who asks directly means this node.
 func (s *server) locateAllocation(ctx context.Context, state *cluster.State, id terms.AllocationID,
-	direct bool) (*location, error) {
+	direct bool) (*location.Allocation, error) {
 	if r, ok := state.RefOf(id.Slot); ok {
 		if slot, _ := state.SlotAt(r); slot.Order == id.Order {
-			return locationOf(state, r, slot), nil
+			return location.Of(state, r, slot), nil
 		}
 	}
-	at := &location{id: id, index: state.Index, phase: facts.Stopped}
+	at := &location.Allocation{ID: id, Index: state.Index, Phase: facts.Stopped}
 	if direct {
-		at.node = s.backend.Self().Node()
+		at.Node = s.backend.Self().Node()
 		return at, nil
 	}
 	placed, err := s.placed(ctx, id.Slot, id.Order, min(id.Order, state.Index))
@@ -178,10 +198,10 @@ func (s *server) locateAllocation(ctx context.Context, state *cluster.State, id 
 	case err != nil:
 		return nil, fmt.Errorf("read entry %d: %w", id.Order, err)
 	case len(placed) == 0: // this node may still have it; if not, it says so
-		at.node = s.backend.Self().Node()
+		at.Node = s.backend.Self().Node()
 		return at, nil
 	}
-	return locationIn(state, placed[0]), nil
+	return location.In(state, placed[0]), nil
 }
 
 // placed returns the effects that gave a slot its nodes, in the remembered entries from one index on to another.
@@ -198,22 +218,15 @@ func (s *server) placed(ctx context.Context, slot terms.SlotName, from, end term
 	return all, err
 }
 
-// find notes where the node answers, if it is there.
-func (l *location) find(state *cluster.State) {
-	if node := state.NodeOf(l.node); node != nil && node.Offer != nil && node.Peer != "" {
-		l.address = node.Offer.Address
-	}
-	l.absent = view.Absent(state, l.node)
-}
-
 // ownLogs sends what this node has.
-func (s *server) ownLogs(ctx context.Context, at *location, options driver.LogOptions, stream *logStream) error {
+func (s *server) ownLogs(ctx context.Context, at *location.Allocation, options driver.LogOptions,
+	stream *logStream) error {
 	reader, err := s.openLogs(ctx, at, options)
 	if err != nil {
 		return err
 	}
 	defer reader.Close()
-	head := &starlingv1.LogsResponse{Index: uint64(at.index), Allocation: at.id.String(), Node: string(at.node)}
+	head := &starlingv1.LogsResponse{Index: uint64(at.Index), Allocation: at.ID.String(), Node: string(at.Node)}
 	if err := stream.Send(head); err != nil {
 		return err
 	}
@@ -221,7 +234,7 @@ func (s *server) ownLogs(ctx context.Context, at *location, options driver.LogOp
 	for {
 		n, err := reader.Read(chunk)
 		if n > 0 {
-			if err := stream.Send(&starlingv1.LogsResponse{Index: uint64(at.index), Data: chunk[:n]}); err != nil {
+			if err := stream.Send(&starlingv1.LogsResponse{Index: uint64(at.Index), Data: chunk[:n]}); err != nil {
 				return err
 			}
 		}
@@ -229,40 +242,41 @@ func (s *server) ownLogs(ctx context.Context, at *location, options driver.LogOp
 			return nil
 		}
 		if err != nil {
-			return fmt.Errorf("read the output of %s: %w", at.id, err)
+			return fmt.Errorf("read the output of %s: %w", at.ID, err)
 		}
 	}
 }
 
 // openLogs opens what this node has; of an allocation that was not started yet it waits for that, for one who follows.
-func (s *server) openLogs(ctx context.Context, at *location, options driver.LogOptions) (io.ReadCloser, error) {
+func (s *server) openLogs(ctx context.Context, at *location.Allocation,
+	options driver.LogOptions) (io.ReadCloser, error) {
 	for {
-		reader, err := s.backend.Logs(ctx, at.id.String(), options)
+		reader, err := s.backend.Logs(ctx, at.ID.String(), options)
 		switch {
 		case err == nil:
 			return reader, nil
 		case !errors.Is(err, os.ErrNotExist):
-			return nil, fmt.Errorf("open the output of %s: %w", at.id, err)
-		case at.phase == facts.Assigned && options.Follow:
-		case at.phase == facts.Assigned:
-			reason := fmt.Sprintf("%s has no output yet: node %s is starting it", at.id, at.node)
-			if waits := s.backend.Status().Waits[at.id]; waits != "" {
+			return nil, fmt.Errorf("open the output of %s: %w", at.ID, err)
+		case at.Phase == facts.Assigned && options.Follow:
+		case at.Phase == facts.Assigned:
+			reason := fmt.Sprintf("%s has no output yet: node %s is starting it", at.ID, at.Node)
+			if waits := s.backend.Status().Waits[at.ID]; waits != "" {
 				reason += ", and waits for " + waits
 			}
-			return nil, &wire.Failure{Code: wire.NotFound, Index: at.index, Reason: reason}
+			return nil, &wire.Failure{Code: wire.NotFound, Index: at.Index, Reason: reason}
 		default:
-			return nil, &wire.Failure{Code: wire.NotFound, Index: at.index, Reason: fmt.Sprintf(
+			return nil, &wire.Failure{Code: wire.NotFound, Index: at.Index, Reason: fmt.Sprintf(
 				"node %s keeps no output of %s: it was dropped to save space, or there never was any", s.backend.Self().Node(),
-				at.id)}
+				at.ID)}
 		}
-		state, err := s.backend.State(ctx, at.index+1)
+		state, err := s.backend.State(ctx, at.Index+1)
 		if err != nil {
 			return nil, err
 		}
-		at.index, at.phase = state.Index, facts.Stopped
-		if r, ok := state.RefOf(at.id.Slot); ok {
-			if slot, _ := state.SlotAt(r); slot.Order == at.id.Order {
-				at.phase = slot.Phase
+		at.Index, at.Phase = state.Index, facts.Stopped
+		if r, ok := state.RefOf(at.ID.Slot); ok {
+			if slot, _ := state.SlotAt(r); slot.Order == at.ID.Order {
+				at.Phase = slot.Phase
 			}
 		}
 	}
@@ -276,20 +290,20 @@ func (s *server) Files(ctx context.Context, request *starlingv1.FilesRequest,
 	if err != nil {
 		return err
 	}
-	if !request.GetDirect() && at.node != s.backend.Self().Node() {
+	if !request.GetDirect() && at.Node != s.backend.Self().Node() {
 		return passOn(s, at, stream, func(
 			peer starlingv1connect.StarlingClient) (*connect.ServerStreamForClient[starlingv1.FilesResponse], error) {
-			return peer.Files(ctx, &starlingv1.FilesRequest{MinIndex: uint64(at.index), Allocation: at.id.String(),
+			return peer.Files(ctx, &starlingv1.FilesRequest{MinIndex: uint64(at.Index), Allocation: at.ID.String(),
 				Path: request.GetPath(), Direct: true})
 		})
 	}
-	root, err := s.backend.Folder(at.id.String())
+	root, err := s.backend.Folder(at.ID.String())
 	if err != nil {
-		return &wire.Failure{Code: wire.NotFound, Index: at.index, Reason: fmt.Sprintf(
-			"node %s has no working folder of %s: %s", s.backend.Self().Node(), at.id, err)}
+		return &wire.Failure{Code: wire.NotFound, Index: at.Index, Reason: fmt.Sprintf(
+			"node %s has no working folder of %s: %s", s.backend.Self().Node(), at.ID, err)}
 	}
 	defer root.Close()
-	head := &starlingv1.FilesResponse{Index: uint64(at.index), Allocation: at.id.String(), Node: string(at.node)}
+	head := &starlingv1.FilesResponse{Index: uint64(at.Index), Allocation: at.ID.String(), Node: string(at.Node)}
 	if err := stream.Send(head); err != nil {
 		return err
 	}
@@ -327,8 +341,8 @@ func (s *server) outputOf(ctx context.Context, request *starlingv1.OutputRequest
 		return &wire.Failure{Code: wire.NotFound, Index: state.Index, Reason: problem}
 	}
 	slot, _ := state.SlotAt(r)
-	at := locationOf(state, r, slot)
-	if at.node == s.backend.Self().Node() {
+	at := location.Of(state, r, slot)
+	if at.Node == s.backend.Self().Node() {
 		return s.ownOutput(ctx, set, stream)
 	}
 	return passOn(s, at, stream, func(
@@ -351,17 +365,6 @@ func (s *server) ownOutput(ctx context.Context, set terms.OutputSet, stream *out
 		return fmt.Errorf("send the output of %s: %w", set.Allocation, err)
 	}
 	return pieces.Flush()
-}
-
-// location is where the output of an allocation is.
-type location struct {
-	id   terms.AllocationID
-	node terms.NodeName
-	// absent says why there is no address.
-	address, absent string
-	// index is that of the value which told so; phase is the slot's, if the allocation is its present or last one.
-	index terms.Index
-	phase facts.Phase
 }
 
 // slotNamed is a request that names a slot by job, task and number.
@@ -396,50 +399,16 @@ func slotOf[R slotNamed](state *cluster.State, request R) (facts.SlotRef, error)
 	return r, nil
 }
 
-func locationOf(state *cluster.State, r facts.SlotRef, slot facts.Slot) *location {
-	node := state.Node(slot.Node)
-	at := &location{id: terms.AllocationID{Slot: state.NameOf(r), Order: slot.Order}, node: node.Name, index: state.Index,
-		phase: slot.Phase}
-	at.find(state)
-	return at
-}
-
-// locationIn is that of an allocation whose placement is remembered.
-func locationIn(state *cluster.State, placed *report.Effect) *location {
-	at := &location{id: terms.AllocationID{Slot: placed.Slot, Order: placed.Order}, node: placed.Node, index: state.Index,
-		phase: facts.Stopped}
-	if r, ok := state.RefOf(placed.Slot); ok {
-		if slot, _ := state.SlotAt(r); slot.Order == placed.Order {
-			at.phase = slot.Phase
-		}
-	}
-	at.find(state)
-	return at
-}
-
 // passOn sends what the peer on the allocation's node answers.
-func passOn[M any](s *server, at *location, to *connect.ServerStream[M],
+func passOn[M any](s *server, at *location.Allocation, to *connect.ServerStream[M],
 	ask func(starlingv1connect.StarlingClient) (*connect.ServerStreamForClient[M], error)) error {
-	if at.address == "" {
-		return &wire.Failure{Code: wire.Unavailable, Index: at.index, Reason: fmt.Sprintf(
-			"the output of %s is on node %s, which %s", at.id, at.node, at.absent)}
+	if at.Address == "" {
+		return &wire.Failure{Code: wire.Unavailable, Index: at.Index, Reason: fmt.Sprintf(
+			"the output of %s is on node %s, which %s", at.ID, at.Node, at.Absent)}
 	}
-	answers, err := ask(wire.Peer(s.peers, at.address))
+	answers, err := ask(wire.Peer(s.peers, at.Address))
 	if err != nil {
-		return notPassedOn(at, err)
+		return at.NotReached(err)
 	}
-	return notPassedOn(at, wire.PassOn(answers, to))
-}
-
-// notPassedOn says which peer does not answer, if that is why.
-func notPassedOn(at *location, err error) error {
-	failure := wire.FailureOf(err)
-	if failure == nil {
-		return nil
-	}
-	if failure.Code == wire.Unavailable && !failure.Decided {
-		failure.Reason = fmt.Sprintf("the output of %s is on node %s, whose peer does not answer at %s: %s", at.id, at.node,
-			at.address, failure.Reason)
-	}
-	return failure
+	return at.NotReached(wire.PassOn(answers, to))
 }

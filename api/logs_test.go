@@ -235,6 +235,57 @@ func TestLogsFollowEveryAttempt(t *testing.T) {
 	}
 }
 
+// TestLogsFollowFromALostNode follows an instance whose machine dies, and which goes on elsewhere.
+func TestLogsFollowFromALostNode(t *testing.T) {
+	a, b, c := writers(t)
+	first, died := "web.main[0]#8", make(chan struct{})
+	b.lock.Lock()
+	b.logs[first] = func(context.Context, driver.LogOptions) (io.ReadCloser, error) {
+		select {
+		case <-died:
+			return nil, errors.New("this peer does not answer any more")
+		default:
+		}
+		begin := strings.NewReader("begins ")
+		return io.NopCloser(io.MultiReader(begin, silent(died), iotest.ErrReader(errors.New("it died")))), nil
+	}
+	b.lock.Unlock()
+	pieces, ended := make(chan string, 9), make(chan error, 1)
+	ctx := within(t)
+	go func() {
+		ended <- c.Logs(ctx, &starlingv1.LogsRequest{Job: "web", Follow: true}, func(piece *starlingv1.LogsResponse) error {
+			pieces <- string(piece.GetData())
+			return nil
+		})
+	}()
+	got := <-pieces + <-pieces
+	close(died)
+	a.add("a~1", &command.Leave{Peer: "b~1"})
+	order := a.add("a~1", &command.SubmitJob{Spec: *jobOn("web", 1, "a"), Against: 1}).Index
+	a.writes(fmt.Sprintf("web.main[0]#%d", order), "goes on")
+	a.report(terms.SlotName{Job: "web", Task: "main"}, facts.NotEnded)
+	a.report(terms.SlotName{Job: "web", Task: "main"}, facts.ByItself)
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	close(pieces)
+	for text := range pieces {
+		got += text
+	}
+	if want := "begins goes on"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// silent is a reader that has nothing, and ends when the channel is closed.
+type silent chan struct{}
+
+// Read implements io.Reader.
+func (w silent) Read([]byte) (int, error) {
+	<-w
+	return 0, io.EOF
+}
+
 func TestLogsOfALostNode(t *testing.T) {
 	a, b := pair()
 	address := a.serve(t)

@@ -81,7 +81,7 @@ func TestRequestsAboutThePast(t *testing.T) {
 	fails("that is to come", err)
 	_, err = ask("yesterday").AllJobs(t.Context(), "")
 	fails("must be an index such as 4711, or a time", err)
-	_, err = ask(first).KillJob(t.Context(), "web", 0)
+	_, err = ask(first).KillJob(t.Context(), "web", 0, false)
 	fails("the past cannot be changed", err)
 	_, err = ask(first).Info(t.Context())
 	fails("this is not part of the value that is archived", err)

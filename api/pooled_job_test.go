@@ -87,10 +87,10 @@ func TestChangeJobInPool(t *testing.T) {
 	if history, err := c.JobHistory(ctx, inPool); err != nil || history.GetVersions()[0].GetSpec().GetPriority() != 80 {
 		t.Errorf("got %v and %v, want the priority of the first version", history, err)
 	}
-	if answer, err := c.EndAllocation(ctx, second, true, false); err != nil || answer.GetJob() != inPool {
+	if answer, err := c.EndAllocation(ctx, ending(second, true, false)); err != nil || answer.GetJob() != inPool {
 		t.Errorf("got %v and %v, want that the allocation is ended", answer, err)
 	}
-	if answer, err := c.KillJob(ctx, inPool, 2); err != nil || answer.GetJob() != inPool {
+	if answer, err := c.KillJob(ctx, inPool, 2, false); err != nil || answer.GetJob() != inPool {
 		t.Errorf("got %v and %v, want that the job is ended", answer, err)
 	}
 	if got := a.state.JobOf(inPool); !got.Stop {

@@ -135,7 +135,7 @@ func TestChangePools(t *testing.T) {
 	if _, err := c.ChangePools(ctx, 2, nil, []terms.PoolPath{"AVMaps/AV-Release"}); err != nil {
 		t.Error(err)
 	}
-	if _, err := c.KillJob(ctx, "AVMaps/AV-Build/nightly", 0); err != nil {
+	if _, err := c.KillJob(ctx, "AVMaps/AV-Build/nightly", 0, false); err != nil {
 		t.Error(err)
 	}
 }

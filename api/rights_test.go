@@ -109,10 +109,9 @@ func newGate(t *testing.T, changes ...func(*door.Config)) *gate {
 }
 
 func (g *gate) add(t *testing.T, name string, shows trust.Shows) {
-	transport := wire.Transport(func() []trust.Shows { return []trust.Shows{shows} })
-	t.Cleanup(transport.CloseIdleConnections)
+	g.clients[name] = wire.Client(func() []trust.Shows { return []trust.Shows{shows} })
+	t.Cleanup(g.clients[name].CloseIdleConnections)
 	g.names = append(g.names, name)
-	g.clients[name] = &http.Client{Transport: transport}
 }
 
 func newKeys(t testing.TB) *trust.Keys {

@@ -40,7 +40,7 @@ type server struct {
 	backend Backend
 	options Options
 	// peers is how other peers are reached.
-	peers *http.Transport
+	peers *http.Client
 	// wait bounds how long a request waits for an index or for its entry, readerTimeout how long for a reader.
 	wait, readerTimeout time.Duration
 	// imagining has a place for every request under way that folds or places on a copy of the value, which may take long.
@@ -67,7 +67,7 @@ func newServer(backend Backend, options Options) *server {
 		options.Meter = metrics.NewMeter()
 	}
 	s := &server{
-		backend: backend, options: options, peers: wire.Transport(options.Shows), wait: waitMax,
+		backend: backend, options: options, peers: wire.Client(options.Shows), wait: waitMax,
 		readerTimeout: readerTimeoutMax, imagining: turns.New(imaginedMax, "imagines"),
 		walking: turns.New(walkedMax, "reads the past"), feed: watch.New(backend),
 	}

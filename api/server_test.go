@@ -27,7 +27,7 @@ func TestProtocols(t *testing.T) {
 	a, _ := pair()
 	address := a.serve(t)
 	one := plain()
-	two := &http.Client{Transport: wire.Transport(nil)}
+	two := wire.Client(nil)
 	defer two.CloseIdleConnections()
 	cases := []struct {
 		name    string
@@ -143,9 +143,9 @@ func TestRequestsCountOnce(t *testing.T) {
 	submit := &starlingv1.SubmitJobRequest{RequestId: "r1", Spec: wire.Spec(jobOn("web", 1, "a"))}
 	kill := &starlingv1.KillJobRequest{RequestId: "r2", Job: "nope"}
 	for _, address := range addresses {
-		transport := wire.Transport(nil)
-		defer transport.CloseIdleConnections()
-		peer := wire.Peer(transport, address)
+		by := wire.Client(nil)
+		defer by.CloseIdleConnections()
+		peer := wire.Peer(by, address)
 		if answer, err := peer.SubmitJob(ctx, submit); err != nil || answer.GetJob() != "web" {
 			t.Errorf("got %v, %v", answer, err)
 		}
@@ -246,9 +246,9 @@ func TestServeEnds(t *testing.T) {
 	}
 	opened.Answer(NewServer(a, Options{}), a)
 	ended := make(chan error, 1)
-	transport := wire.Transport(nil)
-	defer transport.CloseIdleConnections()
-	answers, err := wire.Peer(transport, wire.UnixPrefix+socket).TailJournal(within(t),
+	by := wire.Client(nil)
+	defer by.CloseIdleConnections()
+	answers, err := wire.Peer(by, wire.UnixPrefix+socket).TailJournal(within(t),
 		&starlingv1.TailJournalRequest{Follow: true})
 	if err != nil {
 		t.Fatal(err)
@@ -272,10 +272,9 @@ func TestQuietStreams(t *testing.T) {
 	const readerTimeout = 20 * time.Millisecond
 	a, _ := pair()
 	address := a.serve(t, func(s *server) { s.readerTimeout = readerTimeout })
-	one, two := plain().Transport.(*http.Transport), wire.Transport(nil)
-	for name, transport := range map[string]*http.Transport{"HTTP/1.1": one, "HTTP/2": two} {
-		defer transport.CloseIdleConnections()
-		answers, err := wire.Peer(transport, address).TailJournal(within(t),
+	for name, by := range map[string]*http.Client{"HTTP/1.1": plain(), "HTTP/2": wire.Client(nil)} {
+		defer by.CloseIdleConnections()
+		answers, err := wire.Peer(by, address).TailJournal(within(t),
 			&starlingv1.TailJournalRequest{Last: 1, Follow: true})
 		if err != nil {
 			t.Fatal(err)

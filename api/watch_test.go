@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net/http"
 	"strings"
 	"testing"
 
@@ -209,7 +208,7 @@ func TestWatchByRight(t *testing.T) {
 // TestWatchEndsWithTheRole takes back the role of a user who watches.
 func TestWatchEndsWithTheRole(t *testing.T) {
 	g := newGate(t)
-	stream, err := wire.Peer(g.clients["member"].Transport.(*http.Transport), g.address).Watch(within(t),
+	stream, err := wire.Peer(g.clients["member"], g.address).Watch(within(t),
 		&starlingv1.WatchRequest{Kinds: []string{"job"}})
 	if err != nil {
 		t.Fatal(err)
@@ -235,6 +234,21 @@ func TestWatchEndsWithTheRole(t *testing.T) {
 	g.peer.add("a~1", &command.SubmitJob{Spec: *jobOn("another/one", 1, "a")})
 	if got := next(); got != "added another/one" {
 		t.Errorf("got %s, want nothing of the pool in which the user has no role any more", got)
+	}
+}
+
+// TestWatchBehindTheEnd goes on behind an index that the journal does not have, as after a restore of an older backup.
+func TestWatchBehindTheEnd(t *testing.T) {
+	a, _ := pair()
+	url := wire.URL(a.serve(t)) + "/v1/events?once=true&"
+	for _, query := range []string{"after=7", "after=6&min_index=7", "after=999999999"} {
+		status, _, answer := exchange(t, "GET", url+query, "")
+		if status != 404 || !strings.Contains(answer, "the journal ends at index 6, as after a restore") {
+			t.Errorf("%s: got %d %s", query, status, answer)
+		}
+	}
+	if status, _, answer := exchange(t, "GET", url+"after=6", ""); status != 200 || !strings.Contains(answer, "synced") {
+		t.Errorf("at the end: got %d %s", status, answer)
 	}
 }
 

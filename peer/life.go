@@ -200,7 +200,8 @@ func (p *Peer) GoAway(ctx context.Context, within time.Duration) error {
 	}
 }
 
-// ownsPulse tells whether the peer's pulse beats and shows the token.
+// ownsPulse tells whether the peer's pulse beats and shows the token, or is kept for the one process that has led this
+// life.
 func (p *Peer) ownsPulse(ctx context.Context, id terms.PeerID, token string) (bool, error) {
 	states, err := p.config.Journal.Pulses(ctx)
 	if err != nil {
@@ -208,7 +209,7 @@ func (p *Peer) ownsPulse(ctx context.Context, id terms.PeerID, token string) (bo
 	}
 	return slices.ContainsFunc(states, func(state journal.PulseState) bool {
 		_, shown := sign.ViewOf(state)
-		return state.ID == string(id) && shown == token
+		return state.ID == string(id) && (shown == token || shown == sign.Kept)
 	}), nil
 }
 

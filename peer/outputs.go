@@ -8,9 +8,9 @@ import (
 	"slices"
 	"time"
 
-	"starling/cluster/facts"
 	"starling/driver"
 	"starling/driver/manifest"
+	"starling/peer/ending"
 	"starling/peer/handover"
 	"starling/peer/inbox"
 	"starling/replica/reaction"
@@ -123,7 +123,7 @@ func (p *Peer) handOver(ctx context.Context, task *driver.Task, h *reaction.Hand
 		})
 	})
 	if err == nil {
-		p.post(ctx, func() { delete(p.outputs.waits, id) })
+		p.wait(ctx, id, "")
 		return "", true
 	}
 	p.post(ctx, func() {
@@ -135,10 +135,8 @@ func (p *Peer) handOver(ctx context.Context, task *driver.Task, h *reaction.Hand
 	if errors.Is(err, handover.ErrLater) || ctx.Err() != nil {
 		return "", false
 	}
-	return clipped("its input: " + err.Error()), true
+	return ending.Clipped("its input: " + err.Error()), true
 }
-
-func clipped(reason string) string { return reason[:min(len(reason), facts.FailureDetailBytesMax)] }
 
 // abandon ends the preparation of what is not wanted any more, and forgets what is over.
 func (p *Peer) abandon() {

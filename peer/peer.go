@@ -25,6 +25,7 @@ import (
 	"starling/peer/identity"
 	"starling/peer/inbox"
 	"starling/peer/outbox"
+	"starling/peer/pace"
 	"starling/replica/reaction"
 	"starling/replica/report"
 	"starling/secret"
@@ -104,6 +105,7 @@ type Peer struct {
 	// deleting tells that volumes are being deleted.
 	deleting bool
 	outputs  *outputs
+	pace     pace.Pace
 	// waits are the allocations that cannot be started before others have nodes.
 	waits []reaction.Wait
 	// starts has a place for every start of a task that is under way.

@@ -199,12 +199,18 @@ func (p *Peer) perform(ctx context.Context, work *SnapshotWork) (own facts.Snaps
 	return own, err
 }
 
-// Seed lets an empty journal begin with a value, as if there had been entries up to its index.
-func Seed(ctx context.Context, j journal.Journal, s *cluster.State) error {
+// SeedOf returns the snapshot with which a journal begins, and its chunks.
+func SeedOf(s *cluster.State) (journal.Snapshot, [][]byte) {
 	work := &SnapshotWork{value: s.Freeze(), digest: s.Digest()}
 	own, chunks := work.Make()
-	if err := inbox.Put(ctx, j, inbox.Kept(own), chunks); err != nil {
+	return inbox.Kept(own), chunks
+}
+
+// Seed lets an empty journal begin with a value, as if there had been entries up to its index.
+func Seed(ctx context.Context, j journal.Journal, s *cluster.State) error {
+	kept, chunks := SeedOf(s)
+	if err := inbox.Put(ctx, j, kept, chunks); err != nil {
 		return err
 	}
-	return j.Trim(ctx, inbox.Kept(own))
+	return j.Trim(ctx, kept)
 }

@@ -53,7 +53,11 @@ func (p *Peer) Status(ctx context.Context) report.PeerStatus {
 		if err := p.core.Stalled(); err != nil {
 			warnings = append([]string{err.Error()}, warnings...)
 		}
-		waits := maps.Clone(p.outputs.waits)
+		waits := p.checked.prober.Failing()
+		for id, why := range waits {
+			waits[id] = "not ready: " + why
+		}
+		maps.Copy(waits, p.outputs.waits)
 		for _, wait := range p.waits {
 			waits[wait.ID] = wait.Reason
 		}

@@ -1,7 +1,6 @@
 package peer
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -16,6 +15,7 @@ import (
 	"starling/driver"
 	"starling/journal"
 	"starling/peer/credential"
+	"starling/peer/ending"
 	"starling/peer/inbox"
 	"starling/peer/probe"
 	"starling/plugin"
@@ -41,7 +41,8 @@ func (p *Peer) driverChanged(ctx context.Context) {
 			p.log.Warn("the driver has a task that is no allocation", "id", status.ID)
 			continue
 		}
-		task := localTask(id, status)
+		task := ending.Of(id, &status)
+		p.pace.Saw(id.Slot, status.StartedAt, status.EndedAt)
 		has[id] = true
 		switch set, makes := made[id]; {
 		case task.Ended == facts.NotEnded:
@@ -59,34 +60,6 @@ func (p *Peer) driverChanged(ctx context.Context) {
 	p.core.DriverKeeps(volumes, outputs)
 }
 
-func localTask(id terms.AllocationID, status driver.Status) reaction.LocalTask {
-	task := reaction.LocalTask{ID: id, Files: terms.Index(status.FilesVersion)}
-	if status.State != driver.Exited {
-		return task
-	}
-	task.ExitCode, task.Detail = int32(status.ExitCode), clipped(cmp.Or(status.OutOfDisk, status.Error))
-	switch {
-	case status.Unproved:
-		task.Ended, task.Detail = facts.NodeLost,
-			cmp.Or(task.Detail, "it was stopped because its node could not prove in time that it is still a member")
-	case status.Lost:
-		task.Ended = facts.NodeLost
-	case status.OutOfMemory:
-		task.Ended = facts.OutOfMemory
-	case status.OutOfDisk != "":
-		task.Ended = facts.OutOfDisk
-	case status.Signal != 0:
-		task.Ended = facts.BySignal
-	case status.NotThere:
-		task.Ended = facts.NotThere
-	case status.Error != "":
-		task.Ended = facts.NotStarted
-	default:
-		task.Ended = facts.ByItself
-	}
-	return task
-}
-
 // startsMax bounds the starts under way on one node.
 const startsMax = 8
 
@@ -96,11 +69,12 @@ func (p *Peer) startTask(ctx context.Context, order reaction.Order) {
 	refusal, ok := p.putFiles(&order, &task), true
 	handover, hands := p.handoverOf(order.ID, task.User)
 	preparing, cancel := context.WithCancel(ctx)
-	if hands || task.Container != nil || len(order.Spec.IDTokens)+len(order.Spec.Secrets) > 0 {
+	if hands || p.prepares(&order) {
 		p.outputs.cancel[order.ID] = cancel
 	}
 	p.group.Go(func() {
-		if hands && refusal == "" {
+		ok = p.pace.Await(preparing, order.ID.Slot, func(why string) { p.wait(ctx, order.ID, why) })
+		if ok && hands && refusal == "" {
 			refusal, ok = p.handOver(preparing, &task, &handover)
 		}
 		if ok && refusal == "" && task.Container != nil {
@@ -115,6 +89,7 @@ func (p *Peer) startTask(ctx context.Context, order reaction.Order) {
 		if !ok {
 			inbox.Pause(preparing, publishEvery)
 		}
+		p.pace.Refused(order.ID.Slot, refusal)
 		p.post(ctx, func() {
 			cancel()
 			delete(p.outputs.cancel, order.ID)
@@ -127,13 +102,27 @@ func (p *Peer) startTask(ctx context.Context, order reaction.Order) {
 // givePrivate makes what is a task's alone, and tells why that is not to be had yet; false if it is not.
 func (p *Peer) givePrivate(ctx context.Context, order *reaction.Order, task *driver.Task) (ok bool) {
 	var err error
-	task.Private, err = p.config.Private(ctx, order.ID, order.Spec)
+	if task.Private, err = p.config.Private(ctx, order.ID, order.Spec); err != nil {
+		p.wait(ctx, order.ID, err.Error())
+		return false
+	}
+	p.wait(ctx, order.ID, "")
+	return true
+}
+
+// prepares tells whether something comes before the start of an instance that takes its time, even without a handover.
+func (p *Peer) prepares(order *reaction.Order) bool {
+	_, slow := p.pace.Slows(order.ID.Slot)
+	return slow != "" || order.Spec.Container.Image != "" || len(order.Spec.IDTokens)+len(order.Spec.Secrets) > 0
+}
+
+// wait shows why an instance is not started yet, nothing if that is "".
+func (p *Peer) wait(ctx context.Context, id terms.AllocationID, why string) {
 	p.post(ctx, func() {
-		if delete(p.outputs.waits, order.ID); err != nil {
-			p.outputs.waits[order.ID] = err.Error()
+		if p.outputs.waits[id] = why; why == "" {
+			delete(p.outputs.waits, id)
 		}
 	})
-	return err == nil
 }
 
 // handoverOf returns what a task of a workflow that runs as a user hands over; hands is false for others.
@@ -152,16 +141,14 @@ func (p *Peer) handoverOf(id terms.AllocationID, user string) (h reaction.Handov
 // impossible, if so, and false if the task is not wanted any more. It tells how far it is.
 func (p *Peer) pull(ctx context.Context, id terms.AllocationID, task *driver.Task) (refusal string, ok bool) {
 	image := driver.Image{Name: task.Container.Image, Task: task.ID}
-	resolved, err := p.config.Driver.Pull(ctx, image, func(progress string) {
-		p.post(ctx, func() { p.outputs.waits[id] = progress })
-	})
-	p.post(ctx, func() { delete(p.outputs.waits, id) })
+	resolved, err := p.config.Driver.Pull(ctx, image, func(progress string) { p.wait(ctx, id, progress) })
+	p.wait(ctx, id, "")
 	switch {
 	case ctx.Err() != nil:
 		return "", false
 	case err != nil:
 		p.log.Warn("an image cannot be had", "allocation", task.ID, "error", err)
-		return clipped(err.Error()), true
+		return ending.Clipped(err.Error()), true
 	}
 	if resolved != task.Container.Image {
 		p.log.Info("an instance is of what its image is now", "allocation", task.ID, "image", task.Container.Image,
@@ -178,13 +165,13 @@ func (p *Peer) putFiles(order *reaction.Order, task *driver.Task) (refusal strin
 		return ""
 	}
 	if odd := p.oddSecret(order.Environment.Files); odd != "" {
-		return clipped(odd)
+		return ending.Clipped(odd)
 	}
 	files, err := p.fileSet(&reaction.Renewal{
 		ID: order.ID, Job: order.Job, Version: order.Members, Files: order.Environment.Files, User: task.User,
 	})
 	if err != nil {
-		return clipped(err.Error())
+		return ending.Clipped(err.Error())
 	}
 	task.Files = files
 	return ""
@@ -209,7 +196,7 @@ func (p *Peer) handTask(ctx context.Context, task driver.Task, pulse journal.Pul
 		return "", true
 	}
 	p.log.Error("a task could not be started", "allocation", task.ID, "error", err)
-	return err.Error(), true
+	return ending.Clipped(err.Error()), true
 }
 
 // taskOf says in the driver's terms what is to run. The environment tells the task who it is.

@@ -71,12 +71,20 @@ func TestVolumesMove(t *testing.T) {
 			err := from.SendVolumes(context.Background(), set, &archive)
 			return archive.String(), err
 		}
+		wantSets := func(of *Peer, want ...string) {
+			t.Helper()
+			inbox.Pause(context.Background(), 5*time.Second) // so that what is not wanted has been deleted
+			if got := of.config.Driver.VolumeSets(); !slices.Equal(got, want) {
+				t.Errorf("%s has the sets of volumes %q, want %q", of.config.Node, got, want)
+			}
+		}
 		if _, err := send(); !errors.Is(err, storage.ErrInUse) {
 			t.Errorf("sending what an instance writes to: %v", err)
 		}
 		if got, err := to.TakeVolumes(early, strings.NewReader("")); err != nil || got.Refusal.Code != facts.Conflict {
 			t.Errorf("taking what an instance has: %v, %v", got, err)
 		}
+		wantSets(to)
 		if _, err := f.peers["a"].Submit(context.Background(), &command.KillJob{Job: "db"}); err != nil {
 			t.Fatal(err)
 		}
@@ -89,20 +97,12 @@ func TestVolumesMove(t *testing.T) {
 		if _, err := to.TakeVolumes(move, iotest.ErrReader(cut)); !errors.Is(err, cut) {
 			t.Errorf("taking what does not come: %v", err)
 		}
-		wantSets := func(of *Peer, want ...string) {
-			t.Helper()
-			if got := of.config.Driver.VolumeSets(); !slices.Equal(got, want) {
-				t.Errorf("%s has the sets of volumes %q, want %q", of.config.Node, got, want)
-			}
-		}
-		inbox.Pause(context.Background(), 5*time.Second)
 		wantSets(from, set.String())
 		wantSets(to)
 		got, err := to.TakeVolumes(move, strings.NewReader(archive))
 		if err != nil || got.Refusal.Reason != "" {
 			t.Fatalf("taking what came: %v, %v", got, err)
 		}
-		inbox.Pause(context.Background(), 5*time.Second)
 		wantSets(from)
 		wantSets(to, set.String())
 		if _, err := to.TakeVolumes(move, strings.NewReader(archive)); !errors.Is(err, os.ErrExist) {

@@ -31,8 +31,8 @@ import (
 )
 
 const (
-	// sentMax is how many parts a machine sends at a time.
-	sentMax = 4
+	// sentMax is how many parts a machine sends at a time, and sentToOneMax to one node: for images of several tasks.
+	sentMax, sentToOneMax = 4, 3
 	// pieceBytes is how much of a part is read from the disk at a time.
 	pieceBytes = 1 << 20
 	// turnWithin bounds how long a request waits until a part can be sent, and answerWithin who asks for its first byte.
@@ -55,7 +55,7 @@ type Config struct {
 // which it is in the value, and the digest of the part.
 func NewHandler(config Config) http.Handler {
 	config.Log = cmp.Or(config.Log, slog.New(slog.DiscardHandler))
-	return &giver{config, turns.New(sentMax, "sends parts of images")}
+	return &giver{config, turns.NewShared(sentMax, sentToOneMax, "sends parts of images")}
 }
 
 type giver struct {
@@ -122,7 +122,8 @@ func (g *giver) turn(ctx context.Context) (*turns.Place, error) {
 	place, err := g.turns.Take(wait)
 	if errors.Is(err, context.DeadlineExceeded) {
 		err = &wire.Failure{Code: wire.Unavailable,
-			Reason: fmt.Sprintf("it sends parts of images to %d others now", sentMax)}
+			Reason: fmt.Sprintf("it sends as many parts of images as it may, %d and to one node %d, and none was sent within %s",
+				sentMax, sentToOneMax, turnWithin)}
 	}
 	return place, err
 }

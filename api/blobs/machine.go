@@ -43,6 +43,25 @@ type machine struct {
 	allocation terms.AllocationID
 	index      terms.Index
 	one        chan struct{}
+	// bytes have come, of whichever parts, for which was waited.
+	bytes  int
+	waited time.Duration
+}
+
+// waiting is called when the machine begins to be waited for, and what it returns when that ends, with what has come:
+// it is given up when too little comes for that, however many parts that is.
+func (m *machine) waiting(giveUp context.CancelCauseFunc) (came func(bytes int)) {
+	began := time.Now()
+	late := time.AfterFunc(rateWithin-m.waited, func() {
+		giveUp(&slowError{fmt.Sprintf("it sent less than %d MiB in %s", rateBytes>>20, rateWithin)})
+	})
+	return func(bytes int) {
+		late.Stop()
+		m.bytes, m.waited = m.bytes+bytes, m.waited+time.Since(began)
+		if m.bytes >= rateBytes {
+			m.bytes, m.waited = 0, 0
+		}
+	}
 }
 
 // Resolve asks what the digest in a name is that of.
@@ -107,7 +126,9 @@ func (m *machine) ask(ctx context.Context, method string, part digest.Digest) (*
 		cancel(nil)
 		return nil, err
 	}
+	came := m.waiting(cancel)
 	got, err := m.client.Do(request)
+	came(0)
 	if err != nil {
 		defer cancel(nil)
 		if cause := context.Cause(ctx); cause != nil {
@@ -115,7 +136,7 @@ func (m *machine) ask(ctx context.Context, method string, part digest.Digest) (*
 		}
 		return nil, err
 	}
-	a := &answer{ctx: ctx, cancel: cancel, header: got.Header, body: got.Body, rest: got.Body}
+	a := &answer{of: m, ctx: ctx, cancel: cancel, header: got.Header, body: got.Body, rest: got.Body}
 	if got.StatusCode != http.StatusOK {
 		defer a.Close()
 		refusal := struct{ Message string }{got.Status}
@@ -129,31 +150,22 @@ func (m *machine) ask(ctx context.Context, method string, part digest.Digest) (*
 	return a, nil
 }
 
-// answer is a part on its way. It is given up when it comes too slowly.
+// answer is a part on its way.
 type answer struct {
+	of     *machine
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 	header http.Header
 	body   io.Closer
 	rest   io.Reader
 	done   func()
-	// bytes have come, for which was waited.
-	bytes  int
-	waited time.Duration
 }
 
 // Read reads on.
 func (a *answer) Read(data []byte) (int, error) {
-	began := time.Now()
-	late := time.AfterFunc(rateWithin-a.waited, func() {
-		a.cancel(&slowError{fmt.Sprintf("it sent less than %d MiB in %s", rateBytes>>20, rateWithin)})
-	})
+	came := a.of.waiting(a.cancel)
 	n, err := a.rest.Read(data)
-	late.Stop()
-	a.bytes, a.waited = a.bytes+n, a.waited+time.Since(began)
-	if a.bytes >= rateBytes {
-		a.bytes, a.waited = 0, 0
-	}
+	came(n)
 	if slow := (*slowError)(nil); errors.As(context.Cause(a.ctx), &slow) && err != nil {
 		err = slow
 	}

@@ -99,6 +99,47 @@ func TestSlowMachines(t *testing.T) {
 	}
 }
 
+// TestSlowWithManyParts gives a machine up that is slow with each of many small parts, before it answers or after, and
+// none that sends many at once.
+func TestSlowWithManyParts(t *testing.T) {
+	const parts = 13
+	late := func(r *http.Request) (*http.Response, error) {
+		select {
+		case <-time.After(4 * time.Second):
+		case <-r.Context().Done():
+			return nil, r.Context().Err()
+		}
+		return sends(func(context.Context) io.Reader { return bytes.NewReader(make([]byte, 1<<10)) })(r)
+	}
+	drips := sends(func(ctx context.Context) io.Reader { return &dripping{ctx, 1 << 10, 9 * time.Second} })
+	quick := sends(func(ctx context.Context) io.Reader { return &dripping{ctx, 1 << 10, time.Second / 2} })
+	large := sends(func(ctx context.Context) io.Reader { return &dripping{ctx, 1 << 20, 2 * time.Second} })
+	for _, c := range []struct {
+		name  string
+		asked answers
+		bytes int64
+		slow  bool
+		after time.Duration
+	}{
+		{"answers late", late, 1 << 10, true, rateWithin},
+		{"sends late", drips, 1 << 10, true, rateWithin},
+		{"is quick", quick, 1 << 10, false, parts * time.Second / 2},
+		{"sends large parts", large, 4 << 20, false, parts * 8 * time.Second},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			began, m := time.Now(), asked(c.asked)
+			var err error
+			for part := 0; part < parts && err == nil; part++ {
+				_, err = m.read(t.Context(), c.bytes)
+			}
+			var slow *slowError
+			if took := time.Since(began); took != c.after || errors.As(err, &slow) != c.slow {
+				t.Errorf("one that %s: got %v after %s, want %s", c.name, err, took, c.after)
+			}
+		})
+	}
+}
+
 // TestOnePartAtATime lets a part wait until the one before has come, and reads no more than a part should have.
 func TestOnePartAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -154,7 +195,7 @@ func TestResolve(t *testing.T) {
 // TestTurns lets a node that comes when many are sent to wait for a moment, and then ask elsewhere.
 func TestTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := &giver{turns: turns.New(sentMax, "sends parts of images")}
+		g := NewHandler(Config{}).(*giver)
 		as := func(n int) context.Context {
 			return door.WithCaller(t.Context(), trust.Identity{Kind: access.OfNode, Name: fmt.Sprint("n", n)})
 		}
@@ -175,6 +216,24 @@ func TestTurns(t *testing.T) {
 		places[0].Done()
 		if _, err := g.turn(as(sentMax)); err != nil {
 			t.Errorf("when one has ended: %v", err)
+		}
+	})
+}
+
+// TestTurnsOfOneNode lets a node that starts several tasks have several parts at once, and another one more.
+func TestTurnsOfOneNode(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := NewHandler(Config{}).(*giver)
+		as := func(name string) context.Context {
+			return door.WithCaller(t.Context(), trust.Identity{Kind: access.OfNode, Name: name})
+		}
+		for _, node := range []string{"a", "a", "a", "b"} {
+			if _, err := g.turn(as(node)); err != nil {
+				t.Errorf("node %s: %v", node, err)
+			}
+		}
+		if _, err := g.turn(as("a")); err == nil || !strings.Contains(err.Error(), "4 and to one node 3, and none was sent") {
+			t.Errorf("one too many: got %v", err)
 		}
 	})
 }

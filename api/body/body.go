@@ -62,7 +62,7 @@ func (c strictJSON) Unmarshal(data []byte, message any) error {
 	return nil
 }
 
-// binary is the wire format of protocol buffers.
+// binary is the wire format of protocol buffers. It refuses unknown fields, too.
 type binary struct{}
 
 // Name returns the codec's part of a content type.
@@ -98,7 +98,8 @@ var (
 	errDeep = fmt.Errorf("messages of the body lie in each other more than %d deep", depthMax)
 )
 
-// count takes the messages within a message off those that are left. What is wrong otherwise the reader says.
+// count takes the messages within a message off those that are left, and refuses what has a field that this program
+// does not know: who asked would believe that it was heeded. What is wrong otherwise the reader says.
 func count(data []byte, d protoreflect.MessageDescriptor, depth int, left *int) error {
 	for len(data) > 0 {
 		number, kind, n := protowire.ConsumeTag(data)
@@ -109,7 +110,12 @@ func count(data []byte, d protoreflect.MessageDescriptor, depth int, left *int) 
 		if n = protowire.ConsumeFieldValue(number, kind, data); n < 0 {
 			return nil
 		}
-		if field := d.Fields().ByNumber(number); kind == protowire.BytesType && field != nil && field.Message() != nil {
+		field := d.Fields().ByNumber(number)
+		if field == nil {
+			return fmt.Errorf("the body has in its %s a field %d, which this peer does not know, as it runs an older program than the "+
+				"client: ask another peer, or update this one", d.Name(), number)
+		}
+		if kind == protowire.BytesType && field.Message() != nil {
 			within, _ := protowire.ConsumeBytes(data)
 			if *left--; *left < 0 {
 				return errMany

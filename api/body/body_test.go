@@ -56,3 +56,23 @@ func TestDeepMessages(t *testing.T) {
 		}
 	}
 }
+
+// TestUnknownFields refuses what a newer client has asked for, wherever it stands.
+func TestUnknownFields(t *testing.T) {
+	unknown := protowire.AppendVarint(protowire.AppendTag(nil, 1000, protowire.VarintType), 1)
+	spec := (&starlingv1.SubmitJobRequest{}).ProtoReflect().Descriptor().Fields().ByName("spec").Number()
+	for _, c := range []struct {
+		message proto.Message
+		body    []byte
+		of      string
+	}{
+		{&starlingv1.KillJobRequest{}, unknown, "KillJobRequest"},
+		{&starlingv1.SubmitJobRequest{}, protowire.AppendBytes(protowire.AppendTag(nil, spec, protowire.BytesType), unknown),
+			"JobSpec"},
+	} {
+		want := "the body has in its " + c.of + " a field 1000, which this peer does not know"
+		if err := (binary{}).Unmarshal(c.body, c.message); err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("got %v, want %q", err, want)
+		}
+	}
+}

@@ -7,9 +7,11 @@ package client
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net/http"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -23,12 +25,16 @@ import (
 	"starling/trust"
 )
 
+// messageBytesMax bounds each message of an answer: all that an entry of the journal has done may be in one.
+const messageBytesMax = 256 << 20
+
 // Client asks peers of one cluster. It is safe for concurrent use.
 type Client struct {
 	addresses []string
 	peers     []starlingv1connect.StarlingClient
-	transport *http.Transport
-	silence   silence.Client
+	// nodes asks peers over the network, sockets those of this machine.
+	nodes, sockets *http.Client
+	silence        silence.Client
 	// current is the number of the peer that answered last.
 	current atomic.Uint32
 	// repeatable is what the ids of writes follow from, "" if each is new; again tells that another client had it before.
@@ -53,10 +59,11 @@ func NewAt(addresses []string, at string, credentials ...*trust.Credentials) *Cl
 }
 
 func newClient(addresses []string, shows func() []trust.Shows, interceptors ...connect.Interceptor) *Client {
-	c := &Client{addresses: slices.Clone(addresses), transport: wire.Transport(shows)}
-	interceptors = append(interceptors, &c.silence)
+	c := &Client{addresses: slices.Clone(addresses), nodes: wire.Client(shows), sockets: wire.Client(nil)}
+	options := []connect.ClientOption{connect.WithReadMaxBytes(messageBytesMax),
+		connect.WithInterceptors(append(interceptors, &c.silence)...)}
 	for _, address := range addresses {
-		c.peers = append(c.peers, wire.Peer(c.transport, address, interceptors...))
+		c.peers = append(c.peers, wire.Peer(c.by(address), address, options...))
 	}
 	return c
 }
@@ -66,7 +73,18 @@ func newClient(addresses []string, shows func() []trust.Shows, interceptors ...c
 func (c *Client) SilentSince() time.Time { return c.silence.Since() }
 
 // Close lets go of connections that are not in use.
-func (c *Client) Close() { c.transport.CloseIdleConnections() }
+func (c *Client) Close() {
+	c.nodes.CloseIdleConnections()
+	c.sockets.CloseIdleConnections()
+}
+
+// by returns what asks the peer at an address.
+func (c *Client) by(address string) *http.Client {
+	if strings.HasPrefix(address, wire.UnixPrefix) {
+		return c.sockets
+	}
+	return c.nodes
+}
 
 // Seen returns the highest index of all answers: what a program passes on to another that must see its writes.
 func (c *Client) Seen() terms.Index { return terms.Index(c.seen.Load()) }
@@ -270,14 +288,20 @@ func (c *Client) Info(ctx context.Context) (*starlingv1.InfoResponse, error) {
 }
 
 // Watch visits what there is, and then what changes, until visit returns an error or ctx ends. A connection that breaks
-// is an error: what the last response says in resume tells where to go on, at any peer.
+// is an error: what the last response says in resume tells where to go on, at any peer. After NotFound what was read is
+// of a past that is lost or not kept any more: watch again without After, as the first time.
 func (c *Client) Watch(
 	ctx context.Context, request *starlingv1.WatchRequest, visit func(*starlingv1.WatchResponse) error,
 ) error {
 	request.MinIndex = c.least(request.MinIndex)
-	return stream(ctx, c, streamCall[starlingv1.WatchRequest, starlingv1.WatchResponse]{
+	err := stream(ctx, c, streamCall[starlingv1.WatchRequest, starlingv1.WatchResponse]{
 		request: request, method: starlingv1connect.StarlingClient.Watch, visit: visit,
 	})
+	if lost := (*wire.Failure)(nil); errors.As(err, &lost) && lost.Code == wire.NotFound && request.After != nil {
+		request.MinIndex = 0 // the journal may end before what was seen
+		c.seen.Store(min(c.seen.Load(), uint64(lost.Index)))
+	}
+	return err
 }
 
 // Diff tells what changed from one moment to another, the newest if that is empty.

@@ -148,7 +148,7 @@ func TestRetries(t *testing.T) {
 		t.Run(one.name, func(t *testing.T) {
 			s := &scripted{failures: one.failures, index: 7}
 			c, ctx := ask(t, s.serve(t))
-			_, err := c.KillJob(ctx, "web", 0)
+			_, err := c.KillJob(ctx, "web", 0, false)
 			if text := reason(err); text != one.want || len(s.requests) != one.calls {
 				t.Errorf("got %q after %d calls, want %q after %d", text, len(s.requests), one.want, one.calls)
 			}
@@ -170,7 +170,7 @@ func TestFailover(t *testing.T) {
 	s := &scripted{index: 7}
 	c, ctx := ask(t, nobody(t), s.serve(t))
 	for range 2 {
-		if _, err := c.KillJob(ctx, "web", 0); err != nil {
+		if _, err := c.KillJob(ctx, "web", 0, false); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -228,7 +228,7 @@ func TestUnknown(t *testing.T) {
 			s := &scripted{failures: one.failures}
 			c, ctx := ask(t, s.serve(t))
 			c.Repeatable("the id", one.again)
-			_, err := c.KillJob(ctx, "web", 0)
+			_, err := c.KillJob(ctx, "web", 0, false)
 			failure := (*wire.Failure)(nil)
 			if !errors.As(err, &failure) || failure.Code != one.want {
 				t.Errorf("got %v, want %s", err, one.want)
@@ -247,7 +247,7 @@ func TestRepeatable(t *testing.T) {
 	for _, job := range []terms.JobName{"web", "web", "other"} {
 		c, ctx := ask(t, at)
 		c.Repeatable("the id", true)
-		if _, err := c.KillJob(ctx, job, 0); err != nil {
+		if _, err := c.KillJob(ctx, job, 0, false); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -282,7 +282,7 @@ func hangsUp(t *testing.T, linger int) {
 	}()
 	s := &scripted{index: 7}
 	c, ctx := ask(t, listener.Addr().String(), s.serve(t))
-	if _, err := c.KillJob(ctx, "web", 0); err != nil {
+	if _, err := c.KillJob(ctx, "web", 0, false); err != nil {
 		t.Errorf("got %v, want the answer of the other peer", err)
 	}
 }
@@ -326,7 +326,7 @@ func TestWhoIsNoPeer(t *testing.T) {
 func TestReadsAskForWhatWasSeen(t *testing.T) {
 	s := &scripted{index: 7}
 	c, ctx := ask(t, s.serve(t))
-	if _, err := c.KillJob(ctx, "web", 0); err != nil {
+	if _, err := c.KillJob(ctx, "web", 0, false); err != nil {
 		t.Fatal(err)
 	}
 	s.index = 5

@@ -18,7 +18,8 @@ const (
 	followMax = 5 * time.Second
 )
 
-// FollowJob visits how a job stands, now and whenever that may have changed, until visit returns true or an error.
+// FollowJob visits how a job stands, now and whenever that may have changed, until visit returns true or an error. When
+// peers that have answered before do so no more it asks on for half a minute.
 func (c *Client) FollowJob(
 	ctx context.Context, request *starlingv1.JobStatusRequest,
 	visit func(*starlingv1.JobStatusResponse) (done bool, err error),
@@ -58,7 +59,7 @@ func (f *follower[A]) follow(ctx context.Context) error {
 	defer cancel()
 	changed, none := make(chan struct{}, 1), make(chan struct{})
 	for least, reads := uint64(0), false; ; {
-		answer, quiet, err := f.look(ctx, least)
+		answer, quiet, err := f.lookAgain(ctx, least)
 		switch {
 		case quiet && least > 0: // nothing was written; look whether the peer is still there
 			least = 0
@@ -95,6 +96,18 @@ func pause(ctx context.Context, long time.Duration) {
 	}
 }
 
+// lookAgain asks until there is an answer, as long as an agent that has answered before may be restarting.
+func (f *follower[A]) lookAgain(ctx context.Context, least uint64) (answer A, quiet bool, err error) {
+	err = f.client.resume(ctx, func() (moved bool, err error) {
+		answer, quiet, err = f.look(ctx, least)
+		if quiet && least == 0 {
+			err = &wire.Failure{Code: wire.Unavailable, Reason: "no peer answers"}
+		}
+		return false, final(err, f.client.Seen() == 0)
+	})
+	return answer, quiet, err
+}
+
 // look asks once; quiet tells that the time was up.
 func (f *follower[A]) look(ctx context.Context, least uint64) (answer A, quiet bool, err error) {
 	wait, cancel := context.WithTimeout(ctx, followMax)
@@ -123,7 +136,11 @@ func (f *follower[A]) watch(ctx context.Context, changed chan<- struct{}, none c
 			return nil
 		})
 		failure := (*wire.Failure)(nil)
-		if errors.As(err, &failure) && failure.Code != wire.Unavailable && failure.Code != wire.Exhausted {
+		switch {
+		case !errors.As(err, &failure), failure.Code == wire.Unavailable, failure.Code == wire.Exhausted:
+		case failure.Code == wire.NotFound && f.changes.After != nil:
+			f.changes.After = nil // the cluster was restored from an older backup
+		default:
 			close(none)
 			return
 		}

@@ -10,6 +10,7 @@ import (
 	starlingv1 "starling/api/v1"
 	"starling/api/v1/starlingv1connect"
 	"starling/api/wire"
+	"starling/terms"
 )
 
 // flowing answers with a stream of changes that a test writes.
@@ -20,6 +21,8 @@ type flowing struct {
 	after chan uint64
 	// changes are sent as they come; 0 breaks the stream.
 	changes chan uint64
+	// lost is the index at which the journal ends, if that is before what a stream asks for.
+	lost terms.Index
 }
 
 func (f *flowing) JobStatus(_ context.Context,
@@ -32,6 +35,9 @@ func (f *flowing) JobStatus(_ context.Context,
 func (f *flowing) Watch(ctx context.Context, request *starlingv1.WatchRequest,
 	stream *connect.ServerStream[starlingv1.WatchResponse]) error {
 	f.after <- request.GetAfter()
+	if f.lost > 0 && max(request.GetAfter(), request.GetMinIndex()) > uint64(f.lost) {
+		return (&wire.Failure{Code: wire.NotFound, Index: f.lost, Reason: "the journal ends before"}).Wire()
+	}
 	for {
 		select {
 		case <-ctx.Done():
@@ -87,6 +93,43 @@ func TestFollowJobMindsItsOwn(t *testing.T) {
 	got += fmt.Sprint(" ", read(f.looks))
 	if err := <-ended; err != nil || got != "7 7 11 12 12 13" || len(f.looks) > 0 {
 		t.Errorf("got %q and %d looks more, %v", got, len(f.looks), err)
+	}
+}
+
+// TestFollowJobAfterRestore has the journal end before what was read: the stream begins anew.
+func TestFollowJobAfterRestore(t *testing.T) {
+	f := &flowing{looks: make(chan uint64, 9), after: make(chan uint64, 9), changes: make(chan uint64, 1), lost: 5}
+	c, ctx := ask(t, serve(t, f))
+	f.changes <- 5
+	visits := 0
+	err := c.FollowJob(ctx, &starlingv1.JobStatusRequest{Job: "web"}, func(*starlingv1.JobStatusResponse) (bool, error) {
+		visits++
+		return visits == 3, nil
+	})
+	if got := fmt.Sprint(len(f.after), <-f.after, <-f.after); err != nil || got != "2 7 0" {
+		t.Errorf("streams begin behind %s, want 7 and then nothing: %v", got, err)
+	}
+}
+
+// TestFollowJobWhileAgentRestarts has the only peer be away for longer than a request is tried.
+func TestFollowJobWhileAgentRestarts(t *testing.T) {
+	s := &scripted{index: 7, failures: []*wire.Failure{nil}}
+	for range 12 {
+		s.failures = append(s.failures, later)
+	}
+	s.failures = append(s.failures, nil)
+	c, ctx := ask(t, serve(t, s))
+	visits := 0
+	err := c.FollowJob(ctx, &starlingv1.JobStatusRequest{Job: "web"}, func(*starlingv1.JobStatusResponse) (bool, error) {
+		visits++
+		return visits == 2, nil
+	})
+	if err != nil || len(s.failures) > 1 {
+		t.Errorf("after %d visits: %v", visits, err)
+	}
+	s.failures = []*wire.Failure{later}
+	if c, ctx = ask(t, serve(t, s)); c.FollowJob(ctx, &starlingv1.JobStatusRequest{}, nil) == nil || len(s.least) > 20 {
+		t.Errorf("a peer that has never answered is asked %d times", len(s.least))
 	}
 }
 

@@ -30,7 +30,7 @@ func (c *Client) forward(request *http.Request) (*http.Response, error) {
 			return nil, err
 		}
 		var answer *http.Response
-		if answer, err = c.transport.RoundTrip(sent); err == nil {
+		if answer, err = c.by(c.addresses[at]).Transport.RoundTrip(sent); err == nil {
 			return answer, nil
 		}
 		if request.Context().Err() != nil {

@@ -14,14 +14,13 @@ const metricsBytesMax = 16 << 20
 
 // Metrics returns what the first peer that answers tells to Prometheus.
 func (c *Client) Metrics(ctx context.Context) (text []byte, err error) {
-	by := &http.Client{Transport: c.transport}
 	for _, address := range c.addresses {
 		var asked *http.Request
 		if asked, err = http.NewRequestWithContext(ctx, http.MethodGet, wire.URL(address)+door.PathMetrics, nil); err != nil {
 			return nil, err
 		}
 		var answer *http.Response
-		if answer, err = by.Do(asked); err != nil {
+		if answer, err = c.by(address).Do(asked); err != nil {
 			err = &wire.Failure{Code: wire.Unavailable, Reason: err.Error()}
 			continue
 		}

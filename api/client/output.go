@@ -17,16 +17,16 @@ import (
 
 // Outputs reads outputs of instances from the peers that have them.
 type Outputs struct {
-	transport *http.Transport
+	by *http.Client
 }
 
 // NewOutputs returns a reader of outputs, for a node that shows this.
-func NewOutputs(shows func() []trust.Shows) *Outputs { return &Outputs{wire.Transport(shows)} }
+func NewOutputs(shows func() []trust.Shows) *Outputs { return &Outputs{wire.Client(shows)} }
 
 // Fetch reads an output from the peer at the address, as it was sent there. The error is os.ErrNotExist if that has
 // none.
 func (o *Outputs) Fetch(ctx context.Context, address string, output terms.OutputSet) (io.ReadCloser, error) {
-	answers, err := wire.Peer(o.transport, address).Output(ctx, &starlingv1.OutputRequest{Output: output.String()})
+	answers, err := wire.Peer(o.by, address).Output(ctx, &starlingv1.OutputRequest{Output: output.String()})
 	if err != nil {
 		return nil, outputFailure(address, err)
 	}

@@ -53,16 +53,19 @@ func (c *Client) TailJournal(
 func (c *Client) Logs(
 	ctx context.Context, request *starlingv1.LogsRequest, visit func(*starlingv1.LogsResponse) error,
 ) error {
-	f := &logFollower{visit: visit, seen: sha256.New()}
+	f, lost := &logFollower{visit: visit, seen: sha256.New()}, false
 	for rest := request; ; rest = request {
 		err := c.resume(ctx, func() (moved bool, err error) {
-			if f.allocation != "" && !f.ended {
+			if rest = request; f.allocation != "" && !f.ended && !lost {
 				rest = &starlingv1.LogsRequest{Allocation: f.allocation, Stream: request.GetStream(), Follow: true}
 			}
 			rest.MinIndex = c.least(rest.MinIndex)
 			f.begin()
 			err = stream(ctx, c, streamCall[starlingv1.LogsRequest, starlingv1.LogsResponse]{
 				request: rest, method: starlingv1connect.StarlingClient.Logs, visit: f.take})
+			// Where its machine is gone the instance is asked for next: it may go on elsewhere.
+			failure := wire.FailureOf(err)
+			lost = failure != nil && failure.Decided && rest != request
 			return f.moved, final(err, f.refused || !request.GetFollow() || request.TailBytes != nil || f.allocation == "")
 		})
 		if err != nil || rest == request || request.GetAllocation() != "" {

@@ -127,7 +127,7 @@ func (c *Client) postFor(ctx context.Context, most time.Duration, path string, r
 	var err error
 	for _, address := range c.addresses {
 		within, cancel := context.WithTimeout(ctx, most)
-		err = send(within, &http.Client{Transport: c.transport}, wire.URL(address)+path, request, answer)
+		err = send(within, c.by(address), wire.URL(address)+path, request, answer)
 		cancel()
 		var failure *wire.Failure
 		if errors.As(err, &failure) && failure.Code != wire.Conflict && failure.Code != wire.Unavailable || err == nil {
@@ -239,9 +239,11 @@ func (w where) post(ctx context.Context, request func(channel []byte) (any, erro
 	if err != nil {
 		return err
 	}
-	one := &http.Client{Transport: &http.Transport{
-		DialTLSContext: func(context.Context, string, string) (net.Conn, error) { return dialed, nil },
-	}}
+	one := &http.Client{
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		Transport: &http.Transport{
+			DialTLSContext: func(context.Context, string, string) (net.Conn, error) { return dialed, nil },
+		}}
 	return post(ctx, one, wire.URL(w.address)+w.path, asked, answer)
 }
 
@@ -319,10 +321,10 @@ func renewAt(ctx context.Context, address string, known []trust.Shows,
 	for i := range known {
 		known[i].Certificate = nil
 	}
-	transport := wire.Transport(func() []trust.Shows { return known })
-	defer transport.CloseIdleConnections()
+	by := wire.Client(func() []trust.Shows { return known })
+	defer by.CloseIdleConnections()
 	answer := &door.RenewAnswer{}
-	return answer, post(ctx, &http.Client{Transport: transport}, wire.URL(address)+door.PathRenew, request, answer)
+	return answer, post(ctx, by, wire.URL(address)+door.PathRenew, request, answer)
 }
 
 // Follow brings the keys of a node to the newest authority that they know: a keeper fetches the key of that from

@@ -25,10 +25,11 @@ func (c *Client) SubmitJob(ctx context.Context, spec *terms.Job,
 }
 
 // KillJob ends a job for good, and returns when that is folded; its instances end after. It is refused if the job has
-// another version than against; 0 is any.
-func (c *Client) KillJob(ctx context.Context, job terms.JobName, against uint32) (*starlingv1.KillJobResponse, error) {
-	request := &starlingv1.KillJobRequest{RequestId: c.requestID("KillJob", string(job)),
-		Job: string(job), Against: against}
+// another version than against; 0 is any. Now kills them without delay and grace.
+func (c *Client) KillJob(ctx context.Context, job terms.JobName, against uint32,
+	now bool) (*starlingv1.KillJobResponse, error) {
+	request := &starlingv1.KillJobRequest{RequestId: c.requestID("KillJob", string(job), strconv.FormatBool(now)),
+		Job: string(job), Against: against, Now: now}
 	return write(ctx, c, request, starlingv1connect.StarlingClient.KillJob)
 }
 
@@ -77,14 +78,11 @@ func (c *Client) SealTask(ctx context.Context, allocation string) (*starlingv1.S
 	return write(ctx, c, request, starlingv1connect.StarlingClient.SealTask)
 }
 
-// EndAllocation ends an allocation; its place is filled again, elsewhere if that is asked for, and with empty volumes
-// if those are given up.
-func (c *Client) EndAllocation(ctx context.Context, allocation string, elsewhere,
-	withoutVolumes bool) (*starlingv1.EndAllocationResponse, error) {
-	request := &starlingv1.EndAllocationRequest{
-		RequestId:  c.requestID("EndAllocation", allocation, strconv.FormatBool(elsewhere)),
-		Allocation: allocation, Elsewhere: elsewhere, WithoutVolumes: withoutVolumes,
-	}
+// EndAllocation ends an allocation, and its place is filled again, as the request says. That needs no id.
+func (c *Client) EndAllocation(ctx context.Context,
+	request *starlingv1.EndAllocationRequest) (*starlingv1.EndAllocationResponse, error) {
+	request.RequestId = c.requestID("EndAllocation", request.GetAllocation(), strconv.FormatBool(request.GetElsewhere()),
+		strconv.FormatBool(request.GetNow()))
 	return write(ctx, c, request, starlingv1connect.StarlingClient.EndAllocation)
 }
 

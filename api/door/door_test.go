@@ -107,8 +107,8 @@ func within(t *testing.T) context.Context {
 // ask sends a request with what there is to show, and returns the status and the answer, or why there is none.
 func ask(t *testing.T, shows []trust.Shows, change func(*http.Request), address, body string) string {
 	t.Helper()
-	transport := wire.Transport(func() []trust.Shows { return shows })
-	defer transport.CloseIdleConnections()
+	by := wire.Client(func() []trust.Shows { return shows })
+	defer by.CloseIdleConnections()
 	request, err := http.NewRequestWithContext(within(t), "POST", wire.URL(address)+"/echo", strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
@@ -116,7 +116,7 @@ func ask(t *testing.T, shows []trust.Shows, change func(*http.Request), address,
 	if change != nil {
 		change(request)
 	}
-	answer, err := (&http.Client{Transport: transport}).Do(request)
+	answer, err := by.Do(request)
 	if err != nil {
 		return err.Error()
 	}

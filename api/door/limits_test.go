@@ -54,8 +54,8 @@ func TestAUserHasItsPlaces(t *testing.T) {
 	}
 	defer d.Close()
 	d.Answer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}), nil)
-	ask := func(by *http.Transport) (status int, told string) {
-		answer, err := (&http.Client{Transport: by}).Get(wire.URL(wire.UnixPrefix + socket))
+	ask := func(by *http.Client) (status int, told string) {
+		answer, err := by.Get(wire.URL(wire.UnixPrefix + socket))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -66,9 +66,9 @@ func TestAUserHasItsPlaces(t *testing.T) {
 		}
 		return answer.StatusCode, string(text)
 	}
-	var all []*http.Transport
+	var all []*http.Client
 	for range 3 {
-		all = append(all, wire.Transport(nil))
+		all = append(all, wire.Client(nil))
 		defer all[len(all)-1].CloseIdleConnections()
 	}
 	for _, by := range all[:2] {
@@ -134,13 +134,13 @@ func two(*trust.Identity, string) []inflight.Share {
 }
 
 // ask sends a request; what it answers is closed when the test ends.
-func ask(t *testing.T, by *http.Transport, method, url string, body io.Reader) *http.Response {
+func ask(t *testing.T, by *http.Client, method, url string, body io.Reader) *http.Response {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), method, url, body)
 	if err != nil {
 		t.Fatal(err)
 	}
-	answer, err := by.RoundTrip(request)
+	answer, err := by.Do(request)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -160,7 +160,7 @@ func isExhausted(t *testing.T, err error, want string) {
 // TestACallerHasSoManyRequests opens as many on one connection as a caller may have, and asks for more in each form.
 func TestACallerHasSoManyRequests(t *testing.T) {
 	address, release := held(t, two)
-	by := wire.Transport(nil)
+	by := wire.Client(nil)
 	defer by.CloseIdleConnections()
 	first := ask(t, by, "GET", wire.URL(address)+"/hold", nil)
 	ask(t, by, "GET", wire.URL(address)+"/hold", nil)
@@ -200,7 +200,7 @@ func TestACallerHasSoManyRequests(t *testing.T) {
 // TestBodiesHaveSoManyBytes withholds the end of a body, and sends another.
 func TestBodiesHaveSoManyBytes(t *testing.T) {
 	address, _ := held(t, two)
-	by := wire.Transport(nil)
+	by := wire.Client(nil)
 	defer by.CloseIdleConnections()
 	withheld, send := io.Pipe()
 	defer send.Close()
@@ -225,7 +225,7 @@ func TestBodiesHaveSoManyBytes(t *testing.T) {
 func TestAConnectionHasSoManyStreams(t *testing.T) {
 	address, release := held(t, nil)
 	defer release()
-	by := wire.Transport(nil)
+	by := wire.Client(nil)
 	defer by.CloseIdleConnections()
 	used := map[net.Conn]bool{}
 	ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{
@@ -235,7 +235,7 @@ func TestAConnectionHasSoManyStreams(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		answer, err := by.RoundTrip(request)
+		answer, err := by.Do(request)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -295,9 +295,9 @@ func TestSocketAdmitsThisUser(t *testing.T) {
 			t.Errorf("got %+v", who)
 		}
 	}), nil)
-	transport := wire.Transport(nil)
-	defer transport.CloseIdleConnections()
-	answer, err := (&http.Client{Transport: transport}).Get(wire.URL(wire.UnixPrefix + socket))
+	by := wire.Client(nil)
+	defer by.CloseIdleConnections()
+	answer, err := by.Get(wire.URL(wire.UnixPrefix + socket))
 	if err != nil {
 		t.Fatal(err)
 	}

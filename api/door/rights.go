@@ -86,7 +86,6 @@ var reading = []group{
 	{Right{Role: access.Viewer}, []string{
 		starlingv1connect.StarlingDiffProcedure,
 		starlingv1connect.StarlingListPeersProcedure,
-		starlingv1connect.StarlingRulesProcedure,
 		starlingv1connect.StarlingSeriesProcedure,
 		starlingv1connect.StarlingTailJournalProcedure,
 		starlingv1connect.StarlingUsageProcedure,
@@ -96,6 +95,7 @@ var reading = []group{
 	{Right{Role: access.Viewer, Node: true}, []string{
 		starlingv1connect.StarlingNodeStatsProcedure,
 		starlingv1connect.StarlingQuorumProcedure,
+		starlingv1connect.StarlingRulesProcedure,
 	}},
 	{Right{Role: access.Viewer, Pool: true}, []string{
 		starlingv1connect.StarlingBlameProcedure,

@@ -2,11 +2,13 @@ package draft
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
 	"starling/api/client"
 	starlingv1 "starling/api/v1"
+	"starling/api/wire"
 	"starling/jobspec"
 	"starling/terms"
 )
@@ -37,10 +39,12 @@ func (p *Planned) Words() string {
 }
 
 // Jobs visits the plan of each job of a file, made as if that job came alone; one that comes after another of them has
-// none before that is done. An error names the job, in the words of file:line.
+// none before that is done. The error has a line for each job that is refused, in the words of file:line; no other is
+// planned when the peers cannot answer.
 func Jobs(ctx context.Context, peer *client.Client, file string, documents []jobspec.Document,
 	visit func(*Planned) error) error {
 	brought := map[terms.JobName]bool{}
+	var refused []error
 	for i := range documents {
 		p := &Planned{Document: &documents[i]}
 		spec := &documents[i].Spec
@@ -49,7 +53,14 @@ func Jobs(ctx context.Context, peer *client.Client, file string, documents []job
 		} else {
 			plan, err := peer.PlanJob(ctx, spec)
 			if err != nil {
-				return fmt.Errorf("%s:%d: job %s: %w", file, documents[i].Line, spec.Name, err)
+				refused = append(refused, fmt.Errorf("%s:%d: job %s: %w", file, documents[i].Line, spec.Name, err))
+			}
+			switch failure := (*wire.Failure)(nil); {
+			case err != nil && (!errors.As(err, &failure) || failure.Code == wire.Unavailable || failure.Code == wire.Unknown):
+				return errors.Join(refused...)
+			case err != nil:
+				brought[spec.Name] = true
+				continue
 			}
 			p.Plan = plan
 		}
@@ -58,5 +69,5 @@ func Jobs(ctx context.Context, peer *client.Client, file string, documents []job
 			return err
 		}
 	}
-	return nil
+	return errors.Join(refused...)
 }

@@ -87,7 +87,8 @@ class Starling:
         """Yields what there is, a "synced", and then each change; filters are kinds, job, pool, node and labels.
 
         A connection that breaks is made again, and nothing is lost. With after, which is the "resume" of what was read last,
-        only changes behind it come. With once it ends when all that there is was told.
+        only changes behind it come. With once it ends when all that there is was told. When what was read last is of a past that
+        is lost, as after a restore from an older backup, it begins anew with what there is, and a "synced".
         """
         while True:
             query = dict(only, once=str(once).lower(), min_index=self._seen)
@@ -101,8 +102,10 @@ class Starling:
                 if once:
                     return
             except Failure as failure:
-                if failure.code != "unavailable" or after is None or once:
+                if failure.code not in ("unavailable", "not_found") or after is None or once:
                     raise
+                if failure.code == "not_found":
+                    after, self._seen = None, 0
             time.sleep(1)
 
     def _lines(self, path):

@@ -57,7 +57,7 @@ type Mover struct {
 	// State returns the value at the index or later.
 	State func(ctx context.Context, least uint64) (*cluster.State, error)
 	// Peers is how other peers are reached.
-	Peers *http.Transport
+	Peers *http.Client
 	// Log is told of each copy; nil for no log.
 	Log *slog.Logger
 }

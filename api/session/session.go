@@ -56,7 +56,7 @@ type Server struct {
 	// Slot finds the slot that a request names.
 	Slot func(state *cluster.State, request *starlingv1.ExecRequest) (facts.SlotRef, error)
 	// Peers is how other peers are reached.
-	Peers *http.Transport
+	Peers *http.Client
 	// Log is told of each session; nil for no log.
 	Log *slog.Logger
 }
@@ -223,13 +223,20 @@ func (s *Server) run(ctx context.Context, caller *stream, t *talk) error {
 		code, err = s.Backend.Exec(ctx, t.id, t.first.GetCommand(), d)
 	}
 	if missing := program.Missing(""); errors.As(err, &missing) {
+		line := "\n"
+		if d.Terminal != nil {
+			line = "\r\n" // it is raw
+		}
 		code = notThere
-		_, err = fmt.Fprintln(d.Errors, missing)
+		_, err = io.WriteString(d.Errors, missing.Error()+line)
 	}
 	switch {
 	case errors.Is(err, driver.ErrDetached):
 		log.Info("a session goes on without who was attached", "reason", err)
 		return &wire.Failure{Code: wire.Conflict, Reason: err.Error()}
+	case err != nil && ctx.Err() != nil: // not the program, but who asked or this peer has ended it
+		log.Info("a session was ended", "reason", err)
+		return &wire.Failure{Code: wire.Unavailable, Reason: err.Error()}
 	case err != nil:
 		log.Info("a session has ended", "error", err)
 		return &wire.Failure{Code: wire.NotFound, Reason: err.Error()}

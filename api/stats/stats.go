@@ -55,7 +55,7 @@ type Reader struct {
 	// Job finds a job by its name.
 	Job func(state *cluster.State, name string) (*workload.Job, error)
 	// Peers is how other peers are reached.
-	Peers *http.Transport
+	Peers *http.Client
 }
 
 // NodeStats tells what the members' machines use.

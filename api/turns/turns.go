@@ -1,10 +1,11 @@
-// Package turns lets few requests at a time do what takes long, and their callers take turns: each has at most one
-// place, and the one that has waited longest is next.
+// Package turns lets few requests at a time do what takes long, and their callers take turns: of those with the fewest
+// places the one that has waited longest is next.
 package turns
 
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -30,8 +31,9 @@ type Turns struct {
 
 	mu      sync.Mutex
 	free    int
-	holds   map[string]bool // the callers that have a place
-	all     map[string]int  // their requests
+	each    int            // how many places a caller has at most
+	holds   map[string]int // the places of each caller
+	all     map[string]int // their requests
 	lent    map[string]int
 	waiting []*waiter // who has waited longest is first
 }
@@ -41,9 +43,12 @@ type waiter struct {
 	ready  chan struct{} // closed when it has a place
 }
 
-// New returns so many places for work that a message calls "this peer DOING".
-func New(places int, doing string) *Turns {
-	return &Turns{doing: doing, wait: waitMax, free: places, holds: map[string]bool{}, all: map[string]int{},
+// New returns so many places for work that a message calls "this peer DOING". A caller has at most one.
+func New(places int, doing string) *Turns { return NewShared(places, 1, doing) }
+
+// NewShared returns so many places, of which each caller has at most so many.
+func NewShared(places, each int, doing string) *Turns {
+	return &Turns{doing: doing, wait: waitMax, free: places, each: each, holds: map[string]int{}, all: map[string]int{},
 		lent: map[string]int{}}
 }
 
@@ -76,15 +81,21 @@ func (t *Turns) forget(caller string) {
 
 // next gives free places to those whose turn it is. It is called with the lock.
 func (t *Turns) next() {
-	for i := 0; i < len(t.waiting) && t.free > 0; {
-		w := t.waiting[i]
-		if t.holds[w.caller] || t.lent[w.caller] >= lentMax {
-			i++
-			continue
+	for t.free > 0 {
+		first := -1
+		for i, w := range t.waiting {
+			may := t.holds[w.caller] < t.each && t.lent[w.caller] < lentMax
+			if may && (first < 0 || t.holds[w.caller] < t.holds[t.waiting[first].caller]) {
+				first = i
+			}
 		}
-		t.waiting = append(t.waiting[:i], t.waiting[i+1:]...)
+		if first < 0 {
+			return
+		}
+		w := t.waiting[first]
+		t.waiting = slices.Delete(t.waiting, first, first+1)
 		t.free--
-		t.holds[w.caller] = true
+		t.holds[w.caller]++
 		close(w.ready)
 	}
 }
@@ -139,7 +150,9 @@ func (p *Place) release() {
 	if p.held {
 		p.held = false
 		p.of.free++
-		delete(p.of.holds, p.caller)
+		if p.of.holds[p.caller]--; p.of.holds[p.caller] == 0 {
+			delete(p.of.holds, p.caller)
+		}
 		p.of.next()
 	}
 }

@@ -68,6 +68,38 @@ func TestACallerHasOnePlace(t *testing.T) {
 	})
 }
 
+// TestACallerHasSeveralPlaces has one caller ask for more places than it may have, and others come later: one place is
+// theirs at once, and those that have none come before those that have some.
+func TestACallerHasSeveralPlaces(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		four := NewShared(4, 3, "sends")
+		var vic []<-chan taken
+		for range 5 {
+			vic = append(vic, take(as(t, "vic"), four))
+		}
+		if len(vic[0])+len(vic[1])+len(vic[2]) != 3 || len(vic[3])+len(vic[4]) > 0 {
+			t.Fatal("one caller does not have the three places that it may have")
+		}
+		ann := take(as(t, "ann"), four)
+		ben := take(as(t, "ben"), four)
+		if len(ann) != 1 || len(ben) > 0 {
+			t.Fatal("another does not have the last place")
+		}
+		(<-vic[0]).place.Done()
+		synctest.Wait()
+		if len(ben) != 1 || len(vic[3]) > 0 {
+			t.Error("one with places comes before one without")
+		}
+		for _, got := range []<-chan taken{ann, ben, vic[1], vic[2], vic[3], vic[4]} {
+			(<-got).place.Done()
+			synctest.Wait()
+		}
+		if len(four.all)+len(four.holds)+len(four.waiting) > 0 || four.free != 4 {
+			t.Errorf("it is left %+v", four)
+		}
+	})
+}
+
 func TestWhoHasGoneWaitsNoMore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		one := New(1, "imagines")

@@ -2367,7 +2367,9 @@ type KillJobRequest struct {
 	RequestId string                 `protobuf:"bytes,1,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	Job       string                 `protobuf:"bytes,2,opt,name=job,proto3" json:"job,omitempty"`
 	// The job's version that the sender saw; 0 ends any.
-	Against       uint32 `protobuf:"varint,3,opt,name=against,proto3" json:"against,omitempty"`
+	Against uint32 `protobuf:"varint,3,opt,name=against,proto3" json:"against,omitempty"`
+	// Its instances are killed without delay and grace, those that are being stopped already, too.
+	Now           bool `protobuf:"varint,4,opt,name=now,proto3" json:"now,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2421,6 +2423,13 @@ func (x *KillJobRequest) GetAgainst() uint32 {
 		return x.Against
 	}
 	return 0
+}
+
+func (x *KillJobRequest) GetNow() bool {
+	if x != nil {
+		return x.Now
+	}
+	return false
 }
 
 type KillJobResponse struct {
@@ -4134,8 +4143,10 @@ type EndAllocationRequest struct {
 	Elsewhere bool `protobuf:"varint,3,opt,name=elsewhere,proto3" json:"elsewhere,omitempty"`
 	// Its volumes are given up: it may start on any node, with empty ones, and when it does, the old ones are deleted.
 	WithoutVolumes bool `protobuf:"varint,4,opt,name=without_volumes,json=withoutVolumes,proto3" json:"without_volumes,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	// It is killed without delay and grace, even if it is being stopped already.
+	Now           bool `protobuf:"varint,5,opt,name=now,proto3" json:"now,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *EndAllocationRequest) Reset() {
@@ -4192,6 +4203,13 @@ func (x *EndAllocationRequest) GetElsewhere() bool {
 func (x *EndAllocationRequest) GetWithoutVolumes() bool {
 	if x != nil {
 		return x.WithoutVolumes
+	}
+	return false
+}
+
+func (x *EndAllocationRequest) GetNow() bool {
+	if x != nil {
+		return x.Now
 	}
 	return false
 }
@@ -9666,7 +9684,7 @@ type WatchRequest struct {
 	state    protoimpl.MessageState `protogen:"open.v1"`
 	MinIndex uint64                 `protobuf:"varint,1,opt,name=min_index,json=minIndex,proto3" json:"min_index,omitempty"`
 	// Only changes behind this index: the "resume" of the last response that was read, of whichever peer. Absent tells first what
-	// there is. It may be as old as the peer's archive.
+	// there is. It may be as old as the peer's archive; NotFound if it is older, or if the journal ends before it.
 	After *uint64 `protobuf:"varint,2,opt,name=after,proto3,oneof" json:"after,omitempty"`
 	// Of "pool", "node", "job", "update", "instance" and "endpoint"; if empty, all that the caller may see. Pools and nodes need the
 	// role viewer in the whole cluster; of all else those are told in whose pools the caller has that role.
@@ -14591,12 +14609,13 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\x05index\x18\x01 \x01(\x04R\x05index\x12\x10\n" +
 	"\x03job\x18\x02 \x01(\tR\x03job\x12\x1a\n" +
 	"\bwarnings\x18\x03 \x03(\tR\bwarnings\x12\x1c\n" +
-	"\tunchanged\x18\x04 \x01(\bR\tunchanged\"[\n" +
+	"\tunchanged\x18\x04 \x01(\bR\tunchanged\"m\n" +
 	"\x0eKillJobRequest\x12\x1d\n" +
 	"\n" +
 	"request_id\x18\x01 \x01(\tR\trequestId\x12\x10\n" +
 	"\x03job\x18\x02 \x01(\tR\x03job\x12\x18\n" +
-	"\aagainst\x18\x03 \x01(\rR\aagainst\"9\n" +
+	"\aagainst\x18\x03 \x01(\rR\aagainst\x12\x10\n" +
+	"\x03now\x18\x04 \x01(\bR\x03now\"9\n" +
 	"\x0fKillJobResponse\x12\x14\n" +
 	"\x05index\x18\x01 \x01(\x04R\x05index\x12\x10\n" +
 	"\x03job\x18\x02 \x01(\tR\x03job\"W\n" +
@@ -14734,7 +14753,7 @@ const file_v1_starling_proto_rawDesc = "" +
 	"allocation\":\n" +
 	"\x10SealTaskResponse\x12\x14\n" +
 	"\x05index\x18\x01 \x01(\x04R\x05index\x12\x10\n" +
-	"\x03job\x18\x02 \x01(\tR\x03job\"\x9c\x01\n" +
+	"\x03job\x18\x02 \x01(\tR\x03job\"\xae\x01\n" +
 	"\x14EndAllocationRequest\x12\x1d\n" +
 	"\n" +
 	"request_id\x18\x01 \x01(\tR\trequestId\x12\x1e\n" +
@@ -14742,7 +14761,8 @@ const file_v1_starling_proto_rawDesc = "" +
 	"allocation\x18\x02 \x01(\tR\n" +
 	"allocation\x12\x1c\n" +
 	"\telsewhere\x18\x03 \x01(\bR\telsewhere\x12'\n" +
-	"\x0fwithout_volumes\x18\x04 \x01(\bR\x0ewithoutVolumes\"?\n" +
+	"\x0fwithout_volumes\x18\x04 \x01(\bR\x0ewithoutVolumes\x12\x10\n" +
+	"\x03now\x18\x05 \x01(\bR\x03now\"?\n" +
 	"\x15EndAllocationResponse\x12\x14\n" +
 	"\x05index\x18\x01 \x01(\x04R\x05index\x12\x10\n" +
 	"\x03job\x18\x02 \x01(\tR\x03job\"\x85\x01\n" +

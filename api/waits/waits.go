@@ -11,7 +11,6 @@ import (
 	"time"
 
 	starlingv1 "starling/api/v1"
-	"starling/api/view"
 	"starling/api/wire"
 	"starling/cluster"
 	"starling/cluster/facts"
@@ -49,7 +48,8 @@ func (t *Starts) Reason(id terms.AllocationID, node terms.NodeName) string {
 func (t *Starts) Complete(slots []*starlingv1.Slot) {
 	for _, slot := range slots {
 		id, ok := terms.ParseAllocationID(slot.Allocation)
-		if ok && (slot.Phase == facts.Assigned.String() || slot.Health == view.NotReady) {
+		isReady := slot.Health == facts.Ready.String() || slot.Health == facts.Healthy.String()
+		if ok && (slot.Phase == facts.Assigned.String() || slot.Phase == facts.Running.String() && !isReady) {
 			slot.WaitsFor = cmp.Or(t.Reason(id, terms.NodeName(slot.Node)), slot.WaitsFor)
 		}
 	}
@@ -61,7 +61,7 @@ type Peer struct {
 	Node terms.NodeName
 	Own  map[terms.AllocationID]string
 	// Others is how other peers are reached.
-	Others *http.Transport
+	Others *http.Client
 }
 
 // Of asks the peers of the job's instances that have been assigned, or not ready, for a while.
@@ -69,12 +69,12 @@ func (p Peer) Of(ctx context.Context, state *cluster.State, j *workload.Job) *St
 	var nodes []*cluster.Node
 	for task, t := range j.Tasks {
 		if spec := j.TaskSpecOf(task, j.Version); t.Counts[facts.Assigned]+t.Secondary[facts.Assigned] == 0 &&
-			(spec == nil || !spec.AsksReadiness()) {
+			(spec == nil || len(spec.Checks) == 0) {
 			continue
 		}
 		state.EachSlot(j.ID, task, func(r facts.SlotRef, slot facts.Slot) bool {
 			node := state.Node(slot.Node)
-			waits := slot.Phase == facts.Assigned || slot.Phase == facts.Running && !j.IsTold(r, &slot)
+			waits := slot.Phase == facts.Assigned || slot.Phase == facts.Running && !slot.Health.Ready()
 			isSlow := waits && time.Since(time.UnixMilli(int64(slot.Since))) >= startsIn
 			if isSlow && node.Offer != nil && node.Offer.Address != "" && node.Peer != "" && !slices.Contains(nodes, node) {
 				nodes = append(nodes, node)

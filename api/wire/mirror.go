@@ -101,6 +101,7 @@ func put(m, v reflect.Value) {
 		for i := range v.Len() {
 			put(m.Index(i), v.Index(i))
 		}
+	case one == terms.StopSignal(0): // peers whose programs do not know the field take the job, too
 	case wordsOf(one) != nil:
 		m.SetString(one.(fmt.Stringer).String())
 	case v.Kind() != reflect.Slice:

@@ -282,3 +282,25 @@ func FuzzSpecOf(f *testing.F) {
 		}
 	})
 }
+
+// TestSmallJobs lists what is sent of a job that says little. A peer whose program is older refuses a field that it
+// does not know: one that is added is sent when it says something, and does not come into this list.
+func TestSmallJobs(t *testing.T) {
+	spec := terms.Job{Name: "web", Tasks: []terms.Task{{Name: "main", Instances: 1, Command: []string{"true"}}}}
+	var sent []string
+	wire.Spec(&spec).ProtoReflect().Range(func(f protoreflect.FieldDescriptor, _ protoreflect.Value) bool {
+		sent = append(sent, string(f.Name()))
+		return true
+	})
+	wire.Spec(&spec).GetTasks()[0].ProtoReflect().Range(func(f protoreflect.FieldDescriptor, _ protoreflect.Value) bool {
+		sent = append(sent, "tasks."+string(f.Name()))
+		return true
+	})
+	slices.Sort(sent)
+	want := []string{"grow", "max_restarts", "name", "priority", "tasks", "tasks.command", "tasks.disconnect",
+		"tasks.instances", "tasks.max_restarts", "tasks.name", "tasks.on_members_change", "tasks.placement",
+		"tasks.reschedule", "tasks.resources", "tasks.restart", "type", "update"}
+	if !slices.Equal(sent, want) {
+		t.Errorf("sent are %q, want %q", sent, want)
+	}
+}

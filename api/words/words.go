@@ -32,7 +32,7 @@ func Command(c command.Command) string {
 	case *command.SubmitJob:
 		return "submit job " + job(&c.Spec)
 	case *command.KillJob:
-		return fmt.Sprintf("kill job %s", c.Job)
+		return fmt.Sprintf("kill job %s", c.Job) + atOnce(c.Now)
 	case *command.ReportTasks:
 		return fmt.Sprintf("%s reports %s", c.Peer, reports(c.Reports))
 	case *command.TellTime:
@@ -70,12 +70,13 @@ func request(c command.Command) string {
 			terms.AllocationID{Slot: c.Volumes.Slot, Order: c.Order})
 	case *command.EndAllocation:
 		if c.WithoutVolumes {
-			return fmt.Sprintf("give up the volumes of %s", terms.AllocationID{Slot: c.Slot, Order: c.Order})
+			return fmt.Sprintf("give up the volumes of %s", terms.AllocationID{Slot: c.Slot, Order: c.Order}) + atOnce(c.Now)
 		}
 		if c.Elsewhere {
-			return fmt.Sprintf("stop %s, to be replaced elsewhere", terms.AllocationID{Slot: c.Slot, Order: c.Order})
+			return fmt.Sprintf("stop %s, to be replaced elsewhere", terms.AllocationID{Slot: c.Slot, Order: c.Order}) +
+				atOnce(c.Now)
 		}
-		return fmt.Sprintf("restart %s", terms.AllocationID{Slot: c.Slot, Order: c.Order})
+		return fmt.Sprintf("restart %s", terms.AllocationID{Slot: c.Slot, Order: c.Order}) + atOnce(c.Now)
 	case *command.DrainNode:
 		if !c.Drain {
 			return fmt.Sprintf("end the drain of node %s", c.Node)
@@ -256,6 +257,13 @@ func offer(o *terms.Offer) string {
 		return "is away until " + time.UnixMilli(int64(o.AwayUntil)).UTC().Format(time.DateTime+" UTC")
 	}
 	return "offers " + strings.Join(parts, ", ")
+}
+
+func atOnce(now bool) string {
+	if now {
+		return ", at once"
+	}
+	return ""
 }
 
 // reports says how many allocations run and how many ended in which way.

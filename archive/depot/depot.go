@@ -4,6 +4,11 @@
 // and many clusters may share a place:
 //
 //	starling-CLUSTER-20261124T120000Z-4711.backup
+//
+// A cluster that was restored from an older backup, and kept its keys, makes backups of entries that lie before those
+// of the past that was lost. They get a mark that grows with each such restore, and counts before the entry:
+//
+//	starling-CLUSTER-20261125T120000Z-r1-4203.backup
 package depot
 
 import (
@@ -49,8 +54,10 @@ type Backup struct {
 	Name    string
 	Cluster string
 	At      time.Time
-	Index   terms.Index
-	Bytes   int64
+	// Restores counts how often the journal was found to end before the newest backup, as after a restore.
+	Restores uint64
+	Index    terms.Index
+	Bytes    int64
 }
 
 // Depot is a place that files are kept at. It is safe for concurrent use.
@@ -85,11 +92,43 @@ func Open(p Place) (Depot, error) {
 // timeForm is how a name tells the time.
 const timeForm = "20060102T150405Z"
 
-var nameForm = regexp.MustCompile(`^starling-(.+)-(\d{8}T\d{6}Z)-(\d+)\.backup$`)
+var nameForm = regexp.MustCompile(`^starling-(.+)-(\d{8}T\d{6}Z)-(?:r(\d+)-)?(\d+)\.backup$`)
 
-// NameOf returns the name of a backup.
-func NameOf(cluster string, at time.Time, index terms.Index) string {
-	return fmt.Sprintf("starling-%s-%s-%d.backup", cluster, at.UTC().Format(timeForm), index)
+// nameOf returns the name of a backup.
+func nameOf(b Backup) string {
+	mark := ""
+	if b.Restores > 0 {
+		mark = fmt.Sprintf("r%d-", b.Restores)
+	}
+	return fmt.Sprintf("starling-%s-%s-%s%d.backup", b.Cluster, b.At.UTC().Format(timeForm), mark, b.Index)
+}
+
+// Next names the backup that a cluster makes now, of the last entry of its journal, so that it is newer than all that
+// are there. Those of later entries are of a past that was lost.
+func Next(all []Backup, cluster string, now time.Time, index terms.Index) Backup {
+	b := Backup{Cluster: cluster, At: now.UTC().Truncate(time.Second), Index: index}
+	if last := Newest(all, cluster); last.Index > index {
+		b.Restores = last.Restores + 1
+	} else {
+		b.Restores = last.Restores
+	}
+	b.Name = nameOf(b)
+	return b
+}
+
+// Compare tells which of two backups of a cluster is newer, by their entries.
+func Compare(a, b Backup) int {
+	return cmp.Or(cmp.Compare(a.Restores, b.Restores), cmp.Compare(a.Index, b.Index))
+}
+
+// Newest returns the newest backup of a cluster, an empty one if there is none.
+func Newest(all []Backup, cluster string) Backup {
+	for _, b := range all {
+		if b.Cluster == cluster {
+			return b
+		}
+	}
+	return Backup{}
 }
 
 // parse reads a name; ok is false for one that no backup has.
@@ -99,12 +138,14 @@ func parse(name string) (b Backup, ok bool) {
 		return b, false
 	}
 	at, err := time.Parse(timeForm, parts[2])
-	index, err2 := strconv.ParseUint(parts[3], 10, 64)
-	return Backup{Name: name, Cluster: parts[1], At: at, Index: terms.Index(index)}, err == nil && err2 == nil
+	restores, err2 := strconv.ParseUint(cmp.Or(parts[3], "0"), 10, 64)
+	index, err3 := strconv.ParseUint(parts[4], 10, 64)
+	return Backup{Name: name, Cluster: parts[1], At: at, Restores: restores, Index: terms.Index(index)},
+		err == nil && err2 == nil && err3 == nil
 }
 
 // Backups returns what is there and has the name of a backup, by clusters, and of each the newest first: that of the
-// latest entry, for the clock of a machine that made one may have been wrong.
+// latest entry after the last restore, for the clock of a machine that made one may have been wrong.
 func Backups(ctx context.Context, d Depot) ([]Backup, error) {
 	files, err := d.List(ctx)
 	if err != nil {
@@ -118,20 +159,21 @@ func Backups(ctx context.Context, d Depot) ([]Backup, error) {
 		}
 	}
 	slices.SortFunc(all, func(a, b Backup) int {
-		return cmp.Or(cmp.Compare(a.Cluster, b.Cluster), cmp.Compare(b.Index, a.Index), b.At.Compare(a.At),
-			cmp.Compare(a.Name, b.Name))
+		return cmp.Or(cmp.Compare(a.Cluster, b.Cluster), Compare(b, a),
+			b.At.Compare(a.At), cmp.Compare(a.Name, b.Name))
 	})
 	return all, nil
 }
 
-// Prune deletes all backups of a cluster but the newest, and returns the names of those that it deleted.
-func Prune(ctx context.Context, d Depot, cluster string, keep int) (gone []string, err error) {
+// Prune deletes all backups of a cluster but the newest and the one that was just made, and returns the names of those
+// that it deleted.
+func Prune(ctx context.Context, d Depot, made Backup, keep int) (gone []string, err error) {
 	all, err := Backups(ctx, d)
 	for _, b := range all {
-		if b.Cluster != cluster {
+		if b.Cluster != made.Cluster {
 			continue
 		}
-		if keep--; keep >= 0 {
+		if keep--; keep >= 0 || b.Name == made.Name {
 			continue
 		}
 		if failed := d.Delete(ctx, b.Name); failed != nil {

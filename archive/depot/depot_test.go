@@ -16,6 +16,7 @@ import (
 	"github.com/johannesboyne/gofakes3/backend/s3mem"
 
 	"starling/archive/depot"
+	"starling/terms"
 )
 
 // store returns a place in an empty bucket, and a file with credentials.
@@ -45,8 +46,8 @@ func TestDepot(t *testing.T) {
 			must(t, err)
 			wantList(t, d)
 			at := time.Date(2026, 11, 24, 12, 0, 0, 0, time.UTC)
-			first, second := depot.NameOf("one", at, 17), depot.NameOf("one", at.Add(time.Hour), 23)
-			other := depot.NameOf("two-and-a-half", at.Add(time.Minute), 5)
+			first, second := nameOf("one", at, 17), nameOf("one", at.Add(time.Hour), 23)
+			other := nameOf("two-and-a-half", at.Add(time.Minute), 5)
 			for _, b := range []string{second, other, first} {
 				must(t, d.Put(ctx, b, file(t, "the value of "+b)))
 			}
@@ -84,7 +85,7 @@ func TestDepot(t *testing.T) {
 				t.Errorf("the newest is said to be %+v, want %s, and before that %s", found, second, first)
 			}
 			must(t, os.Remove(found.Path))
-			gone, err := depot.Prune(ctx, d, "one", 1)
+			gone, err := depot.Prune(ctx, d, depot.Backup{Cluster: "one"}, 1)
 			if must(t, err); !slices.Equal(gone, []string{first}) {
 				t.Errorf("%v are deleted, want %s alone", gone, first)
 			}
@@ -101,7 +102,7 @@ func TestNewestIsOfTheLatestEntry(t *testing.T) {
 	d, err := depot.Open(place)
 	must(t, err)
 	at := time.Date(2026, 11, 24, 12, 0, 0, 0, time.UTC)
-	wrong, right := depot.NameOf("one", at.AddDate(10, 0, 0), 17), depot.NameOf("one", at, 23)
+	wrong, right := nameOf("one", at.AddDate(10, 0, 0), 17), nameOf("one", at, 23)
 	for _, b := range []string{wrong, right} {
 		must(t, d.Put(ctx, b, file(t, "the value of "+b)))
 	}
@@ -110,7 +111,7 @@ func TestNewestIsOfTheLatestEntry(t *testing.T) {
 		t.Errorf("the newest is said to be %s, want %s", found.Name, right)
 	}
 	must(t, os.Remove(found.Path))
-	gone, err := depot.Prune(ctx, d, "one", 1)
+	gone, err := depot.Prune(ctx, d, depot.Backup{Cluster: "one"}, 1)
 	if must(t, err); !slices.Equal(gone, []string{wrong}) {
 		t.Errorf("%v are deleted, want %s alone", gone, wrong)
 	}
@@ -142,11 +143,57 @@ func TestUnfinishedIsNotThere(t *testing.T) {
 	cancel()
 	d, err := depot.Open(store(t))
 	must(t, err)
-	name := depot.NameOf("one", time.Now(), 1)
+	name := nameOf("one", time.Now(), 1)
 	if err := d.Put(ctx, name, file(t, "x")); err == nil {
 		t.Error("it is kept though nobody waits for that")
 	}
 	wantList(t, d)
+}
+
+// TestNewestIsOfTheLastRestore restores a cluster from an older backup, with its keys: what it makes then is newer than
+// what was made of the past that was lost, and that goes first.
+func TestNewestIsOfTheLastRestore(t *testing.T) {
+	ctx := t.Context()
+	place := depot.Place{To: t.TempDir()}
+	d, err := depot.Open(place)
+	must(t, err)
+	at := time.Date(2026, 11, 24, 12, 0, 0, 0, time.UTC)
+	var names []string
+	keep := func(index terms.Index, want string) depot.Backup {
+		t.Helper()
+		all, err := depot.Backups(ctx, d)
+		must(t, err)
+		at = at.Add(time.Minute)
+		b := depot.Next(all, "one", at, index)
+		if got := strings.TrimPrefix(b.Name, "starling-one-"); got != at.Format("20060102T150405Z-")+want+".backup" {
+			t.Errorf("the backup of entry %d is named %s, want %s", index, b.Name, want)
+		}
+		must(t, d.Put(ctx, b.Name, file(t, "the value of "+b.Name)))
+		if names = append([]string{b.Name}, names...); depot.Newest(all, "two") != (depot.Backup{}) {
+			t.Error("a backup is said to be of a cluster that has none")
+		}
+		wantList(t, d, names...)
+		return b
+	}
+	keep(19, "19")
+	keep(48, "48")
+	keep(27, "r1-27")
+	keep(48, "r1-48")
+	last := keep(21, "r2-21")
+	gone, err := depot.Prune(ctx, d, last, 2)
+	if must(t, err); !slices.Equal(gone, names[2:]) {
+		t.Errorf("%v are deleted, want %v", gone, names[2:])
+	}
+	older := depot.Next(nil, "one", at, 5)
+	must(t, d.Put(ctx, older.Name, file(t, "x")))
+	gone, err = depot.Prune(ctx, d, older, 1)
+	if must(t, err); !slices.Equal(gone, names[1:2]) {
+		t.Errorf("%v are deleted, want %s alone: never what was just made", gone, names[1])
+	}
+}
+
+func nameOf(cluster string, at time.Time, index terms.Index) string {
+	return depot.Next(nil, cluster, at, index).Name
 }
 
 func file(t *testing.T, text string) string {

@@ -174,7 +174,7 @@ func (s *story) clear(ctx context.Context) error {
 // stopService stops the service as a user would, so that its machines are left as they were found.
 func (s *story) stopService(ctx context.Context) error {
 	s.poller.stop()
-	if _, err := s.client.KillJob(ctx, "service", 0); err != nil {
+	if _, err := s.client.KillJob(ctx, "service", 0, false); err != nil {
 		return err
 	}
 	_, err := s.await(ctx, "service",

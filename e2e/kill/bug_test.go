@@ -27,7 +27,8 @@ func TestBugOfTheFold(t *testing.T) {
 	odd := u.Agents[2]
 	u.install(odd, planted)
 	u.must(odd.Ready(u.soon()))
-	_, _ = u.asked(u.Agents[0]).KillJob(u.soon(), "planted-bug", 0) // there is no such job, but the entry is written
+	// There is no such job, but the entry is written.
+	_, _ = u.asked(u.Agents[0]).KillJob(u.soon(), "planted-bug", 0, false)
 	status, err := odd.Ended(u.soon())
 	u.must(err)
 	if status != exit.Failed || !strings.Contains(odd.Said(),

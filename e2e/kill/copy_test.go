@@ -21,6 +21,7 @@ import (
 	"starling/journal/journaltest/engines"
 	"starling/journal/zookeeper/ensemble"
 	"starling/terms"
+	"starling/trust"
 )
 
 // place is where a journal may be, as the settings of an agent say it.
@@ -34,6 +35,7 @@ type copied struct {
 	*trial
 	folder string
 	now    place
+	ttl    time.Duration
 }
 
 // TestJournalMoves moves the journal of a cluster from one engine to the next, and back, while jobs come in: no task
@@ -44,18 +46,8 @@ func TestJournalMoves(t *testing.T) {
 	}
 	ensemble.Need(t)
 	t.Parallel()
-	tr := prepare(t, 4*time.Second, []string{"a", "b", "c"})
-	listen := map[string]string{}
-	for _, a := range tr.Agents {
-		listen[a.Node] = "{listen: " + a.Endpoint + ", peer: https://" + freeAddress(t) + "}"
-	}
-	own := place{"etcd of the machines", func(a *agents.Agent) string { return "etcd: " + listen[a.Node] }}
-	c := &copied{trial: tr, folder: t.TempDir(), now: own}
-	for _, a := range tr.Agents {
-		c.settle(a, own)
-		a.Configure(c.file(a, "now"))
-	}
-	tr.must(tr.Start(tr.soon()))
+	c := newCopied(t, 4*time.Second)
+	tr, own := c.trial, c.now
 	tr.submit(tr.job("web", terms.Stateless, serverRole, 3))
 	tr.submit(tr.stateful("db", "data"))
 	slots := append(tr.awaitRunning(tr.Agents[0], "web"), tr.awaitRunning(tr.Agents[0], "db")...)
@@ -72,8 +64,9 @@ func TestJournalMoves(t *testing.T) {
 	at := externalEtcd(t)
 	c.refuses(at)
 	c.move(place{"etcd of others", func(*agents.Agent) string { return etcdAt(at, "flock/") }})
-	c.broken(zookeeperPlace(t))
-	c.move(own)
+	c.broken(zookeeperPlace(t), func() {})
+	c.refusesInstead(place{"third", func(*agents.Agent) string { return etcdAt(at, "third/") }})
+	c.broken(own, c.refusesSecondFounder)
 	stop()
 	working.Wait()
 
@@ -85,12 +78,98 @@ func TestJournalMoves(t *testing.T) {
 	}
 	tr.wantNeverTwo()
 	for _, name := range []terms.JobName{"web", "db"} {
-		_, err := tr.asked().KillJob(tr.soon(), name, 0)
+		_, err := tr.asked().KillJob(tr.soon(), name, 0, false)
 		tr.must(err)
 	}
 	tr.judge([]*submitter{comes})
 	tr.must(tr.AwaitQuorum(tr.soon(), tr.Agents...))
 	tr.wantWhole()
+}
+
+// TestJournalMoveTakenUpLate takes up a move that was broken off after the seal, when all pulses have ended: all peers
+// go on with their lives, and what runs does not run twice.
+func TestJournalMoveTakenUpLate(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts engines")
+	}
+	t.Parallel()
+	c := newCopied(t, 2*time.Second)
+	tr, at := c.trial, externalEtcd(t)
+	tr.submit(tr.job("web", terms.Stateless, serverRole, 3))
+	before := tr.wantTasks(tr.awaitRunning(tr.Agents[0], "web"))
+
+	to := place{"new", func(*agents.Agent) string { return etcdAt(at, "new/") }}
+	command := c.begin(to)
+	keys, err := trust.Load(filepath.Join(tr.Agents[0].Folder(), trust.Folder))
+	c.must(err)
+	old, err := etcd.Open(c.soon(), etcd.ClientConfig{Endpoints: []string{tr.Agents[0].Endpoint},
+		TLS: trust.ClientTLS(keys.Shows)})
+	c.must(err)
+	defer old.Close()
+	_, err = old.Seal(c.soon(), "etcd at "+at+" below new/")
+	c.must(err)
+	tr.eventually("all pulses have ended", func() string {
+		left, err := old.Pulses(c.soon())
+		if err != nil || len(left) > 0 {
+			return fmt.Sprint(left, err)
+		}
+		return ""
+	})
+	said, err := command.CombinedOutput()
+	c.Logf("taken up:\n%s", said)
+	c.must(err)
+	c.goesOn(to)
+	after := tr.processes()
+	for id, is := range before {
+		if after[id] != is {
+			t.Errorf("%s is process %+v, was %+v: the move of the journal is no reason to end a task", id, after[id], is)
+		}
+	}
+	if len(after) != len(before) {
+		t.Errorf("%d tasks run, and %d did", len(after), len(before))
+	}
+}
+
+// TestRestartBeforeTheMove restarts an agent between the change of its settings and the move: it goes on with the old
+// journal, as a member of its quorum, and follows when that moves.
+func TestRestartBeforeTheMove(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts engines")
+	}
+	t.Parallel()
+	c := newCopied(t, 10*time.Second)
+	at, early := externalEtcd(t), c.Agents[1]
+	to := place{"new", func(*agents.Agent) string { return etcdAt(at, "new/") }}
+	command := c.begin(to)
+	c.must(early.Terminate(c.soon()))
+	c.must(early.Start())
+	c.must(early.Ready(c.soon()))
+	if said := early.Said(); !strings.Contains(said, "goes on with the etcd of the cluster's own machines") {
+		t.Errorf("the agent says %q", said)
+	}
+	c.must(c.AwaitQuorum(c.soon(), c.Agents...))
+	said, err := command.CombinedOutput()
+	c.Logf("to %s:\n%s", to.name, said)
+	c.must(err)
+	c.goesOn(to)
+}
+
+// newCopied starts a cluster whose machines keep the journal, and whose settings are in files.
+func newCopied(t *testing.T, ttl time.Duration) *copied {
+	t.Helper()
+	tr := prepare(t, ttl, []string{"a", "b", "c"})
+	listen := map[string]string{}
+	for _, a := range tr.Agents {
+		listen[a.Node] = "{listen: " + a.Endpoint + ", peer: https://" + freeAddress(t) + "}"
+	}
+	own := place{"etcd of the machines", func(a *agents.Agent) string { return "etcd: " + listen[a.Node] }}
+	c := &copied{trial: tr, folder: t.TempDir(), now: own, ttl: ttl}
+	for _, a := range tr.Agents {
+		c.settle(a, own)
+		a.Configure(c.file(a, "now"))
+	}
+	tr.must(tr.Start(tr.soon()))
+	return c
 }
 
 // file is where an agent's settings are, or were.
@@ -101,23 +180,27 @@ func (c *copied) file(a *agents.Agent, which string) string {
 // settle writes the settings of an agent for a place.
 func (c *copied) settle(a *agents.Agent, at place) {
 	c.Helper()
-	text := fmt.Sprintf("node: %s\ndata: %s\npulse_ttl: 4s\n%s\n", a.Node, a.Folder(), at.settings(a))
+	text := fmt.Sprintf("node: %s\ndata: %s\npulse_ttl: %s\n%s\n", a.Node, a.Folder(), c.ttl, at.settings(a))
 	c.must(os.WriteFile(c.file(a, "now")+".new", []byte(text), 0o600))
 	c.must(os.Rename(c.file(a, "now")+".new", c.file(a, "now")))
 }
 
-// begin writes the new settings of all agents, keeps the old ones of the first, and returns the command.
+// begin writes the new settings of all agents, keeps the old ones, and returns the command.
 func (c *copied) begin(to place) *exec.Cmd {
 	c.Helper()
-	first := c.Agents[0]
-	old, err := os.ReadFile(c.file(first, "now"))
-	c.must(err)
-	c.must(os.WriteFile(c.file(first, "old"), old, 0o600))
 	for _, a := range c.Agents {
+		old, err := os.ReadFile(c.file(a, "now"))
+		c.must(err)
+		c.must(os.WriteFile(c.file(a, "old"), old, 0o600))
 		c.settle(a, to)
 	}
-	return exec.CommandContext(c.soon(), os.Getenv(binaryVariable), "journal", "copy", "--from", c.file(first, "old"),
-		"--to", c.file(first, "now"))
+	return c.copyOn(c.Agents[0])
+}
+
+// copyOn returns the command on an agent's machine.
+func (c *copied) copyOn(a *agents.Agent, more ...string) *exec.Cmd {
+	return exec.CommandContext(c.soon(), os.Getenv(binaryVariable), append([]string{"journal", "copy",
+		"--from", c.file(a, "old"), "--to", c.file(a, "now")}, more...)...)
 }
 
 // move moves the journal, and waits until all go on.
@@ -151,27 +234,59 @@ func (c *copied) goesOn(at place) {
 }
 
 // broken kills the command when it has sealed the journal. No agent can go on then, until it is given again.
-func (c *copied) broken(to place) {
+func (c *copied) broken(to place, meanwhile func()) {
 	c.Helper()
-	command := c.begin(to)
-	said, err := command.StderrPipe()
-	c.must(err)
-	c.must(command.Start())
-	for lines := bufio.NewScanner(said); lines.Scan(); {
-		c.Logf("it says: %s", lines.Text())
-		if strings.Contains(lines.Text(), "sealed after entry") {
-			break
+	c.begin(to)
+	c.eventually("the journal is sealed", func() string {
+		// A member that this agent had before may not quite have ended, and then the command ends.
+		command := c.copyOn(c.Agents[0])
+		said, err := command.StderrPipe()
+		c.must(err)
+		c.must(command.Start())
+		last := ""
+		for lines := bufio.NewScanner(said); lines.Scan() && !strings.Contains(last, "sealed after entry"); {
+			last = lines.Text()
+			c.Logf("it says: %s", last)
 		}
-	}
-	_ = command.Process.Kill()
-	_ = command.Wait() // it was killed
-	first := c.Agents[0]
-	again := exec.CommandContext(c.soon(), os.Getenv(binaryVariable), "journal", "copy", "--from", c.file(first, "old"),
-		"--to", c.file(first, "now"))
-	text, err := again.CombinedOutput()
+		_ = command.Process.Kill()
+		_ = command.Wait() // it was killed
+		if !strings.Contains(last, "sealed after entry") {
+			return last
+		}
+		return ""
+	})
+	meanwhile()
+	text, err := c.copyOn(c.Agents[0]).CombinedOutput()
 	c.Logf("again:\n%s", text)
-	c.must(err)
+	if err != nil && !strings.Contains(string(text), "has data of a member of the quorum already") { // it was killed too late
+		c.Errorf("taken up: %v", err)
+	}
 	c.goesOn(to)
+}
+
+// refusesInstead wants that the journal does not begin at another place, when the agents have gone on at one.
+func (c *copied) refusesInstead(third place) {
+	c.Helper()
+	first := c.Agents[0]
+	now, err := os.ReadFile(c.file(first, "now"))
+	c.must(err)
+	c.settle(first, third)
+	command := c.copyOn(first, "--instead")
+	said, _ := command.CombinedOutput() // the status is asked for
+	if got := command.ProcessState.ExitCode(); got != 4 || !strings.Contains(string(said), "goes on elsewhere already") {
+		c.Errorf("instead of where it goes on it says %q, exit status %d", said, got)
+	}
+	c.must(os.WriteFile(c.file(first, "now"), now, 0o600))
+}
+
+// refusesSecondFounder wants that no other machine lets a journal of its own begin: there would be two of one cluster.
+func (c *copied) refusesSecondFounder() {
+	c.Helper()
+	command := c.copyOn(c.Agents[1])
+	said, _ := command.CombinedOutput() // the status is asked for
+	if got := command.ProcessState.ExitCode(); got != 4 || !strings.Contains(string(said), "begun on a at https://") {
+		c.Errorf("on another machine it says %q, exit status %d", said, got)
+	}
 }
 
 // refuses wants that the journal cannot be copied onto itself, nor over another: nothing is sealed then.

@@ -45,7 +45,7 @@ func TestElasticityRestartsNobody(t *testing.T) {
 	tr.awaitLog(job, "we are 3: ")
 
 	said := tr.scale(job+"=20", 124, "--timeout", "3s")
-	reasons := []string{"10 instances from [10] on: waits for its pool", "pool team", "may have at most 200m cpu"}
+	reasons := []string{"10 instances, [10] first: waits for its pool", "pool team", "may have at most 200m cpu"}
 	for _, words := range reasons {
 		if !strings.Contains(said, words) {
 			t.Errorf("the scale that the pool does not allow says no word of %q:\n%s", words, said)

@@ -102,7 +102,7 @@ func TestPausedBeyondItsTimeToLive(t *testing.T) {
 // startService lets a service run that has an instance on the agent.
 func (tr *trial) startService(on *agents.Agent) {
 	tr.Helper()
-	if _, err := tr.asked().KillJob(tr.soon(), "web", 0); err == nil {
+	if _, err := tr.asked().KillJob(tr.soon(), "web", 0, false); err == nil {
 		tr.must(tr.asked().FollowJob(tr.soon(), &starlingv1.JobStatusRequest{Job: "web"},
 			func(status *starlingv1.JobStatusResponse) (bool, error) {
 				return status.GetJob().GetFinal(), nil

@@ -144,7 +144,7 @@ func (s *storm) rage(seed uint64, length time.Duration) {
 	s.awaitOnly("web", "db")
 	s.wantNeverTwo()
 	for _, name := range []terms.JobName{"web", "db"} {
-		_, err := s.asked().KillJob(s.soon(), name, 0)
+		_, err := s.asked().KillJob(s.soon(), name, 0, false)
 		s.must(err)
 	}
 	s.judge(submitters)

@@ -218,7 +218,7 @@ func isAnswer(err error) bool {
 			return true
 		}
 	}
-	return false
+	return isQuota(err)
 }
 
 // multi does all of it or nothing, and returns the answers.
@@ -323,11 +323,17 @@ func remedied(err error) error {
 	case errors.Is(err, zk.ErrNoAuth):
 		return fmt.Errorf("%w: %w; what is there is for another user: give the user and password with which it was made",
 			ErrRefused, err)
+	case isQuota(err):
+		return fmt.Errorf("%w: a quota of its chroot, or of what is above that, is used up: zkCli.sh listquota tells which", err)
 	case !isAnswer(err) && !errors.Is(err, ErrRefused):
 		return fmt.Errorf("%w; are most of its servers running, and reachable from here?", err)
 	}
 	return err
 }
+
+// isQuota tells whether the ensemble has refused what exceeds a quota: with its code -125, which the library does not
+// know.
+func isQuota(err error) bool { return strings.HasSuffix(err.Error(), "unknown error: -125") }
 
 // wait returns nil after some time, or ctx's error.
 func wait(ctx context.Context, d time.Duration) error {

@@ -42,6 +42,13 @@ func TestRoomIsWhatAQuotaLeaves(t *testing.T) {
 	if room, err := j.Room(limited(t)); err != nil || room.Quota != 2_000_000 || room.Full() {
 		t.Errorf("with an enforced one of 2,000,000 bytes, too: %+v, %v", room, err)
 	}
+
+	_, err = c.Set(limits, []byte("count=-1,bytes=-1=;byteHardLimit=1000;countHardLimit=-1"), -1)
+	must(t, err)
+	err = j.Append(limited(t), journal.Record{Writer: "w", Seq: 3, Payload: make([]byte, 1000)})
+	if err == nil || !strings.Contains(err.Error(), "a quota of its chroot, or of what is above that, is used up") {
+		t.Errorf("with one of 1,000 bytes that is used up: %v", err)
+	}
 }
 
 // setQuota bounds a chroot, and returns the node that says so.

@@ -15,6 +15,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"starling/journal"
@@ -35,6 +36,10 @@ var (
 	ErrUsed = errors.New("there is another journal already")
 	// ErrElsewhere tells that the journal was sealed to go on elsewhere.
 	ErrElsewhere = errors.New("the journal was sealed, to go on elsewhere")
+	// ErrBegun tells that peers go on with the journal at another place than this one.
+	ErrBegun = errors.New("the journal goes on elsewhere already")
+	// ErrRoom tells that the place has no room for the journal, or does not take it.
+	ErrRoom = errors.New("the new place does not take the journal")
 	// ErrDiffers tells that peers have another value than this program has folded.
 	ErrDiffers = errors.New("this program makes of the journal what a peer does not")
 )
@@ -54,6 +59,10 @@ type Move struct {
 	Cluster string
 	// Place says for people where To is.
 	Place string
+	// Founds tells that this machine alone has To yet, and lets others have it when it is whole.
+	Founds bool
+	// Begun returns ErrBegun if peers go on with a journal behind the entry after which this one was sealed.
+	Begun func(context.Context, terms.Index) error
 	// Instead goes on although the journal was sealed to go on at another place, where nothing has begun.
 	Instead bool
 	Limits  terms.Limits
@@ -65,7 +74,11 @@ type Move struct {
 	core    *peer.Core
 	digests map[terms.Index]uint64
 	seal    journal.Seal
-	pulses  []journal.PulseState
+	// pulses are those of the peers that are awaited, held those that are held for them, by their ids.
+	pulses []journal.PulseState
+	held   map[string]journal.Pulse
+	// late tells that the journal was sealed before the pulses were listed: some may have ended meanwhile.
+	late bool
 }
 
 // Check finds out whether the journal may move, and changes nothing.
@@ -82,14 +95,61 @@ func (m *Move) Check(ctx context.Context) error {
 	case m.seal.To != "" && m.seal.To != m.Place && !m.Instead:
 		return fmt.Errorf("%w: at entry %d, to %s", ErrElsewhere, m.seal.Index, m.seal.To)
 	}
-	if err := m.checkTarget(ctx); err != nil {
+	there, err := m.checkTarget(ctx)
+	if err != nil {
 		return err
 	}
-	return m.compare(ctx)
+	if m.seal.To != "" && (m.Founds || !there) {
+		if err := m.Begun(ctx, terms.Index(m.seal.Index)); err != nil {
+			return err
+		}
+	}
+	if err := m.compare(ctx); err != nil || m.seal.To == m.Place {
+		return err // behind the seal it is late to look for room
+	}
+	return m.checkRoom(ctx)
 }
 
-// checkTarget refuses a place that is not empty, unless it was begun to be filled for this very seal.
-func (m *Move) checkTarget(ctx context.Context) error {
+// checkRoom refuses a place whose quota is too small: what is written before the seal and what the journal begins with
+// are there at once, and the cluster must not begin full.
+func (m *Move) checkRoom(ctx context.Context) error {
+	room, err := m.To.Room(ctx)
+	if err != nil {
+		return fmt.Errorf("look at the new place: %w", err)
+	}
+	size := int64(0)
+	_, chunks := peer.SeedOf(m.core.State())
+	for _, chunk := range chunks {
+		size += int64(len(chunk))
+	}
+	used := room.Used
+	if room.Used += 2 * size; room.Full() {
+		return fmt.Errorf("%w: it holds %d bytes of the %d that its quota allows, and twice the value is %d more", ErrRoom, used,
+			room.Quota, 2*size)
+	}
+	return nil
+}
+
+// try writes into the new place what shows that it takes the journal, as long as there is a way back: the value as it
+// is now, and the pulses. Without a seal nothing comes of it.
+func (m *Move) try(ctx context.Context) error {
+	kept, chunks := peer.SeedOf(m.core.State())
+	err := inbox.Put(ctx, m.To, kept, chunks)
+	if err == nil {
+		err = m.hold(ctx)
+	}
+	if err == nil {
+		err = m.checkRoom(ctx)
+	}
+	if err != nil && !errors.Is(err, ErrRoom) && ctx.Err() == nil {
+		err = fmt.Errorf("%w: %w", ErrRoom, err)
+	}
+	return err
+}
+
+// checkTarget refuses a place that is not empty, unless it was begun to be filled for this very seal. It tells whether
+// the journal is there already.
+func (m *Move) checkTarget(ctx context.Context) (there bool, err error) {
 	head, err := m.To.Head(ctx)
 	var id string
 	var seal journal.Seal
@@ -106,17 +166,19 @@ func (m *Move) checkTarget(ctx context.Context) error {
 	begun := m.seal.To != "" && stands.Index == m.seal.Index && head == m.seal.Index
 	switch {
 	case err != nil:
-		return fmt.Errorf("look at the new place: %w", err)
+		return false, fmt.Errorf("look at the new place: %w", err)
 	case id != "" && id != m.Cluster:
-		return fmt.Errorf("%w: that of cluster %s", ErrOther, id)
+		return false, fmt.Errorf("%w: that of cluster %s", ErrOther, id)
 	case seal.To != "":
-		return fmt.Errorf("%w: it was sealed at entry %d and went on at %s", ErrUsed, seal.Index, seal.To)
+		return false, fmt.Errorf("%w: it was sealed at entry %d and went on at %s", ErrUsed, seal.Index, seal.To)
 	case id != "" && m.seal.To == "":
-		return ErrSame
+		return false, ErrSame
+	case id != "" && head < m.seal.Index:
+		return false, fmt.Errorf("%w: an older one of this cluster, which ends at entry %d", ErrUsed, head)
 	case id == "" && head > 0 && !begun:
-		return fmt.Errorf("%w: it has entry %d", ErrUsed, head)
+		return false, fmt.Errorf("%w: it has entry %d", ErrUsed, head)
 	}
-	return nil
+	return id != "", nil
 }
 
 // compare folds the old journal, and compares the digests with those that the living peers show.
@@ -149,6 +211,9 @@ func (m *Move) compare(ctx context.Context) error {
 			return differs
 		case ctx.Err() != nil:
 			return ctx.Err()
+		case len(m.pulses) == 0:
+			m.Tell("no peer shows its value, so that this program's, at entry %d, is compared with none", m.core.State().Index)
+			return nil
 		case same == len(m.pulses):
 			m.Tell("%d peers live, and have the value that this program makes of the journal, at entry %d", same, m.core.State().Index)
 			return nil
@@ -216,9 +281,18 @@ func (m *Move) Do(ctx context.Context) (terms.Index, error) {
 			return err
 		}},
 	}
+	m.held = map[string]journal.Pulse{}
 	if id == m.Cluster {
 		m.Tell("the journal is there already")
+		if m.pulses, err = m.To.Pulses(ctx); err != nil {
+			return 0, fmt.Errorf("look at the new place: %w", err)
+		}
 		return terms.Index(m.seal.Index), nil
+	}
+	if m.seal.To == "" {
+		if err := m.try(ctx); err != nil {
+			return 0, err
+		}
 	}
 	for _, step := range steps {
 		if err := m.insist(ctx, step.what, step.do); err != nil {
@@ -241,18 +315,21 @@ func (m *Move) insist(ctx context.Context, what string, do func(context.Context)
 }
 
 func wrapped(what string, err error) error {
-	if err == nil {
-		return nil
+	if err == nil || errors.Is(err, ErrElsewhere) {
+		return err
 	}
 	return fmt.Errorf("%s: %w\nhint: do it again; what is done already is not done twice", what, err)
 }
 
 // end seals the old journal. Who lived just before is to live on.
-func (m *Move) end(ctx context.Context) error {
-	pulses, err := m.From.Pulses(ctx)
-	if err == nil {
-		m.pulses = pulses
-		m.seal, err = m.From.Seal(ctx, m.Place)
+func (m *Move) end(ctx context.Context) (err error) {
+	if m.seal, err = m.From.Seal(ctx, ""); err != nil {
+		return err
+	}
+	if m.late = m.seal.To != ""; !m.late {
+		if m.pulses, err = m.From.Pulses(ctx); err == nil {
+			m.seal, err = m.From.Seal(ctx, m.Place)
+		}
 	}
 	if err == nil && m.seal.To != m.Place && !m.Instead {
 		err = fmt.Errorf("%w: at entry %d, to %s", ErrElsewhere, m.seal.Index, m.seal.To)
@@ -263,23 +340,63 @@ func (m *Move) end(ctx context.Context) error {
 	return err
 }
 
+// await lists whose pulses are to be held: those that were listed, and, if that was after the seal, all other members.
+// Behind a seal pulses end of peers that nobody has declared dead, and nobody can any more. A member that is away with
+// notice has none to begin with.
+func (m *Move) await() {
+	if !m.late {
+		return
+	}
+	s := m.core.State()
+	s.EachMember(func(id terms.PeerID) bool {
+		offer := s.NodeOf(id.Node()).Offer
+		listed := slices.ContainsFunc(m.pulses, func(p journal.PulseState) bool { return p.ID == string(id) })
+		if !listed && (offer == nil || offer.Open()) {
+			view := report.PulseView{}
+			if offer != nil {
+				view.Address = offer.Address
+			}
+			m.pulses = append(m.pulses, journal.PulseState{ID: string(id), Value: sign.Of(sign.Kept, &view)})
+		}
+		return true
+	})
+}
+
 // hold begins the pulses of all that live, each with what tells its owner that it is its own. They show no position:
 // nobody has read this journal yet.
 func (m *Move) hold(ctx context.Context) error {
+	m.await()
 	for _, state := range m.pulses {
+		if m.held[state.ID] != nil {
+			continue
+		}
 		pulse, err := m.To.Pulse(ctx, state.ID, m.Pulse, false)
 		if errors.Is(err, journal.ErrPulseTaken) {
-			continue
+			pulse, err = m.adopt(ctx, state.ID)
 		}
 		if err != nil {
 			return err
+		}
+		if pulse == nil {
+			continue
 		}
 		view, token := sign.ViewOf(state)
 		if err := pulse.Publish(ctx, sign.Of(token, &report.PulseView{Address: view.Address})); err != nil {
 			return errors.Join(err, pulse.End(ctx))
 		}
+		m.held[state.ID] = pulse
 	}
 	return nil
+}
+
+// adopt goes on with a pulse that an earlier try has begun, and which would end soon; it returns nil if the peer itself
+// may have it, because another try has let all begin.
+func (m *Move) adopt(ctx context.Context, id string) (journal.Pulse, error) {
+	cluster, err := m.To.Cluster(ctx, "")
+	if err != nil || cluster != "" {
+		return nil, err
+	}
+	return m.To.Pulse(ctx, id, m.Pulse, true)
 }
 
 // TakeUp is instead of Check and Do for a journal that is at the new place already, whatever has become of the old one:
@@ -296,9 +413,23 @@ func (m *Move) TakeUp(ctx context.Context) error {
 	return err
 }
 
-// Await waits until all whose pulses are held have come, and returns those that have not when ctx ends.
-func (m *Move) Await(ctx context.Context) (absent []string) {
+// isAway tells whether a peer is away with notice, as far as this process has folded the journal.
+func (m *Move) isAway(id string) bool {
+	if m.core == nil {
+		return false
+	}
+	node := m.core.State().NodeOf(terms.PeerID(id).Node())
+	return node != nil && node.Peer == terms.PeerID(id) && node.Offer != nil && !node.Offer.Open()
+}
+
+// Await waits until all whose pulses are held have come, but not for those that are away with notice. It returns how
+// many have, and those that have not when ctx ends.
+func (m *Move) Await(ctx context.Context) (here int, absent []string) {
 	for _, state := range m.pulses {
+		if m.isAway(state.ID) {
+			m.Tell("%s is away with notice: what runs there stays its own until that is over", state.ID)
+			continue
+		}
 		absent = append(absent, state.ID)
 	}
 	for ; len(absent) > 0 && ctx.Err() == nil; inbox.Pause(ctx, compareEvery) {
@@ -306,20 +437,21 @@ func (m *Move) Await(ctx context.Context) (absent []string) {
 		if err != nil {
 			continue
 		}
-		here := map[string]bool{}
+		reads := map[string]bool{}
 		for _, state := range states {
 			view, _ := sign.ViewOf(state)
-			here[state.ID] = view.Index > 0
+			reads[state.ID] = view.Index > 0
 		}
 		left := absent[:0]
 		for _, id := range absent {
-			if here[id] {
+			if reads[id] {
 				m.Tell("%s is there", id)
+				here++
 				continue
 			}
 			left = append(left, id)
 		}
 		absent = left
 	}
-	return absent
+	return here, absent
 }

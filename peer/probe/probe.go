@@ -45,10 +45,11 @@ type Prober struct {
 type watched struct {
 	stop context.CancelFunc
 	// passed tells of each check whether it has, and has not failed too often since; inRow how often it has failed since
-	// it did last, unready why that is too often for the instance to be ready.
+	// it did last, unready why that is too often for the instance to be ready; failing how it failed if it did last.
 	passed  []bool
 	inRow   []uint32
 	unready []string
+	failing []string
 	// since is when it was first asked.
 	since time.Time
 	// failure is why the instance has failed; it may be empty.
@@ -77,7 +78,7 @@ func (p *Prober) Watch(id terms.AllocationID, checks []terms.Check, ports []fact
 	}
 	ctx, stop := context.WithCancel(p.ctx)
 	w := &watched{stop: stop, since: time.Now(), passed: make([]bool, len(checks)), inRow: make([]uint32, len(checks)),
-		unready: make([]string, len(checks))}
+		unready: make([]string, len(checks)), failing: make([]string, len(checks))}
 	p.watched[id] = w
 	for i := range checks {
 		check := checks[i]
@@ -115,6 +116,19 @@ func (p *Prober) State(id terms.AllocationID) State {
 		return State{}
 	}
 	return State{w.ready(), w.failure, cmp.Or(w.unready...)}
+}
+
+// Failing tells of each instance that is not ready which of its checks failed when it was last asked, if one did.
+func (p *Prober) Failing() map[terms.AllocationID]string {
+	p.lock.Lock()
+	defer p.lock.Unlock()
+	all := map[terms.AllocationID]string{}
+	for id, w := range p.watched {
+		if why := cmp.Or(w.failing...); why != "" && !w.ready() {
+			all[id] = why
+		}
+	}
+	return all
 }
 
 func (w *watched) ready() bool { return w.failure == "" && !slices.Contains(w.passed, false) }
@@ -170,9 +184,10 @@ func (p *Prober) note(ctx context.Context, a answer) bool {
 	if a.err == nil {
 		before := a.w.ready()
 		changed := a.w.unready[a.number] != ""
-		a.w.passed[a.number], a.w.inRow[a.number], a.w.unready[a.number] = true, 0, ""
+		a.w.passed[a.number], a.w.inRow[a.number], a.w.unready[a.number], a.w.failing[a.number] = true, 0, "", ""
 		return changed || a.w.ready() != before
 	}
+	a.w.failing[a.number] = fmt.Sprintf("check %s fails: %v", name(a.check), a.err)
 	if !a.w.passed[a.number] && time.Since(a.w.since) < time.Duration(a.check.StartMillis)*time.Millisecond {
 		return false
 	}

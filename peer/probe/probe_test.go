@@ -178,6 +178,36 @@ func TestFailures(t *testing.T) {
 	}
 }
 
+// TestFailing tells why an instance is not ready yet, before any of its checks has failed too often, and until it is.
+func TestFailing(t *testing.T) {
+	var asked atomic.Int32
+	fails := make(chan struct{})
+	b := newBench(t, func(context.Context, []string) error {
+		switch asked.Add(1) {
+		case 1:
+			return errors.New("exited with 1")
+		case 2:
+			close(fails)
+			<-t.Context().Done()
+		}
+		return nil
+	})
+	check := terms.Check{Kind: terms.CheckCommand, Command: []string{"test"}, IntervalMillis: 1, TimeoutMillis: 1000,
+		StartMillis: 3_600_000}
+	b.p.Watch(web, []terms.Check{check}, nil)
+	<-fails
+	if got, want := b.p.Failing()[web], "check command test fails: exited with 1"; got != want {
+		t.Errorf("it is not ready because %q, want %q", got, want)
+	}
+	check.Command = []string{"other"}
+	b.p.Forget(web)
+	b.p.Watch(web, []terms.Check{check}, nil)
+	b.told(true, "")
+	if got := b.p.Failing(); len(got) > 0 {
+		t.Errorf("what is ready is not because %q", got)
+	}
+}
+
 // TestEnd ends everything while a question is under way.
 func TestEnd(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())

@@ -10,6 +10,10 @@ import (
 	"starling/terms"
 )
 
+// Kept is shown in place of a token by a pulse that is kept for a member until its process comes, where the token of
+// that is not known.
+const Kept = "kept"
+
 // Of is what a pulse shows: the position, the digest there, whose it is and where that answers; and on a second
 // line, if there is one, why its offer is refused.
 func Of(token string, view *report.PulseView) []byte {

@@ -137,6 +137,7 @@ export async function follow() {
       }
       if (['not_found', 'resource_exhausted', 'invalid_argument', 'out_of_range'].includes(failure.code))
         resume = null
+      if (failure.code === 'not_found') newest = {index: 0, time: null} // the journal may end before what was seen
       line.value = {state: failure.code === 'stale' ? 'stale' : 'lost', why: failure.message}
     }
     await pause(wait)

@@ -89,7 +89,7 @@ When the agent stops its tasks go on, and it finds them again when it is back be
 "absence" gives. Tasks that no agent comes back to end by themselves after that time, but not before 10 minutes.
 
 Every setting is a key of the YAML file, a variable STARLING_... and a flag; a flag wins over a variable, that over
-the file, and that over the default. "etcd.listen" in the file is --etcd-listen and STARLING_ETCD_LISTEN.
+the file, and that over the default; but the file's address over STARLING_ADDRESS, by which commands ask. "etcd.listen" in the file is --etcd-listen and STARLING_ETCD_LISTEN.
 
 A file for the second machine:
 

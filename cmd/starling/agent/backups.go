@@ -13,6 +13,7 @@ import (
 	"starling/archive"
 	"starling/archive/depot"
 	"starling/cluster"
+	"starling/terms"
 )
 
 // backups makes a backup now and then, if one is wanted. All members may do it that have the same place: who is due
@@ -24,6 +25,8 @@ type backups struct {
 	cancel  context.CancelFunc
 	running sync.WaitGroup
 	trouble atomic.Pointer[string]
+	// made is what this peer made last.
+	made depot.Backup
 }
 
 const (
@@ -33,6 +36,8 @@ const (
 	looksPerBackup = 20
 	// backupMax bounds one look, with the backup that it may lead to.
 	backupMax = 30 * time.Minute
+	// behindMax is how long to wait at most until this peer has folded what the journal has.
+	behindMax = time.Minute
 	// aheadMax is how much later than now a backup may be, as clocks differ, before its time counts for nothing.
 	aheadMax = time.Minute
 )
@@ -112,32 +117,63 @@ func (b *backups) look(ctx context.Context) (warning string, err error) {
 	if err != nil {
 		return "", err
 	}
-	s, err := b.agent.host.State(ctx, 0)
+	s, err := b.state(ctx)
 	if err != nil {
 		return "", err
 	}
-	id := b.agent.keys.Cluster()
-	latest, ahead := latestOf(all, id, time.Now())
-	if ahead != "" {
-		warning = fmt.Sprintf("backup %s is from the future: the clock of the machine that made it was wrong, or this one's is", ahead)
-	}
+	id, now := b.agent.keys.Cluster(), time.Now()
+	next := depot.Next(all, id, now, s.Index)
+	latest, warning := b.judge(all, next)
 	rank := -1
 	if self := b.agent.host.Self(); s.IsMember(self) {
 		rank = s.Rank(self)
 	}
-	if !isDue(time.Since(latest), b.agent.config.BackupEvery, b.lookEvery(), rank) {
+	if !isDue(now.Sub(latest), b.agent.config.BackupEvery, b.lookEvery(), rank) {
 		return warning, nil
 	}
-	name := depot.NameOf(id, time.Now(), s.Index)
-	if err := b.keep(ctx, s, name); err != nil {
+	if err := b.keep(ctx, s, next.Name); err != nil {
 		return warning, err
 	}
-	b.agent.log.Info("made a backup", "name", name, "to", b.agent.config.Backup.To, "entry", s.Index)
-	gone, err := depot.Prune(ctx, b.depot, id, b.agent.config.BackupKeep)
+	b.made = next
+	b.agent.log.Info("made a backup", "name", next.Name, "to", b.agent.config.Backup.To, "entry", s.Index)
+	gone, err := depot.Prune(ctx, b.depot, next, b.agent.config.BackupKeep)
 	if len(gone) > 0 {
 		b.agent.log.Info("deleted old backups", "names", gone)
 	}
 	return warning, err
+}
+
+// state returns the value of the last entry of the journal: that of a peer that lags behind would look like one from
+// before a restore.
+func (b *backups) state(ctx context.Context) (*cluster.State, error) {
+	ctx, cancel := context.WithTimeout(ctx, behindMax)
+	defer cancel()
+	head, err := b.agent.journal.Head(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return b.agent.host.State(ctx, terms.Index(head))
+}
+
+// judge returns when the last backup of the cluster that makes the next one was made, and what is strange of those that
+// are there. After a restore the next one is due at once.
+func (b *backups) judge(all []depot.Backup, next depot.Backup) (latest time.Time, warning string) {
+	latest, ahead := latestOf(all, next.Cluster, next.At)
+	newest := depot.Newest(all, next.Cluster)
+	switch {
+	case newest.Index > next.Index:
+		warning = fmt.Sprintf("backup %s is of entry %d, which the journal does not have: it ends at entry %d, as after a "+
+			"restore of an older backup; what is made from now on counts as newer", newest.Name, newest.Index, next.Index)
+		if due := next.At.Add(-b.agent.config.BackupEvery); due.Before(latest) {
+			latest = due
+		}
+	case b.made.Name != "" && depot.Compare(newest, b.made) < 0:
+		warning = fmt.Sprintf("backup %s, which this peer made last, is not there any more, nor a newer one: "+
+			"look who deletes what is there", b.made.Name)
+	case ahead != "":
+		warning = fmt.Sprintf("backup %s is from the future: the clock of the machine that made it was wrong, or this one's is", ahead)
+	}
+	return latest, warning
 }
 
 // latestOf returns when the last backup of a cluster was made, and one that is from the future, which does not count.

@@ -24,6 +24,7 @@ import (
 	"starling/journal/etcd"
 	"starling/journal/etcd/quorum"
 	"starling/peer/move"
+	"starling/terms"
 	"starling/trust"
 )
 
@@ -59,14 +60,15 @@ to another place there, or back. The files are settings of this machine's agent,
   starling journal copy --from /etc/starling/agent.old.yaml --to /etc/starling/agent.yaml
 
 Run it on one machine, as its agent runs; all agents must be of this version. First it folds the journal and compares the result
-with what the peers have; with --plan that is all. Then it seals the old journal at one entry, after which nobody can write there,
-lets the new one begin with the value at that entry, and waits until all peers have come. Agents see the seal, read their settings
-again, and go on at the new place as soon as all is there: within a second or two, in which requests are refused and no task is
-touched. One whose settings still name the old place says so and waits; it has the time of --grace until its peer counts as dead.
+with what the peers have, and looks whether the new place has room; with --plan that is all. Then it tries whether that takes the
+value, seals the old journal at one entry, after which nobody can write there, lets the new one begin with the value at that entry,
+and waits until all peers have come. Agents see the seal, read their settings again, and go on at the new place as soon as all is
+there: within a second or two, in which requests are refused and no task is touched. One whose settings still name the old place says so and waits; it has the time of --grace until its peer counts as dead.
 
 What is broken off is taken up by the same command. Where the new engine turns out to be of no use after the seal, give another
 with --to and --instead. Data at the new place that is not this journal is never touched. If the machines themselves are to
-keep the journal, this one is the first to do it. What the old engine holds may be deleted when all peers have come.`,
+keep the journal, this one is the first to do it, and the seal says so: on another the command is refused. What the old engine
+holds may be deleted when all peers have come.`,
 		Args: usage.NoArguments,
 		RunE: func(command *cobra.Command, _ []string) error {
 			if c.fromFile == "" || c.toFile == "" {
@@ -113,8 +115,8 @@ func (c *copying) run(ctx context.Context) (err error) {
 		return unanswered(ctx, err)
 	}
 	defer func() { err = errors.Join(err, to.Close(), c.endMember()) }()
-	m := &move.Move{From: from, To: to, Cluster: c.keys.Cluster(), Place: c.to.Place(), Instead: c.instead,
-		Limits: host.ClusterLimits(), Pulse: c.pulse(), Tell: c.Hint}
+	m := &move.Move{From: from, To: to, Cluster: c.keys.Cluster(), Place: c.place(), Instead: c.instead, Begun: c.begun,
+		Founds: c.member != nil, Limits: host.ClusterLimits(), Pulse: c.pulse(), Tell: c.Hint}
 	c.Hint("from %s to %s", c.from.Place(), c.to.Place())
 	if err := m.Check(ctx); err != nil {
 		return refused(err)
@@ -130,7 +132,7 @@ func (c *copying) run(ctx context.Context) (err error) {
 	}
 	c.Hint("the journal goes on after entry %d, %v after that was the last one", at, time.Since(began).Round(time.Millisecond))
 	if c.member != nil {
-		return c.keepMember(folder)
+		return c.keepMember(ctx, folder, at)
 	}
 	return c.await(ctx, m)
 }
@@ -166,9 +168,14 @@ func (c *copying) takeUp(ctx context.Context, why error) error {
 func (c *copying) await(ctx context.Context, m *move.Move) error {
 	ctx, cancel := context.WithTimeout(ctx, c.grace)
 	defer cancel()
-	if absent := m.Await(ctx); len(absent) > 0 {
-		return fmt.Errorf("%s has not come within %v, and counts as dead soon: what ran there is placed again\n"+
-			"hint: give its agent the settings of %s; the log of that machine tells more", strings.Join(absent, ", "), c.grace, c.toFile)
+	here, absent := m.Await(ctx)
+	switch {
+	case len(absent) > 0:
+		return fmt.Errorf("%s has not come within %v: if it is not away with notice it counts as dead soon, and what ran there is "+
+			"placed again\nhint: give its agent the settings of %s; the log of that machine tells more", strings.Join(absent, ", "), c.grace, c.toFile)
+	case here == 0:
+		c.Hint("no peer lived when the journal moved: each agent goes on with the settings of %s when it starts", c.toFile)
+		return nil
 	}
 	c.Hint("all peers are there; what is left at %s is not needed any more", c.from.Place())
 	return nil
@@ -189,12 +196,14 @@ func refused(err error) error {
 		move.ErrSame:      "the new settings must name another place",
 		move.ErrOther:     "look into both files: is that the right place?",
 		move.ErrUsed:      "choose an empty place: another etcd.prefix, another chroot",
-		move.ErrElsewhere: "go on with that place as --to; or, if no agent has ever begun there, add --instead",
+		move.ErrElsewhere: "take it up there, with that place as --to; or, if no agent has ever begun there, add --instead",
+		move.ErrRoom:      "give it more room or more rights, or choose another place",
+		move.ErrBegun:     "the agents of other machines need the settings of that one; \"starling peers\" tells where they are",
 		move.ErrDiffers:   "run the program that the peers run, and look at \"starling peers\"",
 	}
 	for known, text := range hint {
 		if errors.Is(err, known) {
-			return exit.Fail(exit.Conflict, "%w\nhint: %s; nothing was changed", err, text)
+			return exit.Fail(exit.Conflict, "%w\nhint: %s; this command has not changed where the journal is", err, text)
 		}
 	}
 	return err
@@ -224,15 +233,12 @@ func (c *copying) openNew(ctx context.Context, folder string) (journal.Journal, 
 		return nil, exit.Fail(exit.Usage, "%s has data of a member of the quorum already: nothing was changed\n"+
 			"hint: if the agents have gone on with it, all is done; if not, and no agent uses it, delete it", dir)
 	}
-	config := etcd.MemberConfig{
-		Name: string(c.to.Node), DataDir: dir + newSuffix, QuotaBytes: c.to.Etcd.QuotaBytes,
-		ClientURL: c.to.Etcd.Listen, PeerURL: c.to.Etcd.Peer, Certificates: nodeCertificates(c.keys),
-	}
-	if config.ClientURL == "" {
-		config.ClientURL, config.PeerURL = settings.EtcdListenDefault, settings.EtcdPeerDefault
-	}
+	client, peer := c.urls()
 	var err error
-	if c.member, err = etcd.Start(ctx, config); err != nil {
+	if c.member, err = etcd.Start(ctx, etcd.MemberConfig{
+		Name: string(c.to.Node), DataDir: dir + newSuffix, QuotaBytes: c.to.Etcd.QuotaBytes,
+		ClientURL: client, PeerURL: peer, Certificates: nodeCertificates(c.keys),
+	}); err != nil {
 		return nil, err
 	}
 	if err := c.member.Ready(ctx); err != nil {
@@ -241,10 +247,33 @@ func (c *copying) openNew(ctx context.Context, folder string) (journal.Journal, 
 	return c.member.Journal(), nil
 }
 
-// keepMember makes what the new member holds this machine's own, which its agent waits for.
-func (c *copying) keepMember(folder string) error {
-	if err := c.endMember(); err != nil {
-		return err
+// urls are where the first member of a new quorum answers clients and other members.
+func (c *copying) urls() (client, peer string) {
+	if c.to.Etcd.Listen == "" {
+		return settings.EtcdListenDefault, settings.EtcdPeerDefault
+	}
+	return c.to.Etcd.Listen, c.to.Etcd.Peer
+}
+
+// place says for people where the journal goes on. Machines that are to keep it themselves would each begin one of
+// their own, so the seal names the one that does.
+func (c *copying) place() string {
+	if !c.to.OwnQuorum() {
+		return c.to.Place()
+	}
+	_, peer := c.urls()
+	return fmt.Sprintf("%s, begun on %s at %s", c.to.Place(), c.to.Node, peer)
+}
+
+// keepMember makes what the new member holds this machine's own, which its agent waits for, unless peers have gone on
+// elsewhere behind the entry: the seal keeps no two machines apart that are told not to heed it.
+func (c *copying) keepMember(ctx context.Context, folder string, at terms.Index) error {
+	err := c.endMember()
+	if err == nil && c.instead {
+		err = c.begun(ctx, at)
+	}
+	if err != nil {
+		return refused(err)
 	}
 	dir := filepath.Join(folder, memberFolder)
 	if err := os.Rename(dir+newSuffix, dir); err != nil {

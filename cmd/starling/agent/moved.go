@@ -46,8 +46,10 @@ func (a *agent) refuseSealed(ctx context.Context) error {
 // on meanwhile, and so does the member of the old quorum, which others may still need to read.
 func (a *agent) follow(ctx context.Context) error {
 	to := "another place"
-	if seal, err := a.journal.Seal(ctx, ""); err == nil {
-		to = fmt.Sprintf("%s, after entry %d", seal.To, seal.Index)
+	if a.journal != nil {
+		if seal, err := a.journal.Seal(ctx, ""); err == nil {
+			to = fmt.Sprintf("%s, after entry %d", seal.To, seal.Index)
+		}
 	}
 	if err := a.endHost(); err != nil {
 		a.log.Warn("not all has ended well", "error", err)
@@ -87,20 +89,70 @@ func (a *agent) whereNow(ctx context.Context) (*settings.Agent, error) {
 	if next.OwnQuorum() {
 		return next, a.quorumBegun(ctx)
 	}
-	ctx, cancel := context.WithTimeout(ctx, quorumDelay)
-	defer cancel()
-	opened, err := openPlace(ctx, next)
-	if err != nil {
-		return nil, err
-	}
-	defer opened.Close()
-	switch id, err := opened.Cluster(ctx, ""); {
+	switch id, err := clusterAt(ctx, next); {
 	case err != nil:
 		return nil, err
 	case id != a.keys.Cluster():
 		return nil, fmt.Errorf("%s does not hold the journal of this cluster yet", next.Place())
 	}
 	return next, nil
+}
+
+// clusterAt returns the id of the cluster whose journal the place of the settings holds, "" for none.
+func clusterAt(ctx context.Context, config *settings.Agent) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, quorumDelay)
+	defer cancel()
+	opened, err := openPlace(ctx, config)
+	if err != nil {
+		return "", err
+	}
+	defer opened.Close()
+	return opened.Cluster(ctx, "")
+}
+
+// stayYet goes on with the quorum of the cluster's own machines, of which this one has a member, if the settings name a
+// place to which the journal was not moved yet. When it has moved, the agent reads its settings again.
+func (a *agent) stayYet(ctx context.Context) error {
+	dir, file := filepath.Join(a.folder.Path, memberFolder), filepath.Join(a.folder.Path, quorumFile)
+	if a.config.OwnQuorum() || !(&quorum.Config{Dir: dir}).HasMember() {
+		return nil
+	}
+	if id, err := clusterAt(ctx, a.config); err == nil && id != "" {
+		return nil
+	}
+	stays := *a.config
+	stays.ZooKeeper.Servers, stays.Etcd.Endpoints = nil, nil
+	if stays.Etcd.Listen == "" {
+		var err error
+		if stays.Etcd.Listen, stays.Etcd.Peer, err = quorum.MemberURLs(file); err != nil {
+			return fmt.Errorf("%s does not hold the journal of this cluster yet: %w\nhint: start this agent with its old settings until "+
+				"`starling journal copy` has moved the journal there", a.config.Place(), err)
+		}
+	}
+	a.log.Warn(a.config.Place() + " does not hold the journal of this cluster yet: the agent goes on with " + stays.Place())
+	a.Hint("%s does not hold the journal of this cluster yet: this agent goes on with %s until `starling journal copy` has "+
+		"moved it", a.config.Place(), stays.Place())
+	a.config = &stays
+	return nil
+}
+
+// unlessMoved gives up the wait for a quorum when the journal is by now where the settings say: others have gone on, so
+// that the quorum may never answer again. The returned function tells that then.
+func (a *agent) unlessMoved(ctx context.Context, config *quorum.Config) (waiting context.Context, left func() error) {
+	waiting, cancel := context.WithCancelCause(ctx)
+	tell := config.Waiting
+	config.Waiting = func(urls []string, err error) {
+		tell(urls, err)
+		if next, err := a.whereNow(waiting); err == nil && !next.OwnQuorum() {
+			cancel(journal.ErrSealed)
+		}
+	}
+	return waiting, func() error {
+		if errors.Is(context.Cause(waiting), journal.ErrSealed) {
+			return journal.ErrSealed
+		}
+		return nil
+	}
 }
 
 // quorumBegun tells whether machines of the cluster keep the journal by now: this one, or one that is asked.

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -34,6 +35,9 @@ func (a *agent) openJournal(ctx context.Context) error {
 	if err := a.completeRecovery(); err != nil {
 		return err
 	}
+	if err := a.stayYet(ctx); err != nil {
+		return err
+	}
 	if len(a.config.ZooKeeper.Servers) > 0 {
 		if err := a.reachZooKeeper(ctx); err != nil {
 			return err
@@ -46,15 +50,16 @@ func (a *agent) openJournal(ctx context.Context) error {
 	}
 	if a.known.Cluster != "" && config.Founds() {
 		return fmt.Errorf("the data directory %s belongs to cluster %s, but the data of its etcd member is gone\n"+
-			"hint: say with --join where another machine of that cluster is, and this one joins it again; to found a new cluster choose "+
-			"an empty directory", a.folder.Path, a.known.Cluster)
+			"hint: say with --join where another machine of that cluster is, and this one joins it again; if its journal is elsewhere, "+
+			"start it with those settings until `starling journal copy` has moved it here", a.folder.Path, a.known.Cluster)
 	}
 	if config.HasLost() {
 		a.Hint("what this node's etcd member held in %s is gone: the member is made anew from the others, as soon as most of "+
 			"the quorum's members run\nhint: if most are lost, run `starling recover` on another that is left", config.Dir)
 	}
-	if a.node, err = quorum.Open(ctx, config); err != nil {
-		return err
+	opening, left := a.unlessMoved(ctx, &config)
+	if a.node, err = quorum.Open(opening, config); err != nil {
+		return cmp.Or(left(), err)
 	}
 	a.journal = a.node.Journal()
 	return a.enter(ctx, own)

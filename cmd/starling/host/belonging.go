@@ -91,7 +91,8 @@ func (f *Folder) Enter(ctx context.Context, j journal.Journal, known, own Belong
 		return f.keep(own)
 	case id == "":
 		return fmt.Errorf("this journal is new, but the data directory %s belongs to cluster %s: nothing was touched\n"+
-			"hint: say where that cluster is, or choose an empty directory with --data DIR", f.Path, known.Cluster)
+			"hint: if the journal of that cluster is to move here, start this agent with its old settings until `starling journal copy` "+
+			"has done so; otherwise say where that cluster is", f.Path, known.Cluster)
 	case id != known.Cluster:
 		return fmt.Errorf("this journal is of cluster %s, but the data directory %s belongs to cluster %s: nothing was touched\n"+
 			"hint: is the address of another cluster in join or etcd.endpoints? To leave the old one for good, choose an empty "+

@@ -156,7 +156,7 @@ func Start(ctx context.Context, config Config) (*Host, error) {
 	if err != nil {
 		config.Log.Warn("tasks start slowly, because the whole program supervises them", "error", err)
 	}
-	h := &Host{asks: &http.Client{Transport: wire.Transport(config.Keys.Shows)}}
+	h := &Host{asks: wire.Client(config.Keys.Shows)}
 	tasks, err := container.Open(container.Config{Config: process.Config{
 		Dir: filepath.Join(config.Folder, driverFolder), Supervisor: []string{program, config.Supervise}, Small: small,
 		Hidden: cmp.Or(config.Hidden, config.Folder), Free: config.Free, GPUs: device.Find("/"), LeaveScope: scope.Leave,

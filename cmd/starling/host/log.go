@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"log"
 	"log/slog"
 	"os"
 	"runtime/debug"
@@ -28,8 +29,8 @@ const (
 )
 
 // OpenLog returns a log of JSON lines in a file that is rotated; "-" is standard error. What the runtime says when a
-// goroutine panics is kept there as well. Errors are told to a second place, too, unless that is nil: whoever started
-// this program need not know where its log is.
+// goroutine panics is kept there as well, and what libraries write to Go's own log, at level debug. Errors are told to
+// a second place, too, unless that is nil: whoever started this program need not know where its log is.
 func OpenLog(path string, level slog.Level, errors io.Writer) (*slog.Logger, error) {
 	var out io.Writer = os.Stderr
 	if path != "-" {
@@ -47,7 +48,21 @@ func OpenLog(path string, level slog.Level, errors io.Writer) (*slog.Logger, err
 	if errors != nil && path != "-" {
 		handler = slog.NewMultiHandler(handler, slog.NewTextHandler(errors, &slog.HandlerOptions{Level: slog.LevelError}))
 	}
-	return slog.New(handler), nil
+	opened := slog.New(handler)
+	log.SetFlags(0)
+	log.SetOutput(libraryLog{opened})
+	return opened, nil
+}
+
+// libraryLog takes what libraries write to Go's own log, as of what somebody sends them that breaks the protocol: the
+// beginning of it, for who looks for it.
+type libraryLog struct{ to *slog.Logger }
+
+// Write implements io.Writer.
+func (l libraryLog) Write(line []byte) (int, error) {
+	const most = 300
+	l.to.Debug("a library says", "line", strings.TrimSpace(string(line[:min(len(line), most)])))
+	return len(line), nil
 }
 
 // EngineLog takes the lines of JSON that the journal's engine logs. Most matter to whoever debugs the engine; with

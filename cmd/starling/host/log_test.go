@@ -3,7 +3,10 @@ package host
 import (
 	"fmt"
 	"io"
+	"log"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -24,5 +27,21 @@ func TestTheEndOfTheEngineSaysWhatHelps(t *testing.T) {
 		if !strings.Contains(told, want) || strings.Contains(told, "damaged") != (want == "its data is damaged") {
 			t.Errorf("of %q is said %q, want %q", cause, told, want)
 		}
+	}
+}
+
+// TestLibrariesWriteToTheLog has a library say at length what somebody sent it.
+func TestLibrariesWriteToTheLog(t *testing.T) {
+	defer log.SetOutput(log.Writer())
+	defer log.SetFlags(log.Flags())
+	path := filepath.Join(t.TempDir(), "log")
+	if _, err := OpenLog(path, slog.LevelDebug, nil); err != nil {
+		t.Fatal(err)
+	}
+	log.Print("Unsolicited response: ", strings.Repeat("z", 10_000))
+	text, err := os.ReadFile(path)
+	if err != nil || len(text) > 1000 || !strings.Contains(string(text), `"level":"DEBUG"`) ||
+		!strings.Contains(string(text), "Unsolicited response: zzz") {
+		t.Errorf("got %d bytes, %.100s, %v", len(text), text, err)
 	}
 }

@@ -215,15 +215,14 @@ func steer(ctx context.Context, r *remote.Remote, job string, steering command.S
 }
 
 func newStop(r *remote.Remote) *cobra.Command {
-	detach, timeout, against := false, time.Duration(0), usage.Version{}
+	detach, now, timeout, against := false, false, time.Duration(0), usage.Version{}
 	which := several{verb: "stop"}
 	command := &cobra.Command{
 		Use:   "stop NAME...",
 		Short: "Stop jobs for good",
-		Long: `Stop jobs for good and wait until all of them has ended: instances leave DNS and all lists of
-addresses, get their stop_signal (SIGTERM) after the stop_delay of their job file, and SIGKILL after its stop_grace.
-
-What volumes hold is kept, and a job that is run under the same name finds it: "starling volume ls" lists it.
+		Long: `Stop jobs for good and wait until they have ended: instances leave DNS and all lists of addresses,
+get their stop_signal (SIGTERM) after the stop_delay of their job file, and SIGKILL after its stop_grace; with --now at
+once. What volumes hold is kept, and a job that is run under the same name finds it: "starling volume ls" lists it.
 A NAME with * or ? stands for all jobs that it matches, after a question.`,
 		Example:           "  starling stop web\n  starling stop 'nightly-*' 'analytics/*' --yes",
 		Args:              needsNames("job's NAME"),
@@ -242,17 +241,17 @@ A NAME with * or ? stands for all jobs that it matches, after a question.`,
 			}
 			ordered := jobs[:0:0]
 			err = each(jobs, func(job string) error {
-				answer, err := peer.KillJob(command.Context(), terms.JobName(job), against.Number)
+				answer, err := peer.KillJob(command.Context(), terms.JobName(job), against.Number, now)
 				if against.Given {
 					err = stale(command.Context(), peer, job, against.Number, err)
 				}
-				if err == nil {
-					ordered = append(ordered, job)
+				if err != nil {
+					return err
 				}
-				if err == nil && detach {
-					err = r.ShowAnswer(answer)
+				if ordered = append(ordered, job); detach {
+					return r.ShowAnswer(answer)
 				}
-				return err
+				return nil
 			})
 			if detach || len(ordered) == 0 {
 				return err
@@ -263,6 +262,7 @@ A NAME with * or ? stands for all jobs that it matches, after a question.`,
 	}
 	command.Flags().Var(&against, "against", "only if the job still has this `VERSION`")
 	command.Flags().BoolVarP(&detach, "detach", "d", false, "return when the order is given")
+	command.Flags().BoolVar(&now, "now", false, "kill what runs, and what is being stopped already")
 	usage.Wait(command.Flags(), &timeout, "timeout", "stop waiting after this `DURATION`")
 	which.flags(command)
 	return command

@@ -48,7 +48,7 @@ func runInteractive(ctx context.Context, r *remote.Remote, argv []string, option
 	if err != nil && !errors.As(err, &status) && !errors.Is(err, dialog.ErrGoesOn) { // nobody will come
 		ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), endWithin)
 		defer cancel()
-		_, _ = peer.KillJob(ending, terms.JobName(name), 0)
+		_, _ = peer.KillJob(ending, terms.JobName(name), 0, false)
 	}
 	return err
 }

@@ -61,11 +61,11 @@ func newRun(r *remote.Remote) *cobra.Command {
 
 A file (- for standard input) is checked first; then each of its jobs is submitted, or updated if it exists, and
 followed until all of it is healthy, or has ended if it is a batch job. What waits for more than a few seconds is
-explained. A service that does not become healthy has failed, and so has this command; -d does not wait.
+explained. A service that does not become healthy has failed, and so has this command; -d does not wait. With the first job that
+the cluster refuses, as for want of its pool, no more are submitted, and those before it go on; "starling plan FILE" names all.
 
 A change is made against the version that the job has now, or the one that --against states; if somebody else has
-changed the job meanwhile, nothing is done. "starling plan FILE" tells before what would happen. With --secret what the jobs are to read
-is kept first, as "starling secret put" does it; a secret that is not given stays as it is.
+changed the job meanwhile, nothing is done. With --secret what the jobs are to read is kept first, as "starling secret put" does it.
 
 A program runs once, somewhere. Its output is shown as it comes, and its exit status becomes that of this command. It may
 use a fifth of a core and 256Mi of memory, unless --cpu and --memory say otherwise. With -i it reads standard input, with -it it has
@@ -319,8 +319,7 @@ func stale(ctx context.Context, peer *client.Client, job string, against uint32,
 		return fmt.Errorf("%w\nhint: it has version %d now: starling job history %s", err, version, job)
 	}
 	return fmt.Errorf("%w\nhint: it has version %d now, this change was made against %d: starling job diff %s %d %d", err,
-		version, against,
-		job, against, version)
+		version, against, job, against, version)
 }
 
 // nothingSubmitted is told of a job file with errors.

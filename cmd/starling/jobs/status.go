@@ -256,7 +256,8 @@ func findings(answer *starlingv1.WhyResponse, now time.Time) string {
 		case f.GetTask() != "" && f.GetInstances() == 0:
 			whose = f.GetTask() + ": "
 		case f.GetTask() != "":
-			whose = fmt.Sprintf("%s, %s from [%d] on: ", f.GetTask(), words.Counted(f.GetInstances(), "instance"), f.GetSlot())
+			whose = fmt.Sprintf("%s, %s, [%d]%s: ", f.GetTask(), words.Counted(f.GetInstances(), "instance"), f.GetSlot(),
+				map[bool]string{true: " first"}[f.GetInstances() > 1])
 		}
 		fmt.Fprintf(&text, "\n%s%s\n", whose, f.GetReason())
 		for _, detail := range f.GetDetails() {

@@ -70,7 +70,7 @@ func TestFindingsOfNoInstance(t *testing.T) {
 	text := findings(&starlingv1.WhyResponse{Job: &starlingv1.Job{Name: "web"}, Findings: []*starlingv1.Finding{
 		{Task: "m", Reason: "all instances have succeeded"}, {Task: "m", Instances: 2, Slot: 3, Reason: "they wait"},
 	}}, time.Now())
-	for _, want := range []string{"\nm: all instances", "\nm, 2 instances from [3] on: they wait\n"} {
+	for _, want := range []string{"\nm: all instances", "\nm, 2 instances, [3] first: they wait\n"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("got %q, want %q in it", text, want)
 		}

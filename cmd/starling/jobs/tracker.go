@@ -241,11 +241,10 @@ func (t *tracker) tellStalled(ctx context.Context) error {
 		}
 		job.stalls = time.Now().Add(stalledAfter)
 		answer, err := t.peer.Why(ctx, &starlingv1.WhyRequest{Job: job.name})
-		if err != nil {
+		if err != nil && !errors.Is(err, client.ErrUnreachable) { // otherwise FollowJob asks on, and tells how that ends
 			return fmt.Errorf("ask why %s waits: %w", job.name, err)
 		}
-		text := reasons(answer)
-		if text != job.told {
+		if text := reasons(answer); text != job.told && err == nil {
 			job.told = text
 			t.progress.Say(findings(answer, time.Now()))
 		}

@@ -24,8 +24,8 @@ func newBackup(r *remote.Remote) *cobra.Command {
 		Use:   "backup FILE",
 		Short: "Write all that the cluster knows into a file, from which a new cluster can begin",
 		Long: `Write the value of the cluster into a file: jobs with their histories, pools, what runs where. It is that of one entry, with
-the digest that all peers have there; everything goes on meanwhile, and any peer can do it. Data of volumes is not in it, nor are
-the keys of the cluster.
+the digest that all peers have there; everything goes on meanwhile. Any peer can do it that keeps an archive, as all do but those
+with "archive.bytes: 0". Data of volumes is not in it, nor are the keys of the cluster.
 
 Agents make backups by themselves, in a folder or in an S3-compatible store, if their settings say where: "backup.to". All machines
 may have the same settings; the first member makes the next backup, and another one if it does not. "starling backup ls" lists them.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -153,7 +154,7 @@ func watchDrain(ctx context.Context, r *remote.Remote, peer *client.Client, node
 	err := peer.FollowPeers(following, node, func(answer *starlingv1.ListPeersResponse) (bool, error) {
 		for _, one := range answer.GetPeers() {
 			if one.GetNode() == node {
-				p.Set(node, words.Counted(one.GetAllocations(), "instance")+" left")
+				p.Set(node, words.Counted(one.GetAllocations(), "instance")+" left"+runOn(following, peer, node))
 				return one.GetAllocations() == 0, nil
 			}
 		}
@@ -164,4 +165,25 @@ func watchDrain(ctx context.Context, r *remote.Remote, peer *client.Client, node
 		return exit.Silent(exit.Detached)
 	}
 	return err
+}
+
+// runOn names what runs on a node, as far as the caller may see and reach it: ": db.main[0], web.server[1]"; a few of
+// them.
+func runOn(ctx context.Context, peer *client.Client, node string) string {
+	const named = 5
+	var names []string
+	_ = peer.Watch(ctx, &starlingv1.WatchRequest{Node: node, Kinds: []string{"instance"}, Once: true},
+		func(one *starlingv1.WatchResponse) error {
+			if one.GetInstance() != nil {
+				names = append(names, one.GetName())
+			}
+			return nil
+		})
+	if rest := len(names) - named; rest > 0 {
+		names = append(names[:named], fmt.Sprintf("and %d more", rest))
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return ": " + strings.Join(names, ", ")
 }

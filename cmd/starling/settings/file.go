@@ -39,7 +39,7 @@ func Read(command *cobra.Command, file string) (*Agent, error) {
 		// A variable that a flag overrides may say what is no setting.
 		text := os.Getenv(s.variable())
 		if s.key == "address" {
-			text, c.Hint = ListenVariable()
+			text, c.Hint = c.listenVariable()
 		}
 		if text != "" && texts == nil {
 			if err := s.set(c, s.fromText(text)); err != nil {
@@ -74,6 +74,15 @@ func (c *Agent) checked(problems []error) (*Agent, error) {
 		return nil, errors.Join(problems...)
 	}
 	return c, c.complete()
+}
+
+// listenVariable returns where to listen by STARLING_ADDRESS, which is for commands first: what the file says comes
+// before it.
+func (c *Agent) listenVariable() (address, hint string) {
+	if c.Address != client.DefaultAddress {
+		return "", ""
+	}
+	return ListenVariable()
 }
 
 // ListenVariable returns where STARLING_ADDRESS says to listen. It is also where commands ask; if it can be only that,

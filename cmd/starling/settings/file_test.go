@@ -220,5 +220,8 @@ func TestAddressVariable(t *testing.T) {
 		if err != nil || c.Address != want || (c.Hint == "") != (text == "" || text == want) {
 			t.Errorf("%q: got %+v and %v, want to listen at %s, and a hint if that is another", text, c, err, want)
 		}
+		if c, err := configOf(t, smallConfig+"address: 127.0.0.1:9\n"); err != nil || c.Address != "127.0.0.1:9" {
+			t.Errorf("%q: got %+v and %v, want to listen where the file says", text, c, err)
+		}
 	}
 }

@@ -14,7 +14,8 @@ var rewrite = flag.Bool("rewrite", false, "write the document again")
 const referenceHead = `# The agent's settings
 
 Each setting is a key of one YAML file, a flag of ` + "`starling agent`" + `, and a variable: ` + "`etcd.listen`" + ` in the file is
-` + "`--etcd-listen`" + ` and ` + "`STARLING_ETCD_LISTEN`" + `. A flag wins over a variable, that over the file, and that over the default. The
+` + "`--etcd-listen`" + ` and ` + "`STARLING_ETCD_LISTEN`" + `. A flag wins over a variable, that over the file, and that over the default; but what the
+file says of ` + "`address`" + ` wins over ` + "`STARLING_ADDRESS`" + `, which tells commands whom to ask. The
 file is ` + "`--config FILE`" + ` or ` + "`STARLING_CONFIG`" + `; packages start the agent with /etc/starling/agent.yaml. A key that is not
 here is refused, with its line, and all that is wrong is told at once. An agent reads its settings when it starts; its
 tasks go on while it starts again.

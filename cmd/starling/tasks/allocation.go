@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"starling/api/client"
+	starlingv1 "starling/api/v1"
 	"starling/cmd/starling/remote"
 	"starling/cmd/starling/target"
 	"starling/cmd/starling/usage"
@@ -18,7 +19,7 @@ import (
 
 func newAllocation(r *remote.Remote) *cobra.Command {
 	allocation := usage.Group("alloc", "Stop or restart one instance, and see its files", r.Writes(newSeal(r)), newFiles(r))
-	withoutVolumes := false
+	withoutVolumes, now := false, false
 	for _, one := range []struct {
 		use, short, long string
 		elsewhere        bool
@@ -37,11 +38,13 @@ func newAllocation(r *remote.Remote) *cobra.Command {
 			RunE: func(command *cobra.Command, args []string) error {
 				return onAllocation(r, command, args[0],
 					func(ctx context.Context, peer *client.Client, which string) (proto.Message, error) {
-						return peer.EndAllocation(ctx, which, one.elsewhere, withoutVolumes)
+						return peer.EndAllocation(ctx, &starlingv1.EndAllocationRequest{Allocation: which, Elsewhere: one.elsewhere,
+							WithoutVolumes: withoutVolumes, Now: now})
 					})
 			},
 			ValidArgsFunction: target.Complete(r),
 		}
+		end.Flags().BoolVar(&now, "now", false, "kill it, without its stop_delay and stop_grace, even if it is being stopped already")
 		if one.elsewhere {
 			end.Flags().BoolVar(&withoutVolumes, "give-up-volumes", false,
 				"let it start on any machine, with empty volumes: what the old ones hold is deleted")

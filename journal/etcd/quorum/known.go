@@ -16,6 +16,9 @@ type known struct {
 	path string
 	// Endpoints are the client URLs of the members that had a vote last.
 	Endpoints []string `json:"endpoints"`
+	// Client and Peer are the URLs of this machine's member, "" if it had none.
+	Client string `json:"client,omitempty"`
+	Peer   string `json:"peer,omitempty"`
 }
 
 func loadKnown(path string) (*known, error) {
@@ -52,7 +55,27 @@ func (k *known) remember(urls []string) error {
 	if slices.Equal(urls, k.Endpoints) {
 		return nil
 	}
-	data, err := json.Marshal(known{Endpoints: urls})
+	last := *k
+	last.Endpoints = urls
+	if err := last.keep(); err != nil {
+		return err
+	}
+	k.Endpoints = urls
+	return nil
+}
+
+// rememberMember keeps where this machine's member answers, if that is new.
+func (k *known) rememberMember(client, peer string) error {
+	if k.Client == client && k.Peer == peer {
+		return nil
+	}
+	k.Client, k.Peer = client, peer
+	return k.keep()
+}
+
+// keep replaces the file.
+func (k *known) keep() error {
+	data, err := json.Marshal(k)
 	if err == nil {
 		err = os.WriteFile(k.path+".new", data, 0o600)
 	}
@@ -62,8 +85,19 @@ func (k *known) remember(urls []string) error {
 	if err != nil {
 		return fmt.Errorf("remember where the quorum is: %w", err)
 	}
-	k.Endpoints = urls
 	return nil
+}
+
+// MemberURLs returns where this machine's member answers clients and other members, as its file says.
+func MemberURLs(path string) (client, peer string, err error) {
+	k, err := loadKnown(path)
+	if err == nil && k.Client == "" {
+		err = fmt.Errorf("%s does not say where this machine's member answers", path)
+	}
+	if err != nil {
+		return "", "", err
+	}
+	return k.Client, k.Peer, nil
 }
 
 // except returns the URLs but one.

@@ -152,6 +152,9 @@ func (n *Node) startMember(ctx context.Context, cluster map[string]string) error
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.member = m
+	if err := n.known.rememberMember(n.config.Machine.Client, n.config.Machine.Peer); err != nil {
+		n.config.Log.Warn("where this node's member answers is not kept", "error", err)
+	}
 	return nil
 }
 

@@ -74,7 +74,7 @@ func New(folder string, places ...engines.Place) (*Ensemble, error) {
 		s := &Server{Address: fmt.Sprintf("%s:%d", at.Host, ports[3*i]), folder: filepath.Join(folder, fmt.Sprint(i+1))}
 		s.Process = engines.Process{Place: at, Said: filepath.Join(s.folder, "said")}
 		config := fmt.Sprintf("tickTime=%d\ninitLimit=20\nsyncLimit=6\ndataDir=%s\nclientPort=%d\nclientPortAddress=%s\n"+
-			"maxClientCnxns=0\nadmin.enableServer=false\n4lw.commands.whitelist=srvr\nsnapCount=20000\n%s",
+			"maxClientCnxns=0\nadmin.enableServer=false\n4lw.commands.whitelist=srvr\nsnapCount=20000\nenforceQuota=true\n%s",
 			tickMillis, filepath.Join(s.folder, "data"), ports[3*i], at.Host, members.String())
 		files := map[string]string{"zoo.cfg": config, "data/myid": fmt.Sprintln(i + 1)}
 		for name, text := range files {
