@@ -180,6 +180,7 @@ func (s *State) EndSession(n facts.NodeIndex, incarnation uint32) {
 // SetOffer replaces what the node gives; nil withdraws it. What runs there is not touched.
 func (s *State) SetOffer(n facts.NodeIndex, offer *terms.Offer) {
 	old := s.Node(n).Offer
+	s.offerChanges++
 	s.volunteered = s.VolunteeredWith(n, offer)
 	facts.Assert(s.volunteered.Within(s.Limits.ClusterAmount), "all nodes offer no more than can be counted")
 	s.changeNode(n, func(row *Node) {
@@ -219,6 +220,7 @@ func (s *State) RaiseRules(to rules.Number) {
 		return
 	}
 	s.Rules = to
+	s.offerChanges++
 	s.preemptible.ForgetStopping()
 	for n := facts.NodeIndex(0); int(n) < s.Nodes(); n++ {
 		if offer := s.Node(n).Offer; offer != nil {
@@ -251,6 +253,7 @@ func (s *State) VolunteeredWith(n facts.NodeIndex, offer *terms.Offer) terms.Amo
 // SetDrain begins, changes or ends the emptying of a node.
 func (s *State) SetDrain(n facts.NodeIndex, drain facts.Drain) {
 	r := facts.RefOfNode(n)
+	s.offerChanges++
 	s.changeNode(n, func(row *Node) {
 		if row.Drain.Deadline != 0 {
 			s.deadlines.Delete(due{row.Drain.Deadline, r})

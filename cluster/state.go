@@ -98,6 +98,8 @@ type State struct {
 	expired, dirtyRosters []terms.JobID
 	// visited counts rows that were changed or that a pass looked at; nothing depends on it.
 	visited uint64
+	// offerChanges counts changes of what nodes offer, of whether they take work, and of the rules.
+	offerChanges uint64
 	// Scratch is memory that a fold and its pass of scheduling use anew with each entry; nothing depends on what is in it.
 	Scratch struct{ Fold, Pass any }
 	// edited takes the jobs that are edited, if it is not nil; nothing depends on it.
@@ -116,6 +118,9 @@ func (s *State) noteEdited(id terms.JobID) {
 
 // Visit counts rows that a pass looks at; 64 nodes whose room is compared at once are one.
 func (s *State) Visit(rows int) { s.visited += uint64(rows) }
+
+// OfferChanges returns how often changed what a node offers, whether it takes work, or the rules.
+func (s *State) OfferChanges() uint64 { return s.offerChanges }
 
 // Visited returns how many rows were looked at or changed since the value was made.
 func (s *State) Visited() uint64 { return s.visited }

@@ -184,6 +184,7 @@ func (f *fold) delay(r facts.SlotRef, slot facts.Slot, delay terms.Time) {
 
 // succeed notes that batch work is done. Whatever else has a seat of the slot is not needed any more.
 func (f *fold) succeed(r facts.SlotRef, slot facts.Slot) {
+	f.bequeath(r, f.s.Rules >= rules.SharesFollow && f.s.Job(r.Job).Spec.Shares())
 	slot.Phase, slot.Failures, slot.Health, slot.Cause = facts.Succeeded, 0, facts.Starting, facts.NoCause
 	if r.Seat != facts.MainSeat {
 		f.settle(r, slot, func(*reconcile.Candidate) {})
@@ -290,7 +291,7 @@ func (f *fold) stop(r facts.SlotRef, cause facts.Cause) {
 // one, another follows it, unless it was told to give its place up for good.
 func (f *fold) vacate(r facts.SlotRef, slot facts.Slot) {
 	cause := slot.Cause
-	f.bequeath(r, cause)
+	f.bequeath(r, cause.Succeeds() && f.s.Rules >= rules.Successors)
 	slot.Phase, slot.Since, slot.Deadline = facts.Stopped, f.s.Time, 0
 	if cause == facts.ByPreemption {
 		slot.Ended = facts.Preempted // whatever its node saw
@@ -324,10 +325,9 @@ func (f *fold) vacate(r facts.SlotRef, slot facts.Slot) {
 	f.finish(r.Job)
 }
 
-// bequeath notes that the room of an instance is that of what takes its place.
-func (f *fold) bequeath(r facts.SlotRef, cause facts.Cause) {
-	if slot, _ := f.s.SlotAt(r); f.s.Rules >= rules.Successors && cause.Succeeds() && r.Seat == facts.MainSeat &&
-		slot.Phase.Holds() {
+// bequeath notes that the room of an instance is that of what takes its place, if it has a successor.
+func (f *fold) bequeath(r facts.SlotRef, succeeds bool) {
+	if slot, _ := f.s.SlotAt(r); succeeds && r.Seat == facts.MainSeat && slot.Phase.Holds() {
 		f.predecessors = append(f.predecessors, place.Predecessor{Slot: r, Node: slot.Node,
 			Spec: f.s.Job(r.Job).TaskSpecOf(int(r.Task), slot.Version)})
 	}

@@ -34,7 +34,7 @@ func BenchmarkRules(b *testing.B) {
 		for _, rule := range rules {
 			for _, perJob := range []int{100, 10} {
 				b.Run(fmt.Sprintf("%s_on_%d_by_%d", rule.name, machines, perJob),
-					func(b *testing.B) { benchRule(b, clusterOf(machines), perJob, rule.set) })
+					func(b *testing.B) { benchRule(b, newestCluster(machines), perJob, rule.set) })
 			}
 		}
 	}
@@ -68,7 +68,7 @@ func gangJob(name string, size uint32, cpu int64) *command.SubmitJob {
 func BenchmarkAdmission(b *testing.B) {
 	for _, waiting := range []int{1000, 100_000} {
 		b.Run(fmt.Sprint(waiting), func(b *testing.B) {
-			s := clusterOf(1000)
+			s := newestCluster(1000)
 			apply(s, 2, benchJob("running", 64_000, terms.Pack, 1000))
 			for i := range waiting {
 				apply(s, uint64(i+3), gangJob(fmt.Sprint("j", i), uint32(2+i%30), 1000))
@@ -80,7 +80,7 @@ func BenchmarkAdmission(b *testing.B) {
 				r := facts.SlotRef{Job: running, Index: next}
 				slot, _ := s.SlotAt(r)
 				writer := terms.NewPeerID(s.Node(slot.Node).Name, 1)
-				Apply(s, s.Index+1, &command.Entry{Writer: writer, Seq: seq, Time: 1,
+				Apply(s, s.Index+1, &command.Entry{Rules: s.Rules, Writer: writer, Seq: seq, Time: 1,
 					Commands: []command.Command{&command.ReportTasks{
 						Peer: writer, Reports: []command.Report{{Slot: r, Order: slot.Order, Ended: facts.ByItself}},
 					}}}, false)
@@ -98,7 +98,7 @@ func BenchmarkPreemption(b *testing.B) {
 	for _, machines := range []int{1000, 10_000} {
 		for _, wanted := range []uint32{1, 100, 1000} {
 			b.Run(fmt.Sprintf("%d_of_%d_machines", wanted, machines), func(b *testing.B) {
-				full := clusterOf(machines)
+				full := newestCluster(machines)
 				mine, yours := terms.NewPool("mine"), terms.NewPool("yours")
 				mine.Quotas[terms.CPU].Reservation = int64(machines) * 32_000
 				mine.PreemptionDelayMillis = 0

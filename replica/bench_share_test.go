@@ -68,29 +68,52 @@ func BenchmarkRebalance(b *testing.B) {
 func BenchmarkTurnover(b *testing.B) {
 	for kind, job := range sharingJobs() {
 		s := sharedCluster(b, job)
-		r := facts.SlotRef{Job: s.JobOf("shared/j50").ID}
-		slot, _ := s.SlotAt(r)
-		peer := s.Node(slot.Node).Peer
-		end := &command.ReportTasks{Peer: peer,
-			Reports: []command.Report{{Slot: r, Order: slot.Order, Ended: facts.ByItself}}}
 		b.Run(kind, func(b *testing.B) {
 			for b.Loop() {
 				b.StopTimer()
 				next := s.Copy()
 				b.StartTimer()
-				Apply(next, next.Index+1, &command.Entry{Writer: peer, Seq: 1 << 40, Time: 1, Commands: []command.Command{end}},
-					false)
-				if after, _ := next.SlotAt(r); after.Phase != facts.Succeeded {
-					b.Fatalf("the slot is %v", after.Phase)
-				}
+				turnOver(b, next)
 			}
 		})
 	}
 }
 
+// TestTurnoverLooksAtLittle bounds the rows that are looked at when one of 10,000 instances that share virtual peers on
+// 1000 nodes ends and the next begins.
+func TestTurnoverLooksAtLittle(t *testing.T) {
+	const most = 2000
+	for kind, job := range sharingJobs() {
+		s := sharedCluster(t, job)
+		turnOver(t, s) // what is known of the nodes is known from here on
+		if rows := turnOver(t, s); rows > most {
+			t.Errorf("%s: %d rows are looked at, want at most %d", kind, rows, most)
+		}
+	}
+}
+
+// turnOver lets the first instance of a job end that runs, whose place the next takes, and returns how many rows that
+// looked at.
+func turnOver(b testing.TB, s *cluster.State) (rows uint64) {
+	r := facts.SlotRef{Job: s.JobOf("shared/j50").ID}
+	slot, _ := s.SlotAt(r)
+	for ; slot.Phase == facts.Succeeded; slot, _ = s.SlotAt(r) {
+		r.Index++
+	}
+	peer := s.Node(slot.Node).Peer
+	end := &command.ReportTasks{Peer: peer, Reports: []command.Report{{Slot: r, Order: slot.Order, Ended: facts.ByItself}}}
+	before := held(s)
+	outcome := Apply(s, s.Index+1, &command.Entry{Rules: s.Rules, Writer: peer, Seq: 1<<40 + uint64(s.Index), Time: 1,
+		Commands: []command.Command{end}}, false)
+	if after, _ := s.SlotAt(r); after.Phase != facts.Succeeded || held(s) != before {
+		b.Fatalf("the slot is %v, and %d of %d instances have nodes", after.Phase, held(s), before)
+	}
+	return outcome.Visited
+}
+
 // sharedCluster returns 1000 nodes with ten virtual peers each, which a hundred jobs share.
-func sharedCluster(b *testing.B, job func(name string) *command.SubmitJob) *cluster.State {
-	s := clusterOf(1000)
+func sharedCluster(b testing.TB, job func(name string) *command.SubmitJob) *cluster.State {
+	s := newestCluster(1000)
 	for n := range facts.NodeIndex(s.Nodes()) {
 		offer := *s.Node(n).Offer
 		offer.Devices = []terms.DeviceOffer{{Kind: terms.VirtualPeers.String(), Count: 10}}

@@ -32,6 +32,13 @@ func clusterOf(machines int) *cluster.State {
 	return s
 }
 
+// newestCluster is clusterOf under the newest rules, by which clusters run.
+func newestCluster(machines int) *cluster.State {
+	s := clusterOf(machines)
+	s.Rules = rules.Released
+	return s
+}
+
 func benchJob(name string, instances uint32, placement terms.Placement, cpu int64) *command.SubmitJob {
 	return &command.SubmitJob{Spec: terms.Job{Name: terms.JobName(name), Type: terms.Batch, Tasks: []terms.Task{{
 		Name: "main", Instances: instances, Command: []string{"true"}, Resources: terms.Resources{cpu, 1 << 30, 0},
@@ -52,7 +59,8 @@ func different(like *terms.Task, job, tasks int) []terms.Task {
 }
 
 func apply(s *cluster.State, seq uint64, commands ...command.Command) report.Outcome {
-	return Apply(s, s.Index+1, &command.Entry{Writer: "m00000~1", Seq: seq, Time: 1, Commands: commands}, false)
+	return Apply(s, s.Index+1,
+		&command.Entry{Rules: s.Rules, Writer: "m00000~1", Seq: seq, Time: 1, Commands: commands}, false)
 }
 
 func held(s *cluster.State) int {
@@ -81,7 +89,7 @@ func BenchmarkPlacement(b *testing.B) {
 	} {
 		b.Run(fmt.Sprintf("%d_on_%d_by_%d_%s_different_%v", shape.instances, shape.machines, shape.perJob, shape.placement,
 			shape.different), func(b *testing.B) {
-			empty := clusterOf(shape.machines)
+			empty := newestCluster(shape.machines)
 			jobs := make([]command.Command, shape.instances/shape.perJob)
 			for i := range jobs {
 				one := benchJob(fmt.Sprint("j", i), uint32(shape.perJob), shape.placement, 500)
@@ -109,7 +117,7 @@ func BenchmarkPlacement(b *testing.B) {
 // submits it: what many small jobs cost is mostly that.
 func TestJobsOfOneInstanceAllocateLittle(t *testing.T) {
 	const jobs, most = 500, 20
-	s, all := clusterOf(100), make([]*command.SubmitJob, jobs+2)
+	s, all := newestCluster(100), make([]*command.SubmitJob, jobs+2)
 	for i := range all {
 		all[i] = benchJob(fmt.Sprint("j", i), 1, terms.Pack, 500)
 		all[i].Spec.Tasks = different(&all[i].Spec.Tasks[0], i, 1)
@@ -126,7 +134,7 @@ func TestJobsOfOneInstanceAllocateLittle(t *testing.T) {
 
 // BenchmarkFold tells entries folded per second: a running cluster in which instances start and end.
 func BenchmarkFold(b *testing.B) {
-	s := clusterOf(1000)
+	s := newestCluster(1000)
 	apply(s, 2, benchJob("j", 50_000, terms.Spread, 500))
 	held := s.Node(0).Held
 	seq := uint64(3)
@@ -143,7 +151,7 @@ func BenchmarkFold(b *testing.B) {
 // BenchmarkMemory tells the bytes of memory per allocation, with those of the machines left out.
 func BenchmarkMemory(b *testing.B) {
 	for b.Loop() {
-		empty := clusterOf(10_000)
+		empty := newestCluster(10_000)
 		before := heapBytes()
 		s := empty.Copy()
 		for i := range 100 {
@@ -158,7 +166,7 @@ func BenchmarkMemory(b *testing.B) {
 // BenchmarkSnapshot writes a snapshot of 100,000 allocations on 10,000 machines, reads it, and makes the value of it;
 // fold makes the same value by folding what brought it.
 func BenchmarkSnapshot(b *testing.B) {
-	s := clusterOf(10_000)
+	s := newestCluster(10_000)
 	fill := func(s *cluster.State) {
 		for i := range 100 {
 			apply(s, uint64(i+2), benchJob(fmt.Sprint("j", i), 1000, terms.Spread, 500))
@@ -230,7 +238,7 @@ type updating struct {
 }
 
 func newUpdating(shape string, slots uint32) *updating {
-	s := clusterOf(int(max(2, slots/50)))
+	s := newestCluster(int(max(2, slots/50)))
 	u := &updating{s: s, seqs: make([]uint64, s.Nodes()), grows: shape == "growing"}
 	for n := range facts.NodeIndex(s.Nodes()) {
 		s.SetWatched(s.Node(n).Peer, s.Node((n+1)%facts.NodeIndex(s.Nodes())).Peer)
@@ -269,7 +277,8 @@ func newUpdating(shape string, slots uint32) *updating {
 
 func (u *updating) write(n facts.NodeIndex, c command.Command) {
 	u.seqs[n]++
-	e := &command.Entry{Writer: u.s.Node(n).Peer, Seq: 1 + u.seqs[n], Time: 1, Commands: []command.Command{c}}
+	e := &command.Entry{Rules: u.s.Rules, Writer: u.s.Node(n).Peer, Seq: 1 + u.seqs[n], Time: 1,
+		Commands: []command.Command{c}}
 	Apply(u.s, u.s.Index+1, e, false)
 }
 
@@ -302,7 +311,7 @@ func BenchmarkGang(b *testing.B) {
 	for _, kind := range []string{"equal", "different"} {
 		for _, gang := range []uint32{0, size} {
 			b.Run(fmt.Sprintf("%s_together_%d", kind, gang), func(b *testing.B) {
-				empty := clusterOf(1000)
+				empty := newestCluster(1000)
 				all := make([]command.Command, jobs)
 				for i := range all {
 					one := benchJob(fmt.Sprint("j", i), size, terms.Pack, 500)

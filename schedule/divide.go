@@ -3,6 +3,7 @@ package schedule
 import (
 	"slices"
 
+	"starling/cluster"
 	"starling/cluster/facts"
 	"starling/cluster/preemptible"
 	"starling/cluster/workload"
@@ -11,18 +12,26 @@ import (
 	"starling/schedule/preempt"
 	"starling/schedule/share"
 	"starling/terms"
+	"starling/terms/rules"
 )
 
 // sharing is a pool with jobs that share its virtual peers.
 type sharing struct {
 	share.Pool
-	// in is what the shares depend on, key the fingerprint of all of it, and in the last bit whether there are node
-	// groups.
-	in  *share.Input
-	key uint64
+	// in is what the shares depend on.
+	in *share.Input
 	// divided tells that the shares are up to date, bounded that node groups may have bounded until now where instances
 	// go.
 	divided, bounded bool
+}
+
+// key is the fingerprint of all that the shares depend on, and in the last bit whether there are node groups.
+func (x *sharing) key(s *cluster.State) uint64 {
+	key := x.Fingerprint(s, x.in) &^ 1
+	if x.NodeGroups != nil {
+		key |= 1
+	}
+	return key
 }
 
 // divide divides the virtual peers that each pool is entitled to among its jobs that are run by such, before anything
@@ -30,11 +39,11 @@ type sharing struct {
 func (p *pass) divide() {
 	p.eachSharing(func(x *sharing) {
 		if !x.divided {
-			p.s.SetShared(x.Number, x.key)
 			if x.NodeGroups != nil {
 				x.NodeGroups.Bound(x.in)
 			}
 			p.setShares(x.Jobs, share.Counts(x.in))
+			p.s.SetShared(x.Number, x.key(p.s))
 		}
 		if x.NodeGroups == nil {
 			p.unbind(x)
@@ -56,27 +65,30 @@ func (p *pass) divideAgain() {
 
 // eachSharing visits the pools with jobs that share.
 func (p *pass) eachSharing(visit func(*sharing)) {
-	sharers := p.s.Sharers()
+	sharers, m := p.s.Sharers(), p.memory
 	if len(sharers) == 0 {
+		m.groups = nil
 		return
 	}
 	entitled := entitle.Entitlements(entitle.Of(p.s))
 	byPool := make([][]terms.JobID, len(entitled))
+	for len(m.groups) < len(entitled) {
+		m.groups = append(m.groups, nil)
+	}
 	for _, id := range sharers {
 		number := p.s.PoolOf(p.s.Job(id))
 		byPool[number] = append(byPool[number], id)
 	}
 	for number, jobs := range byPool {
+		last := m.groups[number]
+		m.groups[number] = nil
 		if peers := entitled[number].NonSlack[terms.VirtualPeers] / int64(terms.WholeDevice); len(jobs) > 0 {
 			x := &sharing{Pool: share.Pool{Number: number, Jobs: jobs, Entitled: share.Peers(peers),
-				NodeGroups: share.NewNodeGroups(p.s, jobs, p.fits)}}
+				NodeGroups: share.NewNodeGroups(p.s, jobs, p.fits, last)}}
+			m.groups[number] = x.NodeGroups
 			x.in = share.Of(p.s, &x.Pool)
-			x.key = x.Fingerprint(x.in) &^ 1
-			if x.NodeGroups != nil {
-				x.key |= 1
-			}
-			last, known := p.s.SharedBy(number)
-			x.divided, x.bounded = known && last == x.key, !known || last&1 != 0
+			key, known := p.s.SharedBy(number)
+			x.divided, x.bounded = known && key == x.key(p.s), !known || key&1 != 0
 			visit(x)
 		}
 	}
@@ -146,7 +158,7 @@ func (p *pass) settle(x *sharing) {
 			p.spots.Bound(facts.KeyOf(id, task), x.NodeGroups)
 		}
 	}
-	if !unmet {
+	if !unmet || p.s.Rules >= rules.SharesFollow && p.followed(x) {
 		return
 	}
 	x.NodeGroups.Bound(x.in)
@@ -154,9 +166,7 @@ func (p *pass) settle(x *sharing) {
 	for _, c := range come {
 		id := x.Jobs[c.Place.Job]
 		key := facts.KeyOf(id, p.s.Job(id).Order()[c.Place.Task])
-		p.spots.Allow(key, c.Group, uint32(c.Peers))
-		p.s.SetBlocked(key, false)
-		p.s.SetBlocked(key.Special(), false)
+		p.allow(key, c.Group, uint32(c.Peers))
 	}
 	for _, c := range leave {
 		if id := x.Jobs[c.Place.Job]; p.evict != nil {
@@ -166,6 +176,44 @@ func (p *pass) settle(x *sharing) {
 			p.dropped = p.dropped || len(victims) > 0 // what comes may go elsewhere now
 		}
 	}
+}
+
+// followed lets what has ended be followed by the next of the same tasks, on the same nodes, if so all have their
+// shares: nothing else has to be looked at. It tells whether it did.
+func (p *pass) followed(x *sharing) bool {
+	places := map[facts.TaskKey][]*place.Predecessor{}
+	for i := range p.ended {
+		key := facts.KeyOf(p.ended[i].Slot.Job, int(p.ended[i].Slot.Task))
+		places[key] = append(places[key], &p.ended[i])
+	}
+	var asking []facts.TaskKey
+	for _, id := range x.Jobs {
+		for task, t := range p.s.Job(id).Tasks {
+			key := facts.KeyOf(id, task)
+			unfit := func(had *place.Predecessor) bool { return !place.NewSearch(p.s, key, nil).Follows(had) }
+			if asks := int(t.Asks()); asks > len(places[key]) || beyond(t) {
+				return false
+			} else if asks > 0 {
+				if places[key] = places[key][:asks]; slices.ContainsFunc(places[key], unfit) {
+					return false
+				}
+				asking = append(asking, key)
+			}
+		}
+	}
+	for _, key := range asking {
+		for _, had := range places[key] {
+			p.allow(key, x.NodeGroups.Of(had.Node), 1)
+		}
+	}
+	return true
+}
+
+// allow lets so many more of a task go to a group of nodes.
+func (p *pass) allow(key facts.TaskKey, group int, count uint32) {
+	p.spots.Allow(key, group, count)
+	p.s.SetBlocked(key, false)
+	p.s.SetBlocked(key.Special(), false)
 }
 
 // gainer returns the first job that is to have more than it has, or else the first.

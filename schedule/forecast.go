@@ -251,7 +251,7 @@ type Division struct {
 
 // DivisionOf returns how the pool of a job divides its virtual peers; ok is false for a job that they do not run.
 func DivisionOf(s *cluster.State, id terms.JobID) (d *Division, ok bool) {
-	(&pass{s: s}).eachSharing(func(x *sharing) {
+	(&pass{s: s, memory: new(memory)}).eachSharing(func(x *sharing) {
 		if _, own := slices.BinarySearch(x.Jobs, id); own {
 			d, ok = &Division{x.Pool, x.in}, true
 		}

@@ -26,6 +26,7 @@ import (
 	"starling/schedule/entitle"
 	"starling/schedule/place"
 	"starling/schedule/preempt"
+	"starling/schedule/share"
 	"starling/terms"
 )
 
@@ -43,7 +44,8 @@ func Run(s *cluster.State, ended []place.Predecessor, visit place.Visit, evict E
 	if p.over {
 		return true
 	}
-	p.succeed(ended)
+	p.ended = ended
+	p.succeed()
 	p.divide()
 	p.trimNominations() // some may run less than before
 	p.grown = united(p.grown, s.TakeDirtyPages())
@@ -63,9 +65,9 @@ func Run(s *cluster.State, ended []place.Predecessor, visit place.Visit, evict E
 
 // succeed gives nodes to what takes the places of instances that have ended. Their pools held that room before, and are
 // not asked.
-func (p *pass) succeed(ended []place.Predecessor) {
-	for i := range ended {
-		r := ended[i].Slot
+func (p *pass) succeed() {
+	for i := range p.ended {
+		r := p.ended[i].Slot
 		slot, ok := p.s.SlotAt(r)
 		if !ok || slot.Phase != facts.Waiting || p.left == 0 || p.s.OrderedNow(r) {
 			continue
@@ -80,7 +82,7 @@ func (p *pass) succeed(ended []place.Predecessor) {
 			continue
 		}
 		q := place.SearchFor(p.s, key, spec, p.visit)
-		if q.Gaps = p.gaps; q.Follow(&ended[i], p.all) {
+		if q.Gaps = p.gaps; q.Follow(&p.ended[i], p.all) {
 			p.left--
 		}
 	}
@@ -136,6 +138,8 @@ type pass struct {
 	s      *cluster.State
 	visit  place.Visit
 	memory *memory
+	// ended are the instances whose room is that of what takes their places.
+	ended []place.Predecessor
 	// over tells that nothing is to be done.
 	over bool
 	// left is how much this entry may still place.
@@ -168,6 +172,8 @@ type memory struct {
 	entitle entitle.Memory
 	heads   [][]head
 	pages   []int
+	// groups are those of the nodes, by the numbers of pools that share virtual peers.
+	groups []*share.NodeGroups
 }
 
 // resized returns so many zero elements in memory that is used again.

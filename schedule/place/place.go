@@ -30,6 +30,7 @@ func (q *Search) Among(pages []int, most uint32) uint32 {
 		return placed
 	}
 	q.s.Divide(q.key, q.Spec)
+	pages = q.spot.among(pages)
 	for {
 		before := placed
 		for phase := range q.phases() {

@@ -3,6 +3,7 @@ package place
 import (
 	"slices"
 
+	"starling/cluster"
 	"starling/cluster/facts"
 	"starling/cluster/workload"
 	"starling/schedule/share"
@@ -12,7 +13,7 @@ import (
 // machines.
 type Spots map[facts.TaskKey]*Spot
 
-// Spot is one task's. left is by the groups of nodes.
+// Spot is one task's. left is by the groups of nodes, nil if nothing is allowed.
 type Spot struct {
 	groups *share.NodeGroups
 	left   []uint32
@@ -26,11 +27,17 @@ func (s Spots) of(key facts.TaskKey) *Spot {
 
 // Bound lets none of a task go anywhere, but for what is allowed later.
 func (s Spots) Bound(key facts.TaskKey, groups *share.NodeGroups) {
-	s[key] = &Spot{groups, make([]uint32, groups.Groups())}
+	s[key] = &Spot{groups: groups}
 }
 
 // Allow lets so many more of a task go to a group.
-func (s Spots) Allow(key facts.TaskKey, group int, count uint32) { s[key].left[group] += count }
+func (s Spots) Allow(key facts.TaskKey, group int, count uint32) {
+	spot := s[key]
+	if spot.left == nil {
+		spot.left = make([]uint32, spot.groups.Groups())
+	}
+	spot.left[group] += count
+}
 
 // Fork returns the spots of a job's tasks, to be tried without being taken.
 func (s Spots) Fork(j *workload.Job) Spots {
@@ -58,10 +65,24 @@ func (s *Spot) at(n facts.NodeIndex, most uint32) uint32 {
 		return most
 	}
 	group := s.groups.Of(n)
-	if group < 0 {
+	if group < 0 || s.left == nil {
 		return 0
 	}
 	return min(most, s.left[group])
+}
+
+// among returns those of the pages on which any may go, or all.
+func (s *Spot) among(pages []int) (some []int) {
+	if s == nil || !s.groups.Each() {
+		return pages
+	}
+	for group, left := range s.left {
+		page := int(s.groups.First(group)) / cluster.NodesPerPage
+		if _, given := slices.BinarySearch(pages, page); left > 0 && given && (len(some) == 0 || some[len(some)-1] != page) {
+			some = append(some, page)
+		}
+	}
+	return some
 }
 
 // take notes that some went to a node.

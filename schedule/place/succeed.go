@@ -68,6 +68,10 @@ func (q *Search) Follow(had *Predecessor, pages []int) bool {
 	})
 }
 
+// Follows tells whether the next of a task could take the place of one that has ended: it needs no more, and may be
+// there.
+func (q *Search) Follows(had *Predecessor) bool { return q.bequeathed(had) && q.fitsNow(had.Node) }
+
 // bequeathed tells whether an instance needs no more than its predecessor had.
 func (q *Search) bequeathed(had *Predecessor) bool {
 	need, free := q.Spec.Amounts(), had.Spec.Amounts()

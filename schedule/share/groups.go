@@ -21,6 +21,15 @@ type NodeGroups struct {
 	each bool
 	// asks are the requirements of tasks, each once.
 	asks []ask
+	*ground
+}
+
+// ground is the nodes in their groups.
+type ground struct {
+	// offers is after how many changes of what nodes offer they were grouped; crowded tells that one has more work than
+	// it offers peers for, so that the groups change with that, too.
+	offers  uint64
+	crowded bool
 	// groups are what the pool divides; of tells the group of each node, none for one without peers.
 	groups []Group
 	of     []int
@@ -28,6 +37,8 @@ type NodeGroups struct {
 	all Peers
 	// nodes are the nodes of the groups, where each is one.
 	nodes []facts.NodeIndex
+	// sum is the fingerprint of the groups, and of what their nodes have where each is one.
+	sum uint64
 }
 
 // ask is what a task requires of a machine. fits tells whether a node has that.
@@ -39,8 +50,9 @@ type ask struct {
 // Fits returns what tells whether a node, as such, can run a task.
 type Fits func(facts.TaskKey) func(facts.NodeIndex) bool
 
-// NewNodeGroups returns where the peers are, nil if that does not matter to the jobs of the pool.
-func NewNodeGroups(s *cluster.State, jobs []terms.JobID, fits Fits) *NodeGroups {
+// NewNodeGroups returns where the peers are, nil if that does not matter to the jobs of the pool. What was returned
+// last for the pool in that value, which may be nil, saves grouping the nodes again if nothing has changed for that.
+func NewNodeGroups(s *cluster.State, jobs []terms.JobID, fits Fits, last *NodeGroups) *NodeGroups {
 	g := &NodeGroups{s: s, jobs: jobs}
 	for _, id := range jobs {
 		j := s.Job(id)
@@ -54,7 +66,19 @@ func NewNodeGroups(s *cluster.State, jobs []terms.JobID, fits Fits) *NodeGroups 
 	if !g.each && len(g.asks) == 0 {
 		return nil
 	}
-	g.group()
+	if last != nil && !last.crowded && last.offers == s.OfferChanges() && last.each == g.each &&
+		slices.EqualFunc(last.asks, g.asks, func(a, b ask) bool { return a.same(b.spec) }) {
+		g.ground = last.ground
+	} else {
+		g.ground = &ground{offers: s.OfferChanges()}
+		g.group()
+		if g.sum = sumOf(0, g.groups); g.each {
+			g.sum = g.capacities(g.sum)
+		}
+	}
+	for i := range g.asks {
+		g.asks[i].fits = nil // it is not needed any more, and refers to the value
+	}
 	return g
 }
 
@@ -71,10 +95,13 @@ func (g *NodeGroups) ask(t *terms.Task) int {
 	if g == nil || !asks(t) {
 		return none
 	}
-	return slices.IndexFunc(g.asks, func(a ask) bool {
-		return slices.EqualFunc(a.spec.Constraints, t.Constraints, constraint.Same) &&
-			slices.EqualFunc(a.spec.Devices, t.Devices, terms.DeviceRequest.Equal)
-	})
+	return slices.IndexFunc(g.asks, func(a ask) bool { return a.same(t) })
+}
+
+// same tells whether a task requires the same.
+func (a *ask) same(t *terms.Task) bool {
+	return slices.EqualFunc(a.spec.Constraints, t.Constraints, constraint.Same) &&
+		slices.EqualFunc(a.spec.Devices, t.Devices, terms.DeviceRequest.Equal)
 }
 
 // group groups the nodes. Those of a class are alike, unless a task asks for a node by its name or for several
@@ -100,14 +127,15 @@ func (g *NodeGroups) group() {
 			own = g.tags(n)
 			tags[node.Class] = own
 		}
-		key := uint64(n)
+		at := len(g.groups)
 		if !g.each {
-			key = fingerprint.Text(0, own...)
-		}
-		at, known := number[key]
-		if !known {
-			at = len(g.groups)
+			key := fingerprint.Text(0, own...)
+			if first, known := number[key]; known {
+				at = first
+			}
 			number[key] = at
+		}
+		if at == len(g.groups) {
 			g.groups = append(g.groups, Group{Machine: at, Tags: own})
 			g.nodes = append(g.nodes, n)
 		}
@@ -140,6 +168,7 @@ func (g *NodeGroups) peers(node *cluster.Node) Peers {
 	if len(node.Held) <= offered {
 		return Peers(offered)
 	}
+	g.crowded = true
 	g.s.Visit(len(node.Held))
 	count := Peers(0)
 	for _, r := range node.Held {
@@ -159,6 +188,12 @@ func (g *NodeGroups) runs(r facts.SlotRef, slot *facts.Slot) bool {
 // Of returns the group of a node, below 0 for one without peers.
 func (g *NodeGroups) Of(n facts.NodeIndex) int { return g.of[n] }
 
+// Each tells whether each node is a group of its own.
+func (g *NodeGroups) Each() bool { return g.each }
+
+// First returns the first node of a group.
+func (g *NodeGroups) First(group int) facts.NodeIndex { return g.nodes[group] }
+
 // Groups returns how many groups there are.
 func (g *NodeGroups) Groups() int { return len(g.groups) }
 
@@ -170,9 +205,25 @@ func (g *NodeGroups) fingerprint() (h uint64) {
 	for _, id := range g.jobs {
 		h = fingerprint.Mix(h, uint64(g.s.Job(id).Version))
 	}
+	return g.capacities(h)
+}
+
+// capacities adds what the nodes have, where each is a group.
+func (g *NodeGroups) capacities(h uint64) uint64 {
 	for _, n := range g.nodes {
 		for _, amount := range g.s.Node(n).Offer.Capacity {
 			h = fingerprint.Mix(h, uint64(amount))
+		}
+	}
+	return h
+}
+
+// sumOf adds groups to a fingerprint.
+func sumOf(h uint64, groups []Group) uint64 {
+	for _, g := range groups {
+		h = fingerprint.Mix(h, uint64(g.Peers))
+		if len(g.Tags) > 0 {
+			h = fingerprint.Mix(h, fingerprint.Text(0, g.Tags...))
 		}
 	}
 	return h

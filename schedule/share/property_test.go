@@ -110,6 +110,31 @@ func TestEven(t *testing.T) {
 	}
 }
 
+// TestLooseBounds checks that it does not matter how much more a task that got some may have at most.
+func TestLooseBounds(t *testing.T) {
+	changed := 0
+	for seed := range uint64(20_000) {
+		rng := rand.New(rand.NewPCG(seed, 7))
+		in := random(rng, seed%2 == 0)
+		before := Counts(in).Peers
+		for i := range in.Jobs {
+			for j := range in.Jobs[i].Tasks {
+				task := &in.Jobs[i].Tasks[j]
+				if got := before[i][j]; got > 0 && (task.Max > got || task.Max <= 0) {
+					task.Max = got + 1 + Peers(rng.IntN(5))
+					changed++
+				}
+			}
+		}
+		if after := Counts(in).Peers; fmt.Sprint(after) != fmt.Sprint(before) {
+			t.Fatalf("seed %d: %+v gets %v, and %v with other bounds", seed, *in, after, before)
+		}
+	}
+	if changed < 5000 {
+		t.Fatalf("%d bounds were changed: too few", changed)
+	}
+}
+
 // TestOneMore checks that one peer more takes none from any task, as long as the same jobs run and tags are not scarce.
 // It does not hold of percentages of jobs, which are rounded by the largest fraction.
 func TestOneMore(t *testing.T) {

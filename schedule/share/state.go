@@ -8,6 +8,7 @@ import (
 	"starling/cluster/workload"
 	"starling/terms"
 	"starling/terms/fingerprint"
+	"starling/terms/rules"
 )
 
 // Pool is a pool with jobs that share its virtual peers.
@@ -85,27 +86,38 @@ func surplus(t *workload.Task) (count uint32) {
 	return count
 }
 
-// Fingerprint tells apart from what the counts of a pool are made: its input, and what that is made of.
-func (p *Pool) Fingerprint(in *Input) uint64 {
-	h := fingerprint.Words(0, uint64(in.Scheduler), uint64(len(in.Jobs)), uint64(in.Spare))
-	for _, g := range in.Groups {
-		h = fingerprint.Mix(h, uint64(g.Peers))
-		if len(g.Tags) > 0 {
-			h = fingerprint.Mix(h, fingerprint.Text(0, g.Tags...))
-		}
+// Fingerprint tells apart from what the counts of a pool are made: its input, and what that is made of. What a task
+// that has a share may have at most is no part of it as long as that is more: it was not why it got no more.
+func (p *Pool) Fingerprint(s *cluster.State, in *Input) uint64 {
+	h, g, first := fingerprint.Words(0, uint64(in.Scheduler), uint64(len(in.Jobs)), uint64(in.Spare)), p.NodeGroups,
+		s.Rules < rules.SharesFollow
+	if g == nil || first {
+		h = sumOf(h, in.Groups)
+	} else {
+		h = fingerprint.Mix(h, g.sum)
 	}
 	for i := range in.Jobs {
 		job := &in.Jobs[i]
 		h = fingerprint.Mix(h, fingerprint.Words(0, uint64(p.Jobs[i]), uint64(job.Priority), uint64(job.Part),
 			uint64(job.Scheduler), fingerprint.Bit(job.CoverageOptional)))
-		for k := range job.Tasks {
+		for k, task := range s.Job(p.Jobs[i]).Order() {
 			t := &job.Tasks[k]
-			h = fingerprint.Mix(h, fingerprint.Words(0, uint64(t.State), uint64(t.Min), uint64(t.Max), uint64(t.Part),
+			most := t.Max
+			got, _ := s.Job(p.Jobs[i]).Tasks[task].Share()
+			if !first && got > 0 && most > Peers(got) {
+				most = boundless
+			}
+			h = fingerprint.Mix(h, fingerprint.Words(0, uint64(t.State), uint64(t.Min), uint64(most), uint64(t.Part),
 				fingerprint.Text(0, t.Tags...)))
 		}
 	}
-	if p.NodeGroups != nil {
-		h = fingerprint.Mix(h, p.NodeGroups.fingerprint())
+	switch {
+	case g != nil && first:
+		h = fingerprint.Mix(h, g.fingerprint())
+	case g != nil && g.each:
+		for _, id := range p.Jobs {
+			h = fingerprint.Mix(h, uint64(s.Job(id).Version))
+		}
 	}
 	return h
 }

@@ -149,6 +149,10 @@ const EndNow Number = 19
 // of the user with the most. It shares its number with EndNow.
 const PoolShares = EndNow
 
+// SharesFollow gives the node of what has ended of a task that virtual peers run to the next of it, if so all have
+// their shares. It shares its number with EndNow.
+const SharesFollow = EndNow
+
 // Released is the newest number by which a released program folds.
 const Released = EndNow
 
