@@ -45,7 +45,7 @@ func (p *Peer) judge(views []report.PulseView) {
 	if p.doubt.right == doubtsMax {
 		reason = fmt.Sprintf("the program of this peer makes of the journal what those of %d of %d do not, at entry %d: "+
 			"it takes nothing new, and what runs here goes on; install the same program everywhere", against, living, at)
-		p.core.GoAway(now(), terms.AwayMillisMax)
+		p.core.GoAway(p.now(), terms.AwayMillisMax)
 	}
 	p.log.Error(reason)
 	p.core.Diverge(reason)
@@ -122,7 +122,7 @@ func foldTo(ctx context.Context, j journal.Journal, core *Core, known *digests.D
 // follows it. The digest that the pulse shows is to be replaced although the index may be the same.
 func (p *Peer) adopt(ctx context.Context, anew *Core, parted terms.Index, folded []report.Folded) {
 	wrong := p.core.state
-	p.core.replace(anew.state, now())
+	p.core.replace(anew.state, p.now())
 	p.core.Diverge("")
 	p.doubt = doubt{}
 	p.frozen = p.core.state.Freeze()

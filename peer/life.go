@@ -169,7 +169,7 @@ func (p *Peer) GoAway(ctx context.Context, within time.Duration) error {
 	given := make(chan error, 1)
 	p.post(ctx, func() {
 		p.life.known.Away = true
-		if p.life.pulse == nil || !p.core.GoAway(now(), uint32(within.Milliseconds())) {
+		if p.life.pulse == nil || !p.core.GoAway(p.now(), uint32(within.Milliseconds())) {
 			given <- errors.New("it is no member, or the cluster's rules know no notice")
 			return
 		}
@@ -253,7 +253,7 @@ func (p *Peer) begin(next life) {
 	p.core.Begin(next.peer, next.known.Starts, p.offer)
 	p.learnKnown()
 	if next.known.Away {
-		p.core.ComeBack(now())
+		p.core.ComeBack(p.now())
 		p.life.known.Away = false
 	}
 	p.log.Info("joined the journal", "peer", next.peer, "starts", next.known.Starts, "entry", p.core.state.Index)

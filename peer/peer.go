@@ -62,6 +62,8 @@ type Config struct {
 	Archive Archive
 	// Meter counts what the peer does; nil for none.
 	Meter Meter
+	// Now is the machine's clock, as far as it counts; nil is the clock itself.
+	Now func() time.Time
 	// Secret is the cluster's, from which the keys of jobs come; nil refuses what needs some.
 	Secret *secret.Secret
 	// Limits are those of the cluster: alike for all of its peers.
@@ -315,11 +317,19 @@ func (p *Peer) end() {
 
 func now() terms.Time { return terms.Time(time.Now().UnixMilli()) }
 
+// now is the machine's clock, as far as it counts.
+func (p *Peer) now() terms.Time {
+	if p.config.Now == nil {
+		return now()
+	}
+	return terms.Time(p.config.Now().UnixMilli())
+}
+
 // fold takes records in order; those that were folded before are passed over.
 func (p *Peer) fold(records []journal.Record) {
 	for _, r := range records {
 		began, catchingUp := time.Now(), !p.core.caughtUp
-		folded, ok := p.core.Fold(r, now())
+		folded, ok := p.core.Fold(r, p.now())
 		if !ok {
 			continue
 		}
@@ -365,7 +375,7 @@ func (p *Peer) react(ctx context.Context, timer *time.Timer) {
 	}
 	p.core.Pulseless = p.pulseless()
 	p.core.DoubtMillis = max(time.Until(p.contact.Doubt()).Milliseconds(), 0)
-	work := p.core.React(now())
+	work := p.core.React(p.now())
 	p.waits = work.Waits
 	if work.Append != nil {
 		p.append(ctx, *work.Append)
@@ -393,7 +403,7 @@ func (p *Peer) react(ctx context.Context, timer *time.Timer) {
 	p.watch(ctx, work.Watch)
 	wait := time.Hour
 	if work.AskAgain != 0 {
-		wait = time.Duration(work.AskAgain-now()) * time.Millisecond
+		wait = time.Duration(work.AskAgain-p.now()) * time.Millisecond
 	}
 	timer.Reset(max(wait, time.Millisecond))
 }

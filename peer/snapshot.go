@@ -147,7 +147,7 @@ const snapshotPause = time.Second
 // restored goes on from a snapshot.
 func (p *Peer) restored(s journal.Snapshot, data []byte) {
 	began, from := time.Now(), p.core.state.Index
-	p.core.Restore(inbox.Named(s), data, now())
+	p.core.Restore(inbox.Named(s), data, p.now())
 	if p.core.Halt() == nil {
 		p.history.Restart(p.core.state.Index, p.core.digest)
 		p.config.Archive.Restored(p.core.state, nil)

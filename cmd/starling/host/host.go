@@ -34,6 +34,7 @@ import (
 	"starling/driver/scope"
 	"starling/journal"
 	"starling/peer"
+	"starling/peer/clock"
 	"starling/peer/credential"
 	"starling/peer/credential/vault"
 	"starling/peer/identity"
@@ -113,6 +114,8 @@ type Host struct {
 	// credentials are those of instances; asks are requests to other nodes about them.
 	credentials *credential.Credentials
 	asks        *http.Client
+	// wall is the machine's clock.
+	wall *clock.Wall
 	// names is where names of instances are answered, nil if they are not.
 	names   net.Addr
 	serving sync.WaitGroup
@@ -156,7 +159,7 @@ func Start(ctx context.Context, config Config) (*Host, error) {
 	if err != nil {
 		config.Log.Warn("tasks start slowly, because the whole program supervises them", "error", err)
 	}
-	h := &Host{asks: wire.Client(config.Keys.Shows)}
+	h := &Host{asks: wire.Client(config.Keys.Shows), wall: clock.NewWall()}
 	tasks, err := container.Open(container.Config{Config: process.Config{
 		Dir: filepath.Join(config.Folder, driverFolder), Supervisor: []string{program, config.Supervise}, Small: small,
 		Hidden: cmp.Or(config.Hidden, config.Folder), Free: config.Free, GPUs: device.Find("/"), LeaveScope: scope.Leave,
@@ -171,6 +174,7 @@ func Start(ctx context.Context, config Config) (*Host, error) {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	h.config, h.driver, h.cancel = config, tasks, cancel
+	h.compareClocks(ctx, config.Keys.Known())
 	h.credentials = credential.New(credential.Config{Keys: config.Keys, Address: config.Offer.Address, Driver: tasks,
 		Ask: h.given, Known: h.known, TaskOf: h.taskOf, Vault: config.Vault, Log: config.Log})
 	keeps, meter := h.openArchive(), metrics.NewMeter()
@@ -184,7 +188,7 @@ func Start(ctx context.Context, config Config) (*Host, error) {
 		Secret: config.Secret, Archive: keeps, Meter: told,
 		Fetch:   client.NewOutputs(config.Keys.Shows).Fetch,
 		Reports: config.Folder, Version: config.Version, Limits: ClusterLimits(), Private: h.credentials.Make,
-		Key:      config.Keys.Key(),
+		Key: config.Keys.Key(), Now: h.wall.Now,
 		OwnUsers: h.givesOwnUsers(), HostPaths: config.HostPaths,
 		Identity: identity.File{Path: filepath.Join(config.Folder, identityName)}, Log: config.Log,
 	})
@@ -201,11 +205,10 @@ func Start(ctx context.Context, config Config) (*Host, error) {
 			_ = config.Door.Close() // what is wrong with it does not matter any more
 		}
 	})
-	h.serving.Go(func() { h.keepRenewed(ctx) })
-	h.serving.Go(func() { h.keepTrusted(ctx) })
-	h.serving.Go(func() { h.sealAnew(ctx) })
-	h.serving.Go(func() { h.credentials.Run(ctx) })
-	h.serving.Go(func() { h.tellStory(ctx) })
+	for _, keep := range []func(context.Context){h.keepRenewed, h.keepTime, h.keepTrusted, h.sealAnew, h.credentials.Run,
+		h.tellStory} {
+		h.serving.Go(func() { keep(ctx) })
+	}
 	h.serving.Go(func() { h.runContainers(ctx, tasks) })
 	h.serving.Go(func() { h.offerSlack(ctx) })
 	return h, nil
@@ -276,6 +279,9 @@ func (b backend) Status() report.PeerStatus {
 	status := b.Peer.Status(context.Background())
 	if b.archive != nil && b.archive.Warning() != "" {
 		status.Warnings = append(status.Warnings, b.archive.Warning())
+	}
+	if ahead := b.host.wall.Ahead(); ahead > 0 {
+		status.Warnings = append(status.Warnings, clockAhead(ahead))
 	}
 	status.Warnings = append(status.Warnings, b.host.credentials.Warnings()...)
 	if b.trouble != nil && b.trouble() != "" {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -15,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"starling/api/client"
 	"starling/cluster/facts"
 	"starling/driver/device"
 	"starling/peer/slack"
@@ -178,3 +180,41 @@ func (h *Host) offerSlack(ctx context.Context) {
 }
 
 func (c *Config) slackFile() string { return filepath.Join(c.Folder, "slack") }
+
+// compareAgain is how often the machine's clock is compared with those of others.
+const compareAgain = 10 * time.Second
+
+// keepTime compares the clock with those of other machines again and again.
+func (h *Host) keepTime(ctx context.Context) {
+	for told := false; ; {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(compareAgain):
+		}
+		h.compareClocks(ctx, h.others(ctx))
+		switch ahead := h.wall.Ahead(); {
+		case ahead > 0 && !told:
+			h.config.Log.Error(clockAhead(ahead))
+			told = true
+		case ahead == 0 && told:
+			h.config.Log.Info("the clock of this machine is right again")
+			told = false
+		}
+	}
+}
+
+// compareClocks compares the clock with those of the machines at the addresses. Where there are some and none answers,
+// what was known stays.
+func (h *Host) compareClocks(ctx context.Context, addresses []string) {
+	rand.Shuffle(len(addresses), func(i, j int) { addresses[i], addresses[j] = addresses[j], addresses[i] })
+	if others := client.Clocks(ctx, h.asks, addresses); len(others) > 0 || len(addresses) == 0 {
+		h.wall.Compare(others)
+	}
+}
+
+// clockAhead says that the clock is wrong.
+func clockAhead(by time.Duration) string {
+	return fmt.Sprintf("the clock of this machine is %v ahead of those of the others, whose time its entries tell: set it right",
+		by.Round(time.Second))
+}

@@ -21,6 +21,7 @@ import (
 	"starling/driver/fake"
 	"starling/journal/memory"
 	"starling/peer"
+	"starling/peer/clock"
 	"starling/peer/credential"
 	"starling/peer/identity"
 	"starling/replica/forecast"
@@ -58,7 +59,7 @@ func newCrew(t *testing.T) *crew {
 	if err != nil {
 		t.Fatal(err)
 	}
-	behind := backend{Peer: c.peer, host: &Host{credentials: &credential.Credentials{}}}
+	behind := backend{Peer: c.peer, host: &Host{credentials: &credential.Credentials{}, wall: clock.NewWall()}}
 	opened.Answer(api.NewServer(behind, api.Options{}), c.peer)
 	c.client = client.New([]string{wire.UnixPrefix + socket})
 	t.Cleanup(func() {
