@@ -18,11 +18,13 @@ import (
 	"starling/terms/access"
 )
 
-// How long certificates are good for, and how much earlier they begin, for clocks that differ.
+// How long certificates are good for, and how much earlier they begin, for clocks that differ: those of nodes, which
+// members of the engine show each other, and of authorities by more than a wrong time zone.
 const (
 	AuthorityLife = 10 * 365 * 24 * time.Hour
 	NodeLife      = 30 * 24 * time.Hour
 	early         = 5 * time.Minute
+	nodeEarly     = 48 * time.Hour
 )
 
 // ServerName stands in the certificates of nodes and in no others: where names of hosts are verified, as between
@@ -58,7 +60,7 @@ const authorityPrefix = "starling "
 // that follow are on it.
 func (a *Authority) certify(by *Authority, name string, end time.Time) error {
 	template := &x509.Certificate{
-		Subject: pkix.Name{CommonName: name}, NotBefore: time.Now().Add(-early), NotAfter: end, IsCA: true,
+		Subject: pkix.Name{CommonName: name}, NotBefore: time.Now().Add(-nodeEarly), NotAfter: end, IsCA: true,
 		BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageCRLSign,
 	}
 	parent := template
@@ -106,6 +108,7 @@ func (a *Authority) Sign(key crypto.PublicKey, who Identity, life time.Duration)
 	template.URIs = append(template.URIs, who.URI())
 	switch who.Kind {
 	case access.OfNode:
+		template.NotBefore = time.Now().Add(-nodeEarly)
 		template.Subject = pkix.Name{CommonName: who.Name}
 		template.DNSNames = []string{ServerName}
 		template.ExtKeyUsage = append(template.ExtKeyUsage, x509.ExtKeyUsageServerAuth)

@@ -160,12 +160,19 @@ func verifyNode(chain []*x509.Certificate, known []Shows) error {
 	return nil
 }
 
+// verifyLeaf is an error if none of the authorities has signed a certificate, or it has expired. When it begins does
+// not matter: that is by the clock of who signed it, which may have been ahead.
 func verifyLeaf(leaf *x509.Certificate, by []*x509.Certificate, usage x509.ExtKeyUsage) error {
-	known := x509.NewCertPool()
+	known, at := x509.NewCertPool(), time.Now()
 	for _, ca := range by {
 		known.AddCert(ca)
 	}
-	_, err := leaf.Verify(x509.VerifyOptions{Roots: known, KeyUsages: []x509.ExtKeyUsage{usage}})
+	for _, one := range []*x509.Certificate{leaf, signerOf(leaf, by)} {
+		if one != nil && at.Before(one.NotBefore) {
+			at = one.NotBefore
+		}
+	}
+	_, err := leaf.Verify(x509.VerifyOptions{Roots: known, CurrentTime: at, KeyUsages: []x509.ExtKeyUsage{usage}})
 	return err
 }
 

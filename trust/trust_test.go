@@ -348,3 +348,46 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// TestClockOfTheSigner: a certificate of one whose clock is ahead holds at once, and no longer than it says.
+func TestClockOfTheSigner(t *testing.T) {
+	const day = 24 * time.Hour
+	signer, err := newKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	made := func(begins, ends time.Duration, key crypto.PublicKey, by *x509.Certificate) *x509.Certificate {
+		template := &x509.Certificate{NotBefore: time.Now().Add(begins), NotAfter: time.Now().Add(ends), IsCA: by == nil,
+			BasicConstraintsValid: true, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}
+		if by == nil {
+			by = template
+		}
+		der, err := x509.CreateCertificate(rand.Reader, template, by, key, signer)
+		if err != nil {
+			t.Fatal(err)
+		}
+		made, err := x509.ParseCertificate(der)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return made
+	}
+	key := request(t).key.Public()
+	present, ahead := made(-day, 9*day, signer.Public(), nil), made(day, 9*day, signer.Public(), nil)
+	for _, c := range []struct {
+		name         string
+		by           *x509.Certificate
+		begins, ends time.Duration
+		good         bool
+	}{
+		{"by a clock that is right", present, -day, day, true},
+		{"by a clock that is ahead", present, day, 2 * day, true},
+		{"by an authority made by a clock that is ahead", ahead, day, 2 * day, true},
+		{"expired", present, -2 * day, -day, false},
+	} {
+		leaf := made(c.begins, c.ends, key, c.by)
+		if err := verifyLeaf(leaf, []*x509.Certificate{c.by}, x509.ExtKeyUsageClientAuth); (err == nil) != c.good {
+			t.Errorf("%s: %v", c.name, err)
+		}
+	}
+}
