@@ -232,9 +232,9 @@ func (s *server) Blame(ctx context.Context, request *starlingv1.BlameRequest,
 	if request.Number != nil {
 		target.Number = int64(request.GetNumber())
 	}
-	found, known := false, target.Task == ""
+	found, known, sees := false, target.Task == "", s.seer(ctx)
 	err = archive.Walk(ctx, from, to, func(s *cluster.State, f *report.Folded) error {
-		part, ok := target.Part(f)
+		part, ok := target.Part(f, sees)
 		if known = known || ok && target.In(s); !ok || !known {
 			return nil // what happened to the job is not yet about this task
 		}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"starling/cluster"
 	"starling/replica/report"
@@ -51,12 +52,20 @@ func (t *Target) In(s *cluster.State) bool {
 	return task >= 0 && t.Number < int64(j.Tasks[task].Slots.Len())
 }
 
-// Part returns what of an entry is about a target, ok is false if nothing is.
-func (t *Target) Part(f *report.Folded) (part report.Folded, ok bool) {
+// Part returns what of an entry is about a target, ok is false if nothing is. Jobs of pools that the reader may not see
+// have no names in it.
+func (t *Target) Part(f *report.Folded, sees func(terms.PoolPath) bool) (part report.Folded, ok bool) {
 	part = *f
 	part.Outcome.Effects = slices.DeleteFunc(slices.Clone(f.Outcome.Effects), func(e report.Effect) bool {
 		return !t.means(&e.Slot)
 	})
+	for i := range part.Outcome.Effects {
+		e := &part.Outcome.Effects[i]
+		to, rule, named := strings.Cut(strings.TrimPrefix(e.Reason, "to "), ": ")
+		if e.Kind == report.GaveWay && named && !sees(terms.JobName(to).Pool()) {
+			e.Reason = "to a job of another pool: " + rule
+		}
+	}
 	part.Outcome.Results = nil
 	if f.Entry != nil {
 		entry := *f.Entry

@@ -222,7 +222,7 @@ func TestParts(t *testing.T) {
 	p := live(2)
 	target, seen := Target{Job: "j1", Task: "t", Number: 0}, 0
 	_ = p.Walk(context.Background(), 0, terms.Index(len(p.entries)), func(_ *cluster.State, f *report.Folded) error {
-		part, ok := target.Part(f)
+		part, ok := target.Part(f, func(terms.PoolPath) bool { return true })
 		if !ok {
 			return nil
 		}
@@ -239,5 +239,21 @@ func TestParts(t *testing.T) {
 	})
 	if seen < 5 {
 		t.Errorf("only %d entries are about it", seen)
+	}
+}
+
+// TestPartsNameNobodyElse has no names of jobs that the reader may not see.
+func TestPartsNameNobodyElse(t *testing.T) {
+	f := &report.Folded{}
+	f.Outcome.Effects = []report.Effect{{Kind: report.GaveWay, Slot: terms.SlotName{Job: "b/own", Task: "t"},
+		Reason: "to a/merger: its pool gets back what is its own"}}
+	target := Target{Job: "b/own", Number: -1}
+	for sees, want := range map[terms.PoolPath]string{
+		"a": f.Outcome.Effects[0].Reason, "b": "to a job of another pool: its pool gets back what is its own",
+	} {
+		part, ok := target.Part(f, func(p terms.PoolPath) bool { return p == sees })
+		if !ok || part.Outcome.Effects[0].Reason != want {
+			t.Errorf("who sees %s reads %+v, want %q", sees, part.Outcome.Effects, want)
+		}
 	}
 }
