@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"starling/api/caution"
 	starlingv1 "starling/api/v1"
 	"starling/api/view"
 	"starling/api/wire"
@@ -154,7 +155,8 @@ func changedTree(state *cluster.State, c *command.ChangePools) (pool.Tree, error
 		}
 	}
 	changed := pool.Tree(state.Pools()).Change(c.Pools, c.Gone)
-	if problems = append(problems, changed.Problems(state.BusyPools())...); len(problems) > 0 {
+	problems = append(problems, changed.Problems(state.BusyPools())...)
+	if problems = append(problems, caution.Pools(state, changed)...); len(problems) > 0 {
 		return nil, invalid("the pools", problems...)
 	}
 	return changed, nil
