@@ -140,6 +140,32 @@ func OfCommand(s *cluster.State, who access.Subject, c command.Command) string {
 		if j := s.JobOf(c.Job); j != nil && j.SpecOf(c.To) != nil {
 			return OfTasks(s, who, j.SpecOf(c.To))
 		}
+	case *command.ChangePools:
+		return ofSpecs(s, who, c)
+	}
+	return ""
+}
+
+// ofSpecs says why somebody who is no admin of the cluster may not let pools keep more specs than the pools above them,
+// for all peers hold them.
+func ofSpecs(s *cluster.State, who access.Subject, c *command.ChangePools) string {
+	if s.Rules < rules.PoolShares || InCluster(s, who) >= access.Admin {
+		return ""
+	}
+	most := func(path terms.PoolPath) int64 {
+		at, found := s.PoolNumber(path)
+		if !found {
+			return terms.SpecBytesDefault
+		}
+		return s.Pools()[at].SpecBytesMost()
+	}
+	for i := range c.Pools {
+		p := &c.Pools[i]
+		above, _ := pool.Split(p.Path)
+		if wants, may := p.SpecBytesMost(), max(most(p.Path), most(above)); wants > may {
+			return fmt.Sprintf("pool %s is to keep specs of %s, and may keep %s as the pool above it: ask an admin of the cluster",
+				p.Path, terms.Disk.Text(wants), terms.Disk.Text(may))
+		}
 	}
 	return ""
 }

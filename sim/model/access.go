@@ -13,7 +13,8 @@ import (
 
 // may tells whether somebody may have a command obeyed.
 func (m *Model) may(who access.Subject, c command.Command) bool {
-	return m.known.MayAsk(known.Ask{Who: who, Command: c, Rules: m.rules, Time: m.time}, m.keptOf, m.pools)
+	a := known.Ask{Who: who, Command: c, Rules: m.rules, Time: m.time}
+	return m.known.MayKeep(a, m.pools) && m.known.MayAsk(a, m.keptOf, m.pools)
 }
 
 // keptOf lists the kept versions of a job that has not finished, and those of any.

@@ -8,6 +8,7 @@ import (
 	"starling/command"
 	"starling/terms"
 	"starling/terms/access"
+	"starling/terms/pool"
 	"starling/terms/rules"
 )
 
@@ -28,6 +29,25 @@ type Ask struct {
 	Command command.Command
 	Rules   rules.Number
 	Time    terms.Time
+}
+
+// MayKeep tells whether pools may have as much room for specs as somebody wants for them.
+func (t *Twin) MayKeep(a Ask, tree []terms.Pool) bool {
+	c, ok := a.Command.(*command.ChangePools)
+	return !ok || a.Rules < rules.PoolShares || t.Role(a.Who, "", nil) == access.Admin ||
+		!slices.ContainsFunc(c.Pools, func(p terms.Pool) bool {
+			above, _ := pool.Split(p.Path)
+			return p.SpecBytesMost() > max(specsOf(tree, p.Path), specsOf(tree, above))
+		})
+}
+
+// specsOf is how much the specs of a pool may take.
+func specsOf(tree []terms.Pool, path terms.PoolPath) int64 {
+	at := slices.IndexFunc(tree, func(p terms.Pool) bool { return p.Path == path })
+	if at < 0 {
+		return terms.SpecBytesDefault
+	}
+	return tree[at].SpecBytesMost()
 }
 
 // MayAsk tells whether somebody has the roles that a command needs, and may bring a version of a job with what its
