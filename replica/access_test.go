@@ -212,3 +212,35 @@ func TestDaemonsByOperators(t *testing.T) {
 		}
 	}
 }
+
+// TestOwnersRaiseNoSpecs lets the owner of a pool divide it, with as much room for specs as it has.
+func TestOwnersRaiseNoSpecs(t *testing.T) {
+	pools := func(path terms.PoolPath, bytes int64, owners ...string) command.Command {
+		p := terms.NewPool(path)
+		p.SpecBytes, p.Owners = bytes, owners
+		return &command.ChangePools{Pools: []terms.Pool{p}}
+	}
+	do, nobody := judgedBy(rules.PoolShares), access.Subject{}
+	before := judgedBy(rules.PoolShares - 1)
+	for _, c := range []struct {
+		who  access.Subject
+		does command.Command
+		want string
+	}{
+		{nobody, addUser("alice", access.NoRole), ""},
+		{nobody, pools("team", 256<<20, "alice"), ""},
+		{alice, pools("team/x", 100<<30), "pool team/x is to keep specs of 100Gi, and may keep 256Mi as the pool above it"},
+		{alice, pools("team/x", 256<<20), ""},
+		{alice, pools("team/y", 0), ""},
+		{nobody, pools("team/y", 100<<30), ""},
+		{alice, pools("team/y", 50<<30), ""}, // less than an admin gave
+	} {
+		got := do(c.who, c.does)
+		if !strings.Contains(got, c.want) || c.want == "" && got != "" {
+			t.Errorf("%+v: refused because %q, want %q", c.does, got, c.want)
+		}
+		if was := before(c.who, c.does); was != "" {
+			t.Errorf("%+v: earlier rules refuse it: %s", c.does, was)
+		}
+	}
+}
