@@ -46,6 +46,9 @@ func (f *Family) Identify(pid, _ int) (Identity, error) {
 // Open opens nothing.
 func (f *Family) Open(int) (pidfd int, err error) { return -1, nil }
 
+// Relax does nothing.
+func (f *Family) Relax() {}
+
 // Prepare does nothing.
 func (f *Family) Prepare(*syscall.SysProcAttr, *int) {}
 

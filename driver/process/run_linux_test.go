@@ -22,12 +22,7 @@ const atOnce = 4
 // forgotten: the time, and the processor time of this process and of all that it started.
 func BenchmarkRun(b *testing.B) {
 	folder := openFolder(b)
-	small := filepath.Join(folder, "supervise")
-	build := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", small, "starling/cmd/supervise")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if output, err := build.CombinedOutput(); err != nil {
-		b.Fatalf("%v: %s", err, output)
-	}
+	small := buildSmall(b, folder)
 	d, err := process.Open(process.Config{Dir: folder, Hidden: folder, Supervisor: []string{small}})
 	if err != nil {
 		b.Fatal(err)
@@ -74,6 +69,45 @@ func BenchmarkRun(b *testing.B) {
 		b.Fatal(err)
 	}
 	b.ReportMetric(float64(processorTime(b)-before)/float64(b.N)/1e6, "cpu-ms/op")
+}
+
+// buildSmall builds the small supervisor, and returns its path in a folder.
+func buildSmall(t testing.TB, folder string) string {
+	t.Helper()
+	small := filepath.Join(folder, "supervise")
+	build := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", small, "starling/cmd/supervise")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if output, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, output)
+	}
+	return small
+}
+
+// TestTasksArePunctual compares by how much the timers of tasks may be late with what is so for this process; those of
+// the supervisor may be later.
+func TestTasksArePunctual(t *testing.T) {
+	b := newReuse(t)
+	want, err := os.ReadFile("/proc/self/timerslack_ns")
+	if err != nil {
+		t.Skip(err)
+	}
+	if err := b.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if b.Driver, err = process.Open(process.Config{Dir: b.folder, Hidden: b.folder,
+		Supervisor: []string{buildSmall(t, openFolder(t))}}); err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range []string{"first", "second"} {
+		supervisor := b.runShort(t, id, "cat /proc/self/timerslack_ns; exec cat /proc/self/timerslack_ns")
+		if got := b.output(t, id, driver.Stdout); got != string(want)+string(want) {
+			t.Errorf("%s: got %q, want twice %q", id, got, want)
+		}
+		own, err := os.ReadFile(fmt.Sprintf("/proc/%d/timerslack_ns", supervisor))
+		if err == nil && string(own) != "1000000\n" { // it may have ended
+			t.Errorf("%s: its supervisor has %q", id, own)
+		}
+	}
 }
 
 // processorTime is what this process has used, and all that it started and that has ended.

@@ -156,6 +156,9 @@ func (s *supervisor) start() (started, error) {
 		if s.family, record.Warnings, err = family.New(s.task.Namespaces); err != nil {
 			return started{}, err
 		}
+		if s.task.Container == nil { // runc is started elsewhere
+			s.family.Relax()
+		}
 	}
 	if record.Supervisor, err = s.family.Self(); err != nil {
 		return started{}, err
