@@ -8,8 +8,8 @@
 //
 // All they share is the task's folder; the volumes of slots lie beside those of tasks. Whether a supervisor owns a task
 // is never guessed: it holds the writing end of the FIFO "alive" from before it has the task until it ends, however
-// that happens, or is done with it; whoever reads the other end sees the end of file. Records are written whole or not
-// at all, the last two durably:
+// that happens, or is done with it; whoever reads the other end sees the end of file. Of each record there is the
+// whole, or nothing that can be read, and the last two are durable:
 //
 //	origin.json   by the driver, before the fork     which run of the machine, which control group
 //	started.json  by the supervisor, after the fork  the processes, by number and start time

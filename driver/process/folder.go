@@ -61,6 +61,9 @@ func (f folder) writeDurably(name string, value any) error {
 	return record.WriteDurably(string(f), name, value)
 }
 
+// fill does that where room for another record was set aside before, which is durable.
+func (f folder) fill(name string, value any) error { return record.Fill(string(f), name, value) }
+
 func (f folder) read(name string, value any) (bool, error) {
 	return record.Read(string(f), name, value)
 }

@@ -93,8 +93,8 @@ func keepSession(dir string) int {
 		known := newTask(a.Task.ID, a.Folder)
 		known.origin = a.Origin
 		k := &screen.Keeper{Dir: dir, Task: string(a.Folder), Unattended: a.Unattended, Ended: func() bool {
-			_, err := os.Stat(a.Folder.file(endedRecord))
-			return err == nil
+			known, _ := a.Folder.read(endedRecord, &ended{})
+			return known
 		}}
 		err = k.Serve(func(ctx context.Context, s driver.Session) (int, error) {
 			s.Env, s.Drain = a.Env, a.Drain

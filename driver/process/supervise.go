@@ -564,7 +564,7 @@ func (s *supervisor) stop(grace time.Duration) {
 // record stores the end of the task and does not give up before it could, unless the folder is gone.
 func (s *supervisor) record(end ended) {
 	for {
-		err := s.folder.writeDurably(endedRecord, end)
+		err := s.folder.fill(endedRecord, end)
 		if err == nil || errors.Is(err, os.ErrNotExist) {
 			return
 		}

@@ -313,7 +313,7 @@ func TestRecordLater(t *testing.T) {
 	b.run(t, "task", programWord, "terminate", "7")
 	b.ready(t, "task")
 	folder := filepath.Join(b.folder, "tasks", "task")
-	obstacle := filepath.Join(folder, "ended.json.new")
+	obstacle := filepath.Join(folder, "ended.json")
 	if err := errors.Join(os.Remove(obstacle), os.Mkdir(obstacle, 0o700)); err != nil {
 		t.Fatal(err)
 	}

@@ -1,5 +1,5 @@
 // Package record keeps values as JSON files in a folder. After a crash of this process there is the whole of a record,
-// or nothing new of it.
+// or what was there before.
 package record
 
 import (
@@ -17,24 +17,36 @@ import (
 const freshSuffix = ".new"
 
 // Write stores a record.
-func Write(folder, name string, value any) error { return store(folder, name, value, false) }
+func Write(folder, name string, value any) error {
+	fresh := filepath.Join(folder, name+freshSuffix)
+	if err := store(fresh, value, false); err != nil {
+		return err
+	}
+	return os.Rename(fresh, filepath.Join(folder, name))
+}
 
-// WriteDurably stores a record: after a crash of the machine, too, there is the whole record or none.
+// WriteDurably stores a record where nothing is but room for it: after a crash of the machine, too, there is the whole
+// record or none.
 func WriteDurably(folder, name string, value any) error {
-	if err := store(folder, name, value, true); err != nil {
+	if err := Fill(folder, name, value); err != nil {
 		return err
 	}
 	return Sync(folder)
 }
 
-// store writes a record in the place of what is there of it, filled up with blanks, and then gives it its name.
-func store(folder, name string, value any, durably bool) error {
+// Fill is WriteDurably for a record whose name is durable: room was set aside for it before another was written so.
+func Fill(folder, name string, value any) error {
+	return store(filepath.Join(folder, name), value, true)
+}
+
+// store writes a record in the place of what is there, filled up with blanks. No part of it can be taken for a record,
+// because the end is missing.
+func store(path string, value any, durably bool) error {
 	text, err := json.Marshal(value)
 	if err != nil {
 		return err
 	}
-	fresh := filepath.Join(folder, name+freshSuffix)
-	file, err := plain.Open(fresh, os.O_WRONLY|os.O_CREATE, 0o600)
+	file, err := plain.Open(path, os.O_WRONLY|os.O_CREATE, 0o600)
 	if err != nil {
 		return err
 	}
@@ -47,13 +59,11 @@ func store(folder, name string, value any, durably bool) error {
 	if durably && err == nil {
 		err = file.Sync()
 	}
-	if err := errors.Join(err, file.Close()); err != nil {
-		return err
-	}
-	return os.Rename(fresh, filepath.Join(folder, name))
+	return errors.Join(err, file.Close())
 }
 
-// Read loads a record and tells whether there is one. One that does not decode was lost when the machine crashed.
+// Read loads a record and tells whether there is one. One that does not decode is being written, or was lost when the
+// machine crashed, or there is only room for it.
 func Read(folder, name string, value any) (bool, error) {
 	text, err := plain.Read(filepath.Join(folder, name))
 	if errors.Is(err, os.ErrNotExist) {
@@ -72,7 +82,7 @@ const reservedBytes = 8 << 10
 func Reserve(folder string, names ...string) error {
 	room := blanks(reservedBytes)
 	for _, name := range names {
-		file, err := plain.Open(filepath.Join(folder, name+freshSuffix), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+		file, err := plain.Open(filepath.Join(folder, name), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 		if err != nil {
 			return err
 		}
@@ -84,13 +94,14 @@ func Reserve(folder string, names ...string) error {
 	return nil
 }
 
-// Reserved tells whether and when room was set aside for a record that is not there yet.
+// Reserved tells whether and when room was set aside for a record that cannot be read yet.
 func Reserved(folder, name string) (at time.Time, did bool) {
-	info, err := os.Stat(filepath.Join(folder, name+freshSuffix))
-	if err != nil {
-		return time.Time{}, false
+	for _, room := range []string{name, name + freshSuffix} { // the second is that of earlier programs
+		if info, err := os.Stat(filepath.Join(folder, room)); err == nil {
+			return info.ModTime(), true
+		}
 	}
-	return info.ModTime(), true
+	return time.Time{}, false
 }
 
 func blanks(count int) []byte { return bytes.Repeat([]byte{' '}, count) }
