@@ -35,6 +35,24 @@ func OfTasks(s *cluster.State, who access.Subject, spec *terms.Job) string {
 	return ""
 }
 
+// OfSession says why somebody who is no admin of the cluster may not have a session beside an instance, "" if that is
+// allowed: it has the user, host paths, capabilities and devices of the task, and is for who may submit such.
+func OfSession(s *cluster.State, id terms.SlotName) string {
+	r, found := s.RefOf(id)
+	if !found {
+		return ""
+	}
+	slot, _ := s.SlotAt(r)
+	t := s.Job(r.Job).TaskSpecOf(int(r.Task), slot.Version)
+	if t == nil {
+		return ""
+	}
+	if refusal := ofTask(s, id.Job.Pool(), t); refusal != "" {
+		return "a session has what its task has, and " + refusal
+	}
+	return ""
+}
+
 func ofTask(s *cluster.State, path terms.PoolPath, t *terms.Task) string {
 	if t.User != "" {
 		runs := func(p *terms.Pool) (stated, may bool) { return len(p.RunAs) > 0, terms.MayRunAs(p.RunAs, t.User) }

@@ -27,7 +27,9 @@ import (
 	"starling/cluster/facts"
 	"starling/driver"
 	"starling/driver/program"
+	"starling/rights"
 	"starling/terms"
+	"starling/terms/access"
 )
 
 // drain is how long the last output of a program may take to be taken, and what it left behind may go on to write.
@@ -81,6 +83,10 @@ func (s *Server) Exec(ctx context.Context, caller *stream) error {
 		return err
 	}
 	by := door.CallerOf(ctx).String()
+	if refusal := rights.OfSession(state, id.Slot); refusal != "" && door.CallerOf(ctx).Role < access.Admin &&
+		door.CallerOf(ctx).Kind == access.OfUser {
+		return &wire.Failure{Code: wire.Denied, Reason: refusal}
+	}
 	if first.GetDirect() && !door.CallerOf(ctx).IsUser() {
 		by = fmt.Sprintf("%s, by way of %s", first.GetBy(), by)
 	}
