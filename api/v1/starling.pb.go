@@ -8419,7 +8419,7 @@ type Task struct {
 	SealedBy string `protobuf:"bytes,6,opt,name=sealed_by,json=sealedBy,proto3" json:"sealed_by,omitempty"`
 	// How many of its instances virtual peers may run, if such run the job.
 	Share *uint32 `protobuf:"varint,7,opt,name=share,proto3,oneof" json:"share,omitempty"`
-	// What a policy does later because it is complete, as in "restart_job at 06:00:05 UTC (policy of the job)"; empty if none does.
+	// What a policy does later because it is complete, as in "restart_job at 2026-03-01T06:00:05Z (policy of the job)"; empty if none does.
 	Follows string `protobuf:"bytes,8,opt,name=follows,proto3" json:"follows,omitempty"`
 	// What is still to be done for it.
 	Changes       *TaskChanges `protobuf:"bytes,9,opt,name=changes,proto3" json:"changes,omitempty"`

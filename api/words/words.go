@@ -254,7 +254,7 @@ func offer(o *terms.Offer) string {
 		parts = append(parts, strings.TrimSpace(fmt.Sprintf("%d %s %s", d.Count, d.Kind, d.Model)))
 	}
 	if !o.Open() {
-		return "is away until " + time.UnixMilli(int64(o.AwayUntil)).UTC().Format(time.DateTime+" UTC")
+		return "is away until " + time.UnixMilli(int64(o.AwayUntil)).UTC().Format(time.RFC3339)
 	}
 	return "offers " + strings.Join(parts, ", ")
 }

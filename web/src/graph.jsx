@@ -3,7 +3,7 @@
 import {useEffect, useMemo, useState} from 'preact/hooks'
 import {call} from './api.js'
 import {at, link, useChanges} from './store.js'
-import {counts, shapeOf, tone} from './words.js'
+import {counts, shapeOf, times, tone} from './words.js'
 import {box, layout} from './layout.js'
 
 // jobsMax bounds the jobs that are asked for, nodesMax what is drawn.
@@ -41,7 +41,7 @@ const after = (status) => status.followers
 // stateText says how far a task is, as starling job graph does.
 function stateText(task) {
   if (task.state === 'held') return 'waiting for ' + task.held_by.join(', ')
-  return task.follows ? `${task.state}, then ${task.follows}` : task.state
+  return task.follows ? `${task.state}, then ${times(task.follows)}` : task.state
 }
 
 // done says how many of the wanted instances have succeeded, or run if they have no end.

@@ -3,7 +3,7 @@
 import {useMemo, useRef, useState} from 'preact/hooks'
 import {call} from './api.js'
 import {at, link, route, set, shown, useAsk, useGrid} from './store.js'
-import {age, bytes, counted, counts, cpu, date, shapeOf, tone, waits} from './words.js'
+import {age, bytes, counted, counts, cpu, date, shapeOf, times, tone, waits} from './words.js'
 import {Confirm, Empty, Failed, State, Title, useWindow} from './parts.jsx'
 import {Findings} from './why.jsx'
 import {Logs} from './logs.jsx'
@@ -82,7 +82,7 @@ function Instance({job, slot, may}) {
     ['failures in a row', slot.failures || ''],
     ['next at', slot.deadline && date(slot.deadline)],
     ['stops because', slot.cause],
-    ['the update waits', slot.waits_for],
+    ['the update waits', times(slot.waits_for || '')],
   ]
   return (
     <section class="card" aria-label="The chosen instance">

@@ -3,7 +3,7 @@
 import {useEffect, useState} from 'preact/hooks'
 import {stream} from './api.js'
 import {at, epoch, link, route, seen, set, shown} from './store.js'
-import {clock} from './words.js'
+import {clock, times} from './words.js'
 import {Empty, Failed, Title} from './parts.jsx'
 
 const entriesMax = 300
@@ -65,13 +65,13 @@ function Entry({entry}) {
         {entry.dropped && <p class="calm">dropped: {entry.dropped}</p>}
         {entry.commands.map((c) => (
           <p>
-            {c.text}
+            {times(c.text)}
             {c.refusal && <span class="bad"> ✕ refused: {c.refusal}</span>}
           </p>
         ))}
         {entry.effects.map((e) => (
           <p class="effect">
-            → {e.text} {e.job && !e.text.includes(e.job) && jobLink(e.job)}
+            → {times(e.text)} {e.job && !e.text.includes(e.job) && jobLink(e.job)}
           </p>
         ))}
       </div>

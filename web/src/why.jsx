@@ -1,7 +1,7 @@
 // Why: what waits, and what would help.
 
 import {at, link, shown, useAsk, useThings} from './store.js'
-import {age, counted, waits} from './words.js'
+import {age, counted, times, waits} from './words.js'
 import {Empty, Failed, State, Title} from './parts.jsx'
 
 const jobsMax = 50
@@ -18,13 +18,13 @@ export function Findings({job, quiet}) {
         <div class="finding">
           <p>
             <b>{f.task || 'the job'}</b>
-            {f.instances > 0 && `, ${counted(f.instances, 'instance')}`}: {f.reason}
+            {f.instances > 0 && `, ${counted(f.instances, 'instance')}`}: {times(f.reason)}
             {f.since && <span class="calm"> for {age(f.since, now)}</span>}
           </p>
           {f.details.length > 0 && (
             <ul>
               {f.details.map((d) => (
-                <li>{d}</li>
+                <li>{times(d)}</li>
               ))}
             </ul>
           )}

@@ -27,6 +27,13 @@ export function amount(kind, n) {
 export const clock = (time) => (time ? new Date(time).toLocaleTimeString([], {hour12: false}) : '-')
 export const date = (time) => (time ? new Date(time).toLocaleString([], {hour12: false}) : '-')
 
+// times writes a sentence of a peer with its times as clock or date have them.
+export function times(text) {
+  return text.replace(/\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ\b/g, (time) =>
+    new Date(time).toDateString() === new Date().toDateString() ? clock(time) : date(time),
+  )
+}
+
 // age writes for how long something is so, at a moment.
 export function age(time, now) {
   if (!time) return '-'

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
@@ -237,14 +238,13 @@ func (g *grove) others(spec *starlingv1.TaskSpec) string {
 		func(name string) bool { return name == parent }), ", ")
 }
 
-// stateText says how far a task is: "running", "waiting for split, count", "complete, then restart_job at 06:00:05 UTC
-// (policy of the job)".
+// stateText says how far a task is, as in "waiting for split, count", "complete, then restart_job at 06:00:05".
 func stateText(task *starlingv1.Task) string {
 	if task.GetState() == "held" {
 		return "waiting for " + strings.Join(task.GetHeldBy(), ", ")
 	}
 	if task.GetFollows() != "" {
-		return task.GetState() + ", then " + task.GetFollows()
+		return task.GetState() + ", then " + console.Times(task.GetFollows(), time.Now())
 	}
 	return task.GetState()
 }

@@ -84,7 +84,7 @@ func drawJob(r *remote.Remote, answer *starlingv1.JobStatusResponse, uses map[st
 	for _, slot := range answer.GetSlots() {
 		slots.Row(seatName(slot), versionText(slot), slot.GetPhase(), healthOf(slot), console.Dash(slot.GetNode()),
 			age(slot.GetSince(), now),
-			fmt.Sprint(slot.GetFailures()), endOf(slot), portsOf(slot), console.Dash(slot.GetWaitsFor()))
+			fmt.Sprint(slot.GetFailures()), endOf(slot), portsOf(slot), console.Dash(console.Times(slot.GetWaitsFor(), now)))
 		if last := len(slots.Rows) - 1; len(uses) > 0 {
 			use := uses[slot.GetAllocation()]
 			slots.Rows[last] = append(slots.Rows[last], target.Beside(use, terms.CPU), target.Beside(use, terms.Memory))
@@ -259,9 +259,9 @@ func findings(answer *starlingv1.WhyResponse, now time.Time) string {
 			whose = fmt.Sprintf("%s, %s, [%d]%s: ", f.GetTask(), words.Counted(f.GetInstances(), "instance"), f.GetSlot(),
 				map[bool]string{true: " first"}[f.GetInstances() > 1])
 		}
-		fmt.Fprintf(&text, "\n%s%s\n", whose, f.GetReason())
+		fmt.Fprintf(&text, "\n%s%s\n", whose, console.Times(f.GetReason(), now))
 		for _, detail := range f.GetDetails() {
-			fmt.Fprintf(&text, "  %s\n", detail)
+			fmt.Fprintf(&text, "  %s\n", console.Times(detail, now))
 		}
 		if f.GetSince() != nil {
 			fmt.Fprintf(&text, "  for %s", age(f.GetSince(), now))

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -112,7 +113,7 @@ func slotProgress(slot *starlingv1.Slot, u *starlingv1.Update) string {
 		parts = append(parts, health)
 	}
 	if slot.GetWaitsFor() != "" {
-		parts = append(parts, "waits for "+slot.GetWaitsFor())
+		parts = append(parts, "waits for "+console.Times(slot.GetWaitsFor(), time.Now()))
 	}
 	return strings.Join(parts, ", ")
 }

@@ -3,6 +3,7 @@ package jobs
 import (
 	"strings"
 	"testing"
+	"time"
 
 	starlingv1 "starling/api/v1"
 	"starling/cmd/starling/console"
@@ -17,7 +18,7 @@ func TestWatchUpdate(t *testing.T) {
 		Job: &starlingv1.Job{Name: "web", Update: &starlingv1.Update{State: "ROLLING_FORWARD", From: 1, To: 2}},
 		Slots: []*starlingv1.Slot{
 			{Task: "main", Seat: "main", Version: 2, Phase: "running", Health: "ready", Node: "a",
-				WaitsFor: "its health, at 06:00:05 UTC"},
+				WaitsFor: "its health, at 2026-03-01T06:00:05Z"},
 			{Task: "main", Seat: "main", Number: 1, Version: 1, Phase: "running", Health: "healthy", Node: "b",
 				WaitsFor: "its turn"},
 			{Task: "main", Seat: "canary", Number: 1, Phase: "waiting", Health: "starting", WaitsFor: "a machine"},
@@ -28,7 +29,7 @@ func TestWatchUpdate(t *testing.T) {
 	watchUpdate(p, status)
 	want := []string{
 		"web: update to version 2 rolling forward, 0 of 3 instances done",
-		"main[0]: version 2, running on a, ready, waits for its health, at 06:00:05 UTC",
+		"main[0]: version 2, running on a, ready, waits for its health, at " + console.Times("2026-03-01T06:00:05Z", time.Now()),
 		"main[1]: version 1 -> 2, running on b, healthy, waits for its turn",
 		"main[1] canary: version 2, waiting, waits for a machine",
 		"web: update to version 2 rolling forward, 1 of 3 instances done",

@@ -221,9 +221,9 @@ func whatIfText(answer *starlingv1.WhatIfResponse) string {
 	}
 	for _, f := range answer.GetFindings() {
 		fmt.Fprintf(b, "\n%s.%s, %s: %s\n", f.GetJob(), f.GetFinding().GetTask(),
-			becomes(f.GetFinding().GetInstances(), "waits"), f.GetFinding().GetReason())
+			becomes(f.GetFinding().GetInstances(), "waits"), console.Times(f.GetFinding().GetReason(), time.Now()))
 		for _, line := range f.GetFinding().GetDetails() {
-			fmt.Fprintf(b, "  %s\n", line)
+			fmt.Fprintf(b, "  %s\n", console.Times(line, time.Now()))
 		}
 	}
 	if !answer.GetComplete() {

@@ -82,8 +82,8 @@ func promotion(j *workload.Job) string {
 	return "starling job update promote"
 }
 
-// Follows says what a policy does later because a task is complete, as in "restart_job at 06:00:05 UTC (policy of the
-// job)"; "" if none does.
+// Follows says what a policy does later because a task is complete, as in "restart_job at 2026-03-01T06:00:05Z (policy
+// of the job)"; "" if none does.
 func Follows(j *workload.Job, task int) string {
 	p, ofJob, ok := j.Policy(task, lifecycle.TaskCompleted, 0)
 	due := j.Tasks[task].Completion.Due

@@ -92,8 +92,8 @@ func Bytes(value int64) string {
 	return fmt.Sprintf("%d.%d %s", whole, tenths, units[unit])
 }
 
-// Clock returns a time of day.
-func Clock(t terms.Time) string { return time.UnixMilli(int64(t)).UTC().Format("15:04:05 UTC") }
+// Clock returns a time as machines write it: who reads it has a zone, and knows what day it is.
+func Clock(t terms.Time) string { return time.UnixMilli(int64(t)).UTC().Format(time.RFC3339) }
 
 // Duration returns milliseconds in words, such as "1m30s".
 func Duration(millis terms.Time) string {
