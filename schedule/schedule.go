@@ -28,6 +28,7 @@ import (
 	"starling/schedule/preempt"
 	"starling/schedule/share"
 	"starling/terms"
+	"starling/terms/rules"
 )
 
 // Evict tells an instance to give way to a job, by a rule.
@@ -100,8 +101,6 @@ func (p *pass) placeAll() {
 			p.settle(x)
 		}
 		if p.s.Waiting() > 0 {
-			p.entitled = p.memory.entitle.Entitlements(p.s)
-			p.ancestorLimits = admission.AncestorLimitsOf(p.s, p.entitled, nil)
 			p.round()
 		}
 		p.unblock(p.outgrown)
@@ -109,11 +108,23 @@ func (p *pass) placeAll() {
 	}
 }
 
-// round gives everything that waits a turn: daemons, then every pool with what is not revocable, then with what is.
+// entitle looks how much of the machines each pool may use now.
+func (p *pass) entitle() {
+	p.entitled = p.memory.entitle.Entitlements(p.s)
+	p.ancestorLimits = admission.AncestorLimitsOf(p.s, p.entitled, nil)
+}
+
+// round gives everything that waits a turn: daemons, then every pool, of what they leave, with what is not revocable,
+// then with what is.
 func (p *pass) round() {
 	t := &p.memory.turn
 	*t = queuePass{pass: p, number: -1}
-	t.take()
+	if p.s.Rules < rules.DaemonsFirst {
+		p.entitle()
+	}
+	if t.take(); p.s.Rules >= rules.DaemonsFirst {
+		p.entitle()
+	}
 	for _, revocable := range [...]bool{false, true} {
 		for number := range p.entitled {
 			p.s.Visit(1)

@@ -153,6 +153,10 @@ const PoolShares = EndNow
 // their shares. It shares its number with EndNow.
 const SharesFollow = EndNow
 
+// DaemonsFirst lets pools use what daemons leave that were placed with the same entry. It shares its number with
+// EndNow.
+const DaemonsFirst = EndNow
+
 // Released is the newest number by which a released program folds.
 const Released = EndNow
 
