@@ -44,6 +44,9 @@ type AdmitNode struct {
 type RemoveNode struct {
 	RequestID string
 	Node      terms.NodeName
+	// IsOff says that nothing runs on it any more: what ends itself without its peer is not waited for. RemoveNode has it
+	// since rules.EndNow.
+	IsOff bool
 }
 
 // AddAuthority lets what an authority signs count; it signs from now on.
@@ -163,6 +166,9 @@ func (m *AdmitNode) code(c *codec.Coder) {
 func (m *RemoveNode) code(c *codec.Coder) {
 	requestID(c, &m.RequestID)
 	codec.Text(c, &m.Node, terms.NameBytesMax)
+	if c.Version >= withIsOff {
+		codec.Flags(c, &m.IsOff)
+	}
 }
 
 func (m *AddAuthority) code(c *codec.Coder) {

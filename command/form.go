@@ -35,6 +35,9 @@ const (
 // killsNow is the version of KillJob that may end instances at once.
 const killsNow = 2
 
+// withIsOff is the version of RemoveNode that may say that nothing runs there any more.
+const withIsOff = 2
+
 // withAbsence is the version of Volunteer that may say how long its peer is away.
 const withAbsence = terms.OfferVersion
 
@@ -53,6 +56,7 @@ var later = map[form]rules.Number{
 	{KindEndAllocation, withoutVolumes}: rules.VolumesGivenUp,
 	{KindEndAllocation, endsNow}:        rules.EndNow,
 	{KindKillJob, killsNow}:             rules.EndNow,
+	{KindRemoveNode, withIsOff}:         rules.EndNow,
 	{KindChangePools, withRoles}:        rules.Registry,
 	{KindChangePools, withUsers}:        rules.Authorities,
 	{KindChangePools, withSpecBytes}:    rules.Volumes,
@@ -101,6 +105,14 @@ func (m *EndAllocation) version() uint16 {
 		return endsNow
 	case m.WithoutVolumes:
 		return withoutVolumes
+	}
+	return 1
+}
+
+// version returns that of the newest field which is not zero.
+func (m *RemoveNode) version() uint16 {
+	if m.IsOff {
+		return withIsOff
 	}
 	return 1
 }

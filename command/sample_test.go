@@ -176,6 +176,7 @@ func commands() []Command {
 		&RemoveToken{RequestID: "0f9d", ID: "QVBSGCPVLFNRLFBY"},
 		&AdmitNode{Node: "b", Key: access.Key([]byte("the SHA-256 of a public key of 1")), Token: "QVBSGCPVLFNRLFBY"},
 		&RemoveNode{RequestID: "0f9d", Node: "b"},
+		&RemoveNode{RequestID: "0f9d", Node: "b", IsOff: true},
 		&TakeSnapshot{},
 		&AddAuthority{RequestID: "0f9d", Against: access.Key([]byte("the SHA-256 of a certificate of1")),
 			Certificate: "MIIBmTCCAT+gAwIBAgI="},

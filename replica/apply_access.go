@@ -22,7 +22,7 @@ func (f *fold) as(c *command.As) report.Result {
 // removeNode takes a node out for good: its lives end, and what comes from it is dropped from now on.
 func (f *fold) removeNode(c *command.RemoveNode) report.Result {
 	return f.once(c.RequestID, func() report.Result {
-		if r := enrol.MayRemove(f.s, c.Node); r.Refused() {
+		if r := enrol.MayRemove(f.s, c); r.Refused() {
 			return r
 		}
 		if node := f.s.NodeOf(c.Node); node != nil {
@@ -31,6 +31,6 @@ func (f *fold) removeNode(c *command.RemoveNode) report.Result {
 				f.leave(life, life)
 			}
 		}
-		return enrol.RemoveNode(f.s, c.Node)
+		return enrol.RemoveNode(f.s, c)
 	})
 }

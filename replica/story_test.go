@@ -63,6 +63,7 @@ import (
 //	act a                        a does what React asks for, again and again, until there is nothing to do
 //	idle a                       what React asks of a, which does not do it
 //	leave a by=b                 b reports that a's pulse ended; what runs there goes on
+//	remove a by=b                a is taken out for good; or remove a off by=b: nothing runs there any more
 //	report web.main.0 1 by=b order=7      b reports an end on its own account
 //	tick by=a                    an entry that tells the time
 //	repeat                       the last entry comes once more
@@ -186,6 +187,8 @@ func (w *story) tell(words []string) bool {
 		w.told(w.react(named(plain[0])))
 	case "leave":
 		w.write(by, &command.Leave{Peer: named(plain[0])})
+	case "remove":
+		w.write(by, &command.RemoveNode{Node: terms.NodeName(plain[0]), IsOff: slices.Contains(plain, "off")})
 	case "report":
 		w.report(by, plain[0], int32(number(plain[1])), set["order"])
 	case "tick":

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 
 	"starling/cluster"
 	"starling/cluster/facts"
@@ -202,6 +203,9 @@ func (r *registrar) secret() {
 // remove takes a machine out for good.
 func (r *registrar) remove() {
 	m := r.w.machines[r.rng.IntN(len(r.w.machines))]
+	if m.dead && !r.w.hasTwin(m) {
+		r.bury(m)
+	}
 	if r.removals == 0 || m.dead || r.w.living() < 3 {
 		return
 	}
@@ -211,6 +215,14 @@ func (r *registrar) remove() {
 	r.w.clients.send(&command.RemoveNode{RequestID: r.id(), Node: m.name}, func(got report.Receipt) {
 		m.unwanted = got.Refusal.Code == facts.OK
 	})
+}
+
+// bury takes a machine out of which nothing is left.
+func (r *registrar) bury(m *machine) {
+	at := slices.IndexFunc(r.w.machines, func(m *machine) bool { return m.up && m.begun && m.core != nil })
+	if at >= 0 && r.w.machines[at].core.State().Rules >= rules.EndNow {
+		r.w.clients.send(&command.RemoveNode{RequestID: r.id(), Node: m.name, IsOff: true}, func(report.Receipt) {})
+	}
 }
 
 // fill leaves a machine's peer in the belief that the journal is full, for a while: it asks for a snapshot.

@@ -120,6 +120,8 @@ var seedsThatFoundBugs = []struct {
 	{16836, "instances gave way to a daemon that needs a share of one device, and came back at once, for ever"},
 	{890, "a job was rolled back to a version with volumes, and found them empty: one without had let its slots go anywhere"},
 	{2410, "a machine was emptied and led a life again of which nothing counted, and its entries had the names of the old"},
+	{90831, "pools used what a daemon had left that was placed anew with the same entry, beside what static reservations keep"},
+	{89971, "the model kept volumes by the time before an entry that let time pass"},
 }
 
 // TestSeedsThatFoundBugs plays the seeds that found something, as long as they mean anything.

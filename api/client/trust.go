@@ -112,9 +112,9 @@ func (c *Client) RemoveAuthority(ctx context.Context, id string) error {
 	return c.post(ctx, door.PathRemoveAuthority, door.Removal{Name: id}, &door.Done{})
 }
 
-// RemoveNode takes a node out of the cluster for good.
-func (c *Client) RemoveNode(ctx context.Context, name string) error {
-	return c.post(ctx, door.PathRemoveNode, door.Removal{Name: name}, &door.Done{})
+// RemoveNode takes a node out of the cluster for good; off says that nothing runs on it any more.
+func (c *Client) RemoveNode(ctx context.Context, name string, off bool) error {
+	return c.post(ctx, door.PathRemoveNode, door.Removal{Name: name, IsOff: off}, &door.Done{})
 }
 
 // post asks the peers one after another until one decides.

@@ -296,6 +296,8 @@ func (d *Door) addUser(ctx context.Context, name string, role access.Role, certi
 // Removal names what is to be removed.
 type Removal struct {
 	Name string `json:"name"`
+	// IsOff says of a node that nothing runs on it any more.
+	IsOff bool `json:"is_off,omitempty"`
 }
 
 // Done is the answer to what has no other.
@@ -360,22 +362,22 @@ func (d *Door) tokens(w http.ResponseWriter, r *http.Request) {
 func timeOf(at terms.Time) time.Time { return time.UnixMilli(int64(at)).UTC() }
 
 func (d *Door) removeToken(w http.ResponseWriter, r *http.Request) {
-	d.remove(w, r, PathRemoveToken, func(name string) command.Command { return &command.RemoveToken{ID: name} })
+	d.remove(w, r, PathRemoveToken, func(r *Removal) command.Command { return &command.RemoveToken{ID: r.Name} })
 }
 
 func (d *Door) removeUser(w http.ResponseWriter, r *http.Request) {
-	d.remove(w, r, PathRemoveUser, func(name string) command.Command { return &command.RemoveUser{Name: name} })
+	d.remove(w, r, PathRemoveUser, func(r *Removal) command.Command { return &command.RemoveUser{Name: r.Name} })
 }
 
 func (d *Door) removeNode(w http.ResponseWriter, r *http.Request) {
-	d.remove(w, r, PathRemoveNode, func(name string) command.Command {
-		return &command.RemoveNode{Node: terms.NodeName(name)}
+	d.remove(w, r, PathRemoveNode, func(r *Removal) command.Command {
+		return &command.RemoveNode{Node: terms.NodeName(r.Name), IsOff: r.IsOff}
 	})
 }
 
 // remove has what a request names removed.
-func (d *Door) remove(w http.ResponseWriter, r *http.Request, method string, of func(name string) command.Command) {
+func (d *Door) remove(w http.ResponseWriter, r *http.Request, method string, of func(*Removal) command.Command) {
 	admit(w, r, method, func(request *Removal) (*Done, error) {
-		return &Done{}, d.enter(r.Context(), of(request.Name))
+		return &Done{}, d.enter(r.Context(), of(request))
 	})
 }

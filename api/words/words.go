@@ -127,7 +127,7 @@ func known(c command.Command) string {
 		}
 		return fmt.Sprintf("admit node %s with key %s by token %s", c.Node, c.Key, c.Token)
 	case *command.RemoveNode:
-		return fmt.Sprintf("remove node %s", c.Node)
+		return fmt.Sprintf("remove node %s%s", c.Node, map[bool]string{true: ", which is off"}[c.IsOff])
 	case *command.TakeSnapshot:
 		return "ask for a snapshot"
 	}

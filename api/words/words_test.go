@@ -38,6 +38,7 @@ func commandsAboutWhoIsKnown() []said {
 		{&command.AdmitNode{Node: "b"}, "node b has key 000000000000"},
 		{&command.AdmitNode{Node: "b", Token: "T7"}, "admit node b with key 000000000000 by token T7"},
 		{&command.RemoveNode{Node: "b"}, "remove node b"},
+		{&command.RemoveNode{Node: "b", IsOff: true}, "remove node b, which is off"},
 		{&command.TakeSnapshot{}, "ask for a snapshot"},
 	}
 }

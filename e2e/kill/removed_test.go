@@ -42,7 +42,7 @@ func TestRemovedMachines(t *testing.T) {
 	tr.must(dead.Kill())
 
 	for _, gone := range []*agents.Agent{dead, leader} {
-		tr.must(tr.asked(left[0]).RemoveNode(tr.soon(), gone.Node))
+		tr.must(tr.asked(left[0]).RemoveNode(tr.soon(), gone.Node, false))
 	}
 	began := time.Now()
 	tr.eventually("the machine that was removed is refused", func() string {

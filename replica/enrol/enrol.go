@@ -142,10 +142,14 @@ func livesOn(s *cluster.State, node *cluster.Node) (last terms.SlotName, until t
 	return last, until
 }
 
-// MayRemove refuses to take a node out that there is not, or without which no member would be left.
-func MayRemove(s *cluster.State, name terms.NodeName) report.Result {
+// MayRemove refuses to take a node out that there is not, or without which no member would be left. Of one that was
+// taken out it may be told later that it is off.
+func MayRemove(s *cluster.State, c *command.RemoveNode) report.Result {
+	name := c.Node
 	node, own := s.NodeOf(name), s.Registry().Of(access.Subject{Kind: access.OfNode, Name: string(name)})
 	switch {
+	case s.Registry().IsGone(name) && c.IsOff && node != nil && isAwaited(s, node):
+		return report.Result{}
 	case s.Registry().IsGone(name) || node == nil && len(own) == 0:
 		return report.Refuse(facts.NotFound, "there is no node %s", name)
 	case node != nil && node.Peer != "" && s.Members() == 1:
@@ -154,7 +158,24 @@ func MayRemove(s *cluster.State, name terms.NodeName) report.Result {
 	return report.Result{}
 }
 
-// RemoveNode ends the key of a node for good.
-func RemoveNode(s *cluster.State, name terms.NodeName) report.Result {
-	return set(s, s.Registry().Remove(access.Subject{Kind: access.OfNode, Name: string(name)}, s.Time), "")
+// isAwaited tells whether a node that left may still run something that ends itself.
+func isAwaited(s *cluster.State, node *cluster.Node) bool {
+	_, until := livesOn(s, node)
+	return until > 0
+}
+
+// RemoveNode ends the key of a node for good, and the wait for what it may still run if it is off.
+func RemoveNode(s *cluster.State, c *command.RemoveNode) report.Result {
+	if node := s.NodeOf(c.Node); node != nil && c.IsOff {
+		for _, r := range slices.Clone(node.Held) {
+			if slot, _ := s.SlotAt(r); s.Job(r.Job).MayLive(r, &slot) {
+				slot.Deadline = s.Time
+				s.SetSlot(r, slot)
+			}
+		}
+	}
+	if s.Registry().IsGone(c.Node) {
+		return report.Result{}
+	}
+	return set(s, s.Registry().Remove(access.Subject{Kind: access.OfNode, Name: string(c.Node)}, s.Time), "")
 }

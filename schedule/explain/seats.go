@@ -167,8 +167,9 @@ func (e *explainer) unknown(slots []held) Finding {
 		line := fmt.Sprintf("%s on %s: waits for it until %s", e.name(h.index), e.s.Node(h.slot.Node).Name,
 			wording.Clock(h.slot.Deadline))
 		if e.job.MayLive(facts.SlotRef{Task: uint16(e.number)}, &h.slot) {
-			line = fmt.Sprintf("%s on %s: has certainly stopped itself by %s", e.name(h.index), e.s.Node(h.slot.Node).Name,
-				wording.Clock(h.slot.Deadline))
+			name := e.s.Node(h.slot.Node).Name
+			line = fmt.Sprintf("%s on %s: has certainly stopped itself by %s; \"starling node remove %s --is-off\" says that it has",
+				e.name(h.index), name, wording.Clock(h.slot.Deadline), name)
 		}
 		return line
 	})

@@ -33,9 +33,10 @@ func (m *Model) actAccess(author terms.PeerID, c command.Command) bool {
 	switch c := c.(type) {
 	case *command.PassTime:
 		m.time += terms.Time(c.Millis)
+		m.volumes.Now = m.time
 		return true
 	case *command.RemoveNode:
-		return m.remove(c.Node)
+		return m.remove(c)
 	case *command.AdmitNode:
 		node = c.Node
 	}
@@ -56,9 +57,12 @@ func (m *Model) open() (all []facts.JobVersion) {
 }
 
 // remove takes a node out, with all of its lives.
-func (m *Model) remove(name terms.NodeName) bool {
-	node := m.nodeOf(name)
-	if m.known.IsGone(name) || node == nil && !m.known.Knows(name) || node != nil && node.Peer != "" && len(m.Ring) == 1 {
+func (m *Model) remove(c *command.RemoveNode) bool {
+	name, node := c.Node, m.nodeOf(c.Node)
+	if m.known.IsGone(name) {
+		return m.isOff(c, node)
+	}
+	if node == nil && !m.known.Knows(name) || node != nil && node.Peer != "" && len(m.Ring) == 1 {
 		return false
 	}
 	for life := uint32(1); node != nil && len(node.written) > 0; life++ {
@@ -68,5 +72,16 @@ func (m *Model) remove(name terms.NodeName) bool {
 		}
 	}
 	m.known.Remove(name)
+	m.isOff(c, node)
 	return true
+}
+
+// isOff ends the wait for what ran on a node that is off, and tells whether there was any.
+func (m *Model) isOff(c *command.RemoveNode, node *Node) (waited bool) {
+	for i := 0; c.IsOff && node != nil && i < len(m.on(node)); i++ {
+		if s := m.on(node)[i]; s.mayLive() {
+			s.Deadline, waited = m.time, true
+		}
+	}
+	return waited
 }

@@ -104,8 +104,7 @@ func (m *Model) slotOf(name *terms.SlotName) *slot {
 	return j.tasks[at].slots[name.Index]
 }
 
-// place gives a seat of a slot that waits the node that the fold gave to it. While an update runs, its instances are to
-// be healthy in time.
+// place gives a seat that waits the node that the fold gave to it. While an update runs, it is to be healthy in time.
 func (m *Model) place(slot *slot) {
 	var s *seat
 	var now facts.Slot
@@ -159,8 +158,7 @@ func (m *Model) checkPlace(r facts.SlotRef, q search, n *Node) {
 	}
 }
 
-// receive takes over which ports and devices a seat was given, and checks that they are those that it asks for and
-// nobody else has.
+// receive takes over which ports and devices a seat was given, if they are what it asks for and nobody else has them.
 func (m *Model) receive(s *seat) {
 	spec, node := s.spec(), m.fold.Node(s.Node)
 	others := m.left[s.Node]

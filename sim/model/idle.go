@@ -80,8 +80,7 @@ func (m *Model) waiting(number int, revocable bool) (all []*Job) {
 	return all
 }
 
-// idle names a task of a job of which something waits, is admitted, and has room; refused tells that some of it is not
-// admitted.
+// idle names a task of a job of which something waits, is admitted, and has room; refused tells that some is not.
 func (m *Model) idle(rooms []*room, j *Job, admits func(terms.Amounts) bool) (found string, refused bool) {
 	j.each(func(s *seat) {
 		spec := s.spec()
@@ -123,8 +122,7 @@ func (m *Model) starving(j *Job, entitled []entitle.Entitlement, admits func(ter
 	return found
 }
 
-// firstOfTasks returns the first instance that waits of each task of a job whose instances are admitted, and that is
-// plain.
+// firstOfTasks returns the first plain instance that waits of each task of a job whose instances are admitted.
 func (m *Model) firstOfTasks(j *Job, admits func(terms.Amounts) bool) (all []*seat) {
 	j.each(func(s *seat) {
 		spec, same := s.spec(), func(other *seat) bool { return other.slot.task == s.slot.task }
