@@ -190,7 +190,9 @@ func (p *pass) followed(x *sharing) bool {
 	for _, id := range x.Jobs {
 		for task, t := range p.s.Job(id).Tasks {
 			key := facts.KeyOf(id, task)
-			unfit := func(had *place.Predecessor) bool { return !place.NewSearch(p.s, key, nil).Follows(had) }
+			unfit := func(had *place.Predecessor) bool {
+				return x.NodeGroups.Of(had.Node) < 0 || !place.NewSearch(p.s, key, nil).Follows(had)
+			}
 			if asks := int(t.Asks()); asks > len(places[key]) || beyond(t) {
 				return false
 			} else if asks > 0 {

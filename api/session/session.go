@@ -82,12 +82,12 @@ func (s *Server) Exec(ctx context.Context, caller *stream) error {
 	if err != nil {
 		return err
 	}
-	by := door.CallerOf(ctx).String()
-	if refusal := rights.OfSession(state, id.Slot); refusal != "" && door.CallerOf(ctx).Role < access.Admin &&
-		door.CallerOf(ctx).Kind == access.OfUser {
+	who := door.CallerOf(ctx)
+	by := who.String()
+	if refusal := rights.OfSession(state, id.Slot); refusal != "" && who.Kind == access.OfUser && who.Role < access.Admin {
 		return &wire.Failure{Code: wire.Denied, Reason: refusal}
 	}
-	if first.GetDirect() && !door.CallerOf(ctx).IsUser() {
+	if first.GetDirect() && !who.IsUser() {
 		by = fmt.Sprintf("%s, by way of %s", first.GetBy(), by)
 	}
 	if node.Name == s.Backend.Self().Node() {

@@ -53,10 +53,10 @@ func (w *Wall) look() {
 	w.wall, w.runs = wall, runs
 }
 
-// Compare takes note of by how much the clocks of other machines are ahead of this one, none if there are no others,
-// and returns by how much this one is ahead of what most have: as much does not count from now on. Of two that differ
-// the one behind is believed.
-func (w *Wall) Compare(others []time.Duration) (ahead time.Duration) {
+// Compare takes note of by how much the clocks of other machines are ahead of this one, none if there are no others: by
+// as much as this one is ahead of what most have, it does not count from now on. Of two that differ the one behind is
+// believed.
+func (w *Wall) Compare(others []time.Duration) {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
 	w.look()
@@ -65,7 +65,6 @@ func (w *Wall) Compare(others []time.Duration) (ahead time.Duration) {
 	if w.ahead = -all[(len(all)-1)/2]; w.ahead <= apartMax {
 		w.ahead = 0
 	}
-	return w.ahead
 }
 
 // Ahead returns by how much the clock is ahead of what counts.

@@ -21,10 +21,10 @@ func slot(job string, index uint32) terms.SlotName {
 func crash(p *Pace, which terms.SlotName, during, ran time.Duration) (starts int) {
 	for began := time.Now(); time.Since(began) < during; starts++ {
 		started := time.Now()
-		time.Sleep(ran)
+		<-time.After(ran)
 		p.Saw(which, started, time.Now())
 		p.Saw(which, started, time.Now().Add(-1)) // it is told again
-		time.Sleep(time.Millisecond)
+		<-time.After(time.Millisecond)
 		p.Await(context.Background(), which, func(string) {})
 	}
 	return starts
@@ -69,7 +69,7 @@ func TestOthersStartAtOnce(t *testing.T) {
 		}
 		for range freely - 1 {
 			p.Saw(slot("a/few", 0), time.Now(), time.Now())
-			time.Sleep(time.Millisecond)
+			<-time.After(time.Millisecond)
 		}
 		if _, why := p.Slows(slot("a/few", 0)); why != "" {
 			t.Errorf("what has failed %d times waits: %s", freely-1, why)
@@ -78,14 +78,14 @@ func TestOthersStartAtOnce(t *testing.T) {
 		if _, why := p.Slows(slot("a/few", 0)); !strings.Contains(why, fmt.Sprint(freely, " times in a row")) {
 			t.Errorf("what has failed %d times: %q", freely, why)
 		}
-		time.Sleep(2 * forgotten)
+		<-time.After(2 * forgotten)
 		p.Saw(slot("a/few", 0), time.Now(), time.Now())
 		if _, why := p.Slows(slot("a/few", 0)); why != "" {
 			t.Errorf("what has failed long ago waits: %s", why)
 		}
 		ctx, cancel := context.WithCancel(context.Background())
 		for range freely {
-			time.Sleep(time.Millisecond)
+			<-time.After(time.Millisecond)
 			p.Saw(slot("a/gone", 0), time.Now(), time.Now())
 		}
 		cancel()

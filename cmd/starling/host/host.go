@@ -174,7 +174,7 @@ func Start(ctx context.Context, config Config) (*Host, error) {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	h.config, h.driver, h.cancel = config, tasks, cancel
-	h.compareClocks(ctx, config.Keys.Known())
+	h.compareClocks(ctx, nil)
 	h.credentials = credential.New(credential.Config{Keys: config.Keys, Address: config.Offer.Address, Driver: tasks,
 		Ask: h.given, Known: h.known, TaskOf: h.taskOf, Vault: config.Vault, Log: config.Log})
 	keeps, meter := h.openArchive(), metrics.NewMeter()

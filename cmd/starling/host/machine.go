@@ -204,9 +204,13 @@ func (h *Host) keepTime(ctx context.Context) {
 	}
 }
 
-// compareClocks compares the clock with those of the machines at the addresses. Where there are some and none answers,
-// what was known stays.
+// compareClocks compares the clock with those of the machines at the addresses, or of those that are remembered: while
+// the journal is read, or does not answer, the value may know none. Where there are some and none answers, what was
+// known stays.
 func (h *Host) compareClocks(ctx context.Context, addresses []string) {
+	if len(addresses) == 0 {
+		addresses = h.config.Keys.Known()
+	}
 	rand.Shuffle(len(addresses), func(i, j int) { addresses[i], addresses[j] = addresses[j], addresses[i] })
 	if others := client.Clocks(ctx, h.asks, addresses); len(others) > 0 || len(addresses) == 0 {
 		h.wall.Compare(others)

@@ -1,11 +1,16 @@
 package host
 
 import (
+	"path/filepath"
 	"slices"
 	"testing"
+	"time"
 
+	"starling/api/wire"
 	"starling/driver/device"
+	"starling/peer/clock"
 	"starling/terms"
+	"starling/trust"
 )
 
 func TestOfferGPUs(t *testing.T) {
@@ -33,6 +38,26 @@ func TestOfferGPUs(t *testing.T) {
 		memory, _ := offer.Attribute("gpu_memory")
 		if !slices.Equal(offer.Devices, test.want) || memory != test.memory {
 			t.Errorf("%s: got %+v and %q, want %+v and %q", test.name, offer.Devices, memory, test.want, test.memory)
+		}
+	}
+}
+
+// TestClockThatNobodyConfirms goes on not to count while the machines that are remembered do not answer, whatever the
+// value knows; with nobody remembered it counts.
+func TestClockThatNobodyConfirms(t *testing.T) {
+	for _, remembered := range [][]string{{"127.0.0.1:1"}, nil} {
+		keys, err := trust.Create(filepath.Join(t.TempDir(), trust.Folder), "a")
+		if err == nil && remembered != nil {
+			err = keys.Remember(remembered)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		h := &Host{asks: wire.Client(nil), wall: clock.NewWall(), config: Config{Keys: keys}}
+		h.wall.Compare([]time.Duration{-24 * time.Hour})
+		h.compareClocks(t.Context(), nil)
+		if counts := h.wall.Ahead() == 0; counts != (remembered == nil) {
+			t.Errorf("with %q remembered, the clock counts: %t", remembered, counts)
 		}
 	}
 }
