@@ -4,15 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
-	"strings"
 	"syscall"
-
-	"golang.org/x/sys/unix"
 
 	"starling/driver"
 	"starling/driver/disk"
 	"starling/driver/record"
+	"starling/driver/remains"
 )
 
 var (
@@ -63,7 +60,7 @@ func (d *Driver) keepFailed(t *task) error {
 		if from = t.origin.Disk.Layer; from == "" {
 			return nil
 		}
-		if err := t.gather(from); err != nil {
+		if err := remains.Gather(from, t.folder.work()); err != nil {
 			return fmt.Errorf("keep its folder: %w", err)
 		}
 	}
@@ -78,36 +75,4 @@ func (d *Driver) keepFailed(t *task) error {
 		return fmt.Errorf("keep its folder: %w", err)
 	}
 	return nil
-}
-
-// scratch are the folders of a container of which nothing is kept.
-var scratch = []string{"tmp", "var/tmp", "run", "dev", "proc", "sys"}
-
-// gather makes what a container has changed of its image what is kept: with the folder in which it worked, where it was
-// in the container, and without what was its own for a while. Links of the container are not followed out of it.
-func (t *task) gather(layer string) error {
-	root, err := os.OpenRoot(layer)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	defer root.Close()
-	for _, folder := range scratch {
-		err = errors.Join(err, root.RemoveAll(folder))
-	}
-	at := strings.TrimPrefix(t.folder.work(), "/")
-	if _, missing := os.Lstat(t.folder.work()); err != nil || missing != nil {
-		return err
-	}
-	if err := root.MkdirAll(filepath.Dir(at), 0o755); err != nil {
-		return err
-	}
-	parent, err := root.Open(filepath.Dir(at))
-	if err != nil {
-		return err
-	}
-	defer parent.Close()
-	return unix.Renameat(unix.AT_FDCWD, t.folder.work(), int(parent.Fd()), filepath.Base(at))
 }
