@@ -255,7 +255,7 @@ func secretForm() form[terms.SecretUse] {
 		bind(nameForm[string](), func(s *terms.SecretUse) *string { return &s.Name }).
 			named("name", "The secret's name in the pool; of one in Vault any name, unique in the task.").must(),
 		bind(optional(choice[terms.Signal](terms.Signals())), func(s *terms.SecretUse) *terms.Signal { return &s.OnChange }).
-			named("on_change", "What an instance is sent when the secret has been put again.").or("none"),
+			named("on_change", "What an instance is sent when the secret has been put again, as with `on_members_change`.").or("none"),
 		bind(optional(text[string]("the path of a file")), func(s *terms.SecretUse) *string { return &s.Path }).
 			named("path", "Where the file is: in a container an absolute path, in place of what the image has there; any other path is below the folder of the instance's secrets. Without it the name of the file is the node's choice."),
 		bind(optional(whole[uint32](1, math.MaxUint32)), func(s *terms.SecretUse) *uint32 { return &s.Version }).

@@ -43,6 +43,9 @@ func (f *Family) Identify(pid, _ int) (Identity, error) {
 	return found, err
 }
 
+// Heeds is true: the system does not tell.
+func (f *Family) Heeds(Identity, syscall.Signal) bool { return true }
+
 // Open opens nothing.
 func (f *Family) Open(int) (pidfd int, err error) { return -1, nil }
 

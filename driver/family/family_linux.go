@@ -136,6 +136,26 @@ func (f *Family) Identify(_, pidfd int) (Identity, error) {
 	return Identity{}, errors.New("/proc does not tell the number of a process")
 }
 
+// Heeds tells whether a process has said what a signal does, so that it neither ends by it nor, as the first of its
+// namespace, never hears of it. True also where that cannot be told.
+func (f *Family) Heeds(p Identity, which syscall.Signal) bool {
+	text, err := readIn(f.proc, strconv.Itoa(p.PID)+"/status")
+	if err != nil {
+		return true
+	}
+	for line := range strings.Lines(string(text)) {
+		name, mask, _ := strings.Cut(line, ":\t")
+		if name != "SigBlk" && name != "SigIgn" && name != "SigCgt" {
+			continue
+		}
+		bits, err := strconv.ParseUint(strings.TrimSpace(mask), 16, 64)
+		if err != nil || bits&(1<<(which-1)) != 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // Open returns what Identify wants of a process that runc has started.
 func (f *Family) Open(pid int) (pidfd int, err error) { return unix.PidfdOpen(pid, 0) }
 

@@ -102,7 +102,8 @@ func superviseAll(mount runc.Mounter) error {
 	var one *family.Family
 	var base *confine.Base
 	for {
-		s := &supervisor{mount: mount, family: one, base: base, released: make(chan struct{})}
+		s := &supervisor{mount: mount, family: one, base: base, released: make(chan struct{}),
+			untold: map[syscall.Signal]bool{}}
 		files, err := receiver.Receive(&s.task)
 		if errors.Is(err, io.EOF) && one != nil { // no other task comes
 			return nil

@@ -48,6 +48,10 @@ const drainMax = time.Second
 // settledAfter is how long a task runs before its supervisor gives back what memory the start took. Many end sooner.
 const settledAfter = 2 * time.Second
 
+// beginning is how long a program has at least before it is sent signals which end one that does not expect them, and
+// how often to look whether it does: of one whose runtime answers all at first nothing tells.
+const beginning = time.Second
+
 // recordAgain is how long a supervisor waits before it tries again to record the end of its task.
 const recordAgain = time.Second
 
@@ -87,6 +91,7 @@ type supervisor struct {
 	group    *cgroup.Group
 	begun    time.Time
 	pid      int // of the first process, as this one sees it
+	first    family.Identity
 	// account is that of a container's program.
 	account *syscall.Credential
 
@@ -106,6 +111,7 @@ type supervisor struct {
 	proof    uptime.Moment // the last
 	unproved bool          // it was stopped because that was too old
 	deserted time.Duration // it was stopped because for so long no driver was there
+	untold   map[syscall.Signal]bool
 }
 
 func (s *supervisor) run() error {
@@ -173,12 +179,12 @@ func (s *supervisor) start() (started, error) {
 	if err != nil {
 		return started{}, err
 	}
-	if record.Program, err = s.family.Identify(s.pid, pidfd); err != nil {
+	if s.first, err = s.family.Identify(s.pid, pidfd); err != nil {
 		s.kill()
 		s.reap()
 		return started{}, fmt.Errorf("find the program that was started: %w", err)
 	}
-	record.At, record.Account = s.begun, s.account
+	record.At, record.Program, record.Account = s.begun, s.first, s.account
 	return record, nil
 }
 
@@ -456,7 +462,7 @@ func (s *supervisor) obey() {
 			continue
 		}
 		if _, err := fmt.Sscanf(line, signalOrder, &number); err == nil {
-			s.signal(syscall.Signal(number))
+			s.notify(syscall.Signal(number))
 			continue
 		}
 		var why string
@@ -474,13 +480,28 @@ func (s *supervisor) obey() {
 	}
 }
 
-// signal sends a signal to the first process, if it has not ended.
-func (s *supervisor) signal(which syscall.Signal) {
+// notify sends a signal that something changed to the first process, when that has said what it does about it.
+func (s *supervisor) notify(which syscall.Signal) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.gone {
-		_ = syscall.Kill(s.pid, which)
+	if !s.untold[which] {
+		s.untold[which] = true
+		s.notifyAfter(time.Until(s.begun.Add(beginning)), which)
 	}
+}
+
+func (s *supervisor) notifyAfter(wait time.Duration, which syscall.Signal) {
+	time.AfterFunc(wait, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if !s.gone && !s.family.Heeds(s.first, which) {
+			s.notifyAfter(beginning, which)
+			return
+		}
+		if delete(s.untold, which); !s.gone {
+			_ = syscall.Kill(s.pid, which)
+		}
+	})
 }
 
 // errUnproved is why a task is not started whose start came too late.
