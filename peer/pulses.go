@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"time"
 
 	"starling/cluster/facts"
 	"starling/driver"
@@ -194,14 +193,6 @@ func (p *Peer) provingPulse() journal.Pulse {
 		return nil
 	}
 	return p.life.pulse
-}
-
-// proofsOf says which proofs the supervisor of a task wants.
-func proofsOf(order *reaction.Order) driver.Proofs {
-	return driver.Proofs{
-		StopAfter: time.Duration(order.Spec.Disconnect.StopAfterMillis) * time.Millisecond,
-		StopGrace: time.Duration(order.Spec.StopGraceMillis) * time.Millisecond,
-	}
 }
 
 // Guarded returns the allocations of this peer whose supervisors want proofs that it is still a member. Those that an

@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 
 	"starling/cluster/facts"
 	"starling/driver"
@@ -18,6 +17,7 @@ import (
 	"starling/peer/ending"
 	"starling/peer/inbox"
 	"starling/peer/probe"
+	"starling/peer/translate"
 	"starling/plugin"
 	"starling/replica/reaction"
 	"starling/secret"
@@ -201,7 +201,7 @@ func (p *Peer) handTask(ctx context.Context, task driver.Task, pulse journal.Pul
 
 // taskOf says in the driver's terms what is to run. The environment tells the task who it is.
 func (p *Peer) taskOf(order reaction.Order) driver.Task {
-	slot, container := order.ID.Slot, containerOf(&order.Spec.Container)
+	slot, container := order.ID.Slot, translate.Container(&order.Spec.Container)
 	env, user := &driver.Environment{}, order.Spec.User
 	if container == nil { // an image has its own
 		user = p.userOf(user, slot.Job)
@@ -261,26 +261,12 @@ func (p *Peer) taskOf(order reaction.Order) driver.Task {
 		env.Set(e.Name, e.Value)
 	}
 	return driver.Task{
-		ID: order.ID.String(), Volumes: volumes, HostPaths: hostPaths, Proofs: proofsOf(&order),
+		ID: order.ID.String(), Volumes: volumes, HostPaths: hostPaths, Proofs: translate.Proofs(order.Spec),
 		Command: order.Spec.Command, Env: env.All,
 		WorkDir: order.Spec.WorkDir, User: user, Container: container, Devices: given,
-		StopSignal: stopSignals[order.Spec.StopSignal],
-		Limits:     limitsOf(order.Spec),
+		StopSignal: translate.StopSignal(order.Spec),
+		Limits:     translate.Limits(order.Spec),
 	}
-}
-
-func limitsOf(spec *terms.Task) driver.Limits {
-	asks := &spec.Resources
-	return driver.Limits{CPUMillicores: asks[terms.CPU] + int64(spec.Slack()), Background: spec.Slack() > 0,
-		MemoryBytes: asks[terms.Memory], Processes: int64(spec.ProcessesMax),
-		DiskBytes: spec.DiskBytesMax, DiskBytesAsked: asks[terms.Disk], VolumesBytes: spec.VolumesBytesMax}
-}
-
-// stopSignals are those that a job may ask for, 0 for the driver's choice.
-var stopSignals = [...]syscall.Signal{
-	terms.StopDefault: 0, terms.StopTerminate: syscall.SIGTERM, terms.StopInterrupt: syscall.SIGINT,
-	terms.StopQuit: syscall.SIGQUIT, terms.StopHangUp: syscall.SIGHUP, terms.StopUser1: syscall.SIGUSR1,
-	terms.StopUser2: syscall.SIGUSR2, terms.StopWindowChange: syscall.SIGWINCH,
 }
 
 // userOf is the account that a process runs as, "" for this peer's own.
@@ -322,19 +308,6 @@ func (p *Peer) Usage(ids []string) (driver.Usage, error) { return p.config.Drive
 
 // GPUs reads what is used of this machine's GPUs.
 func (p *Peer) GPUs(ctx context.Context) []driver.GPUUse { return p.config.Driver.GPUs(ctx) }
-
-// containerOf says in the driver's terms what a task runs in, nil for no container.
-func containerOf(spec *terms.Container) *driver.Container {
-	if spec.Image == "" {
-		return nil
-	}
-	c := &driver.Container{Image: spec.Image, Arguments: spec.Arguments, ReadOnly: spec.ReadOnly,
-		Capabilities: spec.Capabilities}
-	for _, m := range spec.Mounts {
-		c.Mounts = append(c.Mounts, driver.Mount{Path: m.Path, Volume: m.Volume, ReadOnly: m.ReadOnly})
-	}
-	return c
-}
 
 // fileSet says in the driver's terms what an allocation is told by files about the members of its job, with the job's
 // keys.
