@@ -78,6 +78,8 @@ type Core struct {
 	refused  map[terms.AllocationID]string
 	// unwell are the allocations of which a check failed too often, with the reason.
 	unwell map[terms.AllocationID]string
+	// StartsMax bounds how many starts are under way: what is asked of a peer is not to wait for those of thousands.
+	StartsMax int
 	// lost are the allocations of which this node should have the outputs and has not.
 	lost map[terms.AllocationID]bool
 	// stopping are the allocations that the driver was told to end, with the grace told.
@@ -105,11 +107,14 @@ type Core struct {
 	Knows rules.Number
 }
 
+// StartsMax bounds those starts under way that wait for nothing but their turn.
+const StartsMax = 64
+
 // NewCore returns a core before the first entry of a cluster with the given limits. It does nothing until Begin.
 func NewCore(limits terms.Limits) *Core {
 	s := cluster.NewStateWithin(limits)
 	return &Core{
-		state: s, digest: s.Digest(), Knows: RulesNewest, starting: map[terms.AllocationID]bool{},
+		state: s, digest: s.Digest(), Knows: RulesNewest, StartsMax: StartsMax, starting: map[terms.AllocationID]bool{},
 		refused: map[terms.AllocationID]string{}, stopping: map[terms.AllocationID]uint32{},
 		unwell: map[terms.AllocationID]string{}, lost: map[terms.AllocationID]bool{},
 	}
@@ -388,22 +393,17 @@ func (c *Core) React(own terms.Time) Work {
 	now := c.clock.Now(own)
 	r := reaction.React(c.self, c.state,
 		&reaction.Observed{Now: now, Gone: c.gone, Doubt: now + terms.Time(c.DoubtMillis), Local: c.seen(),
-			Volumes: c.settled(), Outputs: c.outputs, Lost: c.missing(), Snapshot: c.marked.Snapshot,
-			Offer: c.offerAt(now), Folder: c.Folder, Renewing: c.Renewing, Key: c.Key, Full: c.outbox.Room.Full()})
+			Starts: c.StartsMax - len(c.starting), Volumes: c.settled(), Outputs: c.outputs, Lost: c.missing(),
+			Snapshot: c.marked.Snapshot,
+			Offer:    c.offerAt(now), Folder: c.Folder, Renewing: c.Renewing, Key: c.Key, Full: c.outbox.Room.Full()})
 	w := Work{Watch: r.Watch, Waits: r.Waits, Probe: r.Probe, Renew: r.Renew, Forget: c.forget(r.Forget),
 		DeleteVolumes: r.DeleteVolumes, DeleteOutputs: r.DeleteOutputs, Snapshot: c.snapshotWork(&r.Snapshots)}
 	if at := c.askAgain(r.AskAgain, now); at != 0 {
 		w.AskAgain = own + max(at-now, 1)
 	}
-	for _, order := range r.Start {
-		if order.Refusal != "" {
-			c.refused[order.ID], w.AskAgain = order.Refusal, own+1
-			continue
-		}
-		if !c.starting[order.ID] && !c.Pulseless {
-			c.starting[order.ID] = true
-			w.Start = append(w.Start, order)
-		}
+	before := len(c.refused)
+	if w.Start = c.start(r.Start); len(c.refused) > before || len(w.Start) > 0 && r.Queued > 0 {
+		w.AskAgain = own + 1 // a refusal is to be told, or the bound is another when it is known what these wait for
 	}
 	for _, stop := range r.Stop {
 		if grace, told := c.stopping[stop.ID]; !told || stop.GraceMillis < grace {
@@ -415,6 +415,20 @@ func (c *Core) React(own terms.Time) Work {
 	w.AskAgain = earlier(w.AskAgain, wait)
 	w.Append = c.next(now, r.Commands, phase == Member && wait == 0)
 	return w
+}
+
+// start returns what the driver is to start, of what may start.
+func (c *Core) start(orders []reaction.Order) (now []reaction.Order) {
+	for _, order := range orders {
+		switch {
+		case order.Refusal != "":
+			c.refused[order.ID] = order.Refusal
+		case !c.starting[order.ID] && !c.Pulseless:
+			c.starting[order.ID] = true
+			now = append(now, order)
+		}
+	}
+	return now
 }
 
 // earlier returns the earlier of two times, of which 0 is never.
@@ -501,10 +515,12 @@ func (c *Core) seen() []reaction.LocalTask {
 	for id, refusal := range c.refused {
 		all = append(all, reaction.LocalTask{ID: id, Ended: facts.NotStarted, Detail: refusal})
 	}
-	for id := range c.starting {
-		if !slices.ContainsFunc(c.local, func(t reaction.LocalTask) bool { return t.ID == id }) {
-			all = append(all, reaction.LocalTask{ID: id, Starting: true})
-		}
+	starting := maps.Clone(c.starting)
+	for i := range c.local {
+		delete(starting, c.local[i].ID)
+	}
+	for id := range starting {
+		all = append(all, reaction.LocalTask{ID: id, Starting: true})
 	}
 	slices.SortFunc(all, func(a, b reaction.LocalTask) int { return a.ID.Compare(b.ID) })
 	return all

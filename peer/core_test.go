@@ -9,6 +9,7 @@ import (
 	"starling/command"
 	"starling/journal"
 	"starling/peer/outbox"
+	"starling/replica/reaction"
 	"starling/replica/report"
 	"starling/terms"
 )
@@ -73,6 +74,33 @@ func TestEntryThatNobodyCanReadIsGivenUp(t *testing.T) {
 	c.Request(&command.KillJob{Job: "none"}, func(report.Receipt, error) {})
 	if c.React(1000).Append == nil {
 		t.Error("nothing is written any more")
+	}
+}
+
+// TestStartsUnderWayAreBounded: more start when some have, or when those that wait for something do not count.
+func TestStartsUnderWayAreBounded(t *testing.T) {
+	c := alone(t)
+	fold(t, c, 2, c.React(1000).Append)
+	many := &terms.Job{Name: "many", Type: terms.Batch,
+		Tasks: []terms.Task{{Name: "t", Instances: 1000, Command: []string{"true"}, Placement: terms.Pack}}}
+	c.Request(&command.SubmitJob{Spec: *many}, func(r report.Receipt, err error) {
+		if err != nil || r.Refusal.Code != facts.OK {
+			t.Errorf("the job is refused: %+v, %v", r.Refusal, err)
+		}
+	})
+	fold(t, c, 3, c.React(1000).Append)
+	first := c.React(1000)
+	if len(first.Start) != StartsMax || first.AskAgain != 1001 {
+		t.Fatalf("%d start, and more are asked for at %d; want %d and 1001", len(first.Start), first.AskAgain, StartsMax)
+	}
+	if again := c.React(1001); len(again.Start) != 0 || again.AskAgain != 0 {
+		t.Errorf("%d more start, and more are asked for at %d; want none and never", len(again.Start), again.AskAgain)
+	}
+	c.StartsMax += 3
+	c.DriverStarted(first.Start[0].ID, "")
+	c.DriverHas([]reaction.LocalTask{{ID: first.Start[0].ID}})
+	if again := c.React(1002); len(again.Start) != 4 {
+		t.Errorf("%d more start, want 4", len(again.Start))
 	}
 }
 

@@ -374,6 +374,7 @@ func (p *Peer) react(ctx context.Context, timer *time.Timer) {
 		p.check(ctx)
 	}
 	p.core.Pulseless = p.pulseless()
+	p.core.StartsMax = StartsMax + len(p.outputs.cancel)
 	p.core.DoubtMillis = max(time.Until(p.contact.Doubt()).Milliseconds(), 0)
 	work := p.core.React(p.now())
 	p.waits = work.Waits

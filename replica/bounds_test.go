@@ -2,6 +2,7 @@ package replica
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -70,7 +71,7 @@ func TestReportsAreBounded(t *testing.T) {
 	job := small("many", reaction.ReportsMax+10)
 	job.Spec.Tasks[0].Resources = terms.Resources{}
 	apply(s, 2, job)
-	o := &reaction.Observed{}
+	o := &reaction.Observed{Starts: reaction.ReportsMax + 10}
 	for _, order := range reaction.React("m00000~1", s, o).Start {
 		o.Local = append(o.Local, reaction.LocalTask{ID: order.ID, Ended: facts.NotStarted,
 			Detail: strings.Repeat("é", facts.FailureDetailBytesMax)})
@@ -85,6 +86,39 @@ func TestReportsAreBounded(t *testing.T) {
 	Apply(s, s.Index+1, e, false)
 	if got := len(reaction.React("m00000~1", s, o).Commands[0].(*command.ReportTasks).Reports); got != 10 {
 		t.Errorf("%d ends are left to tell, want 10", got)
+	}
+}
+
+// TestStartsAreInTurn: of many that are to start so many do as may, those first that were placed first; and one whose
+// turn has not come has ended as soon as it is told to.
+func TestStartsAreInTurn(t *testing.T) {
+	s := clusterOf(1)
+	placed := func(seq uint64, name string, instances uint32) {
+		job := small(name, instances)
+		job.Spec.Tasks[0].Resources = terms.Resources{}
+		Apply(s, s.Index+1, &command.Entry{Writer: "m00000~1", Seq: seq, Time: terms.Time(seq),
+			Commands: []command.Command{job}}, false)
+	}
+	placed(2, "b", 5)
+	placed(3, "a", 2)
+	placed(4, "b2", 2)
+	o := &reaction.Observed{Starts: 6}
+	got := reaction.React("m00000~1", s, o)
+	names := make([]string, len(got.Start))
+	for i, order := range got.Start {
+		names[i] = order.ID.Slot.String()
+	}
+	want := []string{"b.main[0]", "b.main[1]", "b.main[2]", "b.main[3]", "b.main[4]", "a.main[0]"}
+	if !slices.Equal(names, want) || got.Queued != 3 {
+		t.Errorf("these start: %q, and %d come later; want %q and 3", names, got.Queued, want)
+	}
+	o.Starts = 0
+	apply(s, 5, &command.KillJob{Job: "b2"})
+	got = reaction.React("m00000~1", s, o)
+	if len(got.Start) != 0 || got.Queued != 6+1 || len(got.Commands) != 1 ||
+		len(got.Commands[0].(*command.ReportTasks).Reports) != 2 {
+		t.Errorf("%d start, %d come later and %+v is told, want none, 7, and the ends of 2", len(got.Start), got.Queued,
+			got.Commands)
 	}
 }
 
@@ -143,7 +177,7 @@ func TestCopiesBesideEachOther(t *testing.T) {
 		group.Go(func() {
 			for _, e := range rest {
 				Apply(s, s.Index+1, e, false)
-				reaction.React(e.Writer, s, &reaction.Observed{Now: s.Time})
+				reaction.React(e.Writer, s, &reaction.Observed{Now: s.Time, Starts: 9})
 			}
 		})
 	}

@@ -21,7 +21,7 @@ func running(change func(*terms.Job)) (*cluster.State, *reaction.Observed) {
 	change(&c.Spec)
 	s := clusterOf(1)
 	apply(s, 2, c)
-	o := &reaction.Observed{Now: 1}
+	o := &reaction.Observed{Now: 1, Starts: 9}
 	o.Local = []reaction.LocalTask{{ID: reaction.React("m00000~1", s, o).Start[0].ID}}
 	apply(s, 3, reaction.React("m00000~1", s, o).Commands...)
 	return s, o

@@ -29,7 +29,7 @@ func TestMembersAreTold(t *testing.T) {
 	offer := *s.Node(0).Offer
 	offer.Address = "10.0.0.1:7460"
 	s.SetOffer(0, &offer)
-	o := &reaction.Observed{Folder: func(id terms.AllocationID) string { return "/files/" + id.String() }}
+	o := &reaction.Observed{Starts: 9, Folder: func(id terms.AllocationID) string { return "/files/" + id.String() }}
 	list := func() terms.Index { return s.JobOf("train").Roster.Version }
 
 	apply(s, 2, training(2, 0))

@@ -71,7 +71,7 @@ func (r *reading) fold(s *cluster.State) {
 	for n := range facts.NodeIndex(s.Nodes()) {
 		peer := terms.NewPeerID(s.Node(n).Name, s.Node(n).Departed+1)
 		reaction.ViewOf(s, peer)
-		reaction.React(peer, s, &reaction.Observed{Now: s.Time + 60_000, Gone: []terms.PeerID{s.Watched(peer)},
+		reaction.React(peer, s, &reaction.Observed{Now: s.Time + 60_000, Gone: []terms.PeerID{s.Watched(peer)}, Starts: 9,
 			Offer: s.Node(n).Offer})
 	}
 	admission.AncestorLimitsOf(s, entitle.Entitlements(entitle.Of(s)), nil)

@@ -573,7 +573,7 @@ func (w *story) report(by terms.PeerID, text string, status int32, order string)
 func (w *story) react(p terms.PeerID) (terms.PeerID, reaction.Reactions) {
 	return p, reaction.React(p, w.s,
 		&reaction.Observed{Now: w.now, Local: w.local[p.Node()], Volumes: w.kept[p.Node()], Lost: w.lost,
-			Offer: w.offers[p]})
+			Offer: w.offers[p], Starts: 1000})
 }
 
 // told writes out what React asks for beside the entries that it wants.

@@ -95,6 +95,7 @@ func (m *machine) boot() {
 	m.up, m.begun, m.claimed, m.delivering, m.seeking, m.noticing = true, false, false, false, false, false
 	m.run++
 	m.core = peer.NewCore(m.w.limits)
+	m.core.StartsMax = m.w.startsMax
 	m.core.Key = m.w.registrar.keyOf(m)
 	m.core.Knows = max(m.program, rules.Released)
 	m.core.Explain = m.w.trace != nil || !m.w.unchecked

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 
+	"starling/peer"
 	"starling/sim/model"
 	"starling/sim/promises"
 	"starling/sim/wishes"
@@ -98,11 +99,14 @@ func newWorld(seed uint64, o Options) *World {
 	}
 	w := &World{
 		seed: seed, rng: rand.New(rand.NewPCG(seed, 0x5eed)), now: epoch, limits: limits, model: model.New(limits),
-		trace:  o.trace,
+		trace: o.trace, startsMax: peer.StartsMax,
 		landed: map[recordName]bool{}, pulses: map[terms.PeerID]*pulse{}, forged: map[terms.PeerID]uint64{},
 	}
 	w.clients, w.versions, w.promises = newClients(w), newVersions(w), promises.New(w.fail, w.model.Told)
 	w.disks = promises.NewDisks(w.fail)
+	if rng := rand.New(rand.NewPCG(seed, 0x57a7)); rng.IntN(4) == 0 {
+		w.startsMax = 1 + rng.IntN(3)
+	}
 	w.snapshots, w.registrar = newSnapshots(w), newRegistrar(w)
 	return w
 }

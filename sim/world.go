@@ -68,6 +68,7 @@ type World struct {
 	// unchecked leaves the model and the audits out, for measurements; joined is then the number of members.
 	unchecked bool
 	joined    int
+	startsMax int // of each machine at a time
 	promises  *promises.Watch
 	versions  versions
 	disks     *promises.Disks

@@ -1,7 +1,9 @@
 package reaction
 
 import (
+	"cmp"
 	"errors"
+	"slices"
 
 	"starling/cluster/facts"
 	"starling/plugin"
@@ -22,6 +24,18 @@ type Renewal struct {
 
 // renewalsMax bounds what is renewed at a time: the files of large jobs are large.
 const renewalsMax = 16
+
+// startSome tells the driver to run as many as may be started, those first that were placed first.
+func (r *reacting) startSome() {
+	slices.SortStableFunc(r.queue, func(a, b Assignment) int { return cmp.Compare(a.Since, b.Since) })
+	for i := range r.queue {
+		if len(r.out.Start) >= r.o.Starts {
+			r.out.Queued = len(r.queue) - i
+			return
+		}
+		r.start(&r.queue[i])
+	}
+}
 
 // start tells the driver to run an allocation. One that must know where others are waits until they have nodes: with
 // the list that says so it is asked for again.

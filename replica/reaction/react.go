@@ -23,6 +23,8 @@ type Observed struct {
 	Doubt terms.Time
 	// Local are the allocations that the node's driver has.
 	Local []LocalTask
+	// Starts is how many more may be started now.
+	Starts int
 	// Volumes are the sets of volumes that its driver keeps.
 	Volumes []terms.VolumeSet
 	// Outputs are the outputs that it keeps, of instances that ran here or elsewhere.
@@ -92,8 +94,10 @@ type Reactions struct {
 	// Commands to append, all in one entry.
 	Commands []command.Command
 	Start    []Order
-	Stop     []StopOrder
-	Renew    []Renewal
+	// Queued is how many others are to start, and come later.
+	Queued int
+	Stop   []StopOrder
+	Renew  []Renewal
 	// Waits are the allocations that cannot be started before others have nodes, and those that run and are not ready.
 	Waits []Wait
 	// Probe lists all instances that run here and are to be asked whether they are well.
@@ -161,6 +165,8 @@ type reacting struct {
 	s    *cluster.State
 	o    *Observed
 	out  Reactions
+	// queue are the allocations that are to start.
+	queue []Assignment
 	// lists are the members of jobs, as far as somebody has asked.
 	lists map[terms.JobID]*plugin.Roster
 }
@@ -271,6 +277,7 @@ func (r *reacting) tasks() {
 			reports.Reports = append(reports.Reports, news)
 		}
 	}
+	r.startSome()
 	reports.Reports = append(reports.Reports, r.lostOutputs(ReportsMax-len(reports.Reports))...)
 	if len(reports.Reports) > 0 {
 		r.write(reports)
@@ -296,7 +303,7 @@ func (r *reacting) allocation(a *Assignment, task *LocalTask) (news command.Repo
 	ready := task != nil && (task.Ready || len(a.Spec.Checks) == 0)
 	switch {
 	case task == nil:
-		r.start(a)
+		r.queue = append(r.queue, *a)
 	case task.Starting:
 	case a.Phase == facts.Stopping && task.CheckFailure == "" && r.o.Now < a.SignalAt:
 		r.askAgain(a.SignalAt)
