@@ -83,7 +83,7 @@ func addWaves(answer *starlingv1.PlanJobResponse, waves []forecast.Wave, sees fu
 			if own || sees(step.Slot.Job.Pool()) {
 				wave.Steps = append(wave.Steps, &starlingv1.Step{
 					Job: string(step.Slot.Job), Task: string(step.Slot.Task), Number: step.Slot.Index, Stops: string(step.Stops),
-					Starts: string(step.Starts), Reason: step.Reason,
+					Starts: string(step.Starts), Reason: step.Reason, Canary: step.Seat == facts.CanarySeat,
 				})
 			}
 		}

@@ -253,13 +253,18 @@ func (f *fold) evict(r facts.SlotRef, to terms.JobID, rule preempt.Rule) {
 	f.s.SetPreemption(r, facts.Preemption{Index: r.Index, At: f.s.Time, Entry: f.s.Index, By: j.Name(),
 		Rule: uint8(rule)})
 	f.outcome.Counts.Preempted++
-	f.effect(report.GaveWay, r, fmt.Sprintf("to %s: %s", j.Name(), rule))
+	f.effectBy(report.GaveWay, r, j.Name(), rule.String())
 	f.touch(r.Job)
 	f.stop(r, facts.ByPreemption)
 }
 
 // effect notes an effect on a slot, as it is now.
 func (f *fold) effect(kind report.EffectKind, r facts.SlotRef, reason string) {
+	f.effectBy(kind, r, "", reason)
+}
+
+// effectBy notes one that happens for another job.
+func (f *fold) effectBy(kind report.EffectKind, r facts.SlotRef, by terms.JobName, reason string) {
 	if !f.explain || len(f.outcome.Effects) > report.EffectsMax {
 		return
 	}
@@ -268,7 +273,7 @@ func (f *fold) effect(kind report.EffectKind, r facts.SlotRef, reason string) {
 		return
 	}
 	slot, _ := f.s.SlotAt(r)
-	e := report.Effect{Kind: kind, Slot: f.s.NameOf(r), Order: slot.Order, Reason: reason}
+	e := report.Effect{Kind: kind, Slot: f.s.NameOf(r), Seat: r.Seat, Order: slot.Order, By: by, Reason: reason}
 	if slot.Order != 0 {
 		e.Node = f.s.Node(slot.Node).Name
 	}

@@ -535,6 +535,9 @@ func (w *story) apply(e *command.Entry) {
 		default:
 			line += fmt.Sprintf(" %s on %s", terms.AllocationID{Slot: effect.Slot, Order: effect.Order}, effect.Node)
 		}
+		if effect.By != "" {
+			line += ": to " + string(effect.By)
+		}
 		if effect.Reason != "" {
 			line += ": " + effect.Reason
 		}

@@ -50,7 +50,7 @@ func (w *World) tellEntry(folded *report.Folded) {
 		if effect.Slot.Job != "" {
 			what = fmt.Sprintf("%s#%d %s", effect.Slot, effect.Order, effect.Node)
 		}
-		w.tell("", "      -> %s %s %s", what, effect.Kind, effect.Reason)
+		w.tell("", "      -> %s %s %s", what, effect.Kind, strings.TrimSpace(string(effect.By)+" "+effect.Reason))
 	}
 }
 

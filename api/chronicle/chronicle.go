@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
 	"starling/cluster"
 	"starling/replica/report"
@@ -60,10 +59,8 @@ func (t *Target) Part(f *report.Folded, sees func(terms.PoolPath) bool) (part re
 		return !t.means(&e.Slot)
 	})
 	for i := range part.Outcome.Effects {
-		e := &part.Outcome.Effects[i]
-		to, rule, named := strings.Cut(strings.TrimPrefix(e.Reason, "to "), ": ")
-		if e.Kind == report.GaveWay && named && !sees(terms.JobName(to).Pool()) {
-			e.Reason = "to a job of another pool: " + rule
+		if e := &part.Outcome.Effects[i]; !sees(e.By.Pool()) {
+			e.By = ""
 		}
 	}
 	part.Outcome.Results = nil

@@ -246,13 +246,11 @@ func TestParts(t *testing.T) {
 func TestPartsNameNobodyElse(t *testing.T) {
 	f := &report.Folded{}
 	f.Outcome.Effects = []report.Effect{{Kind: report.GaveWay, Slot: terms.SlotName{Job: "b/own", Task: "t"},
-		Reason: "to a/merger: its pool gets back what is its own"}}
+		By: "a/merger", Reason: "its pool gets back what is its own"}}
 	target := Target{Job: "b/own", Number: -1}
-	for sees, want := range map[terms.PoolPath]string{
-		"a": f.Outcome.Effects[0].Reason, "b": "to a job of another pool: its pool gets back what is its own",
-	} {
+	for sees, want := range map[terms.PoolPath]terms.JobName{"a": "a/merger", "b": ""} {
 		part, ok := target.Part(f, func(p terms.PoolPath) bool { return p == sees })
-		if !ok || part.Outcome.Effects[0].Reason != want {
+		if !ok || part.Outcome.Effects[0].By != want {
 			t.Errorf("who sees %s reads %+v, want %q", sees, part.Outcome.Effects, want)
 		}
 	}

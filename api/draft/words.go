@@ -129,6 +129,9 @@ func planSteps(b *strings.Builder, answer *starlingv1.PlanJobResponse) {
 // stepText says what happens to one instance: "server[2] stops on a, starts on b".
 func stepText(step *starlingv1.Step, job string) string {
 	name := fmt.Sprintf("%s[%d]", step.GetTask(), step.GetNumber())
+	if step.GetCanary() {
+		name += " canary"
+	}
 	if step.GetJob() != job {
 		name = step.GetJob() + "." + name
 	}

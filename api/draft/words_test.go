@@ -18,7 +18,8 @@ func TestPlanText(t *testing.T) {
 			{Steps: []*starlingv1.Step{{Job: "web", Task: "main", Number: 2, Stops: "a"},
 				{Job: "web", Task: "main", Stops: "a", Starts: "a"}}},
 			{AfterMillis: 5000, Needs: "promote", Steps: []*starlingv1.Step{
-				{Job: "web", Task: "main", Number: 1, Stops: "a", Starts: "b"}, {Job: "other", Task: "x", Starts: "a"},
+				{Job: "web", Task: "main", Number: 1, Stops: "a", Starts: "b"},
+				{Job: "other", Task: "x", Starts: "a", Canary: true},
 			}},
 		},
 		Complete: true, Others: 1,
@@ -39,7 +40,7 @@ wave 1, at once
   main[0] is replaced on a
 wave 2, after 5s, and starling job update promote
   main[1] moves from a to b
-  other.x[0] starts on a
+  other.x[0] canary starts on a
 in the end, 1 instance of main: does not fit
 although all else goes well, the update to version 4 rolled back: no instance became healthy for 60 s
 1 step of other jobs

@@ -2936,7 +2936,9 @@ type Step struct {
 	Stops  string `protobuf:"bytes,4,opt,name=stops,proto3" json:"stops,omitempty"`
 	Starts string `protobuf:"bytes,5,opt,name=starts,proto3" json:"starts,omitempty"`
 	// Why, if there is more to say.
-	Reason        string `protobuf:"bytes,6,opt,name=reason,proto3" json:"reason,omitempty"`
+	Reason string `protobuf:"bytes,6,opt,name=reason,proto3" json:"reason,omitempty"`
+	// It is the canary of the instance with this number, which runs beside that.
+	Canary        bool `protobuf:"varint,7,opt,name=canary,proto3" json:"canary,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3011,6 +3013,13 @@ func (x *Step) GetReason() string {
 		return x.Reason
 	}
 	return ""
+}
+
+func (x *Step) GetCanary() bool {
+	if x != nil {
+		return x.Canary
+	}
+	return false
 }
 
 // WhatIfRequest says what is imagined to happen, all at once.
@@ -14654,14 +14663,15 @@ const file_v1_starling_proto_rawDesc = "" +
 	"\x04Wave\x12!\n" +
 	"\fafter_millis\x18\x01 \x01(\x04R\vafterMillis\x12'\n" +
 	"\x05steps\x18\x02 \x03(\v2\x11.starling.v1.StepR\x05steps\x12\x14\n" +
-	"\x05needs\x18\x03 \x01(\tR\x05needs\"\x8a\x01\n" +
+	"\x05needs\x18\x03 \x01(\tR\x05needs\"\xa2\x01\n" +
 	"\x04Step\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\tR\x03job\x12\x12\n" +
 	"\x04task\x18\x02 \x01(\tR\x04task\x12\x16\n" +
 	"\x06number\x18\x03 \x01(\rR\x06number\x12\x14\n" +
 	"\x05stops\x18\x04 \x01(\tR\x05stops\x12\x16\n" +
 	"\x06starts\x18\x05 \x01(\tR\x06starts\x12\x16\n" +
-	"\x06reason\x18\x06 \x01(\tR\x06reason\"\xa1\x02\n" +
+	"\x06reason\x18\x06 \x01(\tR\x06reason\x12\x16\n" +
+	"\x06canary\x18\a \x01(\bR\x06canary\"\xa1\x02\n" +
 	"\rWhatIfRequest\x12\x1b\n" +
 	"\tmin_index\x18\x01 \x01(\x04R\bminIndex\x12\x12\n" +
 	"\x04kill\x18\x02 \x03(\tR\x04kill\x12\x14\n" +

@@ -2,6 +2,7 @@
 package words
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -185,32 +186,36 @@ func some(paths []terms.PoolPath) string {
 
 // Effect says what an entry brought about: "placed web.server[2] on node b".
 func Effect(e *report.Effect) string {
-	text := ""
+	text, name := "", e.Slot.String()
+	if e.Seat == facts.CanarySeat {
+		name += " canary"
+	}
 	switch e.Kind {
 	case report.Joined:
 		text = fmt.Sprintf("%s joined", e.Peer)
 	case report.Left:
 		text = fmt.Sprintf("%s left", e.Peer)
 	case report.Placed:
-		text = fmt.Sprintf("placed %s on node %s", e.Slot, e.Node)
+		text = fmt.Sprintf("placed %s on node %s", name, e.Node)
 	case report.Started:
-		text = fmt.Sprintf("%s runs on node %s", e.Slot, e.Node)
+		text = fmt.Sprintf("%s runs on node %s", name, e.Node)
 	case report.Ended:
-		text = fmt.Sprintf("%s ended on node %s", e.Slot, e.Node)
+		text = fmt.Sprintf("%s ended on node %s", name, e.Node)
 	case report.Lost:
-		text = fmt.Sprintf("lost %s on node %s", e.Slot, e.Node)
+		text = fmt.Sprintf("lost %s on node %s", name, e.Node)
 	case report.BackingOff:
-		text = fmt.Sprintf("%s waits on node %s to start again", e.Slot, e.Node)
+		text = fmt.Sprintf("%s waits on node %s to start again", name, e.Node)
 	case report.Stopping:
-		text = fmt.Sprintf("stopping %s on node %s", e.Slot, e.Node)
+		text = fmt.Sprintf("stopping %s on node %s", name, e.Node)
 	case report.JobFinished:
 		text = fmt.Sprintf("job %s finished", e.Slot.Job)
 	case report.Unhealthy:
-		text = fmt.Sprintf("%s on node %s counts as failed", e.Slot, e.Node)
+		text = fmt.Sprintf("%s on node %s counts as failed", name, e.Node)
 	case report.Unready:
-		text = fmt.Sprintf("%s on node %s is not ready any more", e.Slot, e.Node)
+		text = fmt.Sprintf("%s on node %s is not ready any more", name, e.Node)
 	case report.GaveWay:
-		return fmt.Sprintf("%s on node %s gives way %s", e.Slot, e.Node, e.Reason)
+		return fmt.Sprintf("%s on node %s gives way to %s: %s", name, e.Node, cmp.Or(string(e.By), "a job of another pool"),
+			e.Reason)
 	case report.Decided:
 		return fmt.Sprintf("job %s: %s", e.Slot.Job, e.Reason)
 	case report.Updating:

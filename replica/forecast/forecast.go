@@ -52,6 +52,7 @@ type Wave struct {
 // Step is what happens to one slot: it is stopped on one node, placed on another, or both.
 type Step struct {
 	Slot terms.SlotName
+	Seat facts.Seat
 	// Stops and Starts are the nodes; either may be empty.
 	Stops, Starts terms.NodeName
 	// Reason is the scheduler's, if it gave one.
@@ -112,7 +113,13 @@ type simulation struct {
 	// needs is what a user did since the last wave.
 	needs command.Steering
 	// open are the steps of the last wave.
-	open map[terms.SlotName]*Step
+	open map[seatName]*Step
+}
+
+// seatName names one of the seats of a slot.
+type seatName struct {
+	slot terms.SlotName
+	seat facts.Seat
 }
 
 // run lets rounds follow each other. It returns whether nothing is left to happen.
@@ -287,7 +294,7 @@ func (d *simulation) note() {
 	begun := false
 	for i := range d.effects {
 		e := &d.effects[i]
-		step := last[e.Slot]
+		step := last[seatName{e.Slot, e.Seat}]
 		switch {
 		case e.Kind != report.Placed && e.Kind != report.Stopping:
 		case step != nil && e.Kind == report.Placed && step.Starts == "":
@@ -305,7 +312,7 @@ func (d *simulation) note() {
 
 // begin begins a wave, unless no more steps are listed.
 func (d *simulation) begin() {
-	d.open = map[terms.SlotName]*Step{}
+	d.open = map[seatName]*Step{}
 	if d.listed < StepsMax {
 		d.waves = append(d.waves, Wave{After: d.s.Time - d.began, Needs: d.needs})
 	}
@@ -314,9 +321,9 @@ func (d *simulation) begin() {
 
 // step begins a step of the last wave.
 func (d *simulation) step(e *report.Effect) {
-	step := &Step{Slot: e.Slot}
+	step := &Step{Slot: e.Slot, Seat: e.Seat}
 	step.take(e)
-	d.open[e.Slot] = step
+	d.open[seatName{e.Slot, e.Seat}] = step
 	if d.listed == StepsMax {
 		d.cut = true
 		return

@@ -134,6 +134,9 @@ func words(f forecast.Forecast) string {
 				break
 			}
 			fmt.Fprintf(&b, "  %s", step.Slot)
+			if step.Seat != facts.MainSeat {
+				fmt.Fprintf(&b, " %s", step.Seat)
+			}
 			if step.Stops != "" {
 				fmt.Fprintf(&b, " stops on %s", step.Stops)
 			}

@@ -44,6 +44,10 @@ type Effect struct {
 	// Slot and Order name the allocation concerned; Slot.Job alone names a job; both may be zero.
 	Slot  terms.SlotName
 	Order terms.Index
+	// Seat is that of the allocation in its slot.
+	Seat facts.Seat
+	// By is the job that it happened for, "" if there is none, or if its name is not to be told.
+	By terms.JobName
 	// Peer is the peer concerned, Node the node; either may be empty.
 	Peer terms.PeerID
 	Node terms.NodeName
@@ -77,7 +81,7 @@ const (
 	Unhealthy
 	// Updating: the job's update went on, as Reason tells.
 	Updating
-	// GaveWay: the allocation was chosen to give way, to what and by which rule Reason tells.
+	// GaveWay: the allocation was chosen to give way, to what and by which rule By and Reason tell.
 	GaveWay
 	// Decided: something followed by a policy, as Reason tells.
 	Decided
