@@ -20,7 +20,6 @@ import (
 	"starling/peer/translate"
 	"starling/plugin"
 	"starling/replica/reaction"
-	"starling/secret"
 	"starling/terms"
 )
 
@@ -167,9 +166,9 @@ func (p *Peer) putFiles(order *reaction.Order, task *driver.Task) (refusal strin
 	if odd := p.oddSecret(order.Environment.Files); odd != "" {
 		return ending.Clipped(odd)
 	}
-	files, err := p.fileSet(&reaction.Renewal{
+	files, err := translate.Files(&reaction.Renewal{
 		ID: order.ID, Job: order.Job, Version: order.Members, Files: order.Environment.Files, User: task.User,
-	})
+	}, p.config.Secret)
 	if err != nil {
 		return ending.Clipped(err.Error())
 	}
@@ -309,20 +308,6 @@ func (p *Peer) Usage(ids []string) (driver.Usage, error) { return p.config.Drive
 // GPUs reads what is used of this machine's GPUs.
 func (p *Peer) GPUs(ctx context.Context) []driver.GPUUse { return p.config.Driver.GPUs(ctx) }
 
-// fileSet says in the driver's terms what an allocation is told by files about the members of its job, with the job's
-// keys.
-func (p *Peer) fileSet(r *reaction.Renewal) (*driver.FileSet, error) {
-	set := &driver.FileSet{Version: uint64(r.Version), User: r.User}
-	for _, f := range r.Files {
-		key, err := p.key(r, f.Key)
-		if err != nil {
-			return nil, err
-		}
-		set.Files = append(set.Files, driver.File{Path: f.Path, Content: slices.Concat(f.Content, key), Secret: f.Secret})
-	}
-	return set, nil
-}
-
 // oddSecret tells why this node would write keys that open nothing on other nodes, "" if it has none to write or all
 // is well.
 func (p *Peer) oddSecret(files []plugin.File) string {
@@ -330,25 +315,6 @@ func (p *Peer) oddSecret(files []plugin.File) string {
 		return ""
 	}
 	return p.config.Secret.Odd(p.core.state, p.config.Node)
-}
-
-// key derives one of the keys of a job.
-func (p *Peer) key(r *reaction.Renewal, key plugin.Key) ([]byte, error) {
-	if key == plugin.NoKey {
-		return nil, nil
-	}
-	if p.config.Secret == nil {
-		return nil, fmt.Errorf("its plugins need the cluster's secret, and node %s has none: start its agent with secret_file", p.config.Node)
-	}
-	purpose := secret.Login
-	if key == plugin.HostPrivate || key == plugin.HostPublic {
-		purpose = secret.Host
-	}
-	pair, err := p.config.Secret.KeyPair(r.ID.Slot.Job, r.Job, purpose)
-	if key == plugin.LoginPrivate || key == plugin.HostPrivate {
-		return pair.Private, err
-	}
-	return pair.Public, err
 }
 
 // renew has the driver replace files beside the loop, all of these before it begins with others.
@@ -360,7 +326,7 @@ func (p *Peer) renew(ctx context.Context, all []reaction.Renewal) {
 	p.group.Go(func() {
 		for _, one := range all {
 			one.User = p.userOf(one.User, one.ID.Slot.Job)
-			files, err := p.fileSet(&one)
+			files, err := translate.Files(&one, p.config.Secret)
 			if err == nil {
 				err = p.config.Driver.Renew(one.ID.String(), *files, credential.Signals[one.Signal])
 			}

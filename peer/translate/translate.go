@@ -2,10 +2,15 @@
 package translate
 
 import (
+	"errors"
+	"slices"
 	"syscall"
 	"time"
 
 	"starling/driver"
+	"starling/plugin"
+	"starling/replica/reaction"
+	"starling/secret"
 	"starling/terms"
 )
 
@@ -45,4 +50,37 @@ func Proofs(spec *terms.Task) driver.Proofs {
 		StopAfter: time.Duration(spec.Disconnect.StopAfterMillis) * time.Millisecond,
 		StopGrace: time.Duration(spec.StopGraceMillis) * time.Millisecond,
 	}
+}
+
+// Files are those by which an allocation is told of the members of its job, with the job's keys, which come from the
+// cluster's secret. Without one, nil, there is an error for what needs keys.
+func Files(r *reaction.Renewal, from *secret.Secret) (*driver.FileSet, error) {
+	set := &driver.FileSet{Version: uint64(r.Version), User: r.User}
+	for _, f := range r.Files {
+		key, err := key(r, f.Key, from)
+		if err != nil {
+			return nil, err
+		}
+		set.Files = append(set.Files, driver.File{Path: f.Path, Content: slices.Concat(f.Content, key), Secret: f.Secret})
+	}
+	return set, nil
+}
+
+// key derives one of the keys of a job.
+func key(r *reaction.Renewal, key plugin.Key, from *secret.Secret) ([]byte, error) {
+	if key == plugin.NoKey {
+		return nil, nil
+	}
+	if from == nil {
+		return nil, errors.New("its plugins need the cluster's secret, and its node has none: start the agent there with secret_file")
+	}
+	purpose := secret.Login
+	if key == plugin.HostPrivate || key == plugin.HostPublic {
+		purpose = secret.Host
+	}
+	pair, err := from.KeyPair(r.ID.Slot.Job, r.Job, purpose)
+	if key == plugin.LoginPrivate || key == plugin.HostPrivate {
+		return pair.Private, err
+	}
+	return pair.Public, err
 }
