@@ -108,6 +108,8 @@ type Archive struct {
 	// last is the newest moment that is written or waits to be, known tells that there is one.
 	last  Moment
 	known bool
+	// other tells that what was kept was of another past.
+	other bool
 	// passed is the newest index that was folded while it paused.
 	passed terms.Index
 	// digests are those after the entries of the last segment from first on, to know the journal again.
@@ -380,6 +382,7 @@ func (a *Archive) compare(s *cluster.State) {
 	if !known || digest == s.Digest() {
 		return
 	}
+	a.other = true
 	a.putAside(s, "the archive is of another journal, or another program has folded it")
 }
 
@@ -389,6 +392,14 @@ func (a *Archive) putAside(s *cluster.State, why string) {
 		"folder", filepath.Join(a.config.Dir, asideDir), "reason", why, "index", s.Index)
 	a.put(item{aside: true, moment: momentOf(s)})
 	a.begin(s)
+}
+
+// OtherPast tells whether what this machine has folded before it started goes, or went, beyond a journal of which all
+// was folded up to an entry: that has lost its end since. What it has in place of that is another past.
+func (a *Archive) OtherPast(read terms.Index) bool {
+	a.mutex.Lock()
+	defer a.mutex.Unlock()
+	return a.other || a.known && a.last.Index > read
 }
 
 // digestAt returns the digest that is kept of an index, if it is at hand.

@@ -254,6 +254,9 @@ type Volumes interface {
 	// DeleteVolumes deletes the volumes of a set with all that is in them, which can take its time. No task may use
 	// them.
 	DeleteVolumes(set string) error
+	// SetVolumesAside moves the volumes of a set to a folder for people, which it returns, "" if there are none. No task
+	// may use them.
+	SetVolumesAside(set string) (folder string, err error)
 	// SendVolumes writes what the volumes of a set hold, as package pack has it, until the end of ctx. No task may use
 	// them. The error is os.ErrNotExist if there are none.
 	SendVolumes(ctx context.Context, set string, to io.Writer) error

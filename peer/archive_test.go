@@ -17,7 +17,10 @@ type shelf struct {
 	began   []terms.Index
 	indexes []terms.Index
 	digests []uint64
+	other   bool
 }
+
+func (a *shelf) OtherPast(terms.Index) bool { return a.other }
 
 func (a *shelf) Restored(s, _ *cluster.State) { a.began = append(a.began, s.Index) }
 

@@ -26,6 +26,8 @@ type Archive interface {
 	Restored(s, wrong *cluster.State)
 	// Folded takes a record that was just folded, with the value after it.
 	Folded(r journal.Record, s *cluster.State)
+	// OtherPast tells whether this machine has folded entries that the journal has lost, once all was read up to one.
+	OtherPast(read terms.Index) bool
 }
 
 // noArchive keeps nothing.
@@ -33,6 +35,7 @@ type noArchive struct{}
 
 func (noArchive) Restored(_, _ *cluster.State)          {}
 func (noArchive) Folded(journal.Record, *cluster.State) {}
+func (noArchive) OtherPast(terms.Index) bool            { return false }
 
 // history is the recent past: the loop writes it, Follow reads it.
 type history struct {

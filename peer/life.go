@@ -251,6 +251,7 @@ func (p *Peer) begin(next life) {
 		close(p.lived)
 	}
 	p.core.Begin(next.peer, next.known.Starts, p.offer)
+	p.findUndone()
 	p.learnKnown()
 	if next.known.Away {
 		p.core.ComeBack(p.now())

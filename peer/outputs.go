@@ -170,6 +170,10 @@ func (p *Peer) sets() (volumes []terms.VolumeSet, outputs []terms.OutputSet) {
 func (p *Peer) deleteSets(ctx context.Context, work *Work) {
 	var sets []string
 	for _, set := range work.DeleteVolumes {
+		if slices.Contains(p.undone, set) {
+			p.setAside(ctx, set)
+			continue
+		}
 		sets = append(sets, set.String())
 	}
 	for _, set := range work.DeleteOutputs {
@@ -193,4 +197,26 @@ func (p *Peer) deleteSets(ctx context.Context, work *Work) {
 			p.driverChanged(ctx)
 		})
 	})
+}
+
+// findUndone finds the volumes of a past that the journal has lost. They are not deleted: they may be all that is left.
+func (p *Peer) findUndone() {
+	if !p.config.Archive.OtherPast(p.core.state.Index) {
+		return
+	}
+	for _, set := range p.core.volumes {
+		if !reaction.Keeps(p.core.Self(), p.core.state, set) {
+			p.undone = append(p.undone, set)
+		}
+	}
+}
+
+func (p *Peer) setAside(ctx context.Context, set terms.VolumeSet) {
+	folder, err := p.config.Driver.SetVolumesAside(set.String())
+	if err != nil {
+		p.log.Error("volumes of a past that the journal has lost cannot be set aside", "set", set.String(), "error", err)
+		return
+	}
+	p.log.Warn("volumes of a past that the journal has lost are set aside", "set", set.String(), "folder", folder)
+	p.driverChanged(ctx)
 }

@@ -104,8 +104,9 @@ type Peer struct {
 	// refusalTold is the life in which the refusal of the offer was logged, phaseTold the last phase that was looked at.
 	refusalTold terms.PeerID
 	phaseTold   Phase
-	// deleting tells that volumes are being deleted.
+	// deleting tells that volumes are being deleted; undone are those that are set aside instead.
 	deleting bool
+	undone   []terms.VolumeSet
 	outputs  *outputs
 	pace     pace.Pace
 	// waits are the allocations that cannot be started before others have nodes.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -14,7 +15,9 @@ import (
 	"starling/cluster/facts"
 	"starling/cluster/workload"
 	"starling/command"
+	"starling/driver"
 	"starling/driver/fake"
+	"starling/peer/identity"
 	"starling/peer/inbox"
 	"starling/replica/storage"
 	"starling/terms"
@@ -107,6 +110,37 @@ func TestVolumesMove(t *testing.T) {
 		wantSets(to, set.String())
 		if _, err := to.TakeVolumes(move, strings.NewReader(archive)); !errors.Is(err, os.ErrExist) {
 			t.Errorf("taking what is here: %v", err)
+		}
+	})
+}
+
+// TestVolumesOfALostPast: what the journal knows nothing of is deleted, but not where it has lost what this machine has
+// folded: then it is set aside.
+func TestVolumesOfALostPast(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFlock(t, "a")
+		defer f.stop()
+		machine := fake.NewMachine(script)
+		machine.Volumes = t.TempDir()
+		f.machines["b"], f.ids["b"], f.archive = machine, &identity.Memory{}, &shelf{other: true}
+		has := func(set string) string {
+			t.Helper()
+			path, err := fake.Open(machine).MakeVolume(driver.Volume{Set: set, Name: "data"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return path
+		}
+		lost := has("db.main[0]@7")
+		f.start("b")
+		f.ready("b")
+		inbox.Pause(context.Background(), 5*time.Second)
+		if got := fake.Open(machine).VolumeSets(); len(got) != 0 {
+			t.Errorf("the sets %q are still in their places", got)
+		}
+		aside := filepath.Join(machine.Volumes, "aside of db.main[0]@7", "data")
+		if _, err := os.Stat(aside); err != nil {
+			t.Errorf("what was %s is not set aside: %v", lost, err)
 		}
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -326,6 +327,19 @@ func testVolumeSets(t *testing.T, b *bench) {
 	}
 	b.reopen(t, func() {})
 	wantSets("db.main[0]@2")
+	folder, err := b.SetVolumesAside("db.main[0]@2")
+	if err != nil || folder == "" {
+		t.Errorf("set aside: got the folder %q, %v, want one", folder, err)
+	}
+	// The fake has no folder.
+	if _, missing := os.Stat(filepath.Join(folder, "data")); filepath.IsAbs(folder) && missing != nil {
+		t.Errorf("set aside: in the folder %q is no volume: %v", folder, missing)
+	}
+	b.reopen(t, func() {})
+	wantSets()
+	if folder, err := b.SetVolumesAside("db.main[0]@2"); folder != "" || err != nil {
+		t.Errorf("set aside once more: got %q, %v, want none and no error", folder, err)
+	}
 }
 
 // testReceivesVolumes makes sets of what was sent: all of it or nothing, and none that is there already.

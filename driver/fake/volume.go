@@ -44,6 +44,21 @@ func (d *Driver) DeleteVolumes(set string) error {
 	return os.RemoveAll(filepath.Join(d.machine.Volumes, set))
 }
 
+// SetVolumesAside renames what is below Volumes.
+func (d *Driver) SetVolumesAside(set string) (folder string, err error) {
+	d.machine.mu.Lock()
+	defer d.machine.mu.Unlock()
+	if !d.machine.volumes[set] {
+		return "", nil
+	}
+	delete(d.machine.volumes, set)
+	if d.machine.Volumes == "" {
+		return "aside", nil
+	}
+	folder = filepath.Join(d.machine.Volumes, "aside of "+set)
+	return folder, os.Rename(filepath.Join(d.machine.Volumes, set), folder)
+}
+
 // VolumeBytes has each volume take a kibibyte.
 func (d *Driver) VolumeBytes(_ context.Context, set string) (map[string]int64, error) {
 	if !slices.Contains(d.VolumeSets(), set) {

@@ -142,6 +142,7 @@ func Open(c Config) (*Driver, error) {
 	if err := d.open(); err != nil {
 		return nil, errors.Join(fmt.Errorf("open the process driver in %s: %w", dir, err), d.Close())
 	}
+	d.WarnOfAside()
 	return d, nil
 }
 

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 
 	"starling/driver"
 	"starling/driver/disk"
@@ -82,6 +83,41 @@ func (k *Keeper) DeleteVolumes(set string) error {
 		return fmt.Errorf("delete the volumes %q: %w", set, err)
 	}
 	return nil
+}
+
+// asideSuffix ends the folder beside the volumes with those that were set aside.
+const asideSuffix = ".aside"
+
+// SetVolumesAside moves the volumes of a set there, into a folder of their own.
+func (k *Keeper) SetVolumesAside(set string) (folder string, err error) {
+	name, err := record.FolderName(set)
+	if err == nil {
+		err = os.MkdirAll(k.Dir+asideSuffix, 0o700)
+	}
+	if err == nil {
+		folder, err = os.MkdirTemp(k.Dir+asideSuffix, name+"-")
+	}
+	if err == nil {
+		if err = syscall.Rename(filepath.Join(k.Dir, name), folder); err != nil { // that of package os wants no folder there
+			_ = os.Remove(folder)
+		}
+	}
+	if errors.Is(err, os.ErrNotExist) {
+		return "", nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("set the volumes %q aside: %w", set, err)
+	}
+	k.WarnOfAside()
+	return folder, nil
+}
+
+// WarnOfAside tells of volumes that were set aside, if there are any.
+func (k *Keeper) WarnOfAside() {
+	if some, err := os.ReadDir(k.Dir + asideSuffix); err == nil && len(some) > 0 {
+		k.Warn(fmt.Sprintf("volumes that the journal knows nothing of, because it has lost its end, are in %s: "+
+			"take from there what you need, and delete the folder", k.Dir+asideSuffix))
+	}
 }
 
 // SendVolumes writes what the volumes of a set hold.

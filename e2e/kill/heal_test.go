@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	starlingv1 "starling/api/v1"
 	"starling/e2e/agents"
 	"starling/terms"
 )
@@ -256,6 +257,44 @@ func TestRecover(t *testing.T) {
 	tr.wantRecoverRefused(left)
 	tr.submit(tr.job("after", terms.Batch, witnessRole, 3), gone[0])
 	tr.awaitDone(left, "after")
+	tr.wantWhole()
+}
+
+// TestRecoverKeepsVolumes begins anew from a machine that knows less than one which is left: what that one has of a job
+// which the journal has lost is set aside, and it says where.
+func TestRecoverKeepsVolumes(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts processes and waits until the majority is given up")
+	}
+	t.Parallel()
+	tr := begin(t, 3*time.Second)
+	first, late := tr.Agents[0], tr.Agents[1]
+	tr.must(late.Terminate(tr.soon()))
+	tr.awaitPeer(first, late, "left", func(p *starlingv1.Peer) bool { return p.GetState() == "left" })
+	spec := tr.stateful("db", "data")
+	spec.Tasks[0].Instances, spec.Tasks[0].MinAvailable = 1, 1
+	tr.submit(spec, first)
+	slot := tr.awaitRunning(first, "db")[0]
+	tr.awaitBeat(slot)
+	for _, a := range []*agents.Agent{first, tr.Agents[2]} {
+		tr.must(a.Crash(tr.soon()))
+	}
+	tr.wantRecover(late, 0, "keeps the journal alone now", "--yes")
+	for _, a := range []*agents.Agent{late, first, tr.Agents[2]} {
+		tr.must(a.Start())
+		tr.must(a.Ready(tr.soon()))
+	}
+	tr.eventually("the volumes are set aside", func() string {
+		var all []string
+		for _, a := range tr.Agents {
+			some, _ := filepath.Glob(filepath.Join(a.Folder(), "driver", "volumes.aside", "*", "*", startsName))
+			all = append(all, some...)
+		}
+		if len(all) == 0 {
+			return "no volume of db is set aside"
+		}
+		return ""
+	})
 	tr.wantWhole()
 }
 

@@ -3,6 +3,7 @@ package reaction
 import (
 	"slices"
 
+	"starling/cluster"
 	"starling/cluster/facts"
 	"starling/terms"
 	"starling/terms/rules"
@@ -27,6 +28,12 @@ func (r *reacting) usesOld(slot terms.SlotName) func(LocalTask) bool {
 	return func(task LocalTask) bool {
 		return task.ID.Slot == slot && TaskOn(r.s, r.self.Node(), task.ID) == nil
 	}
+}
+
+// Keeps tells whether volumes on a peer's machine may still be asked for.
+func Keeps(self terms.PeerID, s *cluster.State, set terms.VolumeSet) bool {
+	r := &reacting{self: self, s: s}
+	return s.NodeOf(self.Node()) != nil && r.keeps(set)
 }
 
 // keeps tells whether the slot may still come back for its volumes on this node.
