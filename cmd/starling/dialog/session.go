@@ -76,11 +76,13 @@ func (s *Session) Run(ctx context.Context, request *starlingv1.ExecRequest) erro
 	}
 	code, err := peer.Exec(ctx, request, own)
 	restore()
-	if err != nil && head.GetSession() != "" && (ctx.Err() != nil || isLost(err)) {
+	if err != nil && head.GetSession() != "" && (ctx.Err() != nil || isLost(err) || isTaken(err)) {
 		instance, _, _ := strings.Cut(head.GetAllocation(), "#")
 		why := errors.Join(ErrGoesOn, err)
 		if errors.Is(context.Cause(ctx), errDetached) {
 			why = errDetached
+		} else if isTaken(err) {
+			why = goesOn(err.Error())
 		}
 		return exit.Fail(exit.Detached, "%w; for ten minutes it goes on: starling attach '%s' %s", why, instance, head.GetSession())
 	}
@@ -99,17 +101,24 @@ func (s *Session) Run(ctx context.Context, request *starlingv1.ExecRequest) erro
 var ErrGoesOn = errors.New("the session is not seen here any more")
 
 // errDetached tells that the user has left a session that goes on.
-var errDetached error = detached{}
+var errDetached error = goesOn("detached")
 
-type detached struct{}
+// goesOn says in words that a session goes on.
+type goesOn string
 
-func (detached) Error() string        { return "detached" }
-func (detached) Is(target error) bool { return target == ErrGoesOn }
+func (g goesOn) Error() string        { return string(g) }
+func (g goesOn) Is(target error) bool { return target == ErrGoesOn }
 
 // isLost tells whether an error says nothing of the program of a session.
 func isLost(err error) bool {
 	var failure *wire.Failure
 	return errors.As(err, &failure) && (failure.Code == wire.Unavailable || failure.Code == wire.Canceled)
+}
+
+// isTaken tells whether a session that had begun goes on without this side: its peer ends, or somebody else attached.
+func isTaken(err error) bool {
+	var failure *wire.Failure
+	return errors.As(err, &failure) && failure.Code == wire.Conflict
 }
 
 // takeTerminal has keys go to the program as they are typed, and asks for a terminal there that is as large as the
