@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	starlingv1 "starling/api/v1"
 	"starling/e2e/agents"
 	"starling/journal"
 	"starling/journal/etcd"
@@ -152,6 +153,42 @@ func TestRestartBeforeTheMove(t *testing.T) {
 	c.Logf("to %s:\n%s", to.name, said)
 	c.must(err)
 	c.goesOn(to)
+}
+
+// TestAwayDuringTheMove has a machine come back that was dead while the journal moved: it says what is wrong, does not
+// begin a second cluster by recover, and follows when its settings are changed.
+func TestAwayDuringTheMove(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts engines")
+	}
+	t.Parallel()
+	c := newCopied(t, 2*time.Second)
+	at, away := externalEtcd(t), c.Agents[2]
+	c.must(away.Kill())
+	c.awaitPeer(c.Agents[0], away, "left", func(p *starlingv1.Peer) bool { return p.GetState() == "left" })
+	to := place{"new", func(*agents.Agent) string { return etcdAt(at, "new/") }}
+	command := c.begin(to)
+	c.must(os.Rename(c.file(away, "old"), c.file(away, "now")))
+	said, err := command.CombinedOutput()
+	c.Logf("to %s:\n%s", to.name, said)
+	c.must(err)
+	for _, a := range c.Agents[:2] {
+		c.must(a.Ready(c.soon()))
+		c.awaitPeer(c.Agents[0], a, "goes on", isMember)
+	}
+	c.must(away.Start())
+	c.eventually("it says what is wrong", func() string {
+		if said := away.Said(); !strings.Contains(said, "its machines do not keep the journal any more") {
+			return said
+		}
+		return ""
+	})
+	c.must(away.Terminate(c.soon()))
+	c.wantRecover(away, 4, "others than its machines keep the journal by now", "--yes", "--config", c.file(away, "now"))
+	c.settle(away, to)
+	c.must(away.Start())
+	c.must(away.Ready(c.soon()))
+	c.awaitPeer(c.Agents[0], away, "goes on", isMember)
 }
 
 // newCopied starts a cluster whose machines keep the journal, and whose settings are in files.

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"starling/api/wire"
 	"starling/cmd/starling/settings"
 	"starling/journal"
 	"starling/journal/etcd"
@@ -142,6 +143,9 @@ func (a *agent) unlessMoved(ctx context.Context, config *quorum.Config) (waiting
 	waiting, cancel := context.WithCancelCause(ctx)
 	tell := config.Waiting
 	config.Waiting = func(urls []string, err error) {
+		if _, said := a.findQuorum(waiting); isElsewhere(said) {
+			err = said
+		}
 		tell(urls, err)
 		if next, err := a.whereNow(waiting); err == nil && !next.OwnQuorum() {
 			cancel(journal.ErrSealed)
@@ -153,6 +157,12 @@ func (a *agent) unlessMoved(ctx context.Context, config *quorum.Config) (waiting
 		}
 		return nil
 	}
+}
+
+// isElsewhere tells whether a machine of the cluster has answered that others than those keep the journal by now.
+func isElsewhere(err error) bool {
+	var failure *wire.Failure
+	return errors.As(err, &failure) && failure.Code == wire.Conflict
 }
 
 // quorumBegun tells whether machines of the cluster keep the journal by now: this one, or one that is asked.

@@ -153,9 +153,11 @@ func external(config *settings.Agent) (*etcd.ClientConfig, error) {
 }
 
 // machines are the addresses of others of the cluster: those that this one is told, and those that it knew last.
-func (a *agent) machines() []string {
-	all := slices.Clone(a.config.Join)
-	for _, address := range a.keys.Known() {
+func (a *agent) machines() []string { return machines(a.config, a.keys) }
+
+func machines(config *settings.Agent, keys *trust.Keys) []string {
+	all := slices.Clone(config.Join)
+	for _, address := range keys.Known() {
 		if !slices.Contains(all, address) {
 			all = append(all, address)
 		}
@@ -168,9 +170,13 @@ const findMax = 3 * time.Second
 
 // findQuorum asks other machines where the quorum is.
 func (a *agent) findQuorum(ctx context.Context) ([]string, error) {
+	return findQuorum(ctx, a.machines(), a.keys)
+}
+
+func findQuorum(ctx context.Context, machines []string, keys *trust.Keys) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, findMax)
 	defer cancel()
-	others := client.NewOfNode(a.machines(), a.keys)
+	others := client.NewOfNode(machines, keys)
 	defer others.Close()
 	answer, err := others.Quorum(ctx)
 	if err != nil {
@@ -200,6 +206,10 @@ func (a *agent) tellMissing() func([]string, error) {
 }
 
 func (a *agent) missing(urls []string, err error) string {
+	if a.known.Cluster != "" && isElsewhere(err) {
+		return "waiting: a machine of the cluster answers that its machines do not keep the journal any more, and this agent's " +
+			"settings say that they do: change them as those of the others were when `starling journal copy` moved it"
+	}
 	var missing []string
 	for _, at := range urls {
 		u, err := url.Parse(at)

@@ -101,6 +101,9 @@ func (v *recovery) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := v.elsewhere(ctx); err != nil {
+		return err
+	}
 	if err := v.compare(ctx, log); err != nil {
 		return err
 	}
@@ -117,6 +120,29 @@ func (v *recovery) run(ctx context.Context) error {
 	}
 	v.Hint("node %s keeps the journal alone now: start its agent, and restart those of the others; what was there is in %s.old", v.config.Node, dir)
 	return nil
+}
+
+// elsewhere refuses when the journal was moved while this machine was away: the cluster lives, and would be two.
+func (v *recovery) elsewhere(ctx context.Context) error {
+	keys, err := v.keys()
+	if err != nil {
+		return err
+	}
+	if _, err = findQuorum(ctx, machines(v.config, keys), keys); isElsewhere(err) {
+		return exit.Fail(exit.Conflict, "a machine of the cluster answers, and others than its machines keep the journal by now: "+
+			"nothing is to be recovered\nhint: change the settings here as those of the others were when `starling journal copy` moved it, "+
+			"and start the agent")
+	}
+	return nil
+}
+
+// keys are what this machine is known by.
+func (v *recovery) keys() (*trust.Keys, error) {
+	keys, err := trust.Load(filepath.Join(v.folder.Path, trust.Folder))
+	if err != nil {
+		return nil, fmt.Errorf("ask other machines: %w", err)
+	}
+	return keys, nil
 }
 
 // compare refuses when another one that is left has more.
@@ -148,9 +174,9 @@ func (v *recovery) compare(ctx context.Context, own quorum.Log) error {
 // ask asks a member that may run, and refuses if it has more, or has a leader. It tells whether the member answers.
 func (v *recovery) ask(ctx context.Context, name, url string, own quorum.Log) (answers bool, err error) {
 	if v.secure == nil {
-		keys, err := trust.Load(filepath.Join(v.folder.Path, trust.Folder))
+		keys, err := v.keys()
 		if err != nil {
-			return false, fmt.Errorf("ask member %s: %w", name, err)
+			return false, err
 		}
 		v.secure = trust.ClientTLS(keys.Shows)
 	}
