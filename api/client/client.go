@@ -8,6 +8,7 @@ package client
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"slices"
@@ -22,6 +23,7 @@ import (
 	"starling/api/v1/starlingv1connect"
 	"starling/api/wire"
 	"starling/terms"
+	"starling/terms/rules"
 	"starling/trust"
 )
 
@@ -285,6 +287,16 @@ func (c *Client) PlanPools(
 func (c *Client) Info(ctx context.Context) (*starlingv1.InfoResponse, error) {
 	request := &starlingv1.InfoRequest{MinIndex: c.least(0)}
 	return unary(ctx, c, request, starlingv1connect.StarlingClient.Info)
+}
+
+// needs refuses what the rules in force do not have: an older program than this would pass over it without a word.
+func (c *Client) needs(ctx context.Context, flag string, number rules.Number) error {
+	info, err := c.Info(ctx)
+	if err == nil && info.GetRules() < uint32(number) {
+		return &wire.Failure{Code: wire.Conflict, Reason: fmt.Sprintf("%s needs version %d of the rules, which are at version %d: "+
+			"raise them with \"starling rules raise\" when the programs of all peers know it", flag, number, info.GetRules())}
+	}
+	return err
 }
 
 // Watch visits what there is, and then what changes, until visit returns an error or ctx ends. A connection that breaks

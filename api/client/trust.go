@@ -19,6 +19,7 @@ import (
 	"starling/api/wire"
 	"starling/rights"
 	"starling/terms/access"
+	"starling/terms/rules"
 	"starling/trust"
 )
 
@@ -114,6 +115,11 @@ func (c *Client) RemoveAuthority(ctx context.Context, id string) error {
 
 // RemoveNode takes a node out of the cluster for good; off says that nothing runs on it any more.
 func (c *Client) RemoveNode(ctx context.Context, name string, off bool) error {
+	if off {
+		if err := c.needs(ctx, "--is-off", rules.EndNow); err != nil {
+			return err
+		}
+	}
 	return c.post(ctx, door.PathRemoveNode, door.Removal{Name: name, IsOff: off}, &door.Done{})
 }
 

@@ -28,6 +28,11 @@ func (c *Client) SubmitJob(ctx context.Context, spec *terms.Job,
 // another version than against; 0 is any. Now kills them without delay and grace.
 func (c *Client) KillJob(ctx context.Context, job terms.JobName, against uint32,
 	now bool) (*starlingv1.KillJobResponse, error) {
+	if now {
+		if err := c.needs(ctx, "--now", rules.EndNow); err != nil {
+			return nil, err
+		}
+	}
 	request := &starlingv1.KillJobRequest{RequestId: c.requestID("KillJob", string(job), strconv.FormatBool(now)),
 		Job: string(job), Against: against, Now: now}
 	return write(ctx, c, request, starlingv1connect.StarlingClient.KillJob)
@@ -81,6 +86,11 @@ func (c *Client) SealTask(ctx context.Context, allocation string) (*starlingv1.S
 // EndAllocation ends an allocation, and its place is filled again, as the request says. That needs no id.
 func (c *Client) EndAllocation(ctx context.Context,
 	request *starlingv1.EndAllocationRequest) (*starlingv1.EndAllocationResponse, error) {
+	if request.GetNow() {
+		if err := c.needs(ctx, "--now", rules.EndNow); err != nil {
+			return nil, err
+		}
+	}
 	request.RequestId = c.requestID("EndAllocation", request.GetAllocation(), strconv.FormatBool(request.GetElsewhere()),
 		strconv.FormatBool(request.GetNow()))
 	return write(ctx, c, request, starlingv1connect.StarlingClient.EndAllocation)

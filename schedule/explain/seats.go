@@ -168,8 +168,10 @@ func (e *explainer) unknown(slots []held) Finding {
 			wording.Clock(h.slot.Deadline))
 		if e.job.MayLive(facts.SlotRef{Task: uint16(e.number)}, &h.slot) {
 			name := e.s.Node(h.slot.Node).Name
-			line = fmt.Sprintf("%s on %s: has certainly stopped itself by %s; \"starling node remove %s --is-off\" says that it has",
-				e.name(h.index), name, wording.Clock(h.slot.Deadline), name)
+			line = fmt.Sprintf("%s on %s: has certainly stopped itself by %s", e.name(h.index), name, wording.Clock(h.slot.Deadline))
+			if e.s.Rules >= rules.EndNow {
+				line += fmt.Sprintf("; \"starling node remove %s --is-off\" says that it has", name)
+			}
 		}
 		return line
 	})

@@ -27,7 +27,7 @@ func cluster(ctx context.Context, r *remote.Remote, config *settings.Agent, vers
 	case err != nil:
 		return []finding{{weak, "peer", "none answers: " + err.Error(), "start the agent of this machine"}}
 	}
-	all := []finding{aboutPeer(info), aboutVersion(info, version)}
+	all := append([]finding{aboutPeer(info)}, aboutVersion(info, version)...)
 	for _, warning := range info.GetWarnings() {
 		all = append(all, finding{weak, "peer", warning, ""})
 	}
@@ -44,19 +44,25 @@ func aboutPeer(info *starlingv1.InfoResponse) finding {
 }
 
 // aboutVersion compares this program with the peer's, and both with the rules.
-func aboutVersion(info *starlingv1.InfoResponse, version string) finding {
+func aboutVersion(info *starlingv1.InfoResponse, version string) (all []finding) {
 	found := fmt.Sprintf("this program is %s, the peer's is %s; version %d of the rules is in force", version,
 		info.GetVersion(), info.GetRules())
-	switch newest := uint32(peer.RulesNewest); {
-	case info.GetRules() > newest:
-		return finding{wrong, "version", fmt.Sprintf("%s, and this program knows up to %d", found, newest),
-			"take a newer program"}
-	case info.GetRules() < newest:
-		return finding{weak, "version", found, "when the programs of all members know it: starling rules raise"}
-	case info.GetVersion() != version:
-		return finding{weak, "version", found, "restart the agent when its program was replaced: its tasks go on"}
+	newest := uint32(peer.RulesNewest)
+	if info.GetRules() > newest {
+		return []finding{{wrong, "version", fmt.Sprintf("%s, and this program knows up to %d", found, newest),
+			"take a newer program"}}
 	}
-	return finding{fine, "version", found, ""}
+	if info.GetVersion() != version {
+		all = append(all, finding{weak, "version", found, "restart the agent when its program was replaced: its tasks go on"})
+	}
+	if info.GetRules() < newest {
+		all = append(all, finding{weak, "rules", fmt.Sprintf("version %d of the rules is in force, and this program knows up to %d",
+			info.GetRules(), newest), "when the programs of all members know more, see starling rules: starling rules raise"})
+	}
+	if len(all) == 0 {
+		all = []finding{{fine, "version", found, ""}}
+	}
+	return all
 }
 
 // aboutQuorum looks who keeps the journal, and whether that answers.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -51,14 +52,43 @@ func rulesTable(answer *starlingv1.RulesResponse) *console.Table {
 	return t
 }
 
-// adviseRules says what can be done about the rules.
-func adviseRules(r *remote.Remote, answer *starlingv1.RulesResponse) {
-	behind := 0
+// behind counts the members whose programs know no newer rules than those in force.
+func behind(answer *starlingv1.RulesResponse) (count int) {
 	for _, m := range answer.GetMembers() {
 		if m.GetNewest() <= answer.GetRules() {
-			behind++
+			count++
 		}
 	}
+	return count
+}
+
+// An agent that has just begun tells what its program knows within startedWithin. It is asked again after askAgain.
+const (
+	startedWithin = 5 * time.Second
+	askAgain      = 200 * time.Millisecond
+)
+
+// knownByAll waits for that where some members know newer rules and others do not yet.
+func knownByAll(ctx context.Context, peer *client.Client) (*starlingv1.RulesResponse, error) {
+	for end := time.Now().Add(startedWithin); ; {
+		answer, err := peer.Rules(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if count := behind(answer); count == 0 || count == len(answer.GetMembers()) || time.Now().After(end) {
+			return answer, nil // the fold says who is behind
+		}
+		select {
+		case <-time.After(askAgain):
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// adviseRules says what can be done about the rules.
+func adviseRules(r *remote.Remote, answer *starlingv1.RulesResponse) {
+	behind := behind(answer)
 	text := fmt.Sprintf("version %d of the rules is in force; the program of this peer knows up to %d", answer.GetRules(),
 		answer.GetNewest())
 	switch {
@@ -80,7 +110,7 @@ func newRaise(r *remote.Remote) *cobra.Command {
 There is no way back: a program that does not know it will not run in this cluster any more.`,
 		Args: usage.NoArguments,
 		RunE: r.Asking(func(ctx context.Context, peer *client.Client, _ []string) error {
-			present, err := peer.Rules(ctx)
+			present, err := knownByAll(ctx, peer)
 			if err != nil {
 				return err
 			}
