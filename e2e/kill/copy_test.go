@@ -170,8 +170,10 @@ func TestAwayDuringTheMove(t *testing.T) {
 	command := c.begin(to)
 	c.must(os.Rename(c.file(away, "old"), c.file(away, "now")))
 	said, err := command.CombinedOutput()
-	c.Logf("to %s:\n%s", to.name, said)
 	c.must(err)
+	if want := "no agent ran on c: give it the settings"; !strings.Contains(string(said), want) {
+		t.Errorf("the copy says nothing of %q:\n%s", want, said)
+	}
 	for _, a := range c.Agents[:2] {
 		c.must(a.Ready(c.soon()))
 		c.awaitPeer(c.Agents[0], a, "goes on", isMember)

@@ -18,6 +18,7 @@ import (
 	"slices"
 	"time"
 
+	"starling/cluster/facts"
 	"starling/journal"
 	"starling/peer"
 	"starling/peer/inbox"
@@ -454,4 +455,20 @@ func (m *Move) Await(ctx context.Context) (here int, absent []string) {
 		absent = left
 	}
 	return here, absent
+}
+
+// Dead lists the nodes of the cluster of which no peer lived when the journal was read last.
+func (m *Move) Dead() (names []string) {
+	if m.core == nil {
+		return nil // the copy was taken up when all was there
+	}
+	s := m.core.State()
+	for n := range facts.NodeIndex(s.Nodes()) {
+		name := s.Node(n).Name
+		lives := slices.ContainsFunc(m.pulses, func(p journal.PulseState) bool { return terms.PeerID(p.ID).Node() == name })
+		if !lives && !s.Registry().IsGone(name) {
+			names = append(names, string(name))
+		}
+	}
+	return names
 }

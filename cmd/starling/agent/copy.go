@@ -169,6 +169,9 @@ func (c *copying) await(ctx context.Context, m *move.Move) error {
 	ctx, cancel := context.WithTimeout(ctx, c.grace)
 	defer cancel()
 	here, absent := m.Await(ctx)
+	if dead := m.Dead(); len(dead) > 0 {
+		c.Hint("no agent ran on %s: give it the settings of %s before it starts", strings.Join(dead, ", "), c.toFile)
+	}
 	switch {
 	case len(absent) > 0:
 		return fmt.Errorf("%s has not come within %v: if it is not away with notice it counts as dead soon, and what ran there is "+

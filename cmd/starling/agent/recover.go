@@ -51,8 +51,9 @@ a majority nothing can be written; where one can be brought back, do that instea
 
 Do it on one machine only, on that which has most: with its agent stopped, and with the settings of that agent. First it
 tells what it found, what may be missing, and which members do not answer, and changes nothing until that is confirmed.
-It refuses where a majority runs, and where another one that is left has more: name those with --others, by their data
-directories or by the URLs of their members. What was there is kept beside, in DIR/etcd.old.
+It refuses where a majority runs, where the journal was moved elsewhere meanwhile, and where another one that is left has
+more: name those with --others, by their data directories or by the URLs of their members. What was there is kept beside,
+in DIR/etcd.old.
 
 Then start the agent again, and restart the agents of other machines that are left, also those that run: they rejoin with
 what they are told by this one. The tasks go on. A machine that had lost its data joins anew, by the line of "starling
