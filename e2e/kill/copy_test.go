@@ -187,8 +187,8 @@ func TestAwayDuringTheMove(t *testing.T) {
 	})
 	c.must(away.Terminate(c.soon()))
 	c.wantRecover(away, 4, "others than its machines keep the journal by now", "--yes", "--config", c.file(away, "now"))
-	c.settle(away, to)
 	c.must(away.Start())
+	c.settle(away, to) // it reads that by itself
 	c.must(away.Ready(c.soon()))
 	c.awaitPeer(c.Agents[0], away, "goes on", isMember)
 }
