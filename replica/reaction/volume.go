@@ -61,7 +61,7 @@ func (r *reacting) keeps(set terms.VolumeSet) bool {
 		slot, ok := r.s.SlotAt(ref)
 		// Before rules.MovedVolumes only a place elsewhere told that a slot does not come back.
 		back := !slot.Phase.Holds() && (slot.Order == 0 || r.s.Rules < rules.MovedVolumes)
-		return !ok && (!found || kept.Node == here) || ok && back || slot.Node == here
+		return !ok && (!found || kept.Node == here) || ok && (back || slot.Node == here)
 	}
 	return true
 }
