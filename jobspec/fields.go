@@ -128,7 +128,7 @@ func programFields() []field[terms.Task] {
 		bind(durationForm(terms.GraceMillisMax), func(t *spec) *uint32 { return &t.StopGraceMillis }).
 			named("stop_grace", "How long an instance has between stop_signal and SIGKILL.").or("5s"),
 		bind(optional(choice[terms.Signal](terms.Signals())), func(t *spec) *terms.Signal { return &t.OnMembersChange }).
-			named("on_members_change", "What an instance is sent when its files about the members of the job have changed, once it has run for a second and has said what the signal does: none is ended by it.").or("none"),
+			named("on_members_change", "What an instance is sent when its files about the members of the job have changed, once it has run for a second and has a handler for it: a program without one is not ended. The runtimes of Go and Java have one, which ends a program that does not ask for the signal.").or("none"),
 		bind(restartForm(), func(t *spec) *terms.Restart { return &t.Restart }).
 			named("restart", "What happens first after a failure: the instance starts again on its machine after a delay that doubles with every failure in a row.").or(allDefaults),
 		bind(rescheduleForm(), func(t *spec) *terms.Reschedule { return &t.Reschedule }).

@@ -111,7 +111,7 @@ type Peer struct {
 	pace     pace.Pace
 	// waits are the allocations that cannot be started before others have nodes.
 	waits []reaction.Wait
-	// starts has a place for every start of a task that is under way.
+	// starts has a place for every start of a task that the driver does.
 	starts chan struct{}
 
 	self  atomic.Pointer[terms.PeerID]
@@ -142,7 +142,7 @@ func Start(ctx context.Context, config Config) *Peer {
 		config: config, log: config.Log.With("node", string(config.Node)), core: NewCore(config.Limits),
 		calls: make(chan func()), inbox: make(chan delivery), pulses: make(chan pulseNews), lives: make(chan life),
 		watching: map[terms.PeerID]context.CancelFunc{}, cancel: cancel, stopped: make(chan struct{}),
-		starts: make(chan struct{}, startsMax), lived: make(chan struct{}),
+		starts: make(chan struct{}, atOnceMax), lived: make(chan struct{}),
 	}
 	p.core.Key, p.offer = config.Key, &p.config.Offer
 	p.core.Explain, p.frozen = true, p.core.state.Freeze()

@@ -59,8 +59,8 @@ func (p *Peer) driverChanged(ctx context.Context) {
 	p.core.DriverKeeps(volumes, outputs)
 }
 
-// startsMax bounds the starts under way on one node.
-const startsMax = 8
+// atOnceMax bounds those starts that the driver does at the same time.
+const atOnceMax = 8
 
 // startTask hands an allocation to the driver, beside the loop.
 func (p *Peer) startTask(ctx context.Context, order reaction.Order) {

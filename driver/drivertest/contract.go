@@ -340,6 +340,12 @@ func testVolumeSets(t *testing.T, b *bench) {
 	if folder, err := b.SetVolumesAside("db.main[0]@2"); folder != "" || err != nil {
 		t.Errorf("set aside once more: got %q, %v, want none and no error", folder, err)
 	}
+	task := b.task("anew", "exit", "0") // another job may have the number that the lost one had
+	task.Volumes = []driver.Volume{{Set: "db.main[0]@2", Name: "data", Variable: "DATA"}}
+	b.startTask(t, task)
+	wantExit(t, b.exited(t, task.ID), 0, 0)
+	b.forget(t, task.ID)
+	wantSets("db.main[0]@2")
 }
 
 // testReceivesVolumes makes sets of what was sent: all of it or nothing, and none that is there already.

@@ -85,25 +85,15 @@ func (k *Keeper) DeleteVolumes(set string) error {
 	return nil
 }
 
-// asideSuffix ends the folder beside the volumes with those that were set aside.
-const asideSuffix = ".aside"
+// asideFolder has the volumes that were set aside. It lies with the others, on whatever disk that is; no escaped name
+// is as this.
+const asideFolder = ".aside"
 
-// SetVolumesAside moves the volumes of a set there, into a folder of their own.
+// SetVolumesAside moves the volumes of a set there, into a folder of their own, and forgets that there were any.
 func (k *Keeper) SetVolumesAside(set string) (folder string, err error) {
 	name, err := record.FolderName(set)
 	if err == nil {
-		err = os.MkdirAll(k.Dir+asideSuffix, 0o700)
-	}
-	if err == nil {
-		folder, err = os.MkdirTemp(k.Dir+asideSuffix, name+"-")
-	}
-	if err == nil {
-		if err = syscall.Rename(filepath.Join(k.Dir, name), folder); err != nil { // that of package os wants no folder there
-			_ = os.Remove(folder)
-		}
-	}
-	if errors.Is(err, os.ErrNotExist) {
-		return "", nil
+		folder, err = k.setAside(name)
 	}
 	if err != nil {
 		return "", fmt.Errorf("set the volumes %q aside: %w", set, err)
@@ -112,11 +102,33 @@ func (k *Keeper) SetVolumesAside(set string) (folder string, err error) {
 	return folder, nil
 }
 
+func (k *Keeper) setAside(name string) (folder string, err error) {
+	if err := os.Remove(filepath.Join(k.Dir+keptSuffix, name)); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return "", err
+	}
+	aside := filepath.Join(k.Dir, asideFolder)
+	if err = os.MkdirAll(aside, 0o700); err == nil {
+		folder, err = os.MkdirTemp(aside, name+"-")
+	}
+	if err != nil {
+		return "", err
+	}
+	err = syscall.Rename(filepath.Join(k.Dir, name), folder) // that of package os wants no folder there
+	if err != nil {
+		_ = os.Remove(folder)
+	}
+	if errors.Is(err, os.ErrNotExist) {
+		return "", nil
+	}
+	return folder, err
+}
+
 // WarnOfAside tells of volumes that were set aside, if there are any.
 func (k *Keeper) WarnOfAside() {
-	if some, err := os.ReadDir(k.Dir + asideSuffix); err == nil && len(some) > 0 {
+	aside := filepath.Join(k.Dir, asideFolder)
+	if some, err := os.ReadDir(aside); err == nil && len(some) > 0 {
 		k.Warn(fmt.Sprintf("volumes that the journal knows nothing of, because it has lost its end, are in %s: "+
-			"take from there what you need, and delete the folder", k.Dir+asideSuffix))
+			"take from there what you need, and delete the folder", aside))
 	}
 }
 

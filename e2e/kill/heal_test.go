@@ -287,7 +287,7 @@ func TestRecoverKeepsVolumes(t *testing.T) {
 	tr.eventually("the volumes are set aside", func() string {
 		var all []string
 		for _, a := range tr.Agents {
-			some, _ := filepath.Glob(filepath.Join(a.Folder(), "driver", "volumes.aside", "*", "*", startsName))
+			some, _ := filepath.Glob(filepath.Join(a.Folder(), "driver", "volumes", ".aside", "*", "*", startsName))
 			all = append(all, some...)
 		}
 		if len(all) == 0 {

@@ -27,14 +27,14 @@ const renewalsMax = 16
 
 // startSome tells the driver to run as many as may be started, those first that were placed first.
 func (r *reacting) startSome() {
-	slices.SortStableFunc(r.queue, func(a, b Assignment) int { return cmp.Compare(a.Since, b.Since) })
-	for i := range r.queue {
-		if len(r.out.Start) >= r.o.Starts {
-			r.out.Queued = len(r.queue) - i
-			return
-		}
-		r.start(&r.queue[i])
+	if r.o.Starts > 0 {
+		slices.SortStableFunc(r.queue, func(a, b *Assignment) int { return cmp.Compare(a.Since, b.Since) })
 	}
+	for len(r.queue) > 0 && len(r.out.Start) < r.o.Starts {
+		r.start(r.queue[0])
+		r.queue = r.queue[1:]
+	}
+	r.out.Queued = len(r.queue)
 }
 
 // start tells the driver to run an allocation. One that must know where others are waits until they have nodes: with

@@ -166,7 +166,7 @@ type reacting struct {
 	o    *Observed
 	out  Reactions
 	// queue are the allocations that are to start.
-	queue []Assignment
+	queue []*Assignment
 	// lists are the members of jobs, as far as somebody has asked.
 	lists map[terms.JobID]*plugin.Roster
 }
@@ -261,19 +261,21 @@ func (r *reacting) tasks() {
 	}
 	wanted := make(map[terms.AllocationID]bool, len(r.o.Local))
 	reports := &command.ReportTasks{Peer: r.self}
-	for _, a := range ViewOf(r.s, r.self) {
+	view := ViewOf(r.s, r.self)
+	for i := range view {
+		a := &view[i]
 		wanted[a.ID] = true
 		if !r.s.IsMember(r.self) {
 			continue
 		}
 		task := local[a.ID]
-		r.takeBack(&a)
+		r.takeBack(a)
 		runs := task != nil && !task.Starting && task.Ended == facts.NotEnded
 		if runs && a.Phase != facts.Stopping && len(a.Spec.Checks) > 0 {
 			r.out.Probe = append(r.out.Probe, a.order())
 		}
-		r.renew(&a, task)
-		if news, ok := r.allocation(&a, task); ok && len(reports.Reports) < ReportsMax {
+		r.renew(a, task)
+		if news, ok := r.allocation(a, task); ok && len(reports.Reports) < ReportsMax {
 			reports.Reports = append(reports.Reports, news)
 		}
 	}
@@ -303,7 +305,7 @@ func (r *reacting) allocation(a *Assignment, task *LocalTask) (news command.Repo
 	ready := task != nil && (task.Ready || len(a.Spec.Checks) == 0)
 	switch {
 	case task == nil:
-		r.queue = append(r.queue, *a)
+		r.queue = append(r.queue, a)
 	case task.Starting:
 	case a.Phase == facts.Stopping && task.CheckFailure == "" && r.o.Now < a.SignalAt:
 		r.askAgain(a.SignalAt)

@@ -141,9 +141,13 @@ func (a *agent) stayYet(ctx context.Context) error {
 // that the quorum may never answer again. The returned function tells that then.
 func (a *agent) unlessMoved(ctx context.Context, config *quorum.Config) (waiting context.Context, left func() error) {
 	waiting, cancel := context.WithCancelCause(ctx)
-	tell := config.Waiting
+	tell, asked, said := config.Waiting, time.Time{}, error(nil)
 	config.Waiting = func(urls []string, err error) {
-		if _, said := a.findQuorum(waiting); isElsewhere(said) {
+		if time.Since(asked) > 10*quorumDelay { // who is not reachable takes its time
+			_, said = a.findQuorum(waiting)
+			asked = time.Now()
+		}
+		if isElsewhere(said) {
 			err = said
 		}
 		tell(urls, err)

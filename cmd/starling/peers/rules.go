@@ -88,15 +88,15 @@ func knownByAll(ctx context.Context, peer *client.Client) (*starlingv1.RulesResp
 
 // adviseRules says what can be done about the rules.
 func adviseRules(r *remote.Remote, answer *starlingv1.RulesResponse) {
-	behind := behind(answer)
+	late := behind(answer)
 	text := fmt.Sprintf("version %d of the rules is in force; the program of this peer knows up to %d", answer.GetRules(),
 		answer.GetNewest())
 	switch {
 	case len(answer.GetMembers()) == 0:
-	case behind == 0:
+	case late == 0:
 		text += "; all know a newer one: starling rules raise"
-	case behind < len(answer.GetMembers()):
-		text += fmt.Sprintf("; %d of %d peers know no newer one: install a newer program there first", behind,
+	case late < len(answer.GetMembers()):
+		text += fmt.Sprintf("; %d of %d peers know no newer one: install a newer program there first", late,
 			len(answer.GetMembers()))
 	}
 	r.Hint("%s", text)
