@@ -168,12 +168,17 @@ func (b *bench) startReady(t *testing.T, id string, verb ...string) {
 // ready returns when the task has written the line "ready".
 func (b *bench) ready(t *testing.T, id string) {
 	t.Helper()
-	log := b.logs(t, id, driver.LogOptions{Stream: driver.Stdout, Follow: true, TailBytes: -1})
-	defer log.Close()
-	line, err := bufio.NewReader(log).ReadString('\n')
-	if line != "ready\n" {
+	if line, err := b.firstLine(t, id); line != "ready\n" {
 		t.Fatalf("the task %q wrote %q (%v), want ready; it is %+v", id, line, err, b.status(id))
 	}
+}
+
+// firstLine waits for the first line that the task writes, or for its end.
+func (b *bench) firstLine(t *testing.T, id string) (string, error) {
+	t.Helper()
+	log := b.logs(t, id, driver.LogOptions{Stream: driver.Stdout, Follow: true, TailBytes: -1})
+	defer log.Close()
+	return bufio.NewReader(log).ReadString('\n')
 }
 
 func (b *bench) stop(t *testing.T, id string, grace time.Duration) {
