@@ -188,9 +188,11 @@ func (f *fold) meetDeadlines() bool {
 // slotDue does what is due about a slot.
 func (f *fold) slotDue(r facts.SlotRef) {
 	slot, _ := f.s.SlotAt(r)
-	switch slot.Phase {
-	case facts.Waiting:
+	if slot.ByPolicy() {
 		f.policyDue(r, slot)
+		return
+	}
+	switch slot.Phase {
 	case facts.BackingOff:
 		if f.s.OrderedNow(r) {
 			slot.Deadline = f.s.Time + 1
@@ -202,10 +204,6 @@ func (f *fold) slotDue(r facts.SlotRef) {
 		f.outcome.Counts.Restarted++
 		f.effect(report.Placed, r, "started again after its delay")
 	case facts.Rescheduling:
-		if slot.Cause != facts.NoCause {
-			f.policyDue(r, slot)
-			return
-		}
 		slot.Deadline = 0
 		f.settle(r, slot, func(c *reconcile.Candidate) { c.Due = true })
 	case facts.Unknown:

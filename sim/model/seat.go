@@ -114,12 +114,9 @@ func (m *Model) seatDue(s *seat) {
 	}
 	switch row.Phase {
 	case facts.BackingOff:
-		if s.slot.ordered(m.index) != nil {
-			row.Deadline = m.time + 1
-			m.put(s, row)
-			return
+		if row.Deadline = m.time + 1; s.slot.ordered(m.index) == nil {
+			row.Phase, row.Deadline, row.Order, row.Since = facts.Assigned, 0, m.index, m.time
 		}
-		row.Phase, row.Deadline, row.Order, row.Since = facts.Assigned, 0, m.index, m.time
 		m.put(s, row)
 	case facts.Unknown:
 		m.awayDue(s)
