@@ -389,7 +389,9 @@ func (f *fold) wait(r facts.SlotRef, slot facts.Slot, prefer facts.NodePreferenc
 	spec := j.TaskSpecOf(int(r.Task), slot.Version)
 	slot.Phase, slot.Preference, slot.Deadline, slot.Since, slot.Cause = facts.Waiting, prefer, 0, f.s.Time, facts.NoCause
 	if r.Seat == facts.MainSeat && rollout.Newest(j, int(r.Task), slot.Version, f.s.Rules) {
-		slot.Version = 0
+		if slot.Version = 0; f.hasCanary(r) && f.s.Rules >= rules.OncePerEntry {
+			slot.Version = j.Version
+		}
 	}
 	if slot.Health != facts.Unhealthy {
 		slot.Health = facts.Starting

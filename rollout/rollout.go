@@ -57,7 +57,7 @@ func Fills(v *reconcile.Verdict, slot *facts.Slot) bool {
 // update will get to it any more.
 func Newest(j *workload.Job, task int, version uint32, in rules.Number) bool {
 	return j.Update.State == facts.UpdateSucceeded && in >= rules.NewestAfterUpdate || version == j.Version ||
-		version != 0 && j.ChangeOf(task, version, in) != terms.Replace
+		version == 0 || j.ChangeOf(task, version, in) != terms.Replace
 }
 
 // Ended tells whether an allocation that does not keep its seat has ended already.

@@ -379,8 +379,10 @@ func (m *Model) wait(s *seat, row facts.Slot, preference facts.NodePreference) {
 	spec := t.spec(row.Version)
 	row.Phase, row.Preference, row.Deadline, row.Since, row.Cause = facts.Waiting, preference, 0, m.time, facts.NoCause
 	done := reading.Updated(&j.update, m.rules)
-	if s.kind == facts.MainSeat && (done || row.Version == j.version() || row.Version != 0 && m.asGood(t, row.Version)) {
-		row.Version = 0
+	if s.kind == facts.MainSeat && (done || row.Version == 0 || m.asGood(t, row.Version)) {
+		if row.Version = 0; m.hasCanary(s, rules.OncePerEntry) {
+			row.Version = j.version()
+		}
 	}
 	if row.Health != facts.Unhealthy {
 		row.Health = facts.Starting

@@ -89,14 +89,14 @@ func (m *Model) candidate(s *seat) (c reconcile.Candidate, ok bool) {
 
 // attempts are those of what is in a seat: while a slot has a canary they are that one's.
 func (m *Model) attempts(s *seat) (all retries.Attempts) {
-	if !m.hasCanary(s) {
+	if !m.hasCanary(s, rules.CanaryAttempts) {
 		all = s.slot.attempts
 	}
 	return all
 }
 
-func (m *Model) hasCanary(s *seat) bool {
-	return m.rules >= rules.CanaryAttempts && s.kind != facts.CanarySeat && s.slot.seats[facts.CanarySeat].taken()
+func (m *Model) hasCanary(s *seat, since rules.Number) bool {
+	return m.rules >= since && s.kind != facts.CanarySeat && s.slot.seats[facts.CanarySeat].taken()
 }
 
 // emptySeat takes what is in a seat away.
@@ -233,7 +233,7 @@ func (m *Model) fill(s *seat, v *reconcile.Verdict, question *reconcile.Task) {
 // the older is given up.
 func (m *Model) again(s *seat, question *reconcile.Task) {
 	row := s.Slot
-	if rule := &question.Spec.Reschedule; !m.hasCanary(s) {
+	if rule := &question.Spec.Reschedule; !m.hasCanary(s, rules.CanaryAttempts) {
 		s.slot.attempts = reading.Again(s.slot.attempts, rule, m.time, row.Since).Keep(int(m.limits.Attempts))
 	}
 	if row.Phase == facts.Unknown {

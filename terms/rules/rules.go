@@ -157,6 +157,10 @@ const SharesFollow = EndNow
 // EndNow.
 const DaemonsFirst = EndNow
 
+// OncePerEntry has a main seat that waits beside a canary looked at by itself, so that not both are given nodes by one
+// entry, with which their allocations would have one name. It shares its number with EndNow.
+const OncePerEntry = EndNow
+
 // Released is the newest number by which a released program folds.
 const Released = EndNow
 
