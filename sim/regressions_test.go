@@ -121,6 +121,7 @@ var seedsThatFoundBugs = []struct {
 	{890, "a job was rolled back to a version with volumes, and found them empty: one without had let its slots go anywhere"},
 	{2410, "a machine was emptied and led a life again of which nothing counted, and its entries had the names of the old"},
 	{90831, "pools used what a daemon had left that was placed anew with the same entry, beside what static reservations keep"},
+	{138566, "room was kept for what its pool did not admit, and the promise looked at the next task of the job"},
 	{116894, "the first node kept volumes that had moved on for a slot that the job does not have any more"},
 	{89971, "the model kept volumes by the time before an entry that let time pass"},
 }

@@ -33,7 +33,7 @@ func (m *Model) Idle() string {
 				if fast.Spec.Shares() {
 					continue
 				}
-				admits := func(need terms.Amounts) bool { return gate.Room(admission.GangOf(fast, need, 1)) > 0 }
+				admits := func(need terms.Amounts) bool { return reading.Admitted(&gate, admission.GangOf(fast, need, 1)) }
 				found, refused := m.idle(rooms, j, admits)
 				if found == "" && i == 0 && !revocable && len(m.nominations) == 0 &&
 					m.limits.Preemptions >= terms.DefaultLimits().Preemptions {

@@ -11,6 +11,7 @@ import (
 	"starling/cluster/retries"
 	"starling/command"
 	"starling/reconcile"
+	"starling/schedule/admission"
 	"starling/terms"
 	"starling/terms/constraint"
 	"starling/terms/rules"
@@ -295,4 +296,14 @@ func Updated(u *facts.Update, in rules.Number) bool {
 // Stays tells whether a canary that failed is tried again in its seat.
 func Stays(kind facts.Seat, stop *reconcile.Stopping, in rules.Number) bool {
 	return kind == facts.CanarySeat && stop.Reason == reconcile.Failed && in >= rules.CanaryAttempts
+}
+
+// Admitted tells whether a pool admits a gang now. If it does not, room is kept for that from then on, as nothing of
+// the pool is known to come free.
+func Admitted(pool *admission.Admission, g *admission.Gang) bool {
+	room := pool.Room(g) > 0
+	if !room {
+		pool.Await(g, func() []admission.Unit { return nil })
+	}
+	return room
 }
