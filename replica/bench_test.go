@@ -116,7 +116,7 @@ func BenchmarkPlacement(b *testing.B) {
 // TestJobsOfOneInstanceAllocateLittle bounds how often memory is taken for a job that is placed with the entry that
 // submits it: what many small jobs cost is mostly that.
 func TestJobsOfOneInstanceAllocateLittle(t *testing.T) {
-	const jobs, most = 500, 20
+	const jobs, most = 500, 19
 	s, all := newestCluster(100), make([]*command.SubmitJob, jobs+2)
 	for i := range all {
 		all[i] = benchJob(fmt.Sprint("j", i), 1, terms.Pack, 500)

@@ -8,6 +8,7 @@ import (
 	"starling/cluster/facts"
 	"starling/cluster/want"
 	"starling/cluster/workload"
+	"starling/command"
 	"starling/replica/report"
 	"starling/terms"
 	"starling/terms/fingerprint"
@@ -90,7 +91,11 @@ func specs(s *cluster.State, old *workload.Job, spec *terms.Job) report.Result {
 	if s.Rules < rules.Volumes || !found || old != nil && old.Keeps(fingerprint.Job(spec)) {
 		return report.Result{}
 	}
-	account, most, bytes := s.Account(number), s.Pools()[number].SpecBytesMost(), spec.Bytes()
+	account, most := s.Account(number), s.Pools()[number].SpecBytesMost()
+	if account.Specs.Bytes+command.EntryBytesMax <= most { // it came in an entry: it need not be measured
+		return report.Result{}
+	}
+	bytes := spec.Bytes()
 	if account.Specs.Bytes+bytes <= most {
 		return report.Result{}
 	}
