@@ -9,6 +9,7 @@ import (
 	"starling/cluster/facts"
 	"starling/cluster/snapshot"
 	"starling/command"
+	"starling/replica/reaction"
 	"starling/replica/report"
 	"starling/terms"
 	"starling/terms/rules"
@@ -129,6 +130,24 @@ func TestJobsOfOneInstanceAllocateLittle(t *testing.T) {
 	})
 	if held(s) != next || got > most {
 		t.Errorf("%d of %d are placed, with %v allocations for each, want at most %d", held(s), next, got, most)
+	}
+}
+
+// BenchmarkReact tells what a turn costs a node on which 20,000 instances wait for their start.
+func BenchmarkReact(b *testing.B) {
+	s := newestCluster(1)
+	s.AddMember("m00000~1")
+	for task := range uint64(4) {
+		one := benchJob(fmt.Sprint("j", task), 5000, terms.Pack, 3)
+		one.Spec.Tasks[0].Resources[terms.Memory] = 1 << 20
+		apply(s, task+2, one)
+	}
+	o := &reaction.Observed{Offer: s.Node(0).Offer, Starts: 64}
+	b.ReportAllocs()
+	for b.Loop() {
+		if got := len(reaction.React("m00000~1", s, o).Start); got != o.Starts {
+			b.Fatalf("%d are started, want %d", got, o.Starts)
+		}
 	}
 }
 

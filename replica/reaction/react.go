@@ -259,16 +259,17 @@ func (r *reacting) tasks() {
 	for i := range r.o.Local {
 		local[r.o.Local[i].ID] = &r.o.Local[i]
 	}
-	wanted := make(map[terms.AllocationID]bool, len(r.o.Local))
 	reports := &command.ReportTasks{Peer: r.self}
-	view := ViewOf(r.s, r.self)
+	view, member := ViewOf(r.s, r.self), r.s.IsMember(r.self)
 	for i := range view {
 		a := &view[i]
-		wanted[a.ID] = true
-		if !r.s.IsMember(r.self) {
+		task := local[a.ID]
+		if task != nil {
+			delete(local, a.ID) // what is left is not wanted
+		}
+		if !member {
 			continue
 		}
-		task := local[a.ID]
 		r.takeBack(a)
 		runs := task != nil && !task.Starting && task.Ended == facts.NotEnded
 		if runs && a.Phase != facts.Stopping && len(a.Spec.Checks) > 0 {
@@ -284,10 +285,15 @@ func (r *reacting) tasks() {
 	if len(reports.Reports) > 0 {
 		r.write(reports)
 	}
+	r.endOrphans(local)
+}
+
+// endOrphans ends what the driver has and the node is not to run.
+func (r *reacting) endOrphans(orphans map[terms.AllocationID]*LocalTask) {
 	for i := range r.o.Local {
 		task := &r.o.Local[i]
 		switch {
-		case wanted[task.ID] || task.Starting:
+		case orphans[task.ID] == nil || task.Starting:
 		case task.Ended == facts.NotEnded:
 			r.out.Stop = append(r.out.Stop, StopOrder{task.ID, graceOrphanMillis})
 		default:
