@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -246,6 +248,63 @@ func TestCompactionUnderSlowReader(t *testing.T) {
 	w.append(10)
 	r.expect(1 + many + 10)
 	follow(t, j).expect(1 + many + 10)
+}
+
+// TestFoundersDiffer founds two clusters by the same names and addresses: what is left of the first is no member of the
+// second.
+func TestFoundersDiffer(t *testing.T) {
+	t.Parallel()
+	config, ids := etcd.MemberConfig{Name: "a", ClientURL: freeURL(t), PeerURL: freeURL(t)}, []uint64(nil)
+	first := t.TempDir()
+	for _, dir := range []string{first, t.TempDir(), first} {
+		config.DataDir = dir
+		m, err := etcd.Start(limited(t), config)
+		must(t, err)
+		must(t, m.Ready(limited(t)))
+		list, err := m.Journal().Client().MemberList(limited(t))
+		must(t, err)
+		ids = append(ids, list.Header.ClusterId)
+		must(t, m.Close())
+	}
+	if ids[0] == ids[1] || ids[0] != ids[2] {
+		t.Errorf("the clusters are %x, want two, and the first again", ids)
+	}
+}
+
+// TestLeaderLeaves has the leader of three go for good: when Leave returns nothing of it runs, so that its data may be
+// moved, and its addresses are free.
+func TestLeaderLeaves(t *testing.T) {
+	t.Parallel()
+	members := cluster(t, "a", "b", "c")
+	all := make([]*etcd.Member, len(members))
+	for i, config := range members {
+		var err error
+		all[i], err = etcd.Start(limited(t), config)
+		must(t, err)
+	}
+	must(t, all[0].Ready(limited(t)))
+	status, err := all[0].Journal().Client().Status(limited(t), members[0].ClientURL)
+	must(t, err)
+	for i, m := range all {
+		if m.ID() != status.Leader {
+			defer func() { must(t, m.Close()) }()
+			continue
+		}
+		must(t, m.Leave())
+		must(t, os.Rename(members[i].DataDir, members[i].DataDir+".old"))
+		if open, err := os.ReadDir("/proc/self/fd"); err == nil {
+			for _, one := range open {
+				if at, _ := os.Readlink("/proc/self/fd/" + one.Name()); strings.HasPrefix(at, members[i].DataDir) {
+					t.Errorf("it has %s open still", at)
+				}
+			}
+		}
+		for _, at := range []string{members[i].ClientURL, members[i].PeerURL} {
+			l, err := net.Listen("tcp", strings.TrimPrefix(at, "http://"))
+			must(t, err)
+			must(t, l.Close())
+		}
+	}
 }
 
 // TestDamage has the engine lose what it had: a reader stops and says so, it does not deliver something else.

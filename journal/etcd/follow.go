@@ -32,7 +32,8 @@ type reader struct {
 	journal *Journal
 	from    journal.Index // what lies before is counted, but not delivered
 	last    position
-	trimmed cut // as it was when the last scan began
+	lastKey string // of that record, "" if it was not read here
+	trimmed cut    // as it was when the last scan began
 	sealed  bool
 	deliver func([]journal.Record) error
 	writers map[string]string // one string per writer, whatever the number of records
@@ -88,6 +89,11 @@ func (r *reader) run(ctx context.Context) error {
 
 // pass delivers records that follow the last, less those before from, and moves on to the position of the last of them.
 func (r *reader) pass(records []journal.Record, last position) error {
+	if n := len(records); n > 0 {
+		r.lastKey = r.journal.keys.record(records[n-1].Writer, records[n-1].Seq)
+	} else if last != r.last {
+		r.lastKey = ""
+	}
 	skipped := 0
 	for skipped < len(records) && records[skipped].Index < r.from {
 		skipped++

@@ -106,20 +106,25 @@ func Open(ctx context.Context, config ClientConfig) (*Journal, error) {
 
 // dial returns a client, which finds its members in its own time.
 func dial(config ClientConfig) (*clientv3.Client, error) {
-	return clientv3.New(clientv3.Config{
+	options := []grpc.DialOption{openOnce(), grpc.WithConnectParams(grpc.ConnectParams{
+		Backoff:           backoff.Config{BaseDelay: pauseMin, Multiplier: 2, Jitter: 0.2, MaxDelay: reconnectMax},
+		MinConnectTimeout: silenceMax,
+	})}
+	who := &signIn{user: config.User, password: config.Password}
+	if config.User != "" {
+		options = append(options, who.options()...)
+	}
+	client, err := clientv3.New(clientv3.Config{
 		Endpoints:            config.Endpoints,
 		DialTimeout:          readMax,
 		DialKeepAliveTime:    pingEvery,
 		DialKeepAliveTimeout: silenceMax,
 		TLS:                  config.TLS,
-		Username:             config.User,
-		Password:             config.Password,
-		DialOptions: []grpc.DialOption{grpc.WithConnectParams(grpc.ConnectParams{
-			Backoff:           backoff.Config{BaseDelay: pauseMin, Multiplier: 2, Jitter: 0.2, MaxDelay: reconnectMax},
-			MinConnectTimeout: silenceMax,
-		})},
-		Logger: zap.NewNop(),
+		DialOptions:          options,
+		Logger:               zap.NewNop(),
 	})
+	who.client = client
+	return client, err
 }
 
 func newJournal(e *engine, keys keyspace, shared bool) *Journal {

@@ -3,6 +3,7 @@ package etcd
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"crypto/x509"
 	"errors"
 	"fmt"
@@ -144,6 +145,10 @@ func (c MemberConfig) settings() (*embed.Config, error) {
 	s.ListenClientUrls, s.ListenPeerUrls = nil, nil // the gate answers there
 	s.AdvertiseClientUrls, s.AdvertisePeerUrls = []url.URL{*clients}, []url.URL{*peers}
 	s.InitialCluster = members
+	if c.InitialCluster == nil {
+		// Where another cluster was, some of its members may still run, and take one of the same name for theirs.
+		s.InitialClusterToken = rand.Text()
+	}
 	if c.Join {
 		s.ClusterState = embed.ClusterStateFlagExisting
 	}
@@ -307,8 +312,20 @@ func (m *Member) gone() error {
 }
 
 // Close stops the member. What it holds stays in its data directory.
-func (m *Member) Close() error {
-	if err := m.gate.close(m.server.Close); err != nil {
+func (m *Member) Close() error { return m.end(m.server.Close) }
+
+// Leave does that at once, where nobody needs a leader in place of this member any more: to hand that on can take
+// seconds.
+func (m *Member) Leave() error {
+	return m.end(func() {
+		m.server.Server.HardStop()
+		m.server.Server = nil // Close would stop it again, and wait for another leader
+		m.server.Close()
+	})
+}
+
+func (m *Member) end(stop func()) error {
+	if err := m.gate.close(stop); err != nil {
 		return fmt.Errorf("answer for member %s: %w", m.name, err)
 	}
 	for err := range m.server.Err() {

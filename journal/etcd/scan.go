@@ -42,10 +42,11 @@ func (r *reader) scan(ctx context.Context) error {
 		return err
 	}
 	r.trimmed, r.sealed = trimmed, sealedTo != ""
+	if err := r.goesBack(head); err != nil {
+		return err
+	}
 	next := max(r.last.index+1, r.from, 1)
 	switch {
-	case head.index < r.last.index:
-		return fmt.Errorf("%d records were read, it has %d: %w", r.last.index, head.index, errDamaged)
 	case next <= trimmed.Index:
 		return journal.ErrTrimmed
 	case head.index == trimmed.Index:
@@ -58,13 +59,18 @@ func (r *reader) scan(ctx context.Context) error {
 	if len(entries) != int(head.index-trimmed.Index) {
 		return r.missing(ctx, "it counted %d records and has %d", head.index-trimmed.Index, len(entries))
 	}
-	if known := r.last.index; known > trimmed.Index && entries[known-trimmed.Index-1].revision != r.last.revision {
+	if known := r.last.index; known > trimmed.Index && !r.isLast(entries[known-trimmed.Index-1]) {
 		return fmt.Errorf("record %d has moved: %w", known, errDamaged)
 	}
 	if next > head.index {
 		return r.pass(nil, head)
 	}
 	return r.fetch(ctx, entries[next-trimmed.Index-1:], next)
+}
+
+// isLast tells whether the last record that was read lies there.
+func (r *reader) isLast(e entry) bool {
+	return e.revision == r.last.revision && (r.lastKey == "" || e.key == r.lastKey)
 }
 
 // missing tells why something is not there: it was trimmed after the scan began, which then begins anew, or it is lost.

@@ -10,7 +10,10 @@ import (
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
 
 	"starling/journal"
 )
@@ -27,6 +30,13 @@ const (
 
 // watch delivers what is appended after the last record, until the watch ends or cannot be trusted any more.
 func (r *reader) watch(ctx context.Context) error {
+	// Since the last watch the engine may have been given other data. A stream ends with the engine that it began with.
+	switch _, err := r.lookAtHead(ctx); {
+	case errors.Is(err, errDamaged) || errors.Is(err, errRescan):
+		return err
+	case err != nil:
+		return fmt.Errorf("%w: %w", errInterrupted, err)
+	}
 	f := r.journal.watch(ctx, r.journal.keys.journal,
 		clientv3.WithPrefix(), clientv3.WithRev(r.last.revision+1), clientv3.WithCreatedNotify(), clientv3.WithFilterDelete())
 	defer f.close()
@@ -57,7 +67,7 @@ func (r *reader) watch(ctx context.Context) error {
 				return fmt.Errorf("nothing came in a while though the head moved: %w", errInterrupted)
 			}
 			switch head, err := r.lookAtHead(ctx); {
-			case errors.Is(err, errDamaged):
+			case errors.Is(err, errDamaged) || errors.Is(err, errRescan):
 				return err
 			case err == nil:
 				seen, before = head, r.last
@@ -68,15 +78,35 @@ func (r *reader) watch(ctx context.Context) error {
 	}
 }
 
-// lookAtHead returns the head, which cannot lie before what was read.
+// lookAtHead returns the head, which cannot lie before what was read. It looks whether the last record that was read is
+// still what it was.
 func (r *reader) lookAtHead(ctx context.Context) (position, error) {
 	during, done := context.WithTimeout(ctx, readMax)
 	defer done()
-	head, _, err := r.journal.ends(during)
-	if err == nil && head.index < r.last.index {
-		return head, fmt.Errorf("%d records were read, it has %d: %w", r.last.index, head.index, errDamaged)
+	head, trimmed, err := r.journal.ends(during)
+	if err == nil {
+		err = r.goesBack(head)
+	}
+	if err != nil || r.lastKey == "" || r.last.index <= trimmed.Index {
+		return head, err
+	}
+	got, err := r.journal.client.Get(during, r.lastKey, clientv3.WithKeysOnly())
+	if err == nil && (len(got.Kvs) == 0 || got.Kvs[0].ModRevision != r.last.revision) {
+		err = r.missing(during, "record %d is another than was read", r.last.index)
 	}
 	return head, err
+}
+
+// goesBack is an error if the head lies before what was read: the engine's data is older than it was.
+func (r *reader) goesBack(head position) error {
+	switch {
+	case head.index < r.last.index:
+		return fmt.Errorf("%d records were read, it has %d: %w", r.last.index, head.index, errDamaged)
+	case head.revision < r.last.revision:
+		return fmt.Errorf("record %d was read at revision %d, the last now is at %d: %w", r.last.index, r.last.revision,
+			head.revision, errDamaged)
+	}
+	return nil
 }
 
 // take passes on the records of one answer of the watch.
@@ -146,9 +176,25 @@ type feed struct {
 	cancel  context.CancelFunc
 }
 
+// ofOneStream is known of a watch whose stream was opened.
+type ofOneStream struct{}
+
+// openOnce keeps etcd's client from opening a second stream for a watch, which it does for one that ended with its
+// engine: what comes then may be of other data.
+func openOnce() grpc.DialOption {
+	return grpc.WithChainStreamInterceptor(func(ctx context.Context, description *grpc.StreamDesc, to *grpc.ClientConn,
+		method string, open grpc.Streamer, options ...grpc.CallOption) (grpc.ClientStream, error) {
+		if opened, ok := ctx.Value(ofOneStream{}).(*atomic.Bool); ok && opened.Swap(true) {
+			return nil, status.Error(codes.Aborted, "the stream of the watch has ended")
+		}
+		return open(ctx, description, to, method, options...)
+	})
+}
+
 // watch begins a watch, and returns before the engine has answered. It runs on a stream of its own: etcd's client
 // would else put all watches on one, and so the next watch on the very stream that fell silent.
 func (j *Journal) watch(ctx context.Context, key string, options ...clientv3.OpOption) *feed {
+	ctx = context.WithValue(ctx, ofOneStream{}, new(atomic.Bool))
 	ctx = metadata.AppendToOutgoingContext(clientv3.WithRequireLeader(ctx),
 		"starling-watch", strconv.FormatInt(j.watches.Add(1), 10))
 	ctx, cancel := context.WithCancel(ctx)

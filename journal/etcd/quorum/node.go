@@ -70,6 +70,9 @@ type Node struct {
 	said          string
 	looked, cared time.Time
 
+	// leaves is set before Close where the journal goes on elsewhere.
+	leaves bool
+
 	// careEvery and freeMin are the defaults, but for tests.
 	careEvery time.Duration
 	freeMin   int64
@@ -305,6 +308,13 @@ func (n *Node) Close() error {
 	return errors.Join(append(errs, n.closeMember())...)
 }
 
+// Leave does what Close does where the journal goes on elsewhere. Nothing of the member runs any more then, and its
+// data may be moved.
+func (n *Node) Leave() error {
+	n.leaves = true
+	return n.Close()
+}
+
 // goodbyeMax is how long the member may take to end in good order. It waits for its clients and looks for a new leader,
 // in vain if the others stop as well, and meanwhile the pulse of this node runs out.
 const goodbyeMax = time.Second
@@ -316,8 +326,11 @@ func (n *Node) closeMember() error {
 	m := n.member
 	n.member = nil
 	n.mu.Unlock()
-	if m == nil {
+	switch {
+	case m == nil:
 		return nil
+	case n.leaves:
+		return m.Leave()
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- m.Close() }()

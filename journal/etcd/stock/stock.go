@@ -4,6 +4,7 @@ package stock
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -15,6 +16,7 @@ import (
 
 	"starling/journal/journaltest/engines"
 
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 )
@@ -120,7 +122,7 @@ func (s *Servers) Leader(ctx context.Context, but ...*Server) (*Server, error) {
 			if slices.Contains(but, one) {
 				continue
 			}
-			if status := one.status(ctx); status != nil && status.Leader == status.Header.MemberId {
+			if status, err := one.status(ctx); err == nil && status.Leader == status.Header.MemberId {
 				return one, nil
 			}
 		}
@@ -133,7 +135,8 @@ func (s *Server) ready(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	for ; ctx.Err() == nil && !s.HasEnded(); time.Sleep(lookEvery) {
-		if status := s.status(ctx); status != nil && status.Leader != 0 {
+		status, err := s.status(ctx)
+		if err == nil && status.Leader != 0 || errors.Is(err, rpctypes.ErrUserEmpty) { // it asks who asks
 			return nil
 		}
 	}
@@ -141,18 +144,14 @@ func (s *Server) ready(ctx context.Context) error {
 	return fmt.Errorf("etcd at %s does not serve: %s", s.URL, said[max(0, len(said)-4096):])
 }
 
-// status returns what the server tells of itself, nil if it does not answer.
-func (s *Server) status(ctx context.Context) *clientv3.StatusResponse {
+// status returns what the server tells of itself.
+func (s *Server) status(ctx context.Context) (*clientv3.StatusResponse, error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
 	client, err := clientv3.New(clientv3.Config{Endpoints: []string{s.URL}, Logger: zap.NewNop()})
 	if err != nil {
-		return nil
+		return nil, err
 	}
 	defer client.Close()
-	status, err := client.Status(ctx, s.URL)
-	if err != nil {
-		return nil
-	}
-	return status
+	return client.Status(ctx, s.URL)
 }
