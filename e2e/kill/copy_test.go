@@ -171,7 +171,7 @@ func TestAwayDuringTheMove(t *testing.T) {
 	c.must(os.Rename(c.file(away, "old"), c.file(away, "now")))
 	said, err := command.CombinedOutput()
 	c.must(err)
-	if want := "no agent ran on c: give it the settings"; !strings.Contains(string(said), want) {
+	if want := "no agent ran on c: its settings must say what"; !strings.Contains(string(said), want) {
 		t.Errorf("the copy says nothing of %q:\n%s", want, said)
 	}
 	for _, a := range c.Agents[:2] {

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -44,6 +45,8 @@ type copying struct {
 	keys             *trust.Keys
 	// member is the first of a new quorum, nil if others keep the journal.
 	member *etcd.Member
+	// fresh is the folder of that member if it was made here, "" if an earlier try has left it.
+	fresh string
 }
 
 // NewJournalCopy returns "starling journal copy".
@@ -63,7 +66,7 @@ Run it on one machine, as its agent runs; all agents must be of this version. Fi
 with what the peers have, and looks whether the new place has room; with --plan that is all. Then it tries whether that takes the
 value, seals the old journal at one entry, after which nobody can write there, lets the new one begin with the value at that entry,
 and waits until all peers have come. Agents see the seal, read their settings again, and go on at the new place as soon as all is
-there: within a second or two, in which requests are refused and no task is touched. One whose settings still name the old place says so and waits; it has the time of --grace until its peer counts as dead.
+there: within a second or two, in which requests are refused and no task is touched. One whose settings still name the old place says so and waits; it has the time of --grace until its peer counts as dead. What has stop_after ends when that has passed.
 
 What is broken off is taken up by the same command. Where the new engine turns out to be of no use after the seal, give another
 with --to and --instead. Data at the new place that is not this journal is never touched. If the machines themselves are to
@@ -110,6 +113,10 @@ func (c *copying) run(ctx context.Context) (err error) {
 		return unanswered(ctx, c.takeUp(ctx, err))
 	}
 	defer from.Close()
+	if id, err := from.Cluster(ctx, ""); err != nil || id != c.keys.Cluster() {
+		return cmp.Or(err, exit.Fail(exit.Conflict, "%s does not hold the journal of this cluster: nothing was changed\n"+
+			"hint: is %s the file of the old settings?", c.from.Place(), c.fromFile))
+	}
 	to, err := c.openNew(ctx, folder)
 	if err != nil {
 		return unanswered(ctx, err)
@@ -170,12 +177,13 @@ func (c *copying) await(ctx context.Context, m *move.Move) error {
 	defer cancel()
 	here, absent := m.Await(ctx)
 	if dead := m.Dead(); len(dead) > 0 {
-		c.Hint("no agent ran on %s: give it the settings of %s before it starts", strings.Join(dead, ", "), c.toFile)
+		c.Hint("no agent ran on %s: its settings must say what %s says of etcd and zookeeper before it starts",
+			strings.Join(dead, ", "), c.toFile)
 	}
 	switch {
 	case len(absent) > 0:
 		return fmt.Errorf("%s has not come within %v: if it is not away with notice it counts as dead soon, and what ran there is "+
-			"placed again\nhint: give its agent the settings of %s; the log of that machine tells more", strings.Join(absent, ", "), c.grace, c.toFile)
+			"placed again\nhint: its agent's settings must say what %s says of etcd and zookeeper; the log of that machine tells more", strings.Join(absent, ", "), c.grace, c.toFile)
 	case here == 0:
 		c.Hint("no peer lived when the journal moved: each agent goes on with the settings of %s when it starts", c.toFile)
 		return nil
@@ -234,7 +242,10 @@ func (c *copying) openNew(ctx context.Context, folder string) (journal.Journal, 
 	dir := filepath.Join(folder, memberFolder)
 	if _, err := os.Stat(dir); err == nil {
 		return nil, exit.Fail(exit.Usage, "%s has data of a member of the quorum already: nothing was changed\n"+
-			"hint: if the agents have gone on with it, all is done; if not, and no agent uses it, delete it", dir)
+			"hint: if the agents have gone on with it, all is done; an agent that has just left it puts it aside within seconds", dir)
+	}
+	if _, err := os.Stat(dir + newSuffix); errors.Is(err, os.ErrNotExist) {
+		c.fresh = dir + newSuffix
 	}
 	client, peer := c.urls()
 	var err error
@@ -286,11 +297,16 @@ func (c *copying) keepMember(ctx context.Context, folder string, at terms.Index)
 	return nil
 }
 
-// endMember ends the new member here. If nothing came of it what it holds is taken up the next time.
+// endMember ends the new member here. If nothing came of it what it holds is taken up the next time, unless it was only
+// to be looked whether it can be.
 func (c *copying) endMember() error {
 	m := c.member
 	if c.member = nil; m == nil {
 		return nil
 	}
-	return m.Close()
+	err := m.Close()
+	if c.plan && c.fresh != "" {
+		err = errors.Join(err, os.RemoveAll(c.fresh))
+	}
+	return err
 }

@@ -61,7 +61,7 @@ func (a *agent) follow(ctx context.Context) error {
 		if err == nil {
 			a.log.Info("the journal goes on at " + next.Place())
 			a.config = next
-			return a.endJournal()
+			return a.leaveJournal()
 		}
 		if time.Since(told) > 10*quorumDelay {
 			told = time.Now()
@@ -143,7 +143,7 @@ func (a *agent) unlessMoved(ctx context.Context, config *quorum.Config) (waiting
 	waiting, cancel := context.WithCancelCause(ctx)
 	tell, asked, said := config.Waiting, time.Time{}, error(nil)
 	config.Waiting = func(urls []string, err error) {
-		if time.Since(asked) > 10*quorumDelay { // who is not reachable takes its time
+		if a.config.OwnQuorum() && time.Since(asked) > 10*quorumDelay { // who is not reachable takes its time
 			_, said = a.findQuorum(waiting)
 			asked = time.Now()
 		}
@@ -192,6 +192,16 @@ func openPlace(ctx context.Context, config *settings.Agent) (journal.Journal, er
 		return nil, err
 	}
 	return etcd.Open(ctx, *how)
+}
+
+// leaveJournal lets the old journal go, with all of the member that may run here: its data is put aside next.
+func (a *agent) leaveJournal() error {
+	if a.node == nil {
+		return a.endJournal()
+	}
+	err := a.node.Leave()
+	a.node, a.journal = nil, nil
+	return err
 }
 
 // leaveQuorum puts aside what this machine had as a member, once others keep the journal.
