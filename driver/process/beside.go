@@ -17,6 +17,7 @@ import (
 	"starling/driver/family"
 	"starling/driver/meter"
 	"starling/driver/program"
+	"starling/driver/volume"
 )
 
 // Exec runs a program beside a running task: in its control group, and with no new privileges either.
@@ -72,7 +73,7 @@ func (d *Driver) programBeside(ctx context.Context, known *task, t driver.Task,
 		folder = known.folder.work()
 	}
 	d.give(&t)
-	if t.Env, err = makeVolumes(d.Dir, t, account); err != nil {
+	if t.Env, err = volume.MakeAll(d.Dir, t, account); err != nil {
 		return nil, err
 	}
 	path, err := program.Find(t, folder)

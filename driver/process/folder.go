@@ -5,15 +5,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"syscall"
 	"time"
 
 	"starling/driver"
 	"starling/driver/plain"
-	"starling/driver/program"
 	"starling/driver/record"
-	"starling/driver/volume"
 )
 
 // folder is where all about one task is kept.
@@ -115,24 +112,4 @@ func (f folder) accounts(name string) (map[string][]byte, error) {
 		files[path] = append(text, line...)
 	}
 	return files, nil
-}
-
-// makeVolumes makes the volumes of a task that are missing, and returns its environment with their paths and those of
-// its host paths.
-func makeVolumes(dir string, t driver.Task, account *syscall.Credential) (env []string, err error) {
-	env = t.Env
-	for _, v := range t.Volumes {
-		path, err := volume.Make(dir, v, account)
-		if err != nil {
-			return nil, fmt.Errorf("volume %q of %q: %w", v.Name, v.Set, err)
-		}
-		env = append(slices.Clip(env), v.Variable+"="+path)
-	}
-	for _, h := range t.HostPaths {
-		if err := program.CheckHostPath(h); err != nil {
-			return nil, err
-		}
-		env = append(slices.Clip(env), h.Variable+"="+h.Path)
-	}
-	return env, nil
 }

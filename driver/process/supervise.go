@@ -200,7 +200,7 @@ func (s *supervisor) launch(pidfd *int) error {
 	if err != nil {
 		return err
 	}
-	if task.Env, err = makeVolumes(s.task.Volumes, task, account); err == nil {
+	if task.Env, err = volume.MakeAll(s.task.Volumes, task, account); err == nil {
 		err = volume.GiveAll(task.Reads, account)
 	}
 	if err != nil {

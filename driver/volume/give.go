@@ -46,6 +46,25 @@ func Make(dir string, v driver.Volume, account *syscall.Credential) (path string
 	return path, Give(path, account)
 }
 
+// MakeAll makes the volumes of a task, and returns its environment with their paths and those of its host paths.
+func MakeAll(dir string, t driver.Task, account *syscall.Credential) (env []string, err error) {
+	env = t.Env
+	for _, v := range t.Volumes {
+		path, err := Make(dir, v, account)
+		if err != nil {
+			return nil, fmt.Errorf("volume %q of %q: %w", v.Name, v.Set, err)
+		}
+		env = append(slices.Clip(env), v.Variable+"="+path)
+	}
+	for _, h := range t.HostPaths {
+		if err := program.CheckHostPath(h); err != nil {
+			return nil, err
+		}
+		env = append(slices.Clip(env), h.Variable+"="+h.Path)
+	}
+	return env, nil
+}
+
 // keep notes durably that a set was made.
 func keep(kept string) error {
 	if err := os.MkdirAll(filepath.Dir(kept), 0o700); err != nil {
