@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"starling/driver"
-	"starling/driver/plain"
 	"starling/driver/record"
 )
 
@@ -91,25 +90,4 @@ func workDir(f folder, t driver.Task, account *syscall.Credential) (string, erro
 		return f.work(), nil
 	}
 	return f.work(), os.Chown(f.work(), int(account.Uid), int(account.Gid))
-}
-
-// accounts are the files of accounts that a task finds whose user is its job's own: programs ask who they are. None for
-// another user.
-func (f folder) accounts(name string) (map[string][]byte, error) {
-	number, own := driver.OwnNumber(name)
-	if !own {
-		return nil, nil
-	}
-	files := map[string][]byte{}
-	for path, line := range map[string]string{
-		"/etc/passwd": fmt.Sprintf("task:x:%d:%d::%s:/bin/sh\n", number, number, f.work()),
-		"/etc/group":  fmt.Sprintf("task:x:%d:\n", number),
-	} {
-		text, err := plain.Read(path)
-		if err != nil {
-			return nil, err
-		}
-		files[path] = append(text, line...)
-	}
-	return files, nil
 }

@@ -270,7 +270,7 @@ func (s *supervisor) confine() error {
 		rules.Shown = append(rules.Shown, confine.Folder{Path: path, ReadOnly: true})
 	}
 	var err error
-	if rules.Accounts, err = s.folder.accounts(s.task.Task.User); err != nil {
+	if rules.Accounts, err = program.Accounts(s.task.Task.User, s.folder.work()); err != nil {
 		return err
 	}
 	for _, v := range s.task.Task.Volumes {
