@@ -35,6 +35,8 @@ type Rules struct {
 	// Clone3 leaves the task the system call of this name, by which it can make namespaces of users. Who starts it in a
 	// control group of version 2 needs it.
 	Clone3 bool
+	// Quotas has the task not change attributes of files, by which it could take them out of a quota (chattr).
+	Quotas bool
 }
 
 // Folder is one of the machine.

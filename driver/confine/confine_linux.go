@@ -37,7 +37,7 @@ func (r *Rules) Beside(namespaces bool) error {
 	if namespaces {
 		apart = dropCapabilities
 	}
-	return errors.Join(noNewPrivileges(), apart(), filter(r.Clone3))
+	return errors.Join(noNewPrivileges(), apart(), filter(program(r.Clone3, r.Quotas)))
 }
 
 func noNewPrivileges() error { return unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) }

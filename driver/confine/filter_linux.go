@@ -30,7 +30,38 @@ const (
 	numberOffset       = 0
 	architectureOffset = 4
 	argumentOffset     = 16
+	secondOffset       = 24
 )
+
+// setProject and setFlags32 are the kernel's FS_IOC_FSSETXATTR and FS_IOC32_SETFLAGS.
+const (
+	setProject = 0x401c5820
+	setFlags32 = 0x40046602
+)
+
+// keepAttributes refuses what changes attributes of files, if the loaded number is that of ioctl.
+func keepAttributes(ioctl uint32) []unix.SockFilter {
+	refuse := give(errorReturn(unix.EPERM))
+	return []unix.SockFilter{unless(unix.BPF_JEQ, ioctl, 8), load(secondOffset),
+		unless(unix.BPF_JEQ, setProject, 1), refuse, unless(unix.BPF_JEQ, unix.FS_IOC_SETFLAGS, 1), refuse,
+		unless(unix.BPF_JEQ, setFlags32, 1), refuse, give(unix.SECCOMP_RET_ALLOW)}
+}
+
+// KeepAttributes has what this thread starts not change attributes of files, as Rules.Quotas has it for a task that is
+// confined by something else, which knows system calls of other architectures: ioctl has the number 54 there, and what
+// has it elsewhere is never called with such arguments.
+func KeepAttributes() error { return filter(attributeCode()) }
+
+func attributeCode() []unix.SockFilter {
+	code := []unix.SockFilter{load(numberOffset)}
+	for _, ioctl := range []uint32{unix.SYS_IOCTL, 54, foreignNumbers + 514} {
+		code = append(code, keepAttributes(ioctl)...)
+	}
+	for _, number := range []uint32{unix.SYS_FILE_SETATTR, foreignNumbers + unix.SYS_FILE_SETATTR} {
+		code = append(code, unless(unix.BPF_JEQ, number, 1), give(errorReturn(unix.EPERM)))
+	}
+	return append(code, give(unix.SECCOMP_RET_ALLOW))
+}
 
 // errorReturn makes a system call fail.
 func errorReturn(err unix.Errno) uint32 { return unix.SECCOMP_RET_ERRNO | uint32(err) }
@@ -69,7 +100,7 @@ func search(numbers []uint32) (code []unix.SockFilter) {
 
 // program is the filter. A system call by the numbers of another architecture is unknown: there is none for which all
 // numbers are listed here. clone3 is unknown too, for its flags cannot be looked at: the C library then takes clone.
-func program(clone3 bool) []unix.SockFilter {
+func program(clone3, quotas bool) []unix.SockFilter {
 	code := []unix.SockFilter{
 		load(architectureOffset),
 		{Code: unix.BPF_JMP | unix.BPF_K | unix.BPF_JEQ, K: architecture, Jt: 1},
@@ -86,6 +117,10 @@ func program(clone3 bool) []unix.SockFilter {
 			unless(unix.BPF_JSET, newNamespaces, 1), give(errorReturn(unix.EPERM)), give(unix.SECCOMP_RET_ALLOW))
 	}
 	numbers := refused()
+	if quotas {
+		numbers = append(numbers, unix.SYS_FILE_SETATTR)
+		code = append(code, keepAttributes(unix.SYS_IOCTL)...)
+	}
 	slices.Sort(numbers)
 	first, found := len(code), search(numbers)
 	code = append(code, found...)
@@ -99,8 +134,7 @@ func program(clone3 bool) []unix.SockFilter {
 
 // filter has the kernel refuse what no task needs. Libraries that make such filters know the system calls of all
 // architectures by name, which costs more than the rest of a start.
-func filter(clone3 bool) error {
-	code := program(clone3)
+func filter(code []unix.SockFilter) error {
 	list := unix.SockFprog{Len: uint16(len(code)), Filter: &code[0]}
 	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, uintptr(unsafe.Pointer(&list)))
 	if errors.Is(errno, unix.ENOSYS) || errors.Is(errno, unix.EINVAL) {

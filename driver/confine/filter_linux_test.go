@@ -10,10 +10,10 @@ import (
 )
 
 // asker returns what tells the filter's answer to a system call.
-func asker(t *testing.T, clone3 bool) func(architecture, number, flags uint32) uint32 {
+func asker(t *testing.T, code []unix.SockFilter) func(architecture, number, flags uint32) uint32 {
 	t.Helper()
 	var raw []bpf.RawInstruction
-	for _, one := range program(clone3) {
+	for _, one := range code {
 		raw = append(raw, bpf.RawInstruction{Op: one.Code, Jt: one.Jt, Jf: one.Jf, K: one.K})
 	}
 	instructions, known := bpf.Disassemble(raw)
@@ -29,6 +29,7 @@ func asker(t *testing.T, clone3 bool) func(architecture, number, flags uint32) u
 		binary.BigEndian.PutUint32(data[numberOffset:], number)
 		binary.BigEndian.PutUint32(data[architectureOffset:], architecture)
 		binary.BigEndian.PutUint32(data[argumentOffset:], flags)
+		binary.BigEndian.PutUint32(data[secondOffset:], flags)
 		result, err := filter.Run(data)
 		if err != nil {
 			t.Fatal(err)
@@ -40,7 +41,7 @@ func asker(t *testing.T, clone3 bool) func(architecture, number, flags uint32) u
 // TestFilter asks the filter about all system calls, and about those of other architectures.
 func TestFilter(t *testing.T) {
 	for _, clone3 := range []bool{false, true} {
-		ask := asker(t, clone3)
+		ask := asker(t, program(clone3, false))
 		for number := range uint32(600) {
 			want := uint32(unix.SECCOMP_RET_ALLOW)
 			switch {
@@ -65,6 +66,36 @@ func TestFilter(t *testing.T) {
 			if got := ask(foreign[0], foreign[1], 0); got != errorReturn(unix.ENOSYS) {
 				t.Errorf("a system call of another architecture, %#x: got %#x", foreign, got)
 			}
+		}
+	}
+}
+
+// TestFilterKeepsAttributes asks for changes of attributes by which files could be taken out of a quota.
+func TestFilterKeepsAttributes(t *testing.T) {
+	const getFlags = 0x80086601
+	whole, alone := asker(t, program(true, true)), asker(t, attributeCode())
+	for _, c := range []struct {
+		number, command uint32
+		want            uint32
+	}{
+		{unix.SYS_IOCTL, setProject, errorReturn(unix.EPERM)},
+		{unix.SYS_IOCTL, unix.FS_IOC_SETFLAGS, errorReturn(unix.EPERM)},
+		{unix.SYS_IOCTL, getFlags, unix.SECCOMP_RET_ALLOW},
+		{unix.SYS_FILE_SETATTR, 0, errorReturn(unix.EPERM)},
+		{unix.SYS_READ, setProject, unix.SECCOMP_RET_ALLOW},
+	} {
+		for what, ask := range map[string]func(architecture, number, flags uint32) uint32{"whole": whole, "alone": alone} {
+			if got := ask(architecture, c.number, c.command); got != c.want {
+				t.Errorf("%s: system call %d with %#x: got %#x, want %#x", what, c.number, c.command, got, c.want)
+			}
+		}
+	}
+	if got := asker(t, program(true, false))(architecture, unix.SYS_IOCTL, setProject); got != unix.SECCOMP_RET_ALLOW {
+		t.Errorf("without quotas: got %#x", got)
+	}
+	for number, command := range map[uint32]uint32{54: setFlags32, foreignNumbers + 514: setProject} {
+		if got := alone(unix.AUDIT_ARCH_I386, number, command); got != errorReturn(unix.EPERM) {
+			t.Errorf("another architecture: got %#x", got)
 		}
 	}
 }

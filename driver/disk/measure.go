@@ -1,5 +1,5 @@
 // Package disk watches how much tasks write, ends what writes more than it may and what fills the disk, and deletes
-// what tasks have left.
+// what tasks have left. What has a limit in the file system is asked for, and not measured.
 //
 // What counts is what files in a task's own folders take on the disk, a file with several names once, and each file,
 // folder or link at least 4 KiB: it takes one of the inodes, which a file system may have too few of, too. Files that
@@ -16,16 +16,18 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"starling/driver/quota"
 )
 
 // blockBytes is the unit in which the system tells what a file takes, and fileBytes the least that one counts as.
 const (
 	blockBytes = 512
-	fileBytes  = 4 << 10
+	fileBytes  = quota.FileBytes
 )
 
 // Taken is what lies in folders.
-type Taken struct{ Bytes, Files int64 }
+type Taken = quota.Taken
 
 // errDeep is what a folder is whose files have names that are too long for the system: it cannot be measured.
 var errDeep = errors.New("its folders lie too deep to be measured")

@@ -4,9 +4,12 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"path/filepath"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"starling/driver/quota"
 )
 
 // Use says what a task may take of the disk.
@@ -135,7 +138,7 @@ func (r *round) look(t *Task) {
 		if folder == "" {
 			continue
 		}
-		some, err := measure(r.pace, folder, most-all.Bytes)
+		some, err := r.taken(folder, most-all.Bytes)
 		switch {
 		case r.ctx.Err() != nil:
 			return
@@ -143,25 +146,42 @@ func (r *round) look(t *Task) {
 			r.End(t.ID, err.Error())
 			return
 		}
-		all.add(some)
+		all.Add(some)
 		if all.Bytes > most {
-			r.End(t.ID, fmt.Sprintf("it had taken %s, and its disk_limit is %s", all, amount(t.Limit)))
+			r.End(t.ID, fmt.Sprintf("it had taken %s, and its disk_limit is %s", words(all), amount(t.Limit)))
 			return
 		}
 		var info unix.Stat_t
 		if unix.Stat(folder, &info) == nil && uint64(info.Dev) == r.room.device {
-			here.add(some)
+			here.Add(some)
 		}
 	}
 	r.room.Bytes.worse(&r.large, filler{t.ID, here.Bytes - t.Asked, here.Bytes, t.Asked})
 	r.room.Inodes.worse(&r.many, filler{t.ID, here.Files, here.Files, 0})
 }
 
-// lookAtVolumes ends a task whose volumes take more than they may.
+// taken asks the file system how much a folder takes that has a limit there, and measures another.
+func (r *round) taken(folder string, most int64) (Taken, error) {
+	if counted, ok := quota.Used(folder); ok {
+		return counted, nil
+	}
+	return measure(r.pace, folder, most)
+}
+
+// lookAtVolumes ends a task whose volumes take more than they may. The file system counts those of a set together.
 func (r *round) lookAtVolumes(t *Task) {
 	var all Taken
+	counted := map[string]bool{}
 	for _, folder := range t.Volumes {
-		some, err := measure(r.pace, folder, t.VolumesLimit-all.Bytes)
+		set := filepath.Dir(folder)
+		if _, ok := quota.Used(set); ok {
+			folder = set
+		}
+		if counted[folder] {
+			continue
+		}
+		counted[folder] = true
+		some, err := r.taken(folder, t.VolumesLimit-all.Bytes)
 		switch {
 		case r.ctx.Err() != nil:
 			return
@@ -169,21 +189,16 @@ func (r *round) lookAtVolumes(t *Task) {
 			r.End(t.ID, err.Error())
 			return
 		}
-		all.add(some)
+		all.Add(some)
 		if all.Bytes > t.VolumesLimit {
-			r.End(t.ID, fmt.Sprintf("its volumes had taken %s, and their volumes_limit is %s", all, amount(t.VolumesLimit)))
+			r.End(t.ID, fmt.Sprintf("its volumes had taken %s, and their volumes_limit is %s", words(all), amount(t.VolumesLimit)))
 			return
 		}
 	}
 }
 
-func (t *Taken) add(other Taken) {
-	t.Bytes += other.Bytes
-	t.Files += other.Files
-}
-
-// String says what was found of a task that has taken more than it may: there may be more.
-func (t Taken) String() string {
+// words say what was found of a task that has taken more than it may: there may be more.
+func words(t Taken) string {
 	files := "1 file"
 	if t.Files != 1 {
 		files = fmt.Sprintf("%d files of 4 KiB or more each", t.Files)

@@ -37,15 +37,19 @@ func (d *Driver) Exec(ctx context.Context, t driver.Task, s driver.Session) (exi
 
 // execHere runs a program beside a running task as a child of this process.
 func (d *Driver) execHere(ctx context.Context, known *task, t driver.Task, s driver.Session) (exitCode int, err error) {
+	inside := d.execBeside
 	if known.origin.Runtime != "" {
-		return d.execInContainer(ctx, known, t, s)
+		inside = d.execInContainer
+		if !known.origin.Quotas { // nothing is set on the thread
+			return inside(ctx, known, t, s)
+		}
 	}
 	done := make(chan struct{})
 	d.watching.Go(func() {
 		defer close(done)
 		// What is set on this thread the program inherits; the thread ends with this goroutine.
 		runtime.LockOSThread()
-		exitCode, err = d.execBeside(ctx, known, t, s)
+		exitCode, err = inside(ctx, known, t, s)
 	})
 	<-done
 	return exitCode, err
@@ -89,7 +93,7 @@ func (d *Driver) programBeside(ctx context.Context, known *task, t driver.Task,
 		return nil, err
 	}
 	program.Args, program.Env, program.Dir = t.Command, slices.Concat(t.Env, s.Env), folder
-	if err = d.confineBeside(joined); err == nil {
+	if err = d.confineBeside(joined, known); err == nil {
 		err = known.origin.Place.Open(known.origin.Group).Start(func(a *syscall.SysProcAttr) error {
 			a.Setsid, a.Setctty, a.Credential = true, program.SysProcAttr.Setctty, account
 			if !joined { // in other namespaces it does not see its parent; it ends with the task at the latest
@@ -125,11 +129,11 @@ func (d *Driver) joinTask(known *task) (joined bool, err error) {
 }
 
 // confineBeside confines this thread as the task is.
-func (d *Driver) confineBeside(joined bool) error {
+func (d *Driver) confineBeside(joined bool, known *task) error {
 	if d.config.Free {
 		return family.NoNewPrivileges()
 	}
-	rules := confine.Rules{Clone3: d.place.Version == 2}
+	rules := confine.Rules{Clone3: d.place.Version == 2, Quotas: known.origin.Quotas}
 	return rules.Beside(joined)
 }
 

@@ -14,6 +14,7 @@ import (
 	"starling/driver"
 	"starling/driver/confine"
 	"starling/driver/program"
+	"starling/driver/quota"
 	"starling/driver/ramdisk"
 	"starling/driver/runc"
 	"starling/driver/volume"
@@ -87,6 +88,7 @@ func (d *Driver) prepare(ctx context.Context, t *task, spec *driver.Task) (*runc
 // remove deletes a task's folder, and gives up its container.
 func (d *Driver) remove(t *task) error {
 	ramdisk.Unmount(t.folder.private())
+	_ = quota.Limit(t.folder.work(), 0) // so that its number may be used again
 	err := os.RemoveAll(string(t.folder))
 	d.removeContainer(t)
 	return err
@@ -129,7 +131,12 @@ func (s *supervisor) launchContainer(pidfd *int) error {
 	if s.task.Task.Proofs.TooOld(s.proof) {
 		return errUnproved
 	}
-	s.pid, err = bundle.Start(files)
+	if s.task.Quotas {
+		err = confine.KeepAttributes()
+	}
+	if err == nil {
+		s.pid, err = bundle.Start(files)
+	}
 	s.group = s.task.Place.Open(s.task.Group)
 	if err == nil {
 		*pidfd, err = s.family.Open(s.pid)
@@ -157,6 +164,7 @@ func (s *supervisor) showFolders(bundle *runc.Bundle, account *syscall.Credentia
 		bundle.Bind(path, m.Path, m.ReadOnly || v.ReadOnly)
 		bundle.Set(v.Variable + "=" + m.Path)
 	}
+	sayUnbounded(volume.Bound(s.task.Volumes, task.Volumes, task.Limits.VolumesBytes))
 	for i, h := range task.HostPaths {
 		m := driver.Mount{Path: h.Path, Volume: h.Name}
 		if at := slices.IndexFunc(mounts, func(m driver.Mount) bool { return m.Volume == h.Name }); at >= 0 {
@@ -237,6 +245,11 @@ func (d *Driver) execInContainer(ctx context.Context, known *task, t driver.Task
 	var record started
 	if ok, err := known.folder.read(startedRecord, &record); !ok || err != nil {
 		return driver.NoExitCode, errors.Join(errors.New("its records cannot be read"), err)
+	}
+	if known.origin.Quotas {
+		if err := confine.KeepAttributes(); err != nil {
+			return driver.NoExitCode, err
+		}
 	}
 	container := runc.Beside{Program: known.origin.Runtime, Dir: known.folder.bundle(), Supervisor: record.Supervisor.PID}
 	return container.Exec(ctx, t.Command, s)

@@ -23,6 +23,7 @@ import (
 	"starling/driver/disk"
 	"starling/driver/lock"
 	"starling/driver/output"
+	"starling/driver/quota"
 	"starling/driver/ramdisk"
 	"starling/driver/record"
 	"starling/driver/remains"
@@ -238,6 +239,14 @@ func (d *Driver) Unconfined() error {
 	return nil
 }
 
+// Unbounded tells why what tasks take of the disk is watched, and not bounded by the file system; nil if it is.
+func (d *Driver) Unbounded() error {
+	if err := d.Unconfined(); err != nil { // such a task could take its files out of a quota
+		return err
+	}
+	return cmp.Or(quota.Missing(d.config.Dir), quota.Missing(d.Keeper.Dir))
+}
+
 // errNoNamespaces is why much is not possible.
 var errNoNamespaces = errors.New("the peer may not make namespaces; run it as root")
 
@@ -363,6 +372,7 @@ func (d *Driver) Forget(id string) error {
 	delete(d.tasks, id)
 	d.mu.Unlock()
 	ramdisk.Unmount(t.folder.private())
+	_ = quota.Limit(t.folder.work(), 0) // so that its number may be used again
 	err := errors.Join(d.keepFailed(t), d.archive.Add(string(t.folder), t.folder.name()))
 	d.removeContainer(t)
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"starling/driver"
+	"starling/driver/quota"
 	"starling/driver/record"
 )
 
@@ -86,8 +87,18 @@ func workDir(f folder, t driver.Task, account *syscall.Credential) (string, erro
 	if err := os.Mkdir(f.work(), 0o700); err != nil {
 		return "", err
 	}
+	if limit := t.Limits.DiskBytes; limit > 0 {
+		sayUnbounded(errors.Join(quota.Begin(f.work()), quota.Limit(f.work(), limit)))
+	}
 	if account == nil {
 		return f.work(), nil
 	}
 	return f.work(), os.Chown(f.work(), int(account.Uid), int(account.Gid))
+}
+
+// sayUnbounded says why the file system does not bound what it should: the driver watches that then.
+func sayUnbounded(err error) {
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+	}
 }

@@ -30,8 +30,21 @@ type origin struct {
 	Place cgroup.Place
 	// Runtime is the program that runs the task's container, empty if it has none; Image is the container's.
 	Runtime, Image string
-	// Disk says what the task may take of the disk.
-	Disk disk.Use
+	// Disk says what the task may take of the disk, and Quotas that the file system bounds that where it can.
+	Disk   disk.Use
+	Quotas bool
+}
+
+// bounded are the limits of a task without those of the disk that the file system is not to keep. That of a container
+// is for what it changes of its image, too.
+func (o *origin) bounded(l driver.Limits) driver.Limits {
+	if !o.Quotas || o.Runtime != "" {
+		l.DiskBytes = 0
+	}
+	if !o.Quotas {
+		l.VolumesBytes = 0
+	}
+	return l
 }
 
 // assignment is what a supervisor is told on its standard input. It is stored nowhere.
@@ -49,6 +62,8 @@ type assignment struct {
 	Mounter []string
 	// Namespaces says that the supervisor was put into namespaces of its own.
 	Namespaces bool
+	// Quotas is that of the origin. The limits of the disk are here what the file system is to keep.
+	Quotas bool
 	// Free, Hidden and Covered are those of Config.
 	Free    bool
 	Hidden  string

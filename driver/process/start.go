@@ -73,7 +73,8 @@ func (t *task) wait(ctx context.Context) error {
 func (d *Driver) start(ctx context.Context, t *task, spec driver.Task) error {
 	t.origin = origin{Boot: d.boot, Place: d.place, Group: "task-" + t.folder.name(),
 		Disk: disk.Use{Limit: spec.Limits.DiskBytes, Asked: spec.Limits.DiskBytesAsked,
-			Volumes: volume.Paths(d.Dir, spec.Volumes), VolumesLimit: spec.Limits.VolumesBytes}}
+			Volumes: volume.Paths(d.Dir, spec.Volumes), VolumesLimit: spec.Limits.VolumesBytes},
+		Quotas: d.Unbounded() == nil}
 	if spec.Container != nil {
 		t.origin.Image, t.origin.Runtime = spec.Container.Image, d.runtime()
 	}
@@ -83,8 +84,9 @@ func (d *Driver) start(ctx context.Context, t *task, spec driver.Task) error {
 	devices := d.give(&spec)
 	err := t.makeFolder(&spec)
 	a := assignment{Task: spec, Folder: string(t.folder), Group: t.origin.Group, Place: d.place, Bounds: d.config.Bounds,
-		Volumes: d.Dir,
-		Free:    d.config.Free, Hidden: d.config.Hidden, Covered: d.config.Covered, Devices: devices}
+		Volumes: d.Dir, Quotas: t.origin.Quotas,
+		Free: d.config.Free, Hidden: d.config.Hidden, Covered: d.config.Covered, Devices: devices}
+	a.Task.Limits = t.origin.bounded(spec.Limits)
 	if a.Task.Limits.Processes == 0 && !a.Free {
 		a.Task.Limits.Processes = processesMax
 	}

@@ -201,6 +201,7 @@ func (s *supervisor) launch(pidfd *int) error {
 		return err
 	}
 	if task.Env, err = volume.MakeAll(s.task.Volumes, task, account); err == nil {
+		sayUnbounded(volume.Bound(s.task.Volumes, task.Volumes, task.Limits.VolumesBytes))
 		err = volume.GiveAll(task.Reads, account)
 	}
 	if err != nil {
@@ -265,7 +266,8 @@ func (s *supervisor) confine() error {
 		return family.NoNewPrivileges()
 	}
 	rules := confine.Rules{Hidden: s.task.Hidden, Shown: []confine.Folder{{Path: string(s.folder)}},
-		Covered: s.task.Covered, Devices: s.task.Devices, Base: s.base, Clone3: s.task.Place.Version == 2}
+		Covered: s.task.Covered, Devices: s.task.Devices, Base: s.base, Clone3: s.task.Place.Version == 2,
+		Quotas: s.task.Quotas}
 	for _, path := range s.task.Task.Reads {
 		rules.Shown = append(rules.Shown, confine.Folder{Path: path, ReadOnly: true})
 	}

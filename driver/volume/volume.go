@@ -17,6 +17,7 @@ import (
 	"starling/driver"
 	"starling/driver/disk"
 	"starling/driver/pack"
+	"starling/driver/quota"
 	"starling/driver/record"
 )
 
@@ -57,6 +58,7 @@ func (k *Keeper) MakeVolume(v driver.Volume) (path string, err error) {
 	if path, err = create(k.Dir, v); err != nil {
 		return "", fmt.Errorf("make the volume %q of %q: %w", v.Name, v.Set, err)
 	}
+	giveBack(filepath.Dir(path)) // the limit of a task is not for what the peer writes there
 	return path, nil
 }
 
@@ -73,6 +75,7 @@ func (k *Keeper) DeleteVolumes(set string) error {
 		return nil
 	}
 	doomed, err := os.MkdirTemp(k.Dir, deletedPrefix) // what could not be deleted before lies in another
+	giveBack(filepath.Join(k.Dir, name))
 	if err == nil {
 		err = os.Rename(filepath.Join(k.Dir, name), filepath.Join(doomed, name))
 	}
@@ -113,6 +116,7 @@ func (k *Keeper) setAside(name string) (folder string, err error) {
 	if err != nil {
 		return "", err
 	}
+	giveBack(filepath.Join(k.Dir, name))
 	err = syscall.Rename(filepath.Join(k.Dir, name), folder) // that of package os wants no folder there
 	if err != nil {
 		_ = os.Remove(folder)
@@ -168,6 +172,7 @@ func (k *Keeper) receive(set, name string, from io.Reader) error {
 	if err := os.Mkdir(incoming, 0o711); err != nil {
 		return err
 	}
+	_ = quota.Begin(incoming) // without it a limit is watched
 	err := pack.Read(from, incoming, func() error { return disk.Spare(incoming) })
 	if err == nil {
 		err = record.KeepID(incoming, set)
@@ -225,6 +230,22 @@ func Paths(dir string, volumes []driver.Volume) (all []string) {
 	return all
 }
 
+// Bound has the file system bound what the volumes of a task take in each set, where it can; 0 lifts that. What a task
+// only reads is bounded by whoever writes it.
+func Bound(dir string, volumes []driver.Volume, limit int64) error {
+	var err error
+	for _, v := range volumes {
+		if path, wrong := Path(dir, v); wrong == nil && !v.ReadOnly {
+			err = errors.Join(err, quota.Limit(filepath.Dir(path), limit))
+		}
+	}
+	return err
+}
+
+// giveBack lifts the limit of a set: when its last file has gone the number of its project is free. One that cannot be
+// lifted keeps nothing from being deleted, only the number from being used again.
+func giveBack(set string) { _ = quota.Limit(set, 0) }
+
 // Path is where a volume lies.
 func Path(dir string, v driver.Volume) (string, error) {
 	set, err := record.FolderName(v.Set)
@@ -240,10 +261,17 @@ func create(dir string, v driver.Volume) (path string, err error) {
 	if path, err = Path(dir, v); err != nil {
 		return "", err
 	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o711); err != nil {
+	set := filepath.Dir(path)
+	if err := os.MkdirAll(dir, 0o711); err != nil {
 		return "", err
 	}
-	if err := record.KeepID(filepath.Dir(path), v.Set); err != nil {
+	switch err := os.Mkdir(set, 0o711); {
+	case err == nil:
+		_ = quota.Begin(set) // without it a limit is watched
+	case !errors.Is(err, os.ErrExist):
+		return "", err
+	}
+	if err := record.KeepID(set, v.Set); err != nil {
 		return "", err
 	}
 	if err := os.Mkdir(path, 0o700); err != nil && !errors.Is(err, os.ErrExist) {

@@ -241,9 +241,11 @@ func (d timed) Start(ctx context.Context, t driver.Task) error {
 	return err
 }
 
-// offerDriver says whether the machine confines tasks and runs containers, and if not, why.
+// offerDriver says whether the machine confines tasks, bounds what they take of the disk and runs containers, and if
+// not, why.
 func offerDriver(offer *terms.Offer, tasks *container.Driver) {
 	answer(offer, confinedAttribute, tasks.Unconfined())
+	answer(offer, quotasAttribute, tasks.Unbounded())
 	answer(offer, terms.ContainersAttribute, tasks.Missing())
 	if tasks.Missing() == nil {
 		setAttribute(offer, "containerd", tasks.Version())
@@ -252,6 +254,9 @@ func offerDriver(offer *terms.Offer, tasks *container.Driver) {
 
 // confinedAttribute says whether tasks are confined; a job may want that.
 const confinedAttribute = "confined"
+
+// quotasAttribute says whether the file system keeps the limits of what tasks take of the disk; a job may want that.
+const quotasAttribute = "quotas"
 
 // keeperAttribute says that the node holds the authority's key, as it did when its agent was started.
 const keeperAttribute = "keeper"

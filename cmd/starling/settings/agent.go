@@ -253,7 +253,7 @@ func ofWork() []setting {
 			setCapacity(terms.Memory, jobspec.ParseBytes)},
 		{"capacity.disk", scalar, "`BYTES` of disk to give to tasks (default: what is free)",
 			setCapacity(terms.Disk, jobspec.ParseBytes)},
-		{"attributes", pairs, "what constraints may ask for, as `NAME=VALUE`,...; os, arch, cores, node, confined, containers, keeper and secret are there", setAttributes},
+		{"attributes", pairs, "what constraints may ask for, as `NAME=VALUE`,...; os, arch, cores, node, confined, quotas, containers, keeper and secret are there", setAttributes},
 		{"devices", pairs, "devices to give to tasks, as `KIND=COUNT`,... or KIND=COUNT:MODEL,...; peers are the virtual peers (default: one for each processor, and the GPUs that are found)", setDevices},
 		{"slack", scalar, "`DURATION` for which instances must have left cores alone that they were promised before revocable jobs may have those as the device slack, as long as that stays so, such as 5m (default 0: never)", setSlack},
 		{"host_paths", pairs, "folders of this machine that tasks may use whose pools let them, as `NAME=PATH`,... (default: none)", setHostPaths},
