@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"syscall"
 	"testing"
 	"time"
@@ -69,7 +70,13 @@ func (c *Containerd) Restart() error {
 	c.process = exec.Command("containerd", "--config", c.config())
 	c.process.Stdout, c.process.Stderr = c.said, c.said
 	c.process.SysProcAttr = endsWithParent()
-	if err := c.process.Start(); err != nil {
+	begun := make(chan error)
+	go func() { // it is killed when the thread that started it ends, as those do on which sessions begin
+		runtime.LockOSThread()
+		begun <- c.process.Start()
+		select {}
+	}()
+	if err := <-begun; err != nil {
 		return err
 	}
 	client, err := containerd.New(c.Socket)
