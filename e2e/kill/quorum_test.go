@@ -39,7 +39,7 @@ func TestQuorumLost(t *testing.T) {
 	_, err := tr.asked(left).SubmitJob(tr.soon(), tr.job("during", terms.Batch, witnessRole, 1), 0)
 	t.Logf("without a quorum a submission was answered after %v: %v", time.Since(began), err)
 	if took := time.Since(began); codeOf(err) != wire.Unknown && codeOf(err) != wire.Unavailable || took > answerMax ||
-		!strings.Contains(err.Error(), "bring back most of the nodes that keep it") {
+		!strings.Contains(err.Error(), "bring back most of what keeps it") {
 		t.Errorf("got %v after %v, want within %v that it was not taken, or may have been, and what to do", err, took, answerMax)
 	}
 	tr.wantExit(5, "run", "--address", left.Address, "--", "echo", "hi")

@@ -43,11 +43,26 @@ func TestCertificates(t *testing.T) {
 	w.append(3)
 	follow(t, j).expect(3)
 
-	stranger := &tls.Config{RootCAs: trusted.RootCAs}
+	_, others := certificates(t)
+	for want, stranger := range map[string]*tls.Config{
+		"certificate required":                             {RootCAs: trusted.RootCAs},
+		"unknown certificate authority":                    {RootCAs: trusted.RootCAs, Certificates: others.Certificates},
+		"certificate signed by unknown authority":          {RootCAs: others.RootCAs, Certificates: trusted.Certificates},
+		"certificate is valid for 127.0.0.1, not 10.0.0.1": {RootCAs: trusted.RootCAs, ServerName: "10.0.0.1"},
+	} {
+		ctx, cancel := timeLimit(300 * time.Millisecond)
+		_, err := etcd.Open(ctx, etcd.ClientConfig{Endpoints: endpoints(members), TLS: stranger})
+		if cancel(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: a stranger got %v", want, err)
+		}
+	}
+	plain := single(t)
+	secure := strings.Replace(plain.ClientURL(), "http:", "https:", 1)
 	ctx, cancel := timeLimit(300 * time.Millisecond)
 	defer cancel()
-	if _, err := etcd.Open(ctx, etcd.ClientConfig{Endpoints: endpoints(members), TLS: stranger}); err == nil {
-		t.Error("a client without a certificate was let in")
+	_, err := etcd.Open(ctx, etcd.ClientConfig{Endpoints: []string{secure}, TLS: trusted})
+	if want := "first record does not look like a TLS handshake"; err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("a server without TLS: got %v", err)
 	}
 }
 

@@ -24,10 +24,14 @@
 package etcd
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
+	"net"
+	"net/url"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -99,7 +103,8 @@ func Open(ctx context.Context, config ClientConfig) (*Journal, error) {
 	ctx, cancel := context.WithTimeout(ctx, reachMax)
 	defer cancel()
 	if _, err := client.Get(ctx, j.keys.head); err != nil {
-		return nil, errors.Join(fmt.Errorf("open journal in %s: %w", where, remedied(err)), j.Close())
+		err = cmp.Or(insecure(config), remedied(err))
+		return nil, errors.Join(fmt.Errorf("open journal in %s: %w", where, err), j.Close())
 	}
 	return j, nil
 }
@@ -125,6 +130,33 @@ func dial(config ClientConfig) (*clientv3.Client, error) {
 	})
 	who.client = client
 	return client, err
+}
+
+// insecure tells why the connection to an endpoint cannot be made secure, which etcd's client keeps to itself; nil if
+// it can, or nothing answers.
+func insecure(config ClientConfig) error {
+	for _, endpoint := range config.Endpoints {
+		at, err := url.Parse(endpoint)
+		if err != nil || at.Scheme != "https" || config.TLS == nil {
+			continue
+		}
+		how := config.TLS.Clone()
+		how.NextProtos = []string{"h2"}
+		connection, err := tls.DialWithDialer(&net.Dialer{Timeout: readMax}, "tcp", at.Host, how)
+		if err == nil { // a server says only then that it takes no client with this certificate, or without one
+			_ = connection.SetReadDeadline(time.Now().Add(readMax))
+			for err == nil {
+				_, err = connection.Read(make([]byte, 1<<10))
+			}
+			_ = connection.Close()
+		}
+		var unreachable *net.OpError
+		if errors.As(err, &unreachable) && unreachable.Op != "remote error" || errors.Is(err, io.EOF) {
+			continue
+		}
+		return fmt.Errorf("no secure connection to %s: %w; are certificate, key and authority the right ones?", endpoint, err)
+	}
+	return nil
 }
 
 func newJournal(e *engine, keys keyspace, shared bool) *Journal {

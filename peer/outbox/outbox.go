@@ -25,7 +25,7 @@ var (
 
 // ErrStalled tells that the journal has taken nothing for a while. What was under way may have become an entry, and
 // that error wraps report.ErrUnknown; what only waited, or came later, will not.
-var ErrStalled = errors.New("the journal takes no entries now: bring back most of the nodes that keep it")
+var ErrStalled = errors.New("the journal takes no entries now: bring back most of what keeps it, and give it room")
 
 // ErrNotTaken tells that a request is in no entry.
 var ErrNotTaken = errors.New("this request was not taken")

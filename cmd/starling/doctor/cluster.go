@@ -2,12 +2,14 @@ package doctor
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
 
 	"starling/api/client"
 	starlingv1 "starling/api/v1"
+	"starling/api/wire"
 	"starling/api/words"
 	"starling/cmd/starling/remote"
 	"starling/cmd/starling/settings"
@@ -67,12 +69,16 @@ func aboutVersion(info *starlingv1.InfoResponse, version string) (all []finding)
 
 // aboutQuorum looks who keeps the journal, and whether that answers.
 func aboutQuorum(ctx context.Context, asked *client.Client) []finding {
+	answer, err := asked.Quorum(ctx)
 	if since := asked.SilentSince(); !since.IsZero() {
 		silent := time.Since(since).Round(time.Second)
-		return []finding{{wrong, "quorum", fmt.Sprintf("the journal has not answered for %s", silent),
-			"bring back most of the nodes that keep it: starling quorum ls; if they are lost: starling recover --help"}}
+		help := "bring back most of the nodes that keep it: starling quorum ls; if they are lost: starling recover --help"
+		var other *wire.Failure
+		if errors.As(err, &other) && other.Code == wire.Conflict { // the machines have no part in it
+			help = "bring back most of the servers of the etcd or ZooKeeper that keeps it, and look whether they have room"
+		}
+		return []finding{{wrong, "quorum", fmt.Sprintf("the journal has not answered for %s", silent), help}}
 	}
-	answer, err := asked.Quorum(ctx)
 	if err != nil {
 		return []finding{{fine, "quorum", err.Error(), ""}} // another engine keeps the journal
 	}
