@@ -193,6 +193,29 @@ func TestAwayDuringTheMove(t *testing.T) {
 	c.awaitPeer(c.Agents[0], away, "goes on", isMember)
 }
 
+// TestThereAndBack moves the journal to an etcd of others and back at once, when the members of the machines' quorum
+// have just ended: no agent ends, and no task.
+func TestThereAndBack(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts engines")
+	}
+	t.Parallel()
+	c := newCopied(t, 4*time.Second)
+	tr, own, at := c.trial, c.now, externalEtcd(t)
+	tr.submit(tr.job("web", terms.Stateless, serverRole, 3))
+	before := tr.wantTasks(tr.awaitRunning(tr.Agents[0], "web"))
+	c.move(place{"etcd of others", func(*agents.Agent) string { return etcdAt(at, "flock/") }})
+	c.move(own)
+	after := tr.processes()
+	for id, is := range before {
+		if after[id] != is {
+			t.Errorf("%s is process %+v, was %+v: the move of the journal is no reason to end a task", id, after[id], is)
+		}
+	}
+	tr.must(tr.AwaitQuorum(tr.soon(), tr.Agents...))
+	tr.wantWhole()
+}
+
 // newCopied starts a cluster whose machines keep the journal, and whose settings are in files.
 func newCopied(t *testing.T, ttl time.Duration) *copied {
 	t.Helper()

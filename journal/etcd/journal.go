@@ -12,7 +12,8 @@
 //
 // A reader lists the keys once, fetches what it misses, and then watches. A watch is a hint: each of its events
 // carries the version of the head, so a reader that misses one knows it before it delivers the next, and reads
-// again; one that hears nothing looks at the head now and then.
+// again; one that hears nothing looks at the head now and then. A watch ends with its stream, and the last record is
+// looked at before the next: meanwhile the engine may have been given older data.
 //
 // The key `journal/seal` ends the journal: a record is put only as long as there is none.
 //
