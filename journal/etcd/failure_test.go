@@ -283,6 +283,7 @@ func TestLeaderLeaves(t *testing.T) {
 		must(t, err)
 	}
 	must(t, all[0].Ready(limited(t)))
+	left := false
 	status, err := all[0].Journal().Client().Status(limited(t), members[0].ClientURL)
 	must(t, err)
 	for i, m := range all {
@@ -290,6 +291,7 @@ func TestLeaderLeaves(t *testing.T) {
 			defer func() { must(t, m.Close()) }()
 			continue
 		}
+		left = true
 		must(t, m.Leave())
 		must(t, os.Rename(members[i].DataDir, members[i].DataDir+".old"))
 		if open, err := os.ReadDir("/proc/self/fd"); err == nil {
@@ -304,6 +306,9 @@ func TestLeaderLeaves(t *testing.T) {
 			must(t, err)
 			must(t, l.Close())
 		}
+	}
+	if !left {
+		t.Error("none of the members leads")
 	}
 }
 

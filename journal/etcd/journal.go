@@ -134,8 +134,9 @@ func dial(config ClientConfig) (*clientv3.Client, error) {
 }
 
 // insecure tells why the connection to an endpoint cannot be made secure, which etcd's client keeps to itself; nil if
-// it can, or nothing answers.
+// it can, or nothing answers. It takes readMax at most, for all endpoints together.
 func insecure(config ClientConfig) error {
+	end := time.Now().Add(readMax)
 	for _, endpoint := range config.Endpoints {
 		at, err := url.Parse(endpoint)
 		if err != nil || at.Scheme != "https" || config.TLS == nil {
@@ -143,9 +144,9 @@ func insecure(config ClientConfig) error {
 		}
 		how := config.TLS.Clone()
 		how.NextProtos = []string{"h2"}
-		connection, err := tls.DialWithDialer(&net.Dialer{Timeout: readMax}, "tcp", at.Host, how)
+		connection, err := tls.DialWithDialer(&net.Dialer{Deadline: end}, "tcp", at.Host, how)
 		if err == nil { // a server says only then that it takes no client with this certificate, or without one
-			_ = connection.SetReadDeadline(time.Now().Add(readMax))
+			_ = connection.SetReadDeadline(end)
 			for err == nil {
 				_, err = connection.Read(make([]byte, 1<<10))
 			}

@@ -15,8 +15,7 @@ import (
 )
 
 const (
-	// tokenFor is how long a token is used. The engine forgets one that nobody has used for five minutes, or after as
-	// many in any case.
+	// tokenFor is how long a token is used. By default the engine takes one for five minutes.
 	tokenFor = 2 * time.Minute
 	// signInMax bounds one sign-in. The engine takes a tenth of a second of a processor for each.
 	signInMax = 5 * time.Second

@@ -108,7 +108,11 @@ func TestSignsInSeldom(t *testing.T) {
 		}
 	}
 	write(1, 50)
-	<-time.After(pulseTTL) // in which the pulse is renewed
+	select { // it is renewed meanwhile
+	case <-p.Lost():
+		t.Error("the pulse has ended")
+	case <-time.After(pulseTTL):
+	}
 	if got := signIns(t, s.All[0]); got != 1 {
 		t.Errorf("it signed in %d times, want once", got)
 	}
